@@ -1,0 +1,37 @@
+# Flags shared by all targets, and `troupe_library(folder SOURCES... )`.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
+set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
+
+add_compile_options(-Wall -Wextra -Wshadow -fno-strict-aliasing)
+# CAF's meta-programming has harmless shadows; its headers are SYSTEM, ours are not.
+add_compile_definitions(CAF_ENABLE_TYPE_ID_CHECKS BOOST_ERROR_CODE_HEADER_ONLY SPDLOG_FMT_EXTERNAL MSGPACK_NO_BOOST)
+if(TROUPE_SANITIZE)
+  add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-sanitize=null -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TROUPE_SANITIZE})
+endif()
+
+find_program(TROUPE_CCACHE ccache)
+if(TROUPE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+endif()
+find_program(TROUPE_MOLD mold)
+if(TROUPE_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# troupe_library(NAME [SOURCES...]): a static library `troupe_NAME`; without sources it takes every
+# .cpp below the folder that holds this call.
+function(troupe_library name)
+  set(sources ${ARGN})
+  if(NOT sources)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
+  add_library(troupe_${name} STATIC ${sources})
+  target_include_directories(troupe_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,16 @@
+#pragma once
+// Wall time. Pure code never asks for it: it is passed in.
+
+#include <chrono>
+#include <string>
+
+namespace troupe {
+
+using namespace std::chrono_literals;
+using time_point = std::chrono::sys_time<std::chrono::microseconds>;
+using duration = std::chrono::microseconds;
+
+/// RFC 3339 in UTC with six fractional digits: "2026-11-21T15:04:05.000000Z".
+std::string to_rfc3339(time_point at);
+
+} // namespace troupe

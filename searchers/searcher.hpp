@@ -1,0 +1,73 @@
+#pragma once
+// Which trial next. One interface for every search algorithm; pure, seeded, and restored from bytes.
+//
+// A search is driven by events and answers with actions. Its core filters what cannot count (reports of
+// unknown or ended trials, steps that do not increase, a second exit), so that a late or repeated event
+// changes nothing.
+
+#include "model/result.hpp"
+#include "model/value.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::searchers {
+
+/// Names a trial of one search: an ordinal from "1" in native mode, a request id (UUID) in compat mode.
+using trial_key = std::string;
+
+enum class search_mode { native, compat };
+enum class exit_reason { errored, user_requested_stop, user_canceled, invalid_hp, init_invalid_hp };
+
+// Events.
+struct search_started {}; ///< exactly once, first
+/// A validation; `metrics` holds the searcher's metric and, where there is one, its time metric. A metric that
+/// is missing, NaN or no number ranks last and never fails the search.
+struct trial_validated { trial_key trial; value metrics; };
+struct trial_exited_early { trial_key trial; exit_reason reason; }; ///< followed by trial_exited
+struct trial_exited { trial_key trial; };
+struct trial_progressed { trial_key trial; double progress = 0; }; ///< 0..1
+struct trial_checkpointed { trial_key trial; double step = 0; std::string checkpoint; };
+using search_event = std::variant<search_started, trial_validated, trial_exited_early, trial_exited,
+                                  trial_progressed, trial_checkpointed>;
+
+// Actions, in order.
+struct create_trial { trial_key trial; value hparams; std::uint32_t trial_seed = 0; std::string source_checkpoint; };
+/// `why` is one sentence for people. Where a rung decided: its index from 0, its length in units of the time
+/// metric, the trial's metric as reported and the metric it had to beat (NaN where not known); else rung is -1.
+struct stop_trial { trial_key trial; std::string why; int rung = -1; double units = 0; double metric = 0; double needed = 0; };
+struct pause_trial { trial_key trial; };
+struct resume_trial { trial_key trial; double until = 0; };
+struct perturb_trial { trial_key trial; trial_key source; std::string checkpoint; value hparams; };
+struct shut_down { bool cancel = false; bool failure = false; };
+using search_action = std::variant<create_trial, stop_trial, pause_trial, resume_trial, perturb_trial, shut_down>;
+
+struct bracket { int rungs = 0; std::int64_t max_trials = 0; std::int64_t max_concurrent = 0; std::vector<std::int64_t> units; };
+
+/// Not thread-safe: one actor owns it. Deterministic: the actions are a function of configuration, seed, mode
+/// and the events so far.
+class searcher {
+public:
+  virtual ~searcher() = default;
+  /// Decides. An event that cannot count changes nothing and returns no action; an event that names a trial
+  /// this search never created is `errc::not_found`.
+  virtual result<std::vector<search_action>> apply(const search_event& event) = 0;
+  /// 0..1, O(1).
+  virtual double progress() const = 0;
+  /// Of halving searchers, most stopping first; empty for the others.
+  virtual std::vector<bracket> brackets() const = 0;
+  /// Versioned bytes; `load_searcher` of them goes on identically.
+  virtual std::string snapshot() const = 0;
+};
+
+/// `config` is the `searcher` section of an experiment configuration and `hyperparameters` its section of that
+/// name, both complete. Fails with every fault named.
+result<std::unique_ptr<searcher>> make_searcher(const value& config, const value& hyperparameters,
+                                                std::uint64_t seed, search_mode mode = search_mode::native);
+result<std::unique_ptr<searcher>> load_searcher(const value& config, const value& hyperparameters,
+                                                std::uint64_t seed, search_mode mode, std::string_view snapshot);
+
+} // namespace troupe::searchers

@@ -1,0 +1,52 @@
+#include "model/ids.hpp"
+#include "model/time.hpp"
+#include "model/value.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+
+namespace troupe {
+namespace {
+
+TEST(Value, KeepsEveryDoubleExactlyThroughMsgpack) {
+  const double odd[] = {0.1, -0.0, 5e-324, 1.7976931348623157e308, std::numeric_limits<double>::infinity(),
+                        -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+  for (double d : odd) {
+    auto back = parse_msgpack(to_msgpack(value{{"x", d}}));
+    ASSERT_TRUE(back);
+    auto got = (*back)["x"].get<double>();
+    if (d != d)
+      EXPECT_TRUE(got != got);
+    else
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(d), std::bit_cast<std::uint64_t>(got)) << d;
+  }
+}
+
+TEST(Value, WritesOddNumbersAsNamesAndReadsThemBack) {
+  value x{{"a", std::numeric_limits<double>::quiet_NaN()}, {"b", -std::numeric_limits<double>::infinity()}, {"c", 0.1}};
+  EXPECT_EQ(to_json(x), R"({"a":"NaN","b":"-Infinity","c":0.1})");
+  EXPECT_EQ(number_in("-Infinity"), -std::numeric_limits<double>::infinity());
+  EXPECT_FALSE(number_in("loss"));
+}
+
+TEST(Value, RefusesDeepNestingAndTrailingBytes) {
+  EXPECT_FALSE(parse_json(std::string(600, '[') + std::string(600, ']')));
+  EXPECT_FALSE(parse_json("{} x"));
+  EXPECT_FALSE(parse_msgpack("\x93\x01\x02"));
+  EXPECT_FALSE(parse_msgpack(std::string("\x01\x02", 2)));
+}
+
+TEST(Ids, ReadAndWrite) {
+  EXPECT_EQ(to_string(parse_allocation("12.3")), "12.3");
+  for (auto bad : {"12", "12.", ".3", "0.1", "12.x", "a.1", ""})
+    EXPECT_EQ(parse_allocation(bad), allocation_id{}) << bad;
+}
+
+TEST(Time, PrintsRfc3339) {
+  EXPECT_EQ(to_rfc3339(time_point{1742388296123456us}), "2025-03-19T12:44:56.123456Z");
+}
+
+} // namespace
+} // namespace troupe
