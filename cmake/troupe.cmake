@@ -7,8 +7,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
-add_compile_options(-Wall -Wextra -Wshadow -fno-strict-aliasing)
-# CAF's meta-programming has harmless shadows; its headers are SYSTEM, ours are not.
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
 add_compile_definitions(CAF_ENABLE_TYPE_ID_CHECKS BOOST_ERROR_CODE_HEADER_ONLY SPDLOG_FMT_EXTERNAL MSGPACK_NO_BOOST)
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-sanitize=null -fno-omit-frame-pointer)

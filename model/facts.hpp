@@ -1,0 +1,214 @@
+#pragma once
+// What the journal holds. A fact is an event's durable consequence, outcome included, with its time.
+//
+// Each fact belongs to the stream of one entity: "cluster", "experiment/7", "trial/12", "allocation/12.3". The
+// facts of a stream are numbered from 0 without gaps. Encoded as the msgpack array [tag, version, fields...];
+// tags and the order of fields never change, fields are only added at the end.
+
+#include "model/pack.hpp"
+#include "model/states.hpp"
+
+#include <map>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+// ---- stream "cluster"
+
+struct experiment_created {
+  static constexpr const char* tag = "experiment_created";
+  time_point at;
+  experiment_id id;
+  value config;             ///< complete
+  std::string name, owner;
+  std::string context;      ///< names the blob with the files of the experiment (a tar), or empty
+  std::string source;       ///< the text that was submitted
+  std::string key;          ///< of the submitter: the same key creates once; may be empty
+  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key)
+};
+
+struct agent_joined { ///< a new agent, or a known one with other slots or another address
+  static constexpr const char* tag = "agent_joined";
+  time_point at;
+  std::string agent; ///< its name
+  std::string id;    ///< random, lives in its data directory
+  int slots = 0;
+  std::string host;
+  MSGPACK_DEFINE_ARRAY(at, agent, id, slots, host)
+};
+
+// ---- stream "experiment/N"
+
+struct experiment_changed {
+  static constexpr const char* tag = "experiment_changed";
+  time_point at;
+  experiment_state state = experiment_state::active;
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(at, state, why)
+};
+
+struct trial_created { ///< part of search_stepped
+  trial_id trial;
+  std::string key; ///< the searcher's name for it
+  value hparams;
+  std::uint32_t seed = 0;
+  std::string source_checkpoint;
+  MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint)
+};
+
+struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no rung decided
+  trial_id trial;
+  std::string why;
+  int rung = -1;
+  double units = 0, metric = 0, needed = 0;
+  MSGPACK_DEFINE_ARRAY(trial, why, rung, units, metric, needed)
+};
+
+enum class search_input : int { started = 0, validated, exited_early, exited };
+
+/// One step of the search: what came in and all that was decided on it, as one fact.
+struct search_stepped {
+  static constexpr const char* tag = "search_stepped";
+  time_point at;
+  search_input input = search_input::started;
+  trial_id trial;          ///< of the input; 0 when started
+  std::uint64_t row = 0;   ///< the validation's row in the metric series of the trial
+  std::int64_t steps = 0;  ///< of the validation
+  value metrics;           ///< of the validation: the searcher's metric and its time metric
+  int reason = 0;          ///< searchers::exit_reason, when exited early
+  std::vector<trial_created> created;
+  std::vector<trial_stop_decided> stopped;
+  bool shut_down = false, cancel = false, failure = false;
+  double progress = 0;
+  MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel, failure,
+                       progress)
+};
+
+// ---- stream "trial/N"
+
+struct checkpoint {
+  std::string uuid;
+  std::int64_t steps = 0;
+  std::map<std::string, std::int64_t> files; ///< bytes by path
+  value metadata;
+  std::string path; ///< absolute, of its folder
+  MSGPACK_DEFINE_ARRAY(uuid, steps, files, metadata, path)
+};
+
+struct trial_activated {
+  static constexpr const char* tag = "trial_activated";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+struct trial_paused {
+  static constexpr const char* tag = "trial_paused";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+struct trial_stop_ordered { ///< by the searcher, a cancel or a kill
+  static constexpr const char* tag = "trial_stop_ordered";
+  time_point at;
+  trial_state outcome = trial_state::completed; ///< what the trial will end as
+  bool kill = false;                            ///< at once, without a last checkpoint
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(at, outcome, kill, why)
+};
+struct run_started {
+  static constexpr const char* tag = "run_started";
+  time_point at;
+  run_id run;
+  std::string from_checkpoint; ///< uuid, or empty
+  std::int64_t from_steps = 0; ///< reports of earlier runs above this are archived
+  MSGPACK_DEFINE_ARRAY(at, run, from_checkpoint, from_steps)
+};
+struct checkpoint_recorded {
+  static constexpr const char* tag = "checkpoint_recorded";
+  time_point at;
+  run_id run;
+  checkpoint saved;
+  MSGPACK_DEFINE_ARRAY(at, run, saved)
+};
+struct run_ended {
+  static constexpr const char* tag = "run_ended";
+  time_point at;
+  run_id run;
+  end why = end::completed;
+  int restarts = 0; ///< of the trial so far
+  int losses = 0;   ///< in a row without a new checkpoint
+  time_point retry_at;
+  std::string detail; ///< for people: "exit code 1", "agent a1 lost"
+  MSGPACK_DEFINE_ARRAY(at, run, why, restarts, losses, retry_at, detail)
+};
+struct trial_ended {
+  static constexpr const char* tag = "trial_ended";
+  time_point at;
+  trial_state state = trial_state::completed;
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(at, state, why)
+};
+
+// ---- stream "allocation/N.R"
+
+struct placement { ///< the part of a gang on one agent
+  std::string agent;
+  std::vector<int> slots;
+  MSGPACK_DEFINE_ARRAY(agent, slots)
+};
+struct allocation_placed { ///< committed before the start order leaves
+  static constexpr const char* tag = "allocation_placed";
+  time_point at;
+  std::vector<placement> on;
+  MSGPACK_DEFINE_ARRAY(at, on)
+};
+struct allocation_closed {
+  static constexpr const char* tag = "allocation_closed";
+  time_point at;
+  end why = end::completed;
+  int exit_code = 0;
+  std::string detail;
+  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail)
+};
+
+using cluster_fact = std::variant<experiment_created, agent_joined>;
+using experiment_fact = std::variant<experiment_changed, search_stepped>;
+using trial_fact = std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded,
+                                run_ended, trial_ended>;
+using allocation_fact = std::variant<allocation_placed, allocation_closed>;
+using fact = std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
+                          trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
+                          allocation_placed, allocation_closed>;
+
+/// [tag, version, fields...]; the version is 1 for every fact so far.
+std::string encode(const fact& x);
+/// Fails with errc::corrupt on other bytes, errc::unsupported on a tag or version this build does not know.
+result<fact> decode(std::string_view bytes);
+
+/// A fact of a smaller variant, as the stream's own type; errc::corrupt where it belongs to another stream.
+template <class Narrow>
+result<Narrow> decode_as(std::string_view bytes) {
+  auto wide = decode(bytes);
+  if (!wide)
+    return wide.error();
+  return std::visit(
+    [](auto& x) -> result<Narrow> {
+      if constexpr (std::is_constructible_v<Narrow, decltype(x)>)
+        return Narrow{std::move(x)};
+      else
+        return error{errc::corrupt, std::string(x.tag) + " does not belong to this stream"};
+    },
+    *wide);
+}
+template <class Narrow>
+std::string encode_as(const Narrow& x) {
+  return std::visit([](const auto& one) { return encode(fact{one}); }, x);
+}
+
+std::string entity(experiment_id id);
+std::string entity(trial_id id);
+std::string entity(allocation_id id);
+inline constexpr const char* cluster_entity = "cluster";
+
+} // namespace troupe
+
+MSGPACK_ADD_ENUM(troupe::search_input)

@@ -1,0 +1,112 @@
+#pragma once
+// msgpack for typed values: adaptors for our vocabulary, and pack/unpack that do not throw.
+// A packed struct is an array; a reader ignores extra trailing fields and keeps the default of missing ones,
+// so fields are only ever added at the end.
+
+#include "model/ids.hpp"
+#include "model/result.hpp"
+#include "model/time.hpp"
+#include "model/value.hpp"
+
+#include <msgpack.hpp>
+
+namespace troupe {
+
+template <class T>
+std::string pack(const T& x) {
+  msgpack::sbuffer buffer;
+  msgpack::pack(buffer, x);
+  return {buffer.data(), buffer.size()};
+}
+
+template <class T>
+result<T> unpack(std::string_view bytes) {
+  try {
+    std::size_t used = 0;
+    auto handle = msgpack::unpack(bytes.data(), bytes.size(), used);
+    if (used != bytes.size())
+      return error{errc::corrupt, "trailing bytes after a msgpack value"};
+    return handle.get().template as<T>();
+  } catch (const std::exception& fault) {
+    return error{errc::corrupt, std::string("msgpack: ") + fault.what()};
+  }
+}
+
+} // namespace troupe
+
+namespace msgpack {
+MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
+  namespace adaptor {
+
+  template <class Tag>
+  struct convert<troupe::strong_id<Tag>> {
+    const msgpack::object& operator()(const msgpack::object& o, troupe::strong_id<Tag>& x) const {
+      x.value = o.as<std::uint64_t>();
+      return o;
+    }
+  };
+  template <class Tag>
+  struct pack<troupe::strong_id<Tag>> {
+    template <class Stream>
+    packer<Stream>& operator()(packer<Stream>& p, const troupe::strong_id<Tag>& x) const {
+      return p.pack_uint64(x.value);
+    }
+  };
+
+  template <>
+  struct convert<troupe::allocation_id> {
+    const msgpack::object& operator()(const msgpack::object& o, troupe::allocation_id& x) const {
+      auto pair = o.as<std::pair<troupe::trial_id, troupe::run_id>>();
+      x = {pair.first, pair.second};
+      return o;
+    }
+  };
+  template <>
+  struct pack<troupe::allocation_id> {
+    template <class Stream>
+    packer<Stream>& operator()(packer<Stream>& p, const troupe::allocation_id& x) const {
+      p.pack_array(2);
+      p.pack(x.trial);
+      p.pack(x.run);
+      return p;
+    }
+  };
+
+  template <>
+  struct convert<troupe::time_point> { // microseconds since 1970
+    const msgpack::object& operator()(const msgpack::object& o, troupe::time_point& x) const {
+      x = troupe::time_point{troupe::duration{o.as<std::int64_t>()}};
+      return o;
+    }
+  };
+  template <>
+  struct pack<troupe::time_point> {
+    template <class Stream>
+    packer<Stream>& operator()(packer<Stream>& p, const troupe::time_point& x) const {
+      return p.pack_int64(x.time_since_epoch().count());
+    }
+  };
+
+  template <>
+  struct convert<troupe::value> { // its own msgpack bytes, as bin
+    const msgpack::object& operator()(const msgpack::object& o, troupe::value& x) const {
+      auto parsed = troupe::parse_msgpack(o.as<std::string>());
+      if (!parsed)
+        throw msgpack::type_error();
+      x = std::move(*parsed);
+      return o;
+    }
+  };
+  template <>
+  struct pack<troupe::value> {
+    template <class Stream>
+    packer<Stream>& operator()(packer<Stream>& p, const troupe::value& x) const {
+      auto bytes = troupe::to_msgpack(x);
+      p.pack_bin(static_cast<std::uint32_t>(bytes.size()));
+      return p.pack_bin_body(bytes.data(), static_cast<std::uint32_t>(bytes.size()));
+    }
+  };
+
+  } // namespace adaptor
+}
+} // namespace msgpack

@@ -1,0 +1,105 @@
+#pragma once
+// What readers see: rows that the projections keep, pure folds of the facts, written in the same commit.
+
+#include "model/facts.hpp"
+
+#include <optional>
+
+namespace troupe {
+
+struct experiment_row {
+  experiment_id id;
+  experiment_state state = experiment_state::active;
+  std::string name, owner, context, key, source, why;
+  value config;
+  time_point created, ended; ///< ended is 0 while it is not
+  double progress = 0;       ///< 0..1
+  std::uint64_t num_trials = 0;
+  std::string metric;        ///< the searcher's
+  bool smaller_is_better = true;
+  trial_id best_trial;       ///< 0 while there is none
+  double best_metric = 0;    ///< as reported, sign unchanged
+  MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress, num_trials,
+                       metric, smaller_is_better, best_trial, best_metric)
+};
+
+struct validation_row { ///< the best or latest validation of a trial
+  std::uint64_t row = 0;  ///< in its metric series; 0 where there is none
+  std::int64_t steps = 0;
+  double metric = 0;      ///< the searcher's
+  time_point at;
+  run_id run;
+  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run)
+};
+
+struct run_row {
+  run_id run;
+  time_point started, ended; ///< ended is 0 while it runs
+  std::string from_checkpoint;
+  std::int64_t from_steps = 0;
+  end why = end::completed;  ///< once ended
+  std::string detail;
+  std::vector<placement> on; ///< once placed
+  MSGPACK_DEFINE_ARRAY(run, started, ended, from_checkpoint, from_steps, why, detail, on)
+};
+
+struct trial_row {
+  trial_id id;
+  experiment_id experiment;
+  std::string key;
+  trial_state state = trial_state::queued;
+  value hparams;
+  std::uint32_t seed = 0;
+  int restarts = 0;
+  time_point created, ended;
+  std::string why;
+  std::vector<run_row> runs; ///< oldest first
+  validation_row best, latest;
+  std::string latest_checkpoint; ///< uuid
+  std::uint64_t checkpoint_count = 0;
+  std::int64_t checkpoint_bytes = 0;
+  std::optional<trial_stop_decided> stop() const {
+    return stopped.empty() ? std::nullopt : std::optional{stopped.front()};
+  }
+  std::vector<trial_stop_decided> stopped; ///< none or one
+  MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best, latest,
+                       latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped)
+};
+
+struct checkpoint_row {
+  checkpoint saved;
+  trial_id trial;
+  experiment_id experiment;
+  run_id run;
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(saved, trial, experiment, run, at)
+};
+
+/// One report of a trial, in the order of arrival.
+struct metric_row {
+  std::uint64_t row = 0; ///< from 1 within the trial
+  std::string group;     ///< "training" or "validation"
+  std::int64_t steps = 0;
+  run_id run;
+  time_point at;
+  std::string metrics;   ///< a msgpack map, exactly as it was reported
+  MSGPACK_DEFINE_ARRAY(row, group, steps, run, at, metrics)
+};
+
+/// A report is archived when a later run of the same trial started from a checkpoint below the report's steps: that
+/// run trains those steps again.
+bool archived(const metric_row& report, const std::vector<run_row>& runs);
+
+struct log_line {
+  std::uint64_t number = 0; ///< from 1 within the trial
+  time_point at;
+  allocation_id allocation;
+  std::string agent;
+  int rank = 0;
+  std::string stream;       ///< "stdout", "stderr", or "troupe" for our own lines
+  std::string level;        ///< "DEBUG".."CRITICAL" where the line says so, else empty
+  std::string text;         ///< without the newline
+  MSGPACK_DEFINE_ARRAY(number, at, allocation, agent, rank, stream, level, text)
+};
+
+} // namespace troupe

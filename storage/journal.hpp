@@ -1,0 +1,147 @@
+#pragma once
+// The durable side of the cluster: one writer (`journal`), any number of readers (`reader`), one database.
+//
+// The writer queues what arrives and makes it durable with one synced write per commit; nothing may be
+// acknowledged before the commit that holds it has returned. Facts go first, then reports, then log lines; of the
+// last two at most `lane_bytes` in one commit. A commit of log lines alone is not synced.
+
+#include "model/rows.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+namespace troupe::storage {
+
+struct append {
+  std::string entity;
+  std::uint64_t first = 0;         ///< number of the first fact; a repeat of what is stored is no error
+  std::vector<std::string> facts;  ///< encoded
+};
+
+/// The reports of one library instance in a task. Sequence numbers count from 1 without gaps.
+struct report_batch {
+  allocation_id allocation;
+  std::int32_t rank = 0;
+  std::string process;             ///< random, one per library instance
+  std::uint64_t first_sequence = 1;
+  struct report {
+    std::string group;             ///< "training" or "validation"
+    std::int64_t steps = 0;
+    time_point at;
+    std::string metrics;           ///< a msgpack map, checked by the gateway
+    MSGPACK_DEFINE_ARRAY(group, steps, at, metrics)
+  };
+  std::vector<report> reports;
+};
+
+/// A validation that is durable now and that the experiment has to hear of.
+struct recorded_validation {
+  experiment_id experiment;
+  allocation_id allocation;
+  std::int32_t rank = 0;
+  std::string process;
+  std::uint64_t sequence = 0, row = 0;
+  std::int64_t steps = 0;
+  std::string metrics;
+};
+
+/// What the caller may tell the task once `commit` has returned.
+struct report_receipt {
+  std::uint64_t up_to = 0;         ///< every sequence number up to here is stored, repeats included
+  std::vector<recorded_validation> validations; ///< new ones only
+};
+
+struct log_batch {
+  trial_id trial;
+  std::vector<log_line> lines;     ///< numbers are given by the journal
+  std::string source;              ///< who counts `position`: "12.3/0" for rank 0 of allocation 12.3
+  std::uint64_t position = 0;      ///< of the spool after the last line; a batch at or below the stored one is a repeat
+};
+
+struct committed_fact {
+  std::uint64_t sequence = 0;      ///< counts all facts of the cluster from 1, in commit order
+  std::string entity;
+  std::uint64_t number = 0;
+  std::string bytes;
+};
+
+struct commit_summary {
+  std::uint64_t sequence = 0;      ///< of the newest fact
+  std::vector<committed_fact> facts;
+};
+
+struct journal_options {
+  std::filesystem::path directory;
+  std::size_t lane_bytes = 1 << 20;
+  std::uint64_t reserve_bytes = 64 << 20; ///< below this much free space appends answer no_space
+  bool rebuild_projections = false;
+};
+
+/// Thread-safe: reads go to a RocksDB snapshot and never wait for the writer.
+class reader {
+public:
+  virtual ~reader() = default;
+  virtual std::uint64_t sequence() const = 0; ///< of the newest durable fact
+  virtual result<std::vector<experiment_row>> experiments() const = 0;
+  virtual result<experiment_row> experiment(experiment_id id) const = 0;
+  virtual result<std::vector<trial_row>> trials(experiment_id id) const = 0;
+  virtual result<trial_row> trial(trial_id id) const = 0;
+  /// Rows above `after`, oldest first; `group` empty for both.
+  virtual result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
+                                                  std::string_view group = {}) const = 0;
+  virtual result<metric_row> metric(trial_id id, std::uint64_t row) const = 0;
+  virtual result<std::vector<checkpoint_row>> checkpoints(trial_id id) const = 0;
+  virtual result<checkpoint_row> checkpoint(std::string_view uuid) const = 0;
+  /// Lines above `after`, oldest first; or with `newest_first` those below `before`.
+  virtual result<std::vector<log_line>> logs(trial_id id, std::uint64_t after, std::size_t limit) const = 0;
+  virtual result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before, std::size_t limit) const = 0;
+  /// Facts above `after` in commit order: for live streams.
+  virtual result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const = 0;
+  /// All facts of one entity, oldest first.
+  virtual result<std::vector<std::string>> facts_of(std::string_view entity) const = 0;
+  /// Names of the entities of one kind ("experiment", "trial", ...) that hold facts.
+  virtual result<std::vector<std::string>> entities(std::string_view kind) const = 0;
+  /// A blob by its name (see journal::put_blob).
+  virtual result<std::string> blob(std::string_view name) const = 0;
+};
+
+/// The only writer. Not thread-safe: the journal actor owns it.
+class journal {
+public:
+  virtual ~journal() = default;
+
+  /// Queues facts. `errc::gap` where `first` leaves a gap or other bytes stand at its numbers; an exact repeat
+  /// queues nothing and succeeds (it is durable after the next commit at the latest). `errc::no_space` below the reserve.
+  virtual result<void> append(const struct append& x) = 0;
+
+  /// Queues reports. Refused with `errc::conflict` when the run is not the open one of its trial (a fenced or
+  /// ended run), with `errc::gap` when sequence numbers are missing, `errc::busy` when the lane is full,
+  /// `errc::no_space`. The receipt holds once the next commit has returned.
+  virtual result<report_receipt> report(const report_batch& x) = 0;
+
+  virtual result<void> log(const log_batch& x) = 0;
+
+  /// Where the log of this source was stored up to; 0 for a new one.
+  virtual std::uint64_t log_position(const std::string& source) const = 0;
+
+  /// Stores bytes under the hex digest of their BLAKE2b-256 (durable at the next commit) and returns that name.
+  virtual result<std::string> put_blob(std::string_view bytes) = 0;
+
+  virtual bool dirty() const = 0; ///< is anything queued?
+
+  /// One write of everything queued. On failure nothing of it is durable and the journal is closed for writing:
+  /// `errc::no_space` may be tried again after space has returned, `errc::io` ends the process.
+  virtual result<commit_summary> commit() = 0;
+
+  virtual std::shared_ptr<reader> reads() const = 0;
+};
+
+/// Opens or creates the database. `errc::conflict` where another process holds it, `errc::no_space` where even the
+/// ballast does not make room, `errc::io` for a read-only or foreign directory; each names the directory and the cure.
+result<std::unique_ptr<journal>> open_journal(const journal_options& options);
+
+/// The same contract in memory, for the simulation and actor tests.
+std::unique_ptr<journal> make_memory_journal();
+
+} // namespace troupe::storage
