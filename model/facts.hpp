@@ -145,7 +145,8 @@ struct trial_ended {
   time_point at;
   trial_state state = trial_state::completed;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(at, state, why)
+  int exit_reason = -1; ///< searchers::exit_reason where the searcher must hear one, else -1
+  MSGPACK_DEFINE_ARRAY(at, state, why, exit_reason)
 };
 
 // ---- stream "allocation/N.R"

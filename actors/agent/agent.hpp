@@ -1,0 +1,98 @@
+#pragma once
+// What happens on one host: which tasks it runs, what it still has to report, and when their leases are renewed.
+// Pure; the shell is agent_actor.cpp. Its memory is the task folder on disk, read at start through `task_adopted`.
+
+#include "actors/agent/agent_twin.hpp"
+
+namespace troupe {
+
+// Events besides the orders of agent_twin.hpp.
+struct link_up {
+  std::uint64_t epoch = 0; ///< of the registration that was accepted
+};
+struct link_down {};
+struct order_received {
+  std::uint64_t epoch = 0;
+  agent_order order;
+};
+struct heartbeat_acked {
+  std::uint64_t epoch = 0;
+};
+/// At start-up, once for each task folder that is found.
+struct task_adopted {
+  task_report task;
+};
+struct task_launched {
+  allocation_id allocation;
+  std::int64_t pid = 0;
+};
+struct task_ended {
+  task_report task;
+};
+using agent_event = std::variant<link_up, link_down, order_received, heartbeat_acked, task_adopted, task_launched,
+                                 task_ended, time_passed>;
+
+// Actions.
+struct launch_task {
+  allocation_id allocation;
+  std::vector<int> slots;
+  std::string spec;
+};
+struct stop_task {
+  allocation_id allocation;
+  std::string reason; ///< the script is asked
+};
+struct destroy_task {
+  allocation_id allocation; ///< SIGKILL to the whole sandbox
+};
+struct drop_task {
+  allocation_id allocation; ///< its record and folder may go
+};
+struct renew_leases {}; ///< of all sandboxes; thaws those that froze
+struct send_heartbeat {
+  std::uint64_t epoch = 0;
+};
+struct report_to_twin {
+  std::variant<task_started, task_exited> report;
+};
+using agent_action =
+  std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases, send_heartbeat, report_to_twin>;
+
+/// Not thread-safe: one actor owns it.
+class agent {
+public:
+  agent(std::string name, duration heartbeat = 1s);
+
+  [[nodiscard]] std::vector<agent_action> apply(const agent_event& ev, time_point now);
+  std::optional<time_point> deadline() const;
+  /// For the next registration.
+  std::vector<task_report> inventory() const;
+  std::uint64_t epoch() const { return epoch_; }
+  bool runs(allocation_id id) const;
+
+private:
+  using out = std::vector<agent_action>;
+  void on(out& o, const link_up& ev, time_point now);
+  void on(out& o, const link_down& ev, time_point now);
+  void on(out& o, const order_received& ev, time_point now);
+  void on(out& o, const heartbeat_acked& ev, time_point now);
+  void on(out& o, const task_adopted& ev, time_point now);
+  void on(out& o, const task_launched& ev, time_point now);
+  void on(out& o, const task_ended& ev, time_point now);
+  void on(out& o, const time_passed& ev, time_point now);
+  void obey(out& o, const start_ordered& x);
+  void obey(out& o, const preempt_ordered& x);
+  void obey(out& o, const kill_ordered& x);
+  void obey(out& o, const forget_ordered& x);
+  task_exited exit_of(const task_report& t) const;
+
+  std::string name_;
+  duration heartbeat_;
+  std::uint64_t epoch_ = 0;
+  bool linked_ = false;
+  time_point next_heartbeat_;
+  std::map<allocation_id, task_report> tasks_;
+  std::map<trial_id, run_id> dropped_; ///< the newest run of a trial that was forgotten here: its start is a repeat
+};
+
+} // namespace troupe

@@ -1,0 +1,140 @@
+#pragma once
+// The master's picture of one agent: its lease, its slots, what runs there. Decides alive, away, lost, and
+// reconciles after every registration. Pure; the shell is agent_twin_actor.cpp.
+
+#include "actors/allocation/allocation.hpp"
+#include "actors/pool/pool.hpp"
+
+#include <set>
+
+namespace troupe {
+
+/// One task as its agent reports it at registration.
+struct task_report {
+  allocation_id allocation;
+  std::vector<int> slots;
+  bool exited = false;
+  std::int64_t pid = 0;
+  int exit_code = 0, signal = 0;
+  std::string detail;
+  bool certain = true;
+  MSGPACK_DEFINE_ARRAY(allocation, slots, exited, pid, exit_code, signal, detail, certain)
+};
+
+// Events of the twin; those of the agent carry the epoch of its registration, an older one changes nothing.
+struct agent_registered {
+  std::uint64_t epoch = 0;
+  int slots = 0;
+  std::vector<task_report> inventory;
+  MSGPACK_DEFINE_ARRAY(epoch, slots, inventory)
+};
+struct agent_heartbeat {
+  std::uint64_t epoch = 0;
+  MSGPACK_DEFINE_ARRAY(epoch)
+};
+struct link_lost {
+  std::uint64_t epoch = 0;
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(epoch, why)
+};
+/// `spec` is opaque to the machines: how to start the task, as the allocation's shell wrote it.
+struct start_ordered {
+  allocation_id allocation;
+  std::vector<int> slots;
+  std::string spec;
+  MSGPACK_DEFINE_ARRAY(allocation, slots, spec)
+};
+struct preempt_ordered {
+  allocation_id allocation;
+  std::string reason;
+  MSGPACK_DEFINE_ARRAY(allocation, reason)
+};
+struct kill_ordered {
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct forget_ordered {
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct watch_ordered {
+  allocation_id allocation;
+  std::vector<int> slots;
+  MSGPACK_DEFINE_ARRAY(allocation, slots)
+};
+/// The sandbox of an agent that is away says that everything in it is dead.
+struct death_confirmed {
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+using twin_event = std::variant<agent_registered, agent_heartbeat, link_lost, task_started, task_exited, start_ordered,
+                                preempt_ordered, kill_ordered, forget_ordered, watch_ordered, death_confirmed,
+                                time_passed>;
+
+// Actions. Orders to the agent go with the current epoch.
+using agent_order = std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered>;
+struct tell_allocation {
+  allocation_id allocation;
+  allocation_event event;
+};
+struct tell_pool {
+  pool_event event;
+};
+struct acknowledge_heartbeat {
+  std::uint64_t epoch = 0;
+};
+using twin_action = std::variant<agent_order, tell_allocation, tell_pool, acknowledge_heartbeat>;
+
+struct lease_times {
+  duration freeze = 30s;    ///< a sandbox whose lease is so old stops itself
+  duration give_away = 45s; ///< the master gives a run away; never sooner after its own start
+};
+
+/// Not thread-safe: one actor owns it. Soft state only.
+class agent_twin {
+public:
+  enum class status { away, alive, lost };
+
+  /// A twin made at recovery is away since `now`, the master's start.
+  agent_twin(std::string name, lease_times lease, time_point now);
+
+  [[nodiscard]] std::vector<twin_action> apply(const twin_event& ev, time_point now);
+  std::optional<time_point> deadline() const;
+
+  status state() const { return status_; }
+  const std::string& name() const { return name_; }
+  std::uint64_t epoch() const { return epoch_; }
+  int slots() const { return slots_; }
+  std::string snapshot() const;
+
+private:
+  using out = std::vector<twin_action>;
+  struct task {
+    bool known = false; ///< the agent has reported it
+    std::vector<int> slots;
+  };
+  void on(out& o, const agent_registered& ev, time_point now);
+  void on(out& o, const agent_heartbeat& ev, time_point now);
+  void on(out& o, const link_lost& ev, time_point now);
+  void on(out& o, const task_started& ev, time_point now);
+  void on(out& o, const task_exited& ev, time_point now);
+  void on(out& o, const start_ordered& ev, time_point now);
+  void on(out& o, const preempt_ordered& ev, time_point now);
+  void on(out& o, const kill_ordered& ev, time_point now);
+  void on(out& o, const forget_ordered& ev, time_point now);
+  void on(out& o, const watch_ordered& ev, time_point now);
+  void on(out& o, const death_confirmed& ev, time_point now);
+  void on(out& o, const time_passed& ev, time_point now);
+  void lose(out& o, const std::string& why);
+
+  std::string name_;
+  lease_times lease_;
+  status status_ = status::away;
+  std::uint64_t epoch_ = 0;
+  int slots_ = 0;
+  time_point lease_until_;
+  std::map<allocation_id, task> tasks_; ///< that an allocation waits for
+  std::set<allocation_id> strays_;      ///< run there, but nobody waits for them: being killed
+};
+
+} // namespace troupe

@@ -1,0 +1,230 @@
+#include "actors/allocation/allocation.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+allocation::allocation(allocation_spec spec) : spec_(std::move(spec)) {}
+
+allocation_step allocation::apply(const allocation_event& ev, time_point now) {
+  allocation_step s;
+  if (closed_) {
+    // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
+    std::visit(overloaded{
+                 [&](const slots_granted&) { s.actions.push_back(release_slots{}); },
+                 [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
+                 [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
+                 [&](const allocation_stop&) {
+                   s.actions.push_back(report_allocation_end{closed_->why, closed_->detail});
+                 },
+                 [](const auto&) {},
+               },
+               ev);
+    return s;
+  }
+  std::visit([&](const auto& x) { on(s, x, now); }, ev);
+  return s;
+}
+
+void allocation::on(allocation_step& s, const slots_granted& ev, time_point now) {
+  if (!parts_.empty())
+    return; // a repeat of the grant that is in use
+  if (stop_) {
+    s.actions.push_back(release_slots{});
+    return close(s, end::stopped, 0, "stopped before it was placed", now);
+  }
+  note(s, allocation_placed{now, ev.on});
+  for (std::size_t i = 0; i < ev.on.size(); ++i) {
+    parts_[ev.on[i].agent] = {};
+    s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size())});
+  }
+}
+
+void allocation::on(allocation_step& s, const allocation_stop& ev, time_point now) {
+  if (stop_ && (stop_->kill || !ev.kill))
+    return;
+  stop_ = ev;
+  if (parts_.empty()) {
+    s.actions.push_back(release_slots{}); // withdraws the request
+    return close(s, end::stopped, 0, "stopped before it was placed", now);
+  }
+  order_stop(s, now);
+}
+
+void allocation::order_stop(allocation_step& s, time_point now) {
+  bool kill = stop_->kill;
+  for (const auto& [agent, p] : parts_)
+    if (p.state != part::over) {
+      if (kill)
+        s.actions.push_back(kill_task{agent});
+      else
+        s.actions.push_back(preempt_task{agent, stop_->reason});
+    }
+  if (kill)
+    killing_ = true;
+  if (kill || !kill_at_)
+    kill_at_ = now + (kill ? duration{30s} : spec_.stop_limit); // a kill is ordered again until it is done
+}
+
+void allocation::on(allocation_step& s, const task_started& ev, time_point now) {
+  auto it = parts_.find(ev.agent);
+  if (it == parts_.end() || it->second.state == part::over) {
+    s.actions.push_back(kill_task{ev.agent});
+    return;
+  }
+  it->second.state = part::running;
+  if (stop_)
+    order_stop(s, now); // the first order may have died with a master or a link
+}
+
+void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
+  auto it = parts_.find(ev.agent);
+  if (it == parts_.end() || it->second.state == part::over)
+    return;
+  if (!ev.certain)
+    return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, ev.detail, now);
+  if (stop_)
+    return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
+  if (killing_)
+    return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's
+  if (ev.signal == 9) {
+    // Nobody ordered this SIGKILL. Perhaps its whole host is dying: then the run is lost, not failed.
+    it->second.state = part::over;
+    verdict_ = verdict{end::failed, 128 + ev.signal, ev.detail, ev.agent};
+    judge_at_ = now + spec_.kill_grace;
+    return;
+  }
+  bool good = ev.exit_code == 0 && ev.signal == 0;
+  part_over(s, ev.agent, good ? end::completed : end::failed, ev.signal ? 128 + ev.signal : ev.exit_code, ev.detail,
+            now);
+}
+
+void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) {
+  auto it = parts_.find(ev.agent);
+  if (it == parts_.end() || it->second.state == part::over)
+    return;
+  if (it->second.state == part::running)
+    return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, "agent " + ev.agent + " lost its task", now);
+  if (stop_)
+    return part_over(s, ev.agent, end::stopped, 0, "stopped before it ran", now);
+  // Never started there. Alone it can be placed anew; parts of a gang that do run are ended first.
+  if (parts_.size() == 1) {
+    parts_.clear();
+    s.actions.push_back(release_slots{});
+    s.actions.push_back(request_slots{spec_.slots});
+    return;
+  }
+  part_over(s, ev.agent, end::lost, -1, "the start order to agent " + ev.agent + " was lost", now);
+}
+
+void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
+  auto it = parts_.find(ev.agent);
+  if (it == parts_.end())
+    return;
+  if (judge_at_ && verdict_ && verdict_->agent == ev.agent) {
+    verdict_->why = end::lost;
+    verdict_->code = -1;
+    verdict_->detail = "agent " + ev.agent + ": " + ev.why;
+    judge_at_.reset();
+    return close_if_over(s, now);
+  }
+  if (it->second.state == part::over)
+    return;
+  part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, "agent " + ev.agent + ": " + ev.why, now);
+}
+
+void allocation::on(allocation_step& s, const time_passed&, time_point now) {
+  if (judge_at_ && now >= *judge_at_) {
+    judge_at_.reset();
+    for (auto& [agent, p] : parts_)
+      if (p.state != part::over)
+        s.actions.push_back(kill_task{agent});
+    killing_ = true;
+    close_if_over(s, now);
+  }
+  if (!closed_ && kill_at_ && now >= *kill_at_) {
+    killing_ = true;
+    for (const auto& [agent, p] : parts_)
+      if (p.state != part::over)
+        s.actions.push_back(kill_task{agent});
+    kill_at_ = now + 30s;
+  }
+}
+
+void allocation::part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail,
+                           time_point now) {
+  parts_[agent].state = part::over;
+  bool bad = why == end::failed || why == end::lost;
+  if (!verdict_ || (bad && verdict_->why != end::failed && verdict_->why != end::lost))
+    verdict_ = verdict{why, code, std::move(detail), agent};
+  if (bad && !killing_) { // the others of the gang cannot go on
+    killing_ = true;
+    for (const auto& [other, p] : parts_)
+      if (p.state != part::over)
+        s.actions.push_back(kill_task{other});
+    kill_at_ = now + 30s;
+  }
+  close_if_over(s, now);
+}
+
+void allocation::close_if_over(allocation_step& s, time_point now) {
+  if (judge_at_ || !std::all_of(parts_.begin(), parts_.end(), [](auto& p) { return p.second.state == part::over; }))
+    return;
+  auto v = verdict_.value_or(verdict{});
+  close(s, v.why, v.code, v.detail, now);
+}
+
+void allocation::close(allocation_step& s, end why, int code, std::string detail, time_point now) {
+  note(s, allocation_closed{now, why, code, detail});
+  s.actions.push_back(release_slots{});
+  for (const auto& [agent, p] : parts_)
+    s.actions.push_back(forget_task{agent});
+  s.actions.push_back(report_allocation_end{why, std::move(detail)});
+  kill_at_.reset();
+  judge_at_.reset();
+}
+
+void allocation::note(allocation_step& s, allocation_fact fact) {
+  replay(fact);
+  s.facts.push_back(std::move(fact));
+}
+
+void allocation::replay(const allocation_fact& fact) {
+  std::visit(overloaded{
+               [this](const allocation_placed& f) { on_ = f.on; },
+               [this](const allocation_closed& f) { closed_ = f; },
+             },
+             fact);
+}
+
+std::vector<allocation_action> allocation::resume() {
+  if (closed_) {
+    std::vector<allocation_action> out{release_slots{}};
+    for (const auto& part : on_)
+      out.push_back(forget_task{part.agent});
+    out.push_back(report_allocation_end{closed_->why, closed_->detail});
+    return out;
+  }
+  if (on_.empty())
+    return {request_slots{spec_.slots}};
+  std::vector<allocation_action> out;
+  for (const auto& p : on_) {
+    parts_[p.agent] = {part::watched};
+    out.push_back(watch_task{p.agent, p.slots});
+  }
+  return out;
+}
+
+std::optional<time_point> allocation::deadline() const {
+  if (closed_)
+    return std::nullopt;
+  if (judge_at_ && kill_at_)
+    return std::min(*judge_at_, *kill_at_);
+  return judge_at_ ? judge_at_ : kill_at_;
+}
+
+std::string allocation::snapshot() const {
+  return pack(std::tuple{on_, closed_ ? encode(*closed_) : ""});
+}
+
+} // namespace troupe

@@ -1,0 +1,148 @@
+#pragma once
+// One run of one trial on the slots it was granted: a gang that starts together and ends together. It asks for
+// slots, makes the placement durable, orders the start, stops it in time, and says once how it ended.
+// Pure; its shell is allocation_actor.cpp beside it.
+
+#include "actors/machine.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+struct allocation_spec {
+  allocation_id id;
+  int slots = 1;
+  duration stop_limit = 3600s;    ///< from a graceful stop to the kill
+  duration kill_grace = 500ms;    ///< a SIGKILL nobody ordered waits so long for the news that its agent died
+};
+
+// Events; they are also messages.
+struct slots_granted {
+  allocation_id allocation;
+  std::vector<placement> on;
+  MSGPACK_DEFINE_ARRAY(allocation, on)
+};
+struct allocation_stop {
+  bool kill = false;
+  std::string reason; ///< "pause", "pruned", "canceled", "killed"
+  MSGPACK_DEFINE_ARRAY(kill, reason)
+};
+struct task_started {
+  allocation_id allocation;
+  std::string agent;
+  std::int64_t pid = 0; ///< of rank 0, as its host counts
+  MSGPACK_DEFINE_ARRAY(allocation, agent, pid)
+};
+struct task_exited {
+  allocation_id allocation;
+  std::string agent;
+  int exit_code = 0;  ///< of the first rank that failed, else 0
+  int signal = 0;     ///< that ended it, or 0
+  std::string detail; ///< for people
+  bool certain = true;///< false: the sandbox is gone without an exit record
+  MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain)
+};
+/// The agent is reachable and has neither the task nor a record of it.
+struct task_unknown {
+  allocation_id allocation;
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(allocation, agent)
+};
+/// The agent's lease is certainly over, or its sandboxes confirmed: nothing of it runs any more.
+struct agent_lost {
+  std::string agent;
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(agent, why)
+};
+using allocation_event = std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown,
+                                      agent_lost, time_passed>;
+
+// Actions.
+struct request_slots {
+  int slots = 1;
+};
+struct release_slots {};
+struct start_task {
+  placement on;
+  int node_rank = 0, nodes = 1;
+};
+struct preempt_task {
+  std::string agent, reason;
+};
+struct kill_task {
+  std::string agent;
+};
+/// After recovery: tell me how this task fares as soon as the agent is known.
+struct watch_task {
+  std::string agent;
+  std::vector<int> slots;
+};
+/// Its end is durable: the agent may drop the record.
+struct forget_task {
+  std::string agent;
+};
+struct report_allocation_end {
+  end why = end::completed;
+  std::string detail;
+};
+using allocation_action = std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task,
+                                       forget_task, report_allocation_end>;
+using allocation_step = step_of<allocation_fact, allocation_action>;
+
+/// Not thread-safe: one actor owns it.
+///
+///   asking --granted--> placed --all parts over--> closed
+///     ^-- after recovery, its agents know nothing of it --|
+class allocation {
+public:
+  explicit allocation(allocation_spec spec);
+
+  [[nodiscard]] allocation_step apply(const allocation_event& ev, time_point now);
+  void replay(const allocation_fact& fact);
+  /// A fresh one asks for slots; a placed one asks its agents how it fares; a closed one says so again.
+  [[nodiscard]] std::vector<allocation_action> resume();
+  std::optional<time_point> deadline() const;
+  std::string snapshot() const; ///< of what the facts hold
+
+  bool closed() const { return closed_.has_value(); }
+  const std::vector<placement>& placed() const { return on_; }
+
+private:
+  enum class part { ordered, watched, running, over };
+  struct part_state {
+    part state = part::ordered;
+  };
+
+  void on(allocation_step& s, const slots_granted& ev, time_point now);
+  void on(allocation_step& s, const allocation_stop& ev, time_point now);
+  void on(allocation_step& s, const task_started& ev, time_point now);
+  void on(allocation_step& s, const task_exited& ev, time_point now);
+  void on(allocation_step& s, const task_unknown& ev, time_point now);
+  void on(allocation_step& s, const agent_lost& ev, time_point now);
+  void on(allocation_step& s, const time_passed& ev, time_point now);
+  void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail, time_point now);
+  void order_stop(allocation_step& s, time_point now);
+  void close_if_over(allocation_step& s, time_point now);
+  void close(allocation_step& s, end why, int code, std::string detail, time_point now);
+  void note(allocation_step& s, allocation_fact fact);
+
+  allocation_spec spec_;
+  std::vector<placement> on_;          ///< durable
+  std::optional<allocation_closed> closed_;
+  // Soft state.
+  std::map<std::string, part_state> parts_;
+  std::optional<allocation_stop> stop_;
+  std::optional<time_point> kill_at_, judge_at_;
+  bool killing_ = false;
+  struct verdict {
+    end why = end::completed;
+    int code = 0;
+    std::string detail;
+    std::string agent;
+  };
+  std::optional<verdict> verdict_; ///< of the first part that ended other than well, or of all
+};
+
+} // namespace troupe

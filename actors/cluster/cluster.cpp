@@ -1,0 +1,55 @@
+#include "actors/cluster/cluster.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+cluster::created cluster::create(experiment_created wanted) {
+  if (!wanted.key.empty())
+    if (auto it = keys_.find(wanted.key); it != keys_.end())
+      return {it->second, {}};
+  wanted.id = {ids_.newest_experiment.value + 1};
+  cluster_fact fact = std::move(wanted);
+  replay(fact);
+  return {ids_.newest_experiment, {std::move(fact)}};
+}
+
+result<std::vector<cluster_fact>> cluster::join(const agent_joined& who, bool taken) {
+  if (who.agent.empty() || who.agent.size() > 128)
+    return error{errc::invalid, "an agent's name has 1 to 128 characters"};
+  auto it = agents_.find(who.agent);
+  if (it != agents_.end() && it->second.id != who.id && taken)
+    return error{errc::conflict, "another agent named '" + who.agent + "' is alive; give this one another --name"};
+  if (it != agents_.end() && it->second.id == who.id && it->second.slots == who.slots && it->second.host == who.host)
+    return std::vector<cluster_fact>{};
+  cluster_fact fact = who;
+  replay(fact);
+  return std::vector<cluster_fact>{std::move(fact)};
+}
+
+trial_id cluster::reserve_trials(std::uint64_t count) {
+  trial_id first{ids_.newest_trial.value + 1};
+  ids_.newest_trial.value += count;
+  return first;
+}
+
+void cluster::replay(const cluster_fact& fact) {
+  std::visit(overloaded{
+               [this](const experiment_created& f) {
+                 ids_.newest_experiment = std::max(ids_.newest_experiment, f.id);
+                 if (!f.key.empty())
+                   keys_[f.key] = f.id;
+               },
+               [this](const agent_joined& f) { agents_[f.agent] = {f.id, f.slots, f.host}; },
+             },
+             fact);
+}
+
+std::string cluster::snapshot() const {
+  std::vector<std::tuple<std::string, std::string, int>> agents;
+  for (const auto& [name, a] : agents_)
+    agents.emplace_back(name, a.id, a.slots);
+  return pack(std::tuple{ids_.newest_experiment, keys_, agents});
+}
+
+} // namespace troupe

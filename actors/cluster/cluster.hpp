@@ -1,0 +1,50 @@
+#pragma once
+// Which experiments and agents exist, and the ids of what is created. Pure; the shell is cluster_actor.cpp.
+
+#include "actors/machine.hpp"
+
+#include <map>
+
+namespace troupe {
+
+/// Numbers given so far, as the projections know them at start.
+struct id_counters {
+  experiment_id newest_experiment;
+  trial_id newest_trial;
+};
+
+struct known_agent {
+  std::string id;
+  int slots = 0;
+  std::string host;
+};
+
+/// Not thread-safe: one actor owns it.
+class cluster {
+public:
+  explicit cluster(id_counters ids) : ids_(ids) {}
+
+  /// A new experiment gets the next id. The same non-empty key again gives the same id and no fact.
+  struct created {
+    experiment_id id;
+    std::vector<cluster_fact> facts;
+  };
+  [[nodiscard]] created create(experiment_created wanted);
+
+  /// An agent of this name with another id is refused while the first one's lease lives; `taken` says whether it does.
+  [[nodiscard]] result<std::vector<cluster_fact>> join(const agent_joined& who, bool taken);
+
+  /// The first of `count` fresh trial ids. Soft: after a crash only those that stand in a fact are used up.
+  trial_id reserve_trials(std::uint64_t count);
+
+  void replay(const cluster_fact& fact);
+  const std::map<std::string, known_agent>& agents() const { return agents_; }
+  std::string snapshot() const;
+
+private:
+  id_counters ids_;
+  std::map<std::string, experiment_id> keys_;
+  std::map<std::string, known_agent> agents_;
+};
+
+} // namespace troupe

@@ -1,0 +1,32 @@
+#pragma once
+// What all machines share: the step they answer with, and how the compiler picks a visitor.
+
+#include "model/facts.hpp"
+
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// What one event led to: facts to append, then actions to run, each in order.
+template <class Fact, class Action>
+struct step_of {
+  std::vector<Fact> facts;
+  std::vector<Action> actions;
+};
+
+/// The event of every machine's timer: `deadline()` may be due.
+struct time_passed {
+  MSGPACK_DEFINE_ARRAY()
+};
+
+template <class... Fs>
+struct overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+/// A test may plant one bug here to prove that the simulation finds it. Release builds never set it.
+enum class planted_bug { none, act_before_commit, late_grant_kept, lease_one_tick_long, repeated_start_runs, replay_skips };
+inline planted_bug planted = planted_bug::none;
+
+} // namespace troupe

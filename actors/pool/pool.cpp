@@ -1,0 +1,155 @@
+#include "actors/pool/pool.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe {
+namespace {
+
+class fifo_policy final : public pool_policy {
+public:
+  std::optional<choice> next(const pool_view& view) const override {
+    if (view.waiting.empty())
+      return std::nullopt;
+    auto on = fit(view.waiting.front().slots, view.free);
+    if (on.empty())
+      return std::nullopt;
+    return choice{0, std::move(on)};
+  }
+
+private:
+  static std::vector<placement> fit(int wanted, const std::map<std::string, std::vector<int>>& free) {
+    const std::pair<const std::string, std::vector<int>>* best = nullptr;
+    int sum = 0;
+    for (const auto& agent : free) {
+      int n = static_cast<int>(agent.second.size());
+      sum += n;
+      if (n >= wanted && (!best || n < static_cast<int>(best->second.size())))
+        best = &agent;
+    }
+    if (best)
+      return {{best->first, {best->second.begin(), best->second.begin() + wanted}}};
+    if (sum < wanted)
+      return {};
+    std::vector<const std::pair<const std::string, std::vector<int>>*> order;
+    for (const auto& agent : free)
+      order.push_back(&agent);
+    std::stable_sort(order.begin(), order.end(),
+                     [](auto* a, auto* b) { return a->second.size() > b->second.size(); });
+    std::vector<placement> on;
+    for (const auto* agent : order) {
+      int n = std::min(wanted, static_cast<int>(agent->second.size()));
+      if (n > 0)
+        on.push_back({agent->first, {agent->second.begin(), agent->second.begin() + n}});
+      wanted -= n;
+    }
+    return on;
+  }
+};
+
+} // namespace
+
+std::unique_ptr<pool_policy> make_fifo_policy() { return std::make_unique<fifo_policy>(); }
+
+pool::pool(std::unique_ptr<pool_policy> policy) : policy_(std::move(policy)) {}
+
+std::vector<pool_action> pool::apply(const pool_event& ev) {
+  std::vector<pool_action> out;
+  std::visit([&](const auto& x) { on(out, x); }, ev);
+  place(out);
+  return out;
+}
+
+void pool::on(std::vector<pool_action>&, const agent_up& ev) {
+  auto& slots = slots_[ev.agent];
+  // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
+  slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)));
+  for (const auto& [text, numbers] : ev.busy)
+    for (int number : numbers)
+      if (number >= 0 && number < ev.slots && !slots[static_cast<std::size_t>(number)].trial)
+        slots[static_cast<std::size_t>(number)] = parse_allocation(text);
+}
+
+void pool::on(std::vector<pool_action>&, const agent_down& ev) { slots_.erase(ev.agent); }
+
+void pool::on(std::vector<pool_action>& out, const slots_requested& ev) {
+  if (auto held = held_by(ev.allocation); !held.empty()) {
+    out.push_back(grant_slots{ev.allocation, std::move(held)}); // the first answer may not have arrived
+    return;
+  }
+  auto same = [&](const auto& r) { return r.allocation == ev.allocation; };
+  if (std::any_of(waiting_.begin(), waiting_.end(), same))
+    return;
+  waiting_.push_back({ev.allocation, std::max(1, ev.slots), next_order_++});
+  int largest = 0;
+  for (const auto& [name, slots] : slots_)
+    largest = std::max(largest, static_cast<int>(slots.size()));
+  if (!slots_.empty() && total_slots() < ev.slots)
+    out.push_back(report_unplaceable{ev.allocation, ev.slots, largest});
+}
+
+void pool::on(std::vector<pool_action>&, const slots_released& ev) {
+  if (planted == planted_bug::late_grant_kept && !held_by(ev.allocation).empty() && ev.allocation.run.value > 1)
+    return;
+  for (auto& [name, slots] : slots_)
+    std::replace(slots.begin(), slots.end(), ev.allocation, allocation_id{});
+  std::erase_if(waiting_, [&](const auto& r) { return r.allocation == ev.allocation; });
+}
+
+void pool::place(std::vector<pool_action>& out) {
+  for (;;) {
+    std::map<std::string, std::vector<int>> free;
+    for (const auto& [name, slots] : slots_)
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        if (!slots[i].trial)
+          free[name].push_back(static_cast<int>(i));
+    auto chosen = policy_->next({waiting_, free});
+    if (!chosen)
+      return;
+    auto request = waiting_[chosen->index];
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(chosen->index));
+    for (const auto& part : chosen->on)
+      for (int slot : part.slots) {
+        auto& holder = slots_[part.agent][static_cast<std::size_t>(slot)];
+        TROUPE_ASSERT(!holder.trial);
+        holder = request.allocation;
+      }
+    out.push_back(grant_slots{request.allocation, std::move(chosen->on)});
+  }
+}
+
+std::vector<placement> pool::held_by(allocation_id id) const {
+  std::vector<placement> on;
+  for (const auto& [name, slots] : slots_) {
+    placement part{name, {}};
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      if (slots[i] == id)
+        part.slots.push_back(static_cast<int>(i));
+    if (!part.slots.empty())
+      on.push_back(std::move(part));
+  }
+  return on;
+}
+
+int pool::total_slots() const {
+  std::size_t n = 0;
+  for (const auto& [name, slots] : slots_)
+    n += slots.size();
+  return static_cast<int>(n);
+}
+
+int pool::used_slots() const {
+  std::ptrdiff_t n = 0;
+  for (const auto& [name, slots] : slots_)
+    n += std::count_if(slots.begin(), slots.end(), [](const auto& id) { return bool(id.trial); });
+  return static_cast<int>(n);
+}
+
+std::string pool::snapshot() const {
+  std::vector<std::pair<allocation_id, int>> queue;
+  for (const auto& r : waiting_)
+    queue.emplace_back(r.allocation, r.slots);
+  return pack(std::tuple{slots_, queue});
+}
+
+} // namespace troupe

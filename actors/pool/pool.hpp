@@ -1,0 +1,106 @@
+#pragma once
+// Who runs where: the queue and the free slots of one resource pool. All soft state: rebuilt after a restart from
+// the agents' inventories and the allocations' requests. Two interfaces: `policy` (who next) here, and supply
+// (agents today), which reaches the pool as agent_up and agent_down.
+
+#include "actors/machine.hpp"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+// Events.
+/// An agent's slots, all of them; `busy` are those that its inventory says are taken, by allocation.
+struct agent_up {
+  std::string agent;
+  int slots = 0;
+  std::map<std::string, std::vector<int>> busy; ///< by allocation id as text
+  MSGPACK_DEFINE_ARRAY(agent, slots, busy)
+};
+struct agent_down {
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(agent)
+};
+struct slots_requested {
+  allocation_id allocation;
+  int slots = 1;
+  MSGPACK_DEFINE_ARRAY(allocation, slots)
+};
+/// Also withdraws a request that waits. Unknown allocations are no error.
+struct slots_released {
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+using pool_event = std::variant<agent_up, agent_down, slots_requested, slots_released>;
+
+// Actions.
+struct grant_slots {
+  allocation_id allocation;
+  std::vector<placement> on;
+};
+/// No set of agents of this pool, all free, could hold it now. Said once per request; the request stays queued.
+struct report_unplaceable {
+  allocation_id allocation;
+  int slots = 0;
+  int largest_agent = 0;
+};
+using pool_action = std::variant<grant_slots, report_unplaceable>;
+
+/// What a policy sees of the queue and of the free slots; it answers with the next request to place, and where.
+struct pool_view {
+  struct request {
+    allocation_id allocation;
+    int slots = 1;
+    std::uint64_t order = 0; ///< of arrival
+  };
+  const std::deque<request>& waiting;
+  const std::map<std::string, std::vector<int>>& free; ///< free slots by agent, ascending
+};
+struct choice {
+  std::size_t index = 0; ///< into `waiting`
+  std::vector<placement> on;
+};
+
+/// Who next. Pure; called again until it has no choice.
+class pool_policy {
+public:
+  virtual ~pool_policy() = default;
+  virtual std::optional<choice> next(const pool_view& view) const = 0;
+};
+
+/// First come, first placed; nobody overtakes, so a large request is never starved. Fit: the agent with the fewest
+/// free slots that holds it alone, else over several agents, most free slots first.
+std::unique_ptr<pool_policy> make_fifo_policy();
+
+/// Not thread-safe: one actor owns it. Invariant: a slot is held by one allocation at most.
+class pool {
+public:
+  explicit pool(std::unique_ptr<pool_policy> policy = make_fifo_policy());
+
+  [[nodiscard]] std::vector<pool_action> apply(const pool_event& ev);
+
+  int total_slots() const;
+  int used_slots() const;
+  const std::deque<pool_view::request>& waiting() const { return waiting_; }
+  /// The allocation in each slot of an agent; an empty id where it is free.
+  const std::map<std::string, std::vector<allocation_id>>& agents() const { return slots_; }
+  std::string snapshot() const;
+
+private:
+  void on(std::vector<pool_action>& out, const agent_up& ev);
+  void on(std::vector<pool_action>& out, const agent_down& ev);
+  void on(std::vector<pool_action>& out, const slots_requested& ev);
+  void on(std::vector<pool_action>& out, const slots_released& ev);
+  void place(std::vector<pool_action>& out);
+  std::vector<placement> held_by(allocation_id id) const;
+
+  std::unique_ptr<pool_policy> policy_;
+  std::map<std::string, std::vector<allocation_id>> slots_;
+  std::deque<pool_view::request> waiting_;
+  std::uint64_t next_order_ = 0;
+};
+
+} // namespace troupe

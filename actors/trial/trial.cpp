@@ -1,0 +1,188 @@
+#include "actors/trial/trial.hpp"
+
+#include "searchers/searcher.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+duration back_off(int n) { return n <= 0 ? 0s : std::min<duration>(30s, 1s * (1 << std::min(n - 1, 5))); }
+
+trial::trial(trial_spec spec) : spec_(std::move(spec)), checkpoint_(spec_.warm_start) {}
+
+trial_step trial::apply(const trial_event& ev, time_point now) {
+  trial_step s;
+  if (ended_) {
+    // The answer to everything is the end that was reached; a late checkpoint is refused.
+    if (auto* late = std::get_if<checkpoint_saved>(&ev))
+      s.actions.push_back(acknowledge_checkpoint{late->run, late->saved.uuid, "the trial has ended"});
+    else if (std::holds_alternative<trial_stop>(ev))
+      s.actions.push_back(report_trial_end{ended_->state, ended_->exit_reason, ended_->why});
+    return s;
+  }
+  std::visit([&](const auto& x) { on(s, x, now); }, ev);
+  if (!ended_)
+    advance(s, now);
+  TROUPE_ASSERT(!(ended_ && open_));
+  return s;
+}
+
+void trial::on(trial_step& s, const trial_activate&, time_point now) {
+  if (!active_)
+    note(s, trial_activated{now});
+}
+
+void trial::on(trial_step& s, const trial_pause&, time_point now) {
+  if (!active_)
+    return;
+  note(s, trial_paused{now});
+  if (open_)
+    s.actions.push_back(stop_order());
+}
+
+void trial::on(trial_step& s, const trial_stop& ev, time_point now) {
+  if (stop_ && (stop_->kill || !ev.kill))
+    return; // a repeat, or weaker than what is ordered
+  auto outcome = stop_ ? stop_->outcome : ev.outcome;
+  note(s, trial_stop_ordered{now, outcome, ev.kill, ev.why});
+  if (open_)
+    s.actions.push_back(stop_order());
+}
+
+void trial::on(trial_step& s, const checkpoint_saved& ev, time_point now) {
+  if (std::find(recorded_.begin(), recorded_.end(), ev.saved.uuid) != recorded_.end()) {
+    s.actions.push_back(acknowledge_checkpoint{ev.run, ev.saved.uuid, ""});
+    return;
+  }
+  if (!open_ || ev.run != run_) {
+    s.actions.push_back(acknowledge_checkpoint{ev.run, ev.saved.uuid, "run " + to_string(ev.run) + " is over"});
+    return;
+  }
+  note(s, checkpoint_recorded{now, ev.run, ev.saved});
+  s.actions.push_back(acknowledge_checkpoint{ev.run, ev.saved.uuid, ""});
+}
+
+void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
+  if (!open_ || ev.run != run_)
+    return;
+  auto why = ev.why;
+  // Asked to pause or stop, a clean exit is the answer to that and not the end of training.
+  if (why == end::completed && (stop_ || !active_))
+    why = end::stopped;
+  int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
+  int losses = why == end::lost ? losses_ + 1 : losses_;
+  auto wait = why == end::failed ? back_off(restarts) : why == end::lost ? back_off(losses - 1) : duration{0};
+  note(s, run_ended{now, ev.run, why, restarts, losses, now + wait, ev.detail});
+  if (stop_)
+    return give_end(s, stop_->outcome, stop_->why,
+                    stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1, now);
+  switch (why) {
+  case end::completed:
+    return give_end(s, trial_state::completed, ev.detail, -1, now);
+  case end::invalid_hp:
+    return give_end(s, trial_state::completed, "its hyperparameters cannot be trained",
+                    int(searchers::exit_reason::invalid_hp), now);
+  case end::failed:
+    if (restarts > spec_.max_restarts)
+      give_end(s, trial_state::error,
+               ev.detail + " (restarts: " + std::to_string(spec_.max_restarts) + " of " +
+                 std::to_string(spec_.max_restarts) + ")",
+               int(searchers::exit_reason::errored), now);
+    return;
+  case end::lost:
+    if (losses >= spec_.max_losses)
+      give_end(s, trial_state::error,
+               ev.detail + " (" + std::to_string(losses) + " runs lost in a row without a new checkpoint)",
+               int(searchers::exit_reason::errored), now);
+    return;
+  case end::stopped:
+    return;
+  }
+}
+
+void trial::on(trial_step&, const time_passed&, time_point) {}
+
+void trial::advance(trial_step& s, time_point now) {
+  if (open_)
+    return;
+  if (stop_)
+    return give_end(s, stop_->outcome, stop_->why,
+                    stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1, now);
+  if (!active_ || now < retry_at_)
+    return;
+  run_id next{run_.value + 1};
+  note(s, run_started{now, next, checkpoint_, steps_});
+  s.actions.push_back(start_allocation{next, checkpoint_, steps_});
+}
+
+void trial::give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now) {
+  note(s, trial_ended{now, state, why, exit_reason});
+  s.actions.push_back(report_trial_end{state, exit_reason, std::move(why)});
+}
+
+stop_allocation trial::stop_order() const {
+  if (!stop_)
+    return {run_, false, "pause"};
+  if (stop_->kill)
+    return {run_, true, "killed"};
+  return {run_, false, stop_->outcome == trial_state::canceled ? "canceled" : "pruned"};
+}
+
+void trial::note(trial_step& s, trial_fact fact) {
+  replay(fact);
+  s.facts.push_back(std::move(fact));
+}
+
+void trial::replay(const trial_fact& fact) {
+  std::visit([this](const auto& f) { set(f); }, fact);
+}
+
+void trial::set(const trial_activated&) { active_ = true; }
+void trial::set(const trial_paused&) {
+  active_ = false;
+  retry_at_ = {}; // whoever activates it again wants it now
+}
+void trial::set(const trial_stop_ordered& f) { stop_ = f; }
+void trial::set(const run_started& f) {
+  run_ = f.run;
+  open_ = true;
+  recorded_.clear();
+}
+void trial::set(const checkpoint_recorded& f) {
+  checkpoint_ = f.saved.uuid;
+  steps_ = f.saved.steps;
+  losses_ = 0;
+  recorded_.push_back(f.saved.uuid);
+}
+void trial::set(const run_ended& f) {
+  open_ = false;
+  restarts_ = f.restarts;
+  losses_ = f.losses;
+  retry_at_ = f.retry_at;
+}
+void trial::set(const trial_ended& f) { ended_ = f; }
+
+std::vector<trial_action> trial::resume() const {
+  if (ended_)
+    return {report_trial_end{ended_->state, ended_->exit_reason, ended_->why}};
+  std::vector<trial_action> actions;
+  if (open_) {
+    actions.push_back(start_allocation{run_, checkpoint_, steps_});
+    if (stop_ || !active_)
+      actions.push_back(stop_order());
+  }
+  return actions;
+}
+
+std::optional<time_point> trial::deadline() const {
+  if (ended_ || open_ || (!active_ && !stop_))
+    return std::nullopt;
+  return stop_ ? time_point{} : retry_at_;
+}
+
+std::string trial::snapshot() const {
+  return pack(std::tuple{active_, open_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_,
+                         stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : ""});
+}
+
+} // namespace troupe

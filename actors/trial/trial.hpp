@@ -1,0 +1,133 @@
+#pragma once
+// One training trial as a state machine: run, restart from the latest checkpoint, back off, pause, give up.
+// Pure: no CAF, no clock, no I/O. Its shell is trial_actor.cpp beside it.
+
+#include "actors/machine.hpp"
+
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+struct trial_spec {
+  trial_id id;
+  int slots = 1;        ///< granted all together or not at all
+  int max_restarts = 5; ///< after failed runs; a lost run (agent, master) costs none
+  int max_losses = 100; ///< lost runs in a row without a new checkpoint
+  std::string warm_start; ///< uuid of another trial's checkpoint to start from, or empty
+};
+
+// Events; they are also messages.
+struct trial_activate {
+  MSGPACK_DEFINE_ARRAY()
+};
+struct trial_pause {
+  MSGPACK_DEFINE_ARRAY()
+};
+/// From the experiment: the searcher, a cancel or a kill wants the trial to end as `outcome`.
+struct trial_stop {
+  trial_state outcome = trial_state::completed;
+  bool kill = false;
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(outcome, kill, why)
+};
+struct checkpoint_saved {
+  run_id run;
+  checkpoint saved;
+  MSGPACK_DEFINE_ARRAY(run, saved)
+};
+struct allocation_ended {
+  run_id run;
+  end why = end::completed;
+  std::string detail;
+  MSGPACK_DEFINE_ARRAY(run, why, detail)
+};
+using trial_event =
+  std::variant<trial_activate, trial_pause, trial_stop, checkpoint_saved, allocation_ended, time_passed>;
+
+// Actions.
+struct start_allocation {
+  run_id run;
+  std::string from_checkpoint;
+  std::int64_t from_steps = 0;
+};
+/// Graceful unless `kill`: the script is asked to checkpoint and exit.
+struct stop_allocation {
+  run_id run;
+  bool kill = false;
+  std::string reason; ///< "pause", "pruned", "canceled" or "killed"
+};
+struct acknowledge_checkpoint {
+  run_id run;
+  std::string uuid;
+  std::string refused; ///< why, or empty
+};
+struct report_trial_end {
+  trial_state state = trial_state::completed;
+  int exit_reason = -1;
+  std::string why;
+};
+using trial_action = std::variant<start_allocation, stop_allocation, acknowledge_checkpoint, report_trial_end>;
+using trial_step = step_of<trial_fact, trial_action>;
+
+/// Not thread-safe: one actor owns it.
+///
+///   waiting --active and due--> running --completed, stopped for good, given up--> ended
+///      ^-- paused; failed: backs off; lost: at once, then backs off --|
+class trial {
+public:
+  explicit trial(trial_spec spec);
+
+  /// Decides at wall time `now`: append the facts, then run the actions, in order.
+  /// An event of another run than the open one is late: it changes nothing.
+  [[nodiscard]] trial_step apply(const trial_event& ev, time_point now);
+
+  /// Takes the facts of the journal, oldest first; never decides.
+  void replay(const trial_fact& fact);
+
+  /// What is still waited for; to run once, after replay.
+  [[nodiscard]] std::vector<trial_action> resume() const;
+
+  std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
+  std::string snapshot() const;               ///< the state as bytes
+
+  bool ended() const { return ended_.has_value(); }
+  run_id open_run() const { return open_ ? run_ : run_id{}; }
+
+private:
+  void on(trial_step& s, const trial_activate&, time_point now);
+  void on(trial_step& s, const trial_pause&, time_point now);
+  void on(trial_step& s, const trial_stop& ev, time_point now);
+  void on(trial_step& s, const checkpoint_saved& ev, time_point now);
+  void on(trial_step& s, const allocation_ended& ev, time_point now);
+  void on(trial_step& s, const time_passed&, time_point now);
+  void advance(trial_step& s, time_point now);
+  void give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now);
+  void note(trial_step& s, trial_fact fact);
+  stop_allocation stop_order() const;
+
+  void set(const trial_activated&);
+  void set(const trial_paused&);
+  void set(const trial_stop_ordered& f);
+  void set(const run_started& f);
+  void set(const checkpoint_recorded& f);
+  void set(const run_ended& f);
+  void set(const trial_ended& f);
+
+  trial_spec spec_;
+  bool active_ = false;
+  bool open_ = false; ///< is run_ open?
+  run_id run_;        ///< the latest
+  int restarts_ = 0, losses_ = 0;
+  time_point retry_at_;
+  std::string checkpoint_; ///< the latest, or empty
+  std::int64_t steps_ = 0; ///< of it
+  std::vector<std::string> recorded_; ///< uuids recorded by the open run: a repeat is only acknowledged
+  std::optional<trial_stop_ordered> stop_;
+  std::optional<trial_ended> ended_;
+};
+
+/// How long the `n`-th failure or loss in a row waits: 1 s, 2 s, 4 s, at most 30 s; 0 for n <= 0.
+duration back_off(int n);
+
+} // namespace troupe
