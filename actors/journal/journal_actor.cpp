@@ -1,0 +1,127 @@
+#include "actors/journal/journal_actor.hpp"
+
+#include "actors/probed_actor.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<journal_actor>;
+
+class journal_state {
+public:
+  static inline const char* name = "journal";
+  explicit journal_state(base* self) : self_(self) {}
+
+  journal_actor::behavior_type make_behavior(std::shared_ptr<storage::journal> journal, journal_peers peers) {
+    self_->enter("journal");
+    journal_ = std::move(journal);
+    peers_ = std::move(peers);
+    self_->set_exit_handler([this](caf::exit_msg& x) {
+      commit(); // whoever still waits gets its answer
+      self_->quit(x.reason);
+    });
+    return {
+      [this](append_facts& x) {
+        return take<committed>(journal_->append({std::move(x.entity), x.first, std::move(x.facts)}), committed{});
+      },
+      [this](append_reports& x) -> caf::result<reports_committed> {
+        storage::report_batch batch{x.allocation, x.rank, std::move(x.process), x.first_sequence, std::move(x.reports)};
+        batch.follows = x.follows;
+        auto receipt = journal_->report(batch);
+        if (!receipt)
+          return reports_committed{0, static_cast<int>(receipt.error().code) + 1, receipt.error().what};
+        auto promise = self_->make_response_promise<reports_committed>();
+        reports_.emplace_back(promise, reports_committed{receipt->up_to, 0, ""});
+        for (auto& v : receipt->validations)
+          validations_.push_back(std::move(v));
+        flush_soon();
+        return promise;
+      },
+      [this](append_log& x) {
+        return take<committed>(journal_->log({x.trial, std::move(x.lines), std::move(x.source), x.position}),
+                               committed{});
+      },
+      [this](store_blob& x) -> caf::result<blob_stored> {
+        auto stored = journal_->put_blob(x.bytes);
+        if (!stored)
+          return to_caf(stored.error());
+        return take<blob_stored>({}, blob_stored{*stored});
+      },
+      [this](const log_position& x) { return log_position_is{journal_->log_position(x.source)}; },
+      [this](const flush_journal&) {
+        scheduled_ = false;
+        commit();
+      },
+    };
+  }
+
+private:
+  template <class Answer>
+  caf::result<Answer> take(result<void> queued, Answer answer) {
+    if (!queued)
+      return to_caf(queued.error());
+    auto promise = self_->make_response_promise<Answer>();
+    waiting_.push_back([promise, answer](const caf::error* why) mutable {
+      if (why)
+        promise.deliver(*why);
+      else
+        promise.deliver(answer);
+    });
+    flush_soon();
+    return promise;
+  }
+
+  /// The message goes to the end of the mailbox: what arrives before it is handled joins the same commit.
+  void flush_soon() {
+    if (!std::exchange(scheduled_, true))
+      self_->send(journal_actor{self_}, flush_journal{});
+  }
+
+  void commit() {
+    if (waiting_.empty() && reports_.empty())
+      return;
+    auto done = journal_->commit();
+    auto waiting = std::exchange(waiting_, {});
+    auto reports = std::exchange(reports_, {});
+    auto validations = std::exchange(validations_, {});
+    if (!done) {
+      auto why = to_caf(done.error());
+      for (auto& answer : waiting)
+        answer(&why);
+      for (auto& [promise, answer] : reports)
+        promise.deliver(reports_committed{0, static_cast<int>(done.error().code) + 1, done.error().what});
+      if (done.error().code != errc::no_space && peers_.on_fatal)
+        peers_.on_fatal(done.error());
+      return;
+    }
+    // Validations first: the decision can be on its way while the acknowledgements are.
+    if (peers_.on_validation)
+      for (auto& v : validations)
+        peers_.on_validation(std::move(v));
+    for (auto& answer : waiting)
+      answer(nullptr);
+    for (auto& [promise, answer] : reports)
+      promise.deliver(std::move(answer));
+    if (peers_.on_commit)
+      peers_.on_commit(*done);
+  }
+
+  base* self_;
+  std::shared_ptr<storage::journal> journal_;
+  journal_peers peers_;
+  std::vector<std::function<void(const caf::error*)>> waiting_;
+  std::vector<std::pair<caf::typed_response_promise<reports_committed>, reports_committed>> reports_;
+  std::vector<storage::recorded_validation> validations_;
+  bool scheduled_ = false;
+};
+
+} // namespace
+
+journal_actor spawn_journal(caf::actor_system& sys, std::shared_ptr<storage::journal> journal, journal_peers peers) {
+  using impl = shell<journal_state, journal_actor, std::shared_ptr<storage::journal>, journal_peers>;
+  return sys.spawn<impl, caf::detached>(std::move(journal), std::move(peers));
+}
+
+} // namespace troupe

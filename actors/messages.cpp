@@ -1,0 +1,27 @@
+#include "actors/probed_actor.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+
+node_config::node_config() {
+  add_message_types<caf::id_block::troupe>(); // the one place: it costs many seconds of compile time
+  set("scheduler.policy", caf::atom("sharing"));
+  set("scheduler.max-threads", std::size_t{4});
+  set("scheduler.max-throughput", std::size_t{100});
+}
+
+caf::error to_caf(const error& why) {
+  return caf::make_error(caf::sec::runtime_error, static_cast<std::uint64_t>(why.code), why.what);
+}
+
+error from_caf(const caf::error& why) {
+  if (why.category() == caf::atom("system") && why.code() == static_cast<std::uint8_t>(caf::sec::runtime_error) &&
+      why.context().match_elements<std::uint64_t, std::string>())
+    return {static_cast<errc>(why.context().get_as<std::uint64_t>(0)), why.context().get_as<std::string>(1)};
+  bool late = why == caf::sec::request_timeout || why == caf::sec::request_receiver_down;
+  return {late ? errc::timeout : errc::internal, caf::to_string(why.category()) + ":" + std::to_string(why.code()) +
+                                                   (why.context().empty() ? "" : " " + caf::to_string(why.context()))};
+}
+
+} // namespace troupe

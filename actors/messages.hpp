@@ -1,0 +1,354 @@
+#pragma once
+// Every message between actors and every typed actor interface. docs/messages.md says for each who sends it, whether
+// a repeat is safe and what a timeout means. Type names are the wire format: never rename.
+//
+// A message is a struct with MSGPACK_DEFINE_ARRAY; on the wire it is its msgpack bytes, so doubles stay exact (CAF
+// 0.17 breaks them) and fields may be added at the end. The few that carry actor handles are inspected by hand.
+
+#include "actors/agent/agent_twin.hpp"
+#include "actors/cluster/cluster.hpp"
+#include "actors/experiment/experiment.hpp"
+#include "actors/pool/pool.hpp"
+#include "actors/trial/trial.hpp"
+#include "storage/journal.hpp"
+
+#include <caf/error.hpp>
+#include <caf/fwd.hpp>
+#include <caf/meta/load_callback.hpp>
+#include <caf/meta/type_name.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/sec.hpp>
+#include <caf/type_id.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <sstream>
+
+namespace troupe {
+
+inline constexpr std::uint32_t link_protocol = 1; ///< agents of another version are refused
+
+template <class T>
+concept packable = std::is_class_v<T> && requires(const T& x, msgpack::packer<msgpack::sbuffer>& p) { x.msgpack_pack(p); };
+
+template <class Inspector, packable T>
+typename Inspector::result_type inspect(Inspector& f, T& x) {
+  if constexpr (std::is_void_v<typename Inspector::result_type>) { // for people: traces and the shell
+    std::ostringstream text;
+    auto bytes = pack(x);
+    text << msgpack::unpack(bytes.data(), bytes.size()).get();
+    auto shown = text.str();
+    return f(shown);
+  } else if constexpr (Inspector::reads_state) {
+    auto bytes = pack(x);
+    return f(bytes);
+  } else {
+    std::string bytes;
+    auto set = [&]() -> caf::error {
+      auto got = unpack<T>(bytes);
+      if (!got)
+        return caf::sec::invalid_argument;
+      x = std::move(*got);
+      return caf::none;
+    };
+    return f(bytes, caf::meta::load_callback(set));
+  }
+}
+
+// ---- journal
+struct append_facts {
+  std::string entity;
+  std::uint64_t first = 0;
+  std::vector<std::string> facts;
+  MSGPACK_DEFINE_ARRAY(entity, first, facts)
+};
+struct committed {
+  MSGPACK_DEFINE_ARRAY()
+};
+struct append_reports {
+  allocation_id allocation;
+  std::int32_t rank = 0;
+  std::string process;
+  std::uint64_t first_sequence = 1;
+  std::uint64_t follows = 0; ///< the sequence number before `first_sequence` that was stored; refused ones leave holes
+  std::vector<storage::report_batch::report> reports;
+  MSGPACK_DEFINE_ARRAY(allocation, rank, process, first_sequence, follows, reports)
+};
+struct reports_committed {
+  std::uint64_t up_to = 0;
+  int refused = 0; ///< an errc + 1, or 0
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(up_to, refused, why)
+};
+struct append_log {
+  trial_id trial;
+  std::vector<log_line> lines;
+  std::string source;
+  std::uint64_t position = 0;
+  MSGPACK_DEFINE_ARRAY(trial, lines, source, position)
+};
+struct store_blob {
+  std::string bytes;
+  MSGPACK_DEFINE_ARRAY(bytes)
+};
+struct blob_stored {
+  std::string name;
+  MSGPACK_DEFINE_ARRAY(name)
+};
+struct flush_journal {
+  MSGPACK_DEFINE_ARRAY()
+};
+struct log_position {
+  std::string source;
+  MSGPACK_DEFINE_ARRAY(source)
+};
+struct log_position_is {
+  std::uint64_t position = 0;
+  MSGPACK_DEFINE_ARRAY(position)
+};
+
+// ---- cluster
+struct client_command { ///< the way from HTTP: see runtime/api/gate.hpp
+  std::string user;
+  bool admin = false;
+  std::string allocation;
+  std::string name;
+  value fields;
+  MSGPACK_DEFINE_ARRAY(user, admin, allocation, name, fields)
+};
+struct command_result {
+  int refused = 0; ///< an errc + 1, or 0
+  std::string why;
+  value answer;
+  MSGPACK_DEFINE_ARRAY(refused, why, answer)
+};
+struct reserve_trials {
+  std::uint64_t count = 0;
+  MSGPACK_DEFINE_ARRAY(count)
+};
+struct trials_reserved {
+  trial_id first;
+  MSGPACK_DEFINE_ARRAY(first)
+};
+struct experiment_finished {
+  experiment_id id;
+  MSGPACK_DEFINE_ARRAY(id)
+};
+struct route_validation { ///< by the journal, once durable: the cluster knows whose trial it is
+  experiment_id experiment;
+  validation_recorded what;
+  MSGPACK_DEFINE_ARRAY(experiment, what)
+};
+struct kill_trial { ///< by a user: one trial of a search
+  trial_id trial;
+  MSGPACK_DEFINE_ARRAY(trial)
+};
+
+// ---- searcher
+struct search_ask {
+  search_input input = search_input::started;
+  std::string key;
+  value metrics;
+  int reason = 0;
+  MSGPACK_DEFINE_ARRAY(input, key, metrics, reason)
+};
+
+// ---- between trial, allocation, twin, agent and harness
+struct task_checkpoint { ///< up: a script has written a checkpoint and waits
+  report_origin origin;
+  checkpoint saved;
+  MSGPACK_DEFINE_ARRAY(origin, saved)
+};
+struct checkpoint_answer { ///< down
+  allocation_id allocation;
+  std::string uuid;
+  std::string refused;
+  MSGPACK_DEFINE_ARRAY(allocation, uuid, refused)
+};
+struct validation_answer { ///< down
+  report_origin origin;
+  bool stop = false;
+  std::string reason;
+  MSGPACK_DEFINE_ARRAY(origin, stop, reason)
+};
+struct locate_agents {
+  std::vector<std::string> names;
+  MSGPACK_DEFINE_ARRAY(names)
+};
+struct describe_pool {
+  MSGPACK_DEFINE_ARRAY()
+};
+struct pool_description { ///< for people: `agents` as gate.hpp's agent.list, `waiting` as queue.list
+  int total = 0, used = 0;
+  std::map<std::string, std::vector<allocation_id>> agents;
+  std::vector<std::pair<allocation_id, int>> waiting;
+  MSGPACK_DEFINE_ARRAY(total, used, agents, waiting)
+};
+
+// ---- agent
+struct link_order { ///< master to agent: exactly one of the four orders is set
+  std::uint64_t epoch = 0;
+  std::vector<start_ordered> start;
+  std::vector<preempt_ordered> preempt;
+  std::vector<kill_ordered> kill;
+  std::vector<forget_ordered> forget;
+  MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget)
+};
+struct heartbeat_ack {
+  std::uint64_t epoch = 0;
+  MSGPACK_DEFINE_ARRAY(epoch)
+};
+struct link_report { ///< agent to master: one of the two is set
+  std::uint64_t epoch = 0;
+  std::vector<task_started> started;
+  std::vector<task_exited> exited;
+  MSGPACK_DEFINE_ARRAY(epoch, started, exited)
+};
+struct dial_master {
+  MSGPACK_DEFINE_ARRAY()
+};
+
+// ---- interfaces, top down
+using journal_actor =
+  caf::typed_actor<caf::replies_to<append_facts>::with<committed>, caf::replies_to<append_reports>::with<reports_committed>,
+                   caf::replies_to<append_log>::with<committed>, caf::replies_to<store_blob>::with<blob_stored>,
+                   caf::replies_to<log_position>::with<log_position_is>, caf::reacts_to<flush_journal>>;
+
+using searcher_actor = caf::typed_actor<caf::replies_to<search_ask>::with<search_decided>>;
+
+using agent_actor = caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>,
+                                     caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
+                                     caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>,
+                                     caf::reacts_to<time_passed>, caf::reacts_to<link_report>>;
+
+using allocation_actor =
+  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<allocation_stop>, caf::reacts_to<task_started>,
+                   caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
+                   caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
+                   caf::reacts_to<validation_answer>>;
+
+using twin_actor =
+  caf::typed_actor<caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>,
+                   caf::reacts_to<link_report>, caf::reacts_to<start_ordered>, caf::reacts_to<preempt_ordered>,
+                   caf::reacts_to<kill_ordered>, caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>,
+                   caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
+                   caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>>;
+
+using pool_actor =
+  caf::typed_actor<caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
+                   caf::reacts_to<slots_released>, caf::reacts_to<twin_actor, std::string>,
+                   caf::replies_to<locate_agents>::with<std::vector<twin_actor>>,
+                   caf::replies_to<describe_pool>::with<pool_description>>;
+
+using trial_actor =
+  caf::typed_actor<caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
+                   caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
+                   caf::reacts_to<validation_answer>>;
+
+using experiment_actor =
+  caf::typed_actor<caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
+                   caf::replies_to<experiment_stop>::with<committed>, caf::reacts_to<validation_recorded>,
+                   caf::reacts_to<trial_finished>, caf::replies_to<kill_trial>::with<committed>>;
+
+/// What an agent says at registration, and what it is told.
+struct register_agent {
+  std::uint32_t protocol = link_protocol;
+  std::string name, id, token, host;
+  int slots = 0;
+  std::vector<task_report> inventory;
+  MSGPACK_DEFINE_ARRAY(protocol, name, id, token, host, slots, inventory)
+};
+struct registered {
+  std::uint64_t epoch = 0;
+  twin_actor twin;
+  journal_actor journal;
+  std::int64_t freeze_us = 0;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, registered& x) {
+  return f(caf::meta::type_name("registered"), x.epoch, x.twin, x.journal, x.freeze_us);
+}
+
+/// The only actor that a node publishes.
+using cluster_actor =
+  caf::typed_actor<caf::replies_to<register_agent, agent_actor>::with<registered>,
+                   caf::replies_to<client_command>::with<command_result>,
+                   caf::replies_to<reserve_trials>::with<trials_reserved>, caf::reacts_to<experiment_finished>,
+                   caf::reacts_to<route_validation>, caf::reacts_to<time_passed>>;
+
+caf::error to_caf(const error& why);
+error from_caf(const caf::error& why);
+
+} // namespace troupe
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
+  CAF_ADD_TYPE_ID(troupe, (troupe::append_facts))
+  CAF_ADD_TYPE_ID(troupe, (troupe::committed))
+  CAF_ADD_TYPE_ID(troupe, (troupe::append_reports))
+  CAF_ADD_TYPE_ID(troupe, (troupe::reports_committed))
+  CAF_ADD_TYPE_ID(troupe, (troupe::append_log))
+  CAF_ADD_TYPE_ID(troupe, (troupe::store_blob))
+  CAF_ADD_TYPE_ID(troupe, (troupe::blob_stored))
+  CAF_ADD_TYPE_ID(troupe, (troupe::flush_journal))
+  CAF_ADD_TYPE_ID(troupe, (troupe::log_position))
+  CAF_ADD_TYPE_ID(troupe, (troupe::log_position_is))
+  CAF_ADD_TYPE_ID(troupe, (troupe::client_command))
+  CAF_ADD_TYPE_ID(troupe, (troupe::command_result))
+  CAF_ADD_TYPE_ID(troupe, (troupe::reserve_trials))
+  CAF_ADD_TYPE_ID(troupe, (troupe::trials_reserved))
+  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_finished))
+  CAF_ADD_TYPE_ID(troupe, (troupe::kill_trial))
+  CAF_ADD_TYPE_ID(troupe, (troupe::route_validation))
+  CAF_ADD_TYPE_ID(troupe, (troupe::search_ask))
+  CAF_ADD_TYPE_ID(troupe, (troupe::search_decided))
+  CAF_ADD_TYPE_ID(troupe, (troupe::task_checkpoint))
+  CAF_ADD_TYPE_ID(troupe, (troupe::checkpoint_answer))
+  CAF_ADD_TYPE_ID(troupe, (troupe::validation_answer))
+  CAF_ADD_TYPE_ID(troupe, (troupe::locate_agents))
+  CAF_ADD_TYPE_ID(troupe, (troupe::describe_pool))
+  CAF_ADD_TYPE_ID(troupe, (troupe::pool_description))
+  CAF_ADD_TYPE_ID(troupe, (troupe::link_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::heartbeat_ack))
+  CAF_ADD_TYPE_ID(troupe, (troupe::link_report))
+  CAF_ADD_TYPE_ID(troupe, (troupe::dial_master))
+  CAF_ADD_TYPE_ID(troupe, (troupe::register_agent))
+  CAF_ADD_TYPE_ID(troupe, (troupe::registered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::time_passed))
+  CAF_ADD_TYPE_ID(troupe, (troupe::trial_activate))
+  CAF_ADD_TYPE_ID(troupe, (troupe::trial_pause))
+  CAF_ADD_TYPE_ID(troupe, (troupe::trial_stop))
+  CAF_ADD_TYPE_ID(troupe, (troupe::allocation_ended))
+  CAF_ADD_TYPE_ID(troupe, (troupe::slots_granted))
+  CAF_ADD_TYPE_ID(troupe, (troupe::allocation_stop))
+  CAF_ADD_TYPE_ID(troupe, (troupe::task_started))
+  CAF_ADD_TYPE_ID(troupe, (troupe::task_exited))
+  CAF_ADD_TYPE_ID(troupe, (troupe::task_unknown))
+  CAF_ADD_TYPE_ID(troupe, (troupe::agent_lost))
+  CAF_ADD_TYPE_ID(troupe, (troupe::agent_up))
+  CAF_ADD_TYPE_ID(troupe, (troupe::agent_down))
+  CAF_ADD_TYPE_ID(troupe, (troupe::slots_requested))
+  CAF_ADD_TYPE_ID(troupe, (troupe::slots_released))
+  CAF_ADD_TYPE_ID(troupe, (troupe::agent_registered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::agent_heartbeat))
+  CAF_ADD_TYPE_ID(troupe, (troupe::start_ordered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::preempt_ordered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::kill_ordered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::forget_ordered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::watch_ordered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::death_confirmed))
+  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_activate))
+  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_pause))
+  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_stop))
+  CAF_ADD_TYPE_ID(troupe, (troupe::validation_recorded))
+  CAF_ADD_TYPE_ID(troupe, (troupe::trial_finished))
+  CAF_ADD_TYPE_ID(troupe, (troupe::journal_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::searcher_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::agent_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::allocation_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::twin_actor))
+  CAF_ADD_TYPE_ID(troupe, (std::vector<troupe::twin_actor>))
+  CAF_ADD_TYPE_ID(troupe, (troupe::pool_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::trial_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::cluster_actor))
+CAF_END_TYPE_ID_BLOCK(troupe)

@@ -1,0 +1,103 @@
+#include "actors/searcher/searcher_actor.hpp"
+
+#include "actors/probed_actor.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<searcher_actor>;
+
+searchers::search_event from_ask(const search_ask& x) {
+  switch (x.input) {
+  case search_input::started: return searchers::search_started{};
+  case search_input::validated: return searchers::trial_validated{x.key, x.metrics};
+  case search_input::exited_early:
+    return searchers::trial_exited_early{x.key, static_cast<searchers::exit_reason>(x.reason)};
+  case search_input::exited: return searchers::trial_exited{x.key};
+  }
+  return searchers::search_started{};
+}
+
+class searcher_state {
+public:
+  std::string name = "searcher";
+  explicit searcher_state(base* self) : self_(self) {}
+
+  searcher_actor::behavior_type make_behavior(searcher_setup setup) {
+    name = "searcher/" + to_string(setup.experiment);
+    self_->enter(name);
+    auto made = searchers::make_searcher(setup.config, setup.hyperparameters, setup.seed);
+    if (!made) {
+      fault_ = made.error().what;
+    } else {
+      searcher_ = std::move(*made);
+      for (const auto& event : setup.history)
+        if (auto step = searcher_->apply(event); !step && fault_.empty())
+          fault_ = "the search cannot be replayed: " + step.error().what;
+    }
+    return {[this](const search_ask& x) { return answer(x); }};
+  }
+
+private:
+  search_decided answer(const search_ask& x) {
+    search_decided out;
+    if (!fault_.empty()) {
+      out.fault = fault_;
+      return out;
+    }
+    auto step = searcher_->apply(from_ask(x));
+    if (!step) {
+      out.fault = step.error().what;
+      return out;
+    }
+    for (auto& action : *step)
+      std::visit(overloaded{
+                   [&](searchers::create_trial& a) {
+                     out.created.push_back({{}, a.trial, std::move(a.hparams), a.trial_seed, a.source_checkpoint});
+                   },
+                   [&](searchers::stop_trial& a) {
+                     out.stopped.emplace_back(a.trial,
+                                              trial_stop_decided{{}, a.why, a.rung, a.units, a.metric, a.needed});
+                   },
+                   [&](searchers::shut_down& a) {
+                     out.shut_down = true;
+                     out.cancel = a.cancel;
+                     out.failure = a.failure;
+                   },
+                   [&](auto&) { out.fault = "this search wants to pause or perturb trials, which is not built yet"; },
+                 },
+                 action);
+    out.progress = searcher_->progress();
+    self_->trace_decision([&] {
+      return "create " + std::to_string(out.created.size()) + " stop " + std::to_string(out.stopped.size());
+    });
+    return out;
+  }
+
+  base* self_;
+  std::unique_ptr<searchers::searcher> searcher_;
+  std::string fault_;
+};
+
+} // namespace
+
+search_ask to_ask(const searchers::search_event& event) {
+  return std::visit(
+    overloaded{
+      [](const searchers::trial_validated& x) { return search_ask{search_input::validated, x.trial, x.metrics}; },
+      [](const searchers::trial_exited_early& x) {
+        return search_ask{search_input::exited_early, x.trial, {}, static_cast<int>(x.reason)};
+      },
+      [](const searchers::trial_exited& x) { return search_ask{search_input::exited, x.trial}; },
+      [](const auto&) { return search_ask{}; },
+    },
+    event);
+}
+
+searcher_actor spawn_searcher(caf::actor_system& sys, searcher_setup setup) {
+  return sys.spawn<shell<searcher_state, searcher_actor, searcher_setup>, caf::detached>(std::move(setup));
+}
+
+} // namespace troupe
