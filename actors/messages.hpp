@@ -248,7 +248,7 @@ using trial_actor =
 using experiment_actor =
   caf::typed_actor<caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
                    caf::replies_to<experiment_stop>::with<committed>, caf::reacts_to<validation_recorded>,
-                   caf::reacts_to<trial_finished>, caf::replies_to<kill_trial>::with<committed>>;
+                   caf::reacts_to<trial_finished>, caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>>;
 
 /// What an agent says at registration, and what it is told.
 struct register_agent {

@@ -84,6 +84,7 @@ class reader {
 public:
   virtual ~reader() = default;
   virtual std::uint64_t sequence() const = 0; ///< of the newest durable fact
+  virtual trial_id newest_trial() const = 0;  ///< the highest id that a fact holds, or 0
   virtual result<std::vector<experiment_row>> experiments() const = 0;
   virtual result<experiment_row> experiment(experiment_id id) const = 0;
   virtual result<std::vector<trial_row>> trials(experiment_id id) const = 0;

@@ -37,8 +37,10 @@ void experiment::on(experiment_step& s, const experiment_pause&, time_point now)
 }
 
 void experiment::on(experiment_step& s, const experiment_stop& ev, time_point now) {
-  auto want = ev.kill ? experiment_state::stopping_killed : experiment_state::stopping_canceled;
-  if (stopping(state_) && !(state_ == experiment_state::stopping_canceled && ev.kill))
+  auto want = ev.broken ? experiment_state::stopping_error
+              : ev.kill ? experiment_state::stopping_killed
+                        : experiment_state::stopping_canceled;
+  if (stopping(state_) && !(state_ == experiment_state::stopping_canceled && (ev.kill || ev.broken)))
     return; // stopping states only get stronger
   note(s, experiment_changed{now, want, ev.why});
   for (const auto& x : inputs_)
@@ -171,6 +173,14 @@ void experiment::replay(const experiment_fact& fact) {
     trials_[stop.trial].stop_why = stop.why;
   if (f.shut_down)
     over_ = f;
+}
+
+std::optional<error> experiment::refuses(const experiment_event& ev) const {
+  bool runs = state_ == experiment_state::active || state_ == experiment_state::paused;
+  bool asks = std::holds_alternative<experiment_activate>(ev) || std::holds_alternative<experiment_pause>(ev);
+  if (runs || !asks)
+    return std::nullopt;
+  return error{errc::conflict, "experiment " + to_string(spec_.id) + " is " + std::string(name(state_))};
 }
 
 std::vector<experiment_action> experiment::resume(time_point) {

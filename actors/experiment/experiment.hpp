@@ -38,7 +38,8 @@ struct experiment_pause {
 struct experiment_stop {
   bool kill = false;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(kill, why)
+  bool broken = false; ///< a stream of it cannot be replayed: it ends as error
+  MSGPACK_DEFINE_ARRAY(kill, why, broken)
 };
 struct validation_recorded { ///< by the journal: it is durable
   trial_id trial;
@@ -102,6 +103,8 @@ public:
 
   [[nodiscard]] experiment_step apply(const experiment_event& ev, time_point now);
   void replay(const experiment_fact& fact);
+  /// Why a user's event makes no sense now ("experiment 7 is COMPLETED"), or nothing.
+  std::optional<error> refuses(const experiment_event& ev) const;
   /// Spawns the trials whose end the search has not heard, then goes on asking.
   [[nodiscard]] std::vector<experiment_action> resume(time_point now);
   std::string snapshot() const; ///< of what the facts hold

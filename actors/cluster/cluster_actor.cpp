@@ -1,0 +1,380 @@
+#include "actors/cluster/cluster_actor.hpp"
+
+#include "actors/agent/agent_twin_actor.hpp"
+#include "actors/durable_actor.hpp"
+#include "actors/experiment/experiment_actor.hpp"
+#include "actors/pool/pool_actor.hpp"
+#include "model/config/experiment_config.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<cluster_actor>;
+using command_promise = caf::typed_response_promise<command_result>;
+
+struct no_action {};
+using cluster_action = std::variant<no_action>;
+
+command_result refused(const error& why) { return {static_cast<int>(why.code) + 1, why.what, {}}; }
+
+class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action> {
+  friend class durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action>;
+
+public:
+  static inline const char* name = "cluster";
+  explicit cluster_shell_state(base* self) : durable(self) {}
+
+  cluster_actor::behavior_type make_behavior(cluster_setup setup, cluster_peers peers) {
+    self_->enter("cluster");
+    setup_ = std::move(setup);
+    peers_ = std::move(peers);
+    self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
+    self_->set_exit_handler([this](caf::exit_msg& x) { close(x); });
+    recover();
+    return {
+      [this](register_agent& x, agent_actor& who) { return admit(std::move(x), std::move(who)); },
+      [this](client_command& x) { return obey(std::move(x)); },
+      [this](const reserve_trials& x) { return trials_reserved{machine_->reserve_trials(x.count)}; },
+      [this](const experiment_finished& x) { forget(x.id); },
+      [this](route_validation& x) {
+        if (auto it = experiments_.find(x.experiment); it != experiments_.end())
+          self_->send(it->second, std::move(x.what));
+      },
+      [this](const time_passed&) { timer_fired(); },
+    };
+  }
+
+private:
+  cluster& machine() { return *machine_; }
+  std::optional<time_point> deadline() const { return std::nullopt; }
+  void run(const no_action&) {}
+
+  // ---- recovery
+
+  void recover() {
+    id_counters ids;
+    auto rows = peers_.reads->experiments();
+    if (rows)
+      for (const auto& row : *rows)
+        ids.newest_experiment = std::max(ids.newest_experiment, row.id);
+    ids.newest_trial = peers_.reads->newest_trial();
+    machine_.emplace(ids);
+    std::size_t stored = 0;
+    if (auto facts = peers_.reads->facts_of(cluster_entity))
+      for (const auto& bytes : *facts) {
+        ++stored;
+        if (auto fact = decode_as<cluster_fact>(bytes))
+          machine_->replay(*fact);
+      }
+    epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
+    pool_ = spawn_pool(self_->system(), "default");
+    for (const auto& [agent, known] : machine_->agents())
+      make_twin(agent);
+    begin(cluster_entity, stored, peers_.journal, {});
+    if (rows)
+      for (const auto& row : *rows)
+        if (!terminal(row.state))
+          recover(row);
+  }
+
+  void recover(const experiment_row& row) {
+    std::vector<experiment_fact> past;
+    if (auto stored = peers_.reads->facts_of(entity(row.id)))
+      for (const auto& bytes : *stored)
+        if (auto fact = decode_as<experiment_fact>(bytes))
+          past.push_back(std::move(*fact));
+    if (auto ok = replayable(past); !ok) { // it alone is set aside; the rest serve
+      append_facts last{entity(row.id), past.size(),
+                        {encode(experiment_changed{self_->now(), experiment_state::error, ok.error().what})}};
+      self_->request(peers_.journal, journal_timeout, std::move(last)).then([](const committed&) {},
+                                                                            [](const caf::error&) {});
+      return;
+    }
+    start(row.id, row.config, row.context, past);
+  }
+
+  void start(experiment_id id, const value& config, const std::string& context,
+             const std::vector<experiment_fact>& past) {
+    auto experiment = spawn_experiment(self_->system(), {id, config, context, false, setup_.checkpoint_dir},
+                                       {cluster_actor{self_}, peers_.journal, pool_, peers_.reads}, past);
+    experiments_[id] = experiment;
+    by_address_[experiment.address()] = id;
+    self_->monitor(experiment);
+  }
+
+  void forget(experiment_id id) {
+    if (auto it = experiments_.find(id); it != experiments_.end()) {
+      by_address_.erase(it->second.address());
+      experiments_.erase(it);
+    }
+  }
+
+  void child_down(const caf::down_msg& down) {
+    if (auto it = by_address_.find(down.source); it != by_address_.end()) {
+      auto id = it->second;
+      forget(id);
+      if (closing_ || !down.reason || ++deaths_[id] > 5)
+        return;
+      if (auto row = peers_.reads->experiment(id); row && !terminal(row->state))
+        recover(*row); // made again from what is durable
+      return;
+    }
+    for (auto& [agent, link] : links_)
+      if (link.actor && down.source == link.actor.address()) {
+        link.actor = nullptr;
+        link.since = self_->now();
+      }
+  }
+
+  void close(caf::exit_msg& x) {
+    closing_ = true;
+    for (auto& [id, experiment] : experiments_)
+      self_->send_exit(experiment, x.reason);
+    for (auto& [agent, link] : links_)
+      if (link.twin)
+        self_->send_exit(link.twin, x.reason);
+    self_->send_exit(pool_, x.reason);
+    self_->quit(x.reason);
+  }
+
+  // ---- agents
+
+  struct agent_link {
+    twin_actor twin;
+    agent_actor actor; ///< null while it is away
+    time_point since;  ///< it went away
+  };
+
+  agent_link& make_twin(const std::string& agent) {
+    auto& link = links_[agent];
+    if (!link.twin)
+      link.twin = spawn_twin(self_->system(), agent, setup_.lease, pool_);
+    return link;
+  }
+
+  caf::result<registered> admit(register_agent x, agent_actor who) {
+    if (x.protocol != link_protocol)
+      return to_caf({errc::unsupported, "this agent speaks link protocol " + std::to_string(x.protocol) +
+                                          ", the master " + std::to_string(link_protocol) +
+                                          ": install the same version on both"});
+    if (x.token != setup_.join_token)
+      return to_caf({errc::denied, "the join token is not this cluster's: copy the one that `troupe tls init` wrote"});
+    auto known = links_.find(x.name);
+    bool taken = known != links_.end() &&
+                 (known->second.actor ? known->second.actor != who
+                                      : self_->now() < known->second.since + setup_.lease.give_away);
+    agent_joined fact{self_->now(), x.name, x.id, x.slots, x.host};
+    auto facts = machine_->join(fact, taken);
+    if (!facts)
+      return to_caf(facts.error());
+    auto promise = self_->make_response_promise<registered>();
+    take(std::move(*facts), {}, [this, promise, x = std::move(x), who](const caf::error& why) mutable {
+      if (why) {
+        promise.deliver(why);
+        return;
+      }
+      auto& link = make_twin(x.name);
+      link.actor = who;
+      self_->monitor(who);
+      auto epoch = ++epoch_;
+      self_->send(link.twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
+      promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count()});
+    });
+    return promise;
+  }
+
+  // ---- commands
+
+  caf::result<command_result> obey(client_command x) {
+    if (x.name == "experiment.create")
+      return create(std::move(x));
+    if (x.name == "experiment.activate")
+      return tell_experiment(x, experiment_activate{});
+    if (x.name == "experiment.pause")
+      return tell_experiment(x, experiment_pause{});
+    if (x.name == "experiment.cancel")
+      return tell_experiment(x, experiment_stop{false, "canceled by " + x.user});
+    if (x.name == "experiment.kill")
+      return tell_experiment(x, experiment_stop{true, "killed by " + x.user});
+    if (x.name == "trial.kill")
+      return kill(x);
+    if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list")
+      return describe(x.name);
+    if (x.name == "node.shutdown") {
+      if (setup_.shut_down)
+        setup_.shut_down();
+      return command_result{0, "", value::object()};
+    }
+    return refused({errc::unsupported, "no command '" + x.name + "'"});
+  }
+
+  caf::result<command_result> create(client_command x) {
+    auto text = x.fields.value("config", value());
+    std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
+    auto file = x.fields.value("config_name", std::string("experiment.yaml"));
+    auto checked = config::load_experiment(source, file);
+    if (!checked.ok()) {
+      std::string all;
+      for (const auto& fault : checked.faults)
+        all += config::render(fault, source) + "\n";
+      return refused({errc::invalid, all});
+    }
+    auto& settings = checked.config;
+    if (!settings.contains("reproducibility") || !settings["reproducibility"].is_object())
+      settings["reproducibility"] = value::object();
+    auto& seed = settings["reproducibility"]["experiment_seed"];
+    if (!seed.is_number())
+      seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
+    experiment_created wanted{self_->now(), {}, settings,
+                              x.fields.value("name", settings.value("name", value()).is_string()
+                                                       ? settings["name"].get<std::string>()
+                                                       : std::string("experiment")),
+                              x.user, "", source, x.fields.value("key", std::string())};
+    bool activate = x.fields.value("activate", true);
+    std::string context;
+    if (auto it = x.fields.find("context"); it != x.fields.end() && it->is_binary())
+      context.assign(it->get_binary().begin(), it->get_binary().end());
+    auto promise = self_->make_response_promise<command_result>();
+    if (context.empty()) {
+      record(std::move(wanted), activate, promise);
+      return promise;
+    }
+    self_->request(peers_.journal, journal_timeout, store_blob{std::move(context)})
+      .then(
+        [this, wanted, activate, promise](const blob_stored& blob) mutable {
+          wanted.context = blob.name;
+          record(std::move(wanted), activate, promise);
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+
+  void record(experiment_created wanted, bool activate, command_promise promise) {
+    auto made = machine_->create(wanted);
+    if (made.facts.empty()) { // the same key again: the same answer
+      promise.deliver(command_result{0, "", value{{"id", made.id.value}}});
+      return;
+    }
+    take(std::move(made.facts), {},
+         [this, promise, id = made.id, activate, wanted = std::move(wanted)](const caf::error& why) mutable {
+           if (why) {
+             promise.deliver(refused(from_caf(why)));
+             return;
+           }
+           if (activate) {
+             start(id, wanted.config, wanted.context, {});
+             promise.deliver(command_result{0, "", value{{"id", id.value}}});
+             return;
+           }
+           experiment_changed paused{self_->now(), experiment_state::paused, "created paused"};
+           self_->request(peers_.journal, journal_timeout, append_facts{entity(id), 0, {encode(paused)}})
+             .then(
+               [this, promise, id, wanted, paused](const committed&) mutable {
+                 start(id, wanted.config, wanted.context, {paused});
+                 promise.deliver(command_result{0, "", value{{"id", id.value}}});
+               },
+               [promise](const caf::error& fault) mutable { promise.deliver(refused(from_caf(fault))); });
+         });
+  }
+
+  template <class Event>
+  caf::result<command_result> tell_experiment(const client_command& x, Event ev) {
+    experiment_id id{x.fields.value("id", std::uint64_t{0})};
+    auto it = experiments_.find(id);
+    if (it == experiments_.end()) {
+      auto row = peers_.reads->experiment(id);
+      if (!row)
+        return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
+      if (std::is_same_v<Event, experiment_stop>)
+        return command_result{0, "", value::object()}; // it has ended: what was asked for holds
+      return refused({errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
+    }
+    return forward(it->second, std::move(ev));
+  }
+
+  caf::result<command_result> kill(const client_command& x) {
+    trial_id id{x.fields.value("id", std::uint64_t{0})};
+    auto row = peers_.reads->trial(id);
+    if (!row)
+      return refused({errc::not_found, "trial " + to_string(id) + " not found"});
+    auto it = experiments_.find(row->experiment);
+    if (it == experiments_.end() || terminal(row->state))
+      return command_result{0, "", value::object()};
+    return forward(it->second, kill_trial{id});
+  }
+
+  template <class Handle, class Message>
+  caf::result<command_result> forward(const Handle& to, Message message) {
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(to, journal_timeout, std::move(message))
+      .then([promise](const committed&) mutable { promise.deliver(command_result{0, "", value::object()}); },
+            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+
+  caf::result<command_result> describe(const std::string& what) {
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(pool_, std::chrono::seconds(10), describe_pool{})
+      .then(
+        [this, promise, what](const pool_description& pool) mutable {
+          promise.deliver(command_result{0, "", description(what, pool)});
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+
+  value description(const std::string& what, const pool_description& pool) const {
+    if (what == "status")
+      return {{"slots", {{"total", pool.total}, {"used", pool.used}}},
+              {"agents", pool.agents.size()},
+              {"waiting", pool.waiting.size()},
+              {"experiments_active", experiments_.size()}};
+    if (what == "queue.list") {
+      value waiting = value::array();
+      for (const auto& [id, slots] : pool.waiting)
+        waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}});
+      return {{"waiting", waiting}};
+    }
+    value agents = value::array();
+    for (const auto& [agent, known] : machine_->agents()) {
+      auto link = links_.find(agent);
+      auto slots = value::array();
+      auto held = pool.agents.find(agent);
+      for (int i = 0; i < known.slots; ++i) {
+        value slot{{"id", i}, {"device", "cpu"}, {"enabled", true}};
+        if (held != pool.agents.end() && i < static_cast<int>(held->second.size()) &&
+            held->second[static_cast<std::size_t>(i)].trial)
+          slot["allocation"] = to_string(held->second[static_cast<std::size_t>(i)]);
+        slots.push_back(slot);
+      }
+      agents.push_back({{"id", known.id},
+                        {"name", agent},
+                        {"host", known.host},
+                        {"slots", slots},
+                        {"state", link != links_.end() && link->second.actor ? "alive" : "away"}});
+    }
+    return {{"agents", agents}};
+  }
+
+  cluster_setup setup_;
+  cluster_peers peers_;
+  std::optional<cluster> machine_;
+  pool_actor pool_;
+  std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
+  std::map<std::string, agent_link> links_;
+  std::map<experiment_id, experiment_actor> experiments_;
+  std::map<caf::actor_addr, experiment_id> by_address_;
+  std::map<experiment_id, int> deaths_;
+  bool closing_ = false;
+};
+
+} // namespace
+
+cluster_actor spawn_cluster(caf::actor_system& sys, cluster_setup setup, cluster_peers peers) {
+  return sys.spawn<shell<cluster_shell_state, cluster_actor, cluster_setup, cluster_peers>, caf::detached>(
+    std::move(setup), std::move(peers));
+}
+
+} // namespace troupe

@@ -1,0 +1,26 @@
+#pragma once
+// The root of the master role: it recovers everything from the journal, admits experiments and agents, and routes
+// commands. The only actor that a node publishes.
+
+#include "actors/messages.hpp"
+
+#include <functional>
+
+namespace troupe {
+
+struct cluster_setup {
+  std::string checkpoint_dir; ///< where experiments keep checkpoints unless their config says
+  lease_times lease;
+  std::string join_token;     ///< agents must say it; empty: any agent may join (loopback only)
+  std::function<void()> shut_down; ///< ends the node
+};
+
+struct cluster_peers {
+  journal_actor journal;
+  std::shared_ptr<storage::reader> reads;
+};
+
+/// Detached: at start it reads the whole journal. Recovery is done when this returns.
+cluster_actor spawn_cluster(caf::actor_system& sys, cluster_setup setup, cluster_peers peers);
+
+} // namespace troupe

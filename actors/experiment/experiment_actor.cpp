@@ -1,0 +1,227 @@
+#include "actors/experiment/experiment_actor.hpp"
+
+#include "actors/durable_actor.hpp"
+#include "actors/experiment/experiment_setup.hpp"
+#include "actors/searcher/searcher_actor.hpp"
+#include "actors/trial/trial_actor.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<experiment_actor>;
+
+template <class Fact>
+std::vector<Fact> facts_of(const storage::reader& reads, const std::string& entity) {
+  std::vector<Fact> out;
+  if (auto stored = reads.facts_of(entity))
+    for (const auto& bytes : *stored)
+      if (auto fact = decode_as<Fact>(bytes))
+        out.push_back(std::move(*fact));
+  return out;
+}
+
+class experiment_shell_state : durable<experiment_shell_state, experiment_actor, experiment_fact, experiment_action> {
+  friend class durable<experiment_shell_state, experiment_actor, experiment_fact, experiment_action>;
+
+public:
+  std::string name = "experiment";
+  explicit experiment_shell_state(base* self) : durable(self) {}
+
+  experiment_actor::behavior_type make_behavior(experiment_setup setup, experiment_peers peers,
+                                                const std::vector<experiment_fact>& past) {
+    name = entity(setup.id);
+    self_->enter(name);
+    setup_ = std::move(setup);
+    peers_ = std::move(peers);
+    machine_.emplace(experiment_spec_of(setup_.id, setup_.config, setup_.start_paused));
+    for (const auto& fact : past)
+      machine_->replay(fact);
+    self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
+    if (!terminal(machine_->state()))
+      start_searcher();
+    begin(name, past.size(), peers_.journal, machine_->resume(self_->now()));
+    hear_missed_validations();
+    return {
+      [this](const experiment_activate& ev) { return obey(ev); },
+      [this](const experiment_pause& ev) { return obey(ev); },
+      [this](const experiment_stop& ev) { return obey(ev); },
+      [this](const validation_recorded& ev) { step(ev); },
+      [this](const trial_finished& ev) {
+        if (auto it = trials_.find(ev.trial); it != trials_.end()) {
+          by_address_.erase(it->second.address());
+          trials_.erase(it);
+        }
+        step(ev);
+      },
+      [this](const time_passed&) { timer_fired(); },
+      [this](const kill_trial& x) -> caf::result<committed> {
+        auto it = trials_.find(x.trial);
+        if (it == trials_.end())
+          return to_caf({errc::conflict, "trial " + to_string(x.trial) + " has ended"});
+        self_->send(it->second, trial_stop{trial_state::canceled, true, "killed"});
+        return committed{};
+      },
+    };
+  }
+
+private:
+  experiment& machine() { return *machine_; }
+  std::optional<time_point> deadline() const { return std::nullopt; }
+
+  template <class Event>
+  caf::result<committed> obey(const Event& ev) {
+    if (auto no = machine_->refuses(ev))
+      return to_caf(*no);
+    auto promise = self_->make_response_promise<committed>();
+    step(ev, [promise](const caf::error& why) mutable {
+      if (why)
+        promise.deliver(why);
+      else
+        promise.deliver(committed{});
+    });
+    return promise;
+  }
+
+  void start_searcher() {
+    searcher_ = spawn_searcher(self_->system(), {setup_.id, setup_.config.value("searcher", value::object()),
+                                                 setup_.config.value("hyperparameters", value::object()),
+                                                 seed_of(setup_.config), machine_->history()});
+    self_->monitor(searcher_);
+  }
+
+  /// What became durable just before a crash and was not decided upon.
+  void hear_missed_validations() {
+    for (const auto& [trial, heard] : machine_->heard_rows()) {
+      auto rows = peers_.reads->metrics(trial, heard, 100'000, "validation");
+      if (!rows)
+        continue;
+      for (const auto& row : *rows)
+        step(validation_recorded{trial, {}, row.row, row.steps, row.metrics});
+    }
+  }
+
+  void run(const ask_searcher& x) {
+    self_->request(searcher_, std::chrono::minutes(10), to_ask(x.event))
+      .then([this](search_decided& ev) { give_ids(std::move(ev)); },
+            [this](const caf::error& why) {
+              search_decided failed;
+              failed.fault = "the searcher did not answer: " + from_caf(why).what;
+              step(failed);
+            });
+  }
+  void give_ids(search_decided ev) {
+    if (ev.created.empty())
+      return step(ev);
+    self_->request(peers_.cluster, journal_timeout, reserve_trials{ev.created.size()})
+      .then(
+        [this, ev](const trials_reserved& ids) mutable {
+          for (std::size_t i = 0; i < ev.created.size(); ++i)
+            ev.created[i].trial = {ids.first.value + i};
+          step(ev);
+        },
+        [this](const caf::error& why) { self_->quit(why); });
+  }
+
+  void run(const spawn_trial& x) {
+    auto id = x.trial.trial;
+    made_[id] = x.trial;
+    auto past = facts_of<trial_fact>(*peers_.reads, entity(id));
+    if (auto ok = replayable(past); !ok) {
+      step(experiment_stop{true, "trial " + to_string(id) + ": " + ok.error().what, true});
+      return;
+    }
+    auto trial = spawn_trial_actor(self_->system(), trial_spec_of(id, setup_.config, x.trial),
+                                   launch_of(setup_.id, setup_.config, setup_.context, setup_.checkpoint_dir, x.trial),
+                                   {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads}, past);
+    trials_[id] = trial;
+    by_address_[trial.address()] = id;
+    self_->monitor(trial);
+    if (x.active)
+      self_->send(trial, trial_activate{});
+    else
+      self_->send(trial, trial_pause{});
+  }
+  void run(const order_trial& x) {
+    auto it = trials_.find(x.trial);
+    if (it == trials_.end())
+      return;
+    switch (x.what) {
+    case order_trial::kind::activate: return self_->send(it->second, trial_activate{});
+    case order_trial::kind::pause: return self_->send(it->second, trial_pause{});
+    case order_trial::kind::stop: return self_->send(it->second, trial_stop{x.outcome, x.kill, x.why});
+    }
+  }
+  void run(const answer_validation& x) {
+    if (auto it = trials_.find(x.origin.allocation.trial); it != trials_.end() && x.origin.sequence)
+      self_->send(it->second, validation_answer{x.origin, x.stop, x.reason});
+  }
+  void run(const report_experiment_end&) {
+    if (searcher_)
+      self_->send_exit(searcher_, caf::exit_reason::user_shutdown);
+    self_->send(peers_.cluster, experiment_finished{setup_.id});
+    self_->quit();
+  }
+
+  void child_down(const caf::down_msg& down) {
+    if (!down.reason || down.reason == caf::exit_reason::user_shutdown)
+      return;
+    if (searcher_ && down.source == searcher_.address())
+      return step(experiment_stop{true, "the searcher died: " + from_caf(down.reason).what, true});
+    auto it = by_address_.find(down.source);
+    if (it == by_address_.end())
+      return;
+    auto id = it->second;
+    by_address_.erase(it);
+    // It could not go on (the journal was late, say): made again from what is durable.
+    bool active = machine_->state() == experiment_state::active;
+    if (++deaths_[id] > 5)
+      return step(experiment_stop{true, "trial " + to_string(id) + " died again and again: " +
+                                          from_caf(down.reason).what, true});
+    run(spawn_trial{made_[id], active});
+  }
+
+  experiment_setup setup_;
+  experiment_peers peers_;
+  std::optional<experiment> machine_;
+  searcher_actor searcher_;
+  std::map<trial_id, trial_actor> trials_;
+  std::map<trial_id, trial_created> made_;
+  std::map<caf::actor_addr, trial_id> by_address_;
+  std::map<trial_id, int> deaths_;
+};
+
+struct broken_replay {
+  std::string what;
+};
+
+template <class Machine, class Fact>
+result<void> replay_apart(Machine machine, const std::vector<Fact>& past) {
+  auto previous = set_assertion_handler([](const assertion_failed& x) { throw broken_replay{x.expression}; });
+  result<void> outcome;
+  std::size_t number = 0;
+  try {
+    for (; number < past.size(); ++number)
+      machine.replay(past[number]);
+    static_cast<void>(machine.snapshot());
+  } catch (const broken_replay& x) {
+    outcome = error{errc::corrupt, "fact " + std::to_string(number) + " of its stream cannot be replayed: " + x.what};
+  }
+  set_assertion_handler(previous);
+  return outcome;
+}
+
+} // namespace
+
+result<void> replayable(const std::vector<experiment_fact>& past) { return replay_apart(experiment({}), past); }
+result<void> replayable(const std::vector<trial_fact>& past) { return replay_apart(trial({}), past); }
+
+experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
+                                  const std::vector<experiment_fact>& past) {
+  using impl = shell<experiment_shell_state, experiment_actor, experiment_setup, experiment_peers,
+                     std::vector<experiment_fact>>;
+  return sys.spawn<impl>(std::move(setup), std::move(peers), past);
+}
+
+} // namespace troupe

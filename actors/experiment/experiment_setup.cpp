@@ -1,0 +1,85 @@
+#include "actors/experiment/experiment_setup.hpp"
+
+namespace troupe {
+namespace {
+
+/// The member at a path like "resources.slots_per_trial", or null.
+const value& at(const value& x, std::initializer_list<const char*> path) {
+  static const value nothing;
+  const value* here = &x;
+  for (const char* key : path) {
+    if (!here->is_object())
+      return nothing;
+    auto it = here->find(key);
+    if (it == here->end())
+      return nothing;
+    here = &*it;
+  }
+  return *here;
+}
+
+std::string text(const value& x, std::string otherwise = {}) {
+  return x.is_string() ? x.get<std::string>() : std::move(otherwise);
+}
+std::int64_t number(const value& x, std::int64_t otherwise) {
+  return x.is_number() ? x.get<std::int64_t>() : otherwise;
+}
+
+/// "K=V" lines, or an object of them.
+void add_variables(value& env, const value& list) {
+  if (list.is_object())
+    for (const auto& [key, one] : list.items())
+      env[key] = one.is_string() ? one : value(one.dump());
+  if (list.is_array())
+    for (const auto& line : list)
+      if (auto pair = text(line); !pair.empty()) {
+        auto equals = pair.find('=');
+        env[pair.substr(0, equals)] = equals == std::string::npos ? "" : pair.substr(equals + 1);
+      }
+}
+
+} // namespace
+
+experiment_spec experiment_spec_of(experiment_id id, const value& config, bool start_paused) {
+  return {id, text(at(config, {"searcher", "metric"})), text(at(config, {"searcher", "time_metric"})), start_paused};
+}
+
+trial_spec trial_spec_of(trial_id id, const value& config, const trial_created& made) {
+  return {id, static_cast<int>(std::max<std::int64_t>(1, number(at(config, {"resources", "slots_per_trial"}), 1))),
+          static_cast<int>(number(at(config, {"max_restarts"}), 5)), 100, made.source_checkpoint};
+}
+
+value launch_of(experiment_id id, const value& config, const std::string& context, const std::string& checkpoint_dir,
+                const trial_created& made) {
+  value launch = value::object();
+  launch["experiment"] = id.value;
+  launch["trial"] = made.trial.value;
+  launch["seed"] = made.seed;
+  launch["hparams"] = made.hparams;
+  launch["context"] = context;
+  launch["resume"] = "";
+  launch["resume_steps"] = 0;
+  // A string is a shell's, a list is exec'd as it is: as Determined does.
+  const auto& entry = at(config, {"entrypoint"});
+  launch["entrypoint"] = entry.is_array() ? entry : value{"/bin/sh", "-c", text(entry)};
+  value env = value::object();
+  const auto& variables = at(config, {"environment", "environment_variables"});
+  if (variables.is_object() && (variables.contains("cpu") || variables.contains("cuda") || variables.contains("rocm")))
+    add_variables(env, at(variables, {"cpu"}));
+  else
+    add_variables(env, variables);
+  launch["env"] = env;
+  auto dir = text(at(config, {"checkpoint_storage", "container_path"}));
+  if (dir.empty())
+    dir = text(at(config, {"checkpoint_storage", "host_path"}));
+  if (auto sub = text(at(config, {"checkpoint_storage", "storage_path"})); !dir.empty() && !sub.empty())
+    dir = sub.starts_with('/') ? sub : dir + "/" + sub;
+  launch["checkpoint_dir"] = dir.empty() ? checkpoint_dir : dir;
+  return launch;
+}
+
+std::uint64_t seed_of(const value& config) {
+  return static_cast<std::uint64_t>(number(at(config, {"reproducibility", "experiment_seed"}), 0));
+}
+
+} // namespace troupe

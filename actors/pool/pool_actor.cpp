@@ -1,0 +1,78 @@
+#include "actors/pool/pool_actor.hpp"
+
+#include "actors/probed_actor.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<pool_actor>;
+
+class pool_state {
+public:
+  std::string name = "pool";
+  explicit pool_state(base* self) : self_(self) {}
+
+  pool_actor::behavior_type make_behavior(const std::string& pool_name) {
+    name = "pool/" + pool_name;
+    self_->enter(name);
+    return {
+      [this](const agent_up& ev) { step(ev); },
+      [this](const agent_down& ev) { step(ev); },
+      [this](const slots_requested& ev) {
+        waiting_[ev.allocation] = caf::actor_cast<allocation_actor>(self_->current_sender());
+        step(ev);
+      },
+      [this](const slots_released& ev) {
+        waiting_.erase(ev.allocation);
+        step(ev);
+      },
+      [this](twin_actor& twin, std::string& agent) { twins_[std::move(agent)] = std::move(twin); },
+      [this](const locate_agents& x) {
+        std::vector<twin_actor> out;
+        for (const auto& agent : x.names)
+          out.push_back(twins_.contains(agent) ? twins_[agent] : twin_actor{});
+        return out;
+      },
+      [this](const describe_pool&) {
+        pool_description d{machine_.total_slots(), machine_.used_slots(), machine_.agents(), {}};
+        for (const auto& r : machine_.waiting())
+          d.waiting.emplace_back(r.allocation, r.slots);
+        return d;
+      },
+    };
+  }
+
+private:
+  void step(const pool_event& ev) {
+    auto actions = machine_.apply(ev);
+    self_->trace_decision([&] {
+      return "grants: " + std::to_string(actions.size()) + ", used " + std::to_string(machine_.used_slots()) + " of " +
+             std::to_string(machine_.total_slots());
+    });
+    for (auto& action : actions)
+      std::visit([this](auto& x) { run(x); }, action);
+  }
+  void run(const grant_slots& x) {
+    auto it = waiting_.find(x.allocation);
+    if (it != waiting_.end() && it->second)
+      self_->send(it->second, slots_granted{x.allocation, x.on});
+    else
+      self_->send(pool_actor{self_}, slots_released{x.allocation}); // nobody is there to use it
+  }
+  void run(const report_unplaceable&) {}
+
+  base* self_;
+  pool machine_;
+  std::map<allocation_id, allocation_actor> waiting_; ///< and those that hold slots
+  std::map<std::string, twin_actor> twins_;
+};
+
+} // namespace
+
+pool_actor spawn_pool(caf::actor_system& sys, std::string name) {
+  return sys.spawn<shell<pool_state, pool_actor, std::string>>(std::move(name));
+}
+
+} // namespace troupe

@@ -1,0 +1,11 @@
+#pragma once
+// The shell of actors/pool/pool.hpp. Asked by name, it gives the handles of agents' twins; whoever asks for slots is
+// answered at its own handle.
+
+#include "actors/messages.hpp"
+
+namespace troupe {
+
+pool_actor spawn_pool(caf::actor_system& sys, std::string name);
+
+} // namespace troupe

@@ -1,0 +1,105 @@
+#include "actors/trial/trial_actor.hpp"
+
+#include "actors/durable_actor.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<trial_actor>;
+
+class trial_shell_state : durable<trial_shell_state, trial_actor, trial_fact, trial_action> {
+  friend class durable<trial_shell_state, trial_actor, trial_fact, trial_action>;
+
+public:
+  std::string name = "trial";
+  explicit trial_shell_state(base* self) : durable(self) {}
+
+  trial_actor::behavior_type make_behavior(const trial_spec& spec, task_launch launch, trial_peers peers,
+                                           const std::vector<trial_fact>& past) {
+    name = entity(spec.id);
+    self_->enter(name);
+    spec_ = spec;
+    launch_ = std::move(launch);
+    peers_ = std::move(peers);
+    machine_.emplace(spec);
+    for (const auto& fact : past)
+      machine_->replay(fact);
+    self_->set_down_handler([this](const caf::down_msg& down) {
+      // An allocation that died without a word is made again from its facts; its run goes on.
+      if (allocation_ && down.source == allocation_.address() && down.reason)
+        start(run_, launch_["resume"].get<std::string>(), launch_["resume_steps"].get<std::int64_t>());
+    });
+    begin(name, past.size(), peers_.journal, machine_->resume());
+    return {
+      [this](const trial_activate& ev) { step(ev); },
+      [this](const trial_pause& ev) { step(ev); },
+      [this](const trial_stop& ev) { step(ev); },
+      [this](const task_checkpoint& x) { step(checkpoint_saved{x.origin.allocation.run, x.saved}); },
+      [this](const allocation_ended& ev) { step(ev); },
+      [this](const time_passed& ev) {
+        timer_fired();
+        step(ev);
+      },
+      [this](validation_answer& down) {
+        if (allocation_ && down.origin.allocation.run == run_)
+          self_->send(allocation_, std::move(down));
+      },
+    };
+  }
+
+private:
+  trial& machine() { return *machine_; }
+  std::optional<time_point> deadline() const { return machine_->deadline(); }
+
+  void run(const start_allocation& x) {
+    if (std::exchange(run_, x.run) != x.run) // else a repeat
+      start(x.run, x.from_checkpoint, x.from_steps);
+  }
+  void run(const stop_allocation& x) {
+    if (allocation_ && x.run == run_)
+      self_->send(allocation_, allocation_stop{x.kill, x.reason});
+  }
+  void run(const acknowledge_checkpoint& x) {
+    if (allocation_ && x.run == run_)
+      self_->send(allocation_, checkpoint_answer{{spec_.id, x.run}, x.uuid, x.refused});
+  }
+  void run(const report_trial_end& x) {
+    self_->send(peers_.experiment, trial_finished{spec_.id, x.state, x.exit_reason, x.why});
+    self_->quit();
+  }
+
+  void start(run_id run, const std::string& from, std::int64_t steps) {
+    allocation_id id{spec_.id, run};
+    std::vector<allocation_fact> past;
+    if (auto stored = peers_.reads->facts_of(entity(id)))
+      for (const auto& bytes : *stored)
+        if (auto fact = decode_as<allocation_fact>(bytes))
+          past.push_back(std::move(*fact));
+    launch_["run"] = run.value;
+    launch_["resume"] = from;
+    launch_["resume_steps"] = steps;
+    allocation_ = spawn_allocation(self_->system(), {id, spec_.slots}, launch_,
+                                   {trial_actor{self_}, peers_.journal, peers_.pool}, past);
+    self_->monitor(allocation_);
+  }
+
+  trial_spec spec_;
+  task_launch launch_;
+  trial_peers peers_;
+  std::optional<trial> machine_;
+  run_id run_;
+  allocation_actor allocation_;
+};
+
+} // namespace
+
+trial_actor spawn_trial_actor(caf::actor_system& sys, const trial_spec& spec, task_launch launch, trial_peers peers,
+                              const std::vector<trial_fact>& past) {
+  using impl =
+    shell<trial_shell_state, trial_actor, trial_spec, task_launch, trial_peers, std::vector<trial_fact>>;
+  return sys.spawn<impl>(spec, std::move(launch), std::move(peers), past);
+}
+
+} // namespace troupe

@@ -1,0 +1,20 @@
+#pragma once
+// The shell of actors/trial/trial.hpp.
+
+#include "actors/allocation/allocation_actor.hpp"
+#include "actors/messages.hpp"
+
+namespace troupe {
+
+struct trial_peers {
+  experiment_actor experiment;
+  journal_actor journal;
+  pool_actor pool;
+  std::shared_ptr<storage::reader> reads; ///< for what its allocation has in the journal, at recovery
+};
+
+/// `past`: the facts of its stream, oldest first. Ends by itself once its end is durable and told.
+trial_actor spawn_trial_actor(caf::actor_system& sys, const trial_spec& spec, task_launch launch, trial_peers peers,
+                              const std::vector<trial_fact>& past);
+
+} // namespace troupe
