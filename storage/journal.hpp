@@ -76,7 +76,9 @@ struct journal_options {
   std::filesystem::path directory;
   std::size_t lane_bytes = 1 << 20;
   std::uint64_t reserve_bytes = 64 << 20; ///< below this much free space appends answer no_space
-  bool rebuild_projections = false;
+  bool rebuild_projections = false; ///< fold every row anew from the facts before the call returns
+  /// Told, from any thread, when background writing starts to wait for space and when it goes on.
+  std::function<void(std::string_view)> notice;
 };
 
 /// Thread-safe: reads go to a RocksDB snapshot and never wait for the writer.
@@ -87,6 +89,8 @@ public:
   virtual trial_id newest_trial() const = 0;  ///< the highest id that a fact holds, or 0
   virtual result<std::vector<experiment_row>> experiments() const = 0;
   virtual result<experiment_row> experiment(experiment_id id) const = 0;
+  /// The experiment that was created with this key of its submitter; `errc::not_found` where there is none.
+  virtual result<experiment_id> experiment_with_key(std::string_view key) const = 0;
   virtual result<std::vector<trial_row>> trials(experiment_id id) const = 0;
   virtual result<trial_row> trial(trial_id id) const = 0;
   /// Rows above `after`, oldest first; `group` empty for both.

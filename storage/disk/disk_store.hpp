@@ -1,0 +1,12 @@
+#pragma once
+// The store on RocksDB.
+
+#include "storage/journal.hpp"
+#include "storage/store.hpp"
+
+namespace troupe::storage {
+
+/// Opens or creates; errors as those of `open_journal`.
+result<std::shared_ptr<store>> open_disk_store(const journal_options& options);
+
+} // namespace troupe::storage

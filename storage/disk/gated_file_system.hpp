@@ -1,0 +1,44 @@
+#pragma once
+// RocksDB's file system behind the space gate: every block is claimed (fallocate) before it is written, so a write
+// never meets a full disk; where there is no room, the writer waits at the gate.
+
+#include "storage/disk/space_gate.hpp"
+
+#include <rocksdb/file_system.h>
+
+namespace troupe::storage {
+
+class gated_log; // the write-ahead log that is written now
+
+class gated_file_system : public rocksdb::FileSystemWrapper {
+public:
+  gated_file_system(const std::shared_ptr<rocksdb::FileSystem>& target, space_gate& gate);
+  ~gated_file_system() override;
+
+  const char* Name() const override { return "TroupeGatedFileSystem"; }
+
+  /// Claims blocks for `bytes` more in the present write-ahead log; false where the disk has no room for them.
+  /// Only by the thread that writes.
+  bool prepare_log(std::uint64_t bytes);
+
+  rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus ReopenWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name,
+                                      const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                      rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus CreateDirIfMissing(const std::string& name, const rocksdb::IOOptions& options,
+                                       rocksdb::IODebugContext* debug) override;
+
+private:
+  space_gate& gate_;
+  std::shared_ptr<gated_log> log_;
+};
+
+} // namespace troupe::storage

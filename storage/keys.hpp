@@ -1,0 +1,99 @@
+#pragma once
+// How things are named in the store. Numbers are big-endian, so that the order of bytes is the order of numbers.
+//
+//   facts   's'                             schema version
+//           'p'                             version of the projections; absent while they are being rebuilt
+//           'f' entity 0 number             one fact
+//           'g' sequence of its last fact   one commit: which facts, in order
+//           'm' trial run rank process      high-water mark of one library instance's reports
+//           'l' source                      position up to which a log was stored
+//   rows    'C' experiment                  what of an experiment never changes     'E' what does
+//           'K' key of the submitter        experiment id
+//           'H' trial                       what of a trial never changes           'T' what does
+//           'X' experiment trial            which trials an experiment has
+//           'P' uuid                        checkpoint                              'Q' trial ordinal: its uuid
+//   series  trial row                       one report
+//   logs    trial number                    one line
+
+#include "model/ids.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace troupe::storage::keys {
+
+inline void add_number(std::string& key, std::uint64_t number) {
+  char bytes[8];
+  for (int i = 7; i >= 0; --i, number >>= 8)
+    bytes[i] = static_cast<char>(number & 0xff);
+  key.append(bytes, sizeof bytes);
+}
+
+/// The big-endian number in the last 8 bytes of `key`, which must have them.
+inline std::uint64_t last_number(std::string_view key) {
+  std::uint64_t number = 0;
+  for (unsigned char byte : key.substr(key.size() - 8))
+    number = number << 8 | byte;
+  return number;
+}
+
+inline std::string one(std::uint64_t number) {
+  std::string key;
+  add_number(key, number);
+  return key;
+}
+inline std::string two(std::uint64_t major, std::uint64_t minor) {
+  std::string key;
+  key.reserve(16);
+  add_number(key, major);
+  add_number(key, minor);
+  return key;
+}
+inline std::string tagged(char tag, std::uint64_t number) {
+  std::string key(1, tag);
+  add_number(key, number);
+  return key;
+}
+inline std::string tagged(char tag, std::uint64_t major, std::uint64_t minor) {
+  std::string key(1, tag);
+  add_number(key, major);
+  add_number(key, minor);
+  return key;
+}
+inline std::string tagged(char tag, std::string_view name) {
+  std::string key(1, tag);
+  key += name;
+  return key;
+}
+
+/// The end of all keys that begin with the single byte `tag`.
+inline std::string after(char tag) { return std::string(1, static_cast<char>(tag + 1)); }
+
+inline constexpr std::string_view schema = "s";
+inline constexpr std::string_view projections = "p";
+
+inline std::string stream(std::string_view entity) {
+  auto key = tagged('f', entity);
+  key += '\0';
+  return key;
+}
+inline std::string fact(std::string_view entity, std::uint64_t number) {
+  auto key = stream(entity);
+  add_number(key, number);
+  return key;
+}
+/// The end of a stream: no number reaches it, and it is before every longer name.
+inline std::string after_stream(std::string_view entity) {
+  auto key = tagged('f', entity);
+  key += '\1';
+  return key;
+}
+
+inline std::string mark(allocation_id of, std::int32_t rank, std::string_view process) {
+  auto key = tagged('m', of.trial.value, of.run.value);
+  add_number(key, static_cast<std::uint32_t>(rank));
+  key += process;
+  return key;
+}
+
+} // namespace troupe::storage::keys

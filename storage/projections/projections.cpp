@@ -1,0 +1,112 @@
+#include "storage/projections/projections.hpp"
+
+#include <cmath>
+
+namespace troupe::storage::projections {
+
+experiment_row join(const experiment_constant& c, const experiment_changing& s) {
+  experiment_row row;
+  row.id = c.id;
+  row.state = s.state;
+  row.name = c.name;
+  row.owner = c.owner;
+  row.context = c.context;
+  row.key = c.key;
+  row.source = c.source;
+  row.why = s.why;
+  row.config = c.config;
+  row.created = c.created;
+  row.ended = s.ended;
+  row.progress = s.progress;
+  row.num_trials = s.num_trials;
+  row.metric = c.metric;
+  row.smaller_is_better = c.smaller_is_better;
+  row.best_trial = s.best_trial;
+  row.best_metric = s.best_metric;
+  return row;
+}
+
+trial_row join(const trial_constant& c, const trial_changing& s) {
+  trial_row row;
+  row.id = c.id;
+  row.experiment = c.experiment;
+  row.key = c.key;
+  row.state = s.state;
+  row.hparams = c.hparams;
+  row.seed = c.seed;
+  row.restarts = s.restarts;
+  row.created = c.created;
+  row.ended = s.ended;
+  row.why = s.why;
+  row.runs = s.runs;
+  row.best = s.best;
+  row.latest = s.latest;
+  row.latest_checkpoint = s.latest_checkpoint;
+  row.checkpoint_count = s.checkpoint_count;
+  row.checkpoint_bytes = s.checkpoint_bytes;
+  row.stopped = s.stopped;
+  return row;
+}
+
+subject subject_of(std::string_view entity) {
+  auto slash = entity.find('/');
+  if (slash == std::string_view::npos)
+    return {};
+  auto kind = entity.substr(0, slash), name = entity.substr(slash + 1);
+  if (kind == "experiment")
+    return {parse_id<experiment_id>(name), {}, {}};
+  if (kind == "trial")
+    return {{}, parse_id<trial_id>(name), {}};
+  if (kind == "allocation") {
+    auto id = parse_allocation(name);
+    return {{}, id.trial, id.run};
+  }
+  return {};
+}
+
+bool better(double metric, double best, bool none_yet, bool smaller_is_better) {
+  if (std::isnan(metric))
+    return false;
+  return none_yet || (smaller_is_better ? metric < best : metric > best);
+}
+
+tables::tables(row_source from)
+  : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
+    trial_states('T', source), checkpoints('P', source) {}
+
+void tables::write(batch& into) {
+  experiments.write(into);
+  experiment_states.write(into);
+  trials.write(into);
+  trial_states.write(into);
+  checkpoints.write(into);
+  for (const auto& [key, data] : entries)
+    into.put(family::rows, key, data);
+}
+
+void tables::settle() {
+  experiments.settle();
+  experiment_states.settle();
+  trials.settle();
+  trial_states.settle();
+  checkpoints.settle();
+  entries.clear();
+}
+
+void tables::forget(std::size_t limit) {
+  experiments.forget(limit);
+  experiment_states.forget(limit);
+  trials.forget(limit);
+  trial_states.forget(limit);
+  checkpoints.forget(limit);
+}
+
+std::optional<error> tables::fault() const {
+  for (const auto* f : {&experiments.fault(), &experiment_states.fault(), &trials.fault(), &trial_states.fault(),
+                        &checkpoints.fault()})
+    if (*f)
+      return *f;
+  return std::nullopt;
+}
+
+} // namespace troupe::storage::projections

@@ -1,0 +1,100 @@
+#pragma once
+// Rows as pure folds of the facts. What of a thing never changes is kept apart from what does, so that a change does
+// not write a whole configuration again.
+
+#include "model/rows.hpp"
+#include "storage/projections/table.hpp"
+
+namespace troupe::storage::projections {
+
+/// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is opened.
+inline constexpr std::uint64_t version = 1;
+
+struct experiment_constant {
+  experiment_id id;
+  std::string name, owner, context, key, source, metric;
+  bool smaller_is_better = true;
+  value config;
+  time_point created;
+  MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created)
+};
+struct experiment_changing {
+  experiment_state state = experiment_state::active;
+  std::string why;
+  time_point ended;
+  double progress = 0;
+  std::uint64_t num_trials = 0;
+  trial_id best_trial;
+  double best_metric = 0;
+  MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric)
+};
+struct trial_constant {
+  trial_id id;
+  experiment_id experiment;
+  std::string key;
+  value hparams;
+  std::uint32_t seed = 0;
+  time_point created;
+  MSGPACK_DEFINE_ARRAY(id, experiment, key, hparams, seed, created)
+};
+struct trial_changing {
+  trial_state state = trial_state::queued;
+  int restarts = 0;
+  time_point ended;
+  std::string why;
+  std::vector<run_row> runs;
+  validation_row best, latest;
+  std::string latest_checkpoint;
+  std::uint64_t checkpoint_count = 0;
+  std::int64_t checkpoint_bytes = 0;
+  std::vector<trial_stop_decided> stopped;
+  MSGPACK_DEFINE_ARRAY(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
+                       checkpoint_bytes, stopped)
+};
+
+experiment_row join(const experiment_constant& constant, const experiment_changing& changing);
+trial_row join(const trial_constant& constant, const trial_changing& changing);
+
+/// Whose stream a fact stands in.
+struct subject {
+  experiment_id experiment;
+  trial_id trial;
+  run_id run; ///< of an allocation
+};
+/// Reads "experiment/7", "trial/12", "allocation/12.3"; all 0 for any other name.
+subject subject_of(std::string_view entity);
+
+/// Every row, and the index entries that lead to them.
+struct tables {
+  explicit tables(row_source from);
+  tables(const tables&) = delete;
+
+  void write(batch& into); ///< all changes
+  void settle();           ///< they are durable
+  void forget(std::size_t limit);
+  std::optional<error> fault() const;
+
+  row_source source;
+  table<experiment_id, experiment_constant> experiments;
+  table<experiment_id, experiment_changing> experiment_states;
+  table<trial_id, trial_constant> trials;
+  table<trial_id, trial_changing> trial_states;
+  table<std::string, checkpoint_row> checkpoints;
+  std::vector<std::pair<std::string, std::string>> entries; ///< key and data of indexes, not yet written
+};
+
+// One fold per type of row. A fact about something that has no row changes nothing.
+void fold_experiment(const fact& x, const subject& of, tables& rows);
+void fold_trial(const fact& x, const subject& of, tables& rows);
+void fold_checkpoint(const fact& x, const subject& of, tables& rows);
+
+inline void fold(const fact& x, const subject& of, tables& rows) {
+  fold_experiment(x, of, rows);
+  fold_checkpoint(x, of, rows); // before the trial: it counts checkpoints that are new
+  fold_trial(x, of, rows);
+}
+
+/// Is `metric` better than the best so far? NaN never is.
+bool better(double metric, double best, bool none_yet, bool smaller_is_better);
+
+} // namespace troupe::storage::projections

@@ -1,0 +1,134 @@
+// Facts to the rows of their trials, and the index of an experiment's trials.
+//
+//   queued --first allocation placed--> running --> stopping --> completed, canceled, error
+//      ^------ paused <------------------'  (activated: running again once it was placed before)
+
+#include "storage/projections/projections.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe::storage::projections {
+namespace {
+
+run_row* find_run(trial_changing& row, run_id run) {
+  auto at = std::find_if(row.runs.rbegin(), row.runs.rend(), [&](const run_row& r) { return r.run == run; });
+  return at == row.runs.rend() ? nullptr : &*at;
+}
+
+bool past_pausing(trial_state s) { return s == trial_state::stopping || terminal(s); }
+
+void create(const search_stepped& step, const trial_created& x, const subject& of, tables& rows) {
+  rows.trials.make(x.trial) = {x.trial, of.experiment, x.key, x.hparams, x.seed, step.at};
+  rows.trial_states.make(x.trial);
+  rows.entries.emplace_back(keys::tagged('X', of.experiment.value, x.trial.value), "");
+}
+
+void validated(const search_stepped& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(x.trial);
+  const auto* experiment = rows.experiments.find(of.experiment);
+  if (!row || !experiment)
+    return;
+  std::optional<double> metric;
+  if (x.metrics.is_object())
+    if (auto found = x.metrics.find(experiment->metric); found != x.metrics.end())
+      metric = number_in(*found);
+  row->latest = {x.row, x.steps, metric.value_or(std::numeric_limits<double>::quiet_NaN()), x.at,
+                 row->runs.empty() ? run_id{} : row->runs.back().run};
+  if (!metric)
+    return;
+  // The same result of the same steps comes again when a restarted run trains them again; the newer report stands,
+  // as the older one is archived.
+  bool again = row->best.row && *metric == row->best.metric && x.steps == row->best.steps;
+  if (again || better(*metric, row->best.metric, !row->best.row, experiment->smaller_is_better))
+    row->best = row->latest;
+}
+
+void on(const search_stepped& x, const subject& of, tables& rows) {
+  for (const auto& created : x.created)
+    create(x, created, of, rows);
+  if (x.input == search_input::validated)
+    validated(x, of, rows);
+  for (const auto& decided : x.stopped)
+    if (auto* row = rows.trial_states.change(decided.trial); row && row->stopped.empty())
+      row->stopped.push_back(decided);
+}
+
+void on(const trial_activated&, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  if (!row || row->state != trial_state::paused)
+    return;
+  bool placed = std::any_of(row->runs.begin(), row->runs.end(), [](const run_row& r) { return !r.on.empty(); });
+  row->state = placed ? trial_state::running : trial_state::queued;
+}
+
+void on(const trial_paused&, const subject& of, tables& rows) {
+  if (auto* row = rows.trial_states.change(of.trial); row && !past_pausing(row->state))
+    row->state = trial_state::paused;
+}
+
+void on(const trial_stop_ordered& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  if (!row || terminal(row->state))
+    return;
+  row->state = trial_state::stopping;
+  row->why = x.why;
+}
+
+void on(const run_started& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  if (!row || find_run(*row, x.run))
+    return;
+  auto& run = row->runs.emplace_back();
+  run.run = x.run;
+  run.started = x.at;
+  run.from_checkpoint = x.from_checkpoint;
+  run.from_steps = x.from_steps;
+}
+
+void on(const checkpoint_recorded& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  if (row)
+    row->latest_checkpoint = x.saved.uuid;
+}
+
+void on(const run_ended& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  auto* run = row ? find_run(*row, x.run) : nullptr;
+  if (!run)
+    return;
+  run->ended = x.at;
+  run->why = x.why;
+  run->detail = x.detail;
+  row->restarts = x.restarts;
+}
+
+void on(const trial_ended& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  if (!row)
+    return;
+  row->state = x.state;
+  row->why = x.why;
+  row->ended = x.at;
+}
+
+void on(const allocation_placed& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  auto* run = row ? find_run(*row, of.run) : nullptr;
+  if (!run)
+    return;
+  run->on = x.on;
+  if (row->state == trial_state::queued)
+    row->state = trial_state::running;
+}
+
+template <class Other>
+void on(const Other&, const subject&, tables&) {}
+
+} // namespace
+
+void fold_trial(const fact& x, const subject& of, tables& rows) {
+  std::visit([&](const auto& one) { on(one, of, rows); }, x);
+}
+
+} // namespace troupe::storage::projections

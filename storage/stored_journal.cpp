@@ -1,0 +1,545 @@
+#include "storage/stored_journal.hpp"
+
+#include "storage/keys.hpp"
+#include "storage/projections/projections.hpp"
+#include "storage/stored_reader.hpp"
+
+#include <deque>
+#include <unordered_map>
+
+#include <sodium.h>
+
+namespace troupe::storage {
+namespace {
+
+constexpr std::uint64_t schema_version = 1;
+constexpr std::size_t cached_rows = 4096;     ///< decoded rows kept between commits, of each type
+constexpr std::size_t cached_cursors = 65536; ///< numbers kept between commits, of each kind
+constexpr std::size_t queued_log_lanes = 4;   ///< lanes full of log lines that may wait for a commit
+constexpr std::size_t rebuild_chunk = 4096;   ///< facts folded in one write
+
+error with_place(const error& why, const std::string& place) { return {why.code, place + ": " + why.what}; }
+
+class stored_journal : public journal {
+public:
+  stored_journal(std::shared_ptr<store> over, const journal_options& options)
+    : store_(std::move(over)), lane_bytes_(options.lane_bytes), place_(options.directory.string()),
+      batch_(store_->make_batch()),
+      rows_([s = store_.get()](std::string_view key) { return s->get(family::rows, key); }) {}
+
+  result<void> open(bool rebuild);
+
+  result<void> append(const struct append& x) override;
+  result<report_receipt> report(const report_batch& x) override;
+  result<void> log(const log_batch& x) override;
+  std::uint64_t log_position(const std::string& source) const override;
+  result<std::string> put_blob(std::string_view bytes) override;
+  bool dirty() const override { return !pending_.empty() || !changed_marks_.empty() || !logs_.empty(); }
+  result<commit_summary> commit() override;
+  std::shared_ptr<reader> reads() const override { return reader_; }
+
+private:
+  struct log_source {
+    std::uint64_t stored = 0, queued = 0;
+  };
+  struct trial_cursor {
+    std::uint64_t last_row = 0, last_line = 0;
+    bool rows_known = false, lines_known = false;
+  };
+
+  result<std::uint64_t> version(std::string_view key) const;
+  result<void> fold_all();
+  result<std::uint64_t*> next_of(const std::string& entity);
+  result<std::string> fact_at(const std::string& entity, std::uint64_t number) const;
+  result<std::uint64_t*> mark_of(const std::string& key);
+  result<void> fence(allocation_id id);
+  result<void> number_rows(trial_id trial);
+  result<void> number_lines(trial_id trial);
+  result<log_source> position_of(const std::string& source) const;
+  result<std::size_t> take_logs();
+  void write_commit_index();
+  void settle();
+
+  std::shared_ptr<store> store_;
+  std::size_t lane_bytes_;
+  std::string place_;
+  std::unique_ptr<batch> batch_;
+  projections::tables rows_;
+  std::shared_ptr<stored_reader> reader_;
+  std::optional<error> closed_; ///< set by the first failed write; final
+
+  std::uint64_t sequence_ = 0; ///< of the newest durable fact
+  std::vector<committed_fact> pending_;
+  std::unordered_map<std::string, std::uint64_t> next_; ///< number of each stream's next fact, pending ones included
+
+  std::unordered_map<std::string, std::uint64_t> marks_; ///< by key; pending reports included
+  std::vector<std::string> changed_marks_;
+  std::unordered_map<trial_id, trial_cursor> cursors_;
+  std::size_t report_bytes_ = 0; ///< queued
+
+  std::deque<log_batch> logs_;
+  std::size_t log_bytes_ = 0; ///< queued
+  mutable std::unordered_map<std::string, log_source> log_sources_;
+
+  std::string key_;
+  msgpack::sbuffer buffer_;
+};
+
+// ---- opening
+
+result<std::uint64_t> stored_journal::version(std::string_view key) const {
+  auto bytes = store_->get(family::facts, key);
+  if (!bytes)
+    return bytes.error();
+  if (!*bytes)
+    return 0;
+  if ((*bytes)->size() != 8)
+    return error{errc::corrupt, "a version row of " + std::to_string((*bytes)->size()) + " bytes"};
+  return keys::last_number(**bytes);
+}
+
+result<void> stored_journal::open(bool rebuild) {
+  auto schema = version(keys::schema);
+  if (!schema)
+    return schema.error();
+  if (*schema > schema_version)
+    return error{errc::unsupported, "the data was written by a newer troupe (schema " + std::to_string(*schema) +
+                                      ", this build reads up to " + std::to_string(schema_version) +
+                                      "); run that version, or choose another data directory"};
+  auto folded = version(keys::projections);
+  if (!folded)
+    return folded.error();
+  auto newest = greatest_number(*store_->look(), family::facts, keys::tagged('g', 0), keys::after('g'));
+  if (!newest)
+    return newest.error();
+  sequence_ = *newest;
+  reader_ = std::make_shared<stored_reader>(store_, sequence_);
+  if (*schema == schema_version && *folded == projections::version && !rebuild)
+    return {};
+  if (auto done = fold_all(); !done)
+    return done.error();
+  batch_->put(family::facts, keys::schema, keys::one(schema_version));
+  batch_->put(family::facts, keys::projections, keys::one(projections::version));
+  auto written = store_->write(*batch_, true);
+  batch_->clear();
+  return written;
+}
+
+/// Folds every row anew. Cut short, it starts again at the next opening: the version of the projections goes first
+/// and comes back last.
+result<void> stored_journal::fold_all() {
+  if (!sequence_)
+    return {};
+  batch_->erase_range(family::facts, keys::projections, std::string(keys::projections) + '\0');
+  batch_->erase_range(family::rows, std::string(1, '\0'), std::string(1, '\x7f'));
+  for (std::uint64_t at = 0; at < sequence_;) {
+    if (auto written = store_->write(*batch_, true); !written)
+      return written;
+    batch_->clear();
+    rows_.settle();
+    rows_.forget(cached_rows);
+    auto facts = read_facts_after(*store_->look(), at, rebuild_chunk);
+    if (!facts)
+      return facts.error();
+    if (facts->empty())
+      return error{errc::corrupt, "facts after " + std::to_string(at) + " are missing"};
+    for (const auto& f : *facts) {
+      auto decoded = decode(f.bytes);
+      if (!decoded)
+        return error{decoded.error().code, "fact " + std::to_string(f.number) + " of " + f.entity + ": " +
+                                             decoded.error().what};
+      projections::fold(*decoded, projections::subject_of(f.entity), rows_);
+    }
+    if (auto fault = rows_.fault())
+      return *fault;
+    at = facts->back().sequence;
+    rows_.write(*batch_);
+  }
+  if (auto written = store_->write(*batch_, true); !written)
+    return written;
+  batch_->clear();
+  rows_.settle();
+  rows_.forget(0);
+  return {};
+}
+
+// ---- facts
+
+result<std::uint64_t*> stored_journal::next_of(const std::string& entity) {
+  auto [at, fresh] = next_.try_emplace(entity, 0);
+  if (fresh) {
+    bool found = false;
+    auto last = greatest_number(*store_->look(), family::facts, keys::stream(entity), keys::after_stream(entity),
+                                &found);
+    if (!last) {
+      next_.erase(at);
+      return last.error();
+    }
+    at->second = found ? *last + 1 : 0;
+  }
+  return &at->second;
+}
+
+result<std::string> stored_journal::fact_at(const std::string& entity, std::uint64_t number) const {
+  for (auto at = pending_.rbegin(); at != pending_.rend(); ++at)
+    if (at->number == number && at->entity == entity)
+      return at->bytes;
+  auto bytes = store_->get(family::facts, keys::fact(entity, number));
+  if (!bytes)
+    return bytes.error();
+  if (!*bytes)
+    return error{errc::corrupt, "fact " + std::to_string(number) + " of " + entity + " is missing"};
+  return std::move(**bytes);
+}
+
+result<void> stored_journal::append(const struct append& x) {
+  if (closed_)
+    return *closed_;
+  if (x.entity.empty() || x.entity.size() > 255 || x.entity.find('\0') != std::string::npos)
+    return error{errc::invalid, "the name of an entity is 1 to 255 bytes without a zero byte"};
+  auto next = next_of(x.entity);
+  if (!next)
+    return next.error();
+  auto expected = **next;
+  if (x.first > expected)
+    return error{errc::gap, x.entity + ": append begins at fact " + std::to_string(x.first) + ", expected " +
+                              std::to_string(expected)};
+  auto repeated = std::min<std::uint64_t>(expected - x.first, x.facts.size());
+  for (std::uint64_t i = 0; i < repeated; ++i) {
+    auto stored = fact_at(x.entity, x.first + i);
+    if (!stored)
+      return stored.error();
+    if (*stored != x.facts[i])
+      return error{errc::gap, x.entity + ": another fact stands at number " + std::to_string(x.first + i) +
+                                "; the next free one is " + std::to_string(expected)};
+  }
+  if (repeated == x.facts.size())
+    return {};
+
+  std::size_t bytes = 0;
+  std::vector<fact> decoded;
+  decoded.reserve(x.facts.size() - repeated);
+  for (auto i = repeated; i < x.facts.size(); ++i) {
+    auto one = decode(x.facts[i]);
+    if (!one)
+      return error{one.error().code, x.entity + ": " + one.error().what};
+    decoded.push_back(std::move(*one));
+    bytes += x.facts[i].size();
+  }
+  if (auto room = store_->admit(batch_->bytes() + log_bytes_ + bytes); !room)
+    return room;
+
+  const auto subject = projections::subject_of(x.entity);
+  for (const auto& one : decoded)
+    projections::fold(one, subject, rows_);
+  if (auto fault = rows_.fault()) {
+    closed_ = with_place(*fault, place_);
+    return *closed_;
+  }
+  key_ = keys::stream(x.entity);
+  const auto prefix = key_.size();
+  for (auto i = repeated; i < x.facts.size(); ++i) {
+    key_.resize(prefix);
+    keys::add_number(key_, expected);
+    batch_->put(family::facts, key_, x.facts[i]);
+    pending_.push_back({sequence_ + pending_.size() + 1, x.entity, expected, x.facts[i]});
+    ++expected;
+  }
+  **next = expected;
+  return {};
+}
+
+// ---- reports
+
+result<std::uint64_t*> stored_journal::mark_of(const std::string& key) {
+  auto [at, fresh] = marks_.try_emplace(key, 0);
+  if (fresh) {
+    auto bytes = store_->get(family::facts, key);
+    if (!bytes) {
+      marks_.erase(at);
+      return bytes.error();
+    }
+    if (*bytes && (*bytes)->size() == 8)
+      at->second = keys::last_number(**bytes);
+  }
+  return &at->second;
+}
+
+result<void> stored_journal::fence(allocation_id id) {
+  const auto* trial = rows_.trial_states.find(id.trial);
+  if (auto fault = rows_.fault())
+    return *fault;
+  if (!trial || !rows_.trials.find(id.trial))
+    return error{errc::conflict, "trial " + to_string(id.trial) + " is not known; its reports are refused"};
+  if (trial->runs.empty() || trial->runs.back().run != id.run)
+    return error{errc::conflict, "run " + to_string(id) + " is not the newest run of its trial" +
+                                   (trial->runs.empty() ? "" : " (" + to_string(trial->runs.back().run) + ")") +
+                                   "; its reports are refused"};
+  if (trial->runs.back().ended != time_point{})
+    return error{errc::conflict, "run " + to_string(id) + " has ended; its reports are refused"};
+  return {};
+}
+
+result<void> stored_journal::number_rows(trial_id trial) {
+  auto& cursor = cursors_[trial];
+  if (cursor.rows_known)
+    return {};
+  auto last = greatest_number(*store_->look(), family::series, keys::two(trial.value, 0),
+                              keys::two(trial.value + 1, 0));
+  if (!last)
+    return last.error();
+  cursor.last_row = *last;
+  cursor.rows_known = true;
+  return {};
+}
+
+result<report_receipt> stored_journal::report(const report_batch& x) {
+  if (closed_)
+    return *closed_;
+  if (!x.first_sequence)
+    return error{errc::invalid, "sequence numbers of reports count from 1"};
+  auto mark_key = keys::mark(x.allocation, x.rank, x.process);
+  auto mark = mark_of(mark_key);
+  if (!mark)
+    return mark.error();
+  const auto known = **mark;
+  const auto last = x.first_sequence + x.reports.size() - 1;
+  if (x.first_sequence > known + 1)
+    return error{errc::gap, "reports of " + to_string(x.allocation) + " rank " + std::to_string(x.rank) +
+                              " begin at sequence " + std::to_string(x.first_sequence) + ", expected " +
+                              std::to_string(known + 1)};
+  if (last <= known) // answered as it was before, whoever ended meanwhile
+    return report_receipt{known, {}};
+  if (auto open = fence(x.allocation); !open)
+    return open.error();
+  const auto skip = static_cast<std::size_t>(known + 1 - x.first_sequence);
+  std::size_t bytes = 0;
+  for (auto i = skip; i < x.reports.size(); ++i)
+    bytes += x.reports[i].metrics.size() + x.reports[i].group.size() + 48;
+  if (report_bytes_ && report_bytes_ + bytes > lane_bytes_)
+    return error{errc::busy, "the lane of reports is full; try again after the next commit"};
+  if (auto room = store_->admit(batch_->bytes() + log_bytes_ + bytes); !room)
+    return room.error();
+  if (auto numbered = number_rows(x.allocation.trial); !numbered)
+    return numbered.error();
+
+  const auto experiment = rows_.trials.find(x.allocation.trial)->experiment;
+  auto& row = cursors_[x.allocation.trial].last_row;
+  report_receipt receipt{last, {}};
+  msgpack::packer<msgpack::sbuffer> packer(buffer_);
+  key_.clear();
+  keys::add_number(key_, x.allocation.trial.value);
+  for (auto i = skip; i < x.reports.size(); ++i) {
+    const auto& r = x.reports[i];
+    key_.resize(8);
+    keys::add_number(key_, ++row);
+    buffer_.clear();
+    packer.pack_array(6); // a metric_row; its number stands in the key
+    packer.pack_uint64(0);
+    packer.pack(r.group);
+    packer.pack(r.steps);
+    packer.pack(x.allocation.run);
+    packer.pack(r.at);
+    packer.pack_str(static_cast<std::uint32_t>(r.metrics.size()));
+    packer.pack_str_body(r.metrics.data(), static_cast<std::uint32_t>(r.metrics.size()));
+    batch_->put(family::series, key_, {buffer_.data(), buffer_.size()});
+    if (r.group == "validation")
+      receipt.validations.push_back({experiment, x.allocation, x.rank, x.process, x.first_sequence + i, row, r.steps,
+                                     r.metrics});
+  }
+  **mark = last;
+  changed_marks_.push_back(std::move(mark_key));
+  report_bytes_ += bytes;
+  return receipt;
+}
+
+// ---- logs
+
+result<void> stored_journal::number_lines(trial_id trial) {
+  auto& cursor = cursors_[trial];
+  if (cursor.lines_known)
+    return {};
+  auto last = greatest_number(*store_->look(), family::logs, keys::two(trial.value, 0),
+                              keys::two(trial.value + 1, 0));
+  if (!last)
+    return last.error();
+  cursor.last_line = *last;
+  cursor.lines_known = true;
+  return {};
+}
+
+result<stored_journal::log_source> stored_journal::position_of(const std::string& source) const {
+  if (auto found = log_sources_.find(source); found != log_sources_.end())
+    return found->second;
+  auto bytes = store_->get(family::facts, keys::tagged('l', source));
+  if (!bytes)
+    return bytes.error();
+  auto position = *bytes && (*bytes)->size() == 8 ? keys::last_number(**bytes) : 0;
+  return log_sources_[source] = {position, position};
+}
+
+std::uint64_t stored_journal::log_position(const std::string& source) const {
+  auto position = position_of(source);
+  return position ? position->stored : 0;
+}
+
+result<void> stored_journal::log(const log_batch& x) {
+  if (closed_)
+    return *closed_;
+  auto position = position_of(x.source);
+  if (!position)
+    return position.error();
+  if (x.position <= position->queued)
+    return {};
+  std::size_t bytes = 0;
+  for (const auto& line : x.lines)
+    bytes += line.text.size() + line.agent.size() + 64;
+  if (!logs_.empty() && log_bytes_ + bytes > queued_log_lanes * lane_bytes_)
+    return error{errc::busy, "the lane of log lines is full; try again after the next commit"};
+  if (auto room = store_->admit(batch_->bytes() + log_bytes_ + bytes); !room)
+    return room;
+  if (auto numbered = number_lines(x.trial); !numbered)
+    return numbered;
+  logs_.push_back(x);
+  log_bytes_ += bytes;
+  log_sources_[x.source].queued = x.position;
+  return {};
+}
+
+/// Puts log batches, oldest first, as long as the lane has room after the reports; the rest waits.
+result<std::size_t> stored_journal::take_logs() {
+  std::size_t taken = 0, bytes = report_bytes_;
+  std::unordered_map<trial_id, std::uint64_t> lines;
+  for (const auto& b : logs_) {
+    std::size_t size = 0;
+    for (const auto& line : b.lines)
+      size += line.text.size() + line.agent.size() + 64;
+    if (bytes && bytes + size > lane_bytes_)
+      break;
+    bytes += size;
+    auto number = lines.try_emplace(b.trial, cursors_.at(b.trial).last_line).first;
+    key_.clear();
+    keys::add_number(key_, b.trial.value);
+    for (const auto& line : b.lines) {
+      key_.resize(8);
+      keys::add_number(key_, ++number->second);
+      buffer_.clear();
+      msgpack::pack(buffer_, line);
+      batch_->put(family::logs, key_, {buffer_.data(), buffer_.size()});
+    }
+    batch_->put(family::facts, keys::tagged('l', b.source), keys::one(b.position));
+    ++taken;
+  }
+  return taken;
+}
+
+// ---- blobs
+
+result<std::string> stored_journal::put_blob(std::string_view bytes) {
+  if (closed_)
+    return *closed_;
+  unsigned char digest[32];
+  crypto_generichash(digest, sizeof digest, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                     nullptr, 0);
+  std::string name(2 * sizeof digest + 1, '\0');
+  sodium_bin2hex(name.data(), name.size(), digest, sizeof digest);
+  name.pop_back();
+  if (auto room = store_->admit(batch_->bytes() + bytes.size()); !room)
+    return room.error();
+  if (auto kept = store_->put_blob(name, bytes); !kept)
+    return kept.error();
+  return name;
+}
+
+// ---- commit
+
+void stored_journal::write_commit_index() {
+  if (pending_.empty())
+    return;
+  std::vector<commit_part> parts;
+  for (const auto& f : pending_) {
+    if (parts.empty() || parts.back().entity != f.entity)
+      parts.push_back({f.entity, f.number, 0});
+    ++parts.back().count;
+  }
+  buffer_.clear();
+  msgpack::pack(buffer_, parts);
+  batch_->put(family::facts, keys::tagged('g', pending_.back().sequence), {buffer_.data(), buffer_.size()});
+}
+
+result<commit_summary> stored_journal::commit() {
+  if (closed_)
+    return *closed_;
+  if (!dirty())
+    return commit_summary{sequence_, {}};
+  const bool sync = !pending_.empty() || !changed_marks_.empty();
+  if (auto room = store_->admit(batch_->bytes() + log_bytes_); !room)
+    return room.error();
+  batch_->save();
+  auto taken = take_logs();
+  if (!taken)
+    return taken.error();
+  write_commit_index();
+  for (const auto& key : changed_marks_)
+    batch_->put(family::facts, key, keys::one(marks_.at(key)));
+  rows_.write(*batch_);
+
+  if (auto written = store_->write(*batch_, sync); !written) {
+    batch_->rollback();
+    if (written.error().code != errc::no_space)
+      closed_ = with_place(written.error(), place_);
+    return written.error();
+  }
+
+  for (std::size_t i = 0; i < *taken; ++i, logs_.pop_front()) {
+    const auto& b = logs_.front();
+    cursors_.at(b.trial).last_line += b.lines.size();
+    log_sources_[b.source].stored = b.position;
+    for (const auto& line : b.lines)
+      log_bytes_ -= line.text.size() + line.agent.size() + 64;
+  }
+  if (!pending_.empty())
+    sequence_ = pending_.back().sequence;
+  commit_summary summary{sequence_, std::move(pending_)};
+  settle();
+  reader_->advance(sequence_);
+  return summary;
+}
+
+/// Everything queued but waiting log lines is durable: start the next group with bounded caches.
+void stored_journal::settle() {
+  pending_.clear();
+  changed_marks_.clear();
+  report_bytes_ = 0;
+  batch_->clear();
+  rows_.settle();
+  rows_.forget(cached_rows);
+  if (next_.size() > cached_cursors)
+    next_.clear();
+  if (marks_.size() > cached_cursors)
+    marks_.clear();
+  if (logs_.empty()) {
+    if (cursors_.size() > cached_cursors)
+      cursors_.clear();
+    if (log_sources_.size() > cached_cursors)
+      log_sources_.clear();
+  }
+}
+
+} // namespace
+
+result<std::unique_ptr<journal>> make_journal(std::shared_ptr<store> over, const journal_options& options) {
+  auto made = std::make_unique<stored_journal>(std::move(over), options);
+  if (auto opened = made->open(options.rebuild_projections); !opened)
+    return with_place(opened.error(), options.directory.string());
+  return std::unique_ptr<journal>(std::move(made));
+}
+
+std::unique_ptr<journal> make_memory_journal() {
+  journal_options options;
+  options.directory = "memory";
+  auto made = make_journal(make_memory_store(), options);
+  return std::move(made.value());
+}
+
+} // namespace troupe::storage

@@ -1,0 +1,244 @@
+#include "storage/stored_reader.hpp"
+
+#include "storage/keys.hpp"
+#include "storage/projections/projections.hpp"
+
+#include <algorithm>
+
+namespace troupe::storage {
+namespace {
+
+/// A row that must be there; `what` names it for people.
+template <class Row>
+result<Row> row_at(const view& of, family where, std::string_view key, const std::string& what) {
+  auto bytes = of.get(where, key);
+  if (!bytes)
+    return bytes.error();
+  if (!*bytes)
+    return error{errc::not_found, "there is no " + what};
+  auto row = unpack<Row>(**bytes);
+  if (!row)
+    return error{errc::corrupt, what + ": " + row.error().what};
+  return row;
+}
+
+result<experiment_row> read_experiment(const view& of, experiment_id id) {
+  auto what = "experiment " + to_string(id);
+  auto constant = row_at<projections::experiment_constant>(of, family::rows, keys::tagged('C', id.value), what);
+  if (!constant)
+    return constant.error();
+  auto changing = row_at<projections::experiment_changing>(of, family::rows, keys::tagged('E', id.value), what);
+  if (!changing)
+    return changing.error();
+  return projections::join(*constant, *changing);
+}
+
+result<trial_row> read_trial(const view& of, trial_id id) {
+  auto what = "trial " + to_string(id);
+  auto constant = row_at<projections::trial_constant>(of, family::rows, keys::tagged('H', id.value), what);
+  if (!constant)
+    return constant.error();
+  auto changing = row_at<projections::trial_changing>(of, family::rows, keys::tagged('T', id.value), what);
+  if (!changing)
+    return changing.error();
+  return projections::join(*constant, *changing);
+}
+
+result<checkpoint_row> read_checkpoint(const view& of, std::string_view uuid) {
+  return row_at<checkpoint_row>(of, family::rows, keys::tagged('P', uuid), "checkpoint " + std::string(uuid));
+}
+
+/// A row of the series keeps its own number in its key only.
+result<metric_row> decode_metric(std::string_view key, std::string_view bytes) {
+  auto row = unpack<metric_row>(bytes);
+  if (row)
+    row->row = keys::last_number(key);
+  return row;
+}
+result<log_line> decode_line(std::string_view key, std::string_view bytes) {
+  auto line = unpack<log_line>(bytes);
+  if (line)
+    line->number = keys::last_number(key);
+  return line;
+}
+
+/// Rows of one trial within [from, until), decoded, those that `keep` takes, at most `limit`.
+template <class Row, class Decode, class Keep>
+result<std::vector<Row>> collect(const view& of, family where, const std::string& from, const std::string& until,
+                                 direction towards, std::size_t limit, Decode decode, Keep keep) {
+  std::vector<Row> rows;
+  auto at = of.scan(where, from, until, towards);
+  for (; at->valid() && rows.size() < limit; at->next()) {
+    auto row = decode(at->key(), at->data());
+    if (!row)
+      return row.error();
+    if (keep(*row))
+      rows.push_back(std::move(*row));
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return rows;
+}
+
+} // namespace
+
+result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64_t after, std::size_t limit) {
+  std::vector<committed_fact> facts;
+  auto commit = of.scan(family::facts, keys::tagged('g', after + 1), keys::after('g'));
+  for (; commit->valid() && facts.size() < limit; commit->next()) {
+    auto parts = unpack<std::vector<commit_part>>(commit->data());
+    if (!parts)
+      return error{errc::corrupt, "commit index: " + parts.error().what};
+    std::uint64_t last = keys::last_number(commit->key()), total = 0;
+    for (const auto& part : *parts)
+      total += part.count;
+    auto sequence = last - total + 1;
+    for (const auto& part : *parts) {
+      if (sequence + part.count <= after + 1) {
+        sequence += part.count;
+        continue;
+      }
+      auto stop = part.first + part.count;
+      auto number = part.first + (after >= sequence ? after + 1 - sequence : 0);
+      sequence += number - part.first;
+      auto fact = of.scan(family::facts, keys::fact(part.entity, number), keys::fact(part.entity, stop));
+      for (; fact->valid() && number < stop && facts.size() < limit; fact->next())
+        facts.push_back({sequence++, part.entity, number++, std::string(fact->data())});
+      if (facts.size() == limit)
+        return facts;
+      if (number != stop)
+        return error{errc::corrupt, "fact " + std::to_string(number) + " of " + part.entity + " is missing"};
+    }
+  }
+  if (auto ok = commit->status(); !ok)
+    return ok.error();
+  return facts;
+}
+
+result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until,
+                                      bool* found) {
+  auto at = of.scan(where, from, until, direction::backward);
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  if (found)
+    *found = at->valid();
+  return at->valid() ? keys::last_number(at->key()) : 0;
+}
+
+result<std::vector<experiment_row>> stored_reader::experiments() const {
+  auto now = store_->look();
+  std::vector<experiment_row> rows;
+  auto at = now->scan(family::rows, keys::tagged('C', 0), keys::after('C'));
+  for (; at->valid(); at->next()) {
+    auto row = read_experiment(*now, {keys::last_number(at->key())});
+    if (!row)
+      return row.error();
+    rows.push_back(std::move(*row));
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return rows;
+}
+
+result<experiment_row> stored_reader::experiment(experiment_id id) const { return read_experiment(*store_->look(), id); }
+
+result<experiment_id> stored_reader::experiment_with_key(std::string_view key) const {
+  auto bytes = store_->get(family::rows, keys::tagged('K', key));
+  if (!bytes)
+    return bytes.error();
+  if (!*bytes || (*bytes)->size() != 8)
+    return error{errc::not_found, "there is no experiment with the key '" + std::string(key) + "'"};
+  return experiment_id{keys::last_number(**bytes)};
+}
+
+result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {
+  auto now = store_->look();
+  std::vector<trial_row> rows;
+  auto at = now->scan(family::rows, keys::tagged('X', id.value, 0), keys::tagged('X', id.value + 1, 0));
+  for (; at->valid(); at->next()) {
+    auto row = read_trial(*now, {keys::last_number(at->key())});
+    if (!row)
+      return row.error();
+    rows.push_back(std::move(*row));
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return rows;
+}
+
+result<trial_row> stored_reader::trial(trial_id id) const { return read_trial(*store_->look(), id); }
+
+result<std::vector<metric_row>> stored_reader::metrics(trial_id id, std::uint64_t after, std::size_t limit,
+                                                       std::string_view group) const {
+  return collect<metric_row>(*store_->look(), family::series, keys::two(id.value, after + 1),
+                             keys::two(id.value + 1, 0), direction::forward, limit, decode_metric,
+                             [&](const metric_row& r) { return group.empty() || r.group == group; });
+}
+
+result<metric_row> stored_reader::metric(trial_id id, std::uint64_t row) const {
+  auto key = keys::two(id.value, row);
+  auto found = row_at<metric_row>(*store_->look(), family::series, key,
+                                  "report " + std::to_string(row) + " of trial " + to_string(id));
+  if (found)
+    found->row = row;
+  return found;
+}
+
+result<std::vector<checkpoint_row>> stored_reader::checkpoints(trial_id id) const {
+  auto now = store_->look();
+  return collect<checkpoint_row>(
+    *now, family::rows, keys::tagged('Q', id.value, 0), keys::tagged('Q', id.value + 1, 0), direction::forward,
+    static_cast<std::size_t>(-1), [&](std::string_view, std::string_view uuid) { return read_checkpoint(*now, uuid); },
+    [](const checkpoint_row&) { return true; });
+}
+
+result<checkpoint_row> stored_reader::checkpoint(std::string_view uuid) const {
+  return read_checkpoint(*store_->look(), uuid);
+}
+
+result<std::vector<log_line>> stored_reader::logs(trial_id id, std::uint64_t after, std::size_t limit) const {
+  return collect<log_line>(*store_->look(), family::logs, keys::two(id.value, after + 1), keys::two(id.value + 1, 0),
+                           direction::forward, limit, decode_line, [](const log_line&) { return true; });
+}
+
+result<std::vector<log_line>> stored_reader::logs_before(trial_id id, std::uint64_t before, std::size_t limit) const {
+  return collect<log_line>(*store_->look(), family::logs, keys::two(id.value, 0), keys::two(id.value, before),
+                           direction::backward, limit, decode_line, [](const log_line&) { return true; });
+}
+
+result<std::vector<committed_fact>> stored_reader::facts_after(std::uint64_t after, std::size_t limit) const {
+  return read_facts_after(*store_->look(), after, limit);
+}
+
+result<std::vector<std::string>> stored_reader::facts_of(std::string_view entity) const {
+  auto now = store_->look();
+  std::vector<std::string> facts;
+  auto at = now->scan(family::facts, keys::stream(entity), keys::after_stream(entity));
+  for (; at->valid(); at->next())
+    facts.emplace_back(at->data());
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return facts;
+}
+
+result<std::vector<std::string>> stored_reader::entities(std::string_view kind) const {
+  auto now = store_->look();
+  std::vector<std::string> names;
+  auto until = keys::tagged('f', std::string(kind) + "0"); // '0' follows '/'
+  for (auto from = keys::tagged('f', std::string(kind) + "/");;) {
+    auto at = now->scan(family::facts, from, until);
+    if (auto ok = at->status(); !ok)
+      return ok.error();
+    if (!at->valid())
+      break;
+    auto key = at->key();
+    names.emplace_back(key.substr(1, key.size() - 10)); // tag in front; zero byte and number behind
+    from = keys::after_stream(names.back());
+  }
+  // Shorter numbers are smaller ones.
+  std::stable_sort(names.begin(), names.end(),
+                   [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
+  return names;
+}
+
+} // namespace troupe::storage

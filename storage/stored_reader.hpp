@@ -1,0 +1,55 @@
+#pragma once
+// The reader over any store, and the encodings that it shares with the journal.
+
+#include "storage/journal.hpp"
+#include "storage/store.hpp"
+
+#include <atomic>
+
+namespace troupe::storage {
+
+/// One run of facts of one stream within a commit.
+struct commit_part {
+  std::string entity;
+  std::uint64_t first = 0, count = 0;
+  MSGPACK_DEFINE_ARRAY(entity, first, count)
+};
+
+/// Facts above `after` in commit order, at most `limit`.
+result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64_t after, std::size_t limit);
+
+/// The greatest number in the last 8 bytes of the keys in [from, until), 0 where there is no key. `found` tells the
+/// two apart where 0 is a number.
+result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until,
+                                      bool* found = nullptr);
+
+class stored_reader : public reader {
+public:
+  stored_reader(std::shared_ptr<store> of, std::uint64_t sequence) : store_(std::move(of)), sequence_(sequence) {}
+
+  void advance(std::uint64_t sequence) { sequence_.store(sequence, std::memory_order_release); }
+
+  std::uint64_t sequence() const override { return sequence_.load(std::memory_order_acquire); }
+  result<std::vector<experiment_row>> experiments() const override;
+  result<experiment_row> experiment(experiment_id id) const override;
+  result<experiment_id> experiment_with_key(std::string_view key) const override;
+  result<std::vector<trial_row>> trials(experiment_id id) const override;
+  result<trial_row> trial(trial_id id) const override;
+  result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
+                                          std::string_view group) const override;
+  result<metric_row> metric(trial_id id, std::uint64_t row) const override;
+  result<std::vector<checkpoint_row>> checkpoints(trial_id id) const override;
+  result<checkpoint_row> checkpoint(std::string_view uuid) const override;
+  result<std::vector<log_line>> logs(trial_id id, std::uint64_t after, std::size_t limit) const override;
+  result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before, std::size_t limit) const override;
+  result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const override;
+  result<std::vector<std::string>> facts_of(std::string_view entity) const override;
+  result<std::vector<std::string>> entities(std::string_view kind) const override;
+  result<std::string> blob(std::string_view name) const override { return store_->blob(name); }
+
+private:
+  std::shared_ptr<store> store_;
+  std::atomic<std::uint64_t> sequence_;
+};
+
+} // namespace troupe::storage

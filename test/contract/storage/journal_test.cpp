@@ -1,0 +1,479 @@
+// One suite for every member of the journal.
+
+#include "worlds.hpp"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace troupe::storage {
+namespace {
+
+using testing::HasSubstr;
+
+const time_point t0{std::chrono::seconds(1700000000)};
+
+class Journal : public testing::TestWithParam<const char*> {
+protected:
+  void SetUp() override {
+    if (GetParam() == std::string("memory"))
+      w = std::make_unique<memory_world>();
+    else
+      w = std::make_unique<disk_world>();
+    w->open();
+  }
+  journal& j() { return *w->j; }
+  std::shared_ptr<reader> r() { return w->j->reads(); }
+
+  result<void> append(const std::string& entity, std::uint64_t first, const std::vector<fact>& facts) {
+    struct append x{entity, first, {}};
+    for (const auto& f : facts)
+      x.facts.push_back(encode(f));
+    return j().append(x);
+  }
+  void commit() {
+    auto done = j().commit();
+    ASSERT_TRUE(done) << done.error().what;
+  }
+
+  /// Experiment 1 with the trials 1..n, run 1 of each started.
+  void set_up_trials(int n = 1, bool smaller_is_better = true) {
+    value config{{"searcher", {{"name", "random"}, {"metric", "loss"}, {"smaller_is_better", smaller_is_better}}}};
+    ASSERT_TRUE(append(cluster_entity, 0, {experiment_created{t0, {1}, config, "digits", "me", "", "text", "key-1"}}));
+    search_stepped step{.at = t0};
+    for (int i = 1; i <= n; ++i)
+      step.created.push_back({{std::uint64_t(i)}, std::to_string(i), value{{"lr", 0.1 * i}}, 7, ""});
+    ASSERT_TRUE(append("experiment/1", 0, {step}));
+    for (int i = 1; i <= n; ++i)
+      ASSERT_TRUE(append("trial/" + std::to_string(i), 0, {run_started{t0, {1}, "", 0}}));
+    commit();
+  }
+  report_batch reports(allocation_id of, std::uint64_t first, int count, const std::string& group = "training") {
+    report_batch b{of, 0, "p", first, {}};
+    for (int i = 0; i < count; ++i)
+      b.reports.push_back({group, std::int64_t(first) + i, t0, to_msgpack(value{{"loss", 1.0 / double(first + i)}})});
+    return b;
+  }
+
+  std::unique_ptr<world> w;
+};
+
+INSTANTIATE_TEST_SUITE_P(, Journal, testing::Values("memory", "rocksdb"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Journal, KeepsFactsInTheOrderOfTheirStreamAndOfTheCluster) {
+  ASSERT_TRUE(append("trial/2", 0, {trial_paused{t0}, trial_activated{t0}}));
+  ASSERT_TRUE(append("trial/10", 0, {trial_activated{t0}}));
+  ASSERT_TRUE(append("trial/2", 2, {trial_paused{t0 + 1s}}));
+  EXPECT_TRUE(j().dirty());
+  EXPECT_EQ(r()->sequence(), 0u);
+  EXPECT_TRUE(r()->facts_of("trial/2")->empty()) << "visible before it is durable";
+  auto done = j().commit();
+  ASSERT_TRUE(done);
+  EXPECT_FALSE(j().dirty());
+  EXPECT_EQ(done->sequence, 4u);
+  ASSERT_EQ(done->facts.size(), 4u);
+  EXPECT_EQ(done->facts[3].entity, "trial/2");
+  EXPECT_EQ(done->facts[3].number, 2u);
+  EXPECT_EQ(done->facts[3].sequence, 4u);
+  EXPECT_EQ(*r()->facts_of("trial/2"),
+            (std::vector{encode(trial_paused{t0}), encode(trial_activated{t0}), encode(trial_paused{t0 + 1s})}));
+  EXPECT_TRUE(r()->facts_of("trial/1")->empty());
+  EXPECT_EQ(*r()->entities("trial"), (std::vector<std::string>{"trial/2", "trial/10"}));
+  EXPECT_TRUE(r()->entities("tria")->empty());
+}
+
+TEST_P(Journal, TellsFactsAfterAnySequenceInCommitOrder) {
+  const char* entities[] = {"trial/1", "experiment/1", "trial/1", "trial/2", "trial/1"};
+  std::map<std::string, std::uint64_t> next;
+  std::vector<std::pair<std::string, std::uint64_t>> order;
+  for (int round = 0; round < 3; ++round) {
+    for (auto e : entities) {
+      fact f = std::string(e).starts_with("trial") ? fact{trial_paused{t0}} : fact{experiment_changed{t0}};
+      ASSERT_TRUE(append(e, next[e], {f, f}));
+      for (int i = 0; i < 2; ++i)
+        order.emplace_back(e, next[e]++);
+    }
+    commit();
+  }
+  for (std::uint64_t after = 0; after <= order.size(); ++after)
+    for (std::size_t limit : {1, 3, 100}) {
+      auto facts = r()->facts_after(after, limit);
+      ASSERT_TRUE(facts) << facts.error().what;
+      ASSERT_EQ(facts->size(), std::min(limit, order.size() - after)) << after;
+      for (std::size_t i = 0; i < facts->size(); ++i) {
+        EXPECT_EQ((*facts)[i].sequence, after + i + 1);
+        EXPECT_EQ(std::pair((*facts)[i].entity, (*facts)[i].number), order[after + i]);
+      }
+    }
+}
+
+TEST_P(Journal, RefusesGapsAndOtherFactsButNotRepeats) {
+  const fact a = trial_activated{t0}, p = trial_paused{t0}, q = trial_paused{t0 + 1s};
+  ASSERT_TRUE(append("trial/1", 0, {a, p}));
+  for (bool durable : {false, true}) {
+    struct {
+      std::uint64_t first;
+      std::vector<fact> facts;
+      std::optional<errc> refused;
+    } cases[] = {
+      {3, {a}, errc::gap},    {0, {p}, errc::gap}, {1, {a}, errc::gap}, {1, {q, a}, errc::gap},
+      {0, {a, p}, {}},        {1, {p}, {}},        {0, {}, {}},         {9, {}, errc::gap},
+    };
+    for (const auto& c : cases) {
+      auto got = append("trial/1", c.first, c.facts);
+      EXPECT_EQ(bool(got), !c.refused) << "first " << c.first << (durable ? " durable" : " queued");
+      if (!got && c.refused) {
+        EXPECT_EQ(got.error().code, *c.refused);
+      }
+    }
+    commit();
+    EXPECT_EQ(r()->sequence(), 2u);
+  }
+  EXPECT_TRUE(append("trial/1", 1, {p, q})) << "a repeat that goes on";
+  commit();
+  EXPECT_EQ(r()->facts_of("trial/1")->size(), 3u);
+  EXPECT_THAT(append("trial/1", 7, {a}).error().what, HasSubstr("expected 3"));
+}
+
+TEST_P(Journal, RefusesWhatItCannotReadAndChangesNothing) {
+  EXPECT_EQ(j().append({"trial/1", 0, {encode(trial_paused{t0}), "junk"}}).error().code, errc::corrupt);
+  EXPECT_EQ(j().append({"trial/1", 0, {pack(std::tuple{"unheard_of", 1, 2})}}).error().code, errc::unsupported);
+  EXPECT_EQ(j().append({"", 0, {encode(trial_paused{t0})}}).error().code, errc::invalid);
+  EXPECT_EQ(j().append({std::string("a\0b", 3), 0, {encode(trial_paused{t0})}}).error().code, errc::invalid);
+  EXPECT_FALSE(j().dirty());
+  EXPECT_TRUE(append("trial/1", 0, {trial_paused{t0}}));
+}
+
+TEST_P(Journal, ForgetsWhatWasOnlyQueuedInACrashAndKeepsTheRest) {
+  set_up_trials();
+  ASSERT_TRUE(j().report(reports({{1}, {1}}, 1, 3)));
+  ASSERT_TRUE(j().log({{1}, {{.text = "one"}}, "1.1/0", 4}));
+  commit();
+  ASSERT_TRUE(append("trial/1", 1, {trial_paused{t0}}));
+  ASSERT_TRUE(j().report(reports({{1}, {1}}, 4, 2)));
+  ASSERT_TRUE(j().log({{1}, {{.text = "two"}}, "1.1/0", 8}));
+  w->crash();
+  EXPECT_EQ(r()->sequence(), 3u);
+  EXPECT_EQ(r()->facts_of("trial/1")->size(), 1u);
+  EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), 3u);
+  EXPECT_EQ(r()->logs({1}, 0, 100)->size(), 1u);
+  EXPECT_EQ(j().log_position("1.1/0"), 4u);
+  // The senders send again.
+  EXPECT_EQ(j().report(reports({{1}, {1}}, 2, 4))->up_to, 5u);
+  ASSERT_TRUE(j().log({{1}, {{.text = "two"}}, "1.1/0", 8}));
+  commit();
+  auto rows = r()->metrics({1}, 0, 100);
+  ASSERT_EQ(rows->size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ((*rows)[i].row, i + 1);
+    EXPECT_EQ((*rows)[i].steps, std::int64_t(i) + 1);
+  }
+  auto lines = r()->logs({1}, 0, 100);
+  ASSERT_EQ(lines->size(), 2u);
+  EXPECT_EQ((*lines)[1].text, "two");
+  EXPECT_EQ((*lines)[1].number, 2u);
+}
+
+TEST_P(Journal, AnswersRepeatedReportsWithTheOldReceipt) {
+  set_up_trials();
+  auto b = reports({{1}, {1}}, 1, 4, "validation");
+  auto first = j().report(b);
+  ASSERT_TRUE(first) << first.error().what;
+  EXPECT_EQ(first->up_to, 4u);
+  ASSERT_EQ(first->validations.size(), 4u);
+  EXPECT_EQ(first->validations[2].row, 3u);
+  EXPECT_EQ(first->validations[2].sequence, 3u);
+  EXPECT_EQ(first->validations[2].experiment, experiment_id{1});
+  for (int round = 0; round < 3; ++round) { // queued, durable, after a restart
+    auto again = j().report(b);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->up_to, 4u);
+    EXPECT_TRUE(again->validations.empty());
+    if (round == 0)
+      commit();
+    else if (round == 1)
+      w->reopen();
+  }
+  auto overlap = j().report(reports({{1}, {1}}, 3, 3, "validation"));
+  ASSERT_TRUE(overlap);
+  EXPECT_EQ(overlap->up_to, 5u);
+  ASSERT_EQ(overlap->validations.size(), 1u);
+  EXPECT_EQ(overlap->validations[0].row, 5u);
+  EXPECT_EQ(j().report(reports({{1}, {1}}, 7, 1)).error().code, errc::gap);
+  EXPECT_EQ(j().report(reports({{1}, {1}}, 0, 1)).error().code, errc::invalid);
+  commit();
+  EXPECT_EQ(r()->metrics({1}, 0, 100, "validation")->size(), 5u);
+  EXPECT_EQ(r()->metrics({1}, 0, 100, "training")->size(), 0u);
+  EXPECT_EQ(r()->metrics({1}, 3, 1)->front().row, 4u);
+  EXPECT_EQ(r()->metric({1}, 2)->steps, 2);
+  EXPECT_EQ(r()->metric({1}, 99).error().code, errc::not_found);
+}
+
+TEST_P(Journal, CountsEachProcessOfATaskByItself) {
+  set_up_trials();
+  for (int rank : {0, 1})
+    for (const char* process : {"a", "b"}) {
+      auto b = reports({{1}, {1}}, 1, 2);
+      b.rank = rank;
+      b.process = process;
+      EXPECT_EQ(j().report(b)->up_to, 2u);
+    }
+  commit();
+  EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), 8u);
+}
+
+TEST_P(Journal, RefusesTheReportsOfFencedAndEndedRuns) {
+  set_up_trials(2);
+  ASSERT_TRUE(j().report(reports({{1}, {1}}, 1, 2)));
+  commit();
+  EXPECT_EQ(j().report(reports({{9}, {1}}, 1, 1)).error().code, errc::conflict) << "an unknown trial";
+  EXPECT_EQ(j().report(reports({{1}, {2}}, 1, 1)).error().code, errc::conflict) << "a run that has not started";
+  ASSERT_TRUE(append("trial/1", 1, {run_ended{t0, {1}, end::lost, 0, 1, t0, "agent lost"}}));
+  EXPECT_EQ(j().report(reports({{1}, {1}}, 3, 1)).error().code, errc::conflict) << "ended, not yet committed";
+  EXPECT_EQ(j().report(reports({{1}, {1}}, 1, 2))->up_to, 2u) << "but a repeat is answered";
+  ASSERT_TRUE(append("trial/1", 2, {run_started{t0, {2}, "", 0}}));
+  EXPECT_TRUE(j().report(reports({{1}, {2}}, 1, 1))) << "the new run, in the same commit as its start";
+  commit();
+  w->crash();
+  EXPECT_EQ(j().report(reports({{1}, {1}}, 3, 1)).error().code, errc::conflict);
+  EXPECT_EQ(j().report(reports({{1}, {2}}, 2, 1))->up_to, 2u);
+  commit();
+  auto rows = *r()->metrics({1}, 0, 100);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[3].run, run_id{2});
+}
+
+TEST_P(Journal, KeepsMetricsExactly) {
+  set_up_trials();
+  const double odd[] = {0.1, -0.0, 5e-324, std::numeric_limits<double>::quiet_NaN(),
+                        std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  report_batch b{{{1}, {1}}, 0, "p", 1, {}};
+  for (double d : odd)
+    b.reports.push_back({"training", 1, t0, to_msgpack(value{{"x", d}, {"deep", {1, "a", nullptr, {{"y", d}}}}})});
+  ASSERT_TRUE(j().report(b));
+  commit();
+  w->reopen();
+  auto rows = *r()->metrics({1}, 0, 100);
+  ASSERT_EQ(rows.size(), std::size(odd));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].metrics, b.reports[i].metrics);
+    auto back = (*parse_msgpack(rows[i].metrics))["x"].get<double>();
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(back), std::bit_cast<std::uint64_t>(odd[i]));
+  }
+}
+
+TEST_P(Journal, KeepsTheLanesBounded) {
+  w->options.lane_bytes = 1000;
+  w->reopen();
+  set_up_trials();
+  int taken = 0;
+  std::uint64_t next = 1;
+  for (; j().report(reports({{1}, {1}}, next, 2)); next += 2)
+    ++taken;
+  EXPECT_GT(taken, 1);
+  EXPECT_EQ(j().report(reports({{1}, {1}}, next, 2)).error().code, errc::busy);
+  std::uint64_t position = 0;
+  auto line = [&] { return log_batch{{1}, {{.text = std::string(200, 'x')}}, "s", position + 1}; };
+  for (; j().log(line()); ++position)
+    ;
+  EXPECT_EQ(j().log(line()).error().code, errc::busy);
+  EXPECT_GT(position, 5u);
+  EXPECT_TRUE(append("trial/1", 1, {trial_paused{t0}})) << "facts are never held up by the other lanes";
+  commit();
+  EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), next - 1) << "reports go before lines";
+  EXPECT_EQ(j().log_position("s"), 0u);
+  EXPECT_TRUE(j().dirty()) << "lines that found no room wait";
+  int commits = 0;
+  while (j().dirty() && ++commits < 100)
+    commit();
+  EXPECT_GT(commits, 1);
+  EXPECT_EQ(j().log_position("s"), position);
+  auto lines = *r()->logs({1}, 0, 1000);
+  ASSERT_EQ(lines.size(), position);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    EXPECT_EQ(lines[i].number, i + 1);
+}
+
+TEST_P(Journal, TakesOneBatchThatIsLargerThanTheLane) {
+  w->options.lane_bytes = 1000;
+  w->reopen();
+  set_up_trials();
+  ASSERT_TRUE(j().report(reports({{1}, {1}}, 1, 200)));
+  commit();
+  ASSERT_TRUE(j().log({{1}, std::vector<log_line>(200, {.text = "many"}), "s", 9}));
+  commit();
+  EXPECT_EQ(r()->metrics({1}, 0, 1000)->size(), 200u);
+  EXPECT_EQ(r()->logs({1}, 0, 1000)->size(), 200u);
+}
+
+TEST_P(Journal, PagesThroughLogsBothWays) {
+  for (int i = 1; i <= 10; ++i)
+    ASSERT_TRUE(j().log({{3}, {{.at = t0, .agent = "a", .rank = 1, .stream = "stdout", .level = "INFO",
+                                .text = "line " + std::to_string(i)}}, "3.1/1", std::uint64_t(i) * 10}));
+  ASSERT_TRUE(j().log({{4}, {{.text = "of another trial"}}, "4.1/0", 5}));
+  ASSERT_TRUE(j().log({{3}, {{.text = "repeated"}}, "3.1/1", 100}));
+  commit();
+  auto numbers = [](const result<std::vector<log_line>>& lines) {
+    std::vector<std::uint64_t> n;
+    for (const auto& l : *lines)
+      n.push_back(l.number);
+    return n;
+  };
+  EXPECT_EQ(numbers(r()->logs({3}, 0, 3)), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(numbers(r()->logs({3}, 8, 100)), (std::vector<std::uint64_t>{9, 10}));
+  EXPECT_EQ(numbers(r()->logs_before({3}, 4, 2)), (std::vector<std::uint64_t>{3, 2}));
+  EXPECT_EQ(numbers(r()->logs_before({3}, ~0ull, 2)), (std::vector<std::uint64_t>{10, 9}));
+  auto line = r()->logs({3}, 1, 1)->front();
+  EXPECT_EQ(std::tuple(line.text, line.agent, line.rank, line.stream, line.level, line.at),
+            std::tuple("line 2", "a", 1, "stdout", "INFO", t0));
+}
+
+TEST_P(Journal, KeepsBlobsUnderTheirDigest) {
+  const std::string big(3 << 20, 'b');
+  auto name = j().put_blob(big);
+  ASSERT_TRUE(name) << name.error().what;
+  EXPECT_EQ(name->size(), 64u);
+  EXPECT_EQ(*j().put_blob(big), *name);
+  EXPECT_NE(*j().put_blob("other"), *name);
+  w->crash();
+  EXPECT_EQ(*r()->blob(*name), big);
+  EXPECT_EQ(r()->blob("../journal.lock").error().code, errc::not_found);
+  EXPECT_EQ(r()->blob(std::string(64, '0')).error().code, errc::not_found);
+}
+
+/// A history that touches every projection.
+void tell_a_story(const std::function<result<void>(const std::string&, std::uint64_t, const std::vector<fact>&)>& say) {
+  value config{{"searcher", {{"metric", "accuracy"}, {"smaller_is_better", false}}}, {"filler", std::string(5000, 'c')}};
+  ASSERT_TRUE(say("cluster", 0, {experiment_created{t0, {1}, config, "n", "o", "c", "s", "k"}, agent_joined{t0, "a"}}));
+  search_stepped start{.at = t0};
+  start.created = {{{1}, "1", value{{"lr", 1}}, 1, ""}, {{2}, "2", value{{"lr", 2}}, 2, ""}};
+  ASSERT_TRUE(say("experiment/1", 0, {start}));
+  std::uint64_t steps = 1;
+  for (std::uint64_t t = 1; t <= 2; ++t) {
+    auto trial = "trial/" + std::to_string(t);
+    ASSERT_TRUE(say(trial, 0, {trial_activated{t0}, run_started{t0, {1}, "", 0}}));
+    ASSERT_TRUE(say("allocation/" + std::to_string(t) + ".1", 0, {allocation_placed{t0, {{"a", {0, 1}}}}}));
+    for (int i = 1; i <= 5; ++i) {
+      search_stepped v{.at = t0 + std::chrono::seconds(i), .input = search_input::validated, .trial = {t}};
+      v.row = std::uint64_t(i);
+      v.steps = 10 * i;
+      v.metrics = value{{"accuracy", i == 3 ? std::nan("") : 0.1 * i * double(t)}};
+      v.progress = 0.1 * i;
+      if (i == 5)
+        v.stopped = {{{t}, "rung 1", 1, 50, 0.5, 0.9}};
+      ASSERT_TRUE(say("experiment/1", steps++, {v}));
+    }
+    checkpoint saved{"u" + std::to_string(t), 50, {{"a", 100}, {"b", 20}}, value{{"m", 1}}, "/p"};
+    ASSERT_TRUE(say(trial, 2, {checkpoint_recorded{t0, {1}, saved}, run_ended{t0, {1}, end::failed, 1, 0, t0, "exit 1"},
+                               run_started{t0, {2}, saved.uuid, 50}, trial_stop_ordered{t0},
+                               run_ended{t0, {2}, end::stopped, 1, 0, {}, ""},
+                               trial_ended{t0 + 9s, trial_state::completed, "done"}}));
+  }
+  ASSERT_TRUE(say("experiment/1", steps, {experiment_changed{t0 + 10s, experiment_state::completed, ""}}));
+}
+
+TEST_P(Journal, FoldsFactsIntoRows) {
+  ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
+  commit();
+  auto e = r()->experiment({1});
+  ASSERT_TRUE(e) << e.error().what;
+  EXPECT_EQ(e->state, experiment_state::completed);
+  EXPECT_EQ(e->ended, t0 + 10s);
+  EXPECT_EQ(e->num_trials, 2u);
+  EXPECT_EQ(e->best_trial, trial_id{2});
+  EXPECT_DOUBLE_EQ(e->best_metric, 1.0);
+  EXPECT_EQ(e->metric, "accuracy");
+  EXPECT_FALSE(e->smaller_is_better);
+  EXPECT_EQ(e->config["filler"], std::string(5000, 'c'));
+  EXPECT_EQ(*r()->experiment_with_key("k"), experiment_id{1});
+  EXPECT_EQ(r()->experiment_with_key("none").error().code, errc::not_found);
+  EXPECT_EQ(r()->experiments()->size(), 1u);
+  auto trials = r()->trials({1});
+  ASSERT_EQ(trials->size(), 2u);
+  const auto& t = (*trials)[1];
+  EXPECT_EQ(t.state, trial_state::completed);
+  EXPECT_EQ(t.runs.size(), 2u);
+  EXPECT_EQ(t.runs[0].on[0].slots, (std::vector{0, 1}));
+  EXPECT_EQ(t.runs[0].detail, "exit 1");
+  EXPECT_EQ(t.restarts, 1);
+  EXPECT_EQ(t.best.row, 5u);
+  EXPECT_EQ(t.latest.row, 5u);
+  EXPECT_EQ(t.stop()->rung, 1);
+  EXPECT_EQ(t.latest_checkpoint, "u2");
+  EXPECT_EQ(t.checkpoint_bytes, 120);
+  EXPECT_EQ(r()->checkpoint("u2")->trial, trial_id{2});
+  EXPECT_EQ(r()->checkpoint("u2")->experiment, experiment_id{1});
+  EXPECT_EQ(r()->checkpoints({1})->size(), 1u);
+  EXPECT_EQ(r()->checkpoint("u3").error().code, errc::not_found);
+  EXPECT_EQ(r()->trial({3}).error().code, errc::not_found);
+  EXPECT_EQ(r()->experiment({3}).error().code, errc::not_found);
+}
+
+TEST_P(Journal, FoldsTheSameBytesHoweverCommitsCutTheFactsAndWhenRebuilt) {
+  std::map<std::string, std::string> expected;
+  for (int every : {1, 1000, 3}) {
+    std::unique_ptr<world> other;
+    if (GetParam() == std::string("memory"))
+      other = std::make_unique<memory_world>();
+    else
+      other = std::make_unique<disk_world>();
+    w = std::move(other);
+    w->open();
+    int appends = 0;
+    ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) {
+      auto done = append(x...);
+      if (++appends % every == 0)
+        commit();
+      return done;
+    }));
+    commit();
+    auto rows = dump(*w->store, family::rows);
+    EXPECT_GT(rows.size(), 10u);
+    if (expected.empty())
+      expected = rows;
+    EXPECT_EQ(rows, expected) << "a commit every " << every << " appends";
+    w->options.rebuild_projections = true;
+    w->reopen();
+    EXPECT_EQ(dump(*w->store, family::rows), expected) << "rebuilt";
+  }
+}
+
+TEST_P(Journal, FoldsAnewWhenARebuildWasCutShort) {
+  ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
+  commit();
+  auto expected = dump(*w->store, family::rows);
+  auto b = w->store->make_batch(); // what the first write of a rebuild leaves
+  b->erase_range(family::facts, "p", std::string("p\0", 2));
+  b->erase_range(family::rows, std::string(1, '\0'), "\x7f");
+  ASSERT_TRUE(w->store->write(*b, true));
+  b.reset();
+  w->crash();
+  EXPECT_EQ(dump(*w->store, family::rows), expected);
+}
+
+TEST_P(Journal, RefusesADatabaseOfANewerBuild) {
+  ASSERT_TRUE(append("trial/1", 0, {trial_paused{t0}}));
+  commit();
+  auto b = w->store->make_batch();
+  b->put(family::facts, "s", std::string("\0\0\0\0\0\0\0\x63", 8));
+  ASSERT_TRUE(w->store->write(*b, true));
+  auto opened = make_journal(w->store, w->options);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, errc::unsupported);
+  EXPECT_THAT(opened.error().what, HasSubstr("newer troupe"));
+  EXPECT_THAT(opened.error().what, HasSubstr(w->options.directory.string()));
+}
+
+TEST_P(Journal, TellsNothingNewForAnEmptyCommit) {
+  auto done = j().commit();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->sequence, 0u);
+  EXPECT_TRUE(done->facts.empty());
+}
+
+} // namespace
+} // namespace troupe::storage
