@@ -211,6 +211,11 @@ int start(const order& what) {
     fprintf(stderr, "%s/%s: %s\n", what.folder, lock_file, lock < 0 ? strerror(errno) : "another troupe-task runs here");
     return 1;
   }
+  if (faccessat(box.folder, exit_file, F_OK, 0) == 0) {
+    // An agent that gave this task up writes its end under the lock: a late start must not bring it back.
+    fprintf(stderr, "%s: this task has ended\n", what.folder);
+    return 1;
+  }
   mkdir(tmp_folder, 0755);
   chmod(tmp_folder, 01777);
   mkdir(run_folder, 0755);

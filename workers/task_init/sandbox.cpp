@@ -82,6 +82,16 @@ const char* below(const char* path, const char* root) {
   return *path ? path : ".";
 }
 
+bool climbs(const char* path) {
+  for (; path; path = strchr(path, '/')) {
+    while (*path == '/')
+      ++path;
+    if (path[0] == '.' && path[1] == '.' && (path[2] == '/' || path[2] == 0))
+      return true;
+  }
+  return false;
+}
+
 /// Makes the folders above the last part of `path`.
 void make_parents(char* path) {
   for (char* p = path + 1; *p; ++p)
@@ -135,6 +145,8 @@ fault keep_host_path(const host_view& host, const char* path) {
     rest = below(path, "/tmp");
   if (!rest)
     return {};
+  if (climbs(rest))
+    return complain("the path to keep, %s: give it without '..'", path);
   char from[PATH_MAX];
   snprintf(from, sizeof from, "%s%s", in_run ? "determined/" : "", rest);
   int fd = openat(in_run ? host.run : host.tmp, from, O_PATH | O_CLOEXEC);
@@ -149,6 +161,12 @@ fault keep_host_path(const host_view& host, const char* path) {
   fault f = made != 0 && errno != EEXIST ? complain("making %s: %s", to, strerror(errno)) : bind_fd(fd, to);
   close(fd);
   return f;
+}
+
+void keep_if_there(const host_view& host, const char* path) {
+  const char* rest = below(path, "/tmp");
+  if (rest && strcmp(rest, ".") != 0)
+    (void)keep_host_path(host, path);
 }
 
 } // namespace troupe::task_init

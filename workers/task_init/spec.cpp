@@ -45,6 +45,10 @@ fault take_pair(task_spec& spec, const char* key, char* value) {
     spec.keep.push(value);
     return {};
   }
+  if (strcmp(key, "keep-if-there") == 0) {
+    spec.keep_if_there.push(value);
+    return {};
+  }
   if (strcmp(key, "rank") == 0) {
     if (spec.ranks.size == task_format::max_ranks)
       return complain("spec: more than %u ranks", task_format::max_ranks);

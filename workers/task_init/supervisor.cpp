@@ -56,17 +56,26 @@ void supervisor::start(const char* spec_name) {
   if (draft_ >= 0 && spec_.ranks.size > 32)
     (void)!fallocate(draft_, 0, 0, static_cast<off_t>(128 * spec_.ranks.size));
   spool_.open(box_.folder, spec_.spool_file_bytes, spec_.spool_files);
-  if (box_.pid_namespace)
+  if (box_.pid_namespace) {
     for (auto* path : spec_.keep)
       if (auto f = keep_host_path(box_.host, path))
         return fail(f);
+    for (auto* path : spec_.keep_if_there)
+      keep_if_there(box_.host, path);
+  }
   lease_end_ms_ = spec_.lease_ms ? boot_ms() + spec_.lease_ms : never;
   oom_before_ = out_of_memory_kills();
   char here[PATH_MAX] = ".";
   if (!box_.pid_namespace && !getcwd(here, sizeof here))
     return fail(complain("the task's folder has no path: %s", strerror(errno)));
+  struct stat about {};
+  fstat(box_.folder, &about);
+  char mark[64];
+  snprintf(mark, sizeof mark, "%llu-%llu", static_cast<unsigned long long>(about.st_dev),
+           static_cast<unsigned long long>(about.st_ino));
   for (auto& rank : spec_.ranks) {
     rank.env.push(assignment("TROUPE_TASK_ID", spec_.id));
+    rank.env.push(assignment("TROUPE_SANDBOX", mark));
     if (box_.pid_namespace)
       rank.env.push(assignment("TROUPE_RUN_DIR", "/run/determined"));
     else {
@@ -215,9 +224,7 @@ void supervisor::reap() {
       rank.killed = killed_ && rank.signalled && rank.value == SIGKILL;
       rank.oom = !rank.killed && rank.signalled && rank.value == SIGKILL && out_of_memory_kills() > oom_before_;
       char text[128];
-      snprintf(text, sizeof text, "rank %zu %s %d %lld %s%s%s\n", n, rank.signalled ? "signal" : "code", rank.value,
-               static_cast<long long>(rank.at_us), rank.killed ? "k" : "", rank.oom ? "o" : "",
-               rank.killed || rank.oom ? "" : "-");
+      describe_end(n, text, sizeof text);
       tell_all(text);
     }
   check_end();
@@ -287,6 +294,7 @@ void supervisor::freeze(const char* why) {
     return;
   frozen_ = true;
   frozen_since_ms_ = boot_ms();
+  frozen_why_ = why;
   signal_everything(box_.pid_namespace, SIGSTOP);
   if (!box_.pid_namespace)
     for (int again = 0; again < 3; ++again) // a fork that the first search missed

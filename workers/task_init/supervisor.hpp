@@ -61,6 +61,7 @@ private:
   void tell(connection& c, const char* text);
   void tell_all(const char* text);
   void tell_state(connection& c);
+  void describe_end(std::size_t rank, char* text, std::size_t room) const;
   void drop(connection& c);
 
   void freeze(const char* why);
@@ -79,6 +80,7 @@ private:
   std::int64_t lease_end_ms_ = 0, frozen_since_ms_ = 0, ended_at_ms_ = 0, lonely_since_ms_ = 0, retry_at_ms_ = 0;
   std::int64_t oom_before_ = 0, ended_us_ = 0;
   const char* why_ = "exited";
+  const char* frozen_why_ = "lease"; ///< or "order"
   fault failure_;
   int children_ = -1, timer_ = -1, draft_ = -1;
   list<rank_state> ranks_;

@@ -62,6 +62,22 @@ void supervisor::tell_state(connection& c) {
            ranks_.size ? ranks_[0].host_pid : 0, box_.pid_namespace ? "namespaces" : "process-group", left,
            box_.remark.text);
   tell(c, text);
+  if (frozen_) {
+    snprintf(text, sizeof text, "frozen %s\n", frozen_why_);
+    tell(c, text);
+  }
+  for (std::size_t n = 0; n < ranks_.size; ++n)
+    if (ranks_[n].ended) {
+      describe_end(n, text, sizeof text);
+      tell(c, text);
+    }
+}
+
+void supervisor::describe_end(std::size_t n, char* text, std::size_t room) const {
+  const auto& rank = ranks_[n];
+  snprintf(text, room, "rank %zu %s %d %lld %s%s%s\n", n, rank.signalled ? "signal" : "code", rank.value,
+           static_cast<long long>(rank.at_us), rank.killed ? "k" : "", rank.oom ? "o" : "",
+           rank.killed || rank.oom ? "" : "-");
 }
 
 void supervisor::read_connection(connection& c) {
