@@ -1,0 +1,444 @@
+#include "workers/process_engine.hpp"
+
+#include "workers/task_init/task_format.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t max_orders = 4096;
+constexpr std::size_t max_unsent = 16;
+constexpr char spare_prefix[] = "spare-";
+constexpr std::chrono::milliseconds spare_idle{30'000};
+
+owned_fd open_folder(int root, const std::string& name) {
+  return owned_fd{::openat(root, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+}
+
+bool has(int folder, const char* name) { return ::faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+
+} // namespace
+
+result<void> process_runtime::engine::open() {
+  std::error_code fault;
+  std::filesystem::create_directories(options_.root, fault);
+  root_.reset(::open(options_.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root_)
+    return error{errc::io, "task folder " + options_.root.string() + ": " +
+                               (fault ? fault.message() : std::string(strerror(errno)))};
+  if (::access(options_.program.c_str(), X_OK) != 0)
+    return error{errc::io, "troupe-task at " + options_.program.string() + ": " + strerror(errno)};
+  poll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!poll_ || !wake_)
+    return error{errc::io, std::string("task runtime: ") + strerror(errno)};
+  watch(wake_.get(), source::wake, 0);
+  worker_ = std::thread([this] { work(); });
+  sweeper_ = std::thread([this] { remove_folders(); });
+  return {};
+}
+
+process_runtime::engine::~engine() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  swept_.notify_all();
+  if (wake_)
+    ::eventfd_write(wake_.get(), 1);
+  if (worker_.joinable())
+    worker_.join();
+  if (sweeper_.joinable())
+    sweeper_.join();
+  for (auto& [serial, box] : boxes_)
+    if (box.starter_pid) // lives for milliseconds, and is nobody else's to reap
+      ::waitpid(box.starter_pid, nullptr, 0);
+}
+
+// Orders
+
+result<void> process_runtime::engine::queue(order x) {
+  // The caller holds the lock.
+  if (orders_.size() >= max_orders)
+    return error{errc::busy, "task runtime: " + std::to_string(max_orders) + " orders wait"};
+  orders_.push_back(std::move(x));
+  ::eventfd_write(wake_.get(), 1);
+  return {};
+}
+
+result<void> process_runtime::engine::launch(const task_spec& spec) {
+  auto bytes = encode(spec, options_.sandbox);
+  std::lock_guard lock(mutex_);
+  if (known_.contains(spec.id))
+    return error{errc::conflict, "task " + spec.id + ": is known already, " + name(known_[spec.id].phase)};
+  auto ok = queue(launch_order{spec.id, std::move(bytes)});
+  if (ok)
+    known_[spec.id] = {spec.id, task_phase::starting, 0};
+  return ok;
+}
+
+result<void> process_runtime::engine::adopt_all() {
+  std::lock_guard lock(mutex_);
+  return queue(adopt_order{});
+}
+
+result<void> process_runtime::engine::renew_all() {
+  std::lock_guard lock(mutex_);
+  return queue(renew_all_order{});
+}
+
+result<task_phase> process_runtime::engine::phase_of(const std::string& id) const {
+  auto it = known_.find(id);
+  if (it == known_.end())
+    return error{errc::not_found, "task " + id + ": not known on this host"};
+  return it->second.phase;
+}
+
+result<void> process_runtime::engine::send(const std::string& id, std::string line) {
+  std::lock_guard lock(mutex_);
+  auto phase = phase_of(id);
+  if (!phase)
+    return phase.error();
+  if (*phase == task_phase::exited || *phase == task_phase::lost)
+    return error{errc::conflict, "task " + id + ": has ended"};
+  return queue(line_order{id, std::move(line)});
+}
+
+result<void> process_runtime::engine::kill(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  if (auto phase = phase_of(id); !phase)
+    return phase.error();
+  return queue(kill_order{id});
+}
+
+result<void> process_runtime::engine::forget(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  auto phase = phase_of(id);
+  if (!phase)
+    return phase.error();
+  if (*phase != task_phase::exited && *phase != task_phase::lost)
+    return error{errc::conflict, "task " + id + ": has not ended"};
+  return queue(forget_order{id});
+}
+
+result<void> process_runtime::engine::drop_spool(const std::string& id) {
+  if (!valid_task_id(id))
+    return error{errc::invalid, "task '" + id.substr(0, 140) + "': not an id"};
+  std::lock_guard lock(mutex_);
+  bool sweeping = std::any_of(sweeps_.begin(), sweeps_.end(), [&](const auto& s) { return s.forget_id == id; });
+  if (known_.contains(id) && !sweeping)
+    return error{errc::conflict, "task " + id + ": to be forgotten first"};
+  sweeps_.push_back({id, true, {}});
+  swept_.notify_all();
+  return {};
+}
+
+std::vector<task_summary> process_runtime::engine::list() const {
+  std::lock_guard lock(mutex_);
+  std::vector<task_summary> all;
+  for (const auto& [id, summary] : known_)
+    all.push_back(summary);
+  return all;
+}
+
+int process_runtime::engine::spares_ready() const {
+  std::lock_guard lock(mutex_);
+  return spares_ready_;
+}
+
+void process_runtime::engine::set_phase(const std::string& id, task_phase phase, int pid) {
+  std::lock_guard lock(mutex_);
+  auto& summary = known_[id];
+  summary = {id, phase, pid ? pid : summary.pid};
+}
+
+// The thread
+
+void process_runtime::engine::work() {
+  std::vector<epoll_event> events(64);
+  while (true) {
+    run_orders();
+    {
+      std::lock_guard lock(mutex_);
+      if (stopping_)
+        break;
+    }
+    keep_spares();
+    int n = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait_ms(clock::now()));
+    for (int i = 0; i < n; ++i)
+      on_event(static_cast<source>(events[static_cast<std::size_t>(i)].data.u64 & 3),
+               events[static_cast<std::size_t>(i)].data.u64 >> 2);
+    on_time(clock::now());
+  }
+  for (auto& [serial, box] : boxes_)
+    if (box.ready)
+      say(box, "bye\n");
+}
+
+void process_runtime::engine::run_orders() {
+  std::deque<order> now;
+  {
+    std::lock_guard lock(mutex_);
+    now.swap(orders_);
+  }
+  for (auto& x : now)
+    std::visit([this](auto& y) { obey(y); }, x);
+}
+
+void process_runtime::engine::watch(int fd, source what, std::uint64_t serial) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = serial << 2 | static_cast<std::uint64_t>(what);
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+void process_runtime::engine::on_event(source what, std::uint64_t serial) {
+  if (what == source::wake) {
+    eventfd_t count;
+    ::eventfd_read(wake_.get(), &count);
+    return;
+  }
+  auto it = boxes_.find(serial);
+  if (it == boxes_.end())
+    return;
+  if (what == source::starter)
+    on_starter(it->second);
+  else if (what == source::socket)
+    on_socket(it->second);
+  else
+    on_helper(it->second);
+}
+
+int process_runtime::engine::wait_ms(clock::time_point now) const {
+  auto first = clock::time_point::max();
+  for (const auto& [serial, box] : boxes_)
+    first = std::min({first, box.retry_at, box.kill_at});
+  if (options_.spares > 0 && spares_again_at_ > now)
+    first = std::min(first, spares_again_at_);
+  if (first == clock::time_point::max())
+    return -1;
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(first - now).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3600'000));
+}
+
+void process_runtime::engine::on_time(clock::time_point now) {
+  std::vector<std::uint64_t> due;
+  for (const auto& [serial, box] : boxes_)
+    if (box.retry_at <= now || box.kill_at <= now)
+      due.push_back(serial);
+  for (auto serial : due) {
+    auto it = boxes_.find(serial);
+    if (it == boxes_.end())
+      continue;
+    auto& box = it->second;
+    if (box.kill_at <= now)
+      kill_helper(box);
+    if (box.retry_at <= now)
+      retry(box);
+  }
+}
+
+process_runtime::engine::sandbox* process_runtime::engine::find(const std::string& id) {
+  auto it = serials_.find(id);
+  return it == serials_.end() ? nullptr : &boxes_.at(it->second);
+}
+
+process_runtime::engine::sandbox& process_runtime::engine::add(std::string folder_name, owned_fd folder) {
+  auto serial = next_serial_++;
+  auto& box = boxes_[serial];
+  box.serial = serial;
+  box.folder_name = std::move(folder_name);
+  box.folder = std::move(folder);
+  return box;
+}
+
+void process_runtime::engine::erase(std::uint64_t serial) {
+  auto it = boxes_.find(serial);
+  if (it == boxes_.end())
+    return;
+  if (!it->second.id.empty())
+    serials_.erase(it->second.id);
+  boxes_.erase(it);
+}
+
+void process_runtime::engine::obey(launch_order& x) {
+  if (use_spare(x))
+    return;
+  // The folder may be there, with files the caller has prepared.
+  bool made = ::mkdirat(root_.get(), x.id.c_str(), 0755) == 0 || errno == EEXIST;
+  int why = errno;
+  auto& box = add(x.id, made ? open_folder(root_.get(), x.id) : owned_fd{});
+  box.id = x.id;
+  serials_[x.id] = box.serial;
+  if (!box.folder)
+    return lose(box, "its folder: " + std::string(strerror(made ? errno : why)));
+  if (has(box.folder.get(), task_format::spec_file) || has(box.folder.get(), task_format::exit_file))
+    return lose(box, "its folder is that of an earlier task with this id; adopt or forget that first");
+  if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false); !ok)
+    return lose(box, ok.error().what);
+  start(box, {path_of(box) + "/" + task_format::spec_file});
+}
+
+bool process_runtime::engine::use_spare(const launch_order& x) {
+  auto it = std::find_if(boxes_.begin(), boxes_.end(), [](const auto& b) { return b.second.ready; });
+  // A folder that the caller has prepared cannot be the spare's.
+  if (it == boxes_.end() ||
+      ::renameat2(root_.get(), it->second.folder_name.c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) != 0)
+    return false;
+  auto& box = it->second;
+  box.ready = false;
+  box.id = box.folder_name = x.id;
+  serials_[x.id] = box.serial;
+  {
+    std::lock_guard lock(mutex_);
+    --spares_ready_;
+  }
+  if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false); !ok) {
+    say(box, "bye\n");
+    lose(box, ok.error().what);
+    return true;
+  }
+  box.run_due = true;
+  say(box, std::string("run ") + task_format::spec_file + "\n");
+  return true;
+}
+
+void process_runtime::engine::obey(adopt_order&) {
+  int again = ::openat(root_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* entries = again < 0 ? nullptr : ::fdopendir(again);
+  std::vector<std::string> names;
+  while (auto* entry = entries ? ::readdir(entries) : nullptr)
+    names.push_back(entry->d_name);
+  if (entries)
+    ::closedir(entries);
+  std::sort(names.begin(), names.end());
+  inventory_told_ = false;
+  for (const auto& folder_name : names) {
+    auto folder = open_folder(root_.get(), folder_name);
+    if (!folder || serials_.contains(folder_name))
+      continue;
+    if (folder_name.starts_with(spare_prefix)) {
+      if (std::any_of(boxes_.begin(), boxes_.end(), [&](const auto& b) { return b.second.folder_name == folder_name; }))
+        continue;
+      if (auto helper = open_helper(folder.get()))
+        ::syscall(SYS_pidfd_send_signal, helper.get(), SIGKILL, nullptr, 0);
+      std::lock_guard lock(mutex_);
+      sweeps_.push_back({folder_name, true, {}});
+      swept_.notify_all();
+      continue;
+    }
+    if (!valid_task_id(folder_name) || (!has(folder.get(), task_format::spec_file) &&
+                                        !has(folder.get(), task_format::exit_file)))
+      continue; // only a spool, or files prepared for a task that was never launched
+    auto& box = add(folder_name, std::move(folder));
+    box.id = folder_name;
+    box.adopted = box.inventory = true;
+    box.kill_at = clock::now() + 10 * options_.kill_patience; // one that never answers is as good as dead
+    serials_[box.id] = box.serial;
+    set_phase(box.id, task_phase::starting, 0);
+    ++inventory_open_;
+    ++inventory_size_;
+  }
+  std::vector<std::uint64_t> found;
+  for (const auto& [serial, box] : boxes_)
+    if (box.inventory)
+      found.push_back(serial);
+  for (auto serial : found)
+    dial(boxes_.at(serial));
+  check_inventory();
+}
+
+void process_runtime::engine::obey(renew_all_order&) {
+  auto line = "renew " + std::to_string(options_.sandbox.lease.count()) + "\n";
+  for (auto& [serial, box] : boxes_)
+    if (box.started_told && !box.done)
+      say(box, line);
+}
+
+void process_runtime::engine::obey(line_order& x) {
+  auto* box = find(x.id);
+  if (!box || box->done)
+    return;
+  if (box->link)
+    say(*box, x.line);
+  else if (box->unsent.size() < max_unsent)
+    box->unsent.push_back(std::move(x.line));
+}
+
+void process_runtime::engine::obey(kill_order& x) {
+  auto* box = find(x.id);
+  if (!box || box->done || box->kill_wanted)
+    return;
+  box->kill_wanted = true;
+  box->kill_at = clock::now() + options_.kill_patience;
+  say(*box, "kill\n");
+}
+
+void process_runtime::engine::obey(forget_order& x) {
+  auto* box = find(x.id);
+  if (!box || !box->done)
+    return;
+  if (box->link)
+    say(*box, "bye\n");
+  else
+    kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
+  {
+    std::lock_guard lock(mutex_);
+    sweeps_.push_back({box->folder_name, false, box->id});
+  }
+  swept_.notify_all();
+  erase(box->serial);
+}
+
+void process_runtime::engine::keep_spares() {
+  if (options_.spares <= 0 || clock::now() < spares_again_at_)
+    return;
+  int spares = 0;
+  for (const auto& [serial, box] : boxes_) {
+    // One at a time, and not while a task waits for the processor.
+    if (!box.done && !box.ready && !box.started_told)
+      return;
+    spares += box.ready;
+  }
+  if (spares >= options_.spares)
+    return;
+  auto folder_name = spare_prefix + std::to_string(::getpid()) + "-" + std::to_string(next_serial_);
+  if (::mkdirat(root_.get(), folder_name.c_str(), 0755) != 0) {
+    spares_again_at_ = clock::now() + std::chrono::seconds(5);
+    return;
+  }
+  auto& box = add(folder_name, open_folder(root_.get(), folder_name));
+  start(box, {"--spare", path_of(box), std::to_string(spare_idle.count())});
+}
+
+void process_runtime::engine::remove_folders() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    swept_.wait(lock, [this] { return stopping_ || !sweeps_.empty(); });
+    if (stopping_)
+      return; // what is left is found and forgotten again by a successor
+    auto job = sweeps_.front();
+    lock.unlock();
+    if (job.with_spool)
+      remove_tree(root_.get(), job.folder_name.c_str());
+    else if (auto folder = open_folder(root_.get(), job.folder_name))
+      remove_remains(folder.get());
+    lock.lock();
+    sweeps_.pop_front();
+    if (!job.forget_id.empty())
+      known_.erase(job.forget_id);
+  }
+}
+
+} // namespace troupe

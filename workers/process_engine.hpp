@@ -1,0 +1,155 @@
+#pragma once
+// The inside of process_runtime: one thread that owns every connection, one that removes folders.
+
+#include "workers/process_runtime.hpp"
+#include "workers/task_link.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace troupe {
+
+class process_runtime::engine {
+public:
+  engine(process_runtime_options options, listener tell) : options_(std::move(options)), tell_(std::move(tell)) {}
+  ~engine();
+
+  result<void> open();
+  result<void> launch(const task_spec& spec);
+  result<void> adopt_all();
+  result<void> renew_all();
+  result<void> send(const std::string& id, std::string line);
+  result<void> kill(const std::string& id);
+  result<void> forget(const std::string& id);
+  result<void> drop_spool(const std::string& id);
+  std::vector<task_summary> list() const;
+  int spares_ready() const;
+  const process_runtime_options& options() const { return options_; }
+
+private:
+  using clock = std::chrono::steady_clock;
+
+  struct launch_order {
+    std::string id, spec;
+  };
+  struct adopt_order {};
+  struct renew_all_order {};
+  struct line_order {
+    std::string id, line;
+  };
+  struct kill_order {
+    std::string id;
+  };
+  struct forget_order {
+    std::string id;
+  };
+  using order = std::variant<launch_order, adopt_order, renew_all_order, line_order, kill_order, forget_order>;
+
+  /// What an event of the poll belongs to.
+  enum class source : std::uint64_t { wake, starter, socket, helper };
+
+  /// One troupe-task and its folder: a task, or a spare.
+  struct sandbox {
+    std::uint64_t serial = 0;
+    std::string id; ///< empty for a spare
+    std::string folder_name;
+    owned_fd folder;
+    int starter_pid = 0; ///< of the short-lived process that makes the sandbox; 0: none
+    owned_fd starter;    ///< its pidfd
+    std::optional<task_link> link;
+    owned_fd helper; ///< pidfd of troupe-task
+    std::vector<std::string> unsent; ///< ordered before there was a connection
+    isolation how = isolation::process_group;
+    std::string remark;
+    bool ready = false;    ///< a spare that waits
+    bool run_due = false;  ///< a former spare that has not confirmed its task
+    bool adopted = false;
+    bool inventory = false; ///< adopt_all() waits for it
+    bool started_told = false, frozen_told = false, kill_wanted = false;
+    bool dead = false; ///< troupe-task is; its record is not yet judged
+    bool done = false; ///< the end was told
+    clock::time_point retry_at = clock::time_point::max(); ///< dial, or search for survivors, again
+    clock::time_point kill_at = clock::time_point::max();  ///< then troupe-task itself is killed
+  };
+
+  struct sweep {
+    std::string folder_name;
+    bool with_spool = false;
+    std::string forget_id; ///< leaves the list when it is done; may be empty
+  };
+
+  // Orders, from any thread.
+  result<void> queue(order x);
+  result<task_phase> phase_of(const std::string& id) const;
+  void set_phase(const std::string& id, task_phase phase, int pid);
+
+  // process_engine.cpp: the thread
+  void work();
+  void run_orders();
+  void obey(launch_order& x);
+  void obey(adopt_order&);
+  void obey(renew_all_order&);
+  void obey(line_order& x);
+  void obey(kill_order& x);
+  void obey(forget_order& x);
+  void on_event(source what, std::uint64_t serial);
+  void on_time(clock::time_point now);
+  int wait_ms(clock::time_point now) const;
+  void watch(int fd, source what, std::uint64_t serial);
+  sandbox* find(const std::string& id);
+  sandbox& add(std::string folder_name, owned_fd folder);
+  void erase(std::uint64_t serial);
+  void keep_spares();
+  bool use_spare(const launch_order& x);
+
+  // process_sandbox.cpp: one sandbox from start to end
+  void start(sandbox& box, const std::vector<std::string>& arguments);
+  void on_starter(sandbox& box);
+  void dial(sandbox& box);
+  void on_socket(sandbox& box);
+  void on_helper(sandbox& box);
+  void retry(sandbox& box);
+  void hear(sandbox& box, const sandbox_state& x);
+  void hear(sandbox& box, const sandbox_started& x);
+  void hear(sandbox& box, const rank_end& x);
+  void hear(sandbox& box, const sandbox_frozen& x);
+  void hear(sandbox& box, const sandbox_thawed& x);
+  void hear(sandbox& box, const sandbox_ended& x);
+  void hear(sandbox& box, const sandbox_complaint& x);
+  void say(sandbox& box, const std::string& line);
+  void kill_helper(sandbox& box);
+  void judge(sandbox& box);
+  void end(sandbox& box, task_end how);
+  void lose(sandbox& box, const std::string& why);
+  void settle(sandbox& box);
+  void check_inventory();
+  void tell_started(sandbox& box, int pid);
+  std::string path_of(const sandbox& box) const;
+
+  void remove_folders(); // the other thread
+
+  const process_runtime_options options_;
+  const listener tell_;
+  owned_fd root_, poll_, wake_;
+
+  mutable std::mutex mutex_; ///< guards what follows, up to the blank line
+  std::deque<order> orders_;
+  std::map<std::string, task_summary> known_;
+  int spares_ready_ = 0;
+  bool stopping_ = false;
+  std::deque<sweep> sweeps_;
+  std::condition_variable swept_;
+
+  std::map<std::uint64_t, sandbox> boxes_;
+  std::map<std::string, std::uint64_t> serials_;
+  std::uint64_t next_serial_ = 1;
+  std::size_t inventory_open_ = 0, inventory_size_ = 0;
+  bool inventory_told_ = true;
+  clock::time_point spares_again_at_ = clock::time_point::min();
+  std::thread worker_, sweeper_;
+};
+
+} // namespace troupe

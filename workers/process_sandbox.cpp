@@ -1,0 +1,287 @@
+// One sandbox as its agent sees it: started, dialed, heard, judged when its troupe-task is dead.
+
+#include "workers/process_engine.hpp"
+
+#include "workers/task_init/task_format.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+namespace troupe {
+namespace {
+
+constexpr std::chrono::milliseconds again{20};
+constexpr std::chrono::seconds spare_pause{5};
+
+time_point wall_now() {
+  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+}
+
+} // namespace
+
+std::string process_runtime::engine::path_of(const sandbox& box) const {
+  return (options_.root / box.folder_name).string();
+}
+
+void process_runtime::engine::start(sandbox& box, const std::vector<std::string>& arguments) {
+  auto all = arguments;
+  if (!options_.namespaces)
+    all.insert(all.begin(), {"--isolation", "process-group"});
+  auto pid = spawn(options_.program, all, options_.root / box.folder_name / task_format::complaint_file);
+  if (!pid)
+    return lose(box, pid.error().what);
+  box.starter_pid = *pid;
+  box.starter.reset(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  if (box.starter)
+    watch(box.starter.get(), source::starter, box.serial);
+  else
+    on_starter(box); // somebody in this process reaps every child
+}
+
+void process_runtime::engine::on_starter(sandbox& box) {
+  int status = 0;
+  auto reaped = ::waitpid(box.starter_pid, &status, WNOHANG);
+  if (reaped == 0)
+    return;
+  box.starter.reset();
+  box.starter_pid = 0;
+  if (reaped < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+    return dial(box);
+  auto why = read_file(box.folder.get(), task_format::complaint_file);
+  if (why && !why->empty())
+    return lose(box, "troupe-task: " + why->substr(0, why->find('\n')));
+  lose(box, "troupe-task ended with status " + std::to_string(status) + " and said nothing");
+}
+
+void process_runtime::engine::dial(sandbox& box) {
+  box.retry_at = clock::time_point::max();
+  auto link = task_link::dial(box.folder.get());
+  if (link) {
+    auto helper = link->take_helper();
+    box.link.emplace(std::move(*link));
+    watch(box.link->socket(), source::socket, box.serial);
+    if (!box.helper) {
+      box.helper = std::move(helper);
+      watch(box.helper.get(), source::helper, box.serial);
+    }
+    for (const auto& line : std::exchange(box.unsent, {}))
+      say(box, line);
+    if (box.kill_wanted)
+      say(box, "kill\n");
+    return;
+  }
+  if (!box.helper)
+    if ((box.helper = open_helper(box.folder.get())))
+      watch(box.helper.get(), source::helper, box.serial);
+  if (box.helper) {
+    box.retry_at = clock::now() + again; // it is starting, dying, or has too many callers
+    return;
+  }
+  box.dead = true;
+  judge(box);
+}
+
+void process_runtime::engine::on_socket(sandbox& box) {
+  std::vector<std::string> lines;
+  bool open = box.link && box.link->receive(lines);
+  auto serial = box.serial;
+  for (const auto& line : lines) {
+    std::visit([&](const auto& news) { hear(box, news); }, decode_news(line));
+    if (!boxes_.contains(serial))
+      return;
+  }
+  if (open)
+    return;
+  box.link.reset();
+  if (!box.done)
+    box.retry_at = clock::now() + again;
+}
+
+void process_runtime::engine::on_helper(sandbox& box) {
+  // What it said last may still lie in the socket.
+  auto serial = box.serial;
+  if (box.link) {
+    on_socket(box);
+    if (!boxes_.contains(serial))
+      return;
+  }
+  box.link.reset();
+  box.helper.reset();
+  box.retry_at = box.kill_at = clock::time_point::max();
+  box.dead = true;
+  if (!box.done)
+    judge(box);
+}
+
+void process_runtime::engine::retry(sandbox& box) {
+  box.retry_at = clock::time_point::max();
+  if (box.done)
+    return;
+  if (box.dead)
+    judge(box);
+  else
+    dial(box);
+}
+
+void process_runtime::engine::say(sandbox& box, const std::string& line) {
+  if (!box.link || box.link->send(line))
+    return;
+  box.link.reset();
+  if (!box.done)
+    box.retry_at = clock::now() + again;
+}
+
+void process_runtime::engine::kill_helper(sandbox& box) {
+  box.kill_at = clock::time_point::max();
+  if (box.helper)
+    ::syscall(SYS_pidfd_send_signal, box.helper.get(), SIGKILL, nullptr, 0);
+  else if (!box.done)
+    box.kill_at = clock::now() + again;
+}
+
+void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
+  box.how = x.how;
+  box.remark = x.remark;
+  if (x.phase == "spare") {
+    if (box.run_due)
+      return say(box, std::string("run ") + task_format::spec_file + "\n"); // it was lost with a connection
+    if (box.id.empty()) {
+      box.ready = true;
+      std::lock_guard lock(mutex_);
+      ++spares_ready_;
+      return;
+    }
+    // Its agent died between taking the spare and ordering the run.
+    say(box, "bye\n");
+    return;
+  }
+  tell_started(box, x.rank0_pid);
+  if (x.phase == "running" && box.frozen_told)
+    hear(box, sandbox_thawed{});
+  if (x.phase == "ended")
+    hear(box, sandbox_ended{});
+}
+
+void process_runtime::engine::hear(sandbox& box, const sandbox_started& x) { tell_started(box, x.rank0_pid); }
+
+void process_runtime::engine::tell_started(sandbox& box, int pid) {
+  box.run_due = false;
+  if (!box.kill_wanted)
+    box.kill_at = clock::time_point::max();
+  if (std::exchange(box.started_told, true))
+    return;
+  if (pid == 0)
+    return; // no rank could be tried: only its end is told
+  set_phase(box.id, task_phase::running, pid);
+  tell_(task_started{box.id, pid, box.how, box.remark, box.adopted});
+  settle(box);
+}
+
+void process_runtime::engine::hear(sandbox& box, const rank_end& x) {
+  if (!box.done)
+    tell_(rank_ended{box.id, x});
+}
+
+void process_runtime::engine::hear(sandbox& box, const sandbox_frozen& x) {
+  if (std::exchange(box.frozen_told, true))
+    return;
+  set_phase(box.id, task_phase::frozen, 0);
+  tell_(task_frozen{box.id, x.why});
+}
+
+void process_runtime::engine::hear(sandbox& box, const sandbox_thawed&) {
+  if (!std::exchange(box.frozen_told, false))
+    return;
+  set_phase(box.id, task_phase::running, 0);
+  tell_(task_thawed{box.id});
+}
+
+void process_runtime::engine::hear(sandbox& box, const sandbox_ended&) {
+  if (box.done)
+    return;
+  auto record = read_file(box.folder.get(), task_format::exit_file);
+  auto how = record ? decode_end(*record) : result<task_end>(record.error());
+  if (how)
+    return end(box, std::move(*how));
+  // The record is there, or troupe-task would not say so: only a damaged disk comes here.
+  end(box, task_lost{box.id, "its exit record: " + how.error().what});
+}
+
+void process_runtime::engine::hear(sandbox&, const sandbox_complaint&) {}
+
+/// Its troupe-task is dead. What it was is what the record says; where there is none, this writes one, under the
+/// lock that a starting troupe-task needs, so that no late start can bring the task back.
+void process_runtime::engine::judge(sandbox& box) {
+  auto folder = box.folder.get();
+  auto record = read_file(folder, task_format::exit_file);
+  if (auto how = record ? decode_end(*record) : result<task_end>(record.error()); how)
+    return end(box, std::move(*how));
+  if (box.id.empty())
+    return lose(box, "a spare ended");
+  owned_fd lock{::openat(folder, task_format::lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
+  bool locked = lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+  bool survivors = (box.how == isolation::process_group || box.adopted) && kill_marked(folder);
+  if (!locked || survivors) {
+    if (lock && !locked)
+      box.dead = false; // somebody starts it just now: dial again
+    box.retry_at = clock::now() + again;
+    return;
+  }
+  if (box.run_due && !box.kill_wanted) { // the spare died before it ran anything
+    lock.reset();
+    box.dead = box.run_due = false;
+    return start(box, {path_of(box) + "/" + task_format::spec_file});
+  }
+  task_end how = task_lost{box.id, box.started_told ? "troupe-task died without a record: it was killed from outside"
+                                                    : "it was never started, or the host was restarted"};
+  if (box.kill_wanted)
+    how = task_exited{box.id, end_reason::killed, "troupe-task did not answer and was killed with all of its sandbox",
+                      {}, wall_now()};
+  (void)write_file(folder, task_format::exit_file, encode(how), true);
+  end(box, std::move(how));
+}
+
+void process_runtime::engine::lose(sandbox& box, const std::string& why) {
+  if (!box.id.empty())
+    return end(box, task_lost{box.id, why});
+  if (box.ready) {
+    std::lock_guard lock(mutex_);
+    --spares_ready_;
+  }
+  spares_again_at_ = clock::now() + spare_pause;
+  {
+    std::lock_guard lock(mutex_);
+    sweeps_.push_back({box.folder_name, true, {}});
+  }
+  swept_.notify_all();
+  erase(box.serial);
+}
+
+void process_runtime::engine::end(sandbox& box, task_end how) {
+  box.done = true;
+  box.retry_at = box.kill_at = clock::time_point::max();
+  bool lost = std::holds_alternative<task_lost>(how);
+  set_phase(box.id, lost ? task_phase::lost : task_phase::exited, 0);
+  std::visit([this](auto& x) { tell_(std::move(x)); }, how);
+  settle(box);
+}
+
+/// One of those that adopt_all() found has been told.
+void process_runtime::engine::settle(sandbox& box) {
+  if (std::exchange(box.inventory, false))
+    --inventory_open_;
+  check_inventory();
+}
+
+void process_runtime::engine::check_inventory() {
+  if (inventory_told_ || inventory_open_ > 0)
+    return;
+  inventory_told_ = true;
+  tell_(inventory_taken{std::exchange(inventory_size_, 0)});
+}
+
+} // namespace troupe

@@ -1,0 +1,50 @@
+#pragma once
+// The folder of one task on disk: its spec, its exit record, its troupe-task, its remains.
+
+#include "workers/owned_fd.hpp"
+#include "workers/task_spec.hpp"
+
+#include <filesystem>
+#include <string_view>
+
+namespace troupe {
+
+/// Settings that every task's spec carries besides the task itself.
+struct sandbox_settings {
+  std::chrono::milliseconds lease{30'000};               ///< 0: none
+  std::chrono::milliseconds frozen_limit{24 * 3600'000}; ///< a task frozen by its lease is killed after this
+  std::chrono::milliseconds linger{10 * 60'000};         ///< troupe-task waits so long to be dismissed
+  std::uint64_t spool_file_bytes = 4 << 20;
+  int spool_files = 16;
+};
+
+/// The bytes of the spec file.
+std::string encode(const task_spec& spec, const sandbox_settings& settings);
+
+/// Writes a file in `folder` at once or not at all; not synced unless `durable`.
+result<void> write_file(int folder, const char* name, std::string_view bytes, bool durable);
+
+/// The whole of a small file (at most 1 MiB); not_found where there is none.
+result<std::string> read_file(int folder, const char* name);
+
+/// What an exit record says: the end of a task, or that it was lost.
+using task_end = std::variant<task_exited, task_lost>;
+result<task_end> decode_end(std::string_view record);
+std::string encode(const task_end& end);
+
+/// A pidfd of the troupe-task that was started in `folder`, if that process still exists: it becomes readable
+/// when the last process of a sandbox with namespaces is dead.
+owned_fd open_helper(int folder);
+
+/// Kills every process whose environment carries the mark of the sandbox in `folder`, and says whether one was
+/// found. For sandboxes without a pid namespace, whose troupe-task is dead; to repeat until it finds none.
+bool kill_marked(int folder);
+
+/// Removes the tree `name` in `folder`, whatever its modes, and never leaves its file system.
+/// True if nothing is left.
+bool remove_tree(int folder, const char* name);
+
+/// Removes everything in a task's folder but its spool, the exit record last. True if nothing else is left.
+bool remove_remains(int folder);
+
+} // namespace troupe

@@ -1,0 +1,266 @@
+// troupe-task: makes a sandbox and stays its first process.
+//
+//   troupe-task SPEC_FILE                 runs the spec in the folder that holds it
+//   troupe-task --spare FOLDER IDLE_MS    makes the sandbox in FOLDER and waits for `run` on its socket
+//   --isolation process-group, in front, does without namespaces
+//
+// The process that was started ends as soon as the sandbox is made (0) or cannot be (1, reason on stderr); the
+// sandbox belongs to nobody, so its agent may die.
+
+#include "workers/task_init/supervisor.hpp"
+#include "workers/task_init/task_format.hpp"
+
+#include <csignal>
+#include <fcntl.h>
+#include <libgen.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+using namespace troupe::task_init;
+using namespace troupe::task_format;
+
+namespace {
+
+struct order {
+  const char* folder = nullptr;
+  const char* spec = nullptr; ///< null: a spare
+  std::int64_t spare_idle_ms = 0;
+  bool namespaces = true;
+};
+
+struct isolation {
+  int clone_flags;
+  const char* name;
+};
+
+bool write_file(const char* path, const char* text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  bool ok = fd >= 0 && write_all(fd, text, strlen(text));
+  int why = errno;
+  if (fd >= 0)
+    close(fd);
+  errno = why;
+  return ok;
+}
+
+/// The whole of what this process may map, each id to itself.
+bool identity_map(const char* from, char* text, std::size_t room) {
+  FILE* f = fopen(from, "re");
+  if (!f)
+    return false;
+  unsigned long long inside, outside, count;
+  std::size_t used = 0;
+  while (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) == 3 && used + 64 < room)
+    used += static_cast<std::size_t>(snprintf(text + used, room - used, "%llu %llu %llu\n", inside, inside, count));
+  fclose(f);
+  return used > 0;
+}
+
+/// Root keeps every id, so that owners look as on the host; anyone else may map only himself.
+fault map_ids(pid_t child) {
+  char path[64], text[16 << 10];
+  auto id_map = [&](const char* file, const char* own, unsigned long id) -> fault {
+    snprintf(path, sizeof path, "/proc/%d/%s", child, file);
+    if (!(geteuid() == 0 && identity_map(own, text, sizeof text) && write_file(path, text))) {
+      snprintf(text, sizeof text, "%lu %lu 1\n", id, id);
+      if (!write_file(path, text))
+        return complain("user namespace: writing %s: %s", file, strerror(errno));
+    }
+    return {};
+  };
+  if (geteuid() != 0) {
+    snprintf(path, sizeof path, "/proc/%d/setgroups", child);
+    if (!write_file(path, "deny"))
+      return complain("user namespace: writing setgroups: %s", strerror(errno));
+  }
+  if (auto f = id_map("uid_map", "/proc/self/uid_map", geteuid()))
+    return f;
+  return id_map("gid_map", "/proc/self/gid_map", getegid());
+}
+
+fault listen_here(int& listener) {
+  listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  strcpy(address.sun_path, socket_file); // relative to the task's folder, whose path may be too long
+  unlink(socket_file);
+  if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(socket_file, 0600) != 0 || listen(listener, 16) != 0)
+    return complain("socket: %s", strerror(errno));
+  return {};
+}
+
+/// The first process of the sandbox. Never returns.
+[[noreturn]] void live(sandbox box, const order& what, int go, int report) {
+  auto refuse = [report](const fault& f) {
+    write_all(report, f.text, strlen(f.text));
+    _exit(1);
+  };
+  int numbers[1] = {0};
+  if (read(go, numbers, sizeof numbers) != static_cast<ssize_t>(sizeof numbers))
+    _exit(1); // whoever started this died
+  close(go);
+  box.host_pid = numbers[0];
+  setsid();
+  fault remark;
+  if (box.pid_namespace) {
+    if (auto f = make_private_mounts(box.host, remark))
+      refuse(f);
+    if (remark)
+      box.remark = remark;
+  } else {
+    box.host.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  if (auto f = listen_here(box.listener))
+    refuse(f);
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(null, 0);
+  dup2(null, 1);
+  close(null);
+  write_all(report, "", 1);
+  close(report);
+  static supervisor life{box};
+  life.run(what.spec);
+  _exit(0);
+}
+
+void note_helper(int folder, pid_t pid) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  auto n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0)
+    close(fd);
+  unsigned long long start = 0;
+  if (n > 0) {
+    text[n] = 0;
+    const char* p = strrchr(text, ')');
+    for (int field = 2; p && field < 22; ++field)
+      p = strchr(p + 1, ' ');
+    start = p ? strtoull(p, nullptr, 10) : 0;
+  }
+  snprintf(text, sizeof text, "%d %llu\n", pid, start);
+  fd = openat(folder, helper_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd >= 0) {
+    write_all(fd, text, strlen(text));
+    close(fd);
+  }
+}
+
+/// Clones the sandbox's first process. On a fault it is gone again.
+fault attempt(const isolation& how, const order& what, sandbox box) {
+  int go[2], report[2];
+  if (pipe2(go, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0)
+    return complain("pipe: %s", strerror(errno));
+  box.pid_namespace = how.clone_flags & CLONE_NEWPID;
+  auto pid = static_cast<pid_t>(syscall(SYS_clone, how.clone_flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  if (pid == 0) {
+    close(go[1]);
+    close(report[0]);
+    live(box, what, go[0], report[1]);
+  }
+  int why = errno;
+  close(go[0]);
+  close(report[1]);
+  fault f;
+  if (pid < 0)
+    f = complain("%s: %s", how.name, strerror(why));
+  else if (how.clone_flags & CLONE_NEWUSER)
+    f = map_ids(pid);
+  if (pid > 0 && !f) {
+    note_helper(box.folder, pid);
+    write_all(go[1], reinterpret_cast<const char*>(&pid), sizeof pid);
+    std::size_t used = 0;
+    ssize_t n;
+    while (used < sizeof f.text - 1 && (n = read(report[0], f.text + used, sizeof f.text - 1 - used)) > 0 &&
+           f.text[used] != 0)
+      used += static_cast<std::size_t>(n);
+    if (used == 0 && n <= 0)
+      f = complain("%s: the first process of the sandbox died", how.name);
+  }
+  close(go[1]);
+  close(report[0]);
+  if (pid > 0 && f) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  return f;
+}
+
+int usage() {
+  fprintf(stderr, "usage: troupe-task [--isolation process-group] SPEC_FILE | --spare FOLDER IDLE_MS\n");
+  return 2;
+}
+
+int start(const order& what) {
+  sandbox box;
+  box.spare_idle_ms = what.spare_idle_ms;
+  if (chdir(what.folder) != 0 || (box.folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+    fprintf(stderr, "%s: %s\n", what.folder, strerror(errno));
+    return 1;
+  }
+  int lock = open(lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    fprintf(stderr, "%s/%s: %s\n", what.folder, lock_file, lock < 0 ? strerror(errno) : "another troupe-task runs here");
+    return 1;
+  }
+  if (faccessat(box.folder, exit_file, F_OK, 0) == 0) {
+    // An agent that gave this task up writes its end under the lock: a late start must not bring it back.
+    fprintf(stderr, "%s: this task has ended\n", what.folder);
+    return 1;
+  }
+  mkdir(tmp_folder, 0755);
+  chmod(tmp_folder, 01777);
+  mkdir(run_folder, 0755);
+  constexpr int spaces = CLONE_NEWNS | CLONE_NEWPID;
+  const isolation ways[] = {
+      {CLONE_NEWUSER | spaces, "user namespace"}, {spaces, "mount and pid namespaces"}, {0, "process group"}};
+  for (const auto& way : ways) {
+    if (way.clone_flags && !what.namespaces)
+      continue;
+    if (way.clone_flags == spaces && geteuid() != 0)
+      continue;
+    auto f = attempt(way, what, box);
+    if (!f)
+      return 0;
+    if (!way.clone_flags) {
+      fprintf(stderr, "%s: %s\n", what.folder, f.text);
+      return 1;
+    }
+    if (!box.remark)
+      box.remark = f;
+  }
+  return 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  close_range(3, ~0u, 0);
+  order what;
+  int i = 1;
+  if (i + 1 < argc && strcmp(argv[i], "--isolation") == 0) {
+    if (strcmp(argv[i + 1], "process-group") != 0)
+      return usage();
+    what.namespaces = false;
+    i += 2;
+  }
+  if (argc - i == 3 && strcmp(argv[i], "--spare") == 0) {
+    what.folder = argv[i + 1];
+    what.spare_idle_ms = atoll(argv[i + 2]);
+  } else if (argc - i == 1 && argv[i][0] != '-') {
+    char* copy = strdup(argv[i]);
+    what.folder = dirname(copy);
+    what.spec = basename(argv[i]);
+  } else {
+    return usage();
+  }
+  return start(what);
+}

@@ -1,0 +1,223 @@
+#include "workers/task_init/ranks.hpp"
+
+#include <climits>
+#include <csignal>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+namespace troupe::task_init {
+namespace {
+
+const char* variable(const rank_spec& rank, const char* name) {
+  auto n = strlen(name);
+  for (auto* entry : rank.env)
+    if (entry && strncmp(entry, name, n) == 0 && entry[n] == '=')
+      return entry + n + 1;
+  return nullptr;
+}
+
+/// Runs argv[0] as a shell would find it in the rank's own PATH. Returns errno.
+int execute(const rank_spec& rank) {
+  const char* name = rank.argv[0];
+  if (strchr(name, '/')) {
+    execve(name, rank.argv.data, rank.env.data);
+    return errno;
+  }
+  const char* path = variable(rank, "PATH");
+  if (!path)
+    path = "/usr/local/bin:/usr/bin:/bin";
+  int why = ENOENT;
+  while (true) {
+    const char* end = strchrnul(path, ':');
+    char full[PATH_MAX];
+    int n = end == path ? snprintf(full, sizeof full, "%s", name)
+                        : snprintf(full, sizeof full, "%.*s/%s", static_cast<int>(end - path), path, name);
+    if (n > 0 && static_cast<std::size_t>(n) < sizeof full) {
+      execve(full, rank.argv.data, rank.env.data);
+      if (errno != ENOENT && errno != ENOTDIR)
+        why = errno;
+    }
+    if (!*end)
+      return why;
+    path = end + 1;
+  }
+}
+
+/// What failed in the child, for its parent: they share memory until the exec.
+struct child_report {
+  const char* step = nullptr;
+  int why = 0;
+  pid_t host_pid = 0;
+};
+
+bool limit(int resource, std::int64_t value) {
+  if (value < 0)
+    return true;
+  rlimit now{};
+  getrlimit(static_cast<__rlimit_resource>(resource), &now);
+  auto wanted = static_cast<rlim_t>(value);
+  // CPU gets a second more before SIGKILL, so that the script sees SIGXCPU first.
+  rlimit next{wanted, resource == RLIMIT_CPU ? wanted + 1 : wanted};
+  if (next.rlim_max > now.rlim_max)
+    next.rlim_max = now.rlim_max;
+  return setrlimit(static_cast<__rlimit_resource>(resource), &next) == 0;
+}
+
+[[noreturn]] void become_rank(const task_spec& spec, const rank_spec& rank, int host_proc, const int fds[3],
+                              child_report& report) {
+  auto give_up = [&report](const char* step) {
+    report.why = errno;
+    report.step = step;
+    _exit(127);
+  };
+  char digits[32];
+  auto n = readlinkat(host_proc, "self", digits, sizeof digits - 1);
+  if (n > 0) {
+    digits[n] = 0;
+    report.host_pid = static_cast<pid_t>(atoi(digits));
+  }
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (int fd = 0; fd < 3; ++fd)
+    if (dup2(fds[fd], fd) < 0)
+      give_up("redirecting output");
+  // troupe-task blocks signals for its signalfd and ignores SIGPIPE; a program expects neither.
+  for (int s = 1; s < NSIG; ++s)
+    signal(s, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  // RLIMIT_DATA counts what can be written; RLIMIT_AS would also count address space that is only reserved,
+  // of which allocators and CUDA take far more than they use.
+  if (!limit(RLIMIT_DATA, spec.memory_bytes))
+    give_up("setting the memory limit");
+  if (!limit(RLIMIT_NOFILE, spec.open_files))
+    give_up("setting the limit of open files");
+  if (!limit(RLIMIT_CPU, spec.cpu_seconds))
+    give_up("setting the limit of CPU seconds");
+  if (chdir(rank.cwd) != 0)
+    give_up("entering the working directory");
+  report.why = execute(rank);
+  report.step = "running the command";
+  _exit(127);
+}
+
+struct family {
+  pid_t pid, parent;
+  bool mine;
+};
+
+list<family> all_processes() {
+  list<family> found;
+  DIR* proc = opendir("/proc");
+  if (!proc)
+    return found;
+  while (auto* entry = readdir(proc)) {
+    pid_t pid = static_cast<pid_t>(atoi(entry->d_name));
+    if (pid <= 0)
+      continue;
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+      continue;
+    auto n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+      continue;
+    text[n] = 0;
+    const char* after_name = strrchr(text, ')');
+    char state = 0;
+    int parent = 0;
+    if (after_name && sscanf(after_name + 1, " %c %d", &state, &parent) == 2 && state != 'Z')
+      found.push({pid, parent, false});
+  }
+  closedir(proc);
+  return found;
+}
+
+/// Signals all descendants that it can find.
+void signal_descendants(int signal) {
+  auto processes = all_processes();
+  pid_t self = getpid();
+  for (bool more = true; more;) {
+    more = false;
+    for (auto& p : processes) {
+      if (p.mine)
+        continue;
+      bool child = p.parent == self;
+      for (std::size_t i = 0; !child && i < processes.size; ++i)
+        child = processes[i].mine && processes[i].pid == p.parent;
+      if (child)
+        p.mine = more = true;
+    }
+  }
+  for (auto& p : processes)
+    if (p.mine)
+      kill(p.pid, signal);
+  free(processes.data);
+}
+
+} // namespace
+
+fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state, rank_pipes& pipes) {
+  int out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) != 0)
+    return complain("pipe: %s", strerror(errno));
+  if (pipe2(err, O_CLOEXEC) != 0) {
+    close(out[0]);
+    close(out[1]);
+    return complain("pipe: %s", strerror(errno));
+  }
+  fcntl(out[0], F_SETFL, O_NONBLOCK);
+  fcntl(err[0], F_SETFL, O_NONBLOCK);
+  int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int fds[3] = {null, out[1], err[1]};
+  child_report report;
+  pid_t pid = vfork();
+  if (pid == 0)
+    become_rank(spec, rank, host_proc, fds, report);
+  int why_not = errno;
+  close(null);
+  close(out[1]);
+  close(err[1]);
+  pipes = {out[0], err[0]};
+  state.ran = true;
+  state.at_us = wall_us();
+  if (pid < 0) {
+    state.ended = true;
+    state.value = 126;
+    return complain("starting a process: %s", strerror(why_not));
+  }
+  state.pid = pid;
+  state.host_pid = report.host_pid ? report.host_pid : pid;
+  if (!report.step)
+    return {};
+  state.value = report.why == ENOENT ? 127 : 126;
+  bool in_folder = report.step[0] == 'e';
+  return complain("%s: %s: %s", report.step, in_folder ? rank.cwd : rank.argv[0], strerror(report.why));
+}
+
+void signal_everything(bool pid_namespace, int signal) {
+  if (pid_namespace)
+    kill(-1, signal);
+  else
+    signal_descendants(signal);
+}
+
+std::int64_t out_of_memory_kills() {
+  FILE* f = fopen("/proc/vmstat", "re");
+  char line[128];
+  long long count = 0;
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "oom_kill %lld", &count) == 1)
+      break;
+  if (f)
+    fclose(f);
+  return count;
+}
+
+} // namespace troupe::task_init

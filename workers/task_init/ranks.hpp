@@ -1,0 +1,36 @@
+#pragma once
+// The processes of a sandbox: start, stop, continue, kill and reap, with a pid namespace or without.
+
+#include "workers/task_init/sandbox.hpp"
+#include "workers/task_init/spec.hpp"
+
+#include <sys/types.h>
+
+namespace troupe::task_init {
+
+struct rank_state {
+  pid_t pid = 0;      ///< 0: not running
+  pid_t host_pid = 0; ///< in the numbering of whoever started troupe-task
+  bool ran = false, ended = false, killed = false, oom = false;
+  bool signalled = false; ///< `value` is a signal, else an exit code
+  int value = 0;
+  std::int64_t at_us = 0;
+};
+
+/// Where a rank's output comes from.
+struct rank_pipes {
+  int out = -1, err = -1;
+};
+
+/// Starts one rank: own session, output into pipes, limits of `spec`. A fault says why the command could not be
+/// run; `state` then holds 127 (not found), 126 (not executable) as its exit code.
+fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state, rank_pipes& pipes);
+
+/// Sends `signal` to every process of the sandbox but this one. As pid 1 of a pid namespace that is one call that
+/// no fork can outrun; without one the descendants are searched, so a caller repeats until nothing is left.
+void signal_everything(bool pid_namespace, int signal);
+
+/// How often the kernel's out-of-memory killer has struck on this host since it started.
+std::int64_t out_of_memory_kills();
+
+} // namespace troupe::task_init

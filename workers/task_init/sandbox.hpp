@@ -1,0 +1,26 @@
+#pragma once
+// The mount namespace of a task: private /tmp, /run/determined and /proc, all else as on the host.
+
+#include "workers/task_init/base.hpp"
+
+namespace troupe::task_init {
+
+/// What was there before the private mounts, so that single host paths can be put back later.
+struct host_view {
+  int proc = -1; ///< the host's /proc: pids in the numbering of whoever started troupe-task
+  int tmp = -1;
+  int run = -1;
+};
+
+/// To call in fresh mount and pid namespaces, with the task's folder as working directory, which must hold
+/// `tmp` and `run`. `remark` gets a sentence where something lesser was done.
+fault make_private_mounts(host_view& host, fault& remark);
+
+/// Puts the host's `path` back, where a private mount hides it: below /tmp or /run/determined. Any other
+/// absolute path is left as it is. Fails where the path does not exist on the host.
+fault keep_host_path(const host_view& host, const char* path);
+
+/// The same for a path below /tmp, if it is there; nothing for /tmp itself, which stays private.
+void keep_if_there(const host_view& host, const char* path);
+
+} // namespace troupe::task_init

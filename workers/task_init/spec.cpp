@@ -1,0 +1,130 @@
+#include "workers/task_init/spec.hpp"
+
+#include "workers/task_init/task_format.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace troupe::task_init {
+namespace {
+
+struct number_key {
+  const char* key;
+  std::int64_t task_spec::*field;
+  std::int64_t least;
+};
+
+constexpr number_key number_keys[] = {
+    {"lease-ms", &task_spec::lease_ms, 0},
+    {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
+    {"linger-ms", &task_spec::linger_ms, 0},
+    {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
+    {"spool-files", &task_spec::spool_files, 2},
+    {"memory-bytes", &task_spec::memory_bytes, 1},
+    {"open-files", &task_spec::open_files, 1},
+    {"cpu-seconds", &task_spec::cpu_seconds, 1},
+};
+
+fault take_pair(task_spec& spec, const char* key, char* value) {
+  for (const auto& known : number_keys)
+    if (strcmp(key, known.key) == 0) {
+      char* end = nullptr;
+      errno = 0;
+      auto number = strtoll(value, &end, 10);
+      if (errno || end == value || *end || number < known.least)
+        return complain("spec: %s: '%s' is not a number of at least %lld", key, value,
+                        static_cast<long long>(known.least));
+      spec.*known.field = number;
+      return {};
+    }
+  if (strcmp(key, "id") == 0) {
+    spec.id = value;
+    return {};
+  }
+  if (strcmp(key, "keep") == 0) {
+    spec.keep.push(value);
+    return {};
+  }
+  if (strcmp(key, "keep-if-there") == 0) {
+    spec.keep_if_there.push(value);
+    return {};
+  }
+  if (strcmp(key, "rank") == 0) {
+    if (spec.ranks.size == task_format::max_ranks)
+      return complain("spec: more than %u ranks", task_format::max_ranks);
+    spec.ranks.push(rank_spec{}).cwd = value;
+    return {};
+  }
+  bool arg = strcmp(key, "arg") == 0;
+  if (!arg && strcmp(key, "env") != 0)
+    return complain("spec: unknown key '%s'", key);
+  if (spec.ranks.size == 0)
+    return complain("spec: '%s' stands before the first rank", key);
+  auto& rank = spec.ranks[spec.ranks.size - 1];
+  (arg ? rank.argv : rank.env).push(value);
+  return {};
+}
+
+fault read_whole(int folder_fd, const char* name, char*& bytes, std::size_t& size) {
+  int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return complain("spec %s: %s", name, strerror(errno));
+  struct stat about {};
+  fstat(fd, &about);
+  if (static_cast<std::uint64_t>(about.st_size) > task_format::max_spec_bytes) {
+    close(fd);
+    return complain("spec %s: %lld bytes, more than %llu", name, static_cast<long long>(about.st_size),
+                    static_cast<unsigned long long>(task_format::max_spec_bytes));
+  }
+  bytes = static_cast<char*>(malloc(static_cast<std::size_t>(about.st_size) + 1));
+  if (!bytes)
+    abort();
+  while (size < static_cast<std::size_t>(about.st_size)) {
+    auto n = read(fd, bytes + size, static_cast<std::size_t>(about.st_size) - size);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      break;
+    size += static_cast<std::size_t>(n);
+  }
+  close(fd);
+  return size == 0 ? complain("spec %s: empty", name) : fault{};
+}
+
+} // namespace
+
+fault read_spec(int folder_fd, const char* name, task_spec& spec) {
+  char* bytes = nullptr;
+  std::size_t size = 0;
+  if (auto f = read_whole(folder_fd, name, bytes, size))
+    return f;
+  if (bytes[size - 1] != 0)
+    return complain("spec %s: cut off after %zu bytes", name, size);
+  bool first = true;
+  for (std::size_t at = 0; at < size;) {
+    const char* key = bytes + at;
+    at += strlen(key) + 1;
+    if (at >= size)
+      return complain("spec %s: key '%.40s' has no value", name, key);
+    char* value = bytes + at;
+    at += strlen(value) + 1;
+    if (first && (strcmp(key, task_format::spec_key) != 0 || strcmp(value, "1") != 0))
+      return complain("spec %s: not a task specification of version 1", name);
+    if (!first)
+      if (auto f = take_pair(spec, key, value))
+        return f;
+    first = false;
+  }
+  if (!*spec.id)
+    return complain("spec %s: no id", name);
+  if (spec.ranks.size == 0)
+    return complain("spec %s: no rank", name);
+  for (auto& rank : spec.ranks) {
+    if (rank.argv.size == 0)
+      return complain("spec %s: a rank without a command", name);
+    rank.argv.push(nullptr);
+  }
+  return {};
+}
+
+} // namespace troupe::task_init

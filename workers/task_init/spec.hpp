@@ -1,0 +1,30 @@
+#pragma once
+// The spec file as values. Pointers live as long as the process: a sandbox reads one spec.
+
+#include "workers/task_init/base.hpp"
+
+namespace troupe::task_init {
+
+struct rank_spec {
+  const char* cwd = "/";
+  list<char*> argv; ///< ends with a null pointer
+  list<char*> env;  ///< ends with a null pointer
+};
+
+struct task_spec {
+  const char* id = "";
+  std::int64_t lease_ms = 0;                          ///< 0: none
+  std::int64_t frozen_kill_ms = 24ll * 3600 * 1000;   ///< a task frozen by its lease is killed after this
+  std::int64_t linger_ms = 10ll * 60 * 1000;          ///< waits for `bye` so long after the end
+  std::int64_t spool_file_bytes = 4 << 20;
+  std::int64_t spool_files = 16;
+  std::int64_t memory_bytes = -1, open_files = -1, cpu_seconds = -1; ///< -1: as inherited
+  list<const char*> keep;          ///< host paths below /tmp, /run/determined that stay the host's
+  list<const char*> keep_if_there; ///< the same for what lies below /tmp, without an error where it does not
+  list<rank_spec> ranks;
+};
+
+/// Reads `name` in the folder `folder_fd`.
+fault read_spec(int folder_fd, const char* name, task_spec& spec);
+
+} // namespace troupe::task_init

@@ -1,0 +1,338 @@
+#include "workers/task_init/supervisor.hpp"
+
+#include "workers/task_init/task_format.hpp"
+
+#include <climits>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+namespace troupe::task_init {
+
+using namespace task_format;
+
+namespace {
+
+constexpr std::int64_t never = INT64_MAX;
+constexpr std::int64_t retry_ms = 20;
+
+/// "NAME=VALUE" for good; the process reads one spec.
+char* assignment(const char* name, const char* value) {
+  char* text = nullptr;
+  if (asprintf(&text, "%s=%s", name, value) < 0)
+    abort();
+  return text;
+}
+
+} // namespace
+
+void supervisor::run(const char* spec_name) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  children_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  timer_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  lonely_since_ms_ = boot_ms();
+  // The room for the exit record is taken now, so that a full disk cannot hide the end of a task.
+  draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (draft_ >= 0 && fallocate(draft_, 0, 0, 4096) != 0)
+    ftruncate(draft_, 0);
+  if (spec_name)
+    start(spec_name);
+  while (!gone_)
+    wait_for_news();
+}
+
+void supervisor::start(const char* spec_name) {
+  phase_ = phase::running;
+  if (auto f = read_spec(box_.folder, spec_name, spec_))
+    return fail(f);
+  if (draft_ >= 0 && spec_.ranks.size > 32)
+    (void)!fallocate(draft_, 0, 0, static_cast<off_t>(128 * spec_.ranks.size));
+  spool_.open(box_.folder, spec_.spool_file_bytes, spec_.spool_files);
+  if (box_.pid_namespace) {
+    for (auto* path : spec_.keep)
+      if (auto f = keep_host_path(box_.host, path))
+        return fail(f);
+    for (auto* path : spec_.keep_if_there)
+      keep_if_there(box_.host, path);
+  }
+  lease_end_ms_ = spec_.lease_ms ? boot_ms() + spec_.lease_ms : never;
+  oom_before_ = out_of_memory_kills();
+  char here[PATH_MAX] = ".";
+  if (!box_.pid_namespace && !getcwd(here, sizeof here))
+    return fail(complain("the task's folder has no path: %s", strerror(errno)));
+  struct stat about {};
+  fstat(box_.folder, &about);
+  char mark[64];
+  snprintf(mark, sizeof mark, "%llu-%llu", static_cast<unsigned long long>(about.st_dev),
+           static_cast<unsigned long long>(about.st_ino));
+  for (auto& rank : spec_.ranks) {
+    rank.env.push(assignment("TROUPE_TASK_ID", spec_.id));
+    rank.env.push(assignment("TROUPE_SANDBOX", mark));
+    if (box_.pid_namespace)
+      rank.env.push(assignment("TROUPE_RUN_DIR", "/run/determined"));
+    else {
+      char path[PATH_MAX + 16];
+      snprintf(path, sizeof path, "%s/%s", here, run_folder);
+      rank.env.push(assignment("TROUPE_RUN_DIR", path));
+      snprintf(path, sizeof path, "%s/%s", here, tmp_folder);
+      rank.env.push(assignment("TMPDIR", path));
+    }
+    rank.env.push(nullptr);
+    ranks_.push(rank_state{});
+    streams_.push(source{});
+    streams_.push(source{});
+  }
+  for (std::size_t n = 0; n < ranks_.size; ++n)
+    start_one(n);
+  char text[64];
+  snprintf(text, sizeof text, "started %d\n", ranks_[0].host_pid);
+  tell_all(text);
+  spool_.flush();
+  check_end();
+}
+
+void supervisor::start_one(std::size_t n) {
+  rank_pipes pipes;
+  auto f = start_rank(spec_, spec_.ranks[n], box_.host.proc, ranks_[n], pipes);
+  streams_[2 * n].fd = pipes.out;
+  streams_[2 * n + 1].fd = pipes.err;
+  for (std::size_t i = 2 * n; i < 2 * n + 2; ++i)
+    if (!(streams_[i].line = static_cast<char*>(malloc(max_payload_bytes))))
+      abort();
+  if (!f)
+    return;
+  char text[640];
+  int bytes = snprintf(text, sizeof text, "troupe-task: rank %zu: %s", n, f.text);
+  spool_.add(static_cast<unsigned>(n), spool_stream::notice, 0, text, static_cast<std::size_t>(bytes));
+  if (!*failure_.text)
+    failure_ = f;
+}
+
+void supervisor::fail(const fault& why) {
+  failure_ = why;
+  why_ = "failed";
+  phase_ = phase::ending;
+  check_end();
+}
+
+void supervisor::wait_for_news() {
+  static list<pollfd> polled;
+  polled.size = 0;
+  polled.push({box_.listener, POLLIN, 0});
+  polled.push({children_, POLLIN, 0});
+  polled.push({timer_, POLLIN, 0});
+  for (auto& c : connections_)
+    polled.push({c.fd, POLLIN, 0}); // poll skips descriptors below 0
+  for (auto& s : streams_)
+    polled.push({s.fd, POLLIN, 0});
+  arm_timer();
+  if (poll(polled.data, polled.size, -1) < 0)
+    return;
+  // Output first: what a rank wrote before it died is spooled before its death is told.
+  constexpr std::size_t first_stream = 3 + max_connections;
+  for (std::size_t i = first_stream; i < polled.size; ++i)
+    if (polled[i].revents)
+      read_stream((i - first_stream) / 2, (i - first_stream) % 2, false);
+  spool_.flush();
+  if (polled[1].revents)
+    reap();
+  if (polled[2].revents)
+    on_timer();
+  for (unsigned i = 0; i < max_connections; ++i)
+    if (polled[3 + i].revents && connections_[i].fd == polled[3 + i].fd)
+      read_connection(connections_[i]);
+  if (polled[0].revents)
+    accept_connection();
+}
+
+std::int64_t supervisor::next_deadline() const {
+  switch (phase_) {
+  case phase::spare:
+    return lonely_since_ms_ ? lonely_since_ms_ + box_.spare_idle_ms : never;
+  case phase::running:
+    return frozen_ ? frozen_since_ms_ + spec_.frozen_kill_ms : lease_end_ms_;
+  case phase::ending:
+    return retry_at_ms_ ? retry_at_ms_ : never;
+  case phase::ended:
+    return ended_at_ms_ + spec_.linger_ms;
+  }
+  return never;
+}
+
+void supervisor::arm_timer() {
+  static std::int64_t armed = -1;
+  auto deadline = next_deadline();
+  if (deadline == armed)
+    return;
+  armed = deadline;
+  itimerspec when{};
+  if (deadline != never) {
+    when.it_value.tv_sec = deadline / 1000;
+    when.it_value.tv_nsec = deadline % 1000 * 1'000'000 + 1;
+  }
+  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void supervisor::on_timer() {
+  std::uint64_t count;
+  (void)!read(timer_, &count, sizeof count);
+  if (boot_ms() < next_deadline())
+    return;
+  switch (phase_) {
+  case phase::running:
+    if (!frozen_)
+      freeze("lease");
+    else
+      kill_all("lease");
+    return;
+  case phase::ending:
+    retry_at_ms_ = 0;
+    signal_everything(box_.pid_namespace, SIGKILL);
+    reap();
+    return;
+  case phase::spare:
+  case phase::ended:
+    gone_ = true;
+  }
+}
+
+void supervisor::reap() {
+  signalfd_siginfo told[16];
+  while (read(children_, told, sizeof told) > 0)
+    ;
+  int status;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    for (std::size_t n = 0; n < ranks_.size; ++n) {
+      auto& rank = ranks_[n];
+      if (rank.pid != pid || rank.ended)
+        continue;
+      rank.ended = true;
+      rank.at_us = wall_us();
+      if (rank.value == 0) { // else it is the code of a command that could not be run
+        rank.signalled = WIFSIGNALED(status);
+        rank.value = rank.signalled ? WTERMSIG(status) : WEXITSTATUS(status);
+      }
+      rank.killed = killed_ && rank.signalled && rank.value == SIGKILL;
+      rank.oom = !rank.killed && rank.signalled && rank.value == SIGKILL && out_of_memory_kills() > oom_before_;
+      char text[128];
+      describe_end(n, text, sizeof text);
+      tell_all(text);
+    }
+  check_end();
+}
+
+/// Once every rank has ended, whatever they left behind is killed; the end is told when nothing is left.
+void supervisor::check_end() {
+  if (phase_ == phase::running) {
+    for (auto& rank : ranks_)
+      if (!rank.ended)
+        return;
+    phase_ = phase::ending;
+    signal_everything(box_.pid_namespace, SIGKILL);
+  }
+  if (phase_ != phase::ending)
+    return;
+  while (waitpid(-1, nullptr, WNOHANG) > 0)
+    ;
+  if (waitpid(-1, nullptr, WNOHANG) == 0 || errno != ECHILD) {
+    // Without a pid namespace a fork may have escaped the search: search again.
+    if (!box_.pid_namespace && !retry_at_ms_)
+      retry_at_ms_ = boot_ms() + retry_ms;
+    return;
+  }
+  finish();
+}
+
+void supervisor::finish() {
+  for (std::size_t i = 0; i < streams_.size; ++i)
+    if (streams_[i].fd >= 0) {
+      read_stream(i / 2, i % 2, true);
+      close_stream(i / 2, i % 2);
+    }
+  spool_.flush();
+  if (!ended_us_)
+    ended_us_ = wall_us();
+  if (!write_record()) {
+    retry_at_ms_ = boot_ms() + 10 * retry_ms;
+    return;
+  }
+  phase_ = phase::ended;
+  frozen_ = false;
+  ended_at_ms_ = boot_ms();
+  tell_all("exited\n");
+}
+
+bool supervisor::write_record() {
+  static char text[128 * max_ranks + 2048];
+  int n = snprintf(text, sizeof text, "troupe-exit 1\nid %s\nat %lld\nwhy %s%s%s\n", spec_.id,
+                   static_cast<long long>(ended_us_), why_, *failure_.text ? " " : "", failure_.text);
+  for (std::size_t i = 0; i < ranks_.size; ++i) {
+    auto& rank = ranks_[i];
+    n += snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "rank %zu %s %d at %lld %s%s%s\n", i,
+                  rank.signalled ? "signal" : "code", rank.value, static_cast<long long>(rank.at_us),
+                  rank.killed ? "k" : "", rank.oom ? "o" : "", rank.killed || rank.oom ? "" : "-");
+  }
+  n += snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "end\n");
+  if (draft_ < 0)
+    draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  return draft_ >= 0 && pwrite(draft_, text, static_cast<std::size_t>(n), 0) == n && ftruncate(draft_, n) == 0 &&
+         fsync(draft_) == 0 && renameat(box_.folder, exit_draft, box_.folder, exit_file) == 0 &&
+         (fsync(box_.folder) == 0 || true);
+}
+
+void supervisor::freeze(const char* why) {
+  if (phase_ != phase::running || frozen_)
+    return;
+  frozen_ = true;
+  frozen_since_ms_ = boot_ms();
+  frozen_why_ = why;
+  signal_everything(box_.pid_namespace, SIGSTOP);
+  if (!box_.pid_namespace)
+    for (int again = 0; again < 3; ++again) // a fork that the first search missed
+      signal_everything(false, SIGSTOP);
+  char text[64];
+  snprintf(text, sizeof text, "frozen %s\n", why);
+  tell_all(text);
+}
+
+void supervisor::thaw(std::int64_t lease_ms) {
+  lease_end_ms_ = lease_ms ? boot_ms() + lease_ms : never;
+  if (!frozen_ || phase_ != phase::running)
+    return;
+  frozen_ = false;
+  signal_everything(box_.pid_namespace, SIGCONT);
+  tell_all("thawed\n");
+}
+
+void supervisor::kill_all(const char* why) {
+  if (phase_ == phase::spare)
+    gone_ = true;
+  if (phase_ != phase::running)
+    return;
+  why_ = why;
+  killed_ = true;
+  phase_ = phase::ending;
+  if (!box_.pid_namespace)
+    signal_everything(false, SIGSTOP); // what stands still cannot fork away from the search
+  signal_everything(box_.pid_namespace, SIGKILL);
+  if (!box_.pid_namespace)
+    retry_at_ms_ = boot_ms() + retry_ms;
+  reap();
+}
+
+void supervisor::signal_ranks(int number) {
+  for (auto& rank : ranks_)
+    if (rank.pid > 0 && !rank.ended)
+      kill(-rank.pid, number);
+}
+
+} // namespace troupe::task_init

@@ -1,0 +1,92 @@
+#pragma once
+// The life of one sandbox after it is made: ranks, output, lease, socket, exit record.
+//
+//   spare --run--> running <--thaw / freeze, lease over--> frozen
+//                     |  all ranks ended, or kill             |  too long, or kill
+//                     v                                        v
+//                   ending (kills what is left) --record written--> ended --bye or time--> gone
+
+#include "workers/task_init/ranks.hpp"
+#include "workers/task_init/spool.hpp"
+
+#include <poll.h>
+
+namespace troupe::task_init {
+
+struct sandbox {
+  int folder = -1;   ///< the task's folder, also the working directory
+  int listener = -1; ///< listening on the socket in it
+  pid_t host_pid = 0;
+  bool pid_namespace = false;
+  fault remark; ///< why it is isolated less than it could be
+  host_view host;
+  std::int64_t spare_idle_ms = 0; ///< a spare without a connection ends after this
+};
+
+class supervisor {
+public:
+  explicit supervisor(const sandbox& box) : box_(box) {}
+  /// Runs `spec_name`, or waits for an order to where it is null. Returns when this process should end.
+  void run(const char* spec_name);
+
+private:
+  enum class phase { spare, running, ending, ended };
+  struct source {
+    int fd = -1;
+    std::size_t used = 0;
+    char* line = nullptr; ///< the unfinished line, max_payload_bytes
+  };
+  struct connection {
+    int fd = -1;
+    std::size_t used = 0;
+    char line[4096];
+  };
+  static constexpr unsigned max_connections = 4;
+
+  void start(const char* spec_name);
+  void start_one(std::size_t n);
+  void fail(const fault& why);
+  void wait_for_news();
+  void on_timer();
+  void arm_timer();
+  std::int64_t next_deadline() const;
+  void reap();
+  void check_end();
+  void finish();
+  bool write_record();
+
+  void accept_connection();
+  void read_connection(connection& c);
+  void obey(connection& c, char* line);
+  void tell(connection& c, const char* text);
+  void tell_all(const char* text);
+  void tell_state(connection& c);
+  void describe_end(std::size_t rank, char* text, std::size_t room) const;
+  void drop(connection& c);
+
+  void freeze(const char* why);
+  void thaw(std::int64_t lease_ms);
+  void kill_all(const char* why);
+  void signal_ranks(int number);
+
+  void read_stream(std::size_t rank, bool err, bool to_the_end);
+  void take_bytes(std::size_t rank, bool err, const char* bytes, std::size_t n);
+  void close_stream(std::size_t rank, bool err);
+
+  sandbox box_;
+  task_spec spec_;
+  phase phase_ = phase::spare;
+  bool frozen_ = false, killed_ = false, gone_ = false;
+  std::int64_t lease_end_ms_ = 0, frozen_since_ms_ = 0, ended_at_ms_ = 0, lonely_since_ms_ = 0, retry_at_ms_ = 0;
+  std::int64_t oom_before_ = 0, ended_us_ = 0;
+  const char* why_ = "exited";
+  const char* frozen_why_ = "lease"; ///< or "order"
+  fault failure_;
+  int children_ = -1, timer_ = -1, draft_ = -1;
+  list<rank_state> ranks_;
+  list<source> streams_; ///< out and err of rank n at 2n and 2n + 1
+  connection connections_[max_connections];
+  spool_writer spool_;
+};
+
+} // namespace troupe::task_init

@@ -1,0 +1,132 @@
+// The line protocol of task_format.hpp on the task's socket.
+
+#include "workers/task_init/supervisor.hpp"
+
+#include "workers/task_init/task_format.hpp"
+
+#include <csignal>
+#include <sys/socket.h>
+
+namespace troupe::task_init {
+
+void supervisor::accept_connection() {
+  int fd = accept4(box_.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0)
+    return;
+  for (auto& c : connections_)
+    if (c.fd < 0) {
+      c.fd = fd;
+      c.used = 0;
+      lonely_since_ms_ = 0;
+      return tell_state(c);
+    }
+  // The oldest agent is the likeliest to be dead, but only a live one dials: make room for it.
+  drop(connections_[0]);
+  connections_[0].fd = fd;
+  connections_[0].used = 0;
+  lonely_since_ms_ = 0;
+  tell_state(connections_[0]);
+}
+
+void supervisor::drop(connection& c) {
+  if (c.fd < 0)
+    return;
+  close(c.fd);
+  c.fd = -1;
+  for (auto& other : connections_)
+    if (other.fd >= 0)
+      return;
+  lonely_since_ms_ = boot_ms();
+}
+
+/// A peer that does not read loses its connection; when it dials again it hears the state.
+void supervisor::tell(connection& c, const char* text) {
+  auto n = strlen(text);
+  if (c.fd >= 0 && send(c.fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT) != static_cast<ssize_t>(n))
+    drop(c);
+}
+
+void supervisor::tell_all(const char* text) {
+  for (auto& c : connections_)
+    tell(c, text);
+}
+
+void supervisor::tell_state(connection& c) {
+  const char* state = phase_ == phase::spare   ? "spare"
+                      : phase_ == phase::ended ? "ended"
+                      : frozen_                ? "frozen"
+                                               : "running";
+  long long left = phase_ == phase::running && lease_end_ms_ != INT64_MAX ? lease_end_ms_ - boot_ms() : 0;
+  char text[1024];
+  snprintf(text, sizeof text, "state %s %d %d %s %lld %s\n", state, box_.host_pid,
+           ranks_.size ? ranks_[0].host_pid : 0, box_.pid_namespace ? "namespaces" : "process-group", left,
+           box_.remark.text);
+  tell(c, text);
+  if (frozen_) {
+    snprintf(text, sizeof text, "frozen %s\n", frozen_why_);
+    tell(c, text);
+  }
+  for (std::size_t n = 0; n < ranks_.size; ++n)
+    if (ranks_[n].ended) {
+      describe_end(n, text, sizeof text);
+      tell(c, text);
+    }
+}
+
+void supervisor::describe_end(std::size_t n, char* text, std::size_t room) const {
+  const auto& rank = ranks_[n];
+  snprintf(text, room, "rank %zu %s %d %lld %s%s%s\n", n, rank.signalled ? "signal" : "code", rank.value,
+           static_cast<long long>(rank.at_us), rank.killed ? "k" : "", rank.oom ? "o" : "",
+           rank.killed || rank.oom ? "" : "-");
+}
+
+void supervisor::read_connection(connection& c) {
+  auto n = recv(c.fd, c.line + c.used, sizeof c.line - c.used, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (n <= 0)
+    return drop(c);
+  c.used += static_cast<std::size_t>(n);
+  while (auto* newline = static_cast<char*>(memchr(c.line, '\n', c.used))) {
+    *newline = 0;
+    auto line_bytes = static_cast<std::size_t>(newline + 1 - c.line);
+    char line[sizeof c.line];
+    memcpy(line, c.line, line_bytes);
+    memmove(c.line, newline + 1, c.used - line_bytes);
+    c.used -= line_bytes;
+    obey(c, line);
+    if (c.fd < 0 || gone_)
+      return;
+  }
+  if (c.used == sizeof c.line)
+    drop(c); // a line without an end is no agent of ours
+}
+
+void supervisor::obey(connection& c, char* line) {
+  char* value = strchr(line, ' ');
+  if (value)
+    *value++ = 0;
+  long long number = value ? atoll(value) : 0;
+  auto is = [line](const char* word) { return strcmp(line, word) == 0; };
+  if (is("status"))
+    tell_state(c);
+  else if (is("renew") && value)
+    // A frozen task goes on only by `thaw`: whoever renews may not know that it was given away.
+    lease_end_ms_ = frozen_ ? lease_end_ms_ : number > 0 ? boot_ms() + number : INT64_MAX;
+  else if (is("signal") && number > 0 && number < NSIG)
+    signal_ranks(static_cast<int>(number));
+  else if (is("kill"))
+    kill_all("killed");
+  else if (is("freeze"))
+    freeze("order");
+  else if (is("thaw") && value)
+    thaw(number);
+  else if (is("run") && value && phase_ == phase::spare)
+    start(value);
+  else if (is("bye"))
+    gone_ = phase_ == phase::ended || phase_ == phase::spare;
+  else
+    tell(c, "error not understood, or not now\n");
+}
+
+} // namespace troupe::task_init

@@ -1,0 +1,67 @@
+#pragma once
+// What troupe-task and the agent agree on: names in the task's folder, the spec file, the spool's records.
+// Included by both, so it needs nothing but fixed-width integers.
+//
+// Socket lines (each ends with '\n', at most 4096 bytes). To troupe-task:
+//   status | renew MS | signal N | kill | freeze | thaw MS | run SPEC | bye
+// From troupe-task; `state` comes first on every connection:
+//   state STATE HELPER_PID RANK0_PID ISOLATION LEASE_LEFT_MS WHY...   STATE: spare running frozen ended
+//   started RANK0_PID | rank N code|signal V AT_US FLAGS | frozen WHY | thawed | exited | error TEXT
+// Pids are in the numbering of whoever started troupe-task.
+
+#include <cstdint>
+
+namespace troupe::task_format {
+
+inline constexpr int protocol = 1;
+inline constexpr unsigned max_line_bytes = 4096;
+inline constexpr unsigned max_ranks = 256;
+inline constexpr std::uint64_t max_spec_bytes = 16u << 20;
+
+// In the task's folder:
+inline constexpr char spec_file[] = "spec";           ///< what to run; see below
+inline constexpr char socket_file[] = "sock";         ///< where troupe-task listens
+inline constexpr char lock_file[] = "lock";           ///< flocked while troupe-task lives
+inline constexpr char helper_file[] = "helper";       ///< "PID START_TICKS\n" of troupe-task
+inline constexpr char complaint_file[] = "helper.err"; ///< its stderr: why it could not start
+inline constexpr char exit_file[] = "exit";           ///< the exit record, complete once it is there
+inline constexpr char exit_draft[] = "exit.tmp";
+inline constexpr char log_folder[] = "log"; ///< the spool: files named by a number of 8 digits
+inline constexpr char tmp_folder[] = "tmp"; ///< /tmp of the sandbox
+inline constexpr char run_folder[] = "run"; ///< /run/determined of the sandbox
+
+// The spec is a list of "KEY\0VALUE\0", spec_key first. `rank` opens a rank and holds its working directory;
+// `arg` and `env` belong to the rank above them; everything else stands before the first rank.
+inline constexpr char spec_key[] = "troupe-task-spec"; ///< "1"
+
+// The exit record is text: "troupe-exit 1\nid ID\nat US\nwhy exited|killed|lease|failed [TEXT]\n", then a line
+// "rank N code|signal V at US FLAGS\n" for each rank that ran, and "end\n".
+// FLAGS: '-' or letters: k killed by order, o the kernel's out-of-memory killer struck meanwhile.
+
+inline constexpr char spool_magic[8] = {'T', 'R', 'P', 'S', 'P', 'O', 'L', '1'};
+
+/// First in every spool file, little-endian as the host.
+struct spool_header {
+  char magic[8];
+  std::uint64_t first_line; ///< number of the first line in this file; the first of all is 1
+};
+
+enum class spool_stream : std::uint8_t { out = 1, err = 2, notice = 3 }; ///< notice: of troupe-task itself
+
+inline constexpr std::uint8_t line_continues = 1; ///< split at max_payload_bytes; the next record goes on
+inline constexpr std::uint8_t line_unended = 2;   ///< the stream ended without a newline
+
+inline constexpr std::uint32_t max_payload_bytes = 16u << 10;
+
+/// Before each line's bytes (which hold no newline).
+struct spool_record {
+  std::uint32_t bytes;
+  std::uint16_t rank;
+  std::uint8_t stream;
+  std::uint8_t flags;
+  std::int64_t at_us; ///< wall clock, when troupe-task read it
+  std::uint64_t line; ///< counts from 1; a gap means that lines were lost
+};
+static_assert(sizeof(spool_header) == 16 && sizeof(spool_record) == 24);
+
+} // namespace troupe::task_format

@@ -1,0 +1,64 @@
+#pragma once
+// The agent's end of one troupe-task: the process that starts it, its socket, and a pidfd to know when it is dead.
+
+#include "workers/owned_fd.hpp"
+#include "workers/task_spec.hpp"
+
+#include <filesystem>
+#include <string_view>
+
+namespace troupe {
+
+/// A line of task_format.hpp from troupe-task.
+struct sandbox_state {
+  std::string phase; ///< spare running frozen ended
+  int rank0_pid = 0;
+  isolation how = isolation::namespaces;
+  std::string remark;
+};
+struct sandbox_started {
+  int rank0_pid = 0;
+};
+struct sandbox_frozen {
+  std::string why;
+};
+struct sandbox_thawed {};
+struct sandbox_ended {};
+struct sandbox_complaint {
+  std::string text;
+};
+using sandbox_news = std::variant<sandbox_state, sandbox_started, rank_end, sandbox_frozen, sandbox_thawed,
+                                  sandbox_ended, sandbox_complaint>;
+
+/// What `line` (without its newline) says; a line of a newer troupe-task that means nothing here is a complaint.
+sandbox_news decode_news(std::string_view line);
+
+/// Starts `program` with `arguments`; stdin and stdout are /dev/null, stderr is appended to `complaints`. Returns its pid.
+result<int> spawn(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                  const std::filesystem::path& complaints);
+
+/// One connection. Not thread-safe.
+class task_link {
+public:
+  /// Dials the socket in `folder`. unreachable where nobody listens; busy where too many dial: try again.
+  static result<task_link> dial(int folder);
+
+  int socket() const { return socket_.get(); }
+  bool connected() const { return static_cast<bool>(socket_); }
+  /// A pidfd of troupe-task; to take once.
+  owned_fd take_helper() { return std::move(helper_); }
+
+  /// Sends one line; unreachable where the connection is gone.
+  result<void> send(const std::string& line);
+
+  /// Takes in what has arrived. False at the end of the connection; the lines before it are still given.
+  bool receive(std::vector<std::string>& lines);
+
+private:
+  owned_fd socket_, helper_;
+  std::string partial_;
+};
+
+bool is_dead(int pidfd);
+
+} // namespace troupe

@@ -1,0 +1,103 @@
+#pragma once
+// What the process runtime is asked to run, and what it tells about it. Plain values.
+
+#include "model/result.hpp"
+#include "model/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+struct rank_spec {
+  std::vector<std::string> argv; ///< argv[0] is a path, or is searched in the PATH of `env`
+  std::vector<std::string> env;  ///< all of it, "NAME=VALUE"; the sandbox adds TROUPE_TASK_ID, TROUPE_RUN_DIR
+  std::string cwd = "/";
+};
+
+/// Limits of each process, as setrlimit(2) has them; what is empty stays as the agent has it.
+struct task_limits {
+  std::optional<std::uint64_t> memory_bytes; ///< writable private memory; beyond it, allocation fails
+  std::optional<std::uint64_t> open_files;   ///< capped at the agent's own hard limit
+  std::optional<std::uint64_t> cpu_seconds;  ///< beyond it SIGXCPU, a second later SIGKILL
+};
+
+/// All ranks of one allocation on this host share one sandbox: private /tmp, /run/determined and /proc; all else
+/// of the host's file system is where it was. It ends when its last rank has; what that left behind is killed.
+struct task_spec {
+  std::string id; ///< at most 128 of [A-Za-z0-9._-], not beginning with '.' or "spare-"
+  std::vector<rank_spec> ranks; ///< 1 to 256
+  task_limits limits;
+  /// Host paths below /tmp and /run/determined that the task sees all the same; they must exist. The working
+  /// directories, and commands given by absolute path, are kept by themselves.
+  std::vector<std::string> keep;
+};
+
+/// The first thing that is wrong with `spec`, naming the rank and the mend; codes: invalid.
+result<void> check(const task_spec& spec);
+bool valid_task_id(const std::string& id);
+
+enum class isolation { namespaces, process_group };
+const char* name(isolation how);
+
+struct rank_end {
+  int rank = 0;
+  bool signalled = false; ///< `value` is a signal, else an exit code: 127 not found, 126 not executable
+  int value = 0;
+  bool killed = false;        ///< by an order to kill, or by the lease
+  bool out_of_memory = false; ///< SIGKILL that nobody ordered while the kernel's OOM killer was at work
+  time_point at;
+  friend bool operator==(const rank_end&, const rank_end&) = default;
+};
+
+enum class end_reason {
+  exited, ///< every rank ended by itself
+  killed, ///< by order
+  lease,  ///< frozen longer than allowed
+  failed, ///< it could not be started; `detail` says why
+};
+const char* name(end_reason why);
+
+struct task_started {
+  std::string id;
+  int pid = 0; ///< of rank 0, in the numbering of the agent
+  isolation how = isolation::namespaces;
+  std::string remark; ///< why it is isolated less than it could be; empty where nothing is missing
+  bool adopted = false;
+};
+struct rank_ended {
+  std::string id;
+  rank_end end;
+};
+/// No process of the sandbox exists any more. Comes without task_started where the task ended before it was adopted.
+struct task_exited {
+  std::string id;
+  end_reason why = end_reason::exited;
+  std::string detail; ///< for people: which command could not be run, and why
+  std::vector<rank_end> ranks;
+  time_point at;
+};
+/// troupe-task could not start, or died without a record (killed from outside). No process of it exists any more.
+struct task_lost {
+  std::string id;
+  std::string why;
+};
+struct task_frozen {
+  std::string id;
+  std::string why; ///< "lease" or "order"
+};
+struct task_thawed {
+  std::string id;
+};
+/// Every task found by adopt_all() has been told.
+struct inventory_taken {
+  std::size_t tasks = 0;
+};
+
+using task_event =
+    std::variant<task_started, rank_ended, task_exited, task_lost, task_frozen, task_thawed, inventory_taken>;
+
+} // namespace troupe
