@@ -1,0 +1,148 @@
+#pragma once
+// The frames of the task link (docs/task-link.md) as values: decoded and checked when they come from a task,
+// encoded when they go to one. Pure.
+
+#include "model/ids.hpp"
+#include "model/result.hpp"
+#include "model/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::workers {
+
+constexpr std::uint64_t task_link_version = 1;
+constexpr std::size_t max_frame_bytes = 2 << 20;
+constexpr std::size_t max_report_bytes = 1 << 20; ///< of one metrics map as msgpack
+constexpr int max_report_levels = 64;             ///< the map itself is the first
+constexpr int max_report_keys = 1000;             ///< in all maps of one report together
+constexpr std::size_t max_name_bytes = 10'240;
+
+// From a task.
+
+struct hello {
+  std::uint64_t version = 0;
+  std::string token;
+  allocation_id allocation; ///< empty where the text was none
+  std::int32_t rank = 0;
+  std::string process; ///< 1 to 64 bytes, random per library instance
+  std::uint64_t acked = 0;
+  friend bool operator==(const hello&, const hello&) = default;
+};
+
+struct report_row {
+  bool validation = false; ///< else training
+  std::int64_t steps = 0;
+  time_point at; ///< the task's clock
+  std::string metrics; ///< a msgpack map within the limits; empty where `refusal` is not
+  std::string refusal; ///< why this report is bad, for its author; the number is consumed all the same
+  friend bool operator==(const report_row&, const report_row&) = default;
+};
+
+/// Consecutive reports, the first of them numbered `first` (from 1).
+struct reports {
+  std::uint64_t first = 0;
+  std::vector<report_row> rows;
+  friend bool operator==(const reports&, const reports&) = default;
+};
+
+struct task_checkpoint {
+  std::uint64_t sequence = 0; ///< counts checkpoints of one process from 1
+  std::string uuid;           ///< 36 bytes of hex digits and dashes
+  std::int64_t steps = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> files; ///< relative path, bytes
+  std::string metadata;                                     ///< a msgpack map within the limits of a report
+  friend bool operator==(const task_checkpoint&, const task_checkpoint&) = default;
+};
+
+struct task_progress {
+  double done = 0; ///< 0..1
+  friend bool operator==(const task_progress&, const task_progress&) = default;
+};
+
+struct ping {
+  friend bool operator==(const ping&, const ping&) = default;
+};
+
+/// A body that is no frame; `why` is for its author.
+struct malformed {
+  std::string why;
+  friend bool operator==(const malformed&, const malformed&) = default;
+};
+
+/// The connection is gone, or its task does not read. No frame: the socket's owner says so.
+struct peer_gone {
+  friend bool operator==(const peer_gone&, const peer_gone&) = default;
+};
+
+using task_frame =
+    std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone>;
+
+/// Never fails: what is no frame comes back as `malformed`, a bad report as a row with a refusal.
+task_frame decode_task_frame(std::string_view body);
+
+/// What a row and a frame weigh against the bounds on memory, in bytes; a frame weighs more than its rows.
+std::size_t weight(const report_row& row);
+std::size_t weight(const task_frame& frame);
+
+// To a task.
+
+struct welcome {
+  std::uint64_t acked = 0;
+  std::string stop; ///< empty: go on
+  std::uint64_t window_bytes = 0;
+  friend bool operator==(const welcome&, const welcome&) = default;
+};
+struct ack {
+  std::uint64_t up_to = 0;
+  friend bool operator==(const ack&, const ack&) = default;
+};
+struct decision {
+  std::uint64_t sequence = 0;
+  bool stop = false;
+  std::string reason;
+  friend bool operator==(const decision&, const decision&) = default;
+};
+struct refused {
+  std::uint64_t sequence = 0;
+  std::string why;
+  friend bool operator==(const refused&, const refused&) = default;
+};
+struct saved {
+  std::uint64_t sequence = 0;
+  friend bool operator==(const saved&, const saved&) = default;
+};
+struct unsaved {
+  std::uint64_t sequence = 0;
+  std::string why;
+  friend bool operator==(const unsaved&, const unsaved&) = default;
+};
+struct stop {
+  std::string reason;
+  friend bool operator==(const stop&, const stop&) = default;
+};
+struct pong {
+  std::uint64_t acked = 0;
+  std::string stop;
+  friend bool operator==(const pong&, const pong&) = default;
+};
+struct again {
+  friend bool operator==(const again&, const again&) = default;
+};
+struct link_error {
+  std::string code; ///< version, token, malformed, window (final), unknown (ask again)
+  std::string why;
+  friend bool operator==(const link_error&, const link_error&) = default;
+};
+
+using agent_frame =
+    std::variant<welcome, ack, decision, refused, saved, unsaved, stop, pong, again, link_error>;
+
+std::string encode(const agent_frame& frame);
+
+} // namespace troupe::workers

@@ -1,0 +1,183 @@
+"""Report metrics, save and load checkpoints and honour preemption, in two or three lines.
+
+    import troupe
+
+    p = troupe.params(lr=1e-3, hidden=64)
+    model, done = build(p), 0
+    if path := troupe.resume():
+        done = load(path, model)
+    for step in troupe.steps(done, 1000):
+        troupe.log(loss=train_one(model))
+        if step % 100 == 0:
+            troupe.validate(val_loss=evaluate(model))
+            with troupe.checkpoint() as path:
+                save(path, model, step)
+
+On a Troupe cluster this talks to the agent of the host; anywhere else the same script writes ./troupe-runs/NAME/.
+Every function may be called from any thread. A forked child is a process of its own: it reports under its own name, and
+what its parent had queued stays the parent's. Under several ranks (environment variable RANK) the trial's metrics and
+checkpoints are those of rank 0; the other ranks may call everything and report nothing.
+"""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Dict, Iterator, Mapping, Optional
+
+from troupe import _session
+from troupe._errors import Refused, TroupeError
+from troupe._params import Params
+
+__version__ = "0.1.0"
+__all__ = [
+    "Params",
+    "Refused",
+    "TroupeError",
+    "checkpoint",
+    "dropped",
+    "flush",
+    "log",
+    "params",
+    "progress",
+    "resume",
+    "should_stop",
+    "steps",
+    "stop_reason",
+    "validate",
+]
+
+_NONE_GIVEN: Mapping[str, Any] = {}
+
+stop_reason: Optional[str]
+"""Why should_stop() is true: "pause", "pruned", "canceled" or "preempted"; else None."""
+
+
+def params(**defaults: Any) -> Params:
+    """The hyperparameters of this run, by attribute (`p.lr`) and by item (`p["lr"]`).
+
+    `defaults` are overridden by the constants of the config's `hyperparameters` and the searcher's choices, and these by
+    flags `--name=value` of the command line (`--a-b=1` too for `a_b`; other flags are left alone). A flag is read as the type
+    of the value that it replaces; a whole number in place of a float default becomes a float.
+
+    Raises ValueError where a flag does not fit, TroupeError where the cluster's values are no JSON object.
+    """
+    from troupe import _params
+
+    return _params.merge(defaults, _session.current().settings.hparams, _params.command_line())
+
+
+def log(metrics: Mapping[str, Any] = _NONE_GIVEN, *, step: Optional[int] = None, **more: Any) -> None:
+    """Reports training metrics: `log({"loss": 0.1}, step=7)` or `log(loss=0.1)`.
+
+    `step`: batches trained so far; by default that of troupe.steps(), else one more than the last report's. Values: numbers
+    (NaN and infinities too), strings, booleans, None, lists and maps of these, numpy and torch scalars.
+
+    Never waits and never raises: what cannot be reported (queue full, no map, over 1 MiB, 64 levels or 1,000 keys) is told once
+    on stderr and counted by dropped().
+    """
+    try:
+        _session.current().log(_together(metrics, more), step)
+    except Exception as why:
+        _session.lose(1)
+        _session.warn(f"log {type(why).__name__}", f"log: {why}; the report is dropped")
+
+
+def validate(metrics: Mapping[str, Any] = _NONE_GIVEN, *, step: Optional[int] = None, **more: Any) -> None:
+    """Reports validation metrics, and returns once they are durable and the searcher has decided (it gets 100 ms).
+
+    Arguments as log(); `step` defaults to that of troupe.steps(), else the last logged one. After it, should_stop() knows the
+    decision. While the agent or the master is away it waits, without limit; that is no failure.
+
+    Raises TypeError where `metrics` is no map or holds what is no metric, Refused (a ValueError) beyond the limits of log() or
+    where the cluster refuses the report, TroupeError where it refuses this process.
+    """
+    _session.current().validate(_together(metrics, more), step)
+
+
+def steps(start: int, stop: int) -> Iterator[int]:
+    """Counts the steps of a run: gives start+1, ..., stop, where `start` steps are already done (0, or what was saved).
+
+    While step N runs, N is the default `step` of log(), validate() and checkpoint(). Reports progress. Ends early, after the
+    running step, once should_stop() is true: save a checkpoint after the loop if the last one is older.
+    """
+    session = _session.current()
+    try:
+        for step in range(start + 1, stop + 1):
+            if session.sink.stop_reason is not None:
+                return
+            session.step = step
+            yield step
+            session.sink.progress(step / stop)
+    finally:
+        if session.step is not None:
+            session.last_step, session.step = session.step, None
+
+
+def checkpoint(step: Optional[int] = None, metadata: Optional[Mapping[str, Any]] = None) -> "AbstractContextManager[Path]":
+    """A context manager that gives an empty folder (pathlib.Path) to save into:
+
+        with troupe.checkpoint(step) as path:
+            torch.save(state, path / "state.pt")
+
+    After the block every file is synced, the folder stands under its UUID, and the cluster has recorded it, so that resume()
+    of a later run finds it; only then does the block end. If the block raises, nothing remains. `step` defaults as in
+    validate(); `metadata` is a map like metrics. On ranks other than 0 the folder is thrown away.
+
+    Raises as validate(), and OSError where the disk does.
+    """
+    return _session.current().checkpoint(step, metadata)
+
+
+def resume() -> Optional[Path]:
+    """The folder of the checkpoint to go on from, or None on a fresh start. To be read only.
+
+    Without a cluster: the latest checkpoint of the run named by the environment variable TROUPE_RESUME (`latest`: the newest).
+
+    Raises TroupeError where the checkpoint is gone.
+    """
+    return _session.current().resume()
+
+
+def should_stop() -> bool:
+    """True once the run should save a checkpoint and end: paused, pruned by the searcher, canceled, preempted. Costs nothing
+    to ask often. False when the session cannot start (log() tells why)."""
+    try:
+        return _session.current().sink.stop_reason is not None
+    except TroupeError:
+        return False
+
+
+def progress(done: float, total: float = 1.0) -> None:
+    """How far the run is: `progress(0.3)` or `progress(30, 100)`. For display only; never raises."""
+    try:
+        _session.current().sink.progress(min(1.0, max(0.0, float(done) / float(total))))
+    except Exception as why:
+        _session.warn("progress", f"progress: {why}")
+
+
+def flush(timeout: Optional[float] = None) -> bool:
+    """Waits, at most `timeout` seconds (None: without limit), until every report so far is durable.
+
+    True when all are; False when the time is over, the cluster refuses this process, or reports were dropped (dropped()).
+    """
+    return _session.current().flush(timeout)
+
+
+def dropped() -> int:
+    """How many reports of this process will never be durable: queue full, not reportable, or refused."""
+    return _session.dropped()
+
+
+def _together(metrics: Any, more: Dict[str, Any]) -> Any:
+    if metrics is _NONE_GIVEN:
+        return more
+    if more:
+        if not isinstance(metrics, Mapping):
+            raise TypeError(f"metrics must be a map of names to values, not {type(metrics).__name__}")
+        return {**metrics, **more}
+    return metrics
+
+
+def __getattr__(name: str) -> Any:
+    if name == "stop_reason":
+        return _session.current().sink.stop_reason
+    raise AttributeError(f"module 'troupe' has no attribute {name!r}")
