@@ -3,6 +3,8 @@
 
 #include "model/value.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,18 @@ struct outcome {
 
 /// Reads YAML or JSON, checks it against the schema of Determined 0.38.1 and our additions, and fills in the
 /// defaults. All faults at once, in the order of the text. `file` only names the text in diagnostics.
+///
+/// What the text leaves to the cluster is made from the text itself, so that the same text gives the same
+/// configuration: name, reproducibility.experiment_seed, and checkpoint_storage (a directory named
+/// `checkpoints`; a relative one is meant below the data directory). `cluster` says it better.
 outcome load_experiment(std::string_view text, std::string_view file, level want = level::complete);
+
+/// What a cluster adds to the experiments it creates.
+struct surroundings {
+  std::string name;                   ///< for an experiment without one; empty: made up
+  std::optional<std::uint32_t> seed;  ///< for an experiment without one
+  value checkpoint_storage;           ///< the lowest layer of it; null: as above
+};
+outcome load_experiment(std::string_view text, std::string_view file, level want, const surroundings& cluster);
 
 } // namespace troupe::config
