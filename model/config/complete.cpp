@@ -1,5 +1,7 @@
 #include "model/config/complete.hpp"
 
+#include "model/config/merge.hpp"
+
 #include <cmath>
 
 namespace troupe::config {
@@ -78,6 +80,8 @@ void fill_defaults(value& x, const shape& s) {
   const auto& one = narrowed(s, x);
   if (&one != &s)
     return fill_defaults(x, one);
+  if (x.is_array() && !s.standard.is_null())
+    x = merged(std::move(x), s.standard, s);
   if (x.is_array() && s.items)
     for (auto& item : x)
       fill_defaults(item, *s.items);

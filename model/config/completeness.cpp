@@ -90,7 +90,7 @@ void check_runnable(const value& experiment, const node& text, report& out) {
   if (kind == "adaptive_asha" || kind == "async_halving")
     for (auto needed : {"time_metric", "max_time"})
       if (!part(*searcher, needed)) {
-        bool old = searcher->contains("max_length");
+        bool old = part(*searcher, "max_length") != nullptr;
         c.fault("searcher", "the searcher '" + kind + "' needs the key '" + needed + "'",
                 old ? "replace max_length: write time_metric: batches and max_time: 1000"
                     : std::string("add ") + (std::string_view(needed) == "max_time" ? "max_time: 1000" : "time_metric: batches"));

@@ -79,6 +79,7 @@ schema_table::schema_table() {
   add_policies(*this);
   add_integrations(*this);
   add_experiment(*this);
+  add_cluster(*this);
 }
 
 shape& schema_table::make(std::string name) {

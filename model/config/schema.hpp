@@ -52,10 +52,13 @@ enum class merging : std::uint8_t {
   hyperparameter, ///< nested maps by key; a hyperparameter is one value
   by_container_path, ///< the higher list, then what the lower has at other container paths
   by_name,      ///< log policies: by name, else by pattern
-  append,       ///< the lower list first, so that the higher one wins at run time
-  by_port,      ///< the higher list, then the lower's other ports
-  higher_first, ///< the higher list, then the lower one
-  set_of_strings, ///< both, sorted, each once
+  by_port,           ///< the higher list, then what the lower has at other ports
+  lower_first,       ///< the lower list, then the higher one, which so wins at run time
+  higher_first,      ///< the higher list, then the lower one
+  by_variable,       ///< NAME=VALUE: the lower list with the higher one's values, then its new names
+  sorted_set,        ///< both lists, sorted, each once
+  each_once,         ///< the higher list, then what is new in the lower
+  pod,               ///< maps by key; lists of things with names by name; other lists replaced
 };
 
 struct member {
@@ -85,6 +88,7 @@ struct shape {
   std::vector<shape_ref> alternatives; ///< the one that accepts the kind of the value
   std::vector<rule> rules;
   merging merge = merging::replace;
+  value standard; ///< of a list merged by name: what the platform adds to every list
   void (*shim)(value&) = nullptr; ///< brings an older or shorter spelling into the one form of a configuration
 
   bool takes(kind k) const { return kinds == 0 || (kinds >> static_cast<unsigned>(k) & 1u); }
@@ -127,5 +131,6 @@ void add_resources(schema_table& t);
 void add_policies(schema_table& t);
 void add_integrations(schema_table& t);
 void add_experiment(schema_table& t);
+void add_cluster(schema_table& t);
 
 } // namespace troupe::config

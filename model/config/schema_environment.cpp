@@ -126,7 +126,7 @@ void add_images(schema_table& t) {
     auto& appended = t.make();
     appended.kinds = list_bit;
     appended.items = text(t);
-    appended.merge = merging::append;
+    appended.merge = merging::lower_first;
     k.what = &appended;
   }
   auto& variables = t.make("environment-variables");
@@ -199,12 +199,12 @@ shape_ref pod_spec(schema_table& t) {
   auto& spec = t.make();
   spec.kinds = map_bit;
   spec.open = true;
-  spec.merge = merging::by_key;
+  spec.merge = merging::pod;
   spec.keys.push_back(quiet(unset("containers", list_of(t, &container), "The containers of the pod.")));
   auto& pod = t.make();
   pod.kinds = map_bit;
   pod.open = true;
-  pod.merge = merging::by_key;
+  pod.merge = merging::pod;
   pod.doc = "A Kubernetes pod, merged over the one that the platform makes.";
   pod.keys = {forbidden(t, "name", "pod Name is not a configurable option"),
               forbidden(t, "name_space", "pod NameSpace is not a configurable option"),

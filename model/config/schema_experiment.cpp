@@ -2,6 +2,8 @@
 
 #include "model/config/shapes.hpp"
 
+#include <set>
+
 namespace troupe::config {
 namespace {
 
@@ -47,6 +49,26 @@ void add_sections(schema_table& t) {
            given("tensor_fusion_threshold", integer(t, {.least = 0}), 64, "Of older versions.", "MiB")});
 }
 
+void drop_repeats(value& list) {
+  if (!list.is_array())
+    return;
+  value once = value::array();
+  std::set<value> known;
+  for (auto& item : list)
+    if (known.insert(item).second)
+      once.push_back(std::move(item));
+  list = std::move(once);
+}
+
+shape_ref labels(schema_table& t) {
+  auto& s = t.make();
+  s.kinds = list_bit;
+  s.items = text(t);
+  s.shim = drop_repeats;
+  s.merge = merging::each_once;
+  return &s;
+}
+
 shape_ref name_text(schema_table& t) {
   auto& s = t.make();
   s.kinds = text_bit;
@@ -75,7 +97,7 @@ void add_experiment(schema_table& t) {
   e.keys = {
       to_run(unset("name", name_text(t), "Shown in lists; made up unless given.")),
       unset("description", text(t), "Free text."),
-      given("labels", list_of(t, text(t)), value::array(), "Words to find the experiment by."),
+      given("labels", labels(t), value::array(), "Words to find the experiment by."),
       given("data", any_map(t), value::object(), "Anything for the training code; the values of data.secrets are hidden in all views."),
       given("workspace", text(t), "", "Where the experiment belongs; with project."),
       given("project", text(t), "", "Where the experiment belongs; with workspace."),

@@ -2,12 +2,23 @@
 
 #include "model/config/shapes.hpp"
 
+#include <set>
+
 namespace troupe::config {
 namespace {
 
 bool has(const node& x, std::string_view name) { return x.find(name) != nullptr; }
 
 bool names_itself(const node& x) { return has(x, "name") || (has(x, "pattern") && has(x, "action")); }
+
+bool names_differ(const node& x) {
+  std::set<std::string_view> names;
+  for (const auto& policy : x.items)
+    if (const auto* name = policy.find("name"); name && name->is(kind::string))
+      if (!names.insert(name->text).second)
+        return false;
+  return true;
+}
 
 /// {type: cancel_retries} is the old form of cancel_retries.
 void plain_action(value& x) {
@@ -41,9 +52,9 @@ void add_log_policies(schema_table& t) {
   auto& policy = t.make("log-policy");
   policy.kinds = map_bit;
   policy.doc = "What is done when a line of a task's log matches.";
-  policy.keys = {unset("name", text(t), "Shown where it matched; a policy of the same name replaces this one."),
-                 unset("pattern", text(t), "A regular expression (RE2); null disables the policy of this name."),
-                 unset("action", &action, action.doc)};
+  policy.keys = {quiet(unset("name", text(t), "Shown where it matched; a policy of the same name replaces this one.")),
+                 quiet(unset("pattern", text(t), "A regular expression (RE2); null disables the policy of this name.")),
+                 quiet(unset("action", &action, action.doc))};
   policy.rules.push_back({"a policy needs its name, and a pattern unless it disables another", names_itself, "",
                           need::always, {{"anyOf", {{{"required", {"name"}}}, {{"required", {"pattern", "action"}}}}}},
                           "add name"});
@@ -52,6 +63,10 @@ void add_log_policies(schema_table& t) {
   policies.items = &policy;
   policies.doc = "What is done when lines of a task's log match.";
   policies.merge = merging::by_name;
+  policies.standard = {{{"name", "CUDA OOM"}, {"pattern", ".*CUDA out of memory.*"}},
+                       {{"name", "ECC Error"}, {"pattern", ".*uncorrectable ECC error encountered.*"}}};
+  policies.rules.push_back({"two log policies have the same name", names_differ, "", need::always, nullptr,
+                            "give each policy a name of its own"});
 }
 
 bool has_end(const node& x) {

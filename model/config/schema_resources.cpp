@@ -32,7 +32,7 @@ void add_cluster_kinds(schema_table& t) {
     auto& s = t.make();
     s.kinds = list_bit;
     s.items = text(t);
-    s.merge = merging::append;
+    s.merge = merging::lower_first;
     return &s;
   };
   auto per_node = quiet(unset("slots_per_node", integer(t, {.least = 1}), "Slots that a node must have.", "slots"));

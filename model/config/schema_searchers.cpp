@@ -21,12 +21,12 @@ struct searcher_keys {
     return unset("source_checkpoint_uuid", text(t), "Every trial begins with this checkpoint.");
   }
   key length() const {
-    return quiet(unset("max_length", t.at("searcher-length"),
-                       "Of older versions; accepted and ignored. The training code decides how long it trains."));
+    return unset("max_length", t.at("searcher-length"),
+                 "Of older versions; accepted and ignored. The training code decides how long it trains.");
   }
   key map_length() const {
-    return quiet(unset("max_length", t.at("check-positive-length"),
-                       "Of older versions; accepted and ignored. The training code decides how long it trains."));
+    return unset("max_length", t.at("check-positive-length"),
+                 "Of older versions; accepted and ignored. The training code decides how long it trains.");
   }
   key trials(std::optional<double> most = {}) const {
     return to_run(unset("max_trials", integer(t, {.least = 1, .most = most}),
@@ -51,14 +51,14 @@ struct searcher_keys {
                  "The rungs of each bracket; replaces mode where it is not empty.", "rungs");
   }
   key time_metric() const {
-    return quiet(unset("time_metric", text(t),
-                       "The metric that tells how far a trial is, as batches or epochs; reported with the metric."));
+    return unset("time_metric", text(t),
+                 "The metric that tells how far a trial is, as batches or epochs; reported with the metric.");
   }
   key time() const {
-    return quiet(unset("max_time", integer(t), "How long a trial trains at most.", "of time_metric"));
+    return unset("max_time", integer(t), "How long a trial trains at most.", "of time_metric");
   }
   key stop_once() const {
-    return quiet(unset("stop_once", boolean(t), "Of older versions; accepted and ignored."));
+    return unset("stop_once", boolean(t), "Of older versions; accepted and ignored.");
   }
   key num_rungs() const {
     return to_run(unset("num_rungs", integer(t, {.least = 1}), "How many rungs the search has.", "rungs"));
@@ -160,7 +160,7 @@ void add_searchers(schema_table& t) {
              {k.bracket_rungs(), k.trials(), k.time_metric(), k.time(), k.mode(), k.divisor(), k.rungs(),
               k.concurrent(), k.length(), k.stop_once()});
   auto& custom = k.searcher("custom", "custom", "A search that a process outside drives.",
-                            {quiet(unset("unit", one_of(t, {"batches", "records", "epochs"}), "The unit of lengths."))});
+                            {unset("unit", one_of(t, {"batches", "records", "epochs"}), "The unit of lengths.")});
   custom.open = true;
   std::erase_if(custom.keys, [](const key& one) { return one.name.starts_with("source_"); });
   k.searcher("adaptive", "adaptive", "Of older versions: can be read, not run.",

@@ -125,9 +125,11 @@ private:
     }
   }
 
+  using places = std::map<std::string, place, std::less<>>;
+
   void read_map(node& out, int depth) {
     out.type = kind::map;
-    std::map<std::string, place, std::less<>> seen;
+    places seen;
     std::vector<std::pair<place, node>> merged; // values of `<<`, applied last: own keys win
     while (advance() && event_.raw.type != YAML_MAPPING_END_EVENT) {
       auto at = event_.at();
@@ -157,19 +159,19 @@ private:
         out.entries.push_back({key, at, std::move(made)});
     }
     for (auto& [at, from] : merged)
-      merge_into(out, from, at);
+      merge_into(out, from, at, seen);
   }
 
-  void merge_into(node& out, node& from, place at) {
+  void merge_into(node& out, node& from, place at, places& seen) {
     if (from.is(kind::list)) {
       for (auto& item : from.items)
-        merge_into(out, item, at);
+        merge_into(out, item, at, seen);
       return;
     }
     if (!from.is(kind::map))
       return fault(at, "a merge key ('<<') takes a map or a list of maps", "");
     for (auto& e : from.entries)
-      if (!out.find(e.key))
+      if (seen.emplace(e.key, e.at).second)
         out.entries.push_back(std::move(e));
   }
 
