@@ -3,6 +3,8 @@
 
 #include "model/value.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,41 @@ struct outcome {
 
 /// Reads YAML or JSON, checks it against the schema of Determined 0.38.1 and our additions, and fills in the
 /// defaults. All faults at once, in the order of the text. `file` only names the text in diagnostics.
+///
+/// What the text leaves to the cluster is made from the text itself, so that the same text gives the same
+/// configuration: name, reproducibility.experiment_seed, and checkpoint_storage (a directory named
+/// `checkpoints`; a relative one is meant below the data directory). `cluster` says it better.
 outcome load_experiment(std::string_view text, std::string_view file, level want = level::complete);
+
+/// What a cluster and its users put around the text of an experiment; the text wins over all of it but
+/// `overrides`.
+struct surroundings {
+  std::string name;                  ///< for an experiment without one; empty: made up
+  std::optional<std::uint32_t> seed; ///< for an experiment without one
+  std::vector<std::string> overrides; ///< `key.of.a.key=value`, value as YAML; in the place of what the text says
+  std::optional<std::string> template_text; ///< the next layer: a partial configuration
+  value task_container_defaults;     ///< then this, of the pool, as `task-container-defaults` of the table; null: none
+  value workspace_checkpoint_storage; ///< then this; null: none
+  value checkpoint_storage;          ///< then the cluster's; null: the directory `checkpoints`
+};
+outcome load_experiment(std::string_view text, std::string_view file, level want, const surroundings& cluster);
+
+/// Whether `config`, which `continued` gives for an experiment that has ended, may be continued so: only a
+/// single-trial experiment takes changes, and those neither move it nor make it a search. Returns every reason not.
+std::vector<std::string> continue_faults(const value& original, const value& changes);
+
+/// For any schema of the table ("searcher", "bind-mount", "experiment" ...): checks a text, or checks and fills
+/// in its defaults, or merges two. `config` of the outcome is null where a fault leaves nothing to show.
+outcome check_as(std::string_view schema, std::string_view text, std::string_view file, level want);
+outcome complete_as(std::string_view schema, std::string_view text, std::string_view file, level want);
+outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file, std::string_view low,
+                 std::string_view low_file);
+bool is_schema(std::string_view name);
+std::vector<std::string> schema_names();
+
+/// What people and editors read of the table.
+result<std::string> explain(std::string_view key); ///< `searcher.max_trials`; empty: all sections
+result<value> json_schema(std::string_view schema); ///< draft 7
+std::string reference_page();                       ///< docs/config-reference.md
 
 } // namespace troupe::config

@@ -1,0 +1,38 @@
+#pragma once
+// Checks a text's tree, or a configuration after its layers are merged, against a schema of the table.
+
+#include "model/config/schema.hpp"
+
+namespace troupe::config {
+
+/// Collects faults with their place and path.
+class report {
+public:
+  explicit report(std::string file) : file_(std::move(file)) {}
+  void fault(place at, std::string path, std::string message, std::string hint = {});
+  bool full() const { return faults_.size() >= most_faults; }
+  std::vector<diagnostic> take(); ///< in the order of the text
+
+private:
+  std::string file_;
+  std::vector<diagnostic> faults_;
+};
+
+/// Everything that can be told from the text alone: types, ranges, unknown keys, what a map must always have.
+void check(const node& x, const shape& s, report& out);
+
+/// What a run needs, beyond `check`: keys that may come from another layer. `x` is normal (see complete.hpp);
+/// places are those of the deepest part of `text` that is there.
+void check_completeness(const value& x, const shape& s, const node& text, report& out);
+
+/// What `experiment` must have so that this cluster can run it, beyond completeness: an entrypoint, a searcher
+/// of today, and the keys that it runs by.
+void check_runnable(const value& experiment, const node& text, report& out);
+
+/// Faults of hyperparameters that a grid search cannot divide. `way` leads to `x`.
+void check_grid(const node& x, trail& way, report& out);
+
+/// The word of `words` nearest to `word`, or empty where none is near enough to be meant.
+std::string nearest(std::string_view word, const std::vector<std::string_view>& words);
+
+} // namespace troupe::config

@@ -1,0 +1,100 @@
+// What a run needs, checked once all layers are merged.
+
+#include "model/config/check.hpp"
+
+#include <algorithm>
+
+namespace troupe::config {
+namespace {
+
+std::string below(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
+
+class completeness {
+public:
+  completeness(const node& text, report& out) : text_(text), out_(out) {}
+
+  void check(const value& x, const shape& s, const std::string& path) {
+    const auto& one = narrowed(s, x);
+    if (&one != &s)
+      return check(x, one, path);
+    if (x.is_array() && s.items) {
+      for (std::size_t i = 0; i < x.size(); ++i)
+        check(x[i], *s.items, path + "[" + std::to_string(i) + "]");
+      return;
+    }
+    if (!x.is_object() || s.merge == merging::hyperparameter)
+      return;
+    for (const auto& k : s.keys) {
+      auto found = x.find(k.name);
+      bool missing = found == x.end() || found->is_null();
+      if (missing && k.needed == need::to_run)
+        fault(path, "the key '" + k.name + "' is missing", "add " + k.name + ": " + example(k));
+      if (!missing)
+        check(*found, *k.what, below(path, k.name));
+    }
+    for (const auto& r : s.rules)
+      if (r.level == need::to_run && !r.holds(to_node(x)))
+        fault(path, r.message, r.hint);
+  }
+
+  void fault(const std::string& path, std::string message, std::string hint) {
+    out_.fault(place_of(text_, path), path, std::move(message), std::move(hint));
+  }
+
+private:
+  static std::string example(const key& k) {
+    if (!k.what->members.empty())
+      return "{" + k.what->discriminator + ": " + k.what->members.front().value + ", ...}";
+    if (k.what->takes(kind::string))
+      return "NAME";
+    return k.what->takes(kind::integer) ? "16" : "...";
+  }
+
+  const node& text_;
+  report& out_;
+};
+
+const value* part(const value& x, const char* name) {
+  auto found = x.find(name);
+  return found == x.end() || found->is_null() ? nullptr : &*found;
+}
+
+} // namespace
+
+void check_completeness(const value& x, const shape& s, const node& text, report& out) {
+  completeness(text, out).check(x, s, "");
+}
+
+void check_runnable(const value& experiment, const node& text, report& out) {
+  completeness c(text, out);
+  if (!part(experiment, "entrypoint"))
+    c.fault("", "the key 'entrypoint' is missing: what a trial runs", "add entrypoint: python3 train.py");
+  const auto* workspace = part(experiment, "workspace");
+  const auto* project = part(experiment, "project");
+  auto filled = [](const value* v) { return v && v->is_string() && !v->get_ref<const std::string&>().empty(); };
+  if (filled(workspace) != filled(project))
+    c.fault(filled(workspace) ? "workspace" : "project", "workspace and project must be given together",
+            filled(workspace) ? "add project" : "add workspace");
+  const auto* searcher = part(experiment, "searcher");
+  const auto* name = searcher ? part(*searcher, "name") : nullptr;
+  if (!name || !name->is_string())
+    return;
+  const auto& kind = name->get_ref<const std::string&>();
+  const auto* m = schemas().at("searcher")->member_named(kind);
+  if (m && m->legacy)
+    c.fault("searcher.name", "the searcher '" + kind + "' is of older versions: it can be read, not run",
+            "use adaptive_asha");
+  if (part(*searcher, "source_trial_id") && part(*searcher, "source_checkpoint_uuid"))
+    c.fault("searcher.source_checkpoint_uuid", "source_trial_id and source_checkpoint_uuid exclude each other",
+            "remove one of the two");
+  if (kind == "adaptive_asha" || kind == "async_halving")
+    for (auto needed : {"time_metric", "max_time"})
+      if (!part(*searcher, needed)) {
+        bool old = part(*searcher, "max_length") != nullptr;
+        c.fault("searcher", "the searcher '" + kind + "' needs the key '" + needed + "'",
+                old ? "replace max_length: write time_metric: batches and max_time: 1000"
+                    : std::string("add ") + (std::string_view(needed) == "max_time" ? "max_time: 1000" : "time_metric: batches"));
+      }
+}
+
+} // namespace troupe::config

@@ -1,0 +1,107 @@
+#pragma once
+// A text as a tree with places: what the YAML and JSON readers make, and what the checks read.
+
+#include "model/config/experiment_config.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::config {
+
+/// Lines and columns count from 1; columns in characters, not bytes. 0: no place.
+struct place {
+  int line = 0, column = 0;
+};
+
+enum class kind : std::uint8_t { null, boolean, integer, number, string, list, map };
+
+/// "a string", "an integer": for messages.
+const char* name_with_article(kind k);
+
+struct entry;
+
+/// One value of the text. Only the member that belongs to `type` means something; `text` also keeps how a
+/// plain scalar was written.
+struct node {
+  kind type = kind::null;
+  bool flag = false;           ///< of a boolean
+  place at;
+  std::int64_t whole = 0;      ///< of an integer
+  double real = 0;             ///< of a number, and of an integer beyond 64 bits
+  std::string text;            ///< of a string
+  std::vector<node> items;     ///< of a list
+  std::vector<entry> entries;  ///< of a map, in the order of the text, no key twice
+
+  bool is(kind k) const { return type == k; }
+  /// A number without a fraction counts as an integer, as in JSON Schema.
+  bool is_integer() const;
+  double as_double() const { return type == kind::integer ? static_cast<double>(whole) : real; }
+  const node* find(std::string_view key) const; ///< null where this is no map or has no such key
+};
+
+struct entry {
+  std::string key;
+  place at;
+  node what;
+};
+
+/// Bounds that hold whatever the text is, so that reading takes bounded time and memory.
+struct limits {
+  std::size_t text_bytes = 4 << 20;
+  std::size_t nodes = 500'000; ///< after aliases are expanded
+  int depth = 100;
+};
+
+struct document {
+  node root;
+  std::vector<diagnostic> faults; ///< `root` is only whole where there is none
+  bool readable = true;           ///< false where the text is no YAML (or JSON) at all, or beyond the bounds
+};
+
+/// More than these help nobody.
+constexpr std::size_t most_faults = 100;
+
+/// Reads one YAML document or one JSON value; never throws. Aliases are copied, merge keys (`<<`) applied.
+/// A key given twice is a fault at its second place, after which reading goes on.
+document read_document(std::string_view text, std::string_view file, const limits& bound = {});
+
+/// The parts of `read_document`.
+document read_yaml(std::string_view text, std::string_view file, const limits& bound);
+document read_json(std::string_view text, std::string_view file, const limits& bound);
+
+value to_value(const node& x);
+node to_node(const value& x); ///< without places
+
+/// The way from the root to where a reader or a check stands; written out only for a fault.
+class trail {
+public:
+  /// One step, taken back at the end of the scope. `key` must outlive it.
+  class guard {
+  public:
+    guard(trail& t, std::string_view key) : trail_(t) { t.steps_.push_back({key, no_index}); }
+    guard(trail& t, std::size_t index) : trail_(t) { t.steps_.push_back({{}, index}); }
+    guard(const guard&) = delete;
+    guard& operator=(const guard&) = delete;
+    ~guard() { trail_.steps_.pop_back(); }
+
+  private:
+    trail& trail_;
+  };
+  std::string text() const; ///< `a.b[2]`; a key with a dot or bracket in it is quoted: `a["b.c"]`
+
+private:
+  static constexpr std::size_t no_index = static_cast<std::size_t>(-1);
+  struct step {
+    std::string_view key;
+    std::size_t index;
+  };
+  std::vector<step> steps_;
+};
+
+/// The place of the deepest part of `root` that `path` names; what is missing is placed at its owner.
+place place_of(const node& root, std::string_view path);
+
+} // namespace troupe::config

@@ -1,0 +1,209 @@
+#include "model/config/experiment_config.hpp"
+
+#include "model/config/check.hpp"
+#include "model/config/complete.hpp"
+#include "model/config/layers.hpp"
+#include "model/config/made_up_name.hpp"
+#include "model/config/merge.hpp"
+#include "model/rng.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::config {
+namespace {
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = text.size();
+  for (std::size_t i = 0; i < text.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, std::min<std::size_t>(8, text.size() - i));
+    hash = mix64(hash ^ word);
+  }
+  return hash;
+}
+
+std::uint32_t seed_of(std::string_view text) { return static_cast<std::uint32_t>(hash_of(text) >> 32); }
+
+/// A text that was read, checked at the sane level and brought into normal form.
+struct layer {
+  node root;
+  value normal;
+  std::vector<diagnostic> faults;
+};
+
+layer read_layer(std::string_view text, std::string_view file, const shape& s,
+                 const std::vector<std::string>& overrides = {}) {
+  layer out;
+  auto read = read_document(text, file);
+  out.faults = std::move(read.faults);
+  if (!read.readable)
+    return out;
+  out.root = std::move(read.root);
+  report found{std::string(file)};
+  for (const auto& one : overrides)
+    if (auto wrong = apply_override(out.root, one); !wrong.empty())
+      found.fault({}, "", wrong, "write it as key.of.a.key=value");
+  check(out.root, s, found);
+  for (auto& one : out.faults)
+    found.fault({one.line, one.column}, one.path, one.message, one.hint);
+  out.faults = found.take();
+  if (!out.faults.empty())
+    return out;
+  out.normal = to_value(out.root);
+  normalize(out.normal, s);
+  return out;
+}
+
+void append(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+/// Keys that only the run time can give. The same text gives the same.
+void fill_from_text(value& config, const shape& s, std::string_view text, const surroundings& cluster) {
+  if (s.name == "reproducibility") {
+    if (auto& seed = config["experiment_seed"]; seed.is_null())
+      seed = cluster.seed ? *cluster.seed : seed_of(text);
+  } else if (s.name == "experiment") {
+    if (auto& name = config["name"]; name.is_null())
+      name = cluster.name.empty() ? made_up_name(hash_of(text)) : cluster.name;
+    if (config["reproducibility"].is_object())
+      fill_from_text(config["reproducibility"], *schemas().at("reproducibility"), text, cluster);
+  }
+}
+
+value normal_layer(value x, const char* schema) {
+  normalize(x, *schemas().at(schema));
+  return x;
+}
+
+void merge_below(value& config, const surroundings& cluster) {
+  const auto& experiment = *schemas().at("experiment");
+  if (cluster.task_container_defaults.is_object()) {
+    auto slots = config.value(value::json_pointer("/resources/slots_per_trial"), value(1));
+    auto defaults = normal_layer(cluster.task_container_defaults, "task-container-defaults");
+    config = merged(std::move(config),
+                    as_experiment_layer(defaults, slots.is_number_integer() ? slots.get<std::int64_t>() : 1), experiment);
+  }
+  const auto& storage = *schemas().at("checkpoint-storage");
+  for (const auto* below : {&cluster.workspace_checkpoint_storage, &cluster.checkpoint_storage})
+    if (below->is_object())
+      config["checkpoint_storage"] =
+          merged(std::move(config["checkpoint_storage"]), normal_layer(*below, "checkpoint-storage"), storage);
+  auto& chosen = config["checkpoint_storage"];
+  if (chosen.is_null() || !chosen.contains("type"))
+    chosen = merged(std::move(chosen), {{"type", "directory"}, {"container_path", "checkpoints"}}, storage);
+}
+
+} // namespace
+
+outcome load_experiment(std::string_view text, std::string_view file, level want) {
+  return load_experiment(text, file, want, {});
+}
+
+outcome load_experiment(std::string_view text, std::string_view file, level want, const surroundings& cluster) {
+  const auto& experiment = *schemas().at("experiment");
+  outcome out;
+  auto own = read_layer(text, file, experiment, cluster.overrides);
+  out.faults = std::move(own.faults);
+  layer below;
+  if (cluster.template_text) {
+    below = read_layer(*cluster.template_text, "template", experiment);
+    append(out.faults, std::move(below.faults));
+  }
+  if (!out.ok())
+    return out;
+  out.config = std::move(own.normal);
+  if (out.config.is_null())
+    out.config = value::object();
+  if (want == level::complete && out.config.contains("resources") && out.config["resources"].contains("slots")) {
+    auto at = place_of(own.root, "resources.slots");
+    out.faults.push_back({std::string(file), at.line, at.column, "resources.slots",
+                          "resources.slots is for tasks that are no experiments", "use slots_per_trial"});
+  }
+  if (below.normal.is_object())
+    out.config = merged(std::move(out.config), std::move(below.normal), experiment);
+  if (want == level::sane)
+    return out;
+  merge_below(out.config, cluster);
+  fill_defaults(out.config, experiment);
+  fill_from_text(out.config, experiment, text, cluster);
+  report missing{std::string(file)};
+  if (cluster.template_text || !cluster.overrides.empty() || cluster.task_container_defaults.is_object())
+    check(to_node(out.config), experiment, missing); // two good layers can make a bad whole
+  check_completeness(out.config, experiment, own.root, missing);
+  check_runnable(out.config, own.root, missing);
+  append(out.faults, missing.take());
+  return out;
+}
+
+std::vector<std::string> continue_faults(const value& original, const value& changes) {
+  std::vector<std::string> faults;
+  if (changes.is_null() || (changes.is_object() && changes.empty()))
+    return faults;
+  for (auto fixed : {"project", "workspace"})
+    if (changes.contains(fixed) && !changes[fixed].is_null())
+      faults.push_back("'" + std::string(fixed) + "' in override config cannot be specified");
+  auto searcher_of = [](const value& config) {
+    return config.value(value::json_pointer("/searcher/name"), value("single"));
+  };
+  auto own = searcher_of(original), other = searcher_of(changes);
+  if (own != "single")
+    faults.push_back("override config is provided and experiment is not single searcher, got '" +
+                     own.get<std::string>() + "' instead");
+  else if (other != "single")
+    faults.push_back("override config must have single searcher type got '" + other.get<std::string>() + "' instead");
+  return faults;
+}
+
+bool is_schema(std::string_view name) { return schemas().find(name) != nullptr; }
+
+std::vector<std::string> schema_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, s] : schemas().named())
+    names.push_back(name);
+  return names;
+}
+
+outcome check_as(std::string_view schema, std::string_view text, std::string_view file, level want) {
+  const auto& s = *schemas().at(schema);
+  auto own = read_layer(text, file, s);
+  outcome out{to_value(own.root), std::move(own.faults)};
+  if (out.ok() && want == level::complete) {
+    report missing{std::string(file)};
+    check_completeness(own.normal, s, own.root, missing);
+    out.faults = missing.take();
+  }
+  return out;
+}
+
+outcome complete_as(std::string_view schema, std::string_view text, std::string_view file, level want) {
+  const auto& s = *schemas().at(schema);
+  auto own = read_layer(text, file, s);
+  outcome out{std::move(own.normal), std::move(own.faults)};
+  if (!out.ok())
+    return out;
+  fill_defaults(out.config, s);
+  fill_from_text(out.config, s, text, {});
+  if (want == level::complete) {
+    report missing{std::string(file)};
+    check_completeness(out.config, s, own.root, missing);
+    out.faults = missing.take();
+  }
+  return out;
+}
+
+outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file, std::string_view low,
+                 std::string_view low_file) {
+  const auto& s = *schemas().at(schema);
+  auto upper = read_layer(high, high_file, s), lower = read_layer(low, low_file, s);
+  outcome out{nullptr, std::move(upper.faults)};
+  append(out.faults, std::move(lower.faults));
+  if (!out.ok())
+    return out;
+  out.config = merged(std::move(upper.normal), std::move(lower.normal), s);
+  fill_nulls(out.config, s);
+  return out;
+}
+
+} // namespace troupe::config

@@ -1,0 +1,15 @@
+#pragma once
+// What a YAML scalar means: null, boolean, number or string.
+
+#include "model/config/document.hpp"
+
+namespace troupe::config {
+
+/// Sets type and value of `out` from a scalar as written. `tag` is the explicit tag or empty. Returns what is
+/// wrong with it, or nothing.
+std::string resolve(node& out, std::string_view written, bool plain, std::string_view tag);
+
+/// The number that `text` spells, as YAML writes numbers; false where it spells none.
+bool resolve_number(node& out, std::string_view text);
+
+} // namespace troupe::config

@@ -1,0 +1,136 @@
+#pragma once
+// The one table of the experiment configuration: every key with its type, default, range and meaning. From it
+// come the checks, the defaults, the merging, `explain`, the JSON Schema and the reference page.
+
+#include "model/config/document.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::config {
+
+struct shape;
+using shape_ref = const shape*;
+
+enum class need : std::uint8_t {
+  no,
+  always, ///< wherever its map is written, in a template too
+  to_run, ///< once all layers are merged and the defaults are filled in
+};
+
+/// A key of a map.
+struct key {
+  std::string name;
+  shape_ref what = nullptr;
+  std::string doc;
+  need needed = need::no;
+  bool nullable = true;           ///< null means that the key is not given
+  std::optional<value> fallback;  ///< the default; a map takes the defaults of its own keys on top of it
+  std::string unit;
+  std::string since = "determined"; ///< or "troupe" for what Determined never had
+  bool quiet = false;   ///< left out of a completed configuration while it is not given
+  bool ignored = false; ///< accepted and dropped
+};
+
+/// What a whole value must keep, beyond the types of its parts.
+struct rule {
+  std::string message;
+  bool (*holds)(const node&) = nullptr;
+  std::string at;      ///< the key whose place is shown; empty: the value itself
+  need level = need::always;
+  value as_json_schema; ///< for editors; null where JSON Schema has no words for it
+  std::string hint;
+};
+
+enum class merging : std::uint8_t {
+  replace,      ///< the higher layer's value, whole
+  by_key,       ///< maps: key by key
+  of_one_kind,  ///< unions: key by key, without what belongs to another kind
+  hyperparameter, ///< nested maps by key; a hyperparameter is one value
+  by_container_path, ///< the higher list, then what the lower has at other container paths
+  by_name,      ///< log policies: by name, else by pattern
+  by_port,           ///< the higher list, then what the lower has at other ports
+  lower_first,       ///< the lower list, then the higher one, which so wins at run time
+  higher_first,      ///< the higher list, then the lower one
+  by_variable,       ///< NAME=VALUE: the lower list with the higher one's values, then its new names
+  sorted_set,        ///< both lists, sorted, each once
+  each_once,         ///< the higher list, then what is new in the lower
+  pod,               ///< maps by key; lists of things with names by name; other lists replaced
+};
+
+struct member {
+  std::string value; ///< of the discriminator
+  shape_ref what = nullptr;
+  bool legacy = false; ///< can be read, not run
+  std::string since = "determined";
+};
+
+/// What a value must be. Null is never accepted here: the key that holds the value says whether it may be null.
+struct shape {
+  std::string name; ///< of the schema, as `bind-mount`; empty for a shape within another
+  std::string doc;
+  unsigned kinds = 0; ///< one bit per kind that is accepted; 0: anything
+  std::optional<double> least, above, most;
+  std::vector<value> allowed; ///< not empty: one of these
+  std::string allowed_hint;
+  std::string pattern, pattern_says; ///< of strings: the pattern for JSON Schema, and what a person reads
+  bool (*fits)(std::string_view) = nullptr; ///< decides the pattern
+  std::vector<key> keys; ///< of a map
+  bool open = false;     ///< other keys are accepted as they are
+  shape_ref items = nullptr;  ///< of a list
+  shape_ref values = nullptr; ///< of a map with free keys
+  bool null_values = false;   ///< and those may be null
+  std::string discriminator;  ///< the key that says which member a map is
+  std::vector<member> members;
+  std::vector<shape_ref> alternatives; ///< the one that accepts the kind of the value
+  std::vector<rule> rules;
+  merging merge = merging::replace;
+  value standard; ///< of a list merged by name: what the platform adds to every list
+  void (*shim)(value&) = nullptr; ///< brings an older or shorter spelling into the one form of a configuration
+
+  bool takes(kind k) const { return kinds == 0 || (kinds >> static_cast<unsigned>(k) & 1u); }
+  const key* find(std::string_view name) const;
+  const member* member_named(std::string_view name) const;
+};
+
+/// The part of `s` that speaks about `x`: the member of a union, else `s`.
+const shape& narrowed(const shape& s, const node& x);
+const shape& narrowed(const shape& s, const value& x);
+
+class schema_table {
+public:
+  schema_table();
+  schema_table(const schema_table&) = delete;
+  schema_table& operator=(const schema_table&) = delete;
+
+  /// Null where there is no schema of this name.
+  shape_ref find(std::string_view name) const;
+  const std::map<std::string, shape_ref, std::less<>>& named() const { return named_; }
+
+  shape& make(std::string name = {}); ///< for the files that fill the table
+  shape_ref at(std::string_view name) const;
+
+private:
+  std::deque<shape> shapes_;
+  std::map<std::string, shape_ref, std::less<>> named_;
+};
+
+/// The table; made at the first call, thread-safe.
+const schema_table& schemas();
+
+// The parts of the table, one file each, in the order in which they need one another.
+void add_lengths(schema_table& t);
+void add_hyperparameters(schema_table& t);
+void add_searchers(schema_table& t);
+void add_storage(schema_table& t);
+void add_environment(schema_table& t);
+void add_resources(schema_table& t);
+void add_policies(schema_table& t);
+void add_integrations(schema_table& t);
+void add_experiment(schema_table& t);
+void add_cluster(schema_table& t);
+
+} // namespace troupe::config

@@ -1,0 +1,73 @@
+// What a cluster gives to the tasks of a pool; the layer below every experiment.
+
+#include "model/config/shapes.hpp"
+
+namespace troupe::config {
+namespace {
+
+shape_ref strings(schema_table& t, merging rule) {
+  auto& s = t.make();
+  s.kinds = list_bit;
+  s.items = text(t);
+  s.merge = rule;
+  return &s;
+}
+
+/// As the experiment's, but a variable of the higher layer replaces the lower one's.
+shape_ref variables(schema_table& t) {
+  auto& s = t.make();
+  const auto* usual = t.at("environment-variables");
+  s = *usual;
+  s.name.clear();
+  auto& map = t.make();
+  map = *t.at("environment-variables-map");
+  map.name.clear();
+  for (auto& k : map.keys)
+    k.what = strings(t, merging::by_variable);
+  s.alternatives = {&map, strings(t, merging::by_variable)};
+  return &s;
+}
+
+shape_ref batch(schema_table& t, const char* of) {
+  auto& s = t.make();
+  s = *t.at(of);
+  s.name.clear();
+  for (auto& k : s.keys)
+    if (k.what->takes(kind::list))
+      k.what = strings(t, merging::higher_first);
+  return &s;
+}
+
+} // namespace
+
+void add_cluster(schema_table& t) {
+  auto& d = t.make("task-container-defaults");
+  d.kinds = map_bit;
+  d.doc = "What a cluster gives to the tasks of a pool.";
+  d.merge = merging::by_key;
+  d.keys = {
+      quiet(unset("dtrain_network_interface", text(t), "The network of distributed training.")),
+      quiet(unset("nccl_port_range", text(t), "Ports for NCCL, as 1-2.")),
+      quiet(unset("gloo_port_range", text(t), "Ports for Gloo, as 1-2.")),
+      given("shm_size_bytes", integer(t), 4294967296, "The shared memory of a task.", "bytes"),
+      given("network_mode", text(t), "bridge", "The network of a container."),
+      quiet(unset("cpu_pod_spec", t.at("environment")->find("pod_spec")->what, "The pod of tasks without slots.")),
+      quiet(unset("gpu_pod_spec", t.at("environment")->find("pod_spec")->what, "The pod of tasks with slots.")),
+      quiet(unset("image", t.at("environment-image"), t.at("environment-image")->doc)),
+      quiet(unset("registry_auth", t.at("registry-auth"), t.at("registry-auth")->doc)),
+      quiet(unset("force_pull_image", boolean(t), "Whether the image is fetched anew for each task.")),
+      quiet(unset("environment_variables", variables(t), t.at("environment-variables")->doc)),
+      quiet(unset("add_capabilities", strings(t, merging::sorted_set), "Linux capabilities to add.")),
+      quiet(unset("drop_capabilities", strings(t, merging::sorted_set), "Linux capabilities to take away.")),
+      quiet(unset("devices", t.at("devices"), t.at("devices")->doc)),
+      quiet(unset("bind_mounts", t.at("bind-mounts"), t.at("bind-mounts")->doc)),
+      quiet(unset("work_dir", text(t), "The working directory.")),
+      quiet(unset("startup_hook", text(t), "A shell script that runs before the task.")),
+      quiet(unset("slurm", batch(t, "hpc-cluster-slurm"), t.at("hpc-cluster-slurm")->doc)),
+      quiet(unset("pbs", batch(t, "hpc-cluster-pbs"), t.at("hpc-cluster-pbs")->doc)),
+      quiet(unset("log_policies", t.at("log-policies"), t.at("log-policies")->doc)),
+      given("preemption_timeout", integer(t), 3600, "How long a task may take to stop.", "seconds"),
+  };
+}
+
+} // namespace troupe::config

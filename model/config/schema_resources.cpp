@@ -1,0 +1,89 @@
+// How much a trial gets, and where.
+
+#include "model/config/memory_size.hpp"
+#include "model/config/shapes.hpp"
+
+namespace troupe::config {
+namespace {
+
+bool is_memory_size(std::string_view text) { return parse_memory_size(text).has_value(); }
+
+void size_in_bytes(value& x) {
+  if (x.is_string())
+    if (auto bytes = parse_memory_size(x.get_ref<const std::string&>()))
+      x = *bytes;
+}
+
+shape_ref memory_size(schema_table& t) {
+  auto& written = t.make();
+  written.kinds = text_bit;
+  written.fits = is_memory_size;
+  written.pattern = R"(^([0-9]*[.])?[0-9]+ ?(([kmgtpKMGTP]([iI]?[bB])?)|[bB])?$)";
+  written.pattern_says = "a memory size as 512 MiB or 1.5G";
+  auto& s = t.make();
+  s.kinds = text_bit | whole_bit;
+  s.alternatives = {integer(t), &written};
+  s.shim = size_in_bytes;
+  return &s;
+}
+
+void add_cluster_kinds(schema_table& t) {
+  auto arguments = [&] {
+    auto& s = t.make();
+    s.kinds = list_bit;
+    s.items = text(t);
+    s.merge = merging::lower_first;
+    return &s;
+  };
+  auto per_node = quiet(unset("slots_per_node", integer(t, {.least = 1}), "Slots that a node must have.", "slots"));
+  auto& slurm = t.make("hpc-cluster-slurm");
+  slurm.kinds = map_bit;
+  slurm.doc = "Of clusters that Slurm schedules.";
+  slurm.merge = merging::by_key;
+  slurm.keys = {per_node, quiet(unset("gpu_type", text(t), "The Slurm name of the GPU.")),
+                quiet(unset("sbatch_args", arguments(), "Arguments for sbatch."))};
+  auto& pbs = t.make("hpc-cluster-pbs");
+  pbs.kinds = map_bit;
+  pbs.doc = "Of clusters that PBS schedules.";
+  pbs.merge = merging::by_key;
+  pbs.keys = {per_node, quiet(unset("pbsbatch_args", arguments(), "Arguments for qsub."))};
+}
+
+shape_ref constraints(schema_table& t) {
+  auto& s = t.make("constraints");
+  s.kinds = map_bit;
+  s.merge = merging::by_key;
+  s.doc = "What a slot, or its node, must have.";
+  s.keys = {native(unset("device_type", either(t, {text(t), list_of(t, text(t))}),
+                         "The name of the device, or several that will do, as cuda, cpu or H200.")),
+            native(unset("min_memory", memory_size(t), "The least memory of a device, as 40 GiB.", "bytes")),
+            native(unset("labels", map_of(t, text(t)), "Labels that the node must carry, with their values.")),
+            native(unset("not_labels", map_of(t, text(t)), "Labels that the node must not carry."))};
+  return &s;
+}
+
+} // namespace
+
+void add_resources(schema_table& t) {
+  add_cluster_kinds(t);
+  auto& r = t.make("resources");
+  r.kinds = map_bit;
+  r.doc = "How much a trial gets, and where.";
+  r.merge = merging::by_key;
+  r.keys = {
+      given("slots_per_trial", integer(t, {.least = 0}), 1, "Slots of each trial; 0: no slot.", "slots"),
+      unset("max_slots", integer(t), "Slots that all trials together use at most.", "slots"),
+      given("weight", number(t), 1, "The share of a fair-share pool."),
+      unset("priority", integer(t, {.least = 1, .most = 99}), "The smaller the sooner; 42 unless the pool says so."),
+      given("resource_pool", text(t), "", "The pool; empty: the default one."),
+      unset("is_single_node", boolean(t), "Whether all slots of a trial must be on one node."),
+      unset("shm_size", memory_size(t), "The shared memory of a task, as bytes or 1.5G.", "bytes"),
+      given("devices", t.at("devices"), value::array(), t.at("devices")->doc),
+      given("native_parallel", boolean(t), false, "Of older versions; ignored."),
+      quiet(unset("slots", integer(t), "Of tasks that are no experiments; use slots_per_trial.", "slots")),
+      ignored(unset("agent_label", text(t), "Of older versions; ignored.")),
+      native(unset("constraints", constraints(t), "What a slot, or its node, must have.")),
+  };
+}
+
+} // namespace troupe::config

@@ -1,0 +1,220 @@
+// Searchers: Determined's, those it only reads, and ours.
+
+#include "model/config/shapes.hpp"
+
+namespace troupe::config {
+namespace {
+
+struct searcher_keys {
+  schema_table& t;
+
+  key metric() const {
+    return to_run(unset("metric", text(t), "The validation metric that the search compares trials by."));
+  }
+  key smaller() const {
+    return given("smaller_is_better", boolean(t), true, "Whether a smaller metric is the better one.");
+  }
+  key source_trial() const {
+    return unset("source_trial_id", integer(t), "Every trial begins with the latest checkpoint of this trial.");
+  }
+  key source_checkpoint() const {
+    return unset("source_checkpoint_uuid", text(t), "Every trial begins with this checkpoint.");
+  }
+  key length() const {
+    return unset("max_length", t.at("searcher-length"),
+                 "Of older versions; accepted and ignored. The training code decides how long it trains.");
+  }
+  key map_length() const {
+    return unset("max_length", t.at("check-positive-length"),
+                 "Of older versions; accepted and ignored. The training code decides how long it trains.");
+  }
+  key trials(std::optional<double> most = {}) const {
+    return to_run(unset("max_trials", integer(t, {.least = 1, .most = most}),
+                        "How many trials the search creates in all.", "trials"));
+  }
+  key concurrent() const {
+    return given("max_concurrent_trials", integer(t, {.least = 0}), 16,
+                 "How many trials run at once; 0: as many as there are.", "trials");
+  }
+  key divisor() const {
+    return given("divisor", number(t, {.above = 1}), 4, "One of this many trials is kept at each rung.");
+  }
+  key mode() const {
+    return given("mode", one_of(t, {"aggressive", "standard", "conservative"}), "standard",
+                 "How early trials are stopped: aggressive stops most.");
+  }
+  key rungs() const {
+    return given("max_rungs", integer(t, {.least = 1}), 5, "The most rungs of a bracket.", "rungs");
+  }
+  key bracket_rungs() const {
+    return given("bracket_rungs", list_of(t, integer(t)), value::array(),
+                 "The rungs of each bracket; replaces mode where it is not empty.", "rungs");
+  }
+  key time_metric() const {
+    return unset("time_metric", text(t),
+                 "The metric that tells how far a trial is, as batches or epochs; reported with the metric.");
+  }
+  key time() const {
+    return unset("max_time", integer(t), "How long a trial trains at most.", "of time_metric");
+  }
+  key stop_once() const {
+    return unset("stop_once", boolean(t), "Of older versions; accepted and ignored.");
+  }
+  key num_rungs() const {
+    return to_run(unset("num_rungs", integer(t, {.least = 1}), "How many rungs the search has.", "rungs"));
+  }
+  key stragglers() const {
+    return given("train_stragglers", boolean(t), true, "Of a searcher that is only read.");
+  }
+  key budget(shape_ref length) const {
+    return to_run(unset("budget", length, "Of a searcher that is only read: the total length of training."));
+  }
+
+  shape& searcher(const std::string& schema, const std::string& name, std::string doc, std::vector<key> keys) const {
+    auto& s = t.make("searcher-" + schema);
+    s.kinds = map_bit;
+    s.doc = std::move(doc);
+    s.keys.push_back(required("name", one_of(t, {name}), "Says which searcher."));
+    for (auto& k : keys)
+      s.keys.push_back(std::move(k));
+    for (auto k : {metric(), smaller(), source_trial(), source_checkpoint()})
+      s.keys.push_back(std::move(k));
+    return s;
+  }
+};
+
+/// Searchers that Determined never had share these keys.
+void add_native(const searcher_keys& k, const std::string& name, std::string doc,
+                std::vector<key> more) {
+  std::vector<key> keys{k.trials(), k.concurrent(), k.time_metric(), k.time()};
+  for (auto& one : more)
+    keys.push_back(std::move(one));
+  std::string schema = name;
+  for (char& c : schema)
+    if (c == '_')
+      c = '-';
+  k.searcher(schema, name, std::move(doc), std::move(keys));
+}
+
+key setting(std::string name, shape_ref what, std::string doc, std::string unit = {}) {
+  return native(unset(std::move(name), what, std::move(doc), std::move(unit)));
+}
+
+void add_natives(schema_table& t, const searcher_keys& k) {
+  auto count = integer(t, {.least = 1});
+  auto share = number(t, {.above = 0, .most = 1});
+  add_native(k, "tpe", "Tree-structured Parzen estimator.",
+             {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
+              setting("candidates", count, "Points drawn for each decision.", "points"),
+              setting("gamma", share, "The share of trials that counts as good."),
+              setting("multivariate", boolean(t), "Whether parameters are modelled together."),
+              setting("constant_liar", boolean(t), "Whether running trials count as bad ones.")});
+  add_native(k, "gp", "Gaussian process with expected improvement.",
+             {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
+              setting("candidates", count, "Points drawn for each decision.", "points")});
+  add_native(k, "cma_es", "Covariance matrix adaptation.",
+             {setting("population_size", integer(t, {.least = 2}), "Trials of a generation.", "trials"),
+              setting("sigma", number(t, {.above = 0}), "The first step, as a share of the range.")});
+  add_native(k, "asha_promotion", "Asynchronous halving that pauses trials and promotes the best.",
+             {k.divisor(), k.rungs(), setting("num_rungs", count, "How many rungs the search has.", "rungs")});
+  add_native(k, "hyperband", "Hyperband: brackets of synchronous halving.", {k.divisor(), k.rungs()});
+  add_native(k, "bohb", "Hyperband whose trials a density model proposes.",
+             {k.divisor(), k.rungs(),
+              setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
+              setting("candidates", count, "Points drawn for each decision.", "points"),
+              setting("random_fraction", number(t, {.least = 0, .most = 1}), "The share of random proposals.")});
+  add_native(k, "pbt", "Population based training.",
+             {setting("population_size", integer(t, {.least = 2}), "Trials that live at once.", "trials"),
+              setting("num_rounds", count, "How often the population is compared.", "rounds"),
+              setting("interval", count, "How long a round is.", "of time_metric"),
+              setting("length_per_round", t.at("length"), "How long a round is."),
+              setting("truncate_fraction", number(t, {.least = 0, .most = 0.5}),
+                      "The share of the worst that continues from the best."),
+              setting("resample_probability", number(t, {.least = 0, .most = 1}),
+                      "How likely a parameter is drawn anew."),
+              setting("perturb_factor", number(t, {.least = 0}), "By which share a parameter is moved."),
+              setting("replace_function", any_map(t), "{truncate_fraction}, as Determined once wrote it."),
+              setting("explore_function", any_map(t),
+                      "{resample_probability, perturb_factor}, as Determined once wrote it.")});
+  add_native(k, "nsga2", "NSGA-II: several metrics at once.",
+             {setting("population_size", integer(t, {.least = 2}), "Trials of a generation.", "trials"),
+              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric."),
+              setting("smaller_is_better_each", list_of(t, boolean(t)), "For each of metrics: the smaller the better.")});
+  add_native(k, "median", "Random search that stops trials below the median.",
+             {setting("warmup", integer(t, {.least = 0}), "How far no trial is stopped.", "of time_metric"),
+              setting("min_trials", count, "Trials that must have reported before one is stopped.", "trials")});
+}
+
+} // namespace
+
+void add_searchers(schema_table& t) {
+  searcher_keys k{t};
+  k.searcher("single", "single", "One trial.", {k.length()});
+  k.searcher("random", "random", "Trials with random hyperparameters.", {k.concurrent(), k.trials(), k.length()});
+  k.searcher("grid", "grid", "Every combination of the hyperparameters.", {k.concurrent(), k.length()});
+  k.searcher("async-halving", "async_halving", "Asynchronous halving: trials behind the others are stopped at rungs.",
+             {k.num_rungs(), k.map_length(), k.trials(), k.divisor(), k.concurrent(), k.stop_once(), k.time_metric(),
+              k.time()});
+  k.searcher("adaptive-asha", "adaptive_asha",
+             "Several asynchronous halvings with different numbers of rungs; the searcher to begin with.",
+             {k.bracket_rungs(), k.trials(), k.time_metric(), k.time(), k.mode(), k.divisor(), k.rungs(),
+              k.concurrent(), k.length(), k.stop_once()});
+  auto& custom = k.searcher("custom", "custom", "A search that a process outside drives.",
+                            {unset("unit", one_of(t, {"batches", "records", "epochs"}), "The unit of lengths.")});
+  custom.open = true;
+  std::erase_if(custom.keys, [](const key& one) { return one.name.starts_with("source_"); });
+  k.searcher("adaptive", "adaptive", "Of older versions: can be read, not run.",
+             {k.budget(t.at("length")), k.bracket_rungs(), k.mode(), k.divisor(), k.rungs(), k.map_length(),
+              k.stragglers()});
+  k.searcher("adaptive-simple", "adaptive_simple", "Of older versions: can be read, not run.",
+             {k.trials(2000), k.mode(), k.divisor(), k.rungs(), k.map_length()});
+  auto native_halving = [&](key one) {
+    one.needed = need::no;
+    return native(std::move(one));
+  };
+  k.searcher("sync-halving", "sync_halving", "Synchronous halving.",
+             {k.budget(t.at("check-positive-length")), k.num_rungs(), k.map_length(), k.divisor(), k.stragglers(),
+              native_halving(k.trials()), native_halving(k.concurrent()), native_halving(k.time_metric()),
+              native_halving(k.time())});
+  add_natives(t, k);
+
+  auto& all = t.make("searcher");
+  all.kinds = map_bit;
+  all.doc = "How the hyperparameters of trials are chosen, and which trials are stopped.";
+  all.discriminator = "name";
+  all.merge = merging::of_one_kind;
+  auto add = [&](const char* name, const char* schema, bool legacy, const char* since) {
+    all.members.push_back({name, t.at(std::string("searcher-") + schema), legacy, since});
+  };
+  add("single", "single", false, "determined");
+  add("random", "random", false, "determined");
+  add("grid", "grid", false, "determined");
+  add("adaptive_asha", "adaptive-asha", false, "determined");
+  add("async_halving", "async-halving", false, "determined");
+  add("custom", "custom", false, "determined");
+  add("adaptive", "adaptive", true, "determined");
+  add("adaptive_simple", "adaptive-simple", true, "determined");
+  add("sync_halving", "sync-halving", false, "determined");
+  add("tpe", "tpe", false, "troupe");
+  add("gp", "gp", false, "troupe");
+  add("cma_es", "cma-es", false, "troupe");
+  add("asha_promotion", "asha-promotion", false, "troupe");
+  add("hyperband", "hyperband", false, "troupe");
+  add("bohb", "bohb", false, "troupe");
+  add("pbt", "pbt", false, "troupe");
+  add("nsga2", "nsga2", false, "troupe");
+  add("median", "median", false, "troupe");
+  std::vector<value> names;
+  for (const auto& m : all.members)
+    if (!m.legacy)
+      names.push_back(m.value);
+  auto name = to_run(unset("name", text(t), "Which searcher; see the kinds."));
+  all.keys.push_back(std::move(name));
+  for (auto one : {k.metric(), k.smaller(), k.source_trial(), k.source_checkpoint()})
+    all.keys.push_back(std::move(one));
+  for (auto loose : {"bracket_rungs", "divisor", "max_concurrent_trials", "max_length", "max_rungs", "max_time",
+                     "time_metric", "max_trials", "mode", "num_rungs", "stop_once", "budget", "train_stragglers", "unit"})
+    all.keys.push_back(quiet(unset(loose, anything(t), "Of some searchers; checked once name is known.")));
+}
+
+} // namespace troupe::config

@@ -1,0 +1,109 @@
+#include "model/config/experiment_config.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::config {
+namespace {
+
+constexpr auto digits = R"(name: digits
+entrypoint: [python3, train.py]
+hyperparameters:
+  lr: {type: log, base: 10, minval: -4, maxval: -1}
+  hidden: {type: int, minval: 16, maxval: 256}
+  batch_size: {type: categorical, vals: [32, 64, 128]}
+  epochs: 16
+searcher:
+  name: adaptive_asha
+  metric: accuracy
+  smaller_is_better: false
+  max_trials: 24
+  time_metric: epochs
+  max_time: 16
+environment:
+  environment_variables: [OMP_NUM_THREADS=1]
+)";
+
+std::string all(const outcome& got, std::string_view text) {
+  std::string out;
+  for (const auto& f : got.faults)
+    out += render(f, text);
+  return out;
+}
+
+TEST(LoadExperiment, CompletesAConfigurationWithDefaults) {
+  auto got = load_experiment(digits, "digits.yaml");
+  ASSERT_TRUE(got.ok()) << all(got, digits);
+  EXPECT_EQ(got.config["max_restarts"], 5);
+  EXPECT_EQ(got.config["resources"]["slots_per_trial"], 1);
+  EXPECT_EQ(got.config["searcher"]["divisor"], 4);
+  EXPECT_EQ(got.config["searcher"]["mode"], "standard");
+  EXPECT_EQ(got.config["hyperparameters"]["epochs"], (value{{"type", "const"}, {"val", 16}}));
+  EXPECT_EQ(got.config["environment"]["environment_variables"]["cuda"], value::array({"OMP_NUM_THREADS=1"}));
+  EXPECT_EQ(got.config["checkpoint_storage"]["save_trial_latest"], 1);
+  auto again = load_experiment(to_json(got.config), "again.json");
+  ASSERT_TRUE(again.ok()) << all(again, to_json(got.config));
+  EXPECT_EQ(again.config, got.config);
+}
+
+TEST(LoadExperiment, ShowsEveryFaultWithACaretAndAHint) {
+  constexpr auto text = R"(name: x
+entrypoint: python3 train.py
+max_restart: 3
+searcher:
+  name: adaptiv_asha
+  metric: loss
+resources: {slots_per_trial: -1}
+hyperparameters:
+  lr: {type: double, minval: 1.0, maxval: .inf}
+resources: {}
+)";
+  auto got = load_experiment(text, "a.yaml");
+  EXPECT_EQ(all(got, text), R"(a.yaml:3:1: max_restart: unknown key 'max_restart'
+  max_restart: 3
+  ^
+hint: did you mean 'max_restarts'?
+a.yaml:5:9: searcher.name: expected one of single, random, grid, adaptive_asha, async_halving, custom, sync_halving, tpe, gp, cma_es, asha_promotion, hyperband, bohb, pbt, nsga2, median; got 'adaptiv_asha'
+    name: adaptiv_asha
+          ^
+hint: did you mean 'adaptive_asha'?
+a.yaml:7:30: resources.slots_per_trial: must be at least 0, got -1
+  resources: {slots_per_trial: -1}
+                               ^
+a.yaml:9:43: hyperparameters.lr.maxval: expected a finite number, got .inf
+    lr: {type: double, minval: 1.0, maxval: .inf}
+                                            ^
+a.yaml:10:1: resources: the key 'resources' is given twice; the first is at line 7
+  resources: {}
+  ^
+hint: remove one of the two
+)");
+}
+
+TEST(LoadExperiment, SaysWhatARunLacks) {
+  struct {
+    const char* text;
+    const char* first;
+  } cases[] = {
+      {"searcher: {name: single, metric: loss}", "a.yaml:1:1: the key 'entrypoint' is missing: what a trial runs"},
+      {"entrypoint: x", "a.yaml:1:1: the key 'searcher' is missing"},
+      {"entrypoint: x\nsearcher: {name: random, metric: loss}", "a.yaml:2:11: searcher: the key 'max_trials' is missing"},
+      {"entrypoint: x\nsearcher: {name: adaptive_asha, metric: loss, max_trials: 3, max_length: 5, max_time: 5}",
+       "a.yaml:2:11: searcher: the searcher 'adaptive_asha' needs the key 'time_metric'"},
+  };
+  for (const auto& c : cases) {
+    auto got = load_experiment(c.text, "a.yaml");
+    ASSERT_FALSE(got.ok()) << c.text;
+    auto shown = render(got.faults.front(), c.text);
+    EXPECT_EQ(shown.substr(0, shown.find('\n')), c.first);
+  }
+}
+
+TEST(LoadExperiment, RefusesANameOver10KB) {
+  auto text = "entrypoint: x\nsearcher: {name: single, metric: loss}\nname: " + std::string(11'000, 'n');
+  auto got = load_experiment(text, "a.yaml");
+  ASSERT_EQ(got.faults.size(), 1u);
+  EXPECT_EQ(got.faults[0].path, "name");
+}
+
+} // namespace
+} // namespace troupe::config
