@@ -1,5 +1,7 @@
 #include "searchers/halving.hpp"
 
+#include "searchers/portable_math.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +11,7 @@ namespace {
 /// The largest k with divisor^k <= x.
 int whole_log(double x, double divisor, rung_count how) {
   if (how == rung_count::as_determined)
-    return static_cast<int>(std::log(x) / std::log(divisor));
+    return static_cast<int>(portable_log(x) / portable_log(divisor));
   int k = 0;
   for (double power = divisor; power <= x * (1 + 1e-12) && k < 1000; power *= divisor)
     ++k;
@@ -21,7 +23,7 @@ int whole_log(double x, double divisor, rung_count how) {
 std::vector<std::int64_t> rung_units(int rungs, double max_time, double divisor) {
   std::vector<std::int64_t> units;
   for (int k = 0; k < rungs; ++k)
-    units.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(max_time / std::pow(divisor, rungs - 1 - k))));
+    units.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(max_time / portable_pow(divisor, rungs - 1 - k))));
   return units;
 }
 
@@ -29,7 +31,7 @@ std::vector<std::int64_t> bracket_trials(std::int64_t max_trials, double divisor
   std::vector<double> weights;
   double sum = 0;
   for (int r : rungs) {
-    weights.push_back(std::pow(divisor, r - 1) / r);
+    weights.push_back(portable_pow(divisor, r - 1) / r);
     sum += weights.back();
   }
   std::vector<std::int64_t> trials;
@@ -93,7 +95,7 @@ std::vector<bracket> adaptive_brackets(const settings& common, const halving_set
 }
 
 std::vector<bracket> single_bracket(const settings& common, const halving_settings& h) {
-  auto full = std::min(std::pow(h.divisor, h.num_rungs - 1), 1e15);
+  auto full = std::min(portable_pow(h.divisor, h.num_rungs - 1), 1e15);
   auto slots = common.max_concurrent > 0
                  ? std::min(common.max_concurrent, common.max_trials)
                  : std::clamp<std::int64_t>(static_cast<std::int64_t>(full), 1, common.max_trials);

@@ -1,5 +1,6 @@
 // Reads the configuration and puts a search together: settings, space, method, sampler, policies, core.
 
+#include "searchers/compat/compat_search.hpp"
 #include "searchers/halving.hpp"
 #include "searchers/search_core.hpp"
 
@@ -14,29 +15,34 @@ struct assembly {
   core_limits limits;
 };
 
-std::unique_ptr<method> grid_method(assembly& a) {
-  a.limits.replaces_invalid = false;
+/// The number of points; 0 with a fault where the space makes no grid.
+std::uint64_t grid_points(assembly& a) {
   for (const auto& d : a.domain->dimensions())
     if (d.grid_count() == 0)
       a.faults.push_back("hyperparameters." + d.name() + ": a grid needs `count`, the number of points on this axis");
   if (!a.faults.empty())
-    return nullptr;
-  a.limits.max_trials = a.domain->grid_size();
-  if (a.limits.max_trials == 0)
+    return 0;
+  auto points = a.domain->grid_size();
+  if (points == 0)
     a.faults.push_back("hyperparameters: the grid has more than 2^63 points; lower a `count`");
-  return make_grid(a.domain);
+  return points;
 }
 
-std::unique_ptr<method> stopping_method(assembly& a) {
+halving_plan stopping_plan(assembly& a, rung_count how) {
+  halving_plan plan;
   auto h = read_halving(a.in, a.common);
   if (!a.faults.empty())
-    return nullptr;
-  halving_plan plan;
-  plan.brackets = a.common.name == "async_halving" ? single_bracket(a.common, h)
-                                                   : adaptive_brackets(a.common, h, rung_count::exact);
+    return plan;
+  plan.brackets =
+    a.common.name == "async_halving" ? single_bracket(a.common, h) : adaptive_brackets(a.common, h, how);
   plan.divisor = h.divisor;
   plan.time_metric = a.common.time_metric;
   plan.sign = a.common.sign();
+  return plan;
+}
+
+std::unique_ptr<method> stopping_method(assembly& a) {
+  auto plan = stopping_plan(a, rung_count::exact);
   if (a.common.max_concurrent == 0) {
     a.limits.max_concurrent = 0;
     for (const auto& b : plan.brackets)
@@ -54,8 +60,11 @@ std::unique_ptr<method> make_method(assembly& a) {
   }
   if (name == "random")
     return make_plain(a.domain, make_uniform(a.domain, a.common.seed));
-  if (name == "grid")
-    return grid_method(a);
+  if (name == "grid") {
+    a.limits.replaces_invalid = false;
+    a.limits.max_trials = grid_points(a);
+    return make_grid(a.domain);
+  }
   if (name == "async_halving" || name == "adaptive_asha")
     return stopping_method(a);
   a.in.fault("name", name.empty() ? "is needed" : "`" + name + "` is no searcher; one of single, random, grid, "
@@ -70,7 +79,30 @@ error all_of(const std::vector<std::string>& faults) {
   return {errc::invalid, text};
 }
 
-result<std::unique_ptr<search_core>> assemble(const value& config, const value& hyperparameters, std::uint64_t seed) {
+std::unique_ptr<compat_method> make_compat_method(assembly& a) {
+  const auto& name = a.common.name;
+  auto concurrent = static_cast<std::uint64_t>(a.common.max_concurrent);
+  if (name == "single")
+    return make_compat_random({1, 1, false, false});
+  if (name == "random")
+    return make_compat_random({static_cast<std::uint64_t>(a.common.max_trials), concurrent, true, false});
+  if (name == "grid")
+    return make_compat_random({grid_points(a), concurrent, false, true});
+  if (name == "async_halving" || name == "adaptive_asha")
+    return make_compat_halving(stopping_plan(a, rung_count::as_determined));
+  a.in.fault("name", "`" + name + "` has no compat mode; one of single, random, grid, async_halving, adaptive_asha");
+  return nullptr;
+}
+
+struct parts {
+  settings common;
+  std::shared_ptr<const space> domain;
+  core_limits limits;
+  std::unique_ptr<method> native;
+  std::unique_ptr<compat_method> compat;
+};
+
+result<parts> assemble(const value& config, const value& hyperparameters, std::uint64_t seed, search_mode mode) {
   std::vector<std::string> faults;
   section in(config, "searcher", faults);
   auto common = read_settings(in, seed);
@@ -79,34 +111,48 @@ result<std::unique_ptr<search_core>> assemble(const value& config, const value& 
   a.limits = {common.name, common.metric, common.time_metric, common.sign(),
               static_cast<std::uint64_t>(common.max_trials), static_cast<std::uint64_t>(common.max_concurrent),
               true, seed, domain->size()};
-  auto method = make_method(a);
+  parts made;
+  if (mode == search_mode::compat)
+    made.compat = make_compat_method(a);
+  else
+    made.native = make_method(a);
   constexpr std::uint64_t most_at_once = 10'000'000;
   if (faults.empty() && a.limits.max_concurrent == 0 && a.limits.max_trials > most_at_once)
     in.fault("max_concurrent_trials", "0 would start " + std::to_string(a.limits.max_trials) +
                                         " trials at once; give a limit");
   if (!faults.empty())
     return all_of(faults);
-  return std::make_unique<search_core>(std::move(a.limits), std::move(method), nullptr);
+  made.common = std::move(common);
+  made.domain = std::move(domain);
+  made.limits = std::move(a.limits);
+  return made;
+}
+
+/// Builds the search; `prepare` may fill it with a snapshot before anyone sees it.
+template <class Prepare>
+result<std::unique_ptr<searcher>> build(result<parts> made, Prepare&& prepare) {
+  if (!made)
+    return made.error();
+  auto finish = [&](auto search) -> result<std::unique_ptr<searcher>> {
+    if (result<void> ready = prepare(*search); !ready)
+      return ready.error();
+    return std::unique_ptr<searcher>(std::move(search));
+  };
+  if (made->compat)
+    return finish(std::make_unique<compat_search>(made->common, made->domain, std::move(made->compat)));
+  return finish(std::make_unique<search_core>(std::move(made->limits), std::move(made->native), nullptr));
 }
 
 } // namespace
 
 result<std::unique_ptr<searcher>> make_searcher(const value& config, const value& hyperparameters, std::uint64_t seed,
-                                                search_mode) {
-  auto made = assemble(config, hyperparameters, seed);
-  if (!made)
-    return made.error();
-  return std::unique_ptr<searcher>(std::move(*made));
+                                                search_mode mode) {
+  return build(assemble(config, hyperparameters, seed, mode), [](auto&) { return result<void>{}; });
 }
 
 result<std::unique_ptr<searcher>> load_searcher(const value& config, const value& hyperparameters, std::uint64_t seed,
-                                                search_mode, std::string_view snapshot) {
-  auto made = assemble(config, hyperparameters, seed);
-  if (!made)
-    return made.error();
-  if (auto restored = (*made)->restore(snapshot); !restored)
-    return restored.error();
-  return std::unique_ptr<searcher>(std::move(*made));
+                                                search_mode mode, std::string_view snapshot) {
+  return build(assemble(config, hyperparameters, seed, mode), [&](auto& search) { return search.restore(snapshot); });
 }
 
 } // namespace troupe::searchers

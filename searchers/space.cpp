@@ -1,5 +1,7 @@
 #include "searchers/space.hpp"
 
+#include "searchers/portable_math.hpp"
+
 #include "model/rng.hpp"
 
 #include <algorithm>
@@ -89,7 +91,7 @@ value dimension::at(double coordinate) const {
     return choices[std::min(static_cast<std::size_t>(std::max(0.0, coordinate)), choices.size() - 1)];
   case axis::integer: return least + static_cast<std::int64_t>(cell(coordinate, values()));
   case axis::real: return std::clamp(low + (high - low) * coordinate, low, high);
-  case axis::logarithmic: return std::pow(base, std::clamp(low + (high - low) * coordinate, low, high));
+  case axis::logarithmic: return portable_pow(base, std::clamp(low + (high - low) * coordinate, low, high));
   }
   return nullptr;
 }
@@ -115,7 +117,7 @@ double dimension::coordinate_of(const value& x) const {
   case axis::real: return x.is_number() ? (x.get<double>() - low) / (high - low) : 0.5;
   case axis::logarithmic:
     return x.is_number() && x.get<double>() > 0
-             ? (std::log(x.get<double>()) / std::log(base) - low) / (high - low)
+             ? (portable_log(x.get<double>()) / portable_log(base) - low) / (high - low)
              : 0.5;
   }
   return 0.5;
@@ -141,7 +143,7 @@ value dimension::grid_value(std::uint64_t index) const {
   double x = n == 1 ? (a + b) / 2 : a + static_cast<double>(index) * (b - a) / static_cast<double>(n - 1);
   if (kind == axis::integer)
     return static_cast<std::int64_t>(std::round(x));
-  return kind == axis::real ? x : std::pow(base, x);
+  return kind == axis::real ? x : portable_pow(base, x);
 }
 
 space space::parse(const value& hyperparameters, std::vector<std::string>& faults) {
