@@ -86,8 +86,11 @@ std::unique_ptr<compat_method> make_compat_method(assembly& a) {
     return make_compat_random({1, 1, false, false});
   if (name == "random")
     return make_compat_random({static_cast<std::uint64_t>(a.common.max_trials), concurrent, true, false});
-  if (name == "grid")
-    return make_compat_random({grid_points(a), concurrent, false, true});
+  if (name == "grid") {
+    auto points = grid_points(a);
+    a.common.max_trials = static_cast<std::int64_t>(points);
+    return make_compat_random({points, concurrent, false, true});
+  }
   if (name == "async_halving" || name == "adaptive_asha")
     return make_compat_halving(stopping_plan(a, rung_count::as_determined));
   a.in.fault("name", "`" + name + "` has no compat mode; one of single, random, grid, async_halving, adaptive_asha");
@@ -122,7 +125,7 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
                                         " trials at once; give a limit");
   if (!faults.empty())
     return all_of(faults);
-  made.common = std::move(common);
+  made.common = std::move(a.common);
   made.domain = std::move(domain);
   made.limits = std::move(a.limits);
   return made;

@@ -36,6 +36,7 @@ public:
   result<std::vector<search_action>> apply(const search_event& event) override;
   double progress() const override;
   std::vector<bracket> brackets() const override { return inner_->brackets(); }
+  std::int64_t max_trials() const override { return static_cast<std::int64_t>(limits_.max_trials); }
   std::string snapshot() const override;
   /// Takes the state from `bytes`; only before the first event.
   result<void> restore(std::string_view bytes);
