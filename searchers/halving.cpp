@@ -66,7 +66,8 @@ halving_settings read_halving(section& in, const settings& common) {
   if (common.time_metric.empty())
     in.fault("time_metric", "is needed: the name of the metric that counts the length of a trial");
   h.max_time = static_cast<double>(in.integer("max_time", 1, 1, std::int64_t{1} << 53));
-  h.num_rungs = static_cast<int>(in.integer("num_rungs", 5, 1, 60));
+  bool derived = common.name != "async_halving";
+  h.num_rungs = static_cast<int>(in.integer("num_rungs", derived ? 0 : 5, 1, 60));
   h.max_rungs = static_cast<int>(in.integer("max_rungs", 5, 1, 60));
   h.mode = in.one_of("mode", {"aggressive", "standard", "conservative"}, "standard");
   h.bracket_rungs = in.integers("bracket_rungs", 1);
@@ -100,6 +101,61 @@ std::vector<bracket> single_bracket(const settings& common, const halving_settin
                  ? std::min(common.max_concurrent, common.max_trials)
                  : std::clamp<std::int64_t>(static_cast<std::int64_t>(full), 1, common.max_trials);
   return {{h.num_rungs, common.max_trials, slots, rung_units(h.num_rungs, h.max_time, h.divisor)}};
+}
+
+namespace {
+
+int rungs_of(const halving_settings& h) {
+  return h.num_rungs > 0 ? h.num_rungs : std::min(h.max_rungs, whole_log(h.max_time, h.divisor, rung_count::exact) + 1);
+}
+
+/// Equal lengths would decide twice; the shortest rungs go.
+bracket tidy(bracket b) {
+  b.units.erase(std::unique(b.units.begin(), b.units.end()), b.units.end());
+  b.rungs = static_cast<int>(b.units.size());
+  return b;
+}
+
+/// Brackets in order until the budget is used.
+std::vector<bracket> cut(std::vector<bracket> round, std::int64_t budget) {
+  std::vector<bracket> kept;
+  for (auto& b : round) {
+    if (budget <= 0)
+      break;
+    b.max_trials = std::min(b.max_trials, budget);
+    budget -= b.max_trials;
+    kept.push_back(tidy(std::move(b)));
+  }
+  return kept;
+}
+
+std::int64_t slots_of(const settings& common) {
+  return common.max_concurrent > 0 ? std::min(common.max_concurrent, common.max_trials) : common.max_trials;
+}
+
+} // namespace
+
+std::vector<bracket> promotion_bracket(const settings& common, const halving_settings& h) {
+  int rungs = rungs_of(h);
+  return {tidy({rungs, common.max_trials, slots_of(common), rung_units(rungs, h.max_time, h.divisor)})};
+}
+
+std::vector<bracket> sync_round(const settings& common, const halving_settings& h) {
+  int rungs = rungs_of(h);
+  auto n = static_cast<std::int64_t>(std::min(portable_pow(h.divisor, rungs - 1) * (1 + 1e-12), 1e15));
+  return cut({{rungs, std::max<std::int64_t>(1, n), slots_of(common), rung_units(rungs, h.max_time, h.divisor)}},
+             common.max_trials);
+}
+
+std::vector<bracket> hyperband_round(const settings& common, const halving_settings& h) {
+  int most = rungs_of(h) - 1;
+  std::vector<bracket> round;
+  for (int s = most; s >= 0; --s) { // JMLR 18: n = ceil((s_max + 1) / (s + 1) * eta^s)
+    double n = std::ceil((most + 1.0) / (s + 1.0) * portable_pow(h.divisor, s) * (1 - 1e-12));
+    round.push_back({s + 1, static_cast<std::int64_t>(std::min(n, 1e15)), slots_of(common),
+                     rung_units(s + 1, h.max_time, h.divisor)});
+  }
+  return cut(std::move(round), common.max_trials);
 }
 
 } // namespace troupe::searchers

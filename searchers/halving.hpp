@@ -30,7 +30,8 @@ std::vector<std::int64_t> bracket_slots(std::int64_t max_concurrent, double divi
 struct halving_settings {
   double divisor = 4;
   double max_time = 1;
-  int num_rungs = 5, max_rungs = 5;
+  int num_rungs = 5; ///< 0 where not given to a search that can do without
+  int max_rungs = 5;
   std::string mode = "standard";
   std::vector<std::int64_t> bracket_rungs;
 };
@@ -41,5 +42,17 @@ std::vector<bracket> single_bracket(const settings& common, const halving_settin
 
 std::unique_ptr<method> make_asha_stopping(halving_plan plan, std::shared_ptr<const space> domain,
                                            std::unique_ptr<sampler> source);
+/// Pauses at every rung; a free slot continues the best paused trial of the highest rung that is among the best
+/// 1/divisor there, else starts a new one.
+std::unique_ptr<method> make_asha_promotion(halving_plan plan, std::shared_ptr<const space> domain,
+                                            std::unique_ptr<sampler> source);
+
+/// Rungs fill up before the best of them go on. `plan.brackets` is one round; rounds repeat until the budget is
+/// used, and a slot that would wait starts the next bracket.
+std::unique_ptr<method> make_sync_halving(halving_plan plan, std::int64_t max_trials,
+                                          std::shared_ptr<const space> domain, std::unique_ptr<sampler> source);
+std::vector<bracket> sync_round(const settings& common, const halving_settings& h);
+std::vector<bracket> hyperband_round(const settings& common, const halving_settings& h);
+std::vector<bracket> promotion_bracket(const settings& common, const halving_settings& h);
 
 } // namespace troupe::searchers

@@ -28,13 +28,17 @@ std::uint64_t grid_points(assembly& a) {
   return points;
 }
 
-halving_plan stopping_plan(assembly& a, rung_count how) {
+halving_plan halving_plan_of(assembly& a, rung_count how) {
   halving_plan plan;
   auto h = read_halving(a.in, a.common);
   if (!a.faults.empty())
     return plan;
-  plan.brackets =
-    a.common.name == "async_halving" ? single_bracket(a.common, h) : adaptive_brackets(a.common, h, how);
+  const auto& name = a.common.name;
+  plan.brackets = name == "async_halving"    ? single_bracket(a.common, h)
+                  : name == "adaptive_asha"  ? adaptive_brackets(a.common, h, how)
+                  : name == "asha_promotion" ? promotion_bracket(a.common, h)
+                  : name == "sync_halving"   ? sync_round(a.common, h)
+                                             : hyperband_round(a.common, h);
   plan.divisor = h.divisor;
   plan.time_metric = a.common.time_metric;
   plan.sign = a.common.sign();
@@ -42,13 +46,23 @@ halving_plan stopping_plan(assembly& a, rung_count how) {
 }
 
 std::unique_ptr<method> stopping_method(assembly& a) {
-  auto plan = stopping_plan(a, rung_count::exact);
+  auto plan = halving_plan_of(a, rung_count::exact);
   if (a.common.max_concurrent == 0) {
     a.limits.max_concurrent = 0;
     for (const auto& b : plan.brackets)
       a.limits.max_concurrent += static_cast<std::uint64_t>(b.max_concurrent);
   }
   return make_asha_stopping(std::move(plan), a.domain, make_uniform(a.domain, a.common.seed));
+}
+
+std::unique_ptr<method> pausing_method(assembly& a) {
+  auto plan = halving_plan_of(a, rung_count::exact);
+  if (!a.faults.empty())
+    return nullptr;
+  auto source = make_uniform(a.domain, a.common.seed);
+  if (a.common.name == "asha_promotion")
+    return make_asha_promotion(std::move(plan), a.domain, std::move(source));
+  return make_sync_halving(std::move(plan), a.common.max_trials, a.domain, std::move(source));
 }
 
 std::unique_ptr<method> make_method(assembly& a) {
@@ -67,6 +81,8 @@ std::unique_ptr<method> make_method(assembly& a) {
   }
   if (name == "async_halving" || name == "adaptive_asha")
     return stopping_method(a);
+  if (name == "asha_promotion" || name == "sync_halving" || name == "hyperband")
+    return pausing_method(a);
   a.in.fault("name", name.empty() ? "is needed" : "`" + name + "` is no searcher; one of single, random, grid, "
                                                               "async_halving, adaptive_asha");
   return nullptr;
@@ -92,7 +108,7 @@ std::unique_ptr<compat_method> make_compat_method(assembly& a) {
     return make_compat_random({points, concurrent, false, true});
   }
   if (name == "async_halving" || name == "adaptive_asha")
-    return make_compat_halving(stopping_plan(a, rung_count::as_determined));
+    return make_compat_halving(halving_plan_of(a, rung_count::as_determined));
   a.in.fault("name", "`" + name + "` has no compat mode; one of single, random, grid, async_halving, adaptive_asha");
   return nullptr;
 }

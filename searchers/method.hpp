@@ -48,6 +48,8 @@ public:
   virtual void reported(const report&, orders&) {}
   /// Exactly once per trial, when it gives up its slot for good: stopped, left early, or exited.
   virtual void left(ordinal, ending) {}
+  /// After every event, before the slots are filled: orders that an end brought about.
+  virtual void settle(orders&) {}
   virtual void checkpointed(ordinal, double /*step*/, const std::string& /*checkpoint*/) {}
   virtual std::vector<bracket> brackets() const { return {}; }
   /// Writes or reads the whole state.

@@ -15,6 +15,23 @@ std::vector<std::int64_t> survivors(const bracket& b, double divisor) {
   return reach;
 }
 
+namespace {
+
+/// A search of rounds repeats its brackets until the budget is used.
+std::vector<bracket> all_brackets(const std::vector<bracket>& round, std::int64_t budget) {
+  std::vector<bracket> all = round;
+  for (const auto& b : round)
+    budget -= b.max_trials;
+  for (std::size_t i = 0; budget > 0 && !round.empty(); ++i) {
+    all.push_back(round[i % round.size()]);
+    all.back().max_trials = std::min(all.back().max_trials, budget);
+    budget -= all.back().max_trials;
+  }
+  return all;
+}
+
+} // namespace
+
 result<search_preview> preview_search(const value& config, const value& hyperparameters) {
   auto made = make_searcher(config, hyperparameters, 0);
   if (!made)
@@ -28,7 +45,7 @@ result<search_preview> preview_search(const value& config, const value& hyperpar
   p.max_concurrent = config.contains("max_concurrent_trials") ? static_cast<std::int64_t>(number("max_concurrent_trials")) : 16;
   if (p.max_concurrent > 0)
     p.max_concurrent = std::min(p.max_concurrent, p.max_trials);
-  p.brackets = (*made)->brackets();
+  p.brackets = all_brackets((*made)->brackets(), p.max_trials);
   if (p.brackets.empty()) {
     double length = number("max_time");
     p.rows = {{p.max_trials, 0}};

@@ -19,7 +19,7 @@ std::size_t ranking::block_for(double value, bool ahead_of_equals) const {
   return index == last_.size() ? index - 1 : index;
 }
 
-std::size_t ranking::insert(double value, std::uint32_t trial, bool ahead_of_equals) {
+std::size_t ranking::insert(double value, std::uint32_t trial, bool ahead_of_equals, std::uint32_t mark) {
   TROUPE_ASSERT(value == value);
   if (blocks_.empty()) {
     blocks_.emplace_back();
@@ -33,7 +33,7 @@ std::size_t ranking::insert(double value, std::uint32_t trial, bool ahead_of_equ
   std::size_t index = static_cast<std::size_t>(place - block.begin());
   for (std::size_t i = 0; i < b; ++i)
     index += sizes_[i];
-  block.insert(place, {value, trial, 0});
+  block.insert(place, {value, trial, mark});
   ++sizes_[b];
   ++size_;
   last_[b] = block.back().value;
@@ -48,6 +48,18 @@ std::size_t ranking::insert(double value, std::uint32_t trial, bool ahead_of_equ
     sizes_.insert(sizes_.begin() + at + 1, static_cast<std::uint32_t>(upper.size()));
     blocks_.insert(blocks_.begin() + at + 1, std::move(upper));
   }
+  return index;
+}
+
+std::size_t ranking::rank(double value, std::uint32_t mark) const {
+  auto less = [&](const entry& e) { return e.value < value || (e.value == value && e.mark < mark); };
+  auto block = std::partition_point(blocks_.begin(), blocks_.end(), [&](const auto& b) { return less(b.back()); });
+  auto b = static_cast<std::size_t>(block - blocks_.begin());
+  std::size_t index = 0;
+  for (std::size_t i = 0; i < b; ++i)
+    index += sizes_[i];
+  if (b < blocks_.size())
+    index += static_cast<std::size_t>(std::partition_point(block->begin(), block->end(), less) - block->begin());
   return index;
 }
 

@@ -14,12 +14,14 @@ public:
   struct entry {
     double value = 0; ///< smaller is better; never NaN
     std::uint32_t trial = 0;
-    std::uint32_t mark = 0; ///< free for the owner; a promotion marks the promoted
+    std::uint32_t mark = 0; ///< free for the owner, such as the order of arrival
   };
 
   std::size_t size() const { return size_; }
   /// Inserts after equal values, or before them where `ahead_of_equals`; returns the index taken.
-  std::size_t insert(double value, std::uint32_t trial, bool ahead_of_equals = false);
+  std::size_t insert(double value, std::uint32_t trial, bool ahead_of_equals = false, std::uint32_t mark = 0);
+  /// How many entries lie before (value, mark); for lists whose marks rise among equal values.
+  std::size_t rank(double value, std::uint32_t mark) const;
   /// Removes the entry of `trial` with `value`; false where there is none.
   bool erase(double value, std::uint32_t trial);
   /// The same by a scan over all entries, for the rare caller that does not know the value.

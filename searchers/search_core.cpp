@@ -181,11 +181,15 @@ void search_core::give_up_slot(ordinal trial, stage next, ending how) {
 }
 
 void search_core::stop(ordinal trial, stop_trial reason) {
-  if (book_->trials[trial].at != stage::running)
+  auto at = book_->trials[trial].at;
+  if (at != stage::running && at != stage::paused)
     return;
   reason.trial = key_of(trial);
   actions_.push_back(std::move(reason));
-  give_up_slot(trial, stage::stopping, ending::stopped);
+  // Of a paused trial nothing runs, so its exit is not waited for.
+  give_up_slot(trial, at == stage::running ? stage::stopping : stage::closed, ending::stopped);
+  if (at == stage::paused)
+    set_progress(book_->trials[trial], 1);
 }
 
 void search_core::pause(ordinal trial) {
@@ -212,6 +216,7 @@ void search_core::fill() {
     book.over = 1;
     return;
   }
+  inner_->settle(*this);
   while (limits_.max_concurrent == 0 || book.live < limits_.max_concurrent) {
     auto fresh = static_cast<ordinal>(book.trials.size());
     auto counted = book.trials.size() - (limits_.replaces_invalid ? book.invalid : 0);

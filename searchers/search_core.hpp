@@ -3,7 +3,7 @@
 // refills a slot however it became free, and ends the search. What to run is the method's business.
 //
 //   trial:  running --stop--> stopping --exited--> closed
-//              |  \--pause--> paused --resume--> running
+//              |  \--pause--> paused --resume--> running; paused --stop--> closed
 //              |--left early--> leaving --exited--> closed
 //              `--exited--> closed
 

@@ -140,7 +140,7 @@ void compat_search::finish(bool exit) {
   actions_.push_back(shut_down{exit && book_->canceled >= requested, book_->failed >= requested});
 }
 
-double compat_search::progress() const { return inner_->progress(book_->tally); }
+double compat_search::progress() const { return std::clamp(inner_->progress(book_->tally), 0.0, 1.0); }
 
 std::uint64_t compat_search::max_invalid() const {
   return std::max<std::uint64_t>(100, 10 * static_cast<std::uint64_t>(common_.max_trials));
