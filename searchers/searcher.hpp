@@ -59,6 +59,8 @@ public:
   virtual double progress() const = 0;
   /// Of halving searchers, most stopping first; empty for the others.
   virtual std::vector<bracket> brackets() const = 0;
+  /// How many trials the search may create, without those that replace invalid ones.
+  virtual std::int64_t max_trials() const = 0;
   /// Versioned bytes; `load_searcher` of them goes on identically.
   virtual std::string snapshot() const = 0;
 };

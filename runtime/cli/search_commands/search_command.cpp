@@ -1,0 +1,51 @@
+#include "runtime/cli/search_commands/search_command.hpp"
+
+#include "runtime/cli/search_commands/config_file.hpp"
+#include "runtime/cli/search_commands/preview_text.hpp"
+#include "runtime/cli/search_commands/replay.hpp"
+
+#include <algorithm>
+#include <ostream>
+
+namespace troupe::cli {
+namespace {
+
+constexpr const char* usage = R"(usage:
+  troupe search replay -                 drive one searcher by hand: JSON lines in, one JSON line out for each
+  troupe search preview CONFIG [--json]  what a search would run: trials, lengths, brackets, total
+)";
+
+int preview(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err) {
+  bool json = std::find(args.begin(), args.end(), "--json") != args.end();
+  if (args.size() != (json ? 3u : 2u) || (json && args[1] == "--json")) {
+    err << usage;
+    return 2;
+  }
+  auto config = read_search_config(args[1], in, err);
+  if (!config)
+    return 1;
+  auto plan = searchers::preview_search(config->searcher, config->hyperparameters);
+  if (!plan) {
+    err << args[1] << ": " << plan.error().what << '\n';
+    return 1;
+  }
+  auto divisor = config->searcher.contains("divisor") && config->searcher["divisor"].is_number()
+                   ? config->searcher["divisor"].get<double>()
+                   : 4.0;
+  out << (json ? to_json(searchers::to_determined(*plan), 2) + "\n" : preview_text(*plan, divisor));
+  return 0;
+}
+
+} // namespace
+
+int search_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err) {
+  if (args.size() == 2 && args[0] == "replay" && args[1] == "-")
+    return replay_search(in, out);
+  if (!args.empty() && args[0] == "preview")
+    return preview(args, in, out, err);
+  bool asked = !args.empty() && (args[0] == "help" || args[0] == "--help" || args[0] == "-h");
+  (asked ? out : err) << usage;
+  return asked ? 0 : 2;
+}
+
+} // namespace troupe::cli

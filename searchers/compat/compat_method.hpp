@@ -1,0 +1,49 @@
+#pragma once
+// The searchers of Determined 0.38 with its rules, in its order, its omissions included: a report after a
+// stop decides again, and a trial that exits before a rung is not replaced. Native mode has none of that.
+
+#include "searchers/archive.hpp"
+#include "searchers/halving.hpp"
+#include "searchers/method.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace troupe::searchers {
+
+/// What a compat method may do during an event; every `create` draws from the shared random stream at once.
+class compat_orders {
+public:
+  virtual ~compat_orders() = default;
+  virtual ordinal create() = 0;                    ///< of a random sample
+  virtual ordinal create_point(std::uint64_t) = 0; ///< of a point of the grid
+  virtual void stop(ordinal trial, stop_trial reason) = 0;
+};
+
+struct compat_tally {
+  double reported = 0; ///< sum over the known trials, 1 for each that closed
+  std::uint64_t known = 0;
+};
+
+class compat_method {
+public:
+  virtual ~compat_method() = default;
+  virtual void start(compat_orders& out) = 0;
+  virtual void reported(const report&, compat_orders&) {}
+  virtual void exited_early(ordinal trial, bool invalid, compat_orders& out) = 0;
+  virtual void exited(ordinal trial, compat_orders& out) = 0;
+  virtual double progress(const compat_tally& tally) const = 0;
+  virtual std::vector<bracket> brackets() const { return {}; }
+  virtual void persist(archive& ar) = 0;
+};
+
+struct compat_random_plan {
+  std::uint64_t max_trials = 1, max_concurrent = 16;
+  bool replaces_invalid = true;
+  bool over_grid = false; ///< hands out the points of the grid from its end
+};
+std::unique_ptr<compat_method> make_compat_random(compat_random_plan plan);
+/// One bracket is `async_halving`, several are the tournament of `adaptive_asha`.
+std::unique_ptr<compat_method> make_compat_halving(halving_plan plan);
+
+} // namespace troupe::searchers

@@ -1,0 +1,177 @@
+// Reads the configuration and puts a search together: settings, space, method, sampler, policies, core.
+
+#include "searchers/compat/compat_search.hpp"
+#include "searchers/halving.hpp"
+#include "searchers/search_core.hpp"
+
+namespace troupe::searchers {
+namespace {
+
+struct assembly {
+  settings common;
+  std::shared_ptr<const space> domain;
+  section& in;
+  std::vector<std::string>& faults;
+  core_limits limits;
+};
+
+/// The number of points; 0 with a fault where the space makes no grid.
+std::uint64_t grid_points(assembly& a) {
+  for (const auto& d : a.domain->dimensions())
+    if (d.grid_count() == 0)
+      a.faults.push_back("hyperparameters." + d.name() + ": a grid needs `count`, the number of points on this axis");
+  if (!a.faults.empty())
+    return 0;
+  auto points = a.domain->grid_size();
+  if (points == 0)
+    a.faults.push_back("hyperparameters: the grid has more than 2^63 points; lower a `count`");
+  return points;
+}
+
+halving_plan halving_plan_of(assembly& a, rung_count how) {
+  halving_plan plan;
+  auto h = read_halving(a.in, a.common);
+  if (!a.faults.empty())
+    return plan;
+  const auto& name = a.common.name;
+  plan.brackets = name == "async_halving"    ? single_bracket(a.common, h)
+                  : name == "adaptive_asha"  ? adaptive_brackets(a.common, h, how)
+                  : name == "asha_promotion" ? promotion_bracket(a.common, h)
+                  : name == "sync_halving"   ? sync_round(a.common, h)
+                                             : hyperband_round(a.common, h);
+  plan.divisor = h.divisor;
+  plan.time_metric = a.common.time_metric;
+  plan.sign = a.common.sign();
+  return plan;
+}
+
+std::unique_ptr<method> stopping_method(assembly& a) {
+  auto plan = halving_plan_of(a, rung_count::exact);
+  if (a.common.max_concurrent == 0) {
+    a.limits.max_concurrent = 0;
+    for (const auto& b : plan.brackets)
+      a.limits.max_concurrent += static_cast<std::uint64_t>(b.max_concurrent);
+  }
+  return make_asha_stopping(std::move(plan), a.domain, make_uniform(a.domain, a.common.seed));
+}
+
+std::unique_ptr<method> pausing_method(assembly& a) {
+  auto plan = halving_plan_of(a, rung_count::exact);
+  if (!a.faults.empty())
+    return nullptr;
+  auto source = make_uniform(a.domain, a.common.seed);
+  if (a.common.name == "asha_promotion")
+    return make_asha_promotion(std::move(plan), a.domain, std::move(source));
+  return make_sync_halving(std::move(plan), a.common.max_trials, a.domain, std::move(source));
+}
+
+std::unique_ptr<method> make_method(assembly& a) {
+  const auto& name = a.common.name;
+  if (name == "single") {
+    a.limits.max_trials = 1;
+    a.limits.replaces_invalid = false;
+    return make_plain(a.domain, make_uniform(a.domain, a.common.seed));
+  }
+  if (name == "random")
+    return make_plain(a.domain, make_uniform(a.domain, a.common.seed));
+  if (name == "grid") {
+    a.limits.replaces_invalid = false;
+    a.limits.max_trials = grid_points(a);
+    return make_grid(a.domain);
+  }
+  if (name == "async_halving" || name == "adaptive_asha")
+    return stopping_method(a);
+  if (name == "asha_promotion" || name == "sync_halving" || name == "hyperband")
+    return pausing_method(a);
+  a.in.fault("name", name.empty() ? "is needed" : "`" + name + "` is no searcher; one of single, random, grid, "
+                                                              "async_halving, adaptive_asha");
+  return nullptr;
+}
+
+error all_of(const std::vector<std::string>& faults) {
+  std::string text;
+  for (const auto& f : faults)
+    text += (text.empty() ? "" : "; ") + f;
+  return {errc::invalid, text};
+}
+
+std::unique_ptr<compat_method> make_compat_method(assembly& a) {
+  const auto& name = a.common.name;
+  auto concurrent = static_cast<std::uint64_t>(a.common.max_concurrent);
+  if (name == "single")
+    return make_compat_random({1, 1, false, false});
+  if (name == "random")
+    return make_compat_random({static_cast<std::uint64_t>(a.common.max_trials), concurrent, true, false});
+  if (name == "grid") {
+    auto points = grid_points(a);
+    a.common.max_trials = static_cast<std::int64_t>(points);
+    return make_compat_random({points, concurrent, false, true});
+  }
+  if (name == "async_halving" || name == "adaptive_asha")
+    return make_compat_halving(halving_plan_of(a, rung_count::as_determined));
+  a.in.fault("name", "`" + name + "` has no compat mode; one of single, random, grid, async_halving, adaptive_asha");
+  return nullptr;
+}
+
+struct parts {
+  settings common;
+  std::shared_ptr<const space> domain;
+  core_limits limits;
+  std::unique_ptr<method> native;
+  std::unique_ptr<compat_method> compat;
+};
+
+result<parts> assemble(const value& config, const value& hyperparameters, std::uint64_t seed, search_mode mode) {
+  std::vector<std::string> faults;
+  section in(config, "searcher", faults);
+  auto common = read_settings(in, seed);
+  auto domain = std::make_shared<const space>(space::parse(hyperparameters, faults));
+  assembly a{common, domain, in, faults, {}};
+  a.limits = {common.name, common.metric, common.time_metric, common.sign(),
+              static_cast<std::uint64_t>(common.max_trials), static_cast<std::uint64_t>(common.max_concurrent),
+              true, seed, domain->size()};
+  parts made;
+  if (mode == search_mode::compat)
+    made.compat = make_compat_method(a);
+  else
+    made.native = make_method(a);
+  constexpr std::uint64_t most_at_once = 10'000'000;
+  if (faults.empty() && a.limits.max_concurrent == 0 && a.limits.max_trials > most_at_once)
+    in.fault("max_concurrent_trials", "0 would start " + std::to_string(a.limits.max_trials) +
+                                        " trials at once; give a limit");
+  if (!faults.empty())
+    return all_of(faults);
+  made.common = std::move(a.common);
+  made.domain = std::move(domain);
+  made.limits = std::move(a.limits);
+  return made;
+}
+
+/// Builds the search; `prepare` may fill it with a snapshot before anyone sees it.
+template <class Prepare>
+result<std::unique_ptr<searcher>> build(result<parts> made, Prepare&& prepare) {
+  if (!made)
+    return made.error();
+  auto finish = [&](auto search) -> result<std::unique_ptr<searcher>> {
+    if (result<void> ready = prepare(*search); !ready)
+      return ready.error();
+    return std::unique_ptr<searcher>(std::move(search));
+  };
+  if (made->compat)
+    return finish(std::make_unique<compat_search>(made->common, made->domain, std::move(made->compat)));
+  return finish(std::make_unique<search_core>(std::move(made->limits), std::move(made->native), nullptr));
+}
+
+} // namespace
+
+result<std::unique_ptr<searcher>> make_searcher(const value& config, const value& hyperparameters, std::uint64_t seed,
+                                                search_mode mode) {
+  return build(assemble(config, hyperparameters, seed, mode), [](auto&) { return result<void>{}; });
+}
+
+result<std::unique_ptr<searcher>> load_searcher(const value& config, const value& hyperparameters, std::uint64_t seed,
+                                                search_mode mode, std::string_view snapshot) {
+  return build(assemble(config, hyperparameters, seed, mode), [&](auto& search) { return search.restore(snapshot); });
+}
+
+} // namespace troupe::searchers

@@ -1,0 +1,128 @@
+#include "searchers/searcher.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::searchers {
+namespace {
+
+const value asha = {{"name", "async_halving"}, {"metric", "acc"}, {"smaller_is_better", false},
+                    {"time_metric", "epochs"}, {"max_time", 16}, {"num_rungs", 3}, {"divisor", 4},
+                    {"max_trials", 20}, {"max_concurrent_trials", 4}};
+const value space_of_two = {{"lr", {{"type", "log"}, {"base", 10}, {"minval", -5}, {"maxval", 0}}},
+                            {"net", {{"width", {{"type", "int"}, {"minval", 1}, {"maxval", 8}}}, {"act", "relu"}}}};
+
+std::string show(const search_action& action) {
+  if (auto* x = std::get_if<create_trial>(&action))
+    return "create " + x->trial;
+  if (auto* x = std::get_if<stop_trial>(&action))
+    return "stop " + x->trial + " {" + x->why + "}";
+  if (auto* x = std::get_if<shut_down>(&action))
+    return std::string("shutdown") + (x->cancel ? " cancel" : "") + (x->failure ? " failure" : "");
+  return "?";
+}
+
+std::string show(const result<std::vector<search_action>>& r) {
+  if (!r)
+    return std::string(name(r.error().code));
+  std::string text;
+  for (const auto& a : *r)
+    text += (text.empty() ? "" : ", ") + show(a);
+  return text;
+}
+
+trial_validated at(const char* trial, double epochs, double acc) { return {trial, {{"epochs", epochs}, {"acc", acc}}}; }
+
+TEST(NativeSearch, StopsAtRungsAndSaysWhy) {
+  auto s = std::move(make_searcher(asha, space_of_two, 1)).value();
+  struct { search_event event; std::string actions; } steps[] = {
+      {search_started{}, "create 1, create 2, create 3, create 4"},
+      {search_started{}, ""},
+      {at("1", 1, 0.9), ""},
+      {at("2", 1, 0.8), "stop 2 {rung 0 (1 epochs): 0.8, needed 0.9}, create 5"},
+      {at("2", 2, 0.99), ""},                         // late
+      {trial_exited_early{"2", exit_reason::errored}, ""}, // stopped, then failed on the way out
+      {trial_exited{"2"}, ""},
+      {trial_exited{"2"}, ""},
+      {at("3", 1, 0.9), "stop 3 {rung 0 (1 epochs): 0.9, needed 0.9}, create 6"}, // equals rank by arrival
+      {trial_exited{"4"}, "create 7"},                // ended before its first rung
+      {trial_validated{"5", {{"epochs", 1}, {"acc", "NaN"}}},
+       "stop 5 {rung 0 (1 epochs): no usable metric (NaN, infinite or missing), so it ranks last}, create 8"},
+      {trial_validated{"6", {{"acc", 0.95}}},
+       "stop 6 {rung 0 (1 epochs): the report has no usable `epochs`, so it ranks last}, create 9"},
+      {at("1", 16, 0.95), "stop 1 {rung 2 (16 epochs): full length reached}, create 10"},
+      {trial_exited_early{"7", exit_reason::invalid_hp}, "create 11"},
+      {trial_exited_early{"7", exit_reason::invalid_hp}, ""},
+      {trial_exited_early{"8", exit_reason::errored}, "create 12"},
+      {trial_exited{"99"}, "not_found"},
+      {trial_exited{"01"}, "not_found"},
+  };
+  for (const auto& step : steps)
+    EXPECT_EQ(show(s->apply(step.event)), step.actions);
+}
+
+TEST(NativeSearch, BoundsInvalidHyperparameters) {
+  auto s = std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}}, space_of_two, 1)).value();
+  ASSERT_TRUE(s->apply(search_started{}));
+  int created = 3;
+  bool failed = false;
+  for (int t = 1; t <= created && !failed; ++t) {
+    auto actions = s->apply(trial_exited_early{std::to_string(t), exit_reason::init_invalid_hp}).value();
+    for (const auto& a : actions) {
+      created += std::holds_alternative<create_trial>(a);
+      if (auto* x = std::get_if<shut_down>(&a))
+        failed = x->failure;
+    }
+  }
+  EXPECT_TRUE(failed);
+  EXPECT_EQ(created, 103);
+}
+
+TEST(NativeSearch, NamesEveryFault) {
+  auto r = make_searcher({{"name", "async_halving"}, {"divisor", 1}, {"max_trials", 0}},
+                         {{"a", {{"type", "int"}, {"minval", 3}, {"maxval", 3}}},
+                          {"b", {{"type", "categorical"}, {"vals", value::array()}}},
+                          {"c", {{"type", "dobule"}}}}, 0);
+  ASSERT_FALSE(r);
+  for (auto part : {"searcher.metric", "searcher.max_trials", "searcher.divisor", "searcher.max_time",
+                    "searcher.time_metric", "hyperparameters.a", "hyperparameters.b", "hyperparameters.c"})
+    EXPECT_NE(r.error().what.find(part), std::string::npos) << part << " in " << r.error().what;
+}
+
+TEST(NativeSearch, GridNeverBuildsItsPoints) {
+  value axis{{"type", "int"}, {"minval", 0}, {"maxval", 9999}, {"count", 10000}};
+  auto s = std::move(make_searcher({{"name", "grid"}, {"metric", "loss"}, {"max_concurrent_trials", 2}},
+                                   {{"a", axis}, {"b", axis}, {"c", axis}}, 1)).value();
+  auto first = s->apply(search_started{}).value();
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(std::get<create_trial>(first[1]).hparams, (value{{"a", 0}, {"b", 0}, {"c", 1}}));
+  EXPECT_LT(s->snapshot().size(), 400u);
+}
+
+TEST(NativeSearch, LendsTheSlotsOfAFinishedBracket) {
+  value config{{"name", "adaptive_asha"}, {"metric", "loss"}, {"time_metric", "epochs"}, {"max_time", 64},
+               {"max_trials", 60}, {"max_concurrent_trials", 6}};
+  auto s = std::move(make_searcher(config, space_of_two, 3)).value();
+  std::vector<std::string> running;
+  auto take = [&](std::vector<search_action> actions) {
+    for (auto& a : actions) {
+      if (auto* x = std::get_if<create_trial>(&a))
+        running.push_back(x->trial);
+      if (auto* x = std::get_if<stop_trial>(&a))
+        std::erase(running, x->trial);
+    }
+  };
+  take(s->apply(search_started{}).value());
+  std::size_t created = running.size();
+  for (int i = 0; created < 60; ++i) {
+    auto trial = running[static_cast<std::size_t>(i) % running.size()];
+    auto before = running;
+    auto actions = s->apply(trial_exited{trial}).value();
+    std::erase(running, trial);
+    take(actions);
+    created += actions.size();
+    ASSERT_EQ(running.size(), 6u) << "after " << i;
+  }
+}
+
+} // namespace
+} // namespace troupe::searchers
