@@ -11,7 +11,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace format = task_format;
@@ -176,4 +176,4 @@ std::vector<int> log_watch::changed() {
   return watches;
 }
 
-} // namespace troupe
+} // namespace troupe::workers

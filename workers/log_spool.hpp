@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 
 enum class log_stream { out, err, notice }; ///< notice: said by troupe-task itself
 
@@ -62,4 +62,4 @@ private:
   owned_fd inotify_;
 };
 
-} // namespace troupe
+} // namespace troupe::workers

@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace troupe {
+namespace troupe::workers {
 
 class owned_fd {
 public:
@@ -29,4 +29,4 @@ private:
   int fd_ = -1;
 };
 
-} // namespace troupe
+} // namespace troupe::workers

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 constexpr std::size_t max_orders = 4096;
@@ -441,4 +441,4 @@ void process_runtime::engine::remove_folders() {
   }
 }
 
-} // namespace troupe
+} // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-namespace troupe {
+namespace troupe::workers {
 
 class process_runtime::engine {
 public:
@@ -152,4 +152,4 @@ private:
   std::thread worker_, sweeper_;
 };
 
-} // namespace troupe
+} // namespace troupe::workers

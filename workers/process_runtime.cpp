@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-namespace troupe {
+namespace troupe::workers {
 
 const char* name(task_phase phase) {
   switch (phase) {
@@ -67,4 +67,4 @@ std::filesystem::path process_runtime::spool(const std::string& id) const {
 std::vector<task_summary> process_runtime::list() const { return engine_->list(); }
 int process_runtime::spares_ready() const { return engine_->spares_ready(); }
 
-} // namespace troupe
+} // namespace troupe::workers

@@ -13,7 +13,7 @@
 #include <functional>
 #include <memory>
 
-namespace troupe {
+namespace troupe::workers {
 
 struct process_runtime_options {
   std::filesystem::path root;    ///< made if it is not there; one runtime at a time
@@ -87,4 +87,4 @@ private:
   std::unique_ptr<engine> engine_;
 };
 
-} // namespace troupe
+} // namespace troupe::workers

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 constexpr std::chrono::milliseconds again{20};
@@ -284,4 +284,4 @@ void process_runtime::engine::check_inventory() {
   tell_(inventory_taken{std::exchange(inventory_size_, 0)});
 }
 
-} // namespace troupe
+} // namespace troupe::workers

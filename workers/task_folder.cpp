@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace format = task_format;
@@ -308,4 +308,4 @@ bool remove_remains(int folder) {
   return all && remove_tree(folder, format::exit_file);
 }
 
-} // namespace troupe
+} // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Settings that every task's spec carries besides the task itself.
 struct sandbox_settings {
@@ -47,4 +47,4 @@ bool remove_tree(int folder, const char* name);
 /// Removes everything in a task's folder but its spool, the exit record last. True if nothing else is left.
 bool remove_remains(int folder);
 
-} // namespace troupe
+} // namespace troupe::workers

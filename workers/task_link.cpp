@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 error refused(errc code, const std::string& what, int why) { return {code, what + ": " + strerror(why)}; }
@@ -139,4 +139,4 @@ bool is_dead(int pidfd) {
   return ::poll(&p, 1, 0) == 1;
 }
 
-} // namespace troupe
+} // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A line of task_format.hpp from troupe-task.
 struct sandbox_state {
@@ -61,4 +61,4 @@ private:
 
 bool is_dead(int pidfd);
 
-} // namespace troupe
+} // namespace troupe::workers

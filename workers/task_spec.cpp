@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 // The kernel's own limit of one argument or variable (MAX_ARG_STRLEN), its final zero included.
@@ -90,4 +90,4 @@ const char* name(end_reason why) {
   return "failed";
 }
 
-} // namespace troupe
+} // namespace troupe::workers

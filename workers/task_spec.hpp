@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 
 struct rank_spec {
   std::vector<std::string> argv; ///< argv[0] is a path, or is searched in the PATH of `env`
@@ -100,4 +100,4 @@ struct inventory_taken {
 using task_event =
     std::variant<task_started, rank_ended, task_exited, task_lost, task_frozen, task_thawed, inventory_taken>;
 
-} // namespace troupe
+} // namespace troupe::workers
