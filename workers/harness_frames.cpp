@@ -11,10 +11,9 @@ namespace troupe::workers {
 namespace {
 
 constexpr int max_frame_levels = 512;
-constexpr std::size_t row_overhead = 96; // of a row beside its metrics, roughly what it takes in memory
 
-/// Checks one metrics map while the parser walks over it; keeps no value. The first fault is kept, and the walk goes
-/// on to find the end of the report.
+/// Checks one metrics map while the parser walks over it; keeps no value. The first fault is kept, and the
+/// walk goes on to find the end of the report.
 struct report_check : msgpack::null_visitor {
   int level = 0, keys = 0;
   bool in_key = false, too_deep = false;
@@ -80,8 +79,8 @@ struct report_check : msgpack::null_visitor {
   bool end_map_key() { return in_key = false, true; }
 };
 
-/// Reads a frame from its front. The first thing that is not as expected makes it `bad`; from then on every read
-/// returns an empty value.
+/// Reads a frame from its front. The first thing that is not as expected makes it `bad`; from then on every
+/// read returns an empty value.
 class cursor {
 public:
   explicit cursor(std::string_view body) : body_(body) {}
@@ -277,6 +276,18 @@ bool is_uuid(std::string_view text) {
   return true;
 }
 
+bool stays_inside(std::string_view path) {
+  if (path.empty() || path.front() == '/')
+    return false;
+  for (std::size_t at = 0; at <= path.size();) {
+    auto end = std::min(path.find('/', at), path.size());
+    if (path.substr(at, end - at) == "..")
+      return false;
+    at = end + 1;
+  }
+  return true;
+}
+
 task_checkpoint decode_checkpoint(cursor& in, std::uint32_t fields) {
   task_checkpoint x;
   if (fields < 6)
@@ -290,6 +301,8 @@ task_checkpoint decode_checkpoint(cursor& in, std::uint32_t fields) {
   for (std::uint32_t i = 0; i < count && !in.bad(); ++i) {
     auto path = in.text("path");
     auto bytes = in.number("bytes");
+    if (!in.bad() && !stays_inside(path))
+      in.blame("the path of a checkpoint's file must be relative and stay inside it");
     x.files.emplace_back(path, static_cast<std::uint64_t>(bytes));
   }
   std::string refusal;
@@ -335,21 +348,6 @@ task_frame decode_task_frame(std::string_view body) {
   return frame;
 }
 
-std::size_t weight(const report_row& row) { return row_overhead + row.metrics.size() + row.refusal.size(); }
-
-std::size_t weight(const task_frame& frame) {
-  std::size_t sum = row_overhead;
-  if (auto* x = std::get_if<reports>(&frame))
-    for (const auto& row : x->rows)
-      sum += weight(row);
-  if (auto* x = std::get_if<task_checkpoint>(&frame)) {
-    sum += x->metadata.size();
-    for (const auto& [path, bytes] : x->files)
-      sum += row_overhead + path.size();
-  }
-  return sum;
-}
-
 namespace {
 
 using packer = msgpack::packer<msgpack::sbuffer>;
@@ -371,7 +369,9 @@ struct pack_frame {
     out.pack(x.window_bytes);
   }
   void operator()(const ack& x) const { head(2, "ack").pack(x.up_to); }
-  void operator()(const decision& x) const { head(4, "decision").pack(x.sequence).pack(x.stop).pack(x.reason); }
+  void operator()(const decision& x) const {
+    head(4, "decision").pack(x.sequence).pack(x.stop).pack(x.reason);
+  }
   void operator()(const refused& x) const { head(3, "refused").pack(x.sequence).pack(x.why); }
   void operator()(const saved& x) const { head(2, "saved").pack(x.sequence); }
   void operator()(const unsaved& x) const { head(3, "unsaved").pack(x.sequence).pack(x.why); }

@@ -38,7 +38,7 @@ struct hello {
 struct report_row {
   bool validation = false; ///< else training
   std::int64_t steps = 0;
-  time_point at; ///< the task's clock
+  time_point at;       ///< the task's clock
   std::string metrics; ///< a msgpack map within the limits; empty where `refusal` is not
   std::string refusal; ///< why this report is bad, for its author; the number is consumed all the same
   friend bool operator==(const report_row&, const report_row&) = default;
@@ -80,15 +80,32 @@ struct peer_gone {
   friend bool operator==(const peer_gone&, const peer_gone&) = default;
 };
 
-using task_frame =
-    std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone>;
+using task_frame = std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone>;
 
 /// Never fails: what is no frame comes back as `malformed`, a bad report as a row with a refusal.
 task_frame decode_task_frame(std::string_view body);
 
+struct task_message {
+  std::string peer; ///< names the connection to answer on; another one after each reconnection
+  task_frame frame;
+};
+
 /// What a row and a frame weigh against the bounds on memory, in bytes; a frame weighs more than its rows.
-std::size_t weight(const report_row& row);
-std::size_t weight(const task_frame& frame);
+inline std::size_t weight(const report_row& row) {
+  return 96 + row.metrics.size() + row.refusal.size();
+}
+inline std::size_t weight(const task_frame& frame) {
+  std::size_t sum = 96;
+  if (auto* x = std::get_if<reports>(&frame))
+    for (const auto& row : x->rows)
+      sum += weight(row);
+  if (auto* x = std::get_if<task_checkpoint>(&frame)) {
+    sum += x->metadata.size();
+    for (const auto& [path, bytes] : x->files)
+      sum += 96 + path.size();
+  }
+  return sum;
+}
 
 // To a task.
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int frames_per_round = 256;
 constexpr std::size_t bytes_per_round = 1 << 20;
-// Frames that ZeroMQ holds per connection while nothing is read. Each may have 2 MiB, so the number is small; tasks
-// group their reports, so it need not be large.
+// Frames that ZeroMQ holds per connection while nothing is read. Each may have 2 MiB, so the number is small;
+// tasks group their reports, so it need not be large.
 constexpr int receive_frames = 32;
 
 class zmq_harness_link final : public harness_link {
@@ -31,7 +31,8 @@ public:
     socket_.set(zmq::sockopt::rcvhwm, receive_frames);
     socket_.set(zmq::sockopt::sndhwm, 1000);
     socket_.set(zmq::sockopt::backlog, 1024);
-    socket_.set(zmq::sockopt::handshake_ivl, 2000); // ms; ends a connection that speaks something else and waits
+    socket_.set(zmq::sockopt::handshake_ivl,
+                2000); // ms; ends a connection that speaks something else and waits
     socket_.bind(options.endpoint);
     endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
     wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); // after what may throw
@@ -159,14 +160,17 @@ private:
 };
 
 bool is_local(std::string_view endpoint) {
-  return endpoint.starts_with("tcp://127.") || endpoint.starts_with("tcp://[::1]:") || endpoint.starts_with("ipc://");
+  return endpoint.starts_with("tcp://127.") || endpoint.starts_with("tcp://[::1]:") ||
+         endpoint.starts_with("ipc://");
 }
 
 } // namespace
 
-result<std::unique_ptr<harness_link>> open_harness_link(const harness_link_options& options, harness_link::sink sink) {
+result<std::unique_ptr<harness_link>> open_harness_link(const harness_link_options& options,
+                                                        harness_link::sink sink) {
   if (!is_local(options.endpoint))
-    return error{errc::invalid, "harness port " + options.endpoint + ": the task link serves this host only; use tcp://127.0.0.1:PORT"};
+    return error{errc::invalid, "harness port " + options.endpoint +
+                                    ": the task link serves this host only; use tcp://127.0.0.1:PORT"};
   try {
     return std::unique_ptr<harness_link>(std::make_unique<zmq_harness_link>(options, std::move(sink)));
   } catch (const zmq::error_t& fault) {

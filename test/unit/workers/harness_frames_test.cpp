@@ -22,7 +22,9 @@ std::string packed(const std::function<void(packer&)>& write) {
 }
 
 std::string report_frame(std::string_view metrics, const char* group = "training", std::int64_t steps = 3) {
-  return packed([&](packer& out) { out.pack_array(3).pack("reports").pack(7).pack_array(1).pack_array(4).pack(group).pack(steps); }) +
+  return packed([&](packer& out) {
+           out.pack_array(3).pack("reports").pack(7).pack_array(1).pack_array(4).pack(group).pack(steps);
+         }) +
          std::string(metrics) + packed([](packer& out) { out.pack(std::int64_t{1'000'000}); });
 }
 
@@ -63,13 +65,16 @@ TEST(HarnessFrames, RefusesABadReportWithItsReasonAndGoesOnToTheNext) {
       {"a list of maps", to_msgpack(value::array({value::object()})), "training", "metrics must be a map"},
       {"a number", to_msgpack(value(1)), "training", "metrics must be a map"},
       {"text", to_msgpack(value("loss")), "training", "metrics must be a map"},
-      {"a number as name", std::string("\x81\x01\x02", 3), "training", "the name of a metric must be a string"},
+      {"a number as name", std::string("\x81\x01\x02", 3), "training",
+       "the name of a metric must be a string"},
       {"a map as name", std::string("\x81\x80\x02", 3), "training", "the name of a metric must be a string"},
       {"a long name", to_msgpack(value{{std::string(10'241, 'n'), 1}}), "training", "a name of 10241 bytes"},
       {"binary", std::string("\x81\xa1x\xc4\x01y", 6), "training", "metrics cannot hold binary"},
-      {"an extension", std::string("\x81\xa1x\xd4\x01y", 6), "training", "metrics cannot hold msgpack extension"},
+      {"an extension", std::string("\x81\xa1x\xd4\x01y", 6), "training",
+       "metrics cannot hold msgpack extension"},
       {"1 MiB", to_msgpack(value{{"x", std::string((1 << 20) - 8, 'y')}}), "training", ""},
-      {"over 1 MiB", to_msgpack(value{{"x", std::string(1 << 20, 'y')}}), "training", "a report of 1048584 bytes"},
+      {"over 1 MiB", to_msgpack(value{{"x", std::string(1 << 20, 'y')}}), "training",
+       "a report of 1048584 bytes"},
       {"another group", map_of(1), "testing", "the group of a report must be training or validation"},
   };
   for (const auto& c : cases) {
@@ -96,31 +101,62 @@ TEST(HarnessFrames, SaysWhatIsWrongWithABodyThatIsNoFrame) {
       {"nothing", "", "is cut off"},
       {"text", "GET / HTTP/1.1", "a frame must be an array"},
       {"an unknown kind", packed([](packer& o) { o.pack_array(1).pack("sing"); }), "unknown kind"},
-      {"a report without time", packed([](packer& o) { o.pack_array(3).pack("reports").pack(1).pack_array(1).pack_array(2).pack("training").pack(1); }), "a report has 4 fields"},
+      {"a report without time", packed([](packer& o) {
+         o.pack_array(3).pack("reports").pack(1).pack_array(1).pack_array(2).pack("training").pack(1);
+       }),
+       "a report has 4 fields"},
       {"a huge count", huge_array, "is cut off"},
-      {"number 0", packed([](packer& o) { o.pack_array(3).pack("reports").pack(0).pack_array(0); }), "reports are numbered from 1"},
+      {"number 0", packed([](packer& o) { o.pack_array(3).pack("reports").pack(0).pack_array(0); }),
+       "reports are numbered from 1"},
       {"negative steps", report_frame(map_of(1), "training", -1), "steps must be a number from 0"},
       {"600 levels", report_frame(nested(600)), "nests deeper than 512 levels"},
       {"half a map", report_frame("\x81\xa1x").substr(0, 23), "is cut off"},
-      {"a path for a UUID", packed([](packer& o) { o.pack_array(6).pack("checkpoint").pack(1).pack("../../../../../../../../../../etc/x.y").pack(1).pack_map(0).pack_map(0); }), "a checkpoint needs"},
-      {"progress beyond 1", packed([](packer& o) { o.pack_array(2).pack("progress").pack(1.5); }), "progress must be between"},
-      {"progress NaN", packed([](packer& o) { o.pack_array(2).pack("progress").pack(std::numeric_limits<double>::quiet_NaN()); }), "progress must be between"},
+      {"a path for a UUID", packed([](packer& o) {
+         o.pack_array(6)
+             .pack("checkpoint")
+             .pack(1)
+             .pack("../../../../../../../../../../etc/x.y")
+             .pack(1)
+             .pack_map(0)
+             .pack_map(0);
+       }),
+       "a checkpoint needs"},
+      {"progress beyond 1", packed([](packer& o) { o.pack_array(2).pack("progress").pack(1.5); }),
+       "progress must be between"},
+      {"progress NaN", packed([](packer& o) {
+         o.pack_array(2).pack("progress").pack(std::numeric_limits<double>::quiet_NaN());
+       }),
+       "progress must be between"},
   };
   for (const auto& c : cases) {
     auto frame = decode_task_frame(c.body);
     ASSERT_TRUE(std::holds_alternative<malformed>(frame)) << c.what;
-    EXPECT_NE(std::get<malformed>(frame).why.find(c.why), std::string::npos) << c.what << ": " << std::get<malformed>(frame).why;
+    EXPECT_NE(std::get<malformed>(frame).why.find(c.why), std::string::npos)
+        << c.what << ": " << std::get<malformed>(frame).why;
   }
 }
 
 TEST(HarnessFrames, ReadsHelloCheckpointAndProgress) {
-  auto body = packed([](packer& o) { o.pack_array(7).pack("hello").pack(1).pack("secret").pack("12.3").pack(2).pack("ab").pack(40); });
+  auto body = packed([](packer& o) {
+    o.pack_array(7).pack("hello").pack(1).pack("secret").pack("12.3").pack(2).pack("ab").pack(40);
+  });
   EXPECT_EQ(decode_task_frame(body), task_frame(hello{1, "secret", {{12}, {3}}, 2, "ab", 40}));
   body = packed([](packer& o) { o.pack_array(2).pack("hello").pack(9); });
-  EXPECT_EQ(decode_task_frame(body), task_frame(hello{.version = 9, .token = {}, .allocation = {}, .process = {}}))
+  EXPECT_EQ(decode_task_frame(body),
+            task_frame(hello{.version = 9, .token = {}, .allocation = {}, .process = {}}))
       << "of another version only the version is read";
   std::string uuid = "0f0e0d0c-0000-4000-8000-0123456789ab";
-  body = packed([&](packer& o) { o.pack_array(6).pack("checkpoint").pack(2).pack(uuid).pack(16).pack_map(1).pack("a/b").pack(4096).pack_map(0); });
+  body = packed([&](packer& o) {
+    o.pack_array(6)
+        .pack("checkpoint")
+        .pack(2)
+        .pack(uuid)
+        .pack(16)
+        .pack_map(1)
+        .pack("a/b")
+        .pack(4096)
+        .pack_map(0);
+  });
   EXPECT_EQ(decode_task_frame(body), task_frame(task_checkpoint{2, uuid, 16, {{"a/b", 4096}}, "\x80"}));
   body = packed([](packer& o) { o.pack_array(2).pack("progress").pack(1); });
   EXPECT_EQ(decode_task_frame(body), task_frame(task_progress{1.0}));
@@ -129,7 +165,8 @@ TEST(HarnessFrames, ReadsHelloCheckpointAndProgress) {
 TEST(HarnessFrames, SurvivesEveryTruncationAndManyMutations) {
   auto good = report_frame(to_msgpack(value{{"loss", 0.1}, {"list", {1, 2, 3}}, {"name", "x"}}));
   for (std::size_t n = 0; n < good.size(); ++n)
-    EXPECT_TRUE(std::holds_alternative<malformed>(decode_task_frame(std::string_view(good).substr(0, n)))) << n;
+    EXPECT_TRUE(std::holds_alternative<malformed>(decode_task_frame(std::string_view(good).substr(0, n))))
+        << n;
   rng random(1);
   for (int i = 0; i < 20'000; ++i) {
     auto bad = good;

@@ -1,0 +1,221 @@
+#pragma once
+// The gateway between the tasks of one host and the cluster: who may report, what is not yet durable, what
+// each task has been told. Pure; it holds no durable facts: after a restart the tasks send again what was not
+// acknowledged. The shell is harness_actor.cpp, which owns the socket of workers/harness_link.hpp.
+// docs/task-link.md has the frames.
+
+#include "actors/machine.hpp"
+#include "storage/journal.hpp"
+#include "workers/harness_frames.hpp"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+namespace troupe {
+
+struct harness_limits {
+  std::uint64_t window_bytes = 1 << 20;    ///< of unacknowledged reports, of each process
+  std::size_t batch_bytes = 256 << 10;     ///< of metrics in one append, or one larger report
+  std::size_t in_flight_bytes = 768 << 10; ///< of all appends together, or one larger append
+  std::size_t processes = 1024;            ///< of one allocation, those silent for `forget_after` aside
+  duration forget_after = 10s;
+  duration decision_wait = 100ms; ///< how long the acknowledgement of a validation waits for the decision
+  duration checkpoint_repeat = 2s;
+};
+
+/// One library instance in a task: it numbers its reports from 1.
+struct task_stream {
+  allocation_id allocation;
+  std::int32_t rank = 0;
+  std::string process;
+  friend auto operator<=>(const task_stream&, const task_stream&) = default;
+};
+
+// Events.
+/// A task of this allocation starts or was adopted. A repeat changes what differs.
+struct task_expected {
+  allocation_id allocation;
+  std::string token;
+  std::string checkpoint_dir; ///< absolute, as this host sees it
+};
+/// Its processes are dead. What they sent still goes to the journal; `reports_drained` says when it is there.
+struct task_gone {
+  allocation_id allocation;
+};
+struct frames_received {
+  std::vector<workers::task_message> messages;
+};
+/// The journal's word on `append_task_reports` number `number`: durable up to `up_to`, or why not. `conflict`
+/// and `gap` close the stream for good, `invalid` refuses this append; every other code (no answer in time is
+/// `timeout`) is tried again.
+struct reports_answered {
+  std::uint64_t number = 0;
+  std::uint64_t up_to = 0;
+  std::optional<error> failed;
+};
+/// The searcher's decision on a validation, whenever it comes.
+struct validation_decided {
+  task_stream stream;
+  std::uint64_t sequence = 0;
+  bool stop = false;
+  std::string reason;
+};
+struct checkpoint_answered {
+  allocation_id allocation;
+  std::string uuid;
+  std::string refused; ///< why, or empty: it is durable
+};
+/// Ask the scripts of this allocation to save and end. "pause", "pruned", "canceled", "preempted".
+struct task_stop_asked {
+  allocation_id allocation;
+  std::string reason;
+};
+struct master_reachable {}; ///< again: what waits for another try goes now
+using harness_event =
+    std::variant<task_expected, task_gone, frames_received, reports_answered, validation_decided,
+                 checkpoint_answered, task_stop_asked, master_reachable, time_passed>;
+
+// Actions.
+struct send_frame {
+  std::string peer;
+  workers::agent_frame frame;
+};
+/// To the journal. Answer with `reports_answered{number, ...}`. A report with an empty group was refused
+/// here: its number is used up, and no row is stored.
+struct append_task_reports {
+  std::uint64_t number = 0;
+  storage::report_batch batch;
+};
+/// To the trial. Repeated until `checkpoint_answered`.
+struct forward_checkpoint {
+  task_stream stream;
+  checkpoint saved;
+};
+struct forward_progress {
+  allocation_id allocation;
+  double done = 0; ///< 0..1
+};
+/// To the link: so many bytes of received frames are no longer held.
+struct release_credit {
+  std::size_t bytes = 0;
+};
+/// Nothing of this allocation is held any more. Once after each `task_gone`.
+struct reports_drained {
+  allocation_id allocation;
+};
+using harness_action = std::variant<send_frame, append_task_reports, forward_checkpoint, forward_progress,
+                                    release_credit, reports_drained>;
+
+/// Not thread-safe: one actor owns it.
+///
+/// A report's way: row of its stream -> in flight (one append of a stream at a time, so that the journal sees
+/// no gap)
+/// -> durable -> for a validation: decided, or `decision_wait` is over -> acknowledged.
+class harness {
+public:
+  explicit harness(harness_limits limits = {});
+
+  [[nodiscard]] std::vector<harness_action> apply(const harness_event& ev, time_point now);
+  std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
+
+  std::size_t held_bytes() const { return held_; } ///< weight of the reports that are not durable
+  std::size_t streams() const { return streams_.size(); }
+
+private:
+  using out = std::vector<harness_action>;
+  struct task {
+    std::string token, checkpoint_dir;
+    std::string stop;  ///< what its processes are told, or empty
+    std::string asked; ///< the stop that was last pushed to all of them
+    bool gone = false;
+  };
+  struct flight {
+    task_stream stream;
+    std::uint64_t last = 0;
+    std::size_t bytes = 0;
+  };
+  struct waiting_checkpoint {
+    std::uint64_t sequence = 0;
+    checkpoint saved;
+    time_point forwarded;
+  };
+  struct answered_checkpoint {
+    std::uint64_t sequence = 0;
+    std::string uuid, refused;
+  };
+  struct stream_state {
+    std::string peer;                     ///< empty: not connected
+    std::uint64_t committed = 0;          ///< durable or refused up to here
+    std::uint64_t told = 0;               ///< acknowledged up to here
+    std::deque<workers::report_row> rows; ///< from committed + 1
+    std::size_t metrics_bytes = 0;        ///< of rows
+    std::uint64_t in_flight = 0;          ///< number of the append, or 0
+    bool ready = false;                   ///< stands in ready_
+    int failures = 0;                     ///< in a row
+    std::optional<time_point> retry_at;
+    time_point heard;
+    std::string closed;                                   ///< why the journal takes nothing more of it
+    std::map<std::uint64_t, workers::decision> decisions; ///< come, not yet sent
+    std::deque<std::pair<std::uint64_t, time_point>>
+        undecided; ///< durable validations, and how long they wait
+    std::deque<std::pair<std::uint64_t, std::string>>
+        refusals; ///< the newest few, for a process that reconnects
+    std::deque<waiting_checkpoint> checkpoints;
+    std::deque<answered_checkpoint> answered; ///< the newest few, for repeats
+
+    std::uint64_t received() const { return committed + rows.size(); }
+    std::uint64_t acknowledgeable() const {
+      return undecided.empty() ? committed : undecided.front().first - 1;
+    }
+    bool idle() const { return rows.empty() && undecided.empty() && checkpoints.empty(); }
+  };
+  using entry = std::map<task_stream, stream_state>::value_type;
+
+  void on(out& o, const task_expected& ev, time_point now);
+  void on(out& o, const task_gone& ev, time_point now);
+  void on(out& o, const frames_received& ev, time_point now);
+  void on(out& o, const reports_answered& ev, time_point now);
+  void on(out& o, const validation_decided& ev, time_point now);
+  void on(out& o, const checkpoint_answered& ev, time_point now);
+  void on(out& o, const task_stop_asked& ev, time_point now);
+  void on(out& o, const master_reachable& ev, time_point now);
+  void on(out& o, const time_passed& ev, time_point now);
+
+  void take(out& o, const std::string& peer, const workers::hello& x, time_point now);
+  void take(out& o, const std::string& peer, const workers::reports& x, time_point now);
+  void take(out& o, const std::string& peer, const workers::task_checkpoint& x, time_point now);
+  void take(out& o, const std::string& peer, const workers::task_progress& x, time_point now);
+  void take(out& o, const std::string& peer, const workers::ping& x, time_point now);
+  void take(out& o, const std::string& peer, const workers::malformed& x, time_point now);
+  void take(out& o, const std::string& peer, const workers::peer_gone& x, time_point now);
+
+  entry* find(const std::string& peer);
+  entry* enter(const workers::hello& x, time_point now);
+  void reject(out& o, const std::string& peer, const char* code, std::string why);
+  void tell(out& o, const stream_state& s, workers::agent_frame frame) const;
+  void refuse(out& o, stream_state& s, std::uint64_t sequence, std::string why);
+  void acknowledge(out& o, stream_state& s);
+  void commit_to(out& o, entry& e, std::uint64_t up_to, const std::string& refusal, time_point now);
+  void make_ready(entry& e);
+  void append_ready(out& o, time_point now);
+  storage::report_batch batch_of(const task_stream& id, const stream_state& s, std::size_t& bytes) const;
+  void forward(out& o, const task_stream& id, waiting_checkpoint& x, time_point now) const;
+  void drain(out& o, allocation_id allocation);
+
+  harness_limits limits_;
+  std::map<allocation_id, task> tasks_;
+  std::map<task_stream, stream_state> streams_;
+  std::unordered_map<std::string, task_stream> peers_;
+  std::deque<task_stream> ready_; ///< have rows to append and none in flight; may wait for their retry_at
+  std::map<std::uint64_t, flight> flights_;
+  std::size_t flight_bytes_ = 0;
+  std::uint64_t next_number_ = 1;
+  std::size_t held_ = 0;
+  std::size_t released_ = 0; ///< in the running apply
+};
+
+} // namespace troupe
