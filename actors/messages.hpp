@@ -11,7 +11,9 @@
 #include "actors/pool/pool.hpp"
 #include "actors/trial/trial.hpp"
 #include "storage/journal.hpp"
+#include "workers/harness_link.hpp"
 
+#include <caf/actor.hpp>
 #include <caf/error.hpp>
 #include <caf/fwd.hpp>
 #include <caf/meta/load_callback.hpp>
@@ -70,9 +72,8 @@ struct append_reports {
   std::int32_t rank = 0;
   std::string process;
   std::uint64_t first_sequence = 1;
-  std::uint64_t follows = 0; ///< the sequence number before `first_sequence` that was stored; refused ones leave holes
   std::vector<storage::report_batch::report> reports;
-  MSGPACK_DEFINE_ARRAY(allocation, rank, process, first_sequence, follows, reports)
+  MSGPACK_DEFINE_ARRAY(allocation, rank, process, first_sequence, reports)
 };
 struct reports_committed {
   std::uint64_t up_to = 0;
@@ -204,8 +205,76 @@ struct link_report { ///< agent to master: one of the two is set
   std::vector<task_exited> exited;
   MSGPACK_DEFINE_ARRAY(epoch, started, exited)
 };
+/// To an agent: the master's cluster actor, or null where it could not be reached. Dynamic, since the two interfaces
+/// name each other.
+struct master_found {
+  caf::actor cluster;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, master_found& x) {
+  return f(caf::meta::type_name("master_found"), x.cluster);
+}
 struct dial_master {
   MSGPACK_DEFINE_ARRAY()
+};
+
+// ---- on one host: agent, worker runtime, harness gateway, log pump
+struct launch_order {
+  allocation_id allocation;
+  std::vector<int> slots;
+  std::string spec; ///< msgpack of a task_launch
+  MSGPACK_DEFINE_ARRAY(allocation, slots, spec)
+};
+struct destroy_order {
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct drop_order {
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct renew_order {
+  MSGPACK_DEFINE_ARRAY()
+};
+struct adopt_order {
+  MSGPACK_DEFINE_ARRAY()
+};
+enum class task_change : int { adopted = 0, launched, ended, all_adopted, frozen, nothing };
+struct task_news { ///< by the worker runtime
+  task_change change = task_change::launched;
+  task_report task;
+  std::string token, checkpoint_dir, spool;
+  MSGPACK_DEFINE_ARRAY(change, task, token, checkpoint_dir, spool)
+};
+struct harness_task { ///< its processes may report from now on
+  allocation_id allocation;
+  std::string token, checkpoint_dir;
+  MSGPACK_DEFINE_ARRAY(allocation, token, checkpoint_dir)
+};
+struct harness_gone { ///< its processes are dead; answered with harness_drained once all they sent is durable
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct harness_drained {
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct pump_spool {
+  allocation_id allocation;
+  std::string agent, spool;
+  MSGPACK_DEFINE_ARRAY(allocation, agent, spool)
+};
+struct pump_end { ///< nothing more will be written to it
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct pumped { ///< everything of it is in the journal
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+/// What the socket's thread decoded; never leaves the process.
+struct harness_frames {
+  std::shared_ptr<std::vector<workers::task_message>> messages;
 };
 
 // ---- interfaces, top down
@@ -216,10 +285,20 @@ using journal_actor =
 
 using searcher_actor = caf::typed_actor<caf::replies_to<search_ask>::with<search_decided>>;
 
-using agent_actor = caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>,
-                                     caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
-                                     caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>,
-                                     caf::reacts_to<time_passed>, caf::reacts_to<link_report>>;
+using agent_actor =
+  caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>, caf::reacts_to<validation_answer>,
+                   caf::reacts_to<checkpoint_answer>, caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>,
+                   caf::reacts_to<time_passed>, caf::reacts_to<task_news>, caf::reacts_to<harness_drained>,
+                   caf::reacts_to<pumped>, caf::reacts_to<master_found>>;
+using worker_runtime_actor =
+  caf::typed_actor<caf::reacts_to<launch_order>, caf::reacts_to<destroy_order>, caf::reacts_to<drop_order>,
+                   caf::reacts_to<renew_order>, caf::reacts_to<adopt_order>, caf::reacts_to<task_news>>;
+using harness_actor =
+  caf::typed_actor<caf::reacts_to<harness_frames>, caf::reacts_to<harness_task>, caf::reacts_to<harness_gone>,
+                   caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>, caf::reacts_to<preempt_ordered>,
+                   caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
+using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_to<pump_end>,
+                                        caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
 
 using allocation_actor =
   caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<allocation_stop>, caf::reacts_to<task_started>,
@@ -281,6 +360,10 @@ error from_caf(const caf::error& why);
 
 } // namespace troupe
 
+MSGPACK_ADD_ENUM(troupe::task_change)
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::harness_frames)
+
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::append_facts))
   CAF_ADD_TYPE_ID(troupe, (troupe::committed))
@@ -311,6 +394,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::heartbeat_ack))
   CAF_ADD_TYPE_ID(troupe, (troupe::link_report))
   CAF_ADD_TYPE_ID(troupe, (troupe::dial_master))
+  CAF_ADD_TYPE_ID(troupe, (troupe::master_found))
   CAF_ADD_TYPE_ID(troupe, (troupe::register_agent))
   CAF_ADD_TYPE_ID(troupe, (troupe::registered))
   CAF_ADD_TYPE_ID(troupe, (troupe::time_passed))
@@ -341,6 +425,22 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::experiment_stop))
   CAF_ADD_TYPE_ID(troupe, (troupe::validation_recorded))
   CAF_ADD_TYPE_ID(troupe, (troupe::trial_finished))
+  CAF_ADD_TYPE_ID(troupe, (troupe::launch_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::destroy_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::drop_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::renew_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::adopt_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::task_news))
+  CAF_ADD_TYPE_ID(troupe, (troupe::harness_task))
+  CAF_ADD_TYPE_ID(troupe, (troupe::harness_gone))
+  CAF_ADD_TYPE_ID(troupe, (troupe::harness_drained))
+  CAF_ADD_TYPE_ID(troupe, (troupe::pump_spool))
+  CAF_ADD_TYPE_ID(troupe, (troupe::pump_end))
+  CAF_ADD_TYPE_ID(troupe, (troupe::pumped))
+  CAF_ADD_TYPE_ID(troupe, (troupe::harness_frames))
+  CAF_ADD_TYPE_ID(troupe, (troupe::worker_runtime_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::harness_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::log_pump_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::journal_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::searcher_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::agent_actor))

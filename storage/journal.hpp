@@ -26,14 +26,13 @@ struct report_batch {
   std::string process;             ///< random, one per library instance
   std::uint64_t first_sequence = 1;
   struct report {
-    std::string group;             ///< "training" or "validation"
+    std::string group;             ///< "training" or "validation"; empty: refused before, its number is used up
     std::int64_t steps = 0;
     time_point at;
     std::string metrics;           ///< a msgpack map, checked by the gateway
     MSGPACK_DEFINE_ARRAY(group, steps, at, metrics)
   };
   std::vector<report> reports;
-  std::uint64_t follows = 0;       ///< the newest number before `first_sequence` that was not refused: holes are legal
 };
 
 /// A validation that is durable now and that the experiment has to hear of.
@@ -122,8 +121,7 @@ public:
   virtual result<void> append(const struct append& x) = 0;
 
   /// Queues reports. Refused with `errc::conflict` when the run is not the open one of its trial (a fenced or
-  /// ended run), with `errc::gap` when the stored mark is below
-  /// `follows`, `errc::busy` when the lane is full,
+  /// ended run), with `errc::gap` when sequence numbers are missing, `errc::busy` when the lane is full,
   /// `errc::no_space`. The receipt holds once the next commit has returned.
   virtual result<report_receipt> report(const report_batch& x) = 0;
 

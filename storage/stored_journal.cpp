@@ -331,6 +331,8 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
   keys::add_number(key_, x.allocation.trial.value);
   for (auto i = skip; i < x.reports.size(); ++i) {
     const auto& r = x.reports[i];
+    if (r.group.empty())
+      continue; // refused at the gateway: only its number is used up
     key_.resize(8);
     keys::add_number(key_, ++row);
     buffer_.clear();

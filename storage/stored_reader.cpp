@@ -206,6 +206,11 @@ result<std::vector<log_line>> stored_reader::logs_before(trial_id id, std::uint6
                            direction::backward, limit, decode_line, [](const log_line&) { return true; });
 }
 
+trial_id stored_reader::newest_trial() const {
+  auto last = greatest_number(*store_->look(), family::rows, keys::tagged('H', std::uint64_t{0}), keys::after('H'));
+  return {last ? *last : 0};
+}
+
 result<std::vector<committed_fact>> stored_reader::facts_after(std::uint64_t after, std::size_t limit) const {
   return read_facts_after(*store_->look(), after, limit);
 }

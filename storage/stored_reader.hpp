@@ -29,6 +29,7 @@ public:
 
   void advance(std::uint64_t sequence) { sequence_.store(sequence, std::memory_order_release); }
 
+  trial_id newest_trial() const override;
   std::uint64_t sequence() const override { return sequence_.load(std::memory_order_acquire); }
   result<std::vector<experiment_row>> experiments() const override;
   result<experiment_row> experiment(experiment_id id) const override;

@@ -28,7 +28,6 @@ public:
       },
       [this](append_reports& x) -> caf::result<reports_committed> {
         storage::report_batch batch{x.allocation, x.rank, std::move(x.process), x.first_sequence, std::move(x.reports)};
-        batch.follows = x.follows;
         auto receipt = journal_->report(batch);
         if (!receipt)
           return reports_committed{0, static_cast<int>(receipt.error().code) + 1, receipt.error().what};

@@ -1,0 +1,29 @@
+#pragma once
+// The shell of actors/agent/agent.hpp: the root of the agent role. It spawns the worker runtime, the harness gateway
+// and the log pump of its host, and registers at a master.
+
+#include "actors/messages.hpp"
+
+#include <filesystem>
+#include <functional>
+
+namespace troupe {
+
+struct agent_setup {
+  std::string name, host, join_token;
+  int slots = 1;
+  std::filesystem::path dir;     ///< its own; made if missing
+  std::filesystem::path program; ///< troupe-task
+  std::filesystem::path python;  ///< folder of the package `troupe`
+  std::string python_bin;
+  duration freeze{30s};
+  std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block
+  std::function<void(const error&)> on_fatal; ///< the agent cannot be: its folder, its port, its name
+  std::function<void()> on_registered;
+};
+
+/// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the message
+/// master_found.
+agent_actor spawn_agent(caf::actor_system& sys, agent_setup setup, std::function<void(const agent_actor&)> dial);
+
+} // namespace troupe

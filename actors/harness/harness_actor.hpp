@@ -1,0 +1,20 @@
+#pragma once
+// The shell of actors/harness/harness.hpp, and the owner of the task link's socket.
+
+#include "actors/messages.hpp"
+
+namespace troupe {
+
+struct harness_setup {
+  std::string endpoint = "tcp://127.0.0.1:*"; ///< with the port of the last life, where there was one
+};
+
+struct harness_gateway {
+  harness_actor actor;
+  std::string endpoint; ///< with the port that was taken
+};
+
+/// Opens the socket at once; `errc::conflict` where the port is taken.
+result<harness_gateway> spawn_harness(caf::actor_system& sys, const harness_setup& setup, agent_actor agent);
+
+} // namespace troupe

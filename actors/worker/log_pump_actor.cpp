@@ -1,0 +1,162 @@
+#include "actors/worker/log_pump_actor.hpp"
+
+#include "actors/probed_actor.hpp"
+#include "workers/log_spool.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<log_pump_actor>;
+constexpr auto pace = std::chrono::milliseconds(100);
+constexpr std::size_t batch_lines = 2000, batch_bytes = 256 << 10;
+
+/// The level that a line of Python's logging names, else nothing.
+std::string level_of(std::string_view text) {
+  auto head = text.substr(0, 160);
+  for (const char* level : {"CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG"})
+    if (auto at = head.find(level); at != std::string_view::npos) {
+      auto after = at + std::string_view(level).size();
+      bool left = at == 0 || !std::isalnum(static_cast<unsigned char>(head[at - 1]));
+      bool right = after >= head.size() || !std::isalnum(static_cast<unsigned char>(head[after]));
+      if (left && right)
+        return level;
+    }
+  return "";
+}
+
+class pump_state {
+public:
+  static inline const char* name = "log_pump";
+  explicit pump_state(base* self) : self_(self) {}
+
+  log_pump_actor::behavior_type make_behavior(agent_actor agent) {
+    self_->enter("log_pump");
+    agent_ = std::move(agent);
+    return {
+      [this](const pump_spool& x) {
+        auto [it, fresh] = sources_.try_emplace(x.allocation, source{x.agent, x.spool});
+        if (fresh)
+          look_soon();
+      },
+      [this](const pump_end& x) {
+        auto it = sources_.find(x.allocation);
+        if (it == sources_.end())
+          return self_->send(agent_, pumped{x.allocation});
+        it->second.ending = true;
+        look_soon();
+      },
+      [this](journal_actor& journal) {
+        journal_ = std::move(journal);
+        for (auto& [id, s] : sources_)
+          s.waiting = s.positioned = false;
+        look_soon();
+      },
+      [this](const time_passed&) {
+        armed_ = false;
+        for (auto& [id, s] : sources_)
+          pump(id, s);
+        std::erase_if(sources_, [](const auto& s) { return s.second.over; });
+        if (!sources_.empty() && journal_)
+          look_soon();
+      },
+    };
+  }
+
+private:
+  struct source {
+    std::string agent, spool;
+    workers::log_position at;
+    bool positioned = false; ///< the journal has said up to which line it holds
+    std::uint64_t stored = 0;
+    bool waiting = false, ending = false, over = false;
+  };
+
+  void look_soon() {
+    if (!std::exchange(armed_, true))
+      self_->delayed_send(log_pump_actor{self_}, pace, time_passed{});
+  }
+
+  void pump(allocation_id id, source& s) {
+    if (!journal_ || s.waiting || s.over)
+      return;
+    auto key = to_string(id);
+    if (!s.positioned) {
+      s.waiting = true;
+      self_->request(journal_, std::chrono::seconds(30), log_position{key})
+        .then(
+          [this, id](const log_position_is& x) {
+            with(id, [&](source& mine) {
+              mine.waiting = false;
+              mine.positioned = true;
+              mine.stored = x.position;
+            });
+          },
+          [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false; }); });
+      return;
+    }
+    auto batch = workers::read_log(s.spool, s.at, batch_lines, batch_bytes);
+    if (!batch) {
+      if (batch.error().code == errc::corrupt)
+        if (auto next = workers::skip_damage(s.spool, s.at)) {
+          s.at = *next;
+          return;
+        }
+      if (s.ending)
+        finish(id, s);
+      return;
+    }
+    append_log mail{id.trial, {}, key, 0};
+    for (auto& line : batch->lines) {
+      mail.position = line.number;
+      if (line.number > s.stored)
+        mail.lines.push_back({0, line.at, id, s.agent, line.rank,
+                              line.stream == workers::log_stream::err      ? "stderr"
+                              : line.stream == workers::log_stream::notice ? "troupe"
+                                                                           : "stdout",
+                              level_of(line.text), std::move(line.text)});
+    }
+    if (mail.lines.empty()) {
+      s.at = batch->next;
+      if (batch->at_end && s.ending)
+        finish(id, s);
+      return;
+    }
+    s.waiting = true;
+    self_->request(journal_, std::chrono::seconds(30), std::move(mail))
+      .then([this, id, next = batch->next](const committed&) {
+        with(id, [&](source& mine) {
+          mine.waiting = false;
+          mine.at = next;
+          mine.stored = std::max(mine.stored, next.line);
+        });
+      },
+            [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false; }); });
+  }
+
+  void finish(allocation_id id, source& s) {
+    s.over = true;
+    self_->send(agent_, pumped{id});
+  }
+
+  template <class F>
+  void with(allocation_id id, F change) {
+    if (auto it = sources_.find(id); it != sources_.end())
+      change(it->second);
+  }
+
+  base* self_;
+  agent_actor agent_;
+  journal_actor journal_;
+  std::map<allocation_id, source> sources_;
+  bool armed_ = false;
+};
+
+} // namespace
+
+log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent) {
+  return sys.spawn<shell<pump_state, log_pump_actor, agent_actor>, caf::detached>(std::move(agent));
+}
+
+} // namespace troupe

@@ -1,0 +1,83 @@
+#include "actors/worker/task_environment.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+extern char** environ;
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A path below the private /tmp that the experiment names is meant as the host's: it stays visible, or, where it
+/// does not exist yet, its folder.
+void keep_named(std::vector<std::string>& keep, std::string_view text) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    auto end = std::min(text.find_first_of(": ,", begin), text.size());
+    fs::path path(text.substr(begin, end - begin));
+    begin = end + 1;
+    std::error_code ignored;
+    if (!path.string().starts_with("/tmp/"))
+      continue;
+    if (!fs::exists(path, ignored))
+      path = path.parent_path();
+    if (path != "/tmp" && fs::exists(path, ignored))
+      keep.push_back(path.string());
+  }
+}
+
+bool ours(std::string_view name) { return name.starts_with("TROUPE_") || name.starts_with("DET_"); }
+
+} // namespace
+
+workers::task_spec task_spec_of(allocation_id id, const value& launch, const task_surroundings& around) {
+  std::map<std::string, std::string> env;
+  for (char** one = environ; *one; ++one) {
+    std::string_view pair = *one;
+    if (auto equals = pair.find('='); equals != std::string_view::npos && !ours(pair.substr(0, equals)))
+      env[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
+  }
+  if (!around.python_bin.empty())
+    env["PATH"] = around.python_bin + ":" + (env.contains("PATH") ? env["PATH"] : "/usr/bin:/bin");
+  auto text = [&](const char* key) { return launch.value(key, std::string()); };
+  for (const auto& [key, one] : launch.value("env", value::object()).items())
+    env[key] = one.is_string() ? one.get<std::string>() : one.dump();
+  auto& path = env["PYTHONPATH"];
+  path = around.python + (path.empty() ? "" : ":" + path);
+  env["PYTHONUNBUFFERED"] = "1";
+  env["TROUPE_HARNESS"] = around.harness_endpoint;
+  env["TROUPE_HARNESS_FILE"] = around.harness_file;
+  env["TROUPE_TASK_TOKEN"] = text("token");
+  env["TROUPE_ALLOCATION_ID"] = to_string(id);
+  env["TROUPE_HPARAMS"] = to_json(launch.value("hparams", value::object()));
+  env["TROUPE_CHECKPOINT_DIR"] = text("checkpoint_dir");
+  env["TROUPE_RESUME_CHECKPOINT"] = text("resume");
+  env["TROUPE_TRIAL_SEED"] = std::to_string(launch.value("seed", 0));
+  env["DET_EXPERIMENT_ID"] = std::to_string(launch.value("experiment", 0));
+  env["DET_TRIAL_ID"] = to_string(id.trial);
+  env["DET_TRIAL_RUN_ID"] = to_string(id.run);
+  env["DET_TRIAL_SEED"] = env["TROUPE_TRIAL_SEED"];
+  env["DET_AGENT_ID"] = around.agent;
+  env["DET_TASK_TYPE"] = "TRIAL";
+  env["DET_HPARAMS"] = env["TROUPE_HPARAMS"];
+
+  workers::task_spec spec;
+  spec.id = to_string(id);
+  workers::rank_spec rank;
+  rank.argv = launch.value("entrypoint", std::vector<std::string>());
+  rank.cwd = task_workdir;
+  for (const auto& [key, one] : env)
+    rank.env.push_back(key + "=" + one);
+  for (const auto& [key, one] : env)
+    keep_named(spec.keep, one);
+  for (const auto& argument : rank.argv)
+    keep_named(spec.keep, argument);
+  std::sort(spec.keep.begin(), spec.keep.end());
+  spec.keep.erase(std::unique(spec.keep.begin(), spec.keep.end()), spec.keep.end());
+  spec.ranks.push_back(std::move(rank));
+  return spec;
+}
+
+} // namespace troupe

@@ -1,0 +1,196 @@
+#include "actors/worker/worker_runtime_actor.hpp"
+
+#include "actors/probed_actor.hpp"
+#include "actors/worker/task_environment.hpp"
+#include "workers/context_files.hpp"
+#include "workers/process_runtime.hpp"
+
+#include <caf/all.hpp>
+
+#include <fstream>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<worker_runtime_actor>;
+namespace fs = std::filesystem;
+
+/// What the runtime keeps beside a task for its next life: slots, token, checkpoint folder.
+constexpr const char* launch_file = "launch";
+
+std::string read_whole(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool write_whole(const fs::path& file, const std::string& bytes) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << bytes;
+  return static_cast<bool>(out.flush());
+}
+
+class runtime_state {
+public:
+  static inline const char* name = "worker_runtime";
+  explicit runtime_state(base* self) : self_(self) {}
+
+  worker_runtime_actor::behavior_type make_behavior(worker_runtime_setup setup, agent_actor agent) {
+    self_->enter("worker_runtime");
+    setup_ = std::move(setup);
+    agent_ = std::move(agent);
+    workers::process_runtime_options options{setup_.tasks, setup_.program};
+    options.sandbox.lease = std::chrono::duration_cast<std::chrono::milliseconds>(setup_.freeze);
+    options.spares = setup_.spares;
+    // The runtime's thread may outlive a handler but not this state: it gets a handle, never `this`.
+    auto started = workers::process_runtime::start(
+      options, [me = worker_runtime_actor{self_}](const workers::task_event& ev) { tell(me, ev); });
+    if (!started) {
+      self_->quit(to_caf(started.error()));
+      return {};
+    }
+    runtime_ = std::move(*started);
+    return {
+      [this](const launch_order& x) { launch(x); },
+      [this](const destroy_order& x) { static_cast<void>(runtime_->kill(to_string(x.allocation))); },
+      [this](const drop_order& x) {
+        auto id = to_string(x.allocation);
+        std::error_code ignored;
+        fs::remove(setup_.tasks / id / launch_file, ignored);
+        static_cast<void>(runtime_->forget(id));
+        static_cast<void>(runtime_->drop_spool(id));
+      },
+      [this](const renew_order&) {
+        static_cast<void>(runtime_->renew_all());
+        for (const auto& id : std::exchange(frozen_, {}))
+          static_cast<void>(runtime_->thaw(id)); // the master has spoken
+      },
+      [this](const adopt_order&) { static_cast<void>(runtime_->adopt_all()); },
+      [this](task_news& x) { pass_on(std::move(x)); },
+    };
+  }
+
+private:
+  /// From the runtime's thread: everything becomes mail.
+  static void tell(const worker_runtime_actor& me, const workers::task_event& ev) {
+    task_news news;
+    std::visit(overloaded{
+                 [&](const workers::task_started& x) {
+                   news.change = x.adopted ? task_change::adopted : task_change::launched;
+                   news.task.allocation = parse_allocation(x.id);
+                   news.task.pid = x.pid;
+                 },
+                 [&](const workers::task_exited& x) {
+                   news.change = task_change::ended;
+                   news.task = ended_task(x.id, x.why == workers::end_reason::failed, x.detail);
+                   for (const auto& rank : x.ranks)
+                     add_rank(news.task, rank.rank, rank.signalled, rank.value, rank.out_of_memory);
+                 },
+                 [&](const workers::task_lost& x) {
+                   news.change = task_change::ended;
+                   news.task = ended_task(x.id, false, x.why);
+                   news.task.certain = false;
+                 },
+                 [&](const workers::task_frozen& x) {
+                   news.change = task_change::frozen;
+                   news.task.allocation = parse_allocation(x.id);
+                 },
+                 [&](const workers::inventory_taken&) { news.change = task_change::all_adopted; },
+                 [&](const auto&) { news.change = task_change::nothing; },
+               },
+               ev);
+    if (news.change != task_change::nothing)
+      caf::anon_send(me, std::move(news));
+  }
+
+  static task_report ended_task(const std::string& id, bool failed, const std::string& detail) {
+    task_report t;
+    t.allocation = parse_allocation(id);
+    t.exited = true;
+    t.detail = detail;
+    t.exit_code = failed ? 127 : 0;
+    return t;
+  }
+  static void add_rank(task_report& t, int rank, bool signalled, int number, bool out_of_memory) {
+    if (t.exit_code != 0 || t.signal != 0 || number == 0)
+      return; // the first that failed says why
+    (signalled ? t.signal : t.exit_code) = number;
+    t.detail = (signalled ? "signal " : "exit code ") + std::to_string(number) +
+               (rank ? " (rank " + std::to_string(rank) + ")" : "") + (out_of_memory ? ", out of memory" : "");
+  }
+
+  void launch(const launch_order& x) {
+    auto id = to_string(x.allocation);
+    auto launch = parse_msgpack(x.spec);
+    if (!launch)
+      return fail(x, "its launch order cannot be read: " + launch.error().what);
+    auto dir = launch->value("checkpoint_dir", std::string());
+    std::error_code fault;
+    fs::create_directories(dir, fault);
+    if (fault)
+      return fail(x, "cannot make the checkpoint folder '" + dir + "': " + fault.message());
+    auto run = runtime_->folder(id) / "run";
+    fs::create_directories(run / "workdir", fault);
+    if (auto context = launch->value("context", std::string()); !fault && !context.empty()) {
+      auto tar = setup_.fetch(context);
+      if (!tar)
+        return fail(x, "cannot fetch its files: " + tar.error().what);
+      if (auto ok = workers::unpack_archive(*tar, run / "workdir"); !ok)
+        return fail(x, "cannot unpack its files: " + ok.error().what);
+    }
+    (*launch)["slots"] = x.slots;
+    if (fault || !write_whole(runtime_->folder(id) / launch_file, to_msgpack(*launch)))
+      return fail(x, "cannot write to '" + runtime_->folder(id).string() + "'");
+    launches_[x.allocation] = *launch;
+    task_surroundings around{setup_.agent, setup_.agent_id, setup_.harness_endpoint(), setup_.harness_file.string(),
+                             setup_.python.string(), setup_.python_bin};
+    if (auto ok = runtime_->launch(task_spec_of(x.allocation, *launch, around)); !ok)
+      fail(x, ok.error().what);
+  }
+
+  void fail(const launch_order& x, const std::string& why) {
+    task_news news;
+    news.change = task_change::ended;
+    news.task = ended_task(to_string(x.allocation), true, why);
+    news.task.slots = x.slots;
+    self_->send(agent_, std::move(news));
+  }
+
+  void pass_on(task_news x) {
+    auto id = to_string(x.task.allocation);
+    if (x.change == task_change::frozen) {
+      frozen_.push_back(id);
+      return;
+    }
+    if (x.change != task_change::all_adopted) {
+      auto& launch = launches_[x.task.allocation];
+      if (launch.is_null())
+        if (auto stored = parse_msgpack(read_whole(setup_.tasks / id / launch_file)))
+          launch = std::move(*stored);
+      if (launch.is_object()) {
+        x.task.slots = launch.value("slots", std::vector<int>());
+        x.token = launch.value("token", std::string());
+        x.checkpoint_dir = launch.value("checkpoint_dir", std::string());
+      }
+      x.spool = runtime_->spool(id).string();
+      if (x.change == task_change::ended)
+        launches_.erase(x.task.allocation);
+    }
+    self_->send(agent_, std::move(x));
+  }
+
+  base* self_;
+  worker_runtime_setup setup_;
+  agent_actor agent_;
+  std::unique_ptr<workers::process_runtime> runtime_;
+  std::map<allocation_id, value> launches_;
+  std::vector<std::string> frozen_;
+};
+
+} // namespace
+
+worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup, agent_actor agent) {
+  using impl = shell<runtime_state, worker_runtime_actor, worker_runtime_setup, agent_actor>;
+  return sys.spawn<impl, caf::detached>(std::move(setup), std::move(agent));
+}
+
+} // namespace troupe

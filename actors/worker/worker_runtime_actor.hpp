@@ -1,0 +1,29 @@
+#pragma once
+// Starts, adopts and ends the sandboxes of one host: the actor over workers/process_runtime.hpp. It fetches a task's
+// files first, so it is detached.
+
+#include "actors/messages.hpp"
+
+#include <filesystem>
+#include <functional>
+
+namespace troupe {
+
+struct worker_runtime_setup {
+  std::string agent;                ///< name
+  std::string agent_id;
+  std::filesystem::path tasks;      ///< folder of all tasks
+  std::filesystem::path program;    ///< troupe-task
+  std::filesystem::path python;     ///< folder that holds the package `troupe`
+  std::string python_bin;           ///< put in front of PATH: where the tasks' python3 is; may be empty
+  std::function<std::string()> harness_endpoint; ///< known once the gateway is up
+  std::filesystem::path harness_file;
+  duration freeze{30s};
+  int spares = 0;
+  /// The tar of a context by its blob name; may block.
+  std::function<result<std::string>(const std::string&)> fetch;
+};
+
+worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup, agent_actor agent);
+
+} // namespace troupe
