@@ -13,17 +13,29 @@ std::vector<agent_action> agent::apply(const agent_event& ev, time_point now) {
 }
 
 void agent::on(out& o, const link_up& ev, time_point now) {
+  if (ev.epoch <= epoch_)
+    return;
   epoch_ = ev.epoch;
   linked_ = true;
+  lease_from_ = std::max(lease_from_, ev.sent);
+  // Nothing is thawed yet: a run that was given away is killed by an order that comes before the first
+  // acknowledgement.
   next_heartbeat_ = now + heartbeat_;
-  o.push_back(renew_leases{});
-  o.push_back(send_heartbeat{epoch_});
+  o.push_back(send_heartbeat{epoch_, now});
+  for (const auto& [id, t] : tasks_) // what changed since the inventory was taken was said to nobody
+    report(o, t);
+  auto early = std::exchange(early_, {});
+  for (const auto& x : early)
+    on(o, x, now);
 }
 
 void agent::on(out&, const link_down&, time_point) { linked_ = false; }
 
 void agent::on(out& o, const order_received& ev, time_point) {
-  if (ev.epoch != epoch_)
+  constexpr std::size_t most_early = 10'000;
+  if (ev.epoch > epoch_ && early_.size() < most_early)
+    early_.push_back(ev); // it overtook the acceptance
+  if (ev.epoch != epoch_ || !linked_)
     return; // of an earlier registration: the twin has given it up
   std::visit([&](const auto& x) { obey(o, x); }, ev.order);
 }
@@ -31,20 +43,20 @@ void agent::on(out& o, const order_received& ev, time_point) {
 void agent::obey(out& o, const start_ordered& x) {
   if (auto d = dropped_.find(x.allocation.trial); d != dropped_.end() && x.allocation.run <= d->second)
     return;
-  auto [it, fresh] = tasks_.try_emplace(x.allocation, task_report{x.allocation, x.slots});
-  if (fresh || planted == planted_bug::repeated_start_runs) {
-    o.push_back(launch_task{x.allocation, x.slots, x.spec});
-    return;
-  }
-  if (it->second.exited)
-    o.push_back(report_to_twin{exit_of(it->second)});
-  else if (it->second.pid)
-    o.push_back(report_to_twin{task_started{x.allocation, name_, it->second.pid}});
+  auto [it, fresh] = tasks_.try_emplace(x.allocation, task{{x.allocation, x.slots}, {}});
+  if (!fresh && planted != planted_bug::repeated_start_runs)
+    return report(o, it->second);
+  it->second.waits_with = x.spec;
+  launch_waiting(o);
 }
 
 void agent::obey(out& o, const preempt_ordered& x) {
   auto it = tasks_.find(x.allocation);
-  if (it != tasks_.end() && !it->second.exited)
+  if (it == tasks_.end() || it->second.report.exited)
+    return;
+  if (it->second.waits_with)
+    never_start(o, it->second, 0, "stopped before it ran");
+  else
     o.push_back(stop_task{x.allocation, x.reason});
 }
 
@@ -53,8 +65,10 @@ void agent::obey(out& o, const kill_ordered& x) {
   if (it == tasks_.end())
     // Nothing of it is here; the twin needs an answer all the same.
     o.push_back(report_to_twin{task_exited{x.allocation, name_, -1, 9, "was not running", true}});
-  else if (it->second.exited)
-    o.push_back(report_to_twin{exit_of(it->second)});
+  else if (it->second.report.exited)
+    report(o, it->second);
+  else if (it->second.waits_with)
+    never_start(o, it->second, 9, "killed before it ran");
   else
     o.push_back(destroy_task{x.allocation});
 }
@@ -63,7 +77,7 @@ void agent::obey(out& o, const forget_ordered& x) {
   auto it = tasks_.find(x.allocation);
   if (it == tasks_.end())
     return;
-  if (!it->second.exited) {
+  if (!it->second.report.exited && !it->second.waits_with) {
     o.push_back(destroy_task{x.allocation});
     return; // the twin orders it again when the exit arrives there
   }
@@ -73,45 +87,88 @@ void agent::obey(out& o, const forget_ordered& x) {
   newest = std::max(newest, x.allocation.run);
   if (dropped_.size() > 10'000)
     dropped_.erase(dropped_.begin()); // trial ids grow: the oldest trial
+  launch_waiting(o);
+}
+
+void agent::never_start(out& o, task& t, int signal, std::string detail) {
+  t.waits_with.reset();
+  t.report.exited = true;
+  t.report.signal = signal;
+  t.report.detail = std::move(detail);
+  report(o, t);
+  launch_waiting(o);
+}
+
+/// A slot is free when its last task is dead, whatever the master thinks: it may have given away a run that is
+/// still being killed here.
+void agent::launch_waiting(out& o) {
+  for (auto& [id, t] : tasks_)
+    if (t.waits_with && slots_free(t)) {
+      o.push_back(launch_task{id, t.report.slots, std::move(*t.waits_with), lease_from_});
+      t.waits_with.reset();
+    }
+}
+
+bool agent::slots_free(const task& wanted) const {
+  return std::none_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
+    const auto& t = other.second;
+    return &t != &wanted && !t.report.exited && !t.waits_with &&
+           std::find_first_of(t.report.slots.begin(), t.report.slots.end(), wanted.report.slots.begin(),
+                              wanted.report.slots.end()) != t.report.slots.end();
+  });
 }
 
 void agent::on(out& o, const heartbeat_acked& ev, time_point) {
-  if (ev.epoch == epoch_ && linked_)
-    o.push_back(renew_leases{});
+  if (ev.epoch != epoch_ || !linked_)
+    return;
+  lease_from_ = std::max(lease_from_, ev.sent);
+  auto tick = planted == planted_bug::lease_one_tick_long ? heartbeat_ : duration{0};
+  o.push_back(renew_leases{lease_from_ + tick});
 }
 
-void agent::on(out&, const task_adopted& ev, time_point) { tasks_[ev.task.allocation] = ev.task; }
+void agent::on(out&, const task_adopted& ev, time_point) {
+  auto& t = tasks_[ev.task.allocation];
+  t.report = ev.task;
+  // Killed while no agent was there: most likely by what killed the agent too. Such a run is lost, not failed.
+  if (t.report.exited && t.report.signal == 9)
+    t.report.certain = false;
+}
 
 void agent::on(out& o, const task_launched& ev, time_point) {
   auto it = tasks_.find(ev.allocation);
-  if (it == tasks_.end() || it->second.exited)
+  if (it == tasks_.end() || it->second.report.exited)
     return;
-  it->second.pid = ev.pid;
-  if (linked_)
-    o.push_back(report_to_twin{task_started{ev.allocation, name_, ev.pid}});
+  it->second.report.pid = ev.pid;
+  report(o, it->second);
 }
 
 void agent::on(out& o, const task_ended& ev, time_point) {
   auto it = tasks_.find(ev.task.allocation);
-  if (it == tasks_.end() || it->second.exited)
+  if (it == tasks_.end() || it->second.report.exited)
     return;
-  auto slots = it->second.slots;
-  it->second = ev.task;
-  it->second.slots = std::move(slots);
-  it->second.exited = true;
-  if (linked_)
-    o.push_back(report_to_twin{exit_of(it->second)}); // else the next inventory says it
+  auto slots = std::move(it->second.report.slots);
+  it->second.report = ev.task;
+  it->second.report.slots = std::move(slots);
+  it->second.report.exited = true;
+  report(o, it->second);
+  launch_waiting(o);
 }
 
 void agent::on(out& o, const time_passed&, time_point now) {
   if (!linked_ || now < next_heartbeat_)
     return;
   next_heartbeat_ = now + heartbeat_;
-  o.push_back(send_heartbeat{epoch_});
+  o.push_back(send_heartbeat{epoch_, now});
 }
 
-task_exited agent::exit_of(const task_report& t) const {
-  return {t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain};
+void agent::report(out& o, const task& x) const {
+  const auto& t = x.report;
+  if (!linked_)
+    return; // the next inventory says it
+  if (t.exited)
+    o.push_back(report_to_twin{task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain}});
+  else if (t.pid)
+    o.push_back(report_to_twin{task_started{t.allocation, name_, t.pid}});
 }
 
 std::optional<time_point> agent::deadline() const { return linked_ ? std::optional{next_heartbeat_} : std::nullopt; }
@@ -119,13 +176,13 @@ std::optional<time_point> agent::deadline() const { return linked_ ? std::option
 std::vector<task_report> agent::inventory() const {
   std::vector<task_report> all;
   for (const auto& [id, t] : tasks_)
-    all.push_back(t);
+    all.push_back(t.report);
   return all;
 }
 
 bool agent::runs(allocation_id id) const {
   auto it = tasks_.find(id);
-  return it != tasks_.end() && !it->second.exited;
+  return it != tasks_.end() && !it->second.report.exited;
 }
 
 } // namespace troupe

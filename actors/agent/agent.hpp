@@ -9,7 +9,9 @@ namespace troupe {
 // Events besides the orders of agent_twin.hpp.
 struct link_up {
   std::uint64_t epoch = 0; ///< of the registration that was accepted
+  time_point sent;         ///< when that registration was sent
 };
+/// To apply before the next registration is sent, also when this side gave the link up.
 struct link_down {};
 struct order_received {
   std::uint64_t epoch = 0;
@@ -17,6 +19,7 @@ struct order_received {
 };
 struct heartbeat_acked {
   std::uint64_t epoch = 0;
+  time_point sent; ///< of the heartbeat that is acknowledged
 };
 /// At start-up, once for each task folder that is found.
 struct task_adopted {
@@ -32,11 +35,13 @@ struct task_ended {
 using agent_event = std::variant<link_up, link_down, order_received, heartbeat_acked, task_adopted, task_launched,
                                  task_ended, time_passed>;
 
-// Actions.
+// Actions. A lease of freeze = 30 s counts from `lease_from`, the time at which the agent sent the newest word that
+// the master has answered: the master has then renewed its own, longer one later than that. A lease never shrinks.
 struct launch_task {
   allocation_id allocation;
   std::vector<int> slots;
   std::string spec;
+  time_point lease_from; ///< a task whose lease is over at birth is born frozen
 };
 struct stop_task {
   allocation_id allocation;
@@ -48,9 +53,12 @@ struct destroy_task {
 struct drop_task {
   allocation_id allocation; ///< its record and folder may go
 };
-struct renew_leases {}; ///< of all sandboxes; thaws those that froze
+struct renew_leases { ///< of all sandboxes; thaws those that froze
+  time_point lease_from;
+};
 struct send_heartbeat {
   std::uint64_t epoch = 0;
+  time_point sent;
 };
 struct report_to_twin {
   std::variant<task_started, task_exited> report;
@@ -58,7 +66,8 @@ struct report_to_twin {
 using agent_action =
   std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases, send_heartbeat, report_to_twin>;
 
-/// Not thread-safe: one actor owns it.
+/// Not thread-safe: one actor owns it. Its clock is one of the host that never jumps (CLOCK_BOOTTIME): leases hang
+/// on it, no fact does.
 class agent {
 public:
   agent(std::string name, duration heartbeat = 1s);
@@ -72,6 +81,10 @@ public:
 
 private:
   using out = std::vector<agent_action>;
+  struct task {
+    task_report report;
+    std::optional<std::string> waits_with; ///< its spec, while a task that ends holds one of its slots
+  };
   void on(out& o, const link_up& ev, time_point now);
   void on(out& o, const link_down& ev, time_point now);
   void on(out& o, const order_received& ev, time_point now);
@@ -84,14 +97,19 @@ private:
   void obey(out& o, const preempt_ordered& x);
   void obey(out& o, const kill_ordered& x);
   void obey(out& o, const forget_ordered& x);
-  task_exited exit_of(const task_report& t) const;
+  void never_start(out& o, task& t, int signal, std::string detail);
+  void launch_waiting(out& o);
+  bool slots_free(const task& wanted) const;
+  void report(out& o, const task& t) const;
 
   std::string name_;
   duration heartbeat_;
   std::uint64_t epoch_ = 0;
   bool linked_ = false;
   time_point next_heartbeat_;
-  std::map<allocation_id, task_report> tasks_;
+  time_point lease_from_;
+  std::map<allocation_id, task> tasks_;
+  std::vector<order_received> early_;  ///< of a registration whose acceptance has not arrived yet
   std::map<trial_id, run_id> dropped_; ///< the newest run of a trial that was forgotten here: its start is a repeat
 };
 

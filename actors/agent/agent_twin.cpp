@@ -30,31 +30,30 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
   }
   o.push_back(tell_pool{std::move(up)});
   for (const auto& t : ev.inventory) {
-    auto it = tasks_.find(t.allocation);
-    if (it == tasks_.end()) { // fenced, or of a run that ended while it was away
+    if (!tasks_.contains(t.allocation)) { // fenced, or of a run that ended while it was away
       if (t.exited) {
         o.push_back(agent_order{forget_ordered{t.allocation}});
       } else {
         strays_.insert(t.allocation);
         o.push_back(agent_order{kill_ordered{t.allocation}});
       }
-      continue;
+    } else if (t.exited) {
+      tell(o, t.allocation, task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain});
+    } else {
+      tell(o, t.allocation, task_started{t.allocation, name_, t.pid});
     }
-    it->second.known = true;
-    if (t.exited)
-      o.push_back(tell_allocation{t.allocation, task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail,
-                                                            t.certain}});
-    else
-      o.push_back(tell_allocation{t.allocation, task_started{t.allocation, name_, t.pid}});
   }
   // Orders of an older registration are refused by the agent, so what it has not reported it will never start.
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     if (reported.contains(it->first)) {
       ++it;
-      continue;
+    } else if (it->second.said && std::holds_alternative<troupe::agent_lost>(*it->second.said)) {
+      o.push_back(tell_allocation{it->first, *it->second.said});
+      ++it;
+    } else {
+      o.push_back(tell_allocation{it->first, task_unknown{it->first, name_}});
+      it = tasks_.erase(it);
     }
-    o.push_back(tell_allocation{it->first, task_unknown{it->first, name_}});
-    it = tasks_.erase(it);
   }
 }
 
@@ -62,7 +61,7 @@ void agent_twin::on(out& o, const agent_heartbeat& ev, time_point now) {
   if (status_ != status::alive || ev.epoch != epoch_)
     return; // its answer is a refused registration, not an acknowledgement
   lease_until_ = now + lease_.give_away;
-  o.push_back(acknowledge_heartbeat{epoch_});
+  o.push_back(acknowledge_heartbeat{epoch_, ev.sent});
 }
 
 void agent_twin::on(out& o, const link_lost& ev, time_point now) {
@@ -71,28 +70,33 @@ void agent_twin::on(out& o, const link_lost& ev, time_point now) {
   status_ = status::away;
   lease_until_ = now + lease_.give_away;
   o.push_back(tell_pool{agent_down{name_}});
+  // A task that was killed just before its agent died with it is lost, not failed: its allocation judges so when it
+  // hears of both.
+  for (const auto& [id, t] : tasks_)
+    if (t.said && std::holds_alternative<task_exited>(*t.said))
+      o.push_back(tell_allocation{id, troupe::agent_lost{name_, "it went away"}});
 }
 
 void agent_twin::on(out& o, const task_started& ev, time_point) {
-  auto it = tasks_.find(ev.allocation);
-  if (it == tasks_.end()) {
-    strays_.insert(ev.allocation);
+  if (tasks_.contains(ev.allocation))
+    tell(o, ev.allocation, ev);
+  else
     o.push_back(agent_order{kill_ordered{ev.allocation}});
-    return;
-  }
-  it->second.known = true;
-  o.push_back(tell_allocation{ev.allocation, ev});
 }
 
 void agent_twin::on(out& o, const task_exited& ev, time_point) {
-  auto it = tasks_.find(ev.allocation);
-  if (it == tasks_.end()) {
-    strays_.erase(ev.allocation);
-    o.push_back(agent_order{forget_ordered{ev.allocation}});
+  if (tasks_.contains(ev.allocation))
+    return tell(o, ev.allocation, ev);
+  o.push_back(agent_order{forget_ordered{ev.allocation}});
+  if (strays_.erase(ev.allocation))
     o.push_back(tell_pool{slots_released{ev.allocation}});
-    return;
-  }
-  o.push_back(tell_allocation{ev.allocation, ev});
+}
+
+void agent_twin::tell(out& o, allocation_id id, allocation_event news) {
+  auto& said = tasks_[id].said;
+  if (!said || std::holds_alternative<task_started>(*said))
+    said = std::move(news); // else its end is known; a late word changes nothing
+  o.push_back(tell_allocation{id, *said});
 }
 
 void agent_twin::on(out& o, const start_ordered& ev, time_point) {
@@ -100,7 +104,7 @@ void agent_twin::on(out& o, const start_ordered& ev, time_point) {
     o.push_back(tell_allocation{ev.allocation, task_unknown{ev.allocation, name_}});
     return;
   }
-  tasks_[ev.allocation] = {false, ev.slots};
+  tasks_.try_emplace(ev.allocation, task{ev.slots, {}});
   o.push_back(agent_order{ev});
 }
 
@@ -121,28 +125,28 @@ void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
 }
 
 void agent_twin::on(out& o, const watch_ordered& ev, time_point) {
-  if (status_ == status::lost) {
+  auto it = tasks_.find(ev.allocation);
+  if (it != tasks_.end()) {
+    if (it->second.said)
+      o.push_back(tell_allocation{ev.allocation, *it->second.said});
+  } else if (status_ == status::lost) {
     o.push_back(tell_allocation{ev.allocation, troupe::agent_lost{name_, "its lease is over"}});
-    return;
-  }
-  if (status_ == status::alive && !tasks_.contains(ev.allocation)) {
+  } else if (status_ == status::alive) {
     o.push_back(tell_allocation{ev.allocation, task_unknown{ev.allocation, name_}});
-    return;
+  } else {
+    tasks_[ev.allocation] = {ev.slots, {}};
   }
-  tasks_.try_emplace(ev.allocation, task{false, ev.slots});
 }
 
 void agent_twin::on(out& o, const death_confirmed& ev, time_point) {
   if (status_ != status::away)
     return; // an agent that is back speaks for itself
-  if (tasks_.erase(ev.allocation))
-    o.push_back(tell_allocation{ev.allocation, troupe::agent_lost{name_, "it died; its sandbox is gone"}});
+  if (tasks_.contains(ev.allocation))
+    tell(o, ev.allocation, troupe::agent_lost{name_, "it died; its sandbox is gone"});
 }
 
 void agent_twin::on(out& o, const time_passed&, time_point now) {
-  auto due = planted == planted_bug::lease_one_tick_long ? now + lease_.give_away - lease_.freeze >= lease_until_
-                                                         : now >= lease_until_;
-  if (status_ == status::lost || !due)
+  if (status_ == status::lost || now < lease_until_)
     return;
   if (status_ == status::alive)
     o.push_back(tell_pool{agent_down{name_}});

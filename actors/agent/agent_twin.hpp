@@ -30,7 +30,8 @@ struct agent_registered {
 };
 struct agent_heartbeat {
   std::uint64_t epoch = 0;
-  MSGPACK_DEFINE_ARRAY(epoch)
+  time_point sent; ///< on the agent's clock; comes back in the acknowledgement and means nothing here
+  MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
 struct link_lost {
   std::uint64_t epoch = 0;
@@ -82,6 +83,7 @@ struct tell_pool {
 };
 struct acknowledge_heartbeat {
   std::uint64_t epoch = 0;
+  time_point sent; ///< of the heartbeat, unchanged
 };
 using twin_action = std::variant<agent_order, tell_allocation, tell_pool, acknowledge_heartbeat>;
 
@@ -91,6 +93,9 @@ struct lease_times {
 };
 
 /// Not thread-safe: one actor owns it. Soft state only.
+///
+/// After recovery its shell applies watch_ordered for every placed part of an open allocation before it lets the
+/// agent register: a task that nobody waits for is killed. Whoever watches is told again what was said last.
 class agent_twin {
 public:
   enum class status { away, alive, lost };
@@ -110,8 +115,8 @@ public:
 private:
   using out = std::vector<twin_action>;
   struct task {
-    bool known = false; ///< the agent has reported it
     std::vector<int> slots;
+    std::optional<allocation_event> said; ///< the last word on it: task_started, task_exited or agent_lost
   };
   void on(out& o, const agent_registered& ev, time_point now);
   void on(out& o, const agent_heartbeat& ev, time_point now);
@@ -126,6 +131,7 @@ private:
   void on(out& o, const death_confirmed& ev, time_point now);
   void on(out& o, const time_passed& ev, time_point now);
   void lose(out& o, const std::string& why);
+  void tell(out& o, allocation_id id, allocation_event news);
 
   std::string name_;
   lease_times lease_;
@@ -134,7 +140,7 @@ private:
   int slots_ = 0;
   time_point lease_until_;
   std::map<allocation_id, task> tasks_; ///< that an allocation waits for
-  std::set<allocation_id> strays_;      ///< run there, but nobody waits for them: being killed
+  std::set<allocation_id> strays_;      ///< in the inventory, but nobody waits for them: being killed
 };
 
 } // namespace troupe

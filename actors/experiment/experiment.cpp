@@ -43,10 +43,7 @@ void experiment::on(experiment_step& s, const experiment_stop& ev, time_point no
   if (stopping(state_) && !(state_ == experiment_state::stopping_canceled && (ev.kill || ev.broken)))
     return; // stopping states only get stronger
   note(s, experiment_changed{now, want, ev.why});
-  for (const auto& x : inputs_)
-    if (x.origin.sequence)
-      s.actions.push_back(answer_validation{x.origin, true, "canceled"});
-  inputs_.clear();
+  drop_inputs(s);
   asking_ = false;
   order_all(s.actions, {order_trial::kind::stop, {}, trial_state::canceled, ev.kill, ev.why});
 }
@@ -54,7 +51,7 @@ void experiment::on(experiment_step& s, const experiment_stop& ev, time_point no
 void experiment::on(experiment_step& s, const validation_recorded& ev, time_point) {
   auto it = trials_.find(ev.trial);
   bool known = it != trials_.end() && !it->second.exited;
-  if (!known || stopping(state_)) {
+  if (!known || stopping(state_) || over_) {
     s.actions.push_back(answer_validation{ev.origin, true, "canceled"});
     return;
   }
@@ -75,7 +72,7 @@ void experiment::on(experiment_step&, const trial_finished& ev, time_point) {
   if (it == trials_.end() || it->second.finished || it->second.exited)
     return;
   it->second.finished = true;
-  if (stopping(state_))
+  if (stopping(state_) || over_)
     return;
   if (ev.exit_reason >= 0)
     inputs_.push_back({.kind = search_input::exited_early, .trial = ev.trial, .reason = ev.exit_reason});
@@ -92,7 +89,7 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
     if (heard.origin.sequence)
       s.actions.push_back(answer_validation{heard.origin, true, "canceled"});
     note(s, experiment_changed{now, experiment_state::stopping_error, ev.fault});
-    inputs_.clear();
+    drop_inputs(s);
     order_all(s.actions, {order_trial::kind::stop, {}, trial_state::error, true, "the search failed"});
     return;
   }
@@ -113,6 +110,15 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
     s.actions.push_back(order_trial{order_trial::kind::stop, stop.trial, trial_state::completed, false, stop.why});
   if (heard.origin.sequence)
     s.actions.push_back(answer_validation{heard.origin, !trials_[heard.trial].stop_why.empty(), "pruned"});
+  if (over_)
+    drop_inputs(s); // the search hears nothing more
+}
+
+void experiment::drop_inputs(experiment_step& s) {
+  for (const auto& x : inputs_)
+    if (x.origin.sequence)
+      s.actions.push_back(answer_validation{x.origin, true, "canceled"});
+  inputs_.clear();
 }
 
 void experiment::ask_next(std::vector<experiment_action>& out) {
@@ -191,7 +197,8 @@ std::vector<experiment_action> experiment::resume(time_point) {
     if (!t.exited) {
       out.push_back(spawn_trial{t.made, state_ == experiment_state::active});
       if (stopping(state_))
-        out.push_back(order_trial{order_trial::kind::stop, id, trial_state::canceled,
+        out.push_back(order_trial{order_trial::kind::stop, id,
+                                  state_ == experiment_state::stopping_error ? trial_state::error : trial_state::canceled,
                                   state_ != experiment_state::stopping_canceled, "the experiment was stopped"});
       else if (!t.stop_why.empty())
         out.push_back(order_trial{order_trial::kind::stop, id, trial_state::completed, false, t.stop_why});
@@ -226,7 +233,7 @@ value experiment::relevant(const std::string& metrics) const {
 
 std::size_t experiment::live_trials() const {
   return static_cast<std::size_t>(std::count_if(trials_.begin(), trials_.end(), [&](const auto& t) {
-    return !t.second.exited && !(t.second.finished && stopping(state_));
+    return !t.second.exited && !(t.second.finished && (stopping(state_) || over_));
   }));
 }
 

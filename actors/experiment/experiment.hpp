@@ -139,6 +139,7 @@ private:
   void on(experiment_step& s, const validation_recorded& ev, time_point now);
   void on(experiment_step& s, const trial_finished& ev, time_point now);
   void on(experiment_step& s, const search_decided& ev, time_point now);
+  void drop_inputs(experiment_step& s); ///< answers those who wait
   void ask_next(std::vector<experiment_action>& out);
   void conclude(experiment_step& s, time_point now);
   void order_all(std::vector<experiment_action>& out, order_trial order) const;

@@ -1,7 +1,6 @@
 #include "actors/pool/pool.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace troupe {
 namespace {
@@ -62,7 +61,11 @@ std::vector<pool_action> pool::apply(const pool_event& ev) {
 
 void pool::on(std::vector<pool_action>&, const agent_up& ev) {
   auto& slots = slots_[ev.agent];
-  // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
+  if (auto back = away_.extract(ev.agent))
+    slots = std::move(back.mapped());
+  // What this pool has granted stands, whatever the inventory says: the start order may still be on its way. All
+  // else the inventory knows better: a task that it had killed is gone from it.
+  keep_granted(slots);
   slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)));
   for (const auto& [text, numbers] : ev.busy)
     for (int number : numbers)
@@ -70,7 +73,19 @@ void pool::on(std::vector<pool_action>&, const agent_up& ev) {
         slots[static_cast<std::size_t>(number)] = parse_allocation(text);
 }
 
-void pool::on(std::vector<pool_action>&, const agent_down& ev) { slots_.erase(ev.agent); }
+void pool::on(std::vector<pool_action>&, const agent_down& ev) {
+  auto node = slots_.extract(ev.agent);
+  if (!node)
+    return;
+  keep_granted(node.mapped());
+  away_.insert(std::move(node));
+}
+
+void pool::keep_granted(std::vector<allocation_id>& slots) const {
+  for (auto& holder : slots)
+    if (!granted_.contains(holder))
+      holder = {};
+}
 
 void pool::on(std::vector<pool_action>& out, const slots_requested& ev) {
   if (auto held = held_by(ev.allocation); !held.empty()) {
@@ -89,10 +104,10 @@ void pool::on(std::vector<pool_action>& out, const slots_requested& ev) {
 }
 
 void pool::on(std::vector<pool_action>&, const slots_released& ev) {
-  if (planted == planted_bug::late_grant_kept && !held_by(ev.allocation).empty() && ev.allocation.run.value > 1)
-    return;
-  for (auto& [name, slots] : slots_)
-    std::replace(slots.begin(), slots.end(), ev.allocation, allocation_id{});
+  for (auto* agents : {&slots_, &away_})
+    for (auto& [name, slots] : *agents)
+      std::replace(slots.begin(), slots.end(), ev.allocation, allocation_id{});
+  granted_.erase(ev.allocation);
   std::erase_if(waiting_, [&](const auto& r) { return r.allocation == ev.allocation; });
 }
 
@@ -114,20 +129,22 @@ void pool::place(std::vector<pool_action>& out) {
         TROUPE_ASSERT(!holder.trial);
         holder = request.allocation;
       }
+    granted_.insert(request.allocation);
     out.push_back(grant_slots{request.allocation, std::move(chosen->on)});
   }
 }
 
 std::vector<placement> pool::held_by(allocation_id id) const {
   std::vector<placement> on;
-  for (const auto& [name, slots] : slots_) {
-    placement part{name, {}};
-    for (std::size_t i = 0; i < slots.size(); ++i)
-      if (slots[i] == id)
-        part.slots.push_back(static_cast<int>(i));
-    if (!part.slots.empty())
-      on.push_back(std::move(part));
-  }
+  for (const auto* agents : {&slots_, &away_})
+    for (const auto& [name, slots] : *agents) {
+      placement part{name, {}};
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        if (slots[i] == id)
+          part.slots.push_back(static_cast<int>(i));
+      if (!part.slots.empty())
+        on.push_back(std::move(part));
+    }
   return on;
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace troupe {
@@ -95,10 +96,13 @@ private:
   void on(std::vector<pool_action>& out, const slots_requested& ev);
   void on(std::vector<pool_action>& out, const slots_released& ev);
   void place(std::vector<pool_action>& out);
+  void keep_granted(std::vector<allocation_id>& slots) const;
   std::vector<placement> held_by(allocation_id id) const;
 
   std::unique_ptr<pool_policy> policy_;
   std::map<std::string, std::vector<allocation_id>> slots_;
+  std::map<std::string, std::vector<allocation_id>> away_; ///< of agents that are down: only what was granted here
+  std::set<allocation_id> granted_; ///< by this pool and not released: no inventory takes it back
   std::deque<pool_view::request> waiting_;
   std::uint64_t next_order_ = 0;
 };

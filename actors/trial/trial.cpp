@@ -67,7 +67,7 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     return;
   auto why = ev.why;
   // Asked to pause or stop, a clean exit is the answer to that and not the end of training.
-  if (why == end::completed && (stop_ || !active_))
+  if (why == end::completed && (stop_ || leaving_))
     why = end::stopped;
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
   int losses = why == end::lost ? losses_ + 1 : losses_;
@@ -129,23 +129,31 @@ stop_allocation trial::stop_order() const {
 }
 
 void trial::note(trial_step& s, trial_fact fact) {
-  replay(fact);
+  take(fact);
   s.facts.push_back(std::move(fact));
 }
 
 void trial::replay(const trial_fact& fact) {
+  if (planted == planted_bug::replay_skips && std::holds_alternative<trial_paused>(fact))
+    return;
+  take(fact);
+}
+
+void trial::take(const trial_fact& fact) {
   std::visit([this](const auto& f) { set(f); }, fact);
 }
 
 void trial::set(const trial_activated&) { active_ = true; }
 void trial::set(const trial_paused&) {
   active_ = false;
+  leaving_ = open_;
   retry_at_ = {}; // whoever activates it again wants it now
 }
 void trial::set(const trial_stop_ordered& f) { stop_ = f; }
 void trial::set(const run_started& f) {
   run_ = f.run;
   open_ = true;
+  leaving_ = false;
   recorded_.clear();
 }
 void trial::set(const checkpoint_recorded& f) {
@@ -168,7 +176,7 @@ std::vector<trial_action> trial::resume() const {
   std::vector<trial_action> actions;
   if (open_) {
     actions.push_back(start_allocation{run_, checkpoint_, steps_});
-    if (stop_ || !active_)
+    if (stop_ || leaving_)
       actions.push_back(stop_order());
   }
   return actions;
@@ -181,7 +189,7 @@ std::optional<time_point> trial::deadline() const {
 }
 
 std::string trial::snapshot() const {
-  return pack(std::tuple{active_, open_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_,
+  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_,
                          stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : ""});
 }
 

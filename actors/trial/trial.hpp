@@ -104,6 +104,7 @@ private:
   void advance(trial_step& s, time_point now);
   void give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now);
   void note(trial_step& s, trial_fact fact);
+  void take(const trial_fact& fact);
   stop_allocation stop_order() const;
 
   void set(const trial_activated&);
@@ -117,6 +118,7 @@ private:
   trial_spec spec_;
   bool active_ = false;
   bool open_ = false; ///< is run_ open?
+  bool leaving_ = false; ///< a pause asked run_ to exit; a later activation does not take that back
   run_id run_;        ///< the latest
   int restarts_ = 0, losses_ = 0;
   time_point retry_at_;
