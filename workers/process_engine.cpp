@@ -183,7 +183,7 @@ void process_runtime::engine::work() {
   }
   for (auto& [serial, box] : boxes_)
     if (box.ready)
-      say(box, "bye\n");
+      kill_helper(box);
 }
 
 void process_runtime::engine::run_orders() {
@@ -305,7 +305,7 @@ bool process_runtime::engine::use_spare(const launch_order& x) {
     --spares_ready_;
   }
   if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false); !ok) {
-    say(box, "bye\n");
+    kill_helper(box);
     lose(box, ok.error().what);
     return true;
   }
@@ -389,10 +389,7 @@ void process_runtime::engine::obey(forget_order& x) {
   auto* box = find(x.id);
   if (!box || !box->done)
     return;
-  if (box->link)
-    say(*box, "bye\n");
-  else
-    kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
+  kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
   {
     std::lock_guard lock(mutex_);
     sweeps_.push_back({box->folder_name, false, box->id});
