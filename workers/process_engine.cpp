@@ -61,9 +61,16 @@ process_runtime::engine::~engine() {
     worker_.join();
   if (sweeper_.joinable())
     sweeper_.join();
-  for (auto& [serial, box] : boxes_)
+  for (auto& [serial, box] : boxes_) {
     if (box.starter_pid) // lives for milliseconds, and is nobody else's to reap
       ::waitpid(box.starter_pid, nullptr, 0);
+    if (!box.id.empty())
+      continue;
+    if (!box.helper)
+      box.helper = open_helper(box.folder.get());
+    kill_helper(box);
+    remove_tree(root_.get(), box.folder_name.c_str());
+  }
 }
 
 // Orders
@@ -181,9 +188,6 @@ void process_runtime::engine::work() {
                events[static_cast<std::size_t>(i)].data.u64 >> 2);
     on_time(clock::now());
   }
-  for (auto& [serial, box] : boxes_)
-    if (box.ready)
-      kill_helper(box);
 }
 
 void process_runtime::engine::run_orders() {
