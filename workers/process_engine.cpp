@@ -61,9 +61,16 @@ process_runtime::engine::~engine() {
     worker_.join();
   if (sweeper_.joinable())
     sweeper_.join();
-  for (auto& [serial, box] : boxes_)
+  for (auto& [serial, box] : boxes_) {
     if (box.starter_pid) // lives for milliseconds, and is nobody else's to reap
       ::waitpid(box.starter_pid, nullptr, 0);
+    if (!box.id.empty())
+      continue;
+    if (!box.helper)
+      box.helper = open_helper(box.folder.get());
+    kill_helper(box);
+    remove_tree(root_.get(), box.folder_name.c_str());
+  }
 }
 
 // Orders
@@ -181,9 +188,6 @@ void process_runtime::engine::work() {
                events[static_cast<std::size_t>(i)].data.u64 >> 2);
     on_time(clock::now());
   }
-  for (auto& [serial, box] : boxes_)
-    if (box.ready)
-      say(box, "bye\n");
 }
 
 void process_runtime::engine::run_orders() {
@@ -305,7 +309,7 @@ bool process_runtime::engine::use_spare(const launch_order& x) {
     --spares_ready_;
   }
   if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false); !ok) {
-    say(box, "bye\n");
+    kill_helper(box);
     lose(box, ok.error().what);
     return true;
   }
@@ -389,10 +393,7 @@ void process_runtime::engine::obey(forget_order& x) {
   auto* box = find(x.id);
   if (!box || !box->done)
     return;
-  if (box->link)
-    say(*box, "bye\n");
-  else
-    kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
+  kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
   {
     std::lock_guard lock(mutex_);
     sweeps_.push_back({box->folder_name, false, box->id});

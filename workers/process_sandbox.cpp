@@ -139,7 +139,7 @@ void process_runtime::engine::kill_helper(sandbox& box) {
   box.kill_at = clock::time_point::max();
   if (box.helper)
     ::syscall(SYS_pidfd_send_signal, box.helper.get(), SIGKILL, nullptr, 0);
-  else if (!box.done)
+  else if (!box.done && !box.dead)
     box.kill_at = clock::now() + again;
 }
 
@@ -156,8 +156,7 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
       return;
     }
     // Its agent died between taking the spare and ordering the run.
-    say(box, "bye\n");
-    return;
+    return kill_helper(box);
   }
   tell_started(box, x.rank0_pid);
   if (x.phase == "running" && box.frozen_told)

@@ -107,7 +107,7 @@ bool limit(int resource, std::int64_t value) {
 
 struct family {
   pid_t pid, parent;
-  bool mine;
+  bool mine, stopped;
 };
 
 list<family> all_processes() {
@@ -133,14 +133,15 @@ list<family> all_processes() {
     char state = 0;
     int parent = 0;
     if (after_name && sscanf(after_name + 1, " %c %d", &state, &parent) == 2 && state != 'Z')
-      found.push({pid, parent, false});
+      // 'D' is a parent in vfork whose child stands still, or a wait for a disk: the signal meets it on its way out.
+      found.push({pid, parent, false, state == 'T' || state == 't' || state == 'D'});
   }
   closedir(proc);
   return found;
 }
 
-/// Signals all descendants that it can find.
-void signal_descendants(int signal) {
+/// Signals all descendants that it can find; returns how many of them were not stopped.
+int signal_descendants(int signal) {
   auto processes = all_processes();
   pid_t self = getpid();
   for (bool more = true; more;) {
@@ -155,10 +156,14 @@ void signal_descendants(int signal) {
         p.mine = more = true;
     }
   }
+  int moving = 0;
   for (auto& p : processes)
-    if (p.mine)
+    if (p.mine) {
+      moving += !p.stopped;
       kill(p.pid, signal);
+    }
   free(processes.data);
+  return moving;
 }
 
 } // namespace
@@ -201,11 +206,11 @@ fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, ra
   return complain("%s: %s: %s", report.step, in_folder ? rank.cwd : rank.argv[0], strerror(report.why));
 }
 
-void signal_everything(bool pid_namespace, int signal) {
-  if (pid_namespace)
-    kill(-1, signal);
-  else
-    signal_descendants(signal);
+int signal_everything(bool pid_namespace, int signal) {
+  if (!pid_namespace)
+    return signal_descendants(signal);
+  kill(-1, signal);
+  return 0;
 }
 
 std::int64_t out_of_memory_kills() {

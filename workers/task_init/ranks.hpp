@@ -27,8 +27,9 @@ struct rank_pipes {
 fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state, rank_pipes& pipes);
 
 /// Sends `signal` to every process of the sandbox but this one. As pid 1 of a pid namespace that is one call that
-/// no fork can outrun; without one the descendants are searched, so a caller repeats until nothing is left.
-void signal_everything(bool pid_namespace, int signal);
+/// no fork can outrun; without one the descendants are searched, so a caller repeats until nothing is left. Returns
+/// how many it found that were not stopped before; 0 in a pid namespace.
+int signal_everything(bool pid_namespace, int signal);
 
 /// How often the kernel's out-of-memory killer has struck on this host since it started.
 std::int64_t out_of_memory_kills();

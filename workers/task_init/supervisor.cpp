@@ -295,13 +295,17 @@ void supervisor::freeze(const char* why) {
   frozen_ = true;
   frozen_since_ms_ = boot_ms();
   frozen_why_ = why;
-  signal_everything(box_.pid_namespace, SIGSTOP);
-  if (!box_.pid_namespace)
-    for (int again = 0; again < 3; ++again) // a fork that the first search missed
-      signal_everything(false, SIGSTOP);
+  stop_all();
   char text[64];
   snprintf(text, sizeof text, "frozen %s\n", why);
   tell_all(text);
+}
+
+/// Without a pid namespace a fork can escape a search; what is stopped cannot fork, so a few searches find all.
+void supervisor::stop_all() {
+  for (int search = 0; search < 50; ++search)
+    if (signal_everything(box_.pid_namespace, SIGSTOP) == 0)
+      return;
 }
 
 void supervisor::thaw(std::int64_t lease_ms) {
@@ -322,7 +326,7 @@ void supervisor::kill_all(const char* why) {
   killed_ = true;
   phase_ = phase::ending;
   if (!box_.pid_namespace)
-    signal_everything(false, SIGSTOP); // what stands still cannot fork away from the search
+    stop_all();
   signal_everything(box_.pid_namespace, SIGKILL);
   if (!box_.pid_namespace)
     retry_at_ms_ = boot_ms() + retry_ms;

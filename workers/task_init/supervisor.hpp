@@ -67,6 +67,7 @@ private:
   void freeze(const char* why);
   void thaw(std::int64_t lease_ms);
   void kill_all(const char* why);
+  void stop_all();
   void signal_ranks(int number);
 
   void read_stream(std::size_t rank, bool err, bool to_the_end);

@@ -5,10 +5,10 @@
 namespace troupe::test {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Each, ProcessRuntime, ::testing::Values(isolation::namespaces, isolation::process_group),
-                         isolation_name);
+class TaskEnd : public EitherIsolation {};
+INSTANTIATE_TEST_SUITE_P(Each, TaskEnd, both_isolations, isolation_name);
 
-TEST_P(ProcessRuntime, ReportsStartAndEnd) {
+TEST_P(TaskEnd, ReportsStartAndEnd) {
   auto id = s.run("echo to out; echo to err >&2; exit 3");
   auto started = s.await<task_started>(id);
   EXPECT_GT(started.pid, 0);
@@ -23,7 +23,7 @@ TEST_P(ProcessRuntime, ReportsStartAndEnd) {
   EXPECT_EQ(s.text(id, log_stream::err), "to err\n");
 }
 
-TEST_P(ProcessRuntime, ReportsEachRankOfAGang) {
+TEST_P(TaskEnd, ReportsEachRankOfAGang) {
   auto id = s.run("echo rank 0", [](task_spec& spec) {
     for (int n = 1; n < 4; ++n)
       spec.ranks.push_back({{"sh", "-c", "echo rank " + std::to_string(n) + "; exit " + std::to_string(n)}, {}, "/"});
@@ -36,7 +36,7 @@ TEST_P(ProcessRuntime, ReportsEachRankOfAGang) {
     EXPECT_EQ(line.text, "rank " + std::to_string(line.rank));
 }
 
-TEST_P(ProcessRuntime, SaysWhichCommandCouldNotBeRun) {
+TEST_P(TaskEnd, SaysWhichCommandCouldNotBeRun) {
   struct {
     std::vector<std::string> argv;
     std::string cwd;
@@ -55,14 +55,14 @@ TEST_P(ProcessRuntime, SaysWhichCommandCouldNotBeRun) {
   }
 }
 
-TEST_P(ProcessRuntime, EndsDaemonsThatForkedTwice) {
+TEST_P(TaskEnd, EndsDaemonsThatForkedTwice) {
   auto id = s.run("(setsid sh -c 'sleep 1000 & : >$TROUPE_RUN_DIR/up; sleep 1000' & ); until [ -e $TROUPE_RUN_DIR/up ]; do :; done");
   auto exited = s.await<task_exited>(id);
   EXPECT_EQ(exited.why, end_reason::exited);
   EXPECT_EQ(processes_of(id), std::vector<int>{});
 }
 
-TEST_P(ProcessRuntime, KillIsCertainForASmallForkBomb) {
+TEST_P(TaskEnd, KillIsCertainForASmallForkBomb) {
   auto id = s.run("i=0; while [ $i -lt 150 ]; do setsid sh -c 'while :; do sleep 0.01; done' & i=$((i+1)); done; wait");
   s.await<task_started>(id);
   ASSERT_TRUE(eventually([&] { return processes_of(id).size() > 50; }));
@@ -74,7 +74,7 @@ TEST_P(ProcessRuntime, KillIsCertainForASmallForkBomb) {
   EXPECT_TRUE(exited.ranks[0].killed);
 }
 
-TEST_P(ProcessRuntime, KillsEvenWhereItsHelperIsStopped) {
+TEST_P(TaskEnd, KillsEvenWhereItsHelperIsStopped) {
   s.options.kill_patience = std::chrono::milliseconds(200);
   s.open();
   auto id = s.run("setsid sleep 1000 & sleep 1000");
@@ -87,7 +87,7 @@ TEST_P(ProcessRuntime, KillsEvenWhereItsHelperIsStopped) {
   EXPECT_EQ(processes_of(id), std::vector<int>{});
 }
 
-TEST_P(ProcessRuntime, LosesATaskWhoseHelperWasKilledAndLeavesNoProcess) {
+TEST_P(TaskEnd, LosesATaskWhoseHelperWasKilledAndLeavesNoProcess) {
   auto id = s.run("setsid sh -c 'sleep 1000 & sleep 1000' & sleep 1000");
   s.await<task_started>(id);
   ASSERT_TRUE(eventually([&] { return processes_of(id).size() >= 4; }));
@@ -96,7 +96,7 @@ TEST_P(ProcessRuntime, LosesATaskWhoseHelperWasKilledAndLeavesNoProcess) {
   EXPECT_EQ(processes_of(id), std::vector<int>{});
 }
 
-TEST_P(ProcessRuntime, TellsAKilledRankFromAnOrderedKill) {
+TEST_P(TaskEnd, TellsAKilledRankFromAnOrderedKill) {
   auto id = s.run("exec sleep 1000");
   auto started = s.await<task_started>(id);
   ASSERT_EQ(::kill(started.pid, SIGKILL), 0);
@@ -108,7 +108,7 @@ TEST_P(ProcessRuntime, TellsAKilledRankFromAnOrderedKill) {
   EXPECT_FALSE(exited.ranks[0].killed);
 }
 
-TEST_P(ProcessRuntime, TerminateLetsAScriptEndItself) {
+TEST_P(TaskEnd, TerminateLetsAScriptEndItself) {
   auto id = s.run("trap 'echo goodbye; exit 7' TERM; echo ready; while :; do sleep 0.01; done");
   s.await<task_started>(id);
   ASSERT_TRUE(eventually([&] { return s.text(id) == "ready\n"; }));
@@ -117,7 +117,7 @@ TEST_P(ProcessRuntime, TerminateLetsAScriptEndItself) {
   EXPECT_EQ(s.text(id), "ready\ngoodbye\n");
 }
 
-TEST_P(ProcessRuntime, StartsNothingTwice) {
+TEST_P(TaskEnd, StartsNothingTwice) {
   auto id = s.run("sleep 1000");
   task_spec again{.id = id, .ranks = {{{"true"}, {}, "/"}}, .limits = {}, .keep = {}};
   EXPECT_EQ(s.runtime->launch(again).error().code, errc::conflict);
@@ -129,7 +129,7 @@ TEST_P(ProcessRuntime, StartsNothingTwice) {
   EXPECT_EQ(s.runtime->launch(again).error().code, errc::conflict);
 }
 
-TEST_P(ProcessRuntime, ForgetsAllButTheSpool) {
+TEST_P(TaskEnd, ForgetsAllButTheSpool) {
   auto id = s.run("mkdir -p $TROUPE_RUN_DIR/a/b && touch $TROUPE_RUN_DIR/a/b/c && chmod 0 $TROUPE_RUN_DIR/a; echo kept");
   s.await<task_exited>(id);
   ASSERT_TRUE(s.runtime->forget(id));
@@ -141,7 +141,7 @@ TEST_P(ProcessRuntime, ForgetsAllButTheSpool) {
   EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(s.options.root / id); }));
 }
 
-TEST_P(ProcessRuntime, LimitsItsProcesses) {
+TEST_P(TaskEnd, LimitsItsProcesses) {
   auto id = s.run("ulimit -Sd; ulimit -Sn; ulimit -St", [](task_spec& spec) {
     spec.limits = {.memory_bytes = 512u << 20, .open_files = 100, .cpu_seconds = 77};
   });

@@ -16,6 +16,8 @@
 
 namespace troupe::test {
 
+using namespace workers;
+
 inline constexpr auto patience = std::chrono::seconds(20);
 
 inline std::string task_program() {
@@ -73,12 +75,14 @@ public:
     options.sandbox.lease = std::chrono::seconds(60);
   }
   ~stage() {
-    if (runtime)
-      for (const auto& task : runtime->list())
-        if (task.phase != task_phase::exited && task.phase != task_phase::lost) {
-          (void)runtime->kill(task.id);
-          end_of(task.id);
-        }
+    if (runtime) {
+      for (const auto& task : runtime->list()) {
+        if (runtime->kill(task.id))
+          eventually([&] { return has_ended(task.id); });
+        (void)runtime->forget(task.id);
+      }
+      eventually([&] { return runtime->list().empty(); });
+    }
     runtime.reset();
     std::error_code fault;
     std::filesystem::remove_all(folder_, fault);
@@ -150,18 +154,11 @@ public:
     return tasks;
   }
 
-  /// Waits until the task has exited or is lost; leaves the event to be awaited.
-  void end_of(const std::string& id) {
-    std::unique_lock lock(mutex_);
-    arrived_.wait_for(lock, patience, [&] {
-      for (const auto& event : events_) {
-        auto* exited = std::get_if<task_exited>(&event);
-        auto* lost = std::get_if<task_lost>(&event);
-        if ((exited && exited->id == id) || (lost && lost->id == id))
-          return true;
-      }
-      return false;
-    });
+  bool has_ended(const std::string& id) const {
+    for (const auto& task : runtime->list())
+      if (task.id == id)
+        return task.phase == task_phase::exited || task.phase == task_phase::lost;
+    return true;
   }
 
   std::vector<log_line> log(const std::string& id) {
@@ -210,12 +207,14 @@ private:
 };
 
 /// Every test runs in namespaces and in a process group.
-class ProcessRuntime : public ::testing::TestWithParam<isolation> {
+class EitherIsolation : public ::testing::TestWithParam<isolation> {
 protected:
   void SetUp() override { s.open(); }
   bool namespaces() const { return GetParam() == isolation::namespaces; }
   stage s{GetParam() == isolation::namespaces};
 };
+
+inline const auto both_isolations = ::testing::Values(isolation::namespaces, isolation::process_group);
 
 inline std::string isolation_name(const ::testing::TestParamInfo<isolation>& info) {
   return info.param == isolation::namespaces ? "InNamespaces" : "InAProcessGroup";

@@ -1,0 +1,127 @@
+// The next agent finds every task of the last one, whatever became of it meanwhile.
+
+#include "stage.hpp"
+
+namespace troupe::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TaskAdoption : public EitherIsolation {};
+INSTANTIATE_TEST_SUITE_P(Each, TaskAdoption, both_isolations, isolation_name);
+
+TEST_P(TaskAdoption, AdoptsWhatRunsAndWhatEndedMeanwhile) {
+  auto gate = s.folder() / "gate";
+  std::filesystem::create_directories(gate);
+  auto in_gate = [&](task_spec& spec) { spec.ranks[0].cwd = gate; };
+  auto running = s.run("echo before; until [ -e go ]; do sleep 0.01; done; echo after; exit 5", in_gate);
+  auto ended = s.run("until [ -e end ]; do sleep 0.01; done; echo last words; exit 6", in_gate);
+  auto killed = s.run("sleep 1000");
+  for (const auto& id : {running, ended, killed})
+    s.await<task_started>(id);
+  auto helper = s.helper_pid(killed);
+  s.runtime.reset();
+
+  std::ofstream(gate / "end") << "";
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(s.options.root / ended / "exit"); }));
+  ASSERT_EQ(::kill(helper, SIGKILL), 0);
+
+  s.open();
+  ASSERT_TRUE(s.runtime->adopt_all());
+  EXPECT_EQ(s.await_inventory(), 3u);
+  EXPECT_TRUE(s.await<task_started>(running).adopted);
+  auto exited = s.await<task_exited>(ended);
+  EXPECT_EQ(exited.ranks.at(0).value, 6);
+  EXPECT_EQ(s.text(ended), "last words\n");
+  s.await<task_lost>(killed);
+  EXPECT_EQ(processes_of(killed), std::vector<int>{});
+
+  std::ofstream(gate / "go") << "";
+  EXPECT_EQ(s.await<task_exited>(running).ranks.at(0).value, 5);
+  EXPECT_EQ(s.text(running), "before\nafter\n");
+}
+
+TEST_P(TaskAdoption, ReportsAnEndToEveryAgentUntilItIsForgotten) {
+  auto id = s.run("exit 4");
+  s.await<task_exited>(id);
+  for (int round = 0; round < 2; ++round) {
+    s.open();
+    ASSERT_TRUE(s.runtime->adopt_all());
+    s.await_inventory();
+    EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 4);
+  }
+  ASSERT_TRUE(s.runtime->forget(id));
+  ASSERT_TRUE(eventually([&] { return s.runtime->list().empty(); }));
+  s.open();
+  ASSERT_TRUE(s.runtime->adopt_all());
+  EXPECT_EQ(s.await_inventory(), 0u);
+}
+
+TEST_P(TaskAdoption, KeepsTheRecordWhenItsHelperHasGoneToo) {
+  s.options.sandbox.linger = 0ms;
+  s.open();
+  auto id = s.run("exit 9");
+  s.await<task_exited>(id);
+  auto helper = s.helper_pid(id);
+  ASSERT_TRUE(eventually([&] { return process_state(helper) == 0; }));
+  s.open();
+  ASSERT_TRUE(s.runtime->adopt_all());
+  EXPECT_EQ(s.await_inventory(), 1u);
+  EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 9);
+}
+
+TEST_P(TaskAdoption, GivesUpAFolderWhoseTaskWasNeverStartedForGood) {
+  auto folder = s.options.root / "ghost.1";
+  std::filesystem::create_directories(folder);
+  task_spec spec{.id = "ghost.1", .ranks = {{{"sleep", "1000"}, {"PATH=/bin:/usr/bin"}, "/"}}, .limits = {}, .keep = {}};
+  std::ofstream(folder / "spec", std::ios::binary) << encode(spec, s.options.sandbox);
+  ASSERT_TRUE(s.runtime->adopt_all());
+  EXPECT_EQ(s.await_inventory(), 1u);
+  s.await<task_lost>("ghost.1");
+  // The dead agent's start comes late: it must not bring the task back.
+  auto command = task_program() + " " + (folder / "spec").string() + " 2>/dev/null";
+  EXPECT_NE(std::system(command.c_str()), 0);
+  EXPECT_EQ(processes_of("ghost.1"), std::vector<int>{});
+}
+
+TEST_P(TaskAdoption, KeepsSparesReadyAndRunsTasksInThem) {
+  s.options.spares = 2;
+  s.open();
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 2; }));
+    auto id = s.run("cat /proc/self/stat >/dev/null && echo $TROUPE_TASK_ID; touch $TROUPE_RUN_DIR/x; exit 2");
+    EXPECT_GT(s.await<task_started>(id).pid, 0);
+    EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 2);
+    EXPECT_EQ(s.text(id), id + "\n");
+    EXPECT_TRUE(std::filesystem::exists(s.options.root / id / "run" / "x"));
+  }
+}
+
+TEST_P(TaskAdoption, StartsTheTaskOfASpareThatWasKilled) {
+  s.options.spares = 1;
+  s.open();
+  ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 1; }));
+  int helper = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(s.options.root))
+    std::ifstream(entry.path() / "helper") >> helper;
+  ASSERT_GT(helper, 1);
+  ASSERT_EQ(::kill(helper, SIGSTOP), 0); // so that the order lies unread when it dies
+  auto id = s.run("exit 8");
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(s.options.root / id / "spec"); }));
+  ASSERT_EQ(::kill(helper, SIGKILL), 0);
+  EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 8);
+}
+
+TEST_P(TaskAdoption, RemovesTheSparesOfADeadAgent) {
+  s.options.spares = 2;
+  s.open();
+  ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 2; }));
+  s.options.spares = 0;
+  s.open();
+  ASSERT_TRUE(s.runtime->adopt_all());
+  EXPECT_EQ(s.await_inventory(), 0u);
+  EXPECT_TRUE(eventually([&] { return std::filesystem::is_empty(s.options.root); }));
+}
+
+} // namespace
+} // namespace troupe::test

@@ -1,0 +1,128 @@
+// What a task sees of the host, and what the host sees of a task.
+
+#include "stage.hpp"
+
+namespace troupe::test {
+namespace {
+
+class TaskSandbox : public EitherIsolation {};
+INSTANTIATE_TEST_SUITE_P(Each, TaskSandbox, both_isolations, isolation_name);
+
+/// Names and change times of everything in the host's /run/determined, or "absent".
+std::string host_run() {
+  std::error_code fault;
+  if (!std::filesystem::exists("/run/determined", fault))
+    return "absent";
+  std::string all;
+  for (std::filesystem::recursive_directory_iterator it("/run/determined", fault), end; it != end; it.increment(fault))
+    all += it->path().string() + "\n";
+  return all;
+}
+
+TEST_P(TaskSandbox, TwoTasksAtOnceHaveTheirOwnRunAndTemporaryFolders) {
+  auto before = host_run();
+  const char* script = "R=$TROUPE_RUN_DIR; T=${TMPDIR:-/tmp}; echo $TROUPE_TASK_ID >$R/who; echo $TROUPE_TASK_ID >$T/who;"
+                       "until [ -e /dev/shm/$PEER.go ]; do sleep 0.01; done; cat $R/who $T/who; ls $R $T | wc -w";
+  auto go = "troupe-test-" + std::to_string(::getpid());
+  auto with_peer = [&](task_spec& spec) { spec.ranks[0].env.push_back("PEER=" + go); };
+  auto one = s.run(script, with_peer), two = s.run(script, with_peer);
+  s.await<task_started>(one);
+  s.await<task_started>(two);
+  EXPECT_EQ(host_run(), before);
+  std::ofstream("/dev/shm/" + go + ".go") << "go";
+  for (const auto& id : {one, two}) {
+    s.await<task_exited>(id);
+    auto text = s.text(id);
+    EXPECT_TRUE(text.starts_with(id + "\n" + id + "\n")) << text;
+  }
+  std::filesystem::remove("/dev/shm/" + go + ".go"); // /dev/shm is the host's, so both saw it
+  EXPECT_EQ(host_run(), before);
+}
+
+TEST_P(TaskSandbox, NamespacesHideOnlyWhatIsPrivate) {
+  if (!namespaces())
+    GTEST_SKIP() << "there is nothing to hide behind";
+  auto id = s.run("id -u; echo /run/determined $TROUPE_RUN_DIR; ls -A /tmp | wc -l; test -e /run/determined && echo run;"
+                  "ls /run | grep -v '^determined$' | wc -l; ls /proc | grep -c '^[0-9]*$'; stat -c %a /tmp; cat /etc/hostname >/dev/null && echo etc;"
+                  "readlink /proc/self/exe >/dev/null && echo proc");
+  s.await<task_exited>(id);
+  std::size_t entries = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/run"))
+    entries += entry.path().filename() != "determined";
+  auto text = s.text(id);
+  auto expected = std::to_string(::getuid()) + "\n/run/determined /run/determined\n0\nrun\n" + std::to_string(entries) + "\n";
+  EXPECT_TRUE(text.starts_with(expected)) << text;
+  EXPECT_TRUE(text.ends_with("1777\netc\nproc\n")) << text;
+}
+
+TEST_P(TaskSandbox, SeesAbsoluteHostPathsBelowTmpThatItIsGiven) {
+  auto data = s.folder() / "data", work = s.folder() / "work", other = s.folder() / "other";
+  for (const auto& path : {data, work, other})
+    std::filesystem::create_directories(path);
+  std::ofstream(data / "in") << "from the host\n";
+  auto id = s.run("pwd; cat " + (data / "in").string() + "; echo to the host >" + (data / "out").string() +
+                      "; touch here; test -e " + other.string() + " || echo hidden",
+                  [&](task_spec& spec) {
+                    spec.ranks[0].cwd = work;
+                    spec.keep.push_back(data);
+                  });
+  EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 0);
+  EXPECT_EQ(s.text(id), work.string() + "\nfrom the host\n" + (namespaces() ? "hidden\n" : ""));
+  EXPECT_TRUE(std::filesystem::exists(data / "out"));
+  EXPECT_TRUE(std::filesystem::exists(work / "here"));
+}
+
+TEST_P(TaskSandbox, RefusesToKeepWhatIsNotThere) {
+  if (!namespaces())
+    GTEST_SKIP() << "nothing is hidden, so nothing has to be kept";
+  auto id = s.run("echo never", [](task_spec& spec) { spec.keep.push_back("/tmp/no-such-folder-of-troupe"); });
+  auto exited = s.await<task_exited>(id);
+  EXPECT_EQ(exited.why, end_reason::failed);
+  EXPECT_NE(exited.detail.find("/tmp/no-such-folder-of-troupe"), std::string::npos) << exited.detail;
+  EXPECT_TRUE(exited.ranks.empty());
+}
+
+TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolder) {
+  std::filesystem::create_directories(s.options.root / "prepared.1" / "run" / "info");
+  std::ofstream(s.options.root / "prepared.1" / "run" / "info" / "trial.json") << "{}\n";
+  task_spec spec{.id = "prepared.1",
+                 .ranks = {{{"sh", "-c", "cat $TROUPE_RUN_DIR/info/trial.json"}, {"PATH=/bin:/usr/bin"}, "/"}},
+                 .limits = {},
+                 .keep = {}};
+  ASSERT_TRUE(s.runtime->launch(spec));
+  s.await<task_exited>("prepared.1");
+  EXPECT_EQ(s.text("prepared.1"), "{}\n");
+}
+
+TEST_P(TaskSandbox, TellsThePidOfRankZeroInTheNumberingOfTheHost) {
+  auto id = s.run("exec sleep 1000");
+  auto started = s.await<task_started>(id);
+  EXPECT_TRUE(eventually([&] {
+    std::ifstream file("/proc/" + std::to_string(started.pid) + "/cmdline", std::ios::binary);
+    std::string command{std::istreambuf_iterator<char>(file), {}};
+    return command == std::string("sleep\0" "1000\0", 11);
+  }));
+}
+
+TEST_P(TaskSandbox, WorksBelowAPathLongerThanASocketAddress) {
+  s.options.root = s.folder() / std::string(120, 'a') / std::string(120, 'b');
+  s.open();
+  auto id = s.run("echo far down");
+  s.await<task_exited>(id);
+  EXPECT_EQ(s.text(id), "far down\n");
+}
+
+TEST_P(TaskSandbox, NamesWhatKeepsItFromStarting) {
+  s.options.program = "/no/such/troupe-task";
+  auto made = process_runtime::start(s.options, [](const task_event&) {});
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().what.find("/no/such/troupe-task"), std::string::npos);
+  s.options.program = task_program();
+  s.options.root = "/proc/no-folder-can-be-made-here";
+  made = process_runtime::start(s.options, [](const task_event&) {});
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().what.find("/proc/no-folder"), std::string::npos);
+}
+
+} // namespace
+} // namespace troupe::test

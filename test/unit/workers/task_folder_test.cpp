@@ -1,0 +1,74 @@
+// What is left of a task, and how it is removed whatever the task did to it.
+
+#include "workers/task_folder.hpp"
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace troupe::workers {
+namespace {
+
+class TaskFolder : public ::testing::Test {
+protected:
+  TaskFolder() {
+    char pattern[] = "/tmp/troupe-folder-XXXXXX";
+    path_ = ::mkdtemp(pattern);
+    folder_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  ~TaskFolder() override { std::filesystem::remove_all(path_); }
+  std::filesystem::path path_;
+  owned_fd folder_;
+};
+
+TEST_F(TaskFolder, RemovesTreesDeeperThanThereAreDescriptors) {
+  auto deep = path_ / "tmp";
+  for (int level = 0; level < 200; ++level) {
+    deep /= "d";
+    if (level % 50 == 0)
+      std::filesystem::create_directories(deep);
+  }
+  std::filesystem::create_directories(deep);
+  std::ofstream(deep / "file") << "x";
+  EXPECT_TRUE(remove_tree(folder_.get(), "tmp"));
+  EXPECT_FALSE(std::filesystem::exists(path_ / "tmp"));
+}
+
+TEST_F(TaskFolder, RemovesWhatIsClosedAndFollowsNoLink) {
+  std::filesystem::create_directories(path_ / "outside");
+  std::ofstream(path_ / "outside" / "kept") << "x";
+  std::filesystem::create_directories(path_ / "tmp" / "closed" / "inner");
+  std::filesystem::create_directory_symlink(path_ / "outside", path_ / "tmp" / "link");
+  ::chmod((path_ / "tmp" / "closed").c_str(), 0);
+  EXPECT_TRUE(remove_tree(folder_.get(), "tmp"));
+  EXPECT_TRUE(std::filesystem::exists(path_ / "outside" / "kept"));
+}
+
+TEST_F(TaskFolder, KeepsTheSpoolAndLosesTheRest) {
+  for (const char* name : {"tmp", "run", "log"})
+    std::filesystem::create_directories(path_ / name / "x");
+  for (const char* name : {"spec", "exit", "lock", "helper", "helper.err"})
+    std::ofstream(path_ / name) << "x";
+  EXPECT_TRUE(remove_remains(folder_.get()));
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(path_))
+    left.push_back(entry.path().filename());
+  EXPECT_EQ(left, std::vector<std::string>{"log"});
+}
+
+TEST_F(TaskFolder, WritesAFileAtOnce) {
+  ASSERT_TRUE(write_file(folder_.get(), "spec", "one", false));
+  ASSERT_TRUE(write_file(folder_.get(), "spec", "two", true));
+  EXPECT_EQ(*read_file(folder_.get(), "spec"), "two");
+  EXPECT_EQ(read_file(folder_.get(), "none").error().code, errc::not_found);
+}
+
+TEST_F(TaskFolder, FindsNoHelperWhereItsNumberBelongsToAnotherProcess) {
+  std::ofstream(path_ / "helper") << ::getpid() << " 1\n";
+  EXPECT_FALSE(open_helper(folder_.get()));
+}
+
+} // namespace
+} // namespace troupe::workers
