@@ -19,13 +19,15 @@ what its parent had queued stays the parent's. Under several ranks (environment 
 checkpoints are those of rank 0; the other ranks may call everything and report nothing.
 """
 
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional
 
 from troupe import _session
 from troupe._errors import Refused, TroupeError
 from troupe._params import Params
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
 __version__ = "0.1.0"
 __all__ = [
@@ -127,7 +129,7 @@ def checkpoint(step: Optional[int] = None, metadata: Optional[Mapping[str, Any]]
     return _session.current().checkpoint(step, metadata)
 
 
-def resume() -> Optional[Path]:
+def resume() -> "Optional[Path]":
     """The folder of the checkpoint to go on from, or None on a fresh start. To be read only.
 
     Without a cluster: the latest checkpoint of the run named by the environment variable TROUPE_RESUME (`latest`: the newest).

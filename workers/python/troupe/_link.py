@@ -5,7 +5,6 @@ import os
 import struct
 import threading
 import time
-import uuid
 from collections import deque
 from typing import Any, Callable, Deque, Dict, Optional
 
@@ -45,7 +44,7 @@ class Link:
 
     def __init__(self, settings: Settings, warn: Callable[[str, str], None], lose: Callable[[int], None]):
         """`warn(cause, text)` tells the user once per cause; `lose(n)` counts reports that will never be durable."""
-        self.process = uuid.uuid4().hex
+        self.process = os.urandom(16).hex()
         self.stop_reason: Optional[str] = None
         self._settings = settings
         self._warn = warn
@@ -140,9 +139,9 @@ class Link:
                 return False
 
     def unconfirmed(self) -> int:
-        """How many reports wait for their acknowledgement."""
+        """How many reports wait for their acknowledgement, and may still get it."""
         with self._news:
-            return self._next - 1 - self._acked
+            return 0 if self._fatal else self._next - 1 - self._acked
 
     def close(self, timeout: float) -> None:
         """Ends the thread, after at most `timeout` seconds. What is not acknowledged by then is lost."""
@@ -192,12 +191,11 @@ class Link:
             self._fail(f"the link to the agent broke: {type(why).__name__}: {why}")
 
     def _fail(self, text: str) -> None:
-        with self._news:
-            self._fatal = text
-            lost = len(self._queued) + len(self._unacked)
-            self._news.notify_all()
-        self._lose(lost)
         self._warn("fatal", f"{text}; metrics are no longer reported")
+        with self._news:
+            self._lose(len(self._queued) + len(self._unacked))
+            self._fatal = text
+            self._news.notify_all()
 
     def _advance(self, upto: int) -> None:
         upto = min(upto, self._next - 1)

@@ -1,6 +1,5 @@
 """Hyperparameters of a script: its defaults, the cluster's choice, the command line."""
 
-import json
 import sys
 from typing import Any, Dict, Mapping, Sequence
 
@@ -29,6 +28,8 @@ def merge(defaults: Mapping[str, Any], hparams_json: str, argv: Sequence[str]) -
     """
     merged: Dict[str, Any] = dict(defaults)
     if hparams_json:
+        import json
+
         try:
             chosen = json.loads(hparams_json)
         except ValueError as why:
@@ -85,6 +86,8 @@ def _parse(name: str, text: str, like: Any) -> Any:
         raise ValueError(f"--{name}={text}: expected {kind}, like {like!r}") from None
     if isinstance(like, str):
         return text
+    import json
+
     try:
         value = json.loads(text)
     except ValueError:

@@ -6,12 +6,14 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
-from troupe import _checkpoint, _encode
+from troupe import _encode
 from troupe._errors import TroupeError
 from troupe._settings import read_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXIT_FLUSH_S = 10.0
 
@@ -51,7 +53,9 @@ class Session:
             self.sink.validate(steps, data)
 
     @contextmanager
-    def checkpoint(self, step: Optional[int], metadata: Any) -> Iterator[Path]:
+    def checkpoint(self, step: Optional[int], metadata: Any) -> "Iterator[Path]":
+        from troupe import _checkpoint
+
         data = _encode.plain({} if metadata is None else metadata)
         _encode.pack_metrics(data)
         steps = self._step(step, self.last_step)
@@ -67,11 +71,13 @@ class Session:
         with _checkpoint.writing(self._checkpoint_root(), record, lambda files: len(_encode.pack(files))) as path:
             yield path
 
-    def resume(self) -> Optional[Path]:
+    def resume(self) -> "Optional[Path]":
         if not self.settings.on_cluster:
             return self.sink.latest_checkpoint()
         if not self.settings.resume:
             return None
+        from pathlib import Path
+
         path = Path(self.settings.checkpoint_dir) / self.settings.resume
         if not path.is_dir():
             raise TroupeError(f"the checkpoint to resume from is not there: {path} (TROUPE_RESUME_CHECKPOINT)")
@@ -89,11 +95,13 @@ class Session:
             warn("exit", f"{self.sink.unconfirmed():,} reports were not confirmed within {EXIT_FLUSH_S:.0f} s of the end")
         self.sink.close(2.0)
 
-    def _checkpoint_root(self) -> Path:
+    def _checkpoint_root(self) -> "Path":
         if not self.settings.on_cluster:
             return self.sink.checkpoint_root()
         if not self.settings.checkpoint_dir:
             raise TroupeError("TROUPE_CHECKPOINT_DIR is not set: the agent named no folder for checkpoints")
+        from pathlib import Path
+
         return Path(self.settings.checkpoint_dir)
 
     def _step(self, given: Optional[int], otherwise: int) -> int:

@@ -2,14 +2,12 @@
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Mapping, Optional
+from typing import Mapping, NamedTuple, Optional
 
 from troupe._errors import TroupeError
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     endpoint: str  #: of the agent's socket; empty: no cluster
     endpoint_file: str  #: read again when the agent is silent; may be empty
     token: str
