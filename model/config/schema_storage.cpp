@@ -72,7 +72,10 @@ bool storage_path_inside(const node& x) {
   auto inner = clean_parts(path);
   if (!path.starts_with('/'))
     return inner.empty() || inner.front() != "..";
-  auto outer = clean_parts(x.find("host_path")->text);
+  const auto& host = x.find("host_path")->text;
+  if (!host.starts_with('/'))
+    return false;
+  auto outer = clean_parts(host);
   return inner.size() >= outer.size() && std::equal(outer.begin(), outer.end(), inner.begin()) &&
          (inner.size() == outer.size() || inner[outer.size()] != "..");
 }

@@ -42,9 +42,10 @@ bool compares(const value& rule, const value& x) {
     return true;
   namespace fs = std::filesystem;
   fs::path inner(a->get<std::string>()), outer(b->get<std::string>());
-  auto relation = inner.is_absolute() ? inner.lexically_normal().lexically_relative(outer.lexically_normal())
-                                      : inner.lexically_normal();
-  return relation.empty() || *relation.begin() != "..";
+  if (!inner.is_absolute())
+    return inner.empty() || *inner.lexically_normal().begin() != "..";
+  auto relation = inner.lexically_normal().lexically_relative(outer.lexically_normal());
+  return !relation.empty() && *relation.begin() != "..";
 }
 
 } // namespace
