@@ -65,6 +65,23 @@ void check_completeness(const value& x, const shape& s, const node& text, report
   completeness(text, out).check(x, s, "");
 }
 
+namespace {
+
+/// A choice among no values cannot be made.
+void check_choices(const value& space, const std::string& path, completeness& c) {
+  for (const auto& [name, part] : space.items()) {
+    if (!part.is_object())
+      continue;
+    auto type = part.find("type");
+    if (type == part.end())
+      check_choices(part, below(path, name), c);
+    else if (*type == "categorical" && part["vals"].empty())
+      c.fault(below(path, name) + ".vals", "a choice needs at least one value", "add the values: vals: [1, 2]");
+  }
+}
+
+} // namespace
+
 void check_runnable(const value& experiment, const node& text, report& out) {
   completeness c(text, out);
   if (!part(experiment, "entrypoint"))
@@ -75,6 +92,8 @@ void check_runnable(const value& experiment, const node& text, report& out) {
   if (filled(workspace) != filled(project))
     c.fault(filled(workspace) ? "workspace" : "project", "workspace and project must be given together",
             filled(workspace) ? "add project" : "add workspace");
+  if (const auto* space = part(experiment, "hyperparameters"))
+    check_choices(*space, "hyperparameters", c);
   const auto* searcher = part(experiment, "searcher");
   const auto* name = searcher ? part(*searcher, "name") : nullptr;
   if (!name || !name->is_string())

@@ -44,10 +44,11 @@ std::string type_text(const shape& s) {
   }
   if (s.kinds == 0)
     return "anything";
+  auto part = [](const shape& inner) { return inner.name.empty() ? type_text(inner) : inner.name; };
   if (s.takes(kind::list))
-    return s.items ? "list of " + type_text(*s.items) : "list";
+    return s.items ? "list of " + part(*s.items) : "list";
   if (s.takes(kind::map))
-    return s.values ? "map of " + type_text(*s.values) : "map";
+    return s.values ? "map of " + part(*s.values) : "map";
   std::string type = s.takes(kind::number)    ? "number"
                      : s.takes(kind::integer) ? "integer"
                      : s.takes(kind::boolean) ? "boolean"

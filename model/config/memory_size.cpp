@@ -13,8 +13,6 @@ std::optional<std::int64_t> parse_memory_size(std::string_view text) {
   std::string_view number = digits;
   if (unit.starts_with(' '))
     unit.remove_prefix(1);
-  if (unit.empty() && end != std::string_view::npos && text.back() == ' ')
-    return std::nullopt;
   double factor = 1;
   if (!unit.empty()) {
     constexpr std::string_view prefixes = "kmgtp";

@@ -1,6 +1,8 @@
 #include "model/config/schema.hpp"
 #include "model/config/shapes.hpp"
 
+#include <cmath>
+
 namespace troupe::config {
 
 const key* shape::find(std::string_view wanted) const {
@@ -39,7 +41,10 @@ kind kind_of(const value& x) {
   case value::value_t::boolean: return kind::boolean;
   case value::value_t::number_integer:
   case value::value_t::number_unsigned: return kind::integer;
-  case value::value_t::number_float: return kind::number;
+  case value::value_t::number_float: {
+    double d = x.get<double>();
+    return d == std::trunc(d) && std::abs(d) < 0x1p63 ? kind::integer : kind::number;
+  }
   case value::value_t::string: return kind::string;
   case value::value_t::array: return kind::list;
   case value::value_t::object: return kind::map;
@@ -50,7 +55,7 @@ kind kind_of(const value& x) {
 } // namespace
 
 const shape& narrowed(const shape& s, const node& x) {
-  return narrowed_by(s, x.type, [&]() -> std::optional<std::string_view> {
+  return narrowed_by(s, x.is_integer() ? kind::integer : x.type, [&]() -> std::optional<std::string_view> {
     const auto* found = x.find(s.discriminator);
     if (!found || !found->is(kind::string))
       return std::nullopt;
@@ -116,7 +121,11 @@ shape& of_kinds(schema_table& t, unsigned kinds) {
 
 } // namespace
 
-shape_ref anything(schema_table& t) { return &of_kinds(t, 0); }
+shape_ref anything(schema_table& t) {
+  auto& s = of_kinds(t, 0);
+  s.open = true;
+  return &s;
+}
 shape_ref text(schema_table& t) { return &of_kinds(t, text_bit); }
 shape_ref boolean(schema_table& t) { return &of_kinds(t, flag_bit); }
 shape_ref any_map(schema_table& t) {

@@ -75,6 +75,8 @@ void add_hyperparameters(schema_table& t) {
   map.null_values = true;
   one.alternatives = {&map, anything(t)};
 
+  t.make("check-grid-hyperparameter").doc = "A hyperparameter that a grid search can divide; see check_grid.";
+
   auto& all = t.make("hyperparameters");
   all.kinds = map_bit;
   all.values = &one;

@@ -204,11 +204,8 @@ void add_searchers(schema_table& t) {
   add("pbt", "pbt", false, "troupe");
   add("nsga2", "nsga2", false, "troupe");
   add("median", "median", false, "troupe");
-  std::vector<value> names;
-  for (const auto& m : all.members)
-    if (!m.legacy)
-      names.push_back(m.value);
   auto name = to_run(unset("name", text(t), "Which searcher; see the kinds."));
+  name.nullable = false;
   all.keys.push_back(std::move(name));
   for (auto one : {k.metric(), k.smaller(), k.source_trial(), k.source_checkpoint()})
     all.keys.push_back(std::move(one));

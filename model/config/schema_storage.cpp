@@ -72,9 +72,16 @@ bool storage_path_inside(const node& x) {
   auto inner = clean_parts(path);
   if (!path.starts_with('/'))
     return inner.empty() || inner.front() != "..";
-  auto outer = clean_parts(x.find("host_path")->text);
+  const auto& host = x.find("host_path")->text;
+  if (!host.starts_with('/'))
+    return false;
+  auto outer = clean_parts(host);
   return inner.size() >= outer.size() && std::equal(outer.begin(), outer.end(), inner.begin()) &&
          (inner.size() == outer.size() || inner[outer.size()] != "..");
+}
+
+bool keeps_nothing(const node& x) {
+  return !x.find("save_experiment_best") && !x.find("save_trial_best") && !x.find("save_trial_latest");
 }
 
 bool one_login(const node& x) { return is_set(x, "connection_string") != is_set(x, "account_url"); }
@@ -123,6 +130,7 @@ void add_storage(schema_table& t) {
   all.members = {{"shared_fs", t.at("shared-fs")}, {"directory", t.at("directory")}, {"s3", t.at("s3")},
                  {"gcs", t.at("gcs")}, {"azure", t.at("azure")}};
   all.keys.push_back(to_run(unset("type", text(t), "Which kind of storage; see the kinds.")));
+  all.keys.back().nullable = false;
   for (auto& k : kept(t))
     all.keys.push_back(std::move(k));
   for (auto loose : {"access_key", "account_url", "bucket", "checkpoint_path", "connection_string", "container",
@@ -136,6 +144,8 @@ void add_storage(schema_table& t) {
   board.discriminator = "type";
   board.members = {{"shared_fs", t.at("shared-fs")}, {"s3", t.at("s3")}, {"gcs", t.at("gcs")}};
   board.keys.push_back(required("type", text(t), "Which kind of storage."));
+  board.rules.push_back({"tensorboard_storage is ignored and takes no save_* keys", keeps_nothing, "", need::always,
+                         nullptr, "remove the save_* keys"});
 }
 
 } // namespace troupe::config

@@ -1,0 +1,183 @@
+// The table against Determined's own schemas: the same verdict on every sample and on thousands of changed ones.
+
+#include "model/config/check.hpp"
+#include "model/config/complete.hpp"
+#include "model/config/schema.hpp"
+#include "model/rng.hpp"
+
+#include "files.hpp"
+#include "original_schema.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace troupe::config {
+namespace {
+
+const original_schemas& originals() {
+  static const original_schemas all(data_file("schemas"));
+  return all;
+}
+
+bool table_accepts(const std::string& name, const value& x, bool complete) {
+  const auto& s = *schemas().at(name);
+  auto text = to_node(x);
+  report found("");
+  check(text, s, found);
+  if (!found.take().empty())
+    return false;
+  if (!complete)
+    return true;
+  auto normal = x;
+  normalize(normal, s);
+  report missing("");
+  check_completeness(normal, s, text, missing);
+  return missing.take().empty();
+}
+
+TEST(Table, HasEverySchemaOfDetermined) {
+  for (const auto& [name, schema] : originals().all())
+    EXPECT_TRUE(schemas().find(name)) << name;
+}
+
+TEST(Table, HasTheKeysAndDefaultsOfDetermined) {
+  // An image is made complete by default, and log policies get the platform's own; both say so in their shape.
+  for (const auto& [name, schema] : originals().all()) {
+    const auto& s = *schemas().at(name);
+    if (s.keys.empty() || !schema.contains("properties"))
+      continue;
+    for (const auto& [key_name, property] : schema["properties"].items()) {
+      const auto* k = s.find(key_name);
+      ASSERT_TRUE(k) << name << "." << key_name;
+      if (property.is_object() && property.contains("default") && name != "environment-image-map") {
+        ASSERT_TRUE(k->fallback) << name << "." << key_name;
+        auto given = property["default"];
+        if (!k->quiet || !(given.empty() || given.is_null())) {
+          EXPECT_EQ(*k->fallback, given) << name << "." << key_name;
+        }
+      }
+    }
+    for (const auto& k : s.keys)
+      EXPECT_TRUE(schema["properties"].contains(k.name) || k.since == "troupe") << name << "." << k.name;
+  }
+}
+
+TEST(Table, AcceptsTheSamplesAtTheirLevel) {
+  auto samples = read_data("samples.yaml");
+  std::set<std::string> covered;
+  for (const auto& [name, levels] : samples.items()) {
+    covered.insert(name);
+    for (const auto& x : levels["complete"]) {
+      EXPECT_TRUE(originals().accepts(name, x, true)) << name << " " << x;
+      EXPECT_TRUE(table_accepts(name, x, true)) << name << " " << x;
+    }
+    if (levels.contains("sane"))
+      for (const auto& x : levels["sane"]) {
+        EXPECT_TRUE(originals().accepts(name, x, false) && !originals().accepts(name, x, true)) << name << " " << x;
+        EXPECT_TRUE(table_accepts(name, x, false)) << name << " " << x;
+        EXPECT_FALSE(table_accepts(name, x, true)) << name << " " << x;
+      }
+  }
+  for (const auto& [name, schema] : originals().all())
+    EXPECT_TRUE(covered.contains(name)) << "no sample for " << name;
+}
+
+/// Changes one place of `x`: another value, one key less, one key more.
+void change(value& x, rng& draw, const std::vector<std::string>& keys) {
+  static const value others[] = {nullptr, true, false, 0, 1, -1, 2, 100, 1.5, 1.0, 2001, "", "x", ".", "..", "/a", "../b",
+                                 "O1", "o1", "best", "1 GiB", "a/../b", "/a:/b", "exclude_node", value::array(),
+                                 value::array({"a"}), value::array({1}), value::object(), {{"batches", 1}},
+                                 {{"type", "int"}, {"minval", 1}, {"maxval", 2}}, {{"name", "x"}}, "grid", "single",
+                                 "azure", "s3", "custom", "random", "gcs", "categorical"};
+  auto other = [&] { return others[draw.below(std::size(others))]; };
+  if (x.is_object() && draw.chance(0.9)) {
+    if (!x.empty() && draw.chance(0.75)) {
+      auto it = std::next(x.begin(), static_cast<std::ptrdiff_t>(draw.below(x.size())));
+      if (draw.chance(0.2))
+        x.erase(it);
+      else
+        change(*it, draw, keys);
+    } else {
+      x[keys[draw.below(keys.size())]] = other();
+    }
+  } else if (x.is_array() && !x.empty() && draw.chance(0.8)) {
+    change(x[draw.below(x.size())], draw, keys);
+  } else {
+    x = other();
+  }
+}
+
+/// Searchers that Determined lacks, and sync_halving, which it only reads.
+bool differs_on_purpose(const value& x) {
+  auto text = x.dump();
+  if (text.find("\"sync_halving\"") != std::string::npos)
+    return true;
+  for (const auto& m : schemas().at("searcher")->members)
+    if (m.since == "troupe" && text.find("\"" + m.value + "\"") != std::string::npos)
+      return true;
+  return false;
+}
+
+void collect_keys(const value& schema, std::set<std::string>& keys) {
+  if (schema.is_object()) {
+    for (const auto& [word, part] : schema.items()) {
+      if (word == "properties" || word == "disallowProperties")
+        for (const auto& [name, inner] : part.items())
+          keys.insert(name);
+      collect_keys(part, keys);
+    }
+  } else if (schema.is_array()) {
+    for (const auto& part : schema)
+      collect_keys(part, keys);
+  }
+}
+
+/// Where the schema alone refuses what Determined means to accept: it takes a missing searcher for a grid, and
+/// does not see that `gpu` is the old name of `cuda`.
+bool is_known_exception(const std::string& name, const value& x, bool complete) {
+  if (complete && x.dump().find("\"gpu\"") != std::string::npos)
+    return true;
+  if (name == "experiment" && x.is_object())
+    return !x.contains("searcher") || !x["searcher"].is_object() || !x["searcher"].contains("name");
+  return false;
+}
+
+constexpr int times_each = 500; ///< 30,000 in all; the fuzz target goes on
+
+TEST(Table, JudgesChangedSamplesAsDeterminedDoes) {
+  auto samples = read_data("samples.yaml");
+  std::set<std::string> all_keys{"zzz"};
+  for (const auto& [name, schema] : originals().all())
+    collect_keys(schema, all_keys);
+  int refused = 0, accepted = 0;
+  for (const auto& [name, levels] : samples.items()) {
+    std::set<std::string> own{"zzz", "type", "name"};
+    collect_keys(originals().all().at(name), own);
+    std::vector<std::string> keys(own.begin(), own.end()), any(all_keys.begin(), all_keys.end());
+    value seeds = levels["complete"];
+    if (levels.contains("sane"))
+      seeds.insert(seeds.end(), levels["sane"].begin(), levels["sane"].end());
+    rng draw(std::hash<std::string>{}(name));
+    for (int i = 0; i < times_each; ++i) {
+      value x = seeds[draw.below(seeds.size())];
+      for (auto times = 1 + draw.below(2); times > 0; --times)
+        change(x, draw, draw.chance(0.7) ? keys : any);
+      if (differs_on_purpose(x))
+        continue;
+      for (bool complete : {false, true}) {
+        if (is_known_exception(name, x, complete))
+          continue;
+        bool expected = originals().accepts(name, x, complete);
+        (expected ? accepted : refused)++;
+        ASSERT_EQ(table_accepts(name, x, complete), expected)
+            << name << (complete ? " complete " : " sane ") << x.dump();
+      }
+    }
+  }
+  EXPECT_GT(refused, 10000);
+  EXPECT_GT(accepted, 10000);
+}
+
+} // namespace
+} // namespace troupe::config
