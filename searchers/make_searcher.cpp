@@ -2,6 +2,7 @@
 
 #include "searchers/compat/compat_search.hpp"
 #include "searchers/halving.hpp"
+#include "searchers/pbt.hpp"
 #include "searchers/search_core.hpp"
 
 namespace troupe::searchers {
@@ -65,6 +66,15 @@ std::unique_ptr<method> pausing_method(assembly& a) {
   return make_sync_halving(std::move(plan), a.common.max_trials, a.domain, std::move(source));
 }
 
+std::unique_ptr<method> pbt_method(assembly& a) {
+  auto s = read_pbt(a.in, a.common);
+  if (!a.in.has("max_trials"))
+    a.limits.max_trials = static_cast<std::uint64_t>(s.population);
+  auto slots = static_cast<std::uint64_t>(s.population);
+  a.limits.max_concurrent = a.limits.max_concurrent == 0 ? slots : std::min(slots, a.limits.max_concurrent);
+  return make_pbt(std::move(s), a.domain, make_uniform(a.domain, a.common.seed));
+}
+
 std::unique_ptr<method> make_method(assembly& a) {
   const auto& name = a.common.name;
   if (name == "single") {
@@ -83,6 +93,8 @@ std::unique_ptr<method> make_method(assembly& a) {
     return stopping_method(a);
   if (name == "asha_promotion" || name == "sync_halving" || name == "hyperband")
     return pausing_method(a);
+  if (name == "pbt")
+    return pbt_method(a);
   a.in.fault("name", name.empty() ? "is needed" : "`" + name + "` is no searcher; one of single, random, grid, "
                                                               "async_halving, adaptive_asha");
   return nullptr;

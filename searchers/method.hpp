@@ -36,7 +36,8 @@ public:
   virtual ~orders() = default;
   virtual void stop(ordinal trial, stop_trial reason) = 0; ///< `reason.trial` is filled in by the core
   virtual void pause(ordinal trial) = 0;
-  virtual void perturb(ordinal trial, ordinal source, std::string checkpoint, value hparams) = 0;
+  /// `step`: of the checkpoint; the trial's next report comes from beyond it.
+  virtual void perturb(ordinal trial, ordinal source, std::string checkpoint, double step, value hparams) = 0;
 };
 
 class method {

@@ -202,9 +202,12 @@ void search_core::pause(ordinal trial) {
   actions_.push_back(pause_trial{key_of(trial)});
 }
 
-void search_core::perturb(ordinal trial, ordinal source, std::string checkpoint, value hparams) {
-  if (book_->trials[trial].at == stage::running)
-    actions_.push_back(perturb_trial{key_of(trial), key_of(source), std::move(checkpoint), std::move(hparams)});
+void search_core::perturb(ordinal trial, ordinal source, std::string checkpoint, double step, value hparams) {
+  auto& record = book_->trials[trial];
+  if (record.at != stage::running)
+    return;
+  record.last_step = step;
+  actions_.push_back(perturb_trial{key_of(trial), key_of(source), std::move(checkpoint), std::move(hparams)});
 }
 
 void search_core::fill() {

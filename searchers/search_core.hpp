@@ -70,7 +70,7 @@ private:
   // orders
   void stop(ordinal trial, stop_trial reason) override;
   void pause(ordinal trial) override;
-  void perturb(ordinal trial, ordinal source, std::string checkpoint, value hparams) override;
+  void perturb(ordinal trial, ordinal source, std::string checkpoint, double step, value hparams) override;
 
   report read(const trial_validated& event, ordinal trial) const;
   void give_up_slot(ordinal trial, stage next, ending how);

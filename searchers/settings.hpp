@@ -26,6 +26,7 @@ public:
   std::vector<std::string> texts(const char* key); ///< a string or a list of strings
   const value& member(const char* key) const;      ///< null where there is none
   void fault(const std::string& key, const std::string& what);
+  std::vector<std::string>& faults() { return faults_; }
 
 private:
   const value* find(const char* key) const;

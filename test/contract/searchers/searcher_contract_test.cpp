@@ -42,7 +42,8 @@ value section_for(const std::string& name, int trials, int slots) {
 
 std::vector<subject> subjects() {
   std::vector<subject> all;
-  for (auto name : {"random", "grid", "async_halving", "adaptive_asha", "asha_promotion", "sync_halving", "hyperband"})
+  for (auto name : {"random", "grid", "async_halving", "adaptive_asha", "asha_promotion", "sync_halving", "hyperband",
+                    "pbt"})
     all.push_back({name, section_for(name, 60, 5)});
   all.push_back({"single", section_for("single", 1, 1)});
   for (auto name : {"random", "grid", "async_halving", "adaptive_asha"})
