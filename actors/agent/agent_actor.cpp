@@ -73,7 +73,7 @@ public:
         if (twin_)
           self_->send(twin_, std::move(x)); // else the gateway repeats it
       },
-      [this](const dial_master&) { dial(); },
+      [this](const dial_master&) { call_master(); },
       [this](const time_passed&) {
         armed_.reset();
         step(time_passed{});
@@ -130,7 +130,7 @@ private:
 
   // ---- the master
 
-  void dial() {
+  void call_master() {
     if (!closing_)
       dial_(agent_actor{self_});
   }
@@ -208,7 +208,7 @@ private:
       self_->send(pump_, pump_end{id});
       return self_->send(harness_, harness_gone{id});
     case task_change::all_adopted:
-      return dial();
+      return call_master();
     case task_change::frozen:
     case task_change::nothing:
       return;
