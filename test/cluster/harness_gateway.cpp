@@ -1,10 +1,12 @@
-// The agent's side of the task link without an agent: the real socket and the real machine before a journal in memory.
-// For tests of the Python package against the C++ side, and for perf/ingest, where it shows what the link alone can do.
+// The agent's side of the task link without an agent: the real socket and the real machine before a journal
+// in memory. For tests of the Python package against the C++ side, and for perf/ingest, where it shows what
+// the link alone can do.
 //
 //   harness_gateway [--endpoint E] [--commit-ms N] [--stop-at-epoch N] [--print]
 //
-// Holds allocation 12.3 with the token "secret". Prints its endpoint as the first line, with --print every durable
-// report and checkpoint as a line of JSON, and ends when its standard input does, with one line of counts.
+// Holds allocation 12.3 with the token "secret". Prints its endpoint as the first line, with --print every
+// durable report and checkpoint as a line of JSON, and ends when its standard input does, with one line of
+// counts.
 
 #include "actors/harness/harness.hpp"
 #include "workers/harness_link.hpp"
@@ -24,7 +26,9 @@
 namespace troupe {
 namespace {
 
-time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
+time_point now() {
+  return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now());
+}
 
 struct options {
   std::string endpoint = "tcp://127.0.0.1:*";
@@ -54,8 +58,12 @@ public:
       ;
     rusage used{};
     ::getrusage(RUSAGE_SELF, &used);
-    auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
-    say(to_json(value{{"reports", stored_}, {"commits", commits_}, {"appends", appends_},
+    auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+    };
+    say(to_json(value{{"reports", stored_},
+                      {"commits", commits_},
+                      {"appends", appends_},
                       {"cpu_s", seconds(used.ru_utime) + seconds(used.ru_stime)}}));
     return 0;
   }
@@ -112,7 +120,10 @@ private:
   }
   void obey(forward_checkpoint& x) {
     if (options_.print)
-      say(to_json(value{{"uuid", x.saved.uuid}, {"steps", x.saved.steps}, {"files", x.saved.files}, {"metadata", x.saved.metadata}}));
+      say(to_json(value{{"uuid", x.saved.uuid},
+                        {"steps", x.saved.steps},
+                        {"files", x.saved.files},
+                        {"metadata", x.saved.metadata}}));
     checkpoint_answered answer{x.stream.allocation, x.saved.uuid, ""};
     apply(answer);
   }
@@ -153,7 +164,11 @@ private:
     if (auto read = parse_msgpack(r.metrics))
       metrics = std::move(*read);
     if (options_.print)
-      say(to_json(value{{"process", stream.process}, {"seq", number}, {"group", r.group}, {"steps", r.steps}, {"metrics", metrics}}));
+      say(to_json(value{{"process", stream.process},
+                        {"seq", number},
+                        {"group", r.group},
+                        {"steps", r.steps},
+                        {"metrics", metrics}}));
     if (r.group == "validation") {
       bool over = metrics.is_object() && metrics.value("epoch", -2) == options_.stop_at_epoch;
       decisions.push_back({stream, number, over, over ? "pruned" : ""});
