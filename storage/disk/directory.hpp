@@ -3,6 +3,7 @@
 //
 //   DIR/journal.lock   flock of the owner, its process id inside
 //   DIR/ballast        blocks that are given up to open a full store
+//   DIR/next-log       blocks that the next write-ahead log will take
 //   DIR/db/            RocksDB
 //   DIR/blobs/NAME     one file each; *.tmp are unfinished and removed when the folder is opened
 

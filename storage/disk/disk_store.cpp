@@ -5,7 +5,7 @@
 #include "storage/stored_journal.hpp"
 
 #include <array>
-#include <atomic>
+#include <thread>
 
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
@@ -18,6 +18,7 @@ namespace troupe::storage {
 namespace {
 
 constexpr std::size_t mib = 1 << 20;
+constexpr std::chrono::milliseconds stall_pause{1};
 const std::array<std::string, family_count> family_names{"default", "rows", "series", "logs"};
 
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
@@ -220,11 +221,10 @@ public:
     options.sync = sync;
     options.no_slowdown = true; // a flush that waits for space must not hold the writer, too
     auto status = of_->db->Write(options, &all.changes);
-    if (status.IsIncomplete()) {
+    for (; status.IsIncomplete(); status = of_->db->Write(options, &all.changes)) {
       if (of_->gate->parked())
         return no_room(of_->gate->look());
-      options.no_slowdown = false;
-      status = of_->db->Write(options, &all.changes);
+      std::this_thread::sleep_for(stall_pause); // RocksDB does not tell when a stall is over
     }
     if (status.ok())
       return {};
@@ -285,7 +285,8 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options) {
                                    " KiB free; free some space and start again"};
 
   all->gate = std::make_unique<space_gate>(limits, [place] { return space_of(place); }, options.notice);
-  all->files = std::make_shared<gated_file_system>(rocksdb::FileSystem::Default(), *all->gate);
+  all->files = std::make_shared<gated_file_system>(rocksdb::FileSystem::Default(), *all->gate,
+                                                   (place / "next-log").string());
   all->env = rocksdb::NewCompositeEnv(all->files);
   auto settings = database_options(limits);
   settings.env = all->env.get();
@@ -297,6 +298,7 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options) {
   all->gate->relax(true);
   auto status = rocksdb::DB::Open(settings, all->directory->database().string(), descriptors, &handles, &db);
   all->gate->relax(false);
+  all->directory->make_ballast(limits.ballast); // again at once: what is free now is not to be taken by new writes
   if (!status.ok()) {
     auto why = from(status, place.string());
     if (status.IsInvalidArgument()) // a column family that this build does not know

@@ -12,11 +12,11 @@ using rocksdb::Slice;
 /// Lets the writing thread find the newest log, which other threads may close.
 class gated_log {
 public:
-  void set(class gated_file* file) {
+  void set(gated_file* file) {
     std::lock_guard lock(guard_);
     file_ = file;
   }
-  void drop(class gated_file* file) {
+  void drop(gated_file* file) {
     std::lock_guard lock(guard_);
     if (file_ == file)
       file_ = nullptr;
@@ -25,7 +25,7 @@ public:
 
 private:
   std::mutex guard_;
-  class gated_file* file_ = nullptr;
+  gated_file* file_ = nullptr;
 };
 
 namespace {
@@ -52,16 +52,16 @@ IOStatus wait_for_space(space_gate& gate, writer who, Operation operation) {
 
 class gated_file : public rocksdb::FSWritableFileOwnerWrapper {
 public:
-  gated_file(std::unique_ptr<FSWritableFile>&& target, space_gate& gate, writer who, std::uint64_t size,
-             std::shared_ptr<gated_log> log)
-    : FSWritableFileOwnerWrapper(std::move(target)), gate_(gate), who_(who), size_(size), claimed_(size),
-      log_(std::move(log)) {
-    if (log_)
-      log_->set(this);
-  }
+  gated_file(std::unique_ptr<FSWritableFile>&& target, space_gate& gate, writer who, std::uint64_t size)
+    : FSWritableFileOwnerWrapper(std::move(target)), gate_(gate), who_(who), size_(size), claimed_(size) {}
   ~gated_file() override {
     if (log_)
       log_->drop(this);
+  }
+
+  void become(std::shared_ptr<gated_log> log) {
+    log_ = std::move(log);
+    log_->set(this);
   }
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
@@ -108,6 +108,8 @@ public:
 
 private:
   bool enter(std::size_t bytes) {
+    if (claims_ && size_ + bytes <= claimed_) // the blocks are ours already, however full the disk is
+      return true;
     return gate_.pass(who_, bytes, [&] { return claim(bytes); });
   }
   IOStatus leave(IOStatus status, std::size_t bytes) {
@@ -128,20 +130,52 @@ bool gated_log::prepare(std::uint64_t bytes) {
   return !file_ || file_->claim(bytes);
 }
 
-gated_file_system::gated_file_system(const std::shared_ptr<FileSystem>& target, space_gate& gate)
-  : FileSystemWrapper(target), gate_(gate), log_(std::make_shared<gated_log>()) {}
-gated_file_system::~gated_file_system() = default;
+gated_file_system::gated_file_system(const std::shared_ptr<FileSystem>& target, space_gate& gate, std::string spare)
+  : FileSystemWrapper(target), gate_(gate), spare_name_(std::move(spare)), log_(std::make_shared<gated_log>()) {}
+gated_file_system::~gated_file_system() {
+  if (spare_)
+    target()->DeleteFile(spare_name_, IOOptions(), nullptr).PermitUncheckedError();
+}
 
-bool gated_file_system::prepare_log(std::uint64_t bytes) { return log_->prepare(bytes); }
+bool gated_file_system::prepare_log(std::uint64_t bytes) {
+  if (!log_->prepare(bytes))
+    return false;
+  std::lock_guard lock(guard_);
+  if (!log_seen_)
+    return true;
+  if (!spare_) {
+    std::unique_ptr<FSWritableFile> plain;
+    if (!target()->NewWritableFile(spare_name_, log_options_, &plain, nullptr).ok())
+      return false;
+    spare_ = std::make_unique<gated_file>(std::move(plain), gate_, writer::log, 0);
+  }
+  return spare_->claim(bytes);
+}
 
 IOStatus gated_file_system::NewWritableFile(const std::string& name, const FileOptions& options,
                                             std::unique_ptr<FSWritableFile>* file, IODebugContext* debug) {
+  const bool log = ends_with(name, ".log");
   const auto who = writer_of(name);
-  std::unique_ptr<FSWritableFile> plain;
-  auto status = wait_for_space(gate_, who, [&] { return target()->NewWritableFile(name, options, &plain, debug); });
-  if (status.ok())
-    *file = std::make_unique<gated_file>(std::move(plain), gate_, who, 0, ends_with(name, ".log") ? log_ : nullptr);
-  return status;
+  std::unique_ptr<gated_file> made;
+  if (log) {
+    std::lock_guard lock(guard_);
+    log_options_ = options;
+    log_seen_ = true;
+    if (spare_ && target()->RenameFile(spare_name_, name, IOOptions(), debug).ok())
+      made = std::move(spare_);
+    spare_.reset();
+  }
+  if (!made) {
+    std::unique_ptr<FSWritableFile> plain;
+    auto status = wait_for_space(gate_, who, [&] { return target()->NewWritableFile(name, options, &plain, debug); });
+    if (!status.ok())
+      return status;
+    made = std::make_unique<gated_file>(std::move(plain), gate_, who, 0);
+  }
+  if (log)
+    made->become(log_);
+  *file = std::move(made);
+  return IOStatus::OK();
 }
 
 IOStatus gated_file_system::ReopenWritableFile(const std::string& name, const FileOptions& options,
@@ -152,7 +186,7 @@ IOStatus gated_file_system::ReopenWritableFile(const std::string& name, const Fi
   if (!status.ok())
     return status;
   const auto size = plain->GetFileSize(IOOptions(), debug);
-  *file = std::make_unique<gated_file>(std::move(plain), gate_, who, size, nullptr);
+  *file = std::make_unique<gated_file>(std::move(plain), gate_, who, size);
   return status;
 }
 

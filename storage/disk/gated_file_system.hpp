@@ -4,21 +4,25 @@
 
 #include "storage/disk/space_gate.hpp"
 
+#include <string>
+
 #include <rocksdb/file_system.h>
 
 namespace troupe::storage {
 
+class gated_file;
 class gated_log; // the write-ahead log that is written now
 
 class gated_file_system : public rocksdb::FileSystemWrapper {
 public:
-  gated_file_system(const std::shared_ptr<rocksdb::FileSystem>& target, space_gate& gate);
+  /// `spare` names a file, outside the database, on the same file system.
+  gated_file_system(const std::shared_ptr<rocksdb::FileSystem>& target, space_gate& gate, std::string spare);
   ~gated_file_system() override;
 
   const char* Name() const override { return "TroupeGatedFileSystem"; }
 
-  /// Claims blocks for `bytes` more in the present write-ahead log; false where the disk has no room for them.
-  /// Only by the thread that writes.
+  /// Claims blocks for `bytes` more in the present write-ahead log and as many in a spare file that becomes the next
+  /// one: so a write waits for nothing, even where it begins a new log. False where the disk has no room for them.
   bool prepare_log(std::uint64_t bytes);
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -38,7 +42,12 @@ public:
 
 private:
   space_gate& gate_;
+  const std::string spare_name_;
   std::shared_ptr<gated_log> log_;
+  std::mutex guard_;
+  std::unique_ptr<gated_file> spare_; ///< guarded
+  rocksdb::FileOptions log_options_;  ///< guarded; as RocksDB opened the last log
+  bool log_seen_ = false;             ///< guarded
 };
 
 } // namespace troupe::storage

@@ -1,0 +1,196 @@
+#include "storage/projections/projections.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace troupe::storage::projections {
+namespace {
+
+const time_point t0{std::chrono::seconds(100)};
+const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+
+struct folded {
+  explicit folded(bool smaller_is_better = true)
+    : rows([](std::string_view) -> result<std::optional<std::string>> { return std::optional<std::string>{}; }) {
+    value config{{"searcher", {{"metric", "loss"}, {"smaller_is_better", smaller_is_better}}}};
+    say("cluster", experiment_created{t0, {1}, config, "name", "owner", "c", "text", "key"});
+    search_stepped step{.at = t0};
+    step.created = {{{7}, "1", value{{"lr", 1}}, 3, ""}, {{8}, "2", value{{"lr", 2}}, 4, ""}};
+    say("experiment/1", step);
+  }
+  void say(const std::string& entity, const fact& x) { fold(x, subject_of(entity), rows); }
+  void validate(trial_id trial, std::uint64_t row, std::int64_t steps, const value& metrics) {
+    say("experiment/1", search_stepped{.at = t0, .input = search_input::validated, .trial = trial, .row = row,
+                                       .steps = steps, .metrics = metrics});
+  }
+  experiment_row experiment() { return join(*rows.experiments.find({1}), *rows.experiment_states.find({1})); }
+  trial_row trial() { return join(*rows.trials.find({7}), *rows.trial_states.find({7})); }
+  tables rows;
+};
+
+const run_started started{t0, {1}, "", 0};
+const allocation_placed placed{t0, {{"a", {0}}}};
+const trial_stop_ordered ordered{t0, trial_state::canceled, false, "cancel"};
+
+TEST(TrialRow, FollowsTheStatesOfTheTrial) {
+  struct {
+    std::vector<std::pair<const char*, fact>> facts;
+    trial_state state;
+  } cases[] = {
+    {{}, trial_state::queued},
+    {{{"trial/7", trial_activated{t0}}, {"trial/7", started}}, trial_state::queued},
+    {{{"trial/7", started}, {"allocation/7.1", placed}}, trial_state::running},
+    {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", run_ended{t0, {1}, end::failed}}}, trial_state::running},
+    {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", trial_paused{t0}}}, trial_state::paused},
+    {{{"trial/7", trial_paused{t0}}, {"trial/7", trial_activated{t0}}}, trial_state::queued},
+    {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", trial_paused{t0}}, {"trial/7", trial_activated{t0}}},
+     trial_state::running},
+    {{{"trial/7", started}, {"trial/7", trial_paused{t0}}, {"allocation/7.1", placed}}, trial_state::paused},
+    {{{"trial/7", started}, {"trial/7", ordered}}, trial_state::stopping},
+    {{{"trial/7", ordered}, {"trial/7", trial_paused{t0}}}, trial_state::stopping},
+    {{{"trial/7", ordered}, {"trial/7", trial_ended{t0, trial_state::canceled, "c"}}}, trial_state::canceled},
+    {{{"trial/7", trial_ended{t0, trial_state::error, "e"}}, {"trial/7", ordered}}, trial_state::error},
+    {{{"trial/8", started}, {"allocation/8.1", placed}}, trial_state::queued},
+  };
+  for (const auto& c : cases) {
+    folded f;
+    std::string told;
+    for (const auto& [entity, x] : c.facts) {
+      f.say(entity, x);
+      told += std::string(" ") + std::visit([](const auto& one) { return one.tag; }, x);
+    }
+    EXPECT_EQ(name(f.trial().state), name(c.state)) << "after" << told;
+  }
+}
+
+TEST(TrialRow, KeepsTheBestAndTheLatestValidation) {
+  struct {
+    const char* why;
+    bool smaller;
+    std::vector<double> metrics;
+    std::uint64_t best, latest;
+  } cases[] = {
+    {"the smallest loss is best", true, {3, 1, 2}, 2, 3},
+    {"the greatest accuracy is best", false, {3, 1, 5, 2}, 3, 4},
+    {"the first of equal ones is best", true, {2, 1, 1}, 2, 3},
+    {"NaN is never best", true, {nan, nan}, 0, 2},
+    {"NaN between does not stick", true, {nan, 4, nan, 3, nan}, 4, 5},
+    {"infinity is a value like others", true, {inf, 4, -inf}, 3, 3},
+    {"infinity is better than nothing", true, {inf}, 1, 1},
+  };
+  for (const auto& c : cases) {
+    folded f(c.smaller);
+    for (std::size_t i = 0; i < c.metrics.size(); ++i)
+      f.validate({7}, i + 1, std::int64_t(10 * i), value{{"loss", c.metrics[i]}, {"epoch", i}});
+    EXPECT_EQ(f.trial().best.row, c.best) << c.why;
+    EXPECT_EQ(f.trial().latest.row, c.latest) << c.why;
+    EXPECT_EQ(f.experiment().best_trial, trial_id{c.best ? 7u : 0u}) << c.why;
+  }
+}
+
+TEST(TrialRow, TakesMetricsByNameAndNothingElse) {
+  folded f;
+  f.validate({7}, 1, 10, value{{"loss", "NaN"}});
+  EXPECT_TRUE(std::isnan(f.trial().latest.metric));
+  f.validate({7}, 2, 20, value{{"accuracy", 1.0}});
+  EXPECT_EQ(f.trial().latest.row, 2u);
+  EXPECT_EQ(f.trial().best.row, 0u);
+  f.validate({7}, 3, 30, value::array());
+  f.validate({7}, 4, 40, value{{"loss", 3}});
+  EXPECT_EQ(f.trial().best.row, 4u);
+  EXPECT_EQ(f.trial().best.metric, 3);
+}
+
+TEST(TrialRow, PointsAtTheNewerReportOfTheSameResult) {
+  folded f;
+  f.say("trial/7", started);
+  f.validate({7}, 1, 10, value{{"loss", 1.0}});
+  f.say("trial/7", run_started{t0, {2}, "", 0});
+  f.validate({7}, 2, 10, value{{"loss", 1.0}});
+  EXPECT_EQ(f.trial().best.row, 2u);
+  EXPECT_EQ(f.trial().best.run, run_id{2});
+  f.validate({7}, 3, 20, value{{"loss", 1.0}});
+  EXPECT_EQ(f.trial().best.row, 2u) << "other steps: the first stays";
+}
+
+TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
+  folded f;
+  f.say("trial/7", started);
+  f.say("trial/7", started);
+  checkpoint saved{"u1", 10, {{"a", 5}, {"b", 6}}, {}, "/p"};
+  f.say("trial/7", checkpoint_recorded{t0, {1}, saved});
+  f.say("trial/7", checkpoint_recorded{t0, {1}, saved});
+  saved.uuid = "u2";
+  f.say("trial/7", checkpoint_recorded{t0, {1}, saved});
+  f.say("trial/7", run_ended{t0 + 5s, {1}, end::failed, 1, 0, t0, "exit code 1"});
+  f.say("trial/7", run_started{t0 + 6s, {2}, "u2", 10});
+  auto row = f.trial();
+  ASSERT_EQ(row.runs.size(), 2u);
+  EXPECT_EQ(row.runs[0].why, end::failed);
+  EXPECT_EQ(row.runs[0].ended, t0 + 5s);
+  EXPECT_EQ(row.runs[1].from_steps, 10);
+  EXPECT_EQ(row.restarts, 1);
+  EXPECT_EQ(row.latest_checkpoint, "u2");
+  EXPECT_EQ(row.checkpoint_count, 2u);
+  EXPECT_EQ(row.checkpoint_bytes, 22);
+  EXPECT_EQ(f.rows.checkpoints.find("u1")->experiment, experiment_id{1});
+}
+
+TEST(TrialRow, KeepsTheDecisionThatStoppedIt) {
+  folded f;
+  search_stepped step{.at = t0, .input = search_input::validated, .trial = {8}, .row = 1, .metrics = value{{"loss", 9}}};
+  step.stopped = {{{7}, "rung 1", 1, 4, 0.5, 0.6}};
+  f.say("experiment/1", step);
+  ASSERT_TRUE(f.trial().stop());
+  EXPECT_EQ(f.trial().stop()->why, "rung 1");
+}
+
+TEST(ExperimentRow, FollowsItsFacts) {
+  folded f;
+  EXPECT_EQ(f.experiment().num_trials, 2u);
+  EXPECT_EQ(f.experiment().metric, "loss");
+  EXPECT_EQ(f.experiment().created, t0);
+  f.say("experiment/1", experiment_changed{t0 + 1s, experiment_state::paused, "asked"});
+  EXPECT_EQ(f.experiment().state, experiment_state::paused);
+  EXPECT_EQ(f.experiment().ended, time_point{});
+  f.say("experiment/1", experiment_changed{t0 + 2s, experiment_state::error, "broken"});
+  EXPECT_EQ(f.experiment().ended, t0 + 2s);
+  EXPECT_EQ(f.experiment().why, "broken");
+  f.validate({8}, 1, 1, value{{"loss", 0.5}});
+  f.validate({7}, 1, 1, value{{"loss", 0.7}});
+  EXPECT_EQ(f.experiment().best_trial, trial_id{8});
+  EXPECT_EQ(f.experiment().best_metric, 0.5);
+}
+
+TEST(ExperimentRow, LivesWithAnOddConfiguration) {
+  for (const value& config : {value{}, value::array(), value{{"searcher", 3}}, value{{"searcher", {{"metric", 3}}}}}) {
+    folded f;
+    f.say("cluster", experiment_created{t0, {2}, config, "n"});
+    EXPECT_TRUE(f.rows.experiments.find({2})->smaller_is_better);
+    EXPECT_EQ(f.rows.experiments.find({2})->metric, "");
+  }
+}
+
+TEST(Folds, LeaveUnknownThingsAlone) {
+  folded f;
+  for (const char* entity : {"trial/99", "experiment/99", "allocation/99.1", "trial/x", "pool/a", "", "allocation/7"})
+    for (const fact& x : std::initializer_list<fact>{trial_paused{t0}, started, placed, experiment_changed{t0},
+                                                     run_ended{t0}, trial_ended{t0}, checkpoint_recorded{t0},
+                                                     agent_joined{t0}, allocation_closed{t0}, ordered})
+      f.say(entity, x);
+  EXPECT_EQ(f.rows.trials.find({99}), nullptr);
+  EXPECT_EQ(f.trial().state, trial_state::queued);
+  EXPECT_FALSE(f.rows.fault());
+}
+
+TEST(Tables, NameTheRowThatDoesNotRead) {
+  tables rows([](std::string_view) -> result<std::optional<std::string>> { return std::optional<std::string>{"junk"}; });
+  EXPECT_EQ(rows.trials.find({1}), nullptr);
+  ASSERT_TRUE(rows.fault());
+  EXPECT_EQ(rows.fault()->code, errc::corrupt);
+}
+
+} // namespace
+} // namespace troupe::storage::projections
