@@ -21,6 +21,7 @@ constexpr std::size_t max_orders = 4096;
 constexpr std::size_t max_unsent = 16;
 constexpr char spare_prefix[] = "spare-";
 constexpr std::chrono::milliseconds spare_idle{30'000};
+constexpr std::chrono::milliseconds dial_again{20};
 
 owned_fd open_folder(int root, const std::string& name) {
   return owned_fd{::openat(root, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
@@ -297,25 +298,38 @@ void process_runtime::engine::obey(launch_order& x) {
 bool process_runtime::engine::use_spare(const launch_order& x) {
   auto it = std::find_if(boxes_.begin(), boxes_.end(), [](const auto& b) { return b.second.ready; });
   // A folder that the caller has prepared cannot be the spare's.
-  if (it == boxes_.end() ||
-      ::renameat2(root_.get(), it->second.folder_name.c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) != 0)
+  if (it == boxes_.end() || has(root_.get(), x.id.c_str()))
+    return false;
+  auto spec = file_in_memory(x.spec);
+  if (!spec)
     return false;
   auto& box = it->second;
   box.ready = false;
-  box.id = box.folder_name = x.id;
-  serials_[x.id] = box.serial;
+  box.run_due = true;
   {
     std::lock_guard lock(mutex_);
     --spares_ready_;
   }
-  if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false); !ok) {
-    kill_helper(box);
-    lose(box, ok.error().what);
-    return true;
-  }
-  box.run_due = true;
-  say(box, std::string("run ") + task_format::spec_file + "\n");
+  // The task starts while this thread waits for the disk. Should this process die in between, its successor kills
+  // what runs in the folder of a spare, so nobody has been told of it.
+  run(box, spec->get());
+  box.id = x.id;
+  serials_[x.id] = box.serial;
+  auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false);
+  if (ok && ::renameat2(root_.get(), box.folder_name.c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) != 0)
+    ok = error{errc::io, "its folder: " + std::string(strerror(errno))};
+  if (ok)
+    box.folder_name = x.id;
+  else
+    give_up(box, ok.error().what);
   return true;
+}
+
+void process_runtime::engine::run(sandbox& box, int spec) {
+  if (!box.link || box.link->send("run\n", spec))
+    return;
+  box.link.reset();
+  box.retry_at = clock::now() + dial_again;
 }
 
 void process_runtime::engine::obey(adopt_order&) {
@@ -335,11 +349,10 @@ void process_runtime::engine::obey(adopt_order&) {
     if (folder_name.starts_with(spare_prefix)) {
       if (std::any_of(boxes_.begin(), boxes_.end(), [&](const auto& b) { return b.second.folder_name == folder_name; }))
         continue;
-      if (auto helper = open_helper(folder.get()))
-        ::syscall(SYS_pidfd_send_signal, helper.get(), SIGKILL, nullptr, 0);
-      std::lock_guard lock(mutex_);
-      sweeps_.push_back({folder_name, true, {}});
-      swept_.notify_all();
+      // It may hold a task that nobody was told of: dead it must be before the inventory is said to be whole.
+      auto& box = add(folder_name, std::move(folder));
+      box.adopted = box.inventory = true;
+      ++inventory_open_;
       continue;
     }
     if (!valid_task_id(folder_name) || (!has(folder.get(), task_format::spec_file) &&
@@ -359,7 +372,7 @@ void process_runtime::engine::obey(adopt_order&) {
     if (box.inventory)
       found.push_back(serial);
   for (auto serial : found)
-    dial(boxes_.at(serial));
+    boxes_.at(serial).id.empty() ? clear_away(boxes_.at(serial)) : dial(boxes_.at(serial));
   check_inventory();
 }
 
@@ -403,7 +416,7 @@ void process_runtime::engine::obey(forget_order& x) {
 }
 
 void process_runtime::engine::keep_spares() {
-  if (options_.spares <= 0 || clock::now() < spares_again_at_)
+  if (options_.spares <= 0 || !spares_of_use_ || !options_.namespaces || clock::now() < spares_again_at_)
     return;
   int spares = 0;
   for (const auto& [serial, box] : boxes_) {

@@ -66,6 +66,7 @@ private:
     std::string remark;
     bool ready = false;    ///< a spare that waits
     bool run_due = false;  ///< a former spare that has not confirmed its task
+    std::string given_up;  ///< why it was killed before its task was told to have started
     bool adopted = false;
     bool inventory = false; ///< adopt_all() waits for it
     bool started_told = false, frozen_told = false, kill_wanted = false;
@@ -104,6 +105,7 @@ private:
   void erase(std::uint64_t serial);
   void keep_spares();
   bool use_spare(const launch_order& x);
+  void run(sandbox& box, int spec);
 
   // process_sandbox.cpp: one sandbox from start to end
   void start(sandbox& box, const std::vector<std::string>& arguments);
@@ -112,6 +114,8 @@ private:
   void on_socket(sandbox& box);
   void on_helper(sandbox& box);
   void retry(sandbox& box);
+  void clear_away(sandbox& box);
+  void give_up(sandbox& box, const std::string& why);
   void hear(sandbox& box, const sandbox_state& x);
   void hear(sandbox& box, const sandbox_started& x);
   void hear(sandbox& box, const rank_end& x);
@@ -148,6 +152,7 @@ private:
   std::uint64_t next_serial_ = 1;
   std::size_t inventory_open_ = 0, inventory_size_ = 0;
   bool inventory_told_ = true;
+  bool spares_of_use_ = true; ///< false where namespaces are refused
   clock::time_point spares_again_at_ = clock::time_point::min();
   std::thread worker_, sweeper_;
 };

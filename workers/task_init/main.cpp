@@ -124,10 +124,13 @@ fault listen_here(int& listener) {
   dup2(null, 0);
   dup2(null, 1);
   close(null);
+  int spec = what.spec ? openat(box.folder, what.spec, O_RDONLY | O_CLOEXEC) : -1;
+  if (what.spec && spec < 0)
+    refuse(complain("spec %s: %s", what.spec, strerror(errno)));
   write_all(report, "", 1);
   close(report);
   static supervisor life{box};
-  life.run(what.spec);
+  life.run(spec);
   _exit(0);
 }
 
