@@ -160,8 +160,10 @@ private:
         const auto& one = narrowed(s, x);
         if (&one != &s) {
           check(x, one);
-          if (one.open && !s.open)
+          if (one.open && !s.open) { // what every kind has holds for an open one too
+            check_keys(x, s, &one);
             check_unknown(x, s);
+          }
           return;
         }
         if (!s.open) {
@@ -176,7 +178,24 @@ private:
     }
     if (s.values)
       return check_values(x, s);
+    check_keys(x, s, nullptr);
+    if (!s.open)
+      check_unknown(x, s);
+    else
+      for (const auto& e : x.entries)
+        if (!s.find(e.key)) {
+          trail::guard step(way_, e.key);
+          check_finite(e.what);
+        }
+    if (s.name == "experiment")
+      check_experiment(x);
+  }
+
+  /// The keys of `s` that `others` does not have.
+  void check_keys(const node& x, const shape& s, const shape* others) {
     for (const auto& k : s.keys) {
+      if (others && others->find(k.name))
+        continue;
       const auto* part = x.find(k.name);
       if (!part) {
         if (k.needed == need::always)
@@ -188,16 +207,6 @@ private:
       trail::guard step(way_, k.name);
       check(*part, *k.what);
     }
-    if (!s.open)
-      check_unknown(x, s);
-    else
-      for (const auto& e : x.entries)
-        if (!s.find(e.key)) {
-          trail::guard step(way_, e.key);
-          check_finite(e.what);
-        }
-    if (s.name == "experiment")
-      check_experiment(x);
   }
 
   void check_values(const node& x, const shape& s) {

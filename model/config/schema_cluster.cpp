@@ -38,9 +38,50 @@ shape_ref batch(schema_table& t, const char* of) {
   return &s;
 }
 
+bool has_program(const node& x) {
+  const auto* entrypoint = x.find("entrypoint");
+  return entrypoint && entrypoint->is(kind::list) && !entrypoint->items.empty();
+}
+
+/// Of tasks that are no experiments: commands, shells, notebooks, TensorBoards.
+void add_command(schema_table& t) {
+  auto& resources = t.make();
+  resources.kinds = map_bit;
+  resources.merge = merging::by_key;
+  resources.doc = "How much a task gets, and where.";
+  resources.keys = {given("slots", integer(t, {.least = 0}), 1, "Slots of the task; 0: no slot.", "slots")};
+  for (auto same : {"weight", "priority", "resource_pool", "is_single_node", "shm_size", "devices", "native_parallel",
+                    "max_slots", "agent_label", "constraints"})
+    resources.keys.push_back(*t.at("resources")->find(same));
+  auto& c = t.make("command");
+  c.kinds = map_bit;
+  c.doc = "A task that is no experiment: command, shell, notebook, TensorBoard.";
+  c.merge = merging::by_key;
+  auto empty_map = value::object();
+  c.keys = {
+      unset("description", text(t), "Free text."),
+      to_run(given("entrypoint", list_of(t, text(t)), value::array(), "The program and its arguments.")),
+      given("environment", t.at("environment"), empty_map, t.at("environment")->doc),
+      given("resources", &resources, empty_map, resources.doc),
+      given("bind_mounts", t.at("bind-mounts"), value::array(), t.at("bind-mounts")->doc),
+      unset("work_dir", text(t), "The working directory; $AGENT_USER and $DET_USER are filled in."),
+      given("tensorboard_args", list_of(t, text(t)), value::array(), "Arguments for TensorBoard."),
+      unset("idle_timeout", text(t), "How long the task may be idle, as 5m."),
+      given("notebook_idle_type", one_of(t, {"kernels_or_terminals", "kernel_connections", "activity"}),
+            "kernels_or_terminals", "What keeps a notebook from being idle."),
+      given("debug", boolean(t), false, "Whether the libraries log more."),
+      unset("workspace_id", integer(t), "The workspace that the task belongs to."),
+      given("slurm", t.at("hpc-cluster-slurm"), empty_map, t.at("hpc-cluster-slurm")->doc),
+      given("pbs", t.at("hpc-cluster-pbs"), empty_map, t.at("hpc-cluster-pbs")->doc),
+  };
+  c.rules.push_back({"entrypoint must not be empty", has_program, "", need::to_run, nullptr,
+                     "add entrypoint: [sleep, infinity]"});
+}
+
 } // namespace
 
 void add_cluster(schema_table& t) {
+  add_command(t);
   auto& d = t.make("task-container-defaults");
   d.kinds = map_bit;
   d.doc = "What a cluster gives to the tasks of a pool.";

@@ -80,10 +80,6 @@ bool storage_path_inside(const node& x) {
          (inner.size() == outer.size() || inner[outer.size()] != "..");
 }
 
-bool keeps_nothing(const node& x) {
-  return !x.find("save_experiment_best") && !x.find("save_trial_best") && !x.find("save_trial_latest");
-}
-
 bool one_login(const node& x) { return is_set(x, "connection_string") != is_set(x, "account_url"); }
 bool not_two_secrets(const node& x) { return !(has_text(x, "connection_string") && has_text(x, "credential")); }
 
@@ -142,10 +138,14 @@ void add_storage(schema_table& t) {
   board.kinds = map_bit;
   board.doc = "Of older versions; ignored.";
   board.discriminator = "type";
-  board.members = {{"shared_fs", t.at("shared-fs")}, {"s3", t.at("s3")}, {"gcs", t.at("gcs")}};
+  for (auto [type, schema] : {std::pair{"shared_fs", "shared-fs"}, {"s3", "s3"}, {"gcs", "gcs"}}) {
+    auto& one = t.make();
+    one = *t.at(schema);
+    one.name.clear();
+    std::erase_if(one.keys, [](const key& k) { return k.name.starts_with("save_"); });
+    board.members.push_back({type, &one});
+  }
   board.keys.push_back(required("type", text(t), "Which kind of storage."));
-  board.rules.push_back({"tensorboard_storage is ignored and takes no save_* keys", keeps_nothing, "", need::always,
-                         nullptr, "remove the save_* keys"});
 }
 
 } // namespace troupe::config
