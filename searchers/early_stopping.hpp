@@ -18,4 +18,10 @@ public:
   virtual void persist(archive& ar) = 0;
 };
 
+/// Reads `searcher.early_stopping`: any of
+///   patience: {reports, min_delta}, threshold: {lower, upper, warmup}, median: {warmup, min_trials, interval},
+///   max_time: NUMBER; lengths in units of the time metric. Null where there is none.
+std::unique_ptr<early_stopping> make_early_stopping(section& in, const settings& common);
+std::unique_ptr<early_stopping> make_median_stopping(double warmup, std::int64_t min_trials, double interval);
+
 } // namespace troupe::searchers

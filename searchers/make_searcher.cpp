@@ -4,6 +4,7 @@
 #include "searchers/halving.hpp"
 #include "searchers/pbt.hpp"
 #include "searchers/search_core.hpp"
+#include "searchers/tpe.hpp"
 
 namespace troupe::searchers {
 namespace {
@@ -14,6 +15,7 @@ struct assembly {
   section& in;
   std::vector<std::string>& faults;
   core_limits limits;
+  std::unique_ptr<early_stopping> policies;
 };
 
 /// The number of points; 0 with a fault where the space makes no grid.
@@ -95,6 +97,13 @@ std::unique_ptr<method> make_method(assembly& a) {
     return pausing_method(a);
   if (name == "pbt")
     return pbt_method(a);
+  if (name == "median") {
+    a.policies = make_median_stopping(a.in.number("warmup", 0, 0), a.in.integer("min_trials", 5, 1),
+                                      a.in.number("interval", 1, 1e-9));
+    return make_plain(a.domain, make_uniform(a.domain, a.common.seed));
+  }
+  if (name == "tpe")
+    return make_plain(a.domain, make_tpe(read_tpe(a.in, a.common), a.domain));
   a.in.fault("name", name.empty() ? "is needed" : "`" + name + "` is no searcher; one of single, random, grid, "
                                                               "async_halving, adaptive_asha");
   return nullptr;
@@ -130,6 +139,7 @@ struct parts {
   std::shared_ptr<const space> domain;
   core_limits limits;
   std::unique_ptr<method> native;
+  std::unique_ptr<early_stopping> policies;
   std::unique_ptr<compat_method> compat;
 };
 
@@ -138,7 +148,7 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
   section in(config, "searcher", faults);
   auto common = read_settings(in, seed);
   auto domain = std::make_shared<const space>(space::parse(hyperparameters, faults));
-  assembly a{common, domain, in, faults, {}};
+  assembly a{common, domain, in, faults, {}, nullptr};
   a.limits = {common.name, common.metric, common.time_metric, common.sign(),
               static_cast<std::uint64_t>(common.max_trials), static_cast<std::uint64_t>(common.max_concurrent),
               true, seed, domain->size()};
@@ -147,6 +157,11 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
     made.compat = make_compat_method(a);
   else
     made.native = make_method(a);
+  section stopping(in.member("early_stopping"), "searcher.early_stopping", faults);
+  if (auto policies = make_early_stopping(stopping, common))
+    a.policies = std::move(policies);
+  if (a.policies && mode == search_mode::compat)
+    in.fault("early_stopping", "compat mode has Determined's rules only; use native mode");
   constexpr std::uint64_t most_at_once = 10'000'000;
   if (faults.empty() && a.limits.max_concurrent == 0 && a.limits.max_trials > most_at_once)
     in.fault("max_concurrent_trials", "0 would start " + std::to_string(a.limits.max_trials) +
@@ -156,6 +171,7 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
   made.common = std::move(a.common);
   made.domain = std::move(domain);
   made.limits = std::move(a.limits);
+  made.policies = std::move(a.policies);
   return made;
 }
 
@@ -171,7 +187,8 @@ result<std::unique_ptr<searcher>> build(result<parts> made, Prepare&& prepare) {
   };
   if (made->compat)
     return finish(std::make_unique<compat_search>(made->common, made->domain, std::move(made->compat)));
-  return finish(std::make_unique<search_core>(std::move(made->limits), std::move(made->native), nullptr));
+  return finish(std::make_unique<search_core>(std::move(made->limits), std::move(made->native),
+                                              std::move(made->policies)));
 }
 
 } // namespace

@@ -43,8 +43,12 @@ value section_for(const std::string& name, int trials, int slots) {
 std::vector<subject> subjects() {
   std::vector<subject> all;
   for (auto name : {"random", "grid", "async_halving", "adaptive_asha", "asha_promotion", "sync_halving", "hyperband",
-                    "pbt"})
+                    "pbt", "tpe", "median"})
     all.push_back({name, section_for(name, 60, 5)});
+  auto with_policies = section_for("tpe", 60, 5);
+  with_policies["early_stopping"] = {{"patience", {{"reports", 2}}}, {"threshold", {{"upper", 50}}},
+                                     {"median", {{"min_trials", 3}}}, {"max_time", 16}};
+  all.push_back({"tpe_with_policies", with_policies});
   all.push_back({"single", section_for("single", 1, 1)});
   for (auto name : {"random", "grid", "async_halving", "adaptive_asha"})
     all.push_back({std::string("compat_") + name, section_for(name, 60, 5), search_mode::compat, false});
