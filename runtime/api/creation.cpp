@@ -1,0 +1,140 @@
+#include "runtime/api/creation.hpp"
+
+#include "runtime/api/context.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/shapes.hpp"
+
+namespace troupe::api {
+namespace {
+
+constexpr const char* framed_type = "application/x-troupe-experiment";
+
+value binary(std::string bytes) { return value::binary(std::vector<std::uint8_t>(bytes.begin(), bytes.end())); }
+
+/// The fields of experiment.create from the options of our own two forms.
+result<value> own_fields(const call& c) {
+  std::string_view text = c.body, context;
+  const bool framed = std::string_view(c.headers.content_type).starts_with(framed_type);
+  if (framed) {
+    auto line = text.find('\n');
+    if (line == text.npos)
+      return error{errc::invalid, "the body has to begin with one line of JSON, then the bytes of the tar"};
+    context = text.substr(line + 1);
+    text = text.substr(0, line);
+  }
+  auto body = parse_object(text);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  f.need("config");
+  value with = {{"config", f.text("config")},
+                {"config_name", f.text("configName", "<config>")},
+                {"name", f.text("name")},
+                {"activate", f.flag("activate", true)},
+                {"key", f.text("key")}};
+  std::string bytes{context};
+  if (f.has("context") && !framed) {
+    auto decoded = from_base64(f.text("context"));
+    if (!decoded)
+      f.fault("context", decoded.error().what);
+    else
+      bytes = std::move(*decoded);
+  }
+  if (f.bad())
+    return *f.bad();
+  if (!bytes.empty()) {
+    auto checked = checked_context(std::move(bytes));
+    if (!checked)
+      return checked.error();
+    with["context"] = binary(std::move(*checked));
+  }
+  return with;
+}
+
+void create_own(const call_ptr& c, const reply& back) {
+  auto with = own_fields(*c);
+  if (!with)
+    return back(failure(with.error()));
+  command(c, back, "experiment.create", std::move(*with), [](value got) -> result<value> {
+    return value{{"id", got.at("id")}};
+  });
+}
+
+/// The fields of experiment.create from the stock client's request.
+result<value> stock_fields(const call& c, fields& f) {
+  f.need("config");
+  value with = {{"config", f.text("config")},
+                {"config_name", "<config>"},
+                {"name", ""},
+                {"activate", f.flag("activate", true)},
+                {"key", ""}};
+  const auto& files = f.list("modelDefinition");
+  const auto parent = f.number("parentId"), project = f.number("projectId");
+  if (!f.text("template").empty())
+    f.fault("template", "templates are not built in Troupe");
+  if (project > 1)
+    return error{errc::not_found, "project '" + std::to_string(project) + "' not found"};
+  if (f.flag("unmanaged"))
+    return error{errc::unsupported, "unmanaged experiments are not built in Troupe"};
+  if (f.bad())
+    return *f.bad();
+  if (parent > 0) {
+    auto row = c.parts->storage->experiment({static_cast<std::uint64_t>(parent)});
+    if (!row)
+      return row.error().code == errc::not_found ? error{errc::not_found, "experiment '" + std::to_string(parent) + "' not found"}
+                                                 : row.error();
+    with["parent"] = row->id.value;
+    if (files.empty())
+      with["context_blob"] = row->context;
+  }
+  if (!files.empty()) {
+    auto packed = packed_context(files);
+    if (!packed)
+      return packed.error();
+    with["context"] = binary(std::move(*packed));
+  }
+  return with;
+}
+
+void create_stock(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  const bool validate_only = f.flag("validateOnly");
+  auto with = stock_fields(*c, f);
+  if (!with)
+    return back(failure(with.error()));
+  if (validate_only)
+    return command(c, back, "experiment.validate", {{"config", (*with)["config"]}, {"config_name", (*with)["config_name"]}},
+                   [](value) -> result<value> {
+                     return value{{"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
+                   });
+  command(c, back, "experiment.create", std::move(*with), [c](value got) -> result<value> {
+    auto row = c->parts->storage->experiment({got.at("id").get<std::uint64_t>()});
+    if (!row)
+      return row.error();
+    auto shape = experiment_shape(*row, *c->parts->users);
+    return value{{"config", shape["config"]}, {"experiment", std::move(shape)}, {"warnings", value::array()}};
+  });
+}
+
+route large(route row) {
+  row.body_bytes = large_body;
+  row.slow = true;
+  return row;
+}
+
+} // namespace
+
+std::vector<route> creation_routes() {
+  return {
+    large({"POST", "/api/v1/experiments", access::user, create_stock, "v1CreateExperimentRequest", "v1CreateExperimentResponse",
+           "Creates an experiment, as the stock client sends it."}),
+    large({"POST", "/troupe/v1/experiments", access::user, create_own, "CreateExperiment", "CreatedExperiment",
+           "Creates an experiment; see docs/api.md for the two forms of the body."}),
+  };
+}
+
+} // namespace troupe::api

@@ -1,0 +1,100 @@
+#include "runtime/api/fact_shape.hpp"
+
+namespace troupe::api {
+namespace {
+
+const char* name(search_input input) {
+  switch (input) {
+  case search_input::started: return "started";
+  case search_input::validated: return "validated";
+  case search_input::exited_early: return "exitedEarly";
+  case search_input::exited: return "exited";
+  }
+  return "started";
+}
+
+value placements(const std::vector<placement>& on) {
+  value list = value::array();
+  for (const auto& part : on)
+    list.push_back({{"agent", part.agent}, {"slots", part.slots}});
+  return list;
+}
+
+value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) : value(to_rfc3339(at)); }
+
+// One `shape` per fact: its fields but `at`, by name. The configuration and source of an experiment stay out: they are
+// large and never change.
+value shape(const experiment_created& x) {
+  return {{"id", x.id.value}, {"name", x.name}, {"owner", x.owner}, {"context", x.context}, {"key", x.key}};
+}
+value shape(const agent_joined& x) { return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}}; }
+value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
+value shape(const search_stepped& x) {
+  value created = value::array(), stopped = value::array();
+  for (const auto& t : x.created)
+    created.push_back({{"trial", t.trial.value}, {"key", t.key}, {"hparams", t.hparams}, {"seed", t.seed}, {"sourceCheckpoint", t.source_checkpoint}});
+  for (const auto& t : x.stopped)
+    stopped.push_back({{"trial", t.trial.value}, {"why", t.why}, {"rung", t.rung}, {"units", t.units}, {"metric", t.metric}, {"needed", t.needed}});
+  return {{"input", name(x.input)}, {"trial", x.trial.value},   {"row", x.row},         {"steps", x.steps},
+          {"metrics", x.metrics},   {"reason", x.reason},       {"created", created},   {"stopped", stopped},
+          {"shutDown", x.shut_down}, {"cancel", x.cancel},      {"failure", x.failure}, {"progress", x.progress}};
+}
+value shape(const trial_activated&) { return value::object(); }
+value shape(const trial_paused&) { return value::object(); }
+value shape(const trial_stop_ordered& x) { return {{"outcome", troupe::name(x.outcome)}, {"kill", x.kill}, {"why", x.why}}; }
+value shape(const run_started& x) {
+  return {{"run", x.run.value}, {"fromCheckpoint", x.from_checkpoint}, {"fromSteps", x.from_steps}};
+}
+value shape(const checkpoint_recorded& x) {
+  return {{"run", x.run.value},
+          {"saved",
+           {{"uuid", x.saved.uuid}, {"steps", x.saved.steps}, {"files", x.saved.files}, {"metadata", x.saved.metadata}, {"path", x.saved.path}}}};
+}
+value shape(const run_ended& x) {
+  return {{"run", x.run.value},   {"why", troupe::name(x.why)}, {"restarts", x.restarts},
+          {"losses", x.losses},   {"detail", x.detail},         {"retryAt", time_or_null(x.retry_at)}};
+}
+value shape(const trial_ended& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
+value shape(const allocation_placed& x) { return {{"on", placements(x.on)}}; }
+value shape(const allocation_closed& x) {
+  return {{"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}};
+}
+
+} // namespace
+
+result<value> fact_shape(const storage::committed_fact& one) {
+  auto decoded = decode(one.bytes);
+  if (!decoded)
+    return decoded.error();
+  auto x = std::visit(
+    [](const auto& fact) {
+      auto named = shape(fact);
+      named["type"] = fact.tag;
+      named["at"] = to_rfc3339(fact.at);
+      return named;
+    },
+    *decoded);
+  x["sequence"] = one.sequence;
+  x["entity"] = one.entity;
+  x["number"] = one.number;
+  return x;
+}
+
+experiment_id experiment_of(const storage::committed_fact& one, const value& shape, const storage::reader& storage,
+                            std::map<std::uint64_t, experiment_id>& known) {
+  const std::string_view entity = one.entity;
+  const auto slash = entity.find('/');
+  const auto kind = entity.substr(0, slash), rest = slash == entity.npos ? std::string_view{} : entity.substr(slash + 1);
+  if (kind == "experiment")
+    return parse_id<experiment_id>(rest);
+  if (kind == cluster_entity)
+    return shape.value("type", "") == experiment_created::tag ? experiment_id{shape.at("id").get<std::uint64_t>()} : experiment_id{};
+  const auto trial = kind == "trial" ? parse_id<trial_id>(rest) : parse_allocation(rest).trial;
+  auto found = known.find(trial.value);
+  if (found != known.end())
+    return found->second;
+  auto row = storage.trial(trial);
+  return row ? known[trial.value] = row->experiment : experiment_id{};
+}
+
+} // namespace troupe::api

@@ -1,0 +1,42 @@
+#pragma once
+// Reading a JSON request leniently, as grpc-gateway does: camelCase or snake_case keys, numbers as text, null as unset,
+// unknown keys ignored. The first fault is kept; what was faulty reads as its default.
+
+#include "model/value.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace troupe::api {
+
+class fields {
+public:
+  /// `where` begins every message: "modelDefinition[3]".
+  explicit fields(const value& object, std::string where = {});
+
+  bool has(const char* name) const; ///< present and not null
+  const value* get(const char* name) const;
+  std::string text(const char* name, std::string otherwise = {});
+  std::int64_t number(const char* name, std::int64_t otherwise = 0);
+  std::optional<double> real(const char* name);
+  bool flag(const char* name, bool otherwise = false);
+  /// The object or list under `name`; an empty one where there is none.
+  const value& object(const char* name);
+  const value& list(const char* name);
+
+  /// Notes that `name` has to be there.
+  void need(const char* name);
+  void fault(const char* name, const std::string& what);
+  const std::optional<error>& bad() const { return bad_; }
+
+private:
+  const value& object_;
+  std::string where_;
+  std::optional<error> bad_;
+};
+
+/// An empty body is {}; anything but an object is errc::invalid.
+result<value> parse_object(std::string_view body);
+
+} // namespace troupe::api

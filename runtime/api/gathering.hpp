@@ -1,0 +1,36 @@
+#pragma once
+// all_gather: each of N peers of an allocation brings its part and gets all of them. Held in memory: peers that ask again
+// after a restart of this process simply begin anew. Thread-safe.
+
+#include "runtime/api/http.hpp"
+#include "model/ids.hpp"
+
+#include <map>
+#include <mutex>
+
+namespace troupe::api {
+
+class gathering {
+public:
+  /// Answers every peer with {"data": [...]} in the order of arrival once `peers` distinct requests have come. A
+  /// request that comes again (same id) takes the place of its first. errc::invalid where `peers` differs from the others'.
+  void add(allocation_id who, const std::string& request, std::size_t peers, value data, time_point now, reply back);
+
+  static constexpr std::size_t most_peers = 4096;
+
+private:
+  struct part {
+    std::string request;
+    value data;
+    std::vector<reply> waiting;
+  };
+  struct round {
+    std::size_t peers = 0;
+    std::vector<part> parts;
+    time_point last;
+  };
+  std::mutex mutex_;
+  std::map<allocation_id, round> rounds_;
+};
+
+} // namespace troupe::api

@@ -1,0 +1,160 @@
+#include "runtime/api/http.hpp"
+
+#include "runtime/api/errors.hpp"
+
+#include <atomic>
+#include <charconv>
+
+namespace troupe::api {
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F')
+    return c - 'A' + 10;
+  return -1;
+}
+
+} // namespace
+
+std::string_view query_list::first(std::string_view name) const {
+  for (const auto& [key, text] : all)
+    if (key == name)
+      return text;
+  return {};
+}
+
+std::vector<std::string_view> query_list::every(std::string_view name) const {
+  std::vector<std::string_view> found;
+  for (const auto& [key, text] : all)
+    if (key == name)
+      found.push_back(text);
+  return found;
+}
+
+bool query_list::has(std::string_view name) const { return !every(name).empty(); }
+
+bool query_list::flag(std::string_view name, bool otherwise) const {
+  auto text = first(name);
+  if (text.empty())
+    return otherwise;
+  return text == "true" || text == "True" || text == "1" || text == "t";
+}
+
+result<std::int64_t> query_list::number(std::string_view name, std::int64_t otherwise) const {
+  auto text = first(name);
+  if (text.empty())
+    return otherwise;
+  std::int64_t x = 0;
+  auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (fault != std::errc{} || end != text.data() + text.size())
+    return error{errc::invalid, "query parameter " + std::string(name) + ": '" + std::string(text.substr(0, 40)) +
+                                  "' is not a whole number"};
+  return x;
+}
+
+result<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '+' && plus_is_blank)
+      c = ' ';
+    else if (c == '%') {
+      int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1, low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+      if (low < 0)
+        return error{errc::invalid, "the address holds a broken escape: '%' needs two hexadecimal digits"};
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+    if (c == '\0')
+      return error{errc::invalid, "the address holds a zero byte"};
+    out += c;
+  }
+  return out;
+}
+
+std::string to_camel(std::string_view name) {
+  std::string out;
+  bool raise = false;
+  for (char c : name) {
+    if (c == '_') {
+      raise = !out.empty();
+      continue;
+    }
+    out += raise && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    raise = false;
+  }
+  return out;
+}
+
+std::string to_snake(std::string_view name) {
+  std::string out;
+  for (char c : name) {
+    if (c >= 'A' && c <= 'Z') {
+      out += '_';
+      c = static_cast<char>(c - 'A' + 'a');
+    }
+    out += c;
+  }
+  return out;
+}
+
+result<target> parse_target(std::string_view text) {
+  if (text.empty() || text.front() != '/')
+    return error{errc::invalid, "the request's address has to begin with '/'"};
+  target t;
+  auto mark = text.find('?');
+  auto path = text.substr(0, mark);
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    auto end = path.find('/');
+    auto segment = path.substr(0, end);
+    path = end == path.npos ? std::string_view{} : path.substr(end);
+    if (segment.empty())
+      continue;
+    auto decoded = percent_decoded(segment, false);
+    if (!decoded)
+      return decoded.error();
+    t.segments.push_back(std::move(*decoded));
+  }
+  auto query = mark == text.npos ? std::string_view{} : text.substr(mark + 1);
+  query = query.substr(0, query.find('#'));
+  while (!query.empty()) {
+    auto end = query.find('&');
+    auto pair = query.substr(0, end);
+    query = end == query.npos ? std::string_view{} : query.substr(end + 1);
+    if (pair.empty())
+      continue;
+    auto equals = pair.find('=');
+    auto key = percent_decoded(pair.substr(0, equals), true);
+    auto text_of = equals == pair.npos ? result<std::string>(std::string{}) : percent_decoded(pair.substr(equals + 1), true);
+    if (!key)
+      return key.error();
+    if (!text_of)
+      return text_of.error();
+    t.query.all.emplace_back(to_camel(*key), std::move(*text_of));
+  }
+  return t;
+}
+
+struct reply::state {
+  std::function<void(response)> send;
+  std::atomic<bool> answered = false;
+  ~state() {
+    if (!answered)
+      send(failure({errc::internal, "the request was dropped without an answer; what it asked for may have happened"}));
+  }
+};
+
+reply::reply(std::function<void(response)> send) : state_(std::make_shared<state>()) { state_->send = std::move(send); }
+
+void reply::operator()(response x) const {
+  if (!state_->answered.exchange(true))
+    state_->send(std::move(x));
+}
+
+} // namespace troupe::api

@@ -1,0 +1,83 @@
+#pragma once
+// What a handler sees of HTTP: one request in, one answer out. Knows no socket and no Boost.
+
+#include "model/result.hpp"
+#include "model/time.hpp"
+#include "model/value.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::api {
+
+/// The headers that matter here, as they came.
+struct request_headers {
+  std::string authorization, cookie, user_token, allocation_token, accept, content_type, last_event_id;
+};
+
+/// Name and value pairs of a query, decoded, names in camelCase, in their order.
+struct query_list {
+  std::vector<std::pair<std::string, std::string>> all;
+
+  std::string_view first(std::string_view name) const; ///< empty where there is none
+  std::vector<std::string_view> every(std::string_view name) const;
+  bool has(std::string_view name) const;
+  bool flag(std::string_view name, bool otherwise = false) const; ///< true, True, 1, t
+  /// The number under `name`, `otherwise` where it is absent; errc::invalid on anything else.
+  result<std::int64_t> number(std::string_view name, std::int64_t otherwise) const;
+};
+
+/// Undoes %41 and, in queries, `+`. Fails with errc::invalid on a broken escape and on a zero byte.
+result<std::string> percent_decoded(std::string_view text, bool plus_is_blank);
+
+/// "timeout_seconds" -> "timeoutSeconds".
+std::string to_camel(std::string_view name);
+std::string to_snake(std::string_view name);
+
+struct target { ///< "/api/v1/experiments/7?limit=2"
+  std::vector<std::string> segments; ///< decoded; none for "/"
+  query_list query;
+};
+/// errc::invalid unless it starts with one slash and decodes; repeated slashes are one.
+result<target> parse_target(std::string_view text);
+
+/// A body that is made while it is sent. Used by one connection at a time.
+class body_stream {
+public:
+  virtual ~body_stream() = default;
+
+  struct piece {
+    std::string bytes;
+    bool last = false;            ///< the body ends after these bytes
+    std::optional<duration> pause; ///< without bytes: asked again after this long, or at the next commit if that is sooner
+  };
+  /// The next bytes; never blocks for long. No bytes and not `last` means: nothing now.
+  /// An error ends the connection in the middle of the body, so that the reader cannot take it for whole.
+  virtual result<piece> next(time_point now) = 0;
+};
+
+struct response {
+  unsigned status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::unique_ptr<body_stream> stream; ///< instead of `body`
+};
+
+/// The way back of one request. Copies share it; the first answer counts. Where the last copy goes without an answer, the
+/// request is answered 500.
+class reply {
+public:
+  explicit reply(std::function<void(response)> send);
+  void operator()(response x) const;
+
+private:
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+} // namespace troupe::api

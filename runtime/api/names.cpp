@@ -1,0 +1,56 @@
+#include "runtime/api/names.hpp"
+
+#include <cstdio>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::string_view task_prefix = "00000000-0000-4000-8000-", job_prefix = "00000000-0000-4000-9000-";
+
+std::string uuid(std::string_view prefix, std::uint64_t number) {
+  char tail[24];
+  std::snprintf(tail, sizeof tail, "%012llx", static_cast<unsigned long long>(number & 0xffffffffffffULL));
+  return std::string(prefix) + tail;
+}
+
+std::uint64_t number_of(std::string_view prefix, std::string_view text) {
+  if (text.size() != prefix.size() + 12 || !text.starts_with(prefix))
+    return 0;
+  std::uint64_t number = 0;
+  auto digits = text.substr(prefix.size());
+  auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+  return fault == std::errc{} && end == digits.data() + digits.size() ? number : 0;
+}
+
+} // namespace
+
+std::string task_name(experiment_id experiment, trial_id trial) {
+  return to_string(experiment) + "." + uuid(task_prefix, trial.value);
+}
+
+std::string allocation_name(experiment_id experiment, allocation_id allocation) {
+  return task_name(experiment, allocation.trial) + "." + to_string(allocation.run);
+}
+
+std::string job_name(experiment_id experiment) { return uuid(job_prefix, experiment.value); }
+
+trial_id task_trial(std::string_view text) {
+  auto dot = text.find('.');
+  if (dot == text.npos)
+    return parse_id<trial_id>(text);
+  return parse_id<experiment_id>(text.substr(0, dot)) ? trial_id{number_of(task_prefix, text.substr(dot + 1))} : trial_id{};
+}
+
+allocation_id named_allocation(std::string_view text) {
+  if (auto plain = parse_allocation(text); plain.trial)
+    return plain;
+  auto dot = text.rfind('.');
+  if (dot == text.npos)
+    return {};
+  allocation_id id{task_trial(text.substr(0, dot)), parse_id<run_id>(text.substr(dot + 1))};
+  return id.trial && id.run ? id : allocation_id{};
+}
+
+experiment_id job_experiment(std::string_view text) { return {number_of(job_prefix, text)}; }
+
+} // namespace troupe::api

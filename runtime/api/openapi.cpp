@@ -1,0 +1,87 @@
+#include "runtime/api/openapi.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::api {
+namespace {
+
+value parameters(const std::string& path) {
+  value list = value::array();
+  const auto shape = parse_target(path).value();
+  for (const auto& segment : shape.segments)
+    if (segment.front() == '{')
+      list.push_back({{"name", segment.substr(1, segment.size() - 2)}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+  return list;
+}
+
+value reference(const std::string& type) { return {{"$ref", "#/components/schemas/" + type}}; }
+
+/// "stream of X" is newline-delimited or server-sent; the schema is that of one element.
+std::string element(std::string type) {
+  for (const char* prefix : {"stream of ", "list of "})
+    if (type.starts_with(prefix))
+      type = type.substr(std::strlen(prefix));
+  return type;
+}
+
+const char* media_of(const route& row) {
+  const std::string_view type = row.answers, path = row.path;
+  if (type == "archive")
+    return "application/octet-stream";
+  return path == "/troupe/v1/events" ? "text/event-stream" : "application/json";
+}
+
+value operation(const route& row, value& schemas) {
+  value x = {{"summary", row.doc}, {"x-access", name(row.who)}, {"x-body-bytes", row.body_bytes}};
+  if (auto list = parameters(row.path); !list.empty())
+    x["parameters"] = list;
+  if (row.who == access::open)
+    x["security"] = value::array();
+  if (*row.takes) {
+    schemas[row.takes] = {{"type", std::string_view(row.takes) == "string" ? "string" : "object"}};
+    x["requestBody"] = {{"content", {{"application/json", {{"schema", reference(row.takes)}}}}}};
+  }
+  if (!*row.answers) {
+    x["responses"] = {{"501", {{"$ref", "#/components/responses/Error"}}}};
+    return x;
+  }
+  const auto type = element(row.answers);
+  schemas[type] = {{"type", type == "archive" ? "string" : "object"}};
+  value ok = {{"description", row.answers}};
+  ok["content"][media_of(row)]["schema"] = reference(type);
+  x["responses"] = {{"200", std::move(ok)}, {"default", {{"$ref", "#/components/responses/Error"}}}};
+  return x;
+}
+
+value lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+} // namespace
+
+value openapi_document(const std::vector<route>& table) {
+  value paths = value::object(), schemas = value::object();
+  schemas["Error"] = {{"type", "object"},
+                      {"properties",
+                       {{"message", {{"type", "string"}}},
+                        {"error",
+                         {{"type", "object"},
+                          {"properties",
+                           {{"code", {{"type", "integer"}}}, {"reason", {{"type", "string"}}}, {"error", {{"type", "string"}}}}}}}}}};
+  for (const auto& row : table)
+    paths[row.path][lower(row.method).get<std::string>()] = operation(row, schemas);
+  value error_answer = {{"description", "The error's gRPC code and name, and its text."}};
+  error_answer["content"]["application/json"]["schema"] = reference("Error");
+  value document = {{"openapi", "3.0.3"}};
+  document["info"] = {{"title", "Troupe"}, {"version", "1"}, {"description", "Generated from the route table; see docs/api.md."}};
+  document["security"] = value::array({{{"bearer", value::array()}}});
+  document["paths"] = std::move(paths);
+  document["components"]["schemas"] = std::move(schemas);
+  document["components"]["responses"]["Error"] = std::move(error_answer);
+  document["components"]["securitySchemes"]["bearer"] = {{"type", "http"}, {"scheme", "bearer"}};
+  return document;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,85 @@
+#include "runtime/api/route.hpp"
+
+#include "runtime/api/contract.hpp"
+#include "runtime/api/errors.hpp"
+
+#include <set>
+
+namespace troupe::api {
+
+std::string_view call::named(std::string_view name) const {
+  auto found = path.find(name);
+  return found == path.end() ? std::string_view{} : std::string_view{found->second};
+}
+
+const char* name(access who) {
+  switch (who) {
+  case access::open: return "open";
+  case access::anyone: return "anyone";
+  case access::user: return "user";
+  case access::admin: return "admin";
+  case access::user_or_own_experiment: return "user or task of the experiment";
+  case access::user_or_own_trial: return "user or task of the trial";
+  case access::user_or_own_task: return "user or the task";
+  case access::own_allocation: return "the allocation";
+  case access::own_trial: return "task of the trial";
+  case access::task: return "task";
+  }
+  return "admin";
+}
+
+handler respond_with(std::function<result<response>(const call&)> make) {
+  return [make = std::move(make)](const call_ptr& c, const reply& back) {
+    const auto seen = c->parts->storage->sequence();
+    auto made = make(*c);
+    if (!made)
+      return back(failure(made.error()));
+    made->headers.emplace_back("Troupe-Sequence", std::to_string(seen));
+    back(std::move(*made));
+  };
+}
+
+handler answer_with(std::function<result<value>(const call&)> make) {
+  return respond_with([make = std::move(make)](const call& c) -> result<response> {
+    auto body = make(c);
+    if (!body)
+      return body.error();
+    return json(*body, c.query.has("pretty"));
+  });
+}
+
+void command(const call_ptr& c, const reply& back, const std::string& name, value with,
+             std::function<result<value>(value)> shape, std::function<response(const error&)> on_error) {
+  c->parts->cluster.call(
+    c->by.who, name, std::move(with),
+    [c, back, shape = std::move(shape), on_error = std::move(on_error)](result<value> got) {
+      if (!got)
+        return back(on_error ? on_error(got.error()) : failure(got.error()));
+      try {
+        auto body = shape ? shape(std::move(*got)) : result<value>(value::object());
+        back(body ? json(*body, c->query.has("pretty")) : failure(body.error()));
+      } catch (const std::exception& fault) {
+        back(failure({errc::internal, std::string("the cluster's answer has not the form agreed on: ") + fault.what()}));
+      }
+    });
+}
+
+std::vector<route> all_routes() {
+  std::vector<route> all;
+  std::set<std::pair<std::string, std::string>> built;
+  for (auto part : {troupe_routes(), cluster_routes(), user_routes(), experiment_routes(), trial_routes(),
+                    checkpoint_routes(), task_routes()})
+    for (auto& row : part) {
+      built.emplace(row.method, path_shape(row.path));
+      all.push_back(std::move(row));
+    }
+  for (const auto& known : contract_paths())
+    if (built.emplace(known.method, path_shape(known.path)).second)
+      all.push_back({known.method, known.path, access::anyone, [](const call_ptr&, const reply& back) {
+                       back(failure({errc::unsupported, "this operation of Determined is not built in Troupe"}));
+                     },
+                     "", "", "Known to Determined; not built here."});
+  return all;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,140 @@
+// /health, /info, the master, agents, slots, the queue: what the cluster is and has.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+
+namespace troupe::api {
+namespace {
+
+constexpr const char* determined_version = "0.38.1"; // anything else makes the stock client warn at each command
+
+result<value> health(const call&) { return value{{"status", "up"}}; }
+
+result<value> info(const call& c) {
+  const auto& about = c.parts->about;
+  return value{{"version", determined_version},
+               {"master_id", about.master_id},
+               {"cluster_id", about.cluster_id},
+               {"cluster_name", about.cluster_name},
+               {"telemetry", {{"enabled", false}}},
+               {"troupe_version", about.troupe_version}};
+}
+
+result<value> master(const call& c) {
+  const auto& about = c.parts->about;
+  return value{{"version", determined_version},
+               {"masterId", about.master_id},
+               {"clusterId", about.cluster_id},
+               {"clusterName", about.cluster_name},
+               {"hasCustomLogo", false},
+               {"strictJobQueueControl", false},
+               {"rbacEnabled", false},
+               {"telemetryEnabled", false},
+               {"userManagementEnabled", true},
+               {"product", "PRODUCT_COMMUNITY"},
+               {"branding", "determined"},
+               {"featureSwitches", value::array()},
+               {"externalLoginUri", ""},
+               {"externalLogoutUri", ""},
+               {"clusterMessage", nullptr}};
+}
+
+/// The element of `list` whose "name" or "id" is `id`; nullptr where there is none.
+const value* named_one(const value& list, std::string_view id) {
+  for (const auto& one : list)
+    for (const char* key : {"name", "id"})
+      if (auto x = one.find(key); x != one.end() && (x->is_string() ? x->get<std::string>() : x->dump()) == id)
+        return &one;
+  return nullptr;
+}
+
+error no_agent(const call& c) { return {errc::not_found, "agent '" + std::string(c.named("agentId")) + "' not found"}; }
+
+result<value> agents_shape(const call& c, const value& got) {
+  const auto all = got.value("agents", value::array());
+  auto part = page_of(c.query, all.size());
+  if (!part)
+    return part.error();
+  value shaped = value::array();
+  for (auto i = part->first; i < part->last; ++i)
+    shaped.push_back(agent_shape(all[i]));
+  return value{{"agents", std::move(shaped)}, {"pagination", part->pagination}};
+}
+
+result<value> slots_shape(const value& agent) {
+  value slots = value::array();
+  for (const auto& slot : agent.value("slots", value::array()))
+    slots.push_back(slot_shape(slot, agent.value("name", agent.value("id", std::string{}))));
+  return value{{"slots", std::move(slots)}};
+}
+
+using agent_answer = std::function<result<value>(const call&, const value& agent)>;
+
+/// Answers from the one agent that the path names.
+handler with_agent(agent_answer make) {
+  return [make = std::move(make)](const call_ptr& c, const reply& back) {
+    command(c, back, "agent.list", value::object(), [c, make](value got) -> result<value> {
+      const auto all = got.value("agents", value::array());
+      const auto* agent = named_one(all, c->named("agentId"));
+      return agent ? make(*c, *agent) : result<value>(no_agent(*c));
+    });
+  };
+}
+
+result<value> one_slot(const call& c, const value& agent) {
+  const auto slots = agent.value("slots", value::array());
+  const auto* slot = named_one(slots, c.named("slotId"));
+  if (!slot)
+    return error{errc::not_found, "slot '" + std::string(c.named("slotId")) + "' not found"};
+  return value{{"slot", slot_shape(*slot, agent.value("name", std::string{}))}};
+}
+
+void agents(const call_ptr& c, const reply& back) {
+  command(c, back, "agent.list", value::object(), [c](value got) { return agents_shape(*c, got); });
+}
+
+value camel_keys(const value& x) {
+  if (x.is_array()) {
+    value out = value::array();
+    for (const auto& one : x)
+      out.push_back(camel_keys(one));
+    return out;
+  }
+  if (!x.is_object())
+    return x;
+  value out = value::object();
+  for (const auto& [key, one] : x.items())
+    out[to_camel(key)] = camel_keys(one);
+  return out;
+}
+
+handler passed_on(const char* name) {
+  return [name](const call_ptr& c, const reply& back) {
+    command(c, back, name, value::object(), [](value got) -> result<value> { return camel_keys(got); });
+  };
+}
+
+} // namespace
+
+std::vector<route> cluster_routes() {
+  return {
+    {"GET", "/health", access::open, answer_with(health), "", "Health", "Answers 200 once the cluster takes requests."},
+    {"GET", "/info", access::open, answer_with(info), "", "Info", "Versions and identity; the stock client's first call."},
+    {"GET", "/api/v1/master", access::open, answer_with(master), "", "v1GetMasterResponse", "The master's identity and switches."},
+    {"GET", "/api/v1/agents", access::user, agents, "", "v1GetAgentsResponse", "All agents with their slots."},
+    {"GET", "/api/v1/agents/{agentId}", access::user,
+     with_agent([](const call&, const value& agent) -> result<value> { return value{{"agent", agent_shape(agent)}}; }), "",
+     "v1GetAgentResponse", "One agent."},
+    {"GET", "/api/v1/agents/{agentId}/slots", access::user,
+     with_agent([](const call&, const value& agent) { return slots_shape(agent); }), "", "v1GetSlotsResponse",
+     "The slots of one agent."},
+    {"GET", "/api/v1/agents/{agentId}/slots/{slotId}", access::user, with_agent(one_slot), "", "v1GetSlotResponse", "One slot."},
+    {"GET", "/troupe/v1/status", access::user, passed_on("status"), "", "Status", "Slots, agents and running experiments in numbers."},
+    {"GET", "/troupe/v1/queue", access::user, passed_on("queue.list"), "", "Queue", "Allocations that wait for slots."},
+    {"POST", "/troupe/v1/shutdown", access::admin, passed_on("node.shutdown"), "", "Empty", "Stops the node after the answer."},
+  };
+}
+
+} // namespace troupe::api

@@ -1,0 +1,241 @@
+// Experiments: lists, one, its trials and checkpoints, and the orders to it.
+
+#include "runtime/api/creation.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+result<experiment_row> row_of(const call& c) {
+  const auto id = parse_id<experiment_id>(c.named("experimentId"));
+  if (!id)
+    return error{errc::invalid, "'" + std::string(c.named("experimentId")) + "' is no id of an experiment"};
+  auto row = c.parts->storage->experiment(id);
+  if (!row && row.error().code == errc::not_found)
+    return error{errc::not_found, "experiment '" + to_string(id) + "' not found"};
+  return row;
+}
+
+bool descending(const call& c) { return c.query.first("orderBy") == "ORDER_BY_DESC" || c.query.first("orderBy") == "2"; }
+
+/// "STATE_RUNNING" also asks for experiments that we call ACTIVE: the real master refines that state.
+bool state_wanted(const experiment_row& row, const std::vector<std::string_view>& states) {
+  const auto own = state_name(row.state);
+  return states.empty() || std::any_of(states.begin(), states.end(), [&](auto wanted) {
+           return wanted == own || (row.state == experiment_state::active &&
+                                    (wanted == "STATE_RUNNING" || wanted == "STATE_QUEUED" || wanted == "STATE_STARTING" ||
+                                     wanted == "STATE_PULLING"));
+         });
+}
+
+bool id_wanted(const call& c, std::uint64_t id) {
+  const auto compare = [&](const char* key, auto holds) {
+    auto text = c.query.first(key);
+    return text.empty() || holds(parse_id<experiment_id>(text).value);
+  };
+  const auto incl = c.query.every("experimentIdFilter.incl"), not_in = c.query.every("experimentIdFilter.notIn");
+  const auto text = std::to_string(id);
+  return compare("experimentIdFilter.gt", [&](auto x) { return id > x; }) &&
+         compare("experimentIdFilter.gte", [&](auto x) { return id >= x; }) &&
+         compare("experimentIdFilter.lt", [&](auto x) { return id < x; }) &&
+         compare("experimentIdFilter.lte", [&](auto x) { return id <= x; }) &&
+         (incl.empty() || std::find(incl.begin(), incl.end(), text) != incl.end()) &&
+         std::find(not_in.begin(), not_in.end(), text) == not_in.end();
+}
+
+bool contains_folded(const std::string& text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+         }) != text.end();
+}
+
+bool wanted(const call& c, const experiment_row& row) {
+  const auto users = c.query.every("users"), ids = c.query.every("userIds");
+  if (!users.empty() && std::find(users.begin(), users.end(), row.owner) == users.end())
+    return false;
+  if (!ids.empty()) {
+    auto owner = c.parts->users->find(row.owner);
+    if (!owner || std::find(ids.begin(), ids.end(), std::to_string(owner->id)) == ids.end())
+      return false;
+  }
+  const auto labels = row.config.is_object() ? row.config.value("labels", value::array()) : value::array();
+  for (auto label : c.query.every("labels"))
+    if (std::find(labels.begin(), labels.end(), value(std::string(label))) == labels.end())
+      return false;
+  const auto project = c.query.first("projectId");
+  if (!project.empty() && project != "0" && project != "1")
+    return false; // everything is in the first project
+  if (c.query.flag("archived"))
+    return false; // nothing can be archived yet
+  return state_wanted(row, c.query.every("states")) && id_wanted(c, row.id.value) &&
+         contains_folded(row.name, c.query.first("name"));
+}
+
+void sort_rows(const call& c, std::vector<experiment_row>& rows) {
+  const auto by = c.query.first("sortBy");
+  const auto key = [&](auto less) { std::stable_sort(rows.begin(), rows.end(), less); };
+  if (by == "SORT_BY_NAME")
+    key([](const auto& a, const auto& b) { return a.name < b.name; });
+  else if (by == "SORT_BY_START_TIME")
+    key([](const auto& a, const auto& b) { return a.created < b.created; });
+  else if (by == "SORT_BY_END_TIME")
+    key([](const auto& a, const auto& b) { return a.ended < b.ended; });
+  else if (by == "SORT_BY_STATE")
+    key([](const auto& a, const auto& b) { return name(a.state) < name(b.state); });
+  else if (by == "SORT_BY_NUM_TRIALS")
+    key([](const auto& a, const auto& b) { return a.num_trials < b.num_trials; });
+  else if (by == "SORT_BY_PROGRESS")
+    key([](const auto& a, const auto& b) { return a.progress < b.progress; });
+  else if (by == "SORT_BY_USER")
+    key([](const auto& a, const auto& b) { return a.owner < b.owner; });
+  else if (by == "SORT_BY_SEARCHER_METRIC_VAL")
+    key([](const auto& a, const auto& b) { return a.best_metric < b.best_metric; });
+  else
+    key([](const auto& a, const auto& b) { return a.id < b.id; });
+  if (descending(c))
+    std::reverse(rows.begin(), rows.end());
+}
+
+result<value> list(const call& c) {
+  auto rows = c.parts->storage->experiments();
+  if (!rows)
+    return rows.error();
+  std::erase_if(*rows, [&](const auto& row) { return !wanted(c, row); });
+  sort_rows(c, *rows);
+  auto part = page_of(c.query, rows->size(), 100);
+  if (!part)
+    return part.error();
+  value shaped = value::array();
+  for (auto i = part->first; i < part->last; ++i)
+    shaped.push_back(experiment_shape((*rows)[i], *c.parts->users));
+  return value{{"experiments", std::move(shaped)}, {"pagination", part->pagination}};
+}
+
+result<value> one(const call& c) {
+  auto row = row_of(c);
+  if (!row)
+    return row.error();
+  auto shape = experiment_shape(*row, *c.parts->users);
+  return value{{"config", shape["config"]}, {"experiment", std::move(shape)}, {"jobSummary", nullptr}};
+}
+
+result<value> trials(const call& c) {
+  auto row = row_of(c);
+  if (!row)
+    return row.error();
+  auto rows = c.parts->storage->trials(row->id);
+  if (!rows)
+    return rows.error();
+  if (const auto states = c.query.every("states"); !states.empty())
+    std::erase_if(*rows, [&](const auto& t) { return std::find(states.begin(), states.end(), state_name(t.state)) == states.end(); });
+  std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  if (descending(c))
+    std::reverse(rows->begin(), rows->end());
+  auto part = page_of(c.query, rows->size());
+  if (!part)
+    return part.error();
+  value shaped = value::array();
+  for (auto i = part->first; i < part->last; ++i) {
+    auto shape = trial_shape((*rows)[i], *c.parts->storage, c.now);
+    if (!shape)
+      return shape.error();
+    shaped.push_back(std::move(*shape));
+  }
+  return value{{"trials", std::move(shaped)}, {"pagination", part->pagination}};
+}
+
+result<value> progress_of_trials(const call& c) {
+  auto row = row_of(c);
+  if (!row)
+    return row.error();
+  auto rows = c.parts->storage->trials(row->id);
+  if (!rows)
+    return rows.error();
+  value shaped = value::array();
+  for (const auto& t : *rows)
+    shaped.push_back(trial_progress_shape(t));
+  return value{{"trials", std::move(shaped)}};
+}
+
+result<value> outcome(const call& c) {
+  auto row = row_of(c);
+  if (!row)
+    return row.error();
+  value x = {{"id", row->id.value},       {"state", state_name(row->state)},
+             {"why", row->why},           {"numTrials", row->num_trials},
+             {"metric", row->metric},     {"smallerIsBetter", row->smaller_is_better},
+             {"progress", row->progress}, {"bestTrialId", nullptr},
+             {"bestMetric", nullptr},     {"bestTrial", nullptr},
+             {"bestCheckpoint", nullptr}};
+  if (!row->best_trial)
+    return x;
+  auto best = c.parts->storage->trial(row->best_trial);
+  if (!best)
+    return best.error();
+  auto shape = trial_shape(*best, *c.parts->storage, c.now);
+  auto saved = best_checkpoint(*best, *c.parts->storage);
+  if (!shape)
+    return shape.error();
+  if (!saved)
+    return saved.error();
+  x["bestTrialId"] = row->best_trial.value;
+  x["bestMetric"] = row->best_metric;
+  x["bestTrial"] = std::move(*shape);
+  if (*saved)
+    x["bestCheckpoint"] = checkpoint_files_shape(**saved);
+  return x;
+}
+
+/// The metric of the best validation, signed so that smaller is better; 404 means none yet.
+result<value> best_validation(const call& c) {
+  auto row = row_of(c);
+  if (!row)
+    return row.error();
+  if (!row->best_trial)
+    return error{errc::not_found, "no validation of experiment '" + to_string(row->id) + "' yet"};
+  return value{{"metric", row->best_metric}};
+}
+
+handler order(const char* command_name) {
+  return [command_name](const call_ptr& c, const reply& back) {
+    const auto row = row_of(*c);
+    if (!row)
+      return back(failure(row.error()));
+    command(c, back, command_name, {{"id", row->id.value}}, {}, [](const error& why) {
+      return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
+    });
+  };
+}
+
+route of_facts(route row) {
+  row.from_facts = true;
+  return row;
+}
+
+} // namespace
+
+std::vector<route> experiment_routes() {
+  std::vector<route> rows = {
+    of_facts({"GET", "/api/v1/experiments", access::user, answer_with(list), "", "v1GetExperimentsResponse", "Experiments, 100 unless a limit is given."}),
+    of_facts({"GET", "/api/v1/experiments/{experimentId}", access::user_or_own_experiment, answer_with(one), "", "v1GetExperimentResponse", "One experiment."}),
+    {"GET", "/api/v1/experiments/{experimentId}/trials", access::user_or_own_experiment, answer_with(trials), "", "v1GetExperimentTrialsResponse", "Its trials."},
+    {"GET", "/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric", access::user_or_own_experiment,
+     answer_with(best_validation), "", "v1GetBestSearcherValidationMetricResponse", "The best validation so far; 404 where there is none."},
+    {"POST", "/api/v1/experiments/{experimentId}/activate", access::user, order("experiment.activate"), "", "Empty", "Goes on with a paused experiment."},
+    {"POST", "/api/v1/experiments/{experimentId}/pause", access::user, order("experiment.pause"), "", "Empty", "Pauses through a checkpoint."},
+    {"POST", "/api/v1/experiments/{experimentId}/cancel", access::user, order("experiment.cancel"), "", "Empty", "Ends after a last checkpoint."},
+    {"POST", "/api/v1/experiments/{experimentId}/kill", access::user, order("experiment.kill"), "", "Empty", "Ends at once."},
+    of_facts({"GET", "/troupe/v1/experiments/{experimentId}/trials", access::user, answer_with(progress_of_trials), "", "TrialProgressList", "Every trial with what a progress table needs."}),
+    {"GET", "/troupe/v1/experiments/{experimentId}/outcome", access::user, answer_with(outcome), "", "Outcome", "The best trial, its metric and its checkpoint."},
+  };
+  for (auto& row : creation_routes())
+    rows.push_back(std::move(row));
+  return rows;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,365 @@
+// What a trial's processes call: context, rendezvous, preemption, reports, checkpoints, log lines.
+
+#include "runtime/api/context.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/gathering.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::int64_t most_poll_seconds = 300;
+
+/// The fields that every command of a task has.
+value from(const call& c) { return {{"allocation", c.by.who.allocation}}; }
+
+/// Runs `fill` on the JSON body; it adds to the command's fields.
+handler task_command(const char* name, std::function<void(const call&, fields&, value&)> fill = {},
+                     std::function<result<value>(value)> shape = {}) {
+  return [name, fill = std::move(fill), shape = std::move(shape)](const call_ptr& c, const reply& back) {
+    auto body = parse_object(c->body);
+    if (!body)
+      return back(failure(body.error()));
+    fields f{*body};
+    value with = from(*c);
+    if (fill)
+      fill(*c, f, with);
+    if (f.bad())
+      return back(failure(*f.bad()));
+    command(c, back, name, std::move(with), shape);
+  };
+}
+
+result<value> context_directory(const call& c) {
+  const auto id = task_trial(c.named("taskId"));
+  auto trial = c.parts->storage->trial(id);
+  if (!trial)
+    return trial.error().code == errc::not_found ? error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"} : trial.error();
+  auto experiment = c.parts->storage->experiment(trial->experiment);
+  if (!experiment)
+    return experiment.error();
+  if (experiment->context.empty())
+    return value{{"b64Tgz", ""}};
+  auto bytes = c.parts->storage->blob(experiment->context);
+  return bytes ? result<value>(value{{"b64Tgz", to_base64(*bytes)}}) : bytes.error();
+}
+
+result<value> model_definition(const call& c) {
+  auto experiment = c.parts->storage->experiment(parse_id<experiment_id>(c.named("experimentId")));
+  if (!experiment)
+    return experiment.error().code == errc::not_found
+             ? error{errc::not_found, "experiment '" + std::string(c.named("experimentId")) + "' not found"}
+             : experiment.error();
+  if (experiment->context.empty())
+    return value{{"b64Tgz", ""}};
+  auto bytes = c.parts->storage->blob(experiment->context);
+  return bytes ? result<value>(value{{"b64Tgz", to_base64(*bytes)}}) : bytes.error();
+}
+
+/// The devices of an allocation are known from its placement; what the task finds of them is not kept.
+result<value> accelerators(const call& c) {
+  auto body = parse_object(c.body);
+  return body ? result<value>(value::object()) : body.error();
+}
+
+result<value> run_prepare(const call& c) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  f.need("runId");
+  const auto run = f.number("runId");
+  if (f.bad())
+    return *f.bad();
+  if (static_cast<std::uint64_t>(run) != c.by.allocation.trial.value)
+    return error{errc::denied, "run " + std::to_string(run) + " is not this task's"};
+  return value::object(); // storageId is left out: checkpoints are found by the experiment's configuration
+}
+
+void preemption(const call_ptr& c, const reply& back) {
+  auto seconds = c->query.number("timeoutSeconds", 60);
+  if (!seconds)
+    return back(failure(seconds.error()));
+  auto with = from(*c);
+  with["timeout_ms"] = std::clamp<std::int64_t>(*seconds, 0, most_poll_seconds) * 1000;
+  command(c, back, "allocation.preemption", std::move(with),
+          [](value got) -> result<value> { return value{{"preempt", got.at("preempt").get<bool>()}}; });
+}
+
+void rendezvous(const call_ptr& c, const reply& back) {
+  auto with = from(*c);
+  with["resources"] = std::string(c->named("resourcesId"));
+  command(c, back, "allocation.rendezvous", std::move(with), [](value got) -> result<value> {
+    return value{{"rendezvousInfo", {{"addresses", got.at("addresses")}, {"slots", got.at("slots")}, {"rank", got.at("rank")}}}};
+  });
+}
+
+handler all_gather() {
+  return [held = std::make_shared<gathering>()](const call_ptr& c, const reply& back) {
+    auto body = parse_object(c->body);
+    if (!body)
+      return back(failure(body.error()));
+    fields f{*body};
+    const auto request = f.text("requestUuid");
+    const auto peers = f.number("numPeers");
+    auto data = f.object("data");
+    if (f.bad())
+      return back(failure(*f.bad()));
+    held->add(c->by.allocation, request, static_cast<std::size_t>(std::max<std::int64_t>(peers, 0)), std::move(data), c->now, back);
+  };
+}
+
+/// {trialId, trialRunId, stepsCompleted?, metrics: {avgMetrics, batchMetrics?}} of the message TrialMetrics.
+void fill_report(const call& c, fields& f, const std::string& group, value& with) {
+  const auto run = f.number("trialRunId", static_cast<std::int64_t>(c.by.allocation.run.value));
+  if (static_cast<std::uint64_t>(run) != c.by.allocation.run.value)
+    f.fault("trialRunId", "invalid run id, " + std::to_string(run) + " (reported) != " + to_string(c.by.allocation.run) + " (expected)");
+  if (group.empty() || group.find('.') != group.npos || group.size() > 100)
+    f.fault("group", "expected 1 to 100 characters without a point");
+  fields metrics{f.object("metrics"), "metrics"};
+  f.need("metrics");
+  with["group"] = group;
+  with["steps"] = f.number("stepsCompleted");
+  with["metrics"] = metrics.object("avgMetrics");
+  if (const auto& batches = metrics.list("batchMetrics"); !batches.empty())
+    with["batch_metrics"] = batches;
+  if (metrics.bad())
+    f.fault("metrics", metrics.bad()->what);
+}
+
+handler report_of(const char* group) {
+  return task_command("trial.report", [group](const call& c, fields& f, value& with) { fill_report(c, f, group, with); });
+}
+
+void report(const call& c, fields& f, value& with) {
+  f.need("group");
+  const auto group = f.text("group");
+  fields inner{f.object("metrics"), "metrics"};
+  fill_report(c, inner, group, with);
+  if (inner.bad())
+    f.fault("metrics", inner.bad()->what);
+}
+
+/// Sizes come as text; names of folders end with '/'.
+value sizes(fields& f, const char* name) {
+  value out = value::object();
+  for (const auto& [path, size] : f.object(name).items()) {
+    fields one{f.object(name), name};
+    out[path] = one.number(path.c_str());
+    if (one.bad())
+      f.fault(name, one.bad()->what);
+  }
+  return out;
+}
+
+void checkpoint_report(const call& c, fields& f, value& with) {
+  f.need("uuid");
+  const auto allocation = f.text("allocationId");
+  if (!allocation.empty() && named_allocation(allocation) != c.by.allocation)
+    f.fault("allocationId", "is not this task's");
+  const auto state = f.text("state", "STATE_COMPLETED");
+  if (state != "STATE_COMPLETED" && state != "COMPLETED" && state != "2")
+    f.fault("state", "only completed checkpoints are reported");
+  const auto uuid = f.text("uuid");
+  const bool sound = !uuid.empty() && uuid.size() <= 64 && uuid.find_first_not_of("0123456789abcdefABCDEF-") == uuid.npos;
+  if (!sound)
+    f.fault("uuid", "expected a UUID");
+  const auto& metadata = f.object("metadata");
+  fields m{metadata, "metadata"};
+  m.need("steps_completed");
+  with["uuid"] = uuid;
+  with["steps"] = m.number("steps_completed");
+  with["files"] = sizes(f, "resources");
+  with["metadata"] = metadata;
+  if (m.bad())
+    f.fault("metadata", m.bad()->what);
+}
+
+/// {checkpoints: [{uuid, resources?: {resources?: {...}}}]}: no map leaves the files alone, an empty one says deleted.
+void patch_checkpoints(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  value patches = value::array();
+  for (const auto& one : f.list("checkpoints")) {
+    fields p{one, "checkpoints[" + std::to_string(patches.size()) + "]"};
+    p.need("uuid");
+    value patch = {{"uuid", p.text("uuid")}, {"files", nullptr}};
+    if (auto row = c->parts->storage->checkpoint(patch["uuid"].get<std::string>()); !row)
+      return back(failure(row.error()));
+    else if (c->by.is_task() && row->experiment != c->by.experiment)
+      return back(failure({errc::denied, "checkpoint " + patch["uuid"].get<std::string>() + " is not of this task's experiment"}));
+    if (p.has("resources")) {
+      fields r{p.object("resources"), "resources"};
+      patch["files"] = sizes(r, "resources");
+      if (r.bad())
+        p.fault("resources", r.bad()->what);
+    }
+    if (p.bad())
+      return back(failure(*p.bad()));
+    patches.push_back(std::move(patch));
+  }
+  if (f.bad())
+    return back(failure(*f.bad()));
+  command(c, back, "checkpoint.patch", {{"checkpoints", std::move(patches)}});
+}
+
+/// "2025-03-19T12:34:56.123456+00:00" or with Z; `otherwise` where it is neither.
+std::int64_t micros_of(const std::string& text, std::int64_t otherwise) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, used = 0;
+  double seconds = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &seconds, &used) != 6)
+    return otherwise;
+  const auto zone = std::string_view(text).substr(static_cast<std::size_t>(used));
+  const auto date = std::chrono::year{year} / month / day;
+  if ((zone != "Z" && zone != "+00:00") || !date.ok() || !(seconds >= 0 && seconds < 61))
+    return otherwise;
+  const time_point at = std::chrono::sys_days{date} + std::chrono::hours{hour} + std::chrono::minutes{minute};
+  return at.time_since_epoch().count() + static_cast<std::int64_t>(seconds * 1e6);
+}
+
+/// Never refuses a line for its form: the shipper would send the batch again for minutes and lose it in the end.
+value log_line_of(const call& c, const value& one) {
+  fields f{one};
+  auto level = f.text("level");
+  if (level.starts_with("LOG_LEVEL_"))
+    level = level.substr(10);
+  if (level == "UNSPECIFIED")
+    level.clear();
+  auto text = f.text("log");
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
+    text.pop_back();
+  return {{"at", micros_of(f.text("timestamp"), c.now.time_since_epoch().count())},
+          {"rank", f.number("rankId")},
+          {"stream", f.text("stdtype", "stdout")},
+          {"level", level},
+          {"agent", f.text("agentId")},
+          {"text", std::move(text)}};
+}
+
+void post_logs(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  const auto& logs = f.list("logs");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  value lines = value::array();
+  for (const auto& one : logs) {
+    fields l{one};
+    const auto task = l.text("taskId");
+    if (task.empty() || task_trial(task) == c->by.allocation.trial)
+      lines.push_back(log_line_of(*c, one));
+  }
+  auto with = from(*c);
+  with["lines"] = std::move(lines);
+  command(c, back, "task.log", std::move(with));
+}
+
+void fill_progress(const call&, fields& f, value& with) {
+  auto progress = f.real("progress");
+  if (!progress)
+    f.fault("progress", "is missing");
+  with["progress"] = progress.value_or(0);
+  with["is_raw"] = f.flag("isRaw");
+}
+
+void fill_exit(const call&, fields& f, value& with) {
+  const auto reason = f.text("reason");
+  const bool known = reason == "EXITED_REASON_INVALID_HP" || reason == "EXITED_REASON_INIT_INVALID_HP" || reason == "1" || reason == "2";
+  if (!known)
+    f.fault("reason", "expected EXITED_REASON_INVALID_HP or EXITED_REASON_INIT_INVALID_HP");
+  with["reason"] = "invalid_hp";
+}
+
+/// The metadata of a trial, which the client calls a run.
+void metadata(const call_ptr& c, const reply& back, bool set) {
+  const auto id = parse_id<trial_id>(c->named("trialId"));
+  auto row = c->parts->storage->trial(id);
+  if (!row)
+    return back(failure(row.error().code == errc::not_found ? error{errc::not_found, "run '" + std::string(c->named("trialId")) + "' not found"} : row.error()));
+  value with = {{"id", id.value}};
+  if (set) {
+    auto body = parse_object(c->body);
+    if (!body)
+      return back(failure(body.error()));
+    fields f{*body};
+    f.need("metadata");
+    with["metadata"] = f.object("metadata");
+    if (f.bad())
+      return back(failure(*f.bad()));
+  }
+  command(c, back, set ? "trial.set_metadata" : "trial.metadata", std::move(with),
+          [](value got) -> result<value> { return value{{"metadata", got.value("metadata", value::object())}}; });
+}
+
+route held(route row) {
+  row.patience = std::chrono::hours{1};
+  return row;
+}
+
+route sized(route row, std::size_t bytes) {
+  row.body_bytes = bytes;
+  return row;
+}
+
+} // namespace
+
+std::vector<route> task_routes() {
+  const std::string a = "/api/v1/allocations/{allocationId}", t = "/api/v1/trials/{trialId}";
+  return {
+    {"GET", "/api/v1/tasks/{taskId}/context_directory", access::user_or_own_task, answer_with(context_directory), "",
+     "v1GetTaskContextDirectoryResponse", "The experiment's files as a tar.gz."},
+    {"GET", "/api/v1/experiments/{experimentId}/model_def", access::user, answer_with(model_definition), "", "v1GetModelDefResponse",
+     "The experiment's files as a tar.gz."},
+    {"POST", a + "/acceleratorData", access::own_allocation, answer_with(accelerators), "v1PostAllocationAcceleratorDataRequest", "Empty",
+     "What devices the task sees."},
+    held({"GET", a + "/resources/{resourcesId}/rendezvous", access::own_allocation, rendezvous, "", "v1AllocationRendezvousInfoResponse",
+          "Waits until all parts of the gang run; answers their addresses."}),
+    {"POST", a + "/resources/{resourcesId}/daemon", access::own_allocation,
+     task_command("allocation.daemon", [](const call& c, fields&, value& with) { with["resources"] = std::string(c.named("resourcesId")); }),
+     "v1MarkAllocationResourcesDaemonRequest", "Empty", "The end of this part does not count."},
+    held({"POST", a + "/all_gather", access::own_allocation, all_gather(), "v1AllocationAllGatherRequest", "v1AllocationAllGatherResponse",
+          "Waits until all peers brought their data; answers all of it."}),
+    held({"GET", a + "/signals/preemption", access::own_allocation, preemption, "", "v1AllocationPreemptionSignalResponse",
+          "Answers when the task has to stop, or after timeout_seconds."}),
+    {"POST", a + "/signals/ack_preemption", access::own_allocation, task_command("allocation.ack_preemption"),
+     "v1AckAllocationPreemptionSignalRequest", "Empty", "The task stops because it was asked to."},
+    {"POST", a + "/signals/pending_preemption", access::own_allocation, task_command("allocation.pending_preemption"),
+     "v1AllocationPendingPreemptionSignalRequest", "Empty", "The task was told from outside to stop."},
+    {"POST", "/api/v1/runs/start", access::task, answer_with(run_prepare), "v1RunPrepareForReportingRequest",
+     "v1RunPrepareForReportingResponse", "Begins reporting."},
+    {"POST", t + "/metrics", access::own_trial, task_command("trial.report", report), "v1ReportTrialMetricsRequest", "Empty",
+     "One report; durable once answered."},
+    {"POST", t + "/training_metrics", access::own_trial, report_of("training"), "v1TrialMetrics", "Empty", "One training report."},
+    {"POST", t + "/validation_metrics", access::own_trial, report_of("validation"), "v1TrialMetrics", "Empty", "One validation report."},
+    {"POST", t + "/progress", access::own_trial, task_command("trial.progress", fill_progress), "v1ReportTrialProgressRequest", "Empty",
+     "How far the trial is."},
+    {"POST", t + "/runner/metadata", access::own_trial,
+     task_command("trial.runner_state", [](const call&, fields& f, value& with) { with["state"] = f.text("state"); }),
+     "v1TrialRunnerMetadata", "Empty", "What the trial's runner does."},
+    {"POST", t + "/early_exit", access::own_trial, task_command("trial.early_exit", fill_exit), "v1TrialEarlyExit", "Empty",
+     "The trial ends because its hyperparameters cannot be trained."},
+    sized({"POST", "/api/v1/checkpoints", access::task, task_command("checkpoint.report", checkpoint_report), "v1Checkpoint", "Empty",
+           "One checkpoint; durable once answered."},
+          8 << 20),
+    sized({"PATCH", "/api/v1/checkpoints", access::anyone, patch_checkpoints, "v1PatchCheckpointsRequest", "Empty",
+           "What is left of checkpoints' files."},
+          8 << 20),
+    sized({"POST", "/api/v1/task/logs", access::task, post_logs, "v1PostTaskLogsRequest", "Empty", "Lines of the task's log."}, 16 << 20),
+    {"GET", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial,
+     [](const call_ptr& c, const reply& back) { metadata(c, back, false); }, "", "v1GetRunMetadataResponse", "The trial's metadata."},
+    {"POST", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial,
+     [](const call_ptr& c, const reply& back) { metadata(c, back, true); }, "v1PostRunMetadataRequest", "v1PostRunMetadataResponse",
+     "Replaces the trial's metadata."},
+  };
+}
+
+} // namespace troupe::api

@@ -1,0 +1,298 @@
+// Trials as readers see them: one, its workloads, metrics and logs.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+#include "runtime/api/streams.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::size_t batch = 1000;
+
+result<trial_row> trial_with(const call& c, trial_id id, std::string_view text) {
+  if (!id)
+    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is no id of a trial"};
+  auto row = c.parts->storage->trial(id);
+  if (!row && row.error().code == errc::not_found)
+    return error{errc::not_found, "trial '" + to_string(id) + "' not found"};
+  return row;
+}
+
+result<trial_row> row_of(const call& c) { return trial_with(c, parse_id<trial_id>(c.named("trialId")), c.named("trialId")); }
+
+result<trial_row> task_row(const call& c) {
+  auto row = trial_with(c, task_trial(c.named("taskId")), c.named("taskId"));
+  if (!row && row.error().code == errc::invalid)
+    return error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"};
+  return row;
+}
+
+result<value> one(const call& c) {
+  auto row = row_of(c);
+  if (!row)
+    return row.error();
+  auto shape = trial_shape(*row, *c.parts->storage, c.now);
+  return shape ? result<value>(value{{"trial", std::move(*shape)}}) : shape.error();
+}
+
+struct workload {
+  std::int64_t steps;
+  int rank; ///< training before validation before checkpoint of the same step
+  value shape;
+};
+
+result<void> add_reports(const call& c, const trial_row& trial, const std::string& group, std::vector<workload>& all) {
+  for (std::uint64_t after = 0;;) {
+    auto rows = c.parts->storage->metrics(trial.id, after, batch, group);
+    if (!rows)
+      return rows.error();
+    for (const auto& row : *rows) {
+      after = row.row;
+      const bool validation = row.group == "validation";
+      if (!archived(row, trial.runs) && (validation || row.group == "training"))
+        all.push_back({row.steps, validation ? 1 : 0, {{validation ? "validation" : "training", training_workload(row)}}});
+    }
+    if (rows->size() < batch)
+      return {};
+  }
+}
+
+result<value> workloads(const call& c) {
+  auto trial = row_of(c);
+  if (!trial)
+    return trial.error();
+  const auto filter = c.query.first("filter"), type = c.query.first("metricType");
+  const bool checkpoints = filter != "FILTER_OPTION_VALIDATION" && type.empty();
+  const bool reports = filter != "FILTER_OPTION_CHECKPOINT";
+  std::string group(c.query.first("group"));
+  if (type == "METRIC_TYPE_VALIDATION" || filter == "FILTER_OPTION_VALIDATION" || filter == "FILTER_OPTION_CHECKPOINT_OR_VALIDATION")
+    group = "validation";
+  else if (type == "METRIC_TYPE_TRAINING")
+    group = "training";
+  std::vector<workload> all;
+  if (reports)
+    if (auto added = add_reports(c, *trial, group, all); !added)
+      return added.error();
+  if (checkpoints) {
+    auto saved = c.parts->storage->checkpoints(trial->id);
+    if (!saved)
+      return saved.error();
+    for (const auto& one : *saved)
+      all.push_back({one.saved.steps, 2, {{"checkpoint", checkpoint_workload(one)}}});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return std::tie(a.steps, a.rank) < std::tie(b.steps, b.rank); });
+  if (c.query.first("orderBy") == "ORDER_BY_DESC")
+    std::reverse(all.begin(), all.end());
+  auto part = page_of(c.query, all.size());
+  if (!part)
+    return part.error();
+  value list = value::array();
+  for (auto i = part->first; i < part->last; ++i)
+    list.push_back(std::move(all[i].shape));
+  return value{{"workloads", std::move(list)}, {"pagination", part->pagination}};
+}
+
+response streamed(std::unique_ptr<body_stream> body, const char* type = "application/json") {
+  response out;
+  out.content_type = type;
+  out.stream = std::move(body);
+  return out;
+}
+
+result<response> trial_logs(const call& c) {
+  auto trial = row_of(c);
+  if (!trial)
+    return trial.error();
+  auto what = log_request_of(c.query);
+  if (!what)
+    return what.error();
+  what->trial = trial->id;
+  what->shape = [id = trial->id](const log_line& line) { return trial_log_shape(line, id); };
+  return streamed(log_stream(c.parts->storage, std::move(*what)));
+}
+
+result<response> task_logs(const call& c) {
+  auto trial = task_row(c);
+  if (!trial)
+    return trial.error();
+  auto what = log_request_of(c.query);
+  if (!what)
+    return what.error();
+  what->trial = trial->id;
+  what->shape = [of = trial->experiment](const log_line& line) { return task_log_shape(line, of); };
+  return streamed(log_stream(c.parts->storage, std::move(*what)));
+}
+
+/// One line with every value that a filter of the logs can take.
+result<response> log_fields(const call& c) {
+  auto trial = c.named("trialId").empty() ? task_row(c) : row_of(c);
+  if (!trial)
+    return trial.error();
+  std::set<std::string> agents, types, sources;
+  std::set<int> ranks;
+  for (std::uint64_t after = 0;;) {
+    auto lines = c.parts->storage->logs(trial->id, after, batch);
+    if (!lines)
+      return lines.error();
+    for (const auto& line : *lines) {
+      after = line.number;
+      agents.insert(line.agent);
+      ranks.insert(line.rank);
+      types.insert(line.stream);
+      sources.insert(line.stream == "troupe" ? "master" : "task");
+    }
+    if (lines->size() < batch)
+      break;
+  }
+  class once : public body_stream {
+  public:
+    explicit once(std::string line) : line_(std::move(line)) {}
+    result<piece> next(time_point) override { return piece{.bytes = std::move(line_), .last = true, .pause = {}}; }
+
+  private:
+    std::string line_;
+  };
+  value shape = {{"agentIds", agents}, {"containerIds", value::array()}, {"rankIds", ranks}, {"sources", sources}, {"stdtypes", types}};
+  return streamed(std::make_unique<once>(to_json({{"result", std::move(shape)}}) + "\n"));
+}
+
+handler metrics_of_group(const char* group) {
+  return respond_with([group](const call& c) -> result<response> {
+    metric_request what;
+    what.as = metric_request::form::lines_of_batches;
+    what.group = group ? group : std::string(c.query.first("group"));
+    for (auto text : c.query.every("trialIds")) {
+      auto trial = trial_with(c, parse_id<trial_id>(text), text);
+      if (!trial)
+        return trial.error();
+      what.trials.push_back(trial->id);
+    }
+    if (what.trials.empty())
+      return error{errc::invalid, "trialIds is missing"};
+    return streamed(metric_stream(c.parts->storage, std::move(what)));
+  });
+}
+
+result<response> own_metrics(const call& c) {
+  auto trial = row_of(c);
+  if (!trial)
+    return trial.error();
+  auto after = c.query.number("after", 0), limit = c.query.number("limit", 0);
+  for (const auto* number : {&after, &limit})
+    if (!*number || **number < 0)
+      return *number ? error{errc::invalid, "after and limit have to be 0 or more"} : number->error();
+  metric_request what;
+  what.trials = {trial->id};
+  what.group = c.query.first("group");
+  what.after = static_cast<std::uint64_t>(*after);
+  what.limit = static_cast<std::uint64_t>(*limit);
+  what.follow = c.query.flag("follow");
+  what.as = what.follow ? metric_request::form::lines : metric_request::form::array;
+  return streamed(metric_stream(c.parts->storage, std::move(what)));
+}
+
+void kill(const call_ptr& c, const reply& back) {
+  auto row = row_of(*c);
+  if (!row)
+    return back(failure(row.error()));
+  command(c, back, "trial.kill", {{"id", row->id.value}});
+}
+
+result<value> task(const call& c) {
+  auto row = task_row(c);
+  return row ? result<value>(value{{"task", task_shape(*row)}}) : row.error();
+}
+
+result<value> allocation(const call& c) {
+  const auto id = named_allocation(c.named("allocationId"));
+  const error none{errc::not_found, "allocation '" + std::string(c.named("allocationId")) + "' not found"};
+  auto row = c.parts->storage->trial(id.trial);
+  if (!row)
+    return row.error().code == errc::not_found ? none : row.error();
+  for (const auto& run : row->runs)
+    if (run.run == id.run)
+      return value{{"allocation", allocation_shape(*row, run)}};
+  return none;
+}
+
+value summary(const trial_row& trial, const run_row& run) {
+  const auto id = allocation_name(trial.experiment, {trial.id, run.run});
+  value resources = value::array();
+  int slots = 0;
+  for (const auto& part : run.on) {
+    value devices = value::array();
+    for (int slot : part.slots)
+      devices.push_back({{"id", slot}, {"brand", "CPU"}, {"uuid", part.agent + "-" + std::to_string(slot)}, {"type", "TYPE_CPU"}});
+    slots += static_cast<int>(part.slots.size());
+    resources.push_back({{"resourcesId", id},
+                         {"resourcesType", "process"},
+                         {"allocationId", id},
+                         {"containerId", to_string(allocation_id{trial.id, run.run})},
+                         {"agentDevices", {{part.agent, {{"devices", devices}}}}},
+                         {"started", value::object()},
+                         {"exited", nullptr}});
+  }
+  return {{"allocationId", id},
+          {"taskId", task_name(trial.experiment, trial.id)},
+          {"name", "Trial " + to_string(trial.id) + " (Experiment " + to_string(trial.experiment) + ")"},
+          {"registeredTime", to_rfc3339(run.started)},
+          {"resourcePool", "default"},
+          {"slotsNeeded", slots},
+          {"priority", 42},
+          {"schedulerType", "priority"},
+          {"resources", std::move(resources)},
+          {"proxyPorts", value::array()}};
+}
+
+/// What runs now, by allocation.
+result<value> tasks(const call& c) {
+  auto experiments = c.parts->storage->experiments();
+  if (!experiments)
+    return experiments.error();
+  value all = value::object();
+  for (const auto& experiment : *experiments) {
+    if (terminal(experiment.state))
+      continue;
+    auto rows = c.parts->storage->trials(experiment.id);
+    if (!rows)
+      return rows.error();
+    for (const auto& trial : *rows)
+      if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
+        all[allocation_name(trial.experiment, {trial.id, trial.runs.back().run})] = summary(trial, trial.runs.back());
+  }
+  return value{{"allocationIdToSummary", std::move(all)}};
+}
+
+} // namespace
+
+std::vector<route> trial_routes() {
+  return {
+    {"GET", "/api/v1/trials/{trialId}", access::user_or_own_trial, answer_with(one), "", "v1GetTrialResponse", "One trial."},
+    {"GET", "/api/v1/trials/{trialId}/workloads", access::user_or_own_trial, answer_with(workloads), "", "v1GetTrialWorkloadsResponse",
+     "Its reports and checkpoints in the order of their steps."},
+    {"POST", "/api/v1/trials/{trialId}/kill", access::user, kill, "", "Empty", "Ends the trial at once."},
+    {"GET", "/api/v1/trials/{trialId}/logs", access::user_or_own_trial, respond_with(trial_logs), "", "stream of v1TrialLogsResponse", "Its log."},
+    {"GET", "/api/v1/trials/{trialId}/logs/fields", access::user_or_own_trial, respond_with(log_fields), "",
+     "stream of v1TrialLogsFieldsResponse", "The values that filters of the log can take."},
+    {"GET", "/api/v1/trials/metrics/training_metrics", access::user, metrics_of_group("training"), "",
+     "stream of v1GetTrainingMetricsResponse", "Training reports of trials."},
+    {"GET", "/api/v1/trials/metrics/validation_metrics", access::user, metrics_of_group("validation"), "",
+     "stream of v1GetValidationMetricsResponse", "Validation reports of trials."},
+    {"GET", "/api/v1/trials/metrics/trial_metrics", access::user, metrics_of_group(nullptr), "", "stream of v1GetMetricsResponse",
+     "Reports of one group of trials."},
+    {"GET", "/troupe/v1/trials/{trialId}/metrics", access::user_or_own_trial, respond_with(own_metrics), "", "list of MetricReport",
+     "Every report, never downsampled."},
+    {"GET", "/api/v1/tasks", access::user, answer_with(tasks), "", "v1GetTasksResponse", "What runs now."},
+    {"GET", "/api/v1/tasks/{taskId}", access::user_or_own_task, answer_with(task), "", "v1GetTaskResponse", "One task with its allocations."},
+    {"GET", "/api/v1/tasks/{taskId}/logs", access::user_or_own_task, respond_with(task_logs), "", "stream of v1TaskLogsResponse", "Its log."},
+    {"GET", "/api/v1/tasks/{taskId}/logs/fields", access::user_or_own_task, respond_with(log_fields), "",
+     "stream of v1TaskLogsFieldsResponse", "The values that filters of the log can take."},
+    {"GET", "/api/v1/allocations/{allocationId}", access::user, answer_with(allocation), "", "v1GetAllocationResponse", "One allocation."},
+  };
+}
+
+} // namespace troupe::api

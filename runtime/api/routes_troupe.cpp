@@ -1,0 +1,48 @@
+// Live events and the document of the API itself.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/openapi.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/streams.hpp"
+
+namespace troupe::api {
+namespace {
+
+result<response> events(const call& c) {
+  const auto newest = static_cast<std::int64_t>(c.parts->storage->sequence());
+  query_list seen = c.query;
+  if (!seen.has("after") && !c.headers.last_event_id.empty())
+    seen.all.emplace_back("after", c.headers.last_event_id);
+  auto after = seen.number("after", newest), experiment = seen.number("experiment", 0);
+  if (!after)
+    return after.error();
+  if (!experiment)
+    return experiment.error();
+  if (*after < 0 || *experiment < 0)
+    return error{errc::invalid, "after and experiment have to be 0 or more"};
+  event_filter keep{{static_cast<std::uint64_t>(*experiment)}, std::string(c.query.first("entity"))};
+  if (keep.experiment)
+    if (auto row = c.parts->storage->experiment(keep.experiment); !row)
+      return row.error().code == errc::not_found ? error{errc::not_found, "experiment '" + to_string(keep.experiment) + "' not found"} : row.error();
+  response out;
+  out.content_type = "text/event-stream";
+  out.headers.emplace_back("Cache-Control", "no-store");
+  out.stream = event_stream(c.parts->storage, static_cast<std::uint64_t>(*after), std::move(keep));
+  return out;
+}
+
+result<value> document(const call&) {
+  static const value made = openapi_document(all_routes());
+  return made;
+}
+
+} // namespace
+
+std::vector<route> troupe_routes() {
+  return {
+    {"GET", "/troupe/v1/events", access::user, respond_with(events), "", "stream of Event", "Facts as server-sent events, as they are committed."},
+    {"GET", "/troupe/v1/openapi.json", access::open, answer_with(document), "", "OpenAPI", "This document."},
+  };
+}
+
+} // namespace troupe::api

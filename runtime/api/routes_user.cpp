@@ -1,0 +1,179 @@
+// Logging in and out, and the users themselves.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+result<response> log_in(const call& c) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  const auto name = f.text("username"), password = f.text("password");
+  const bool hashed = f.flag("isHashed");
+  if (f.bad())
+    return *f.bad();
+  auto session = c.parts->users->log_in(name, password, hashed, c.now);
+  if (!session)
+    return session.error();
+  auto out = json({{"token", session->token}, {"user", user_shape(session->who)}});
+  out.headers.emplace_back("Set-Cookie", "auth=" + session->token + "; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict");
+  return out;
+}
+
+std::string_view session_token(const call& c) {
+  for (std::string_view header : {std::string_view(c.headers.user_token), std::string_view(c.headers.authorization)})
+    if (header.size() > 7)
+      return header.substr(7);
+  const std::string_view cookie = c.headers.cookie;
+  auto at = cookie.find("auth=");
+  return at == cookie.npos ? std::string_view{} : cookie.substr(at + 5, cookie.find(';', at) - at - 5);
+}
+
+result<value> log_out(const call& c) {
+  auto ended = c.parts->users->log_out(std::string(session_token(c)), c.now);
+  return ended ? result<value>(value::object()) : ended.error();
+}
+
+result<value> me(const call& c) {
+  auto u = c.parts->users->find(c.by.user_id);
+  if (u)
+    return value{{"user", user_shape(*u)}};
+  user owner; // of a task whose owner is no user of this cluster any more
+  owner.name = c.by.who.user;
+  return value{{"user", user_shape(owner)}};
+}
+
+result<value> list(const call& c) {
+  auto all = c.parts->users->users();
+  if (c.query.has("active"))
+    std::erase_if(all, [&](const user& u) { return u.active != c.query.flag("active"); });
+  if (c.query.has("admin"))
+    std::erase_if(all, [&](const user& u) { return u.admin != c.query.flag("admin"); });
+  if (auto part = c.query.first("name"); !part.empty())
+    std::erase_if(all, [&](const user& u) { return u.name.find(part) == u.name.npos && u.display_name.find(part) == u.display_name.npos; });
+  auto part = page_of(c.query, all.size());
+  if (!part)
+    return part.error();
+  value shaped = value::array();
+  for (auto i = part->first; i < part->last; ++i)
+    shaped.push_back(user_shape(all[i]));
+  return value{{"users", std::move(shaped)}, {"pagination", part->pagination}};
+}
+
+result<value> one(const call& c) {
+  auto u = c.parts->users->find(parse_id<trial_id>(c.named("userId")).value);
+  return u ? result<value>(value{{"user", user_shape(*u)}}) : error{errc::not_found, "user '" + std::string(c.named("userId")) + "' not found"};
+}
+
+result<value> by_name(const call& c) {
+  auto u = c.parts->users->find(std::string(c.named("username")));
+  return u ? result<value>(value{{"user", user_shape(*u)}}) : u.error();
+}
+
+std::optional<unix_account> unix_account_in(fields& f) {
+  if (!f.has("agentUserGroup"))
+    return std::nullopt;
+  fields g{f.object("agentUserGroup"), "agentUserGroup"};
+  unix_account as{g.number("agentUid"), g.number("agentGid"), g.text("agentUser"), g.text("agentGroup")};
+  if (g.bad())
+    f.fault("agentUserGroup", g.bad()->what);
+  return as;
+}
+
+result<value> create(const call& c) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  f.need("user");
+  fields wanted{f.object("user"), "user"};
+  user u;
+  u.name = wanted.text("username");
+  u.display_name = wanted.text("displayName");
+  u.admin = wanted.flag("admin");
+  u.active = wanted.flag("active", true);
+  u.runs_as = unix_account_in(wanted);
+  const auto password = f.text("password");
+  const bool hashed = f.flag("isHashed");
+  for (const auto* part : {&f, &wanted})
+    if (part->bad())
+      return *part->bad();
+  auto made = c.parts->users->create(u, password, hashed, c.now);
+  return made ? result<value>(value{{"user", user_shape(*made)}}) : made.error();
+}
+
+/// Admins may change anything of anyone; others their own password and display name.
+result<value> change(const call& c) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  user_change x;
+  if (f.has("username"))
+    x.name = f.text("username");
+  if (f.has("displayName"))
+    x.display_name = f.text("displayName");
+  if (f.has("password"))
+    x.password = f.text("password");
+  x.password_is_hashed = f.flag("isHashed");
+  if (f.has("active"))
+    x.active = f.flag("active");
+  if (f.has("admin"))
+    x.admin = f.flag("admin");
+  x.runs_as = unix_account_in(f);
+  if (f.bad())
+    return *f.bad();
+  const auto id = parse_id<trial_id>(c.named("userId")).value;
+  const bool own = id == c.by.user_id && !x.name && !x.active && !x.admin && !x.runs_as;
+  if (!c.by.who.admin && !own)
+    return error{errc::denied, "only an admin may change this"};
+  auto changed = c.parts->users->change(id, x, c.now);
+  return changed ? result<value>(value{{"user", user_shape(*changed)}}) : changed.error();
+}
+
+/// The body is a bare JSON string.
+result<value> set_password(const call& c) {
+  auto body = parse_json(c.body);
+  if (!body || !body->is_string())
+    return error{errc::invalid, "the body has to be the password as a JSON string"};
+  const auto id = parse_id<trial_id>(c.named("userId")).value;
+  if (!c.by.who.admin && id != c.by.user_id)
+    return error{errc::denied, "only an admin may change another user's password"};
+  user_change x;
+  x.password = body->get<std::string>();
+  auto changed = c.parts->users->change(id, x, c.now);
+  return changed ? result<value>(value{{"user", user_shape(*changed)}}) : changed.error();
+}
+
+route slow(route row) {
+  row.slow = true;
+  return row;
+}
+
+} // namespace
+
+std::vector<route> user_routes() {
+  return {
+    slow({"POST", "/api/v1/auth/login", access::open, respond_with(log_in), "v1LoginRequest", "v1LoginResponse",
+          "A session's token for a name and a password."}),
+    {"POST", "/api/v1/auth/logout", access::user, answer_with(log_out), "", "Empty", "Ends the session of this token."},
+    {"GET", "/api/v1/me", access::anyone, answer_with(me), "", "v1GetMeResponse", "The user of this token."},
+    {"GET", "/api/v1/users", access::user, answer_with(list), "", "v1GetUsersResponse", "All users."},
+    slow({"POST", "/api/v1/users", access::admin, answer_with(create), "v1PostUserRequest", "v1PostUserResponse", "Creates a user."}),
+    {"GET", "/api/v1/users/{userId}", access::user, answer_with(one), "", "v1GetUserResponse", "One user."},
+    {"GET", "/api/v1/users/{username}/by-username", access::user, answer_with(by_name), "", "v1GetUserByUsernameResponse",
+     "One user by name."},
+    slow({"PATCH", "/api/v1/users/{userId}", access::user, answer_with(change), "v1PatchUser", "v1PatchUserResponse", "Changes a user."}),
+    slow({"POST", "/api/v1/users/{userId}/password", access::user, answer_with(set_password), "string", "v1SetUserPasswordResponse",
+          "Sets a password."}),
+  };
+}
+
+} // namespace troupe::api

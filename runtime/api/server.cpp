@@ -1,0 +1,238 @@
+#include "runtime/api/connection.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <charconv>
+#include <thread>
+
+namespace troupe::api {
+namespace {
+
+time_point system_now() { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }
+
+error listen_fault(const std::string& where, const boost::system::error_code& bad) {
+  if (bad == net::error::address_in_use)
+    return {errc::conflict, where + " is taken by another process; choose another port, or stop that process"};
+  if (bad == net::error::access_denied)
+    return {errc::denied, where + ": this user may not listen there; choose a port above 1023"};
+  return {errc::invalid, "cannot listen on " + where + ": " + bad.message()};
+}
+
+result<tcp::endpoint> resolve(net::io_context& io, const std::string& host, std::uint16_t port) {
+  if (host.empty())
+    return tcp::endpoint{tcp::v4(), port};
+  boost::system::error_code bad;
+  auto address = net::ip::make_address(host, bad);
+  if (!bad)
+    return tcp::endpoint{address, port};
+  auto found = tcp::resolver{io}.resolve(host, "", bad);
+  if (bad || found.empty())
+    return error{errc::invalid, "no address is known for the host '" + host + "'"};
+  return tcp::endpoint{found.begin()->endpoint().address(), port};
+}
+
+} // namespace
+
+result<listen_address> parse_listen(std::string_view text) {
+  const error wrong{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is no address to listen on; write HOST:PORT, as 127.0.0.1:8080"};
+  auto colon = text.rfind(':');
+  if (colon == text.npos || colon + 1 == text.size())
+    return wrong;
+  listen_address a;
+  auto host = text.substr(0, colon), digits = text.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  else if (host.find(':') != host.npos)
+    return wrong; // an IPv6 address needs its brackets
+  auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), a.port);
+  if (fault != std::errc{} || end != digits.data() + digits.size() || host.find_first_of(" /@") != host.npos)
+    return wrong;
+  a.host = host;
+  return a;
+}
+
+bool is_loopback(const std::string& host) {
+  net::io_context io;
+  auto at = resolve(io, host, 0);
+  return at && at->address().is_loopback();
+}
+
+// ---- alarm_clock
+
+void alarm_clock::committed() {
+  ++version_;
+  if (waiting_ != 0 && !ringing_.exchange(true))
+    net::post(io_, [this] { ring(); });
+}
+
+void alarm_clock::ring() {
+  ringing_ = false;
+  std::lock_guard lock{mutex_};
+  for (const auto& who : sleepers_)
+    net::post(who->timer.get_executor(), [who] { who->timer.cancel(); });
+}
+
+bool alarm_clock::enter(const std::shared_ptr<sleeper>& who, std::uint64_t seen) {
+  std::lock_guard lock{mutex_};
+  sleepers_.insert(who);
+  ++waiting_;
+  if (version_ == seen)
+    return true;
+  sleepers_.erase(who);
+  --waiting_;
+  return false;
+}
+
+void alarm_clock::leave(const std::shared_ptr<sleeper>& who) {
+  std::lock_guard lock{mutex_};
+  if (sleepers_.erase(who) > 0)
+    --waiting_;
+}
+
+net::thread_pool& server_core::slow_thread() {
+  std::lock_guard lock{mutex};
+  if (!slow)
+    slow = std::make_unique<net::thread_pool>(1);
+  return *slow;
+}
+
+// ---- server
+
+struct server::inside {
+  std::shared_ptr<server_core> core;
+  std::optional<tcp::acceptor> acceptor;
+  std::optional<net::steady_timer> pause; ///< of accepting, where the process has no descriptors left
+  std::size_t open = 0;                   ///< connections; under core->mutex
+  bool accepting = false;                 ///< under core->mutex
+  std::vector<std::thread> threads;
+  std::uint16_t port = 0;
+  bool stopped = false;
+
+  void accept();
+  void accepted(const boost::system::error_code& bad, tcp::socket socket);
+  void closed();
+};
+
+void server::inside::accept() {
+  {
+    std::lock_guard lock{core->mutex};
+    if (accepting || core->stopping || open >= core->options.max_connections)
+      return;
+    accepting = true;
+  }
+  acceptor->async_accept(net::make_strand(core->io), [this](const boost::system::error_code& bad, tcp::socket socket) {
+    accepted(bad, std::move(socket));
+  });
+}
+
+void server::inside::accepted(const boost::system::error_code& bad, tcp::socket socket) {
+  {
+    std::lock_guard lock{core->mutex};
+    accepting = false;
+    open += bad ? 0 : 1;
+  }
+  if (core->stopping) {
+    if (!bad)
+      closed();
+    return;
+  }
+  if (!bad) {
+    serve(*core, std::move(socket), [this] { closed(); });
+    return accept();
+  }
+  // Out of descriptors or memory: they come back when connections end; until then look again after a while.
+  pause->expires_after(std::chrono::milliseconds{100});
+  pause->async_wait([this](const boost::system::error_code& canceled) {
+    if (!canceled)
+      accept();
+  });
+}
+
+void server::inside::closed() {
+  {
+    std::lock_guard lock{core->mutex};
+    --open;
+    core->all_closed.notify_all();
+    if (core->stopping)
+      return;
+  }
+  net::post(acceptor->get_executor(), [this] { accept(); });
+}
+
+result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
+                                              std::shared_ptr<storage::reader> storage,
+                                              std::shared_ptr<accounts> users) {
+  if (!how.now)
+    how.now = system_now;
+  const auto shown = how.host.find(':') == std::string::npos ? how.host : "[" + how.host + "]";
+  const auto where = shown + ":" + std::to_string(how.port);
+  auto x = std::make_unique<inside>();
+  x->core = std::make_shared<server_core>(
+    how, services{cluster, std::move(storage), std::move(users), how.about, how.now});
+  auto& io = x->core->io;
+  boost::system::error_code bad;
+  if (how.tls) {
+    auto& context = x->core->tls.emplace(net::ssl::context::tls_server);
+    SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
+    context.use_certificate_chain_file(how.tls->certificate.string(), bad);
+    if (bad)
+      return error{errc::invalid, how.tls->certificate.string() + ": not a PEM certificate: " + bad.message()};
+    context.use_private_key_file(how.tls->key.string(), net::ssl::context::pem, bad);
+    if (bad)
+      return error{errc::invalid, how.tls->key.string() + ": not the key of the certificate: " + bad.message()};
+  }
+  auto at = resolve(io, how.host, how.port);
+  if (!at)
+    return at.error();
+  auto& acceptor = x->acceptor.emplace(net::make_strand(io));
+  acceptor.open(at->protocol(), bad);
+  if (!bad)
+    acceptor.set_option(net::socket_base::reuse_address(true), bad);
+  if (!bad)
+    acceptor.bind(*at, bad);
+  if (!bad)
+    acceptor.listen(net::socket_base::max_listen_connections, bad);
+  if (bad)
+    return listen_fault(where, bad);
+  x->port = acceptor.local_endpoint(bad).port();
+  x->pause.emplace(acceptor.get_executor());
+  x->accept();
+  for (unsigned i = 0; i < std::max(how.threads, 1u); ++i)
+    x->threads.emplace_back([&io, work = net::make_work_guard(io)] { io.run(); });
+  return std::unique_ptr<server>(new server(std::move(x)));
+}
+
+server::server(std::unique_ptr<inside> x) : inside_(std::move(x)) {}
+server::~server() { stop(); }
+std::uint16_t server::port() const { return inside_->port; }
+void server::committed(const storage::commit_summary&) { inside_->core->clock.committed(); }
+
+void server::stop(std::chrono::milliseconds grace) {
+  auto& x = *inside_;
+  if (std::exchange(x.stopped, true))
+    return;
+  auto& core = *x.core;
+  core.stopping = true;
+  net::post(x.acceptor->get_executor(), [&x] {
+    boost::system::error_code ignored;
+    x.acceptor->close(ignored);
+    x.pause->cancel();
+  });
+  core.clock.committed(); // streams see `stopping` and end
+  std::unique_lock lock{core.mutex};
+  for (const auto& one : core.connections)
+    net::post(one->on, [one] {
+      if (one->idle && one->close)
+        one->close();
+    });
+  core.all_closed.wait_for(lock, grace, [&] { return x.open == 0; });
+  lock.unlock();
+  core.io.stop();
+  for (auto& thread : x.threads)
+    thread.join();
+  if (core.slow)
+    core.slow->join();
+}
+
+} // namespace troupe::api

@@ -1,0 +1,65 @@
+#pragma once
+// The HTTP server: a port, a few threads, the route table behind them. Idle it does nothing at all.
+
+#include "runtime/api/accounts.hpp"
+#include "runtime/api/gate.hpp"
+#include "runtime/api/route.hpp"
+#include "storage/journal.hpp"
+
+namespace troupe::api {
+
+struct tls_files { ///< PEM
+  std::filesystem::path certificate, key;
+};
+
+struct listen_address {
+  std::string host;
+  std::uint16_t port = 0;
+  friend bool operator==(const listen_address&, const listen_address&) = default;
+};
+/// "127.0.0.1:8080", "[::1]:8080", "localhost:0", ":8080" (every address). errc::invalid names what is wrong.
+result<listen_address> parse_listen(std::string_view text);
+/// Is it reachable from this machine alone? False where the name does not resolve.
+bool is_loopback(const std::string& host);
+
+struct server_options {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0; ///< 0: any free one
+  std::optional<tls_files> tls;
+  unsigned threads = 2;
+  cluster_identity about;
+  std::size_t max_connections = 4096;         ///< further ones wait in the kernel's queue
+  std::size_t body_memory = 512u << 20;       ///< of all bodies over 1 MiB that are being received or handled
+  std::chrono::milliseconds head_time{30000}; ///< for a request's head to arrive
+  std::chrono::milliseconds idle_time{75000}; ///< a kept connection without a request
+  std::chrono::milliseconds body_time{30000}; ///< for a body, plus a second per `body_rate` bytes
+  std::chrono::milliseconds write_time{30000}; ///< without progress: the reader is dropped
+  std::size_t body_rate = 64u << 10;
+  std::function<time_point()> now; ///< default: the system clock
+};
+
+class server {
+public:
+  /// Listens before it returns: errc::conflict where the address is taken, errc::invalid where it or the certificate
+  /// is no good, errc::denied for a port that this user may not have.
+  static result<std::unique_ptr<server>> start(server_options how, gate& cluster,
+                                               std::shared_ptr<storage::reader> storage,
+                                               std::shared_ptr<accounts> users);
+  ~server(); ///< stops
+
+  std::uint16_t port() const;
+
+  /// Wakes the live streams. To be called after every commit, from any thread; costs a few nanoseconds where nobody
+  /// listens.
+  void committed(const storage::commit_summary& what);
+
+  /// Takes no more, lets open requests finish for at most `grace`, closes. Not from a handler's own thread.
+  void stop(std::chrono::milliseconds grace = std::chrono::milliseconds{3000});
+
+private:
+  struct inside;
+  explicit server(std::unique_ptr<inside> x);
+  std::unique_ptr<inside> inside_;
+};
+
+} // namespace troupe::api

@@ -1,0 +1,142 @@
+#include "runtime/api/service.hpp"
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/names.hpp"
+
+namespace troupe::api {
+namespace {
+
+std::string_view bearer(std::string_view header) {
+  for (std::string_view scheme : {"Bearer ", "bearer "})
+    if (header.starts_with(scheme))
+      return header.substr(scheme.size());
+  return {};
+}
+
+std::string_view cookie_named(std::string_view header, std::string_view name) {
+  while (!header.empty()) {
+    auto end = header.find(';');
+    auto pair = header.substr(0, end);
+    header = end == header.npos ? std::string_view{} : header.substr(end + 1);
+    pair.remove_prefix(std::min(pair.find_first_not_of(' '), pair.size()));
+    if (pair.size() > name.size() && pair.starts_with(name) && pair[name.size()] == '=')
+      return pair.substr(name.size() + 1);
+  }
+  return {};
+}
+
+/// The user's own token goes before the allocation's.
+std::string_view shown_token(const request_headers& h) {
+  for (auto token : {bearer(h.user_token), bearer(h.authorization), cookie_named(h.cookie, "auth")})
+    if (!token.empty())
+      return token;
+  return bearer(h.allocation_token);
+}
+
+result<void> may(const route& row, const call& c) {
+  const auto& by = c.by;
+  const error no{errc::denied, by.is_task() ? "a task's token does not open this" : "access denied"};
+  const auto grant = [&](bool fine) { return fine ? result<void>{} : result<void>{no}; };
+  const bool own_trial = by.is_task() && parse_id<trial_id>(c.named("trialId")) == by.allocation.trial;
+  switch (row.who) {
+  case access::open:
+  case access::anyone: return {};
+  case access::user: return grant(!by.is_task());
+  case access::admin: return grant(!by.is_task() && by.who.admin);
+  case access::user_or_own_experiment:
+    return grant(!by.is_task() || parse_id<experiment_id>(c.named("experimentId")) == by.experiment);
+  case access::user_or_own_trial: return grant(!by.is_task() || own_trial);
+  case access::user_or_own_task: return grant(!by.is_task() || task_trial(c.named("taskId")) == by.allocation.trial);
+  case access::own_allocation: return grant(by.is_task() && named_allocation(c.named("allocationId")) == by.allocation);
+  case access::own_trial: return grant(own_trial);
+  case access::task: return grant(by.is_task());
+  }
+  return no;
+}
+
+} // namespace
+
+service::service(services parts) : parts_(std::move(parts)), router_(all_routes()) {}
+
+result<identity> service::task(allocation_id id) const {
+  const error over{errc::unauthorized, "the allocation of this token has ended"};
+  auto row = parts_.storage->trial(id.trial);
+  if (!row)
+    return row.error().code == errc::not_found ? over : row.error();
+  if (row->runs.empty() || row->runs.back().run != id.run || row->runs.back().ended != time_point{})
+    return over;
+  auto owner = parts_.storage->experiment(row->experiment);
+  if (!owner)
+    return owner.error();
+  identity by;
+  by.who = {.user = owner->owner, .admin = false, .allocation = to_string(id)};
+  by.experiment = row->experiment;
+  by.allocation = id;
+  if (auto u = parts_.users->find(owner->owner))
+    by.user_id = u->id;
+  return by;
+}
+
+result<identity> service::who(const request_headers& headers, time_point now) const {
+  auto token = shown_token(headers);
+  if (token.empty())
+    return error{errc::unauthorized, "no token: log in first"};
+  auto holder = parts_.users->holder(token, now);
+  if (!holder)
+    return holder.error();
+  if (holder->what == token_holder::kind::allocation)
+    return task(holder->allocation);
+  if (holder->what == token_holder::kind::experiment) {
+    auto row = parts_.storage->experiment(holder->experiment);
+    if (!row || terminal(row->state))
+      return error{errc::unauthorized, "the experiment of this token has ended"};
+  }
+  auto u = parts_.users->find(holder->user_id);
+  if (!u)
+    return error{errc::unauthorized, "the user of this token is gone"};
+  identity by;
+  by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
+  by.user_id = u->id;
+  return by;
+}
+
+std::variant<admission, response> service::admit(request_head head) const {
+  auto where = parse_target(head.target);
+  if (!where)
+    return failure(where.error());
+  auto found = router_.find(head.method == "HEAD" ? "GET" : head.method, where->segments);
+  const auto place = head.method + " " + head.target.substr(0, std::min(head.target.find('?'), std::size_t{200}));
+  if (!found.found && found.other_method)
+    return failure(wrong_method, "this path has no such method: " + place);
+  if (!found.found)
+    return failure({errc::not_found, "api not found: " + place});
+  admission in;
+  in.at = found.found;
+  in.with = std::make_shared<call>();
+  auto& c = *in.with;
+  c.parts = &parts_;
+  c.path = std::move(found.path);
+  c.query = std::move(where->query);
+  c.headers = std::move(head.headers);
+  c.now = parts_.now();
+  if (in.at->who != access::open) {
+    auto by = who(c.headers, c.now);
+    if (!by)
+      return failure(by.error());
+    c.by = std::move(*by);
+    if (auto fine = may(*in.at, c); !fine)
+      return failure(fine.error());
+  }
+  return in;
+}
+
+void service::run(admission let_in, std::string body, const reply& back) const {
+  let_in.with->body = std::move(body);
+  try {
+    let_in.at->run(let_in.with, back);
+  } catch (const std::exception& fault) {
+    back(failure({errc::internal, std::string(let_in.at->path) + ": " + fault.what()}));
+  }
+}
+
+} // namespace troupe::api

@@ -1,0 +1,43 @@
+#pragma once
+// A request's way from its head to its handler: find the route, learn who speaks, check that they may, run.
+
+#include "runtime/api/router.hpp"
+
+namespace troupe::api {
+
+struct request_head {
+  std::string method, target;
+  request_headers headers;
+};
+
+/// Let in: what `run` needs, and how much body may follow.
+struct admission {
+  const route* at = nullptr;
+  std::shared_ptr<call> with;
+  std::size_t body_bytes() const { return at->body_bytes; }
+  bool slow() const { return at->slow; }
+  std::chrono::seconds patience() const { return at->patience; }
+};
+
+/// Thread-safe.
+class service {
+public:
+  explicit service(services parts);
+
+  /// Decides on the head alone, before any body is read; the answer for those who are not let in is the error.
+  std::variant<admission, response> admit(request_head head) const;
+
+  /// Answers through `back`, from any thread, now or later. Never throws.
+  void run(admission let_in, std::string body, const reply& back) const;
+
+  const std::vector<route>& table() const { return router_.table(); }
+
+private:
+  result<identity> who(const request_headers& headers, time_point now) const;
+  result<identity> task(allocation_id id) const;
+
+  services parts_;
+  router router_;
+};
+
+} // namespace troupe::api

@@ -1,0 +1,166 @@
+#include "runtime/api/shapes.hpp"
+
+namespace troupe::api {
+namespace {
+
+/// The text at config.a.b, or `otherwise`.
+std::string config_text(const value& config, const char* outer, const char* inner, const std::string& otherwise) {
+  if (!config.is_object())
+    return otherwise;
+  const value* at = &config;
+  for (const char* key : {outer, inner}) {
+    if (!key)
+      continue;
+    auto next = at->find(key);
+    if (!at->is_object() || next == at->end())
+      return otherwise;
+    at = &*next;
+  }
+  return at->is_string() ? at->get<std::string>() : otherwise;
+}
+
+} // namespace
+
+std::string state_name(experiment_state state) { return "STATE_" + std::string(name(state)); }
+std::string state_name(trial_state state) { return "STATE_" + std::string(name(state)); }
+
+value experiment_shape(const experiment_row& row, const accounts& users) {
+  auto owner = users.find(row.owner);
+  value x = {{"id", row.id.value},
+             {"name", row.name},
+             {"description", config_text(row.config, "description", nullptr, "")},
+             {"labels", row.config.is_object() ? row.config.value("labels", value::array()) : value::array()},
+             {"notes", ""},
+             {"archived", false},
+             {"parentArchived", false},
+             {"unmanaged", false},
+             {"config", row.config.is_null() ? value::object() : row.config},
+             {"originalConfig", row.source},
+             {"jobId", job_name(row.id)},
+             {"numTrials", row.num_trials},
+             {"projectId", 1},
+             {"projectName", "Uncategorized"},
+             {"projectOwnerId", 1},
+             {"workspaceId", 1},
+             {"workspaceName", "Uncategorized"},
+             {"resourcePool", config_text(row.config, "resources", "resource_pool", "default")},
+             {"searcherType", config_text(row.config, "searcher", "name", "")},
+             {"searcherMetric", row.metric},
+             {"startTime", to_rfc3339(row.created)},
+             {"state", state_name(row.state)},
+             {"progress", row.progress},
+             {"forkedFrom", nullptr},
+             {"username", row.owner},
+             {"displayName", owner ? owner->display_name : std::string{}}};
+  if (!x["labels"].is_array())
+    x["labels"] = value::array();
+  if (owner)
+    x["userId"] = owner->id;
+  if (row.ended != time_point{}) {
+    x["endTime"] = to_rfc3339(row.ended);
+    x["duration"] = std::chrono::duration_cast<std::chrono::seconds>(row.ended - row.created).count();
+  }
+  if (row.best_trial) {
+    x["bestTrialId"] = row.best_trial.value;
+    x["bestTrialSearcherMetric"] = row.best_metric;
+  }
+  return x;
+}
+
+value empty_experiment_shape() {
+  return {{"id", 0},          {"name", ""},          {"archived", false},        {"config", value::object()},
+          {"jobId", ""},      {"numTrials", 0},      {"originalConfig", ""},     {"projectId", 0},
+          {"searcherType", ""}, {"projectOwnerId", 0}, {"startTime", to_rfc3339(time_point{})},
+          {"username", ""},   {"state", "STATE_UNSPECIFIED"}};
+}
+
+result<page> page_of(const query_list& query, std::size_t total, std::int64_t usual) {
+  auto offset = query.number("offset", 0), limit = query.number("limit", 0);
+  if (!offset)
+    return offset.error();
+  if (!limit)
+    return limit.error();
+  const auto all = static_cast<std::int64_t>(total);
+  auto first = *offset < 0 ? all + *offset : *offset;
+  if (first < 0 || first > all)
+    return error{errc::invalid, "offset " + std::to_string(*offset) + " is outside of the list of " + std::to_string(all)};
+  if (*limit < -2)
+    return error{errc::invalid, "limit has to be -2, -1, 0 or a positive number"};
+  auto most = *limit == 0 ? usual : *limit;
+  auto last = most == -2 ? first : most > 0 ? std::min(all, first + std::min(most, all)) : all;
+  page p;
+  p.first = static_cast<std::size_t>(first);
+  p.last = static_cast<std::size_t>(last);
+  p.pagination = {{"offset", *offset}, {"limit", *limit}, {"startIndex", first}, {"endIndex", last}, {"total", all}};
+  return p;
+}
+
+value user_shape(const user& u) {
+  value x = {{"id", u.id},
+             {"username", u.name},
+             {"displayName", u.display_name},
+             {"admin", u.admin},
+             {"active", u.active},
+             {"remote", false},
+             {"agentUserGroup", nullptr},
+             {"modifiedAt", to_rfc3339(u.modified)},
+             {"lastAuthAt", nullptr}};
+  if (u.runs_as)
+    x["agentUserGroup"] = {{"agentUid", u.runs_as->uid},
+                           {"agentGid", u.runs_as->gid},
+                           {"agentUser", u.runs_as->user},
+                           {"agentGroup", u.runs_as->group}};
+  if (u.last_login != time_point{})
+    x["lastAuthAt"] = to_rfc3339(u.last_login);
+  return x;
+}
+
+value slot_shape(const value& slot, const std::string& agent) {
+  const auto id = slot.contains("id") ? (slot["id"].is_string() ? slot["id"].get<std::string>() : slot["id"].dump()) : "0";
+  const auto type = slot.value("device", std::string("cpu"));
+  value x = {{"id", id},
+             {"enabled", slot.value("enabled", true)},
+             {"draining", false},
+             {"device",
+              {{"id", slot.contains("id") && slot["id"].is_number() ? slot["id"] : value(0)},
+               {"brand", slot.value("brand", type == "cpu" ? "CPU" : type)},
+               {"uuid", slot.value("uuid", agent + "-" + id)},
+               {"type", type.find("cuda") != type.npos ? "TYPE_CUDA" : type.find("rocm") != type.npos ? "TYPE_ROCM" : "TYPE_CPU"}}},
+             {"container", nullptr}};
+  if (auto busy = slot.find("allocation"); busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty())
+    x["container"] = {{"id", *busy}, {"parent", ""}, {"state", "STATE_RUNNING"}, {"devices", {x["device"]}}};
+  return x;
+}
+
+value agent_shape(const value& one) {
+  const auto id = one.value("name", one.value("id", std::string{}));
+  value slots = value::object(), containers = value::object(), types = value::object();
+  int disabled = 0, total = 0;
+  std::string type = "TYPE_CPU";
+  for (const auto& slot : one.value("slots", value::array())) {
+    auto shape = slot_shape(slot, id);
+    type = shape["device"]["type"];
+    ++total;
+    disabled += shape["enabled"].get<bool>() ? 0 : 1;
+    if (!shape["container"].is_null())
+      containers[shape["container"]["id"].get<std::string>()] = shape["container"];
+    slots[shape["id"].get<std::string>()] = std::move(shape);
+  }
+  value stats = {{"disabled", disabled}, {"draining", 0}, {"total", total}, {"states", value::object()}};
+  if (total > 0)
+    types[type] = stats;
+  const auto state = one.value("state", std::string("alive"));
+  return {{"id", id},
+          {"addresses", {one.value("host", std::string{})}},
+          {"resourcePools", {"default"}},
+          {"registeredTime", one.value("since", to_rfc3339(time_point{}))},
+          {"version", one.value("version", std::string("0.38.1"))},
+          {"enabled", one.value("enabled", true)},
+          {"draining", state == "draining"},
+          {"state", state},
+          {"slots", slots},
+          {"containers", containers},
+          {"slotStats", {{"typeStats", types}, {"brandStats", value::object()}}}};
+}
+
+} // namespace troupe::api

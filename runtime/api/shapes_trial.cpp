@@ -1,0 +1,292 @@
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+bool is_set(time_point at) { return at != time_point{}; }
+
+value sizes(const checkpoint& saved) {
+  value x = value::object();
+  for (const auto& [path, bytes] : saved.files)
+    x[path] = std::to_string(bytes);
+  return x;
+}
+
+value metadata_of(const checkpoint& saved) {
+  value x = saved.metadata.is_object() ? saved.metadata : value::object();
+  if (!x.contains("steps_completed"))
+    x["steps_completed"] = saved.steps;
+  return x;
+}
+
+/// The validation at `steps` that is not archived; nullopt where there is none.
+result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_t steps, const storage::reader& storage) {
+  for (const auto& known : {of.best, of.latest})
+    if (known.row != 0 && known.steps == steps) {
+      auto report = storage.metric(of.id, known.row);
+      return report ? result<std::optional<metric_row>>(std::move(*report)) : report.error();
+    }
+  std::optional<metric_row> found;
+  for (std::uint64_t after = 0;;) {
+    auto some = storage.metrics(of.id, after, 1000, "validation");
+    if (!some)
+      return some.error();
+    for (auto& report : *some)
+      if (report.steps == steps && !archived(report, of.runs))
+        found = report;
+    if (some->size() < 1000)
+      return found;
+    after = some->back().row;
+  }
+}
+
+result<value> validation_shape(const validation_row& known, const trial_row& of, const storage::reader& storage) {
+  if (known.row == 0)
+    return value(nullptr);
+  auto report = storage.metric(of.id, known.row);
+  return report ? result<value>(training_workload(*report)) : report.error();
+}
+
+double wall_seconds(const trial_row& row, time_point now) {
+  duration sum{};
+  for (const auto& run : row.runs)
+    sum += std::max((is_set(run.ended) ? run.ended : now) - run.started, duration{});
+  return std::chrono::duration<double>(sum).count();
+}
+
+value progress_validation(const validation_row& v) {
+  return v.row == 0 ? value(nullptr) : value{{"totalBatches", v.steps}, {"metric", v.metric}};
+}
+
+std::string level_name(const std::string& level) { return "LOG_LEVEL_" + (level.empty() ? "UNSPECIFIED" : level); }
+
+value log_common(const log_line& line) {
+  return {{"id", std::to_string(line.number)},
+          {"timestamp", to_rfc3339(line.at)},
+          {"level", level_name(line.level)},
+          {"message", rendered(line)},
+          {"log", line.text + "\n"},
+          {"agentId", line.agent},
+          {"containerId", ""},
+          {"rankId", line.rank},
+          {"source", line.stream == "troupe" ? "master" : "task"},
+          {"stdtype", line.stream}};
+}
+
+} // namespace
+
+value reported(const metric_row& report) {
+  auto x = parse_msgpack(report.metrics);
+  return x && x->is_object() ? std::move(*x) : value::object();
+}
+
+value training_workload(const metric_row& report) {
+  return {{"totalBatches", report.steps},
+          {"numInputs", 0},
+          {"endTime", to_rfc3339(report.at)},
+          {"metrics", {{"avgMetrics", reported(report)}, {"batchMetrics", value::array()}}}};
+}
+
+value checkpoint_workload(const checkpoint_row& row) {
+  return {{"uuid", row.saved.uuid},
+          {"state", "STATE_COMPLETED"},
+          {"totalBatches", row.saved.steps},
+          {"endTime", to_rfc3339(row.at)},
+          {"resources", sizes(row.saved)},
+          {"metadata", metadata_of(row.saved)}};
+}
+
+value metric_report_shape(const metric_row& report, const trial_row& of, bool wrapped) {
+  value metrics = reported(report);
+  if (wrapped)
+    metrics = report.group == "validation" ? value{{"validation_metrics", std::move(metrics)}}
+                                           : value{{"avg_metrics", std::move(metrics)}, {"batch_metrics", value::array()}};
+  value x = {{"group", report.group},
+             {"totalBatches", report.steps},
+             {"trialRunId", report.run.value},
+             {"endTime", to_rfc3339(report.at)},
+             {"archived", archived(report, of.runs)},
+             {"metrics", std::move(metrics)}};
+  x[wrapped ? "id" : "row"] = report.row;
+  if (wrapped)
+    x["trialId"] = of.id.value;
+  return x;
+}
+
+std::int64_t steps_processed(const trial_row& row) { return std::max(row.latest.steps, row.best.steps); }
+
+result<std::optional<checkpoint_row>> best_checkpoint(const trial_row& row, const storage::reader& storage) {
+  if (row.checkpoint_count == 0)
+    return std::optional<checkpoint_row>{};
+  auto all = storage.checkpoints(row.id);
+  if (!all)
+    return all.error();
+  std::optional<checkpoint_row> best, newest;
+  for (const auto& one : *all) {
+    if (row.best.row != 0 && one.saved.steps == row.best.steps)
+      best = one;
+    if (!newest || one.saved.steps >= newest->saved.steps)
+      newest = one;
+  }
+  return best ? best : newest;
+}
+
+result<value> trial_shape(const trial_row& row, const storage::reader& storage, time_point now) {
+  auto best = validation_shape(row.best, row, storage), latest = validation_shape(row.latest, row, storage);
+  auto saved = best_checkpoint(row, storage);
+  if (!best)
+    return best.error();
+  if (!latest)
+    return latest.error();
+  if (!saved)
+    return saved.error();
+  const auto task = task_name(row.experiment, row.id);
+  const auto steps = std::max(steps_processed(row), *saved ? (*saved)->saved.steps : 0);
+  value x = {{"id", row.id.value},
+             {"experimentId", row.experiment.value},
+             {"state", state_name(row.state)},
+             {"hparams", row.hparams.is_null() ? value::object() : row.hparams},
+             {"restarts", row.restarts},
+             {"startTime", to_rfc3339(row.created)},
+             {"totalBatchesProcessed", steps},
+             {"bestValidation", std::move(*best)},
+             {"latestValidation", std::move(*latest)},
+             {"bestCheckpoint", *saved ? checkpoint_workload(**saved) : value(nullptr)},
+             {"checkpointCount", row.checkpoint_count},
+             {"totalCheckpointSize", std::to_string(row.checkpoint_bytes)},
+             {"wallClockTime", wall_seconds(row, now)},
+             {"runnerState", ""},
+             {"summaryMetrics", nullptr},
+             {"taskId", task},
+             {"taskIds", {task}}};
+  if (is_set(row.ended))
+    x["endTime"] = to_rfc3339(row.ended);
+  if (row.best.row != 0)
+    x["searcherMetricValue"] = row.best.metric;
+  if (!row.runs.empty() && !row.runs.front().from_checkpoint.empty())
+    x["warmStartCheckpointUuid"] = row.runs.front().from_checkpoint;
+  return x;
+}
+
+value trial_progress_shape(const trial_row& row) {
+  value agents = value::array();
+  if (!row.runs.empty() && !is_set(row.runs.back().ended))
+    for (const auto& part : row.runs.back().on)
+      agents.push_back(part.agent);
+  value x = {{"id", row.id.value},
+             {"experimentId", row.experiment.value},
+             {"state", state_name(row.state)},
+             {"hparams", row.hparams.is_null() ? value::object() : row.hparams},
+             {"restarts", row.restarts},
+             {"runs", row.runs.size()},
+             {"totalBatches", steps_processed(row)},
+             {"best", progress_validation(row.best)},
+             {"latest", progress_validation(row.latest)},
+             {"stop", nullptr},
+             {"latestCheckpoint", row.latest_checkpoint},
+             {"startTime", to_rfc3339(row.created)},
+             {"agents", agents},
+             {"why", row.why}};
+  if (auto stop = row.stop())
+    x["stop"] = {{"why", stop->why}, {"rung", stop->rung}, {"units", stop->units}, {"metric", stop->metric}, {"needed", stop->needed}};
+  if (is_set(row.ended))
+    x["endTime"] = to_rfc3339(row.ended);
+  return x;
+}
+
+value checkpoint_files_shape(const checkpoint_row& row) {
+  return {{"uuid", row.saved.uuid},
+          {"trialId", row.trial.value},
+          {"totalBatches", row.saved.steps},
+          {"path", row.saved.path},
+          {"files", row.saved.files}};
+}
+
+result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader& storage) {
+  auto trial = storage.trial(row.trial);
+  auto experiment = storage.experiment(row.experiment);
+  if (!trial)
+    return trial.error();
+  if (!experiment)
+    return experiment.error();
+  value training = {{"trialId", row.trial.value},
+                    {"experimentId", row.experiment.value},
+                    {"experimentConfig", experiment->config},
+                    {"hparams", trial->hparams.is_null() ? value::object() : trial->hparams}};
+  auto validation = validation_at(*trial, row.saved.steps, storage);
+  if (!validation)
+    return validation.error();
+  if (*validation) {
+    auto metrics = reported(**validation);
+    if (auto metric = metrics.find(experiment->metric); metric != metrics.end())
+      if (auto number = number_in(*metric))
+        training["searcherMetric"] = *number;
+    training["validationMetrics"] = {{"avgMetrics", std::move(metrics)}, {"batchMetrics", value::array()}};
+  }
+  return value{{"uuid", row.saved.uuid},
+               {"trialId", row.trial.value},
+               {"taskId", task_name(row.experiment, row.trial)},
+               {"allocationId", allocation_name(row.experiment, {row.trial, row.run})},
+               {"reportTime", to_rfc3339(row.at)},
+               {"state", "STATE_COMPLETED"},
+               {"resources", sizes(row.saved)},
+               {"metadata", metadata_of(row.saved)},
+               {"training", std::move(training)}};
+}
+
+/// "[time] container [rank=N] || LEVEL: text\n"; eight blanks stand for the container that there is none of.
+std::string rendered(const log_line& line) {
+  std::string text = "[" + to_rfc3339(line.at) + "]         ";
+  if (line.stream != "troupe")
+    text += " [rank=" + std::to_string(line.rank) + "]";
+  text += " || ";
+  if (!line.level.empty() && !line.text.starts_with(line.level + ":"))
+    text += line.level + ": ";
+  return text + line.text + "\n";
+}
+
+value trial_log_shape(const log_line& line, trial_id trial) {
+  auto x = log_common(line);
+  x["trialId"] = trial.value;
+  return x;
+}
+
+value task_log_shape(const log_line& line, experiment_id experiment) {
+  auto x = log_common(line);
+  x["taskId"] = task_name(experiment, line.allocation.trial);
+  x["allocationId"] = allocation_name(experiment, line.allocation);
+  return x;
+}
+
+value allocation_shape(const trial_row& row, const run_row& run) {
+  int slots = 0;
+  for (const auto& part : run.on)
+    slots += static_cast<int>(part.slots.size());
+  value x = {{"allocationId", allocation_name(row.experiment, {row.id, run.run})},
+             {"taskId", task_name(row.experiment, row.id)},
+             {"state", is_set(run.ended) ? "STATE_TERMINATED" : run.on.empty() ? "STATE_QUEUED" : "STATE_RUNNING"},
+             {"isReady", !run.on.empty() && !is_set(run.ended)},
+             {"slots", slots},
+             {"startTime", to_rfc3339(run.started)}};
+  if (is_set(run.ended)) {
+    x["endTime"] = to_rfc3339(run.ended);
+    x["exitReason"] = run.detail.empty() ? std::string(name(run.why)) : run.detail;
+  }
+  return x;
+}
+
+value task_shape(const trial_row& row) {
+  value x = {{"taskId", task_name(row.experiment, row.id)},
+             {"taskType", "TASK_TYPE_TRIAL"},
+             {"startTime", to_rfc3339(row.created)},
+             {"allocations", value::array()}};
+  for (const auto& run : row.runs)
+    x["allocations"].push_back(allocation_shape(row, run));
+  if (is_set(row.ended))
+    x["endTime"] = to_rfc3339(row.ended);
+  return x;
+}
+
+} // namespace troupe::api

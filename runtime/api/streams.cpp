@@ -1,0 +1,243 @@
+#include "runtime/api/streams.hpp"
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fact_shape.hpp"
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::size_t batch = 256, batch_bytes = 256u << 10;
+constexpr duration heartbeat = 15s;
+constexpr duration linger = 1500ms; ///< after a trial's end: the last lines are on their way from its agent
+
+class events : public body_stream {
+public:
+  events(std::shared_ptr<storage::reader> storage, std::uint64_t after, event_filter keep)
+      : storage_(std::move(storage)), after_(after), keep_(std::move(keep)) {}
+
+  result<piece> next(time_point now) override {
+    piece out;
+    bool more = true;
+    while (more && out.bytes.empty()) {
+      auto facts = storage_->facts_after(after_, batch);
+      if (!facts)
+        return facts.error();
+      for (const auto& one : *facts) {
+        add(one, out.bytes);
+        after_ = one.sequence;
+      }
+      more = facts->size() == batch;
+    }
+    if (!said_hello_) // lets the client know at once that it is heard
+      out.bytes.insert(0, ": troupe\n\n");
+    said_hello_ = true;
+    if (!out.bytes.empty())
+      last_sent_ = now;
+    else if (now - last_sent_ >= heartbeat) {
+      out.bytes = ": alive\n\n";
+      last_sent_ = now;
+    } else
+      out.pause = heartbeat - (now - last_sent_);
+    return out;
+  }
+
+private:
+  void add(const storage::committed_fact& one, std::string& out) {
+    if (!keep_.entity.empty() && one.entity != keep_.entity)
+      return;
+    auto shape = fact_shape(one);
+    if (!shape) // written by a newer version: its place is shown, not its content
+      shape = value{{"sequence", one.sequence}, {"entity", one.entity}, {"number", one.number}, {"type", "unknown"}, {"at", ""}};
+    auto experiment = experiment_of(one, *shape, *storage_, experiments_);
+    if (keep_.experiment && experiment != keep_.experiment)
+      return;
+    if (experiment)
+      (*shape)["experiment"] = experiment.value;
+    out += "id: " + std::to_string(one.sequence) + "\nevent: " + shape->at("type").get<std::string>() + "\ndata: " + to_json(*shape) + "\n\n";
+  }
+
+  std::shared_ptr<storage::reader> storage_;
+  std::uint64_t after_;
+  event_filter keep_;
+  std::map<std::uint64_t, experiment_id> experiments_;
+  time_point last_sent_;
+  bool said_hello_ = false;
+};
+
+class logs : public body_stream {
+public:
+  logs(std::shared_ptr<storage::reader> storage, log_request what) : storage_(std::move(storage)), what_(std::move(what)) {
+    if (what_.newest_first)
+      at_ = std::numeric_limits<std::uint64_t>::max();
+  }
+
+  result<piece> next(time_point now) override {
+    piece out;
+    std::optional<trial_row> trial; // read before the lines, or lines of its last moment could be missed
+    if (what_.follow) {
+      auto row = storage_->trial(what_.trial);
+      if (!row)
+        return row.error();
+      trial = std::move(*row);
+    }
+    for (bool more = true; more && out.bytes.empty();) {
+      auto lines = what_.newest_first ? storage_->logs_before(what_.trial, at_, batch) : storage_->logs(what_.trial, at_, batch);
+      if (!lines)
+        return lines.error();
+      for (const auto& line : *lines) {
+        at_ = what_.newest_first ? std::min(at_, line.number) : line.number;
+        if (what_.keep && !what_.keep(line))
+          continue;
+        out.bytes += to_json({{"result", what_.shape(line)}}) + "\n";
+        if (++sent_ == what_.limit && what_.limit != 0) {
+          out.last = true;
+          return out;
+        }
+      }
+      more = lines->size() == batch;
+    }
+    if (out.bytes.empty())
+      end_or_wait(trial, now, out);
+    return out;
+  }
+
+private:
+  void end_or_wait(const std::optional<trial_row>& trial, time_point now, piece& out) const {
+    if (!trial || (terminal(trial->state) && now - trial->ended >= linger))
+      out.last = true;
+    else if (terminal(trial->state))
+      out.pause = linger - (now - trial->ended);
+  }
+
+  std::shared_ptr<storage::reader> storage_;
+  log_request what_;
+  std::uint64_t at_ = 0, sent_ = 0;
+};
+
+class metrics : public body_stream {
+public:
+  metrics(std::shared_ptr<storage::reader> storage, metric_request what)
+      : storage_(std::move(storage)), what_(std::move(what)), after_(what_.after) {}
+
+  result<piece> next(time_point now) override {
+    piece out;
+    if (array() && !std::exchange(opened_, true))
+      out.bytes = "[";
+    for (; index_ < what_.trials.size(); ++index_, after_ = what_.after) {
+      auto trial = storage_->trial(what_.trials[index_]);
+      if (!trial)
+        return failed(trial.error());
+      for (bool more = true; more;) {
+        const auto want = what_.limit == 0 ? batch : std::min<std::uint64_t>(batch, what_.limit - sent_);
+        auto rows = storage_->metrics(trial->id, after_, want, what_.group);
+        if (!rows)
+          return failed(rows.error());
+        add(*rows, *trial, out.bytes);
+        more = rows->size() == want && !(what_.limit != 0 && sent_ >= what_.limit);
+        if (more && out.bytes.size() >= batch_bytes)
+          return out;
+      }
+      if (what_.follow && !(terminal(trial->state) && now - trial->ended >= linger)) {
+        if (terminal(trial->state))
+          out.pause = linger - (now - trial->ended);
+        return out;
+      }
+    }
+    if (array())
+      out.bytes += "]";
+    out.last = true;
+    return out;
+  }
+
+private:
+  bool array() const { return what_.as == metric_request::form::array; }
+
+  /// A client that reads lines can be told; of an array only the missing end tells.
+  result<piece> failed(const error& why) {
+    if (array())
+      return why;
+    return piece{.bytes = stream_error_line(why), .last = true, .pause = {}};
+  }
+
+  void add(const std::vector<metric_row>& rows, const trial_row& trial, std::string& out) {
+    value list = value::array();
+    for (const auto& row : rows) {
+      after_ = row.row;
+      ++sent_;
+      auto shape = metric_report_shape(row, trial, what_.as == metric_request::form::lines_of_batches);
+      if (what_.as == metric_request::form::lines_of_batches)
+        list.push_back(std::move(shape));
+      else if (array())
+        out += (std::exchange(some_, true) ? ",\n" : "") + to_json(shape);
+      else
+        out += to_json(shape) + "\n";
+    }
+    if (!list.empty())
+      out += to_json({{"result", {{"metrics", std::move(list)}}}}) + "\n";
+  }
+
+  std::shared_ptr<storage::reader> storage_;
+  metric_request what_;
+  std::size_t index_ = 0;
+  std::uint64_t after_, sent_ = 0;
+  bool opened_ = false, some_ = false;
+};
+
+std::vector<std::string> owned(const std::vector<std::string_view>& texts) { return {texts.begin(), texts.end()}; }
+
+} // namespace
+
+std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> storage, std::uint64_t after, event_filter keep) {
+  return std::make_unique<events>(std::move(storage), after, std::move(keep));
+}
+std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage, log_request what) {
+  return std::make_unique<logs>(std::move(storage), std::move(what));
+}
+std::unique_ptr<body_stream> metric_stream(std::shared_ptr<storage::reader> storage, metric_request what) {
+  return std::make_unique<metrics>(std::move(storage), std::move(what));
+}
+
+result<log_request> log_request_of(const query_list& query) {
+  log_request what;
+  what.follow = query.flag("follow");
+  auto limit = query.number("limit", 0);
+  if (!limit)
+    return limit.error();
+  if (*limit < 0)
+    return error{errc::invalid, "limit has to be 0 or more"};
+  if (*limit > 0 && what.follow)
+    return error{errc::invalid, "limit and follow exclude each other"};
+  if (query.flag("enableRegex"))
+    return error{errc::unsupported, "a search of logs by regular expression is not built in Troupe"};
+  what.limit = static_cast<std::uint64_t>(*limit);
+  const auto order = query.first("orderBy");
+  what.newest_first = order == "ORDER_BY_DESC" || order == "2";
+  if (what.newest_first && what.follow)
+    return error{errc::invalid, "the newest line first and follow exclude each other"};
+  // Times compare as text: both are RFC 3339 in UTC with the same digits up to the second.
+  what.keep = [agents = owned(query.every("agentIds")), ranks = owned(query.every("rankIds")), levels = owned(query.every("levels")),
+               types = owned(query.every("stdtypes")), sources = owned(query.every("sources")),
+               containers = owned(query.every("containerIds")), allocations = owned(query.every("allocationIds")),
+               text = std::string(query.first("searchText")), before = std::string(query.first("timestampBefore")),
+               after = std::string(query.first("timestampAfter"))](const log_line& line) {
+    const auto in = [](const std::vector<std::string>& wanted, const std::string& own) {
+      return wanted.empty() || std::find(wanted.begin(), wanted.end(), own) != wanted.end();
+    };
+    const auto allocation_wanted = [&] {
+      return allocations.empty() || std::any_of(allocations.begin(), allocations.end(),
+                                                [&](const auto& a) { return named_allocation(a) == line.allocation; });
+    };
+    return in(agents, line.agent) && in(ranks, std::to_string(line.rank)) &&
+           in(levels, "LOG_LEVEL_" + (line.level.empty() ? std::string("UNSPECIFIED") : line.level)) && in(types, line.stream) &&
+           in(sources, line.stream == "troupe" ? "master" : "task") && containers.empty() && allocation_wanted() &&
+           (text.empty() || line.text.find(text) != line.text.npos) && (before.empty() || to_rfc3339(line.at) < before) &&
+           (after.empty() || to_rfc3339(line.at) > after);
+  };
+  return what;
+}
+
+} // namespace troupe::api

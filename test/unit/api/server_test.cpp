@@ -1,0 +1,214 @@
+#include "fakes.hpp"
+
+#include <thread>
+
+namespace troupe::api {
+namespace {
+
+TEST(Server, AnswersHealthAndInfoWithoutAToken) {
+  live x;
+  raw_client c{x.http->port()};
+  auto health = c.ask("GET", "/health");
+  EXPECT_EQ(health.status, 200);
+  EXPECT_EQ(health.json()["status"], "up");
+  auto info = c.ask("GET", "/info"); // on the same connection
+  EXPECT_EQ(info.json()["version"], "0.38.1");
+  EXPECT_FALSE(info.json().contains("sso_providers"));
+}
+
+TEST(Server, LogsInAndReadsAnExperiment) {
+  live x;
+  raw_client c{x.http->port()};
+  auto in = c.ask("POST", "/api/v1/auth/login", "", R"({"username":"determined","password":"","isHashed":true})");
+  ASSERT_EQ(in.status, 200) << in.body;
+  auto got = c.ask("GET", "/api/v1/experiments/7", in.json()["token"]);
+  EXPECT_EQ(got.status, 200) << got.body;
+  EXPECT_EQ(got.json()["experiment"]["bestTrialId"], 12);
+  EXPECT_EQ(got.json()["experiment"]["state"], "STATE_ACTIVE");
+  EXPECT_NE(got.head.find("Troupe-Sequence: 2"), std::string::npos) << got.head;
+}
+
+TEST(Server, RefusesATakenOrMalformedAddressAtOnce) {
+  live x;
+  fake_gate g;
+  server_options again;
+  again.port = x.http->port();
+  auto second = server::start(again, g, x.reader, x.users);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, errc::conflict);
+  again.host = "no.such.host.invalid";
+  EXPECT_EQ(server::start(again, g, x.reader, x.users).error().code, errc::invalid);
+  struct {
+    const char* text;
+    bool fine;
+  } cases[] = {{"127.0.0.1:8080", true}, {"[::1]:0", true},     {":80", true},        {"localhost:65535", true}, {"localhost", false},
+               {"localhost:", false},    {"1.2.3.4:65536", false}, {"::1:80", false}, {"a b:80", false},         {"host:80x", false}};
+  for (const auto& one : cases)
+    EXPECT_EQ(static_cast<bool>(parse_listen(one.text)), one.fine) << one.text;
+  EXPECT_TRUE(is_loopback("localhost"));
+  EXPECT_TRUE(is_loopback("::1"));
+  EXPECT_FALSE(is_loopback("0.0.0.0"));
+  EXPECT_FALSE(is_loopback(""));
+}
+
+TEST(Server, RefusesWhatIsNotARequest) {
+  live x;
+  const std::string t = x.token();
+  const auto authorized = "Authorization: Bearer " + t + "\r\n";
+  struct {
+    const char* what;
+    std::string bytes;
+    int status; // 0: closed without an answer
+  } cases[] = {
+    {"garbage", "\x16\x03\x01\x02\x00 hello\r\n\r\n", 400},
+    {"no version", "GET /health\r\n\r\n", 400},
+    {"a bad header", "GET /health HTTP/1.1\r\nno colon\r\n\r\n", 400},
+    {"a header bomb", "GET /health HTTP/1.1\r\nX: " + std::string(40000, 'x') + "\r\n\r\n", 400},
+    {"a broken escape", "GET /api/v1/experiments/%zz HTTP/1.1\r\n\r\n", 400},
+    {"a zero byte", "GET /api/v1/experiments/%00 HTTP/1.1\r\n\r\n", 400},
+    {"both lengths", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", 400},
+    {"two lengths", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", 400},
+    {"a negative length", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: -2\r\n\r\n", 400},
+    {"a malformed chunk", "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
+    {"a chunk of 2^64", "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400},
+    {"a body over the bound", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n", 413},
+    {"a chunked body over the bound",
+     "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" + std::string(0x200000, ' ') + "\r\n0\r\n\r\n", 413},
+    {"a context over the bound", "POST /api/v1/experiments HTTP/1.1\r\n" + authorized + "Content-Length: 132120577\r\n\r\n", 413},
+    {"a body that is no object", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]", 400},
+    {"a body nested too deep",
+     "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + std::string(100000, '['), 400},
+    {"an unknown path", "GET /api/v2/x HTTP/1.1\r\n\r\n", 404},
+    {"a wrong method", "DELETE /health HTTP/1.1\r\n\r\n", 405},
+    {"not built", "GET /api/v1/models HTTP/1.1\r\n" + authorized + "\r\n", 501},
+  };
+  for (const auto& one : cases) {
+    raw_client c{x.http->port()};
+    c.send(one.bytes);
+    auto got = c.answer();
+    EXPECT_EQ(got.status, one.status) << one.what << ": " << got.body;
+    auto error = got.json().value("error", value::object());
+    EXPECT_TRUE(error.contains("code") && error.contains("reason") && error.contains("error")) << one.what << ": " << got.body;
+  }
+  EXPECT_TRUE(x.cluster.all().empty());
+}
+
+TEST(Server, DropsASlowClientAndServesOthersMeanwhile) {
+  server_options how;
+  how.head_time = how.idle_time = how.body_time = std::chrono::milliseconds{200};
+  live x{how};
+  raw_client slow{x.http->port()}, body{x.http->port()}, silent{x.http->port()};
+  slow.send("GET /hea");
+  body.send("POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
+  EXPECT_EQ(raw_client{x.http->port()}.ask("GET", "/health").status, 200);
+  for (auto* one : {&slow, &body, &silent}) {
+    bool closed = false;
+    one->read_until([](const std::string&) { return false; }, &closed);
+    EXPECT_TRUE(closed);
+  }
+}
+
+TEST(Server, ServesFiftyClientsAtOnce) {
+  live x;
+  const auto t = x.token();
+  std::atomic<int> fine = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 50; ++i)
+    clients.emplace_back([&] {
+      raw_client c{x.http->port()};
+      for (int k = 0; k < 20; ++k)
+        fine += c.ask("GET", "/api/v1/experiments/7", t).status == 200;
+    });
+  for (auto& one : clients)
+    one.join();
+  EXPECT_EQ(fine, 50 * 20);
+}
+
+TEST(Server, StreamsFactsFromExactlyAfterTheGivenOne) {
+  live x;
+  raw_client c{x.http->port()};
+  c.send("GET /troupe/v1/events?after=1&experiment=7 HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  auto seen = c.read_until([](const std::string& s) { return s.find("\"type\":\"run_started\"") != s.npos; });
+  EXPECT_EQ(seen.find("id: 1\n"), std::string::npos) << seen;
+  EXPECT_NE(seen.find("text/event-stream"), std::string::npos);
+  EXPECT_NE(seen.find("\"fromSteps\":100"), std::string::npos) << seen;
+  x.reader->add("trial/13", trial_paused{t0}); // of another experiment
+  x.reader->add("trial/12", trial_ended{t0, trial_state::completed, "done"});
+  x.http->committed({});
+  seen = c.read_until([](const std::string& s) { return s.find("event: trial_ended\n") != s.npos; });
+  EXPECT_EQ(seen.find("trial_paused"), std::string::npos) << seen;
+  EXPECT_NE(seen.find("id: 4\n"), std::string::npos);
+}
+
+TEST(Server, FollowsALogToTheTrialsEnd) {
+  live x;
+  raw_client c{x.http->port()};
+  c.send("GET /api/v1/trials/12/logs?follow=true HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  c.read_until([](const std::string& s) { return s.find("line 3") != s.npos; });
+  {
+    std::lock_guard lock{x.reader->mutex};
+    x.reader->log_lines.push_back({4, t0, {{12}, {2}}, "a1", 0, "stdout", "", "line 4"});
+  }
+  x.http->committed({});
+  c.read_until([](const std::string& s) { return s.find("line 4") != s.npos; });
+  {
+    std::lock_guard lock{x.reader->mutex};
+    x.reader->trial_rows[12].state = trial_state::completed;
+    x.reader->trial_rows[12].ended = t0 + 50s;
+  }
+  x.http->committed({});
+  auto got = c.answer();
+  EXPECT_EQ(got.status, 200);
+  EXPECT_NE(got.head.find("Transfer-Encoding: chunked"), std::string::npos);
+  EXPECT_EQ(std::count(got.body.begin(), got.body.end(), '\n'), 4);
+}
+
+TEST(Server, HoldsALongPollUntilTheClusterAnswers) {
+  live x;
+  x.cluster.hold = {"allocation.preemption"};
+  raw_client c{x.http->port()};
+  c.send("GET /api/v1/allocations/12.2/signals/preemption?timeout_seconds=60 HTTP/1.1\r\nGrpc-Metadata-x-allocation-token: Bearer " +
+         x.users->allocation_token({{12}, {2}}) + "\r\n\r\n");
+  for (;;) {
+    std::lock_guard lock{x.cluster.mutex};
+    if (!x.cluster.held.empty())
+      break;
+  }
+  EXPECT_EQ(raw_client{x.http->port()}.ask("GET", "/health").status, 200);
+  x.cluster.held.front()(value{{"preempt", true}});
+  auto got = c.answer();
+  EXPECT_EQ(got.status, 200);
+  EXPECT_EQ(got.json(), (value{{"preempt", true}}));
+  EXPECT_EQ(x.cluster.all().front().fields, (value{{"allocation", "12.2"}, {"timeout_ms", 60000}}));
+}
+
+TEST(Server, AnswersWhenTheClusterDropsARequest) {
+  live x;
+  x.cluster.hold = {"experiment.pause"};
+  raw_client c{x.http->port()};
+  c.send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  for (;;) {
+    std::lock_guard lock{x.cluster.mutex};
+    if (!x.cluster.held.empty())
+      break;
+  }
+  x.cluster.held.clear();
+  EXPECT_EQ(c.answer().status, 500);
+}
+
+TEST(Server, StopsWithStreamsOpen) {
+  live x;
+  raw_client events{x.http->port()}, idle{x.http->port()};
+  events.send("GET /troupe/v1/events HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  events.read_until([](const std::string& s) { return s.find(": troupe") != s.npos; });
+  EXPECT_EQ(idle.ask("GET", "/health").status, 200);
+  const auto began = std::chrono::steady_clock::now();
+  x.http->stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds{2});
+  bool closed = false;
+  events.read_until([](const std::string&) { return false; }, &closed);
+  EXPECT_TRUE(closed);
+}
+
+} // namespace
+} // namespace troupe::api
