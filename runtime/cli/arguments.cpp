@@ -54,7 +54,7 @@ void declare(CLI::App& app, const verb_spec& verb, std::list<slot>& slots) {
     if (a.many)
       to.option->expected(a.required ? 1 : 0, CLI::detail::expected_max_vector_size);
     else
-      to.option->expected(1);
+      to.option->expected(1)->allow_extra_args(false);
     if (a.required)
       to.option->required();
   }
@@ -206,23 +206,6 @@ result<arguments> parse_arguments(const verb_spec& verb, const std::vector<std::
   if (auto ok = check_values(verb, read_values); !ok)
     return ok.error();
   return read_values;
-}
-
-std::string help_text(const verb_spec& verb) {
-  CLI::App app(std::string(verb.summary), "troupe " + std::string(verb.path));
-  app.set_help_flag("-h,--help", "This help")->group("Client");
-  std::list<slot> slots;
-  declare(app, verb, slots);
-  std::string footer;
-  if (!verb.examples.empty()) {
-    footer += "Examples:\n";
-    for (const auto& line : split(verb.examples, '\n'))
-      footer += "  " + line + "\n";
-  }
-  if (!verb.see.empty())
-    footer += "See also: " + std::string(verb.see) + "\n";
-  app.footer(footer);
-  return app.help();
 }
 
 } // namespace troupe::cli

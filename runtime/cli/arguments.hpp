@@ -69,7 +69,7 @@ std::string key_of(const option_spec& option);
 /// option that was meant after a newline and "hint: ".
 result<arguments> parse_arguments(const verb_spec& verb, const std::vector<std::string>& given);
 
-/// The help of one verb: summary, usage, arguments, options, examples.
-std::string help_text(const verb_spec& verb);
+/// The help of one verb: summary, usage, arguments, options, examples; `with_shared`: the options of many verbs too.
+std::string help_text(const verb_spec& verb, bool with_shared = true);
 
 } // namespace troupe::cli

@@ -18,8 +18,11 @@ public:
 
   void line(int x0, int y0, int x1, int y1) {
     int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
+    auto between = [steps](int from, int to, int i) {
+      return from + static_cast<int>(std::lround(static_cast<double>(to - from) * i / steps));
+    };
     for (int i = 0; i <= steps; ++i)
-      set(x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps);
+      set(between(x0, x1, i), between(y0, y1, i));
   }
 
 private:

@@ -11,7 +11,7 @@ std::string plain(const value& x, const char* path, show_as how = show_as::plain
 
 /// Lines of two columns.
 void add_pair(std::vector<std::string>& out, const std::string& name, const std::string& text, const terminal& screen) {
-  out.push_back("  " + painted(padded(name, 16), paint::dim, screen) + text);
+  out.push_back("  " + painted(padded(name, 17), paint::dim, screen) + text);
 }
 
 void add_best(std::vector<std::string>& out, const progress_view& view, const value& outcome,
@@ -48,7 +48,8 @@ std::vector<std::string> final_report(const progress_view& view, const value& ou
   auto line = "experiment " + to_string(view.setup().id) + " " + state;
   if (view.setup().started != time_point{})
     line += " in " + span_text(std::chrono::duration<double>(now - view.setup().started).count());
-  line += ": " + plain(outcome, "numTrials", show_as::number) + " trials";
+  auto count = plain(outcome, "numTrials", show_as::number);
+  line += ": " + count + (count == "1" ? " trial" : " trials");
   if (auto early = view.stopped_early())
     line += ", " + std::to_string(early) + " stopped early";
   if (auto why = part(outcome, "why"); why.is_string() && !why.get<std::string>().empty())

@@ -12,8 +12,15 @@ namespace {
 
 std::string line(std::string_view path, std::string_view summary) {
   std::string left = "  " + std::string(path);
-  left.resize(std::max<std::size_t>(left.size() + 2, 26), ' ');
+  left.resize(std::max<std::size_t>(left.size() + 2, 28), ' ');
   return left + std::string(summary) + "\n";
+}
+
+std::string option_names(const option_spec& o) { // "-o, --output FORMAT"
+  auto names = std::string(o.names);
+  if (auto comma = names.find(','); comma != std::string::npos)
+    names.insert(comma + 1, " ");
+  return names + (o.value.empty() ? "" : " ") + std::string(o.value);
 }
 
 std::string noun_of(const verb_spec& v) { return std::string(v.path.substr(0, v.path.find(' '))); }
@@ -27,6 +34,45 @@ constexpr std::string_view environment_text =
   "NO_COLOR           no colour; CLICOLOR_FORCE: colour in pipes too\n";
 
 } // namespace
+
+std::string help_text(const verb_spec& verb, bool with_shared) {
+  auto usage = "troupe " + std::string(verb.path);
+  std::string rows;
+  for (const auto& a : verb.takes) {
+    auto name = std::string(a.name) + (a.many ? "..." : "");
+    usage += " " + (a.required ? name : "[" + name + "]");
+    rows += line(name, a.text);
+  }
+  auto text = std::string(verb.summary) + ".\n\nUsage: " + usage + " [OPTIONS]\n";
+  if (!rows.empty())
+    text += "\nArguments:\n" + rows;
+  auto group = [&](const char* title, std::span<const option_spec> options) {
+    if (options.empty())
+      return;
+    text += std::string("\n") + title + ":\n";
+    for (const auto& o : options)
+      text += line(option_names(o), o.text);
+  };
+  group("Options", verb.options);
+  if (verb.reads && with_shared)
+    group("Output", read_options());
+  if (verb.talks && with_shared)
+    group("Cluster", client_options());
+  if (with_shared) {
+    group("Everywhere", common_options());
+    text += line("-h, --help", "This help");
+  }
+  if (!verb.examples.empty())
+    text += "\nExamples:\n";
+  for (auto rest = verb.examples; !rest.empty();) {
+    auto one = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    text += "  " + std::string(one) + "\n";
+  }
+  if (!verb.see.empty())
+    text += "\nSee also: " + std::string(verb.see) + "\n";
+  return text;
+}
 
 std::string overview_text() {
   std::string text = "troupe: train and search deep-learning models on your machines\n\n"
@@ -52,10 +98,21 @@ std::string manual_markdown() {
                      "```\n" +
                      overview_text() + "```\n\n## Exit codes\n\n```\n" + exit_codes_text() +
                      "```\n\n## Environment\n\n```\n" + std::string(environment_text) + "```\n";
+  text += "\n## Options of many commands\n\nRead commands (list, describe, metrics, logs, status):\n\n```\n";
+  auto add = [&](std::span<const option_spec> options) {
+    for (const auto& o : options)
+      text += line(option_names(o), o.text);
+  };
+  add(read_options());
+  text += "```\n\nCommands that talk to a cluster:\n\n```\n";
+  add(client_options());
+  text += "```\n\nAll:\n\n```\n";
+  add(common_options());
+  text += line("-h, --help", "Help of the command") + "```\n";
   for (const auto& v : all_verbs()) {
     if (!v.act)
       continue;
-    auto help = help_text(v);
+    auto help = help_text(v, false);
     while (help.ends_with('\n'))
       help.pop_back();
     text += "\n## troupe " + std::string(v.path) + "\n\n```\n" + help + "\n```\n";

@@ -335,12 +335,12 @@ std::string progress_view::summary(const terminal& screen, time_point now) const
     ++(t.ended ? done : t.running ? active : waiting);
   auto line = "experiment " + to_string(setup_.id) + " " + (lost_ ? "(cluster away)" : state_) + " " +
               bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " + number_text(std::floor(progress_ * 100)) + " %  " +
-              std::to_string(done) + (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") + " trials done, " +
+              std::to_string(done) + (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") + " done, " +
               std::to_string(active) + " running, " + std::to_string(waiting) + " waiting";
-  if (best_)
-    line += "  best " + metric_text(*best_) + " (" + trial_name(best_trial_) + ")";
   if (setup_.started != time_point{})
     line += "  " + span_text(std::chrono::duration<double>(now - setup_.started).count());
+  if (best_)
+    line += "  best " + metric_text(*best_) + " (" + trial_name(best_trial_) + ")";
   return fitted(line, screen.width - 1, screen.utf8);
 }
 

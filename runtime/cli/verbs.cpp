@@ -130,7 +130,7 @@ constexpr verb_spec table[] = {
    "troupe experiment cancel 7", "troupe experiment kill", verbs::experiment_cancel},
   {"experiment kill", "End it at once", experiments, {}, false, true, "troupe experiment kill 7",
    "troupe experiment cancel", verbs::experiment_kill},
-  {"experiment wait", "Wait for its end; the exit code says how it ended", experiments, wait_flags, false, true,
+  {"experiment wait", "Wait for its end; the exit code says how it ended", experiment, wait_flags, false, true,
    "troupe experiment wait 7 --timeout 3600", "troupe help exit-codes", verbs::experiment_wait},
   {"experiment logs", "Show what its trials printed", experiment, log_flags, true, true, "troupe experiment logs 7 -f",
    "troupe trial logs", verbs::experiment_logs},

@@ -95,8 +95,7 @@ struct transfer {
     std::string text = fault_text[0] ? fault_text : curl_easy_strerror(code);
     switch (code) {
     case CURLE_OPERATION_TIMEDOUT: return {errc::timeout, "no answer in time (" + text + ")"};
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL: return {errc::invalid, text};
+    case CURLE_URL_MALFORMAT: return {errc::invalid, text};
     default: return {errc::unreachable, text};
     }
   }
