@@ -1,0 +1,292 @@
+// Verbs about the cluster as a whole, and those that the node does: their flags are read here, and the hook is called.
+
+#include "runtime/cli/experiments.hpp"
+#include "runtime/cli/follow.hpp"
+#include "runtime/cli/verbs.hpp"
+
+#include <csignal>
+#include <cstring>
+#include <ostream>
+#include <thread>
+
+namespace troupe::cli::verbs {
+namespace {
+
+std::string flag_or_env(session& s, const char* flag, const char* name) {
+  auto text = s.given.text(flag);
+  return text.empty() ? s.io.env(name) : text;
+}
+
+std::filesystem::path data_dir(session& s) {
+  auto text = s.given.text("--data-dir");
+  return text.empty() ? client::default_data_dir(s.io.env) : std::filesystem::path(text);
+}
+
+std::optional<int> slots(session& s) {
+  if (!s.given.has("--slots"))
+    return std::nullopt;
+  return static_cast<int>(std::min<std::int64_t>(s.given.number("--slots", 0), 1 << 20));
+}
+
+/// A malformed address is refused before the node does anything. `fallback_port` is no port that may be left out.
+result<void> check_listen(const std::string& flag, const std::string& text) {
+  if (text.empty())
+    return {};
+  auto colon = text.rfind(':');
+  auto port = colon == std::string::npos ? "" : text.substr(colon + 1);
+  char* end = nullptr;
+  long number = port.empty() ? -1 : std::strtol(port.c_str(), &end, 10);
+  if (colon == std::string::npos || colon == 0 || number < 0 || number > 65535 || *end)
+    return error{errc::invalid, flag + " '" + text + "': expected HOST:PORT, the port from 0 to 65535\nhint: " + flag +
+                                  " 127.0.0.1:8080"};
+  return {};
+}
+
+template <class Options>
+int call(session& s, const char* verb, const std::function<int(const Options&)>& hook, const Options& options) {
+  if (!hook)
+    return s.fail({errc::unsupported, std::string("this program was built without '") + verb + "'"});
+  s.io.out.flush();
+  return hook(options);
+}
+
+int submit_and_follow(session& s, const run_options& options) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  experiment_id id{options.resume_id};
+  if (options.resume) {
+    if (!id) {
+      auto last = named_experiment(**cluster, "last");
+      if (!last)
+        return s.fail(last.error());
+      id = *last;
+    }
+    if (auto ok = (*cluster)->post("/api/v1/experiments/" + to_string(id) + "/activate"); !ok)
+      return s.fail(ok.error());
+  } else {
+    auto what = read_submission({options.config, options.context, options.set, true, "", ""}, s.io.in);
+    if (!what)
+      return s.fail(what.error());
+    auto made = (*cluster)->create(*what);
+    if (!made)
+      return s.fail(made.error());
+    id = *made;
+    s.io.out << "experiment " << to_string(id) << std::endl;
+  }
+  return follow_to_exit(s, **cluster, id);
+}
+
+} // namespace
+
+int up(session& s, const arguments& given) {
+  up_options o;
+  o.data_dir = data_dir(s);
+  o.listen = flag_or_env(s, "--listen", "TROUPE_LISTEN");
+  o.agent_listen = given.text("--agent-listen");
+  o.slots = slots(s);
+  o.name = given.text("--name");
+  o.config = given.text("--file");
+  o.tls_dir = given.text("--tls-dir");
+  o.trace_actors = given.text("--trace-actors");
+  o.daemon = given.has("--daemon");
+  for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
+    if (!ok)
+      return s.fail(ok.error());
+  return call(s, "up", s.node.up, o);
+}
+
+int master(session& s, const arguments& given) {
+  master_options o;
+  o.data_dir = data_dir(s);
+  o.listen = flag_or_env(s, "--listen", "TROUPE_LISTEN");
+  o.agent_listen = given.text("--agent-listen");
+  o.config = given.text("--file");
+  o.tls_dir = given.text("--tls-dir");
+  o.trace_actors = given.text("--trace-actors");
+  o.daemon = given.has("--daemon");
+  for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
+    if (!ok)
+      return s.fail(ok.error());
+  return call(s, "master", s.node.master, o);
+}
+
+int agent(session& s, const arguments& given) {
+  agent_options o;
+  auto master = flag_or_env(s, "--master", "TROUPE_MASTER");
+  if (master.empty())
+    return s.fail({errc::invalid, "an agent needs its master's address\nhint: troupe agent --master HOST:PORT"});
+  auto url = client::master_url(master);
+  if (!url)
+    return s.fail({errc::invalid, "--master '" + master + "': " + url.error().what});
+  o.master = url->substr(url->find("://") + 3);
+  o.data_dir = data_dir(s);
+  o.name = given.text("--name");
+  o.slots = slots(s);
+  o.tls_dir = given.text("--tls-dir");
+  o.token_file = given.text("--token-file");
+  o.trace_actors = given.text("--trace-actors");
+  o.daemon = given.has("--daemon");
+  return call(s, "agent", s.node.agent, o);
+}
+
+int run(session& s, const arguments& given) {
+  run_options o;
+  o.config = given.text("CONFIG");
+  o.context = given.text("DIR");
+  o.set = given.all("--config");
+  o.resume = given.has("--resume");
+  o.fresh = given.has("--new");
+  o.data_dir = data_dir(s);
+  o.listen = flag_or_env(s, "--listen", "TROUPE_LISTEN");
+  o.slots = slots(s);
+  o.trace_actors = given.text("--trace-actors");
+  if (auto text = given.text("--resume"); !text.empty()) {
+    o.resume_id = parse_id<experiment_id>(text).value;
+    if (o.resume_id == 0)
+      return s.fail({errc::invalid, "--resume takes an experiment's id, not '" + text + "'\nhint: troupe experiment list"});
+  }
+  if (o.config.empty() && !o.resume)
+    return s.fail({errc::invalid, "'run' needs CONFIG, or --resume\nhint: troupe run --help"});
+  if (!o.config.empty() && o.resume)
+    return s.fail({errc::invalid, "--resume goes on with an experiment as it was created; leave CONFIG out"});
+  if (auto ok = check_listen("--listen", o.listen); !ok)
+    return s.fail(ok.error());
+  std::error_code wrong;
+  if (!o.config.empty() && !std::filesystem::exists(o.config, wrong))
+    return s.fail({errc::invalid, o.config.string() + ": " + std::strerror(ENOENT)});
+  bool elsewhere = given.has("--master") || !s.io.env("TROUPE_MASTER").empty();
+  if (elsewhere)
+    return submit_and_follow(s, o);
+  if (auto lock = client::read_lock(o.data_dir); lock && !lock->url.empty() && client::alive(*lock)) {
+    s.io.out << "a cluster is up on " << o.data_dir.string() << " (" << lock->url
+             << "): submitting there, and leaving it running" << std::endl;
+    auto options = client::options_from(s.io.env);
+    s.cluster = std::make_unique<client::server>(client::server_address{lock->url, "", o.data_dir, lock->pid}, options);
+    return submit_and_follow(s, o);
+  }
+  return call(s, "run", s.node.run, o);
+}
+
+int status(session& s, const arguments&) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto got = (*cluster)->get("/troupe/v1/status");
+  if (!got)
+    return s.fail(got.error());
+  auto options = s.output();
+  auto thing = got->body;
+  if (options.format == output_format::table || options.format == output_format::csv) {
+    thing["url"] = (*cluster)->where().url;
+    if (!(*cluster)->where().data_dir.empty())
+      thing["dataDir"] = (*cluster)->where().data_dir.string();
+  }
+  return s.print(show_one(thing,
+                          {{"url", "url"},
+                           {"slots", "slots.total"},
+                           {"slots used", "slots.used"},
+                           {"agents", "agents", show_as::number},
+                           {"active experiments", "experimentsActive", show_as::number},
+                           {"version", "version"},
+                           {"data directory", "dataDir"}},
+                          options));
+}
+
+int down(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto where = (*cluster)->where();
+  // A node of this host that we may signal needs no login; it stops as on Ctrl-C.
+  bool signalled = where.pid > 0 && ::kill(where.pid, SIGTERM) == 0;
+  if (!signalled)
+    if (auto ok = (*cluster)->shut_down(); !ok)
+      return s.fail(ok.error());
+  if (where.pid > 0) {
+    auto lock = client::read_lock(where.data_dir);
+    auto until = std::chrono::steady_clock::now() + std::chrono::seconds(given.number("--timeout", 60));
+    while (lock && client::alive(*lock)) {
+      if (std::chrono::steady_clock::now() > until)
+        return s.fail({errc::timeout, "process " + std::to_string(where.pid) +
+                                        " was told to stop and is still there\nhint: kill " + std::to_string(where.pid)});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  s.io.out << "stopped the cluster at " << where.url << "\n";
+  return exit_done;
+}
+
+int agent_list(session& s, const arguments&) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto got = (*cluster)->get("/api/v1/agents");
+  if (!got)
+    return s.fail(got.error());
+  return s.print(show_rows(part(got->body, "agents"),
+                           {{"ID", "id"},
+                            {"SLOTS", "slots", show_as::count},
+                            {"RUNNING", "containers", show_as::count},
+                            {"ENABLED", "enabled"},
+                            {"DRAINING", "draining"},
+                            {"POOLS", "resourcePools"},
+                            {"ADDRESSES", "addresses"},
+                            {"REGISTERED", "registeredTime", show_as::age},
+                            {"VERSION", "version"}},
+                           s.output()));
+}
+
+int slot_list(session& s, const arguments&) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto got = (*cluster)->get("/api/v1/agents");
+  if (!got)
+    return s.fail(got.error());
+  auto rows = value::array();
+  for (const auto& agent : part(got->body, "agents"))
+    for (auto slot : part(agent, "slots")) {
+      slot["agentId"] = part(agent, "id");
+      rows.push_back(std::move(slot));
+    }
+  return s.print(show_rows(rows,
+                           {{"SLOT", "id"},
+                            {"AGENT", "agentId"},
+                            {"TYPE", "device.type", show_as::state},
+                            {"DEVICE", "device.brand"},
+                            {"ENABLED", "enabled"},
+                            {"STATE", "container.state", show_as::state},
+                            {"RUNS", "container.id"}},
+                           s.output()));
+}
+
+int tls_init(session& s, const arguments& given) {
+  tls_init_options o;
+  o.dir = given.has("--dir") ? std::filesystem::path(given.text("--dir")) : client::default_data_dir(s.io.env) / "tls";
+  o.hosts = given.all("--host");
+  o.days = static_cast<int>(std::min<std::int64_t>(given.number("--days", o.days), 36500));
+  o.replace = given.has("--replace");
+  if (o.days == 0)
+    return s.fail({errc::invalid, "--days takes at least 1"});
+  return call(s, "tls init", s.node.tls_init, o);
+}
+
+int shell(session& s, const arguments& given) {
+  return call(s, "shell", s.node.shell, shell_options{given.text("--attach"), given.all("--execute"), given.text("--file")});
+}
+
+int version(session& s, const arguments&) {
+  s.io.out << "troupe " << s.node.version << "\n";
+  return exit_done;
+}
+
+int completion(session& s, const arguments& given) {
+  if (given.text("SHELL") != "bash")
+    return s.fail({errc::invalid, "there are completions for bash only, not for '" + given.text("SHELL") +
+                                    "'\nhint: source <(troupe completion bash)"});
+  s.io.out << bash_completion();
+  return exit_done;
+}
+
+} // namespace troupe::cli::verbs

@@ -1,0 +1,88 @@
+#pragma once
+// What the verbs that live in the node are asked to do. The command line reads their flags into these values and calls
+// the hook; the main program sets the hooks. A hook returns the exit code.
+
+#include "model/value.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::cli {
+
+struct up_options {
+  std::filesystem::path data_dir;       ///< never empty
+  std::string listen;                   ///< HOST:PORT; empty: the node's default
+  std::string agent_listen;             ///< HOST:PORT; empty: beside `listen`
+  std::optional<int> slots;             ///< artificial CPU slots; none: what the host has
+  std::string name;                     ///< of the agent in this process; empty: the host's
+  std::filesystem::path config;         ///< of the cluster; empty: none
+  std::filesystem::path tls_dir;        ///< as `tls init` made it; empty: plain, loopback only
+  std::filesystem::path trace_actors;   ///< one line a message; empty: none
+  bool daemon = false;
+};
+
+struct master_options {
+  std::filesystem::path data_dir;
+  std::string listen, agent_listen;
+  std::filesystem::path config, tls_dir, trace_actors;
+  bool daemon = false;
+};
+
+struct agent_options {
+  std::string master;                   ///< HOST:PORT of its HTTP (or agent) port; never empty
+  std::filesystem::path data_dir;
+  std::string name;                     ///< empty: the host's
+  std::optional<int> slots;
+  std::filesystem::path tls_dir, trace_actors;
+  std::filesystem::path token_file;     ///< with the join token; empty: in `tls_dir`
+  bool daemon = false;
+};
+
+struct run_options {
+  std::filesystem::path config;         ///< the experiment; empty with `resume`
+  std::filesystem::path context;        ///< folder or file; empty: none
+  std::vector<std::string> set;         ///< "a.b=value", over the configuration
+  bool resume = false;                  ///< `--resume`; of `resume_id`, or of the newest unfinished one where 0
+  std::uint64_t resume_id = 0;
+  bool fresh = false;                   ///< `--new`: another one even where the same is unfinished
+  std::filesystem::path data_dir;
+  std::string listen;
+  std::optional<int> slots;
+  std::filesystem::path trace_actors;
+};
+
+struct tls_init_options {
+  std::filesystem::path dir;
+  std::vector<std::string> hosts;       ///< names and addresses that the master is dialled by
+  int days = 3650;
+  bool replace = false;
+};
+
+struct shell_options {
+  std::string attach;                   ///< HOST:PORT or URL; empty: the cluster that is found
+  std::vector<std::string> commands;    ///< `-e`, in order
+  std::filesystem::path file;           ///< `-f`
+};
+
+using words = std::vector<std::string>;
+
+/// An empty hook is a verb that this program does not have; it says so.
+struct hooks {
+  std::function<int(const up_options&)> up;
+  std::function<int(const master_options&)> master;
+  std::function<int(const agent_options&)> agent;
+  /// Called only where no live node holds the data directory and no --master is given: the command line itself submits
+  /// to those.
+  std::function<int(const run_options&)> run;
+  std::function<int(const tls_init_options&)> tls_init;
+  std::function<int(const shell_options&)> shell;
+  /// Everything after the word, unread.
+  std::function<int(const words&, std::istream&, std::ostream&, std::ostream&)> config, search;
+  std::string version = "0.1.0";
+};
+
+} // namespace troupe::cli

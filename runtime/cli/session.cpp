@@ -1,0 +1,133 @@
+#include "runtime/cli/session.hpp"
+
+#include <istream>
+#include <ostream>
+
+namespace troupe::cli {
+namespace {
+
+std::string hint_for(const error& why) {
+  switch (why.code) {
+  case errc::unauthorized: return "set TROUPE_USER and TROUPE_PASSWORD, or TROUPE_TOKEN";
+  case errc::unreachable:
+    return why.what.find("troupe up") == std::string::npos ? "is the cluster running there? troupe status" : "";
+  case errc::busy: return "try again in a moment";
+  case errc::timeout: return "it may have been done all the same: look before trying again";
+  case errc::not_found:
+    if (why.what.starts_with("experiment"))
+      return "troupe experiment list";
+    return why.what.starts_with("trial") ? "troupe trial list EXPERIMENT" : "";
+  default: return "";
+  }
+}
+
+} // namespace
+
+int exit_of(errc code) {
+  switch (code) {
+  case errc::invalid: return exit_usage;
+  case errc::not_found: return exit_not_found;
+  case errc::conflict:
+  case errc::gap: return exit_conflict;
+  case errc::denied:
+  case errc::unauthorized: return exit_denied;
+  case errc::unreachable: return exit_unreachable;
+  case errc::timeout: return exit_timeout;
+  case errc::internal: return exit_bug;
+  case errc::busy:
+  case errc::no_space:
+  case errc::io:
+  case errc::corrupt:
+  case errc::unsupported: return exit_failed;
+  }
+  return exit_bug;
+}
+
+int exit_of_state(std::string_view state) {
+  if (state.starts_with("STATE_"))
+    state.remove_prefix(6);
+  if (state == "COMPLETED")
+    return exit_done;
+  return state == "CANCELED" ? exit_canceled : exit_failed;
+}
+
+std::string exit_codes_text() {
+  return "  0  done; for run, wait and create --follow: the experiment completed\n"
+         "  1  what was asked for failed: the experiment ended in ERROR, a disk or the server refused\n"
+         "  2  usage or configuration error; nothing was changed\n"
+         "  3  the experiment was cancelled or killed\n"
+         "  4  not logged in, or not allowed\n"
+         "  5  there is no such thing\n"
+         "  6  no cluster can be reached\n"
+         "  7  no answer in time, or --timeout is over\n"
+         "  8  its state does not allow it, or it changed meanwhile\n"
+         " 70  a bug in troupe\n"
+         "130  interrupted; what runs goes on\n";
+}
+
+std::string error_text(const error& why, const terminal& screen) {
+  auto what = why.what;
+  std::string hint;
+  if (auto at = what.rfind("\nhint: "); at != std::string::npos) {
+    hint = what.substr(at + 7);
+    what.resize(at);
+  } else {
+    hint = hint_for(why);
+  }
+  while (what.ends_with('\n'))
+    what.pop_back();
+  auto text = painted("error:", paint::red, screen) + " " + what + "\n";
+  if (!hint.empty())
+    text += painted("hint:", paint::cyan, screen) + " " + hint + "\n";
+  return text;
+}
+
+result<client::server*> session::server() {
+  if (!cluster) {
+    auto where = client::find_server(given.text("--master"), io.env);
+    if (!where)
+      return where.error();
+    auto options = client::options_from(io.env);
+    if (given.has("--verbose"))
+      options.trace = [this](const std::string& line) { io.err << line << "\n"; };
+    cluster = std::make_unique<client::server>(*std::move(where), std::move(options));
+  }
+  return cluster.get();
+}
+
+int session::fail(const error& why) {
+  io.out.flush();
+  io.err << error_text(why, io.err_screen);
+  return exit_of(why.code);
+}
+
+int session::print(const result<std::string>& text) {
+  if (!text)
+    return fail(text.error());
+  io.out << *text;
+  io.out.flush();
+  return exit_done;
+}
+
+output_options session::output() const {
+  output_options options;
+  auto format = given.text("--output", "table");
+  options.format = format == "json"   ? output_format::json
+                   : format == "csv"  ? output_format::csv
+                   : format == "yaml" ? output_format::yaml
+                                      : output_format::table;
+  options.header = !given.has("--no-header");
+  options.quiet = given.has("--quiet");
+  auto list = given.text("--columns");
+  for (std::size_t at = 0; at < list.size();) {
+    auto end = std::min(list.find(',', at), list.size());
+    if (end > at)
+      options.columns.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  options.screen = io.screen;
+  options.now = io.now();
+  return options;
+}
+
+} // namespace troupe::cli

@@ -1,0 +1,61 @@
+#pragma once
+// One invocation: where it reads and writes, the server it talks to, and how it ends.
+
+#include "runtime/cli/arguments.hpp"
+#include "runtime/cli/hooks.hpp"
+#include "runtime/cli/output.hpp"
+#include "runtime/client/server.hpp"
+
+#include <iosfwd>
+#include <memory>
+
+namespace troupe::cli {
+
+/// The documented exit codes (`troupe help exit-codes`).
+enum exit_code : int {
+  exit_done = 0,
+  exit_failed = 1,       ///< the thing asked for failed
+  exit_usage = 2,        ///< usage or configuration; nothing was changed
+  exit_canceled = 3,     ///< it was cancelled or killed by someone
+  exit_denied = 4,       ///< not logged in, or not allowed
+  exit_not_found = 5,
+  exit_unreachable = 6,  ///< no cluster
+  exit_timeout = 7,
+  exit_conflict = 8,     ///< its state does not allow it, or it changed meanwhile
+  exit_bug = 70,
+  exit_interrupted = 130,
+};
+int exit_of(errc code);
+/// Of an experiment that ended: "COMPLETED", "STATE_ERROR", ...
+int exit_of_state(std::string_view state);
+std::string exit_codes_text();
+
+struct console {
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+  terminal screen;         ///< of `out`
+  terminal err_screen;
+  int out_fd = -1;         ///< to ask for its size again; -1: never
+  std::function<time_point()> now;
+  client::environment env;
+};
+
+struct session {
+  const hooks& node;
+  console& io;
+  const arguments& given;
+  std::unique_ptr<client::server> cluster = {};
+
+  /// The cluster that --master, the environment or a data directory names. Does not connect.
+  result<client::server*> server();
+  /// Prints "error: ..." and a hint on standard error; the exit code of its kind.
+  int fail(const error& why);
+  int print(const result<std::string>& text);
+  output_options output() const;
+};
+
+/// "error: what" with "hint: ..." below it, for standard error.
+std::string error_text(const error& why, const terminal& screen);
+
+} // namespace troupe::cli

@@ -1,0 +1,153 @@
+#include "runtime/cli/curve.hpp"
+#include "runtime/cli/experiments.hpp"
+#include "runtime/cli/verbs.hpp"
+
+#include <map>
+#include <ostream>
+
+namespace troupe::cli::verbs {
+namespace {
+
+const std::vector<column> trial_columns = {{"ID", "id"},
+                                           {"STATE", "state", show_as::state},
+                                           {"STEPS", "totalBatchesProcessed", show_as::number},
+                                           {"RESTARTS", "restarts", show_as::number},
+                                           {"BEST", "bestValidation.metrics.avgMetrics", show_as::compact},
+                                           {"LATEST", "latestValidation.metrics.avgMetrics", show_as::compact},
+                                           {"HYPERPARAMETERS", "hparams", show_as::compact},
+                                           {"STARTED", "startTime", show_as::age},
+                                           {"ENDED", "endTime", show_as::age}};
+
+struct metric_choice {
+  std::string name;
+  bool smaller_is_better = true;
+};
+
+/// The searcher's metric of the trial's experiment.
+metric_choice searcher_metric(client::server& cluster, trial_id id) {
+  auto trial = cluster.get("/api/v1/trials/" + to_string(id));
+  if (!trial)
+    return {};
+  auto experiment = cluster.get("/api/v1/experiments/" + to_json(part(trial->body, "trial.experimentId")));
+  if (!experiment)
+    return {};
+  const auto& searcher = part(experiment->body, "experiment.config.searcher");
+  metric_choice choice;
+  if (searcher.is_object()) {
+    const auto& name = part(searcher, "metric");
+    choice.name = name.is_string() ? name.get<std::string>() : "";
+    choice.smaller_is_better = part(searcher, "smaller_is_better") != value(false);
+  }
+  return choice;
+}
+
+/// A metric may be reported bare or below the groups of Determined's reports.
+std::optional<double> metric_in(const value& metrics, const std::string& name) {
+  for (const char* below : {"", "avgMetrics", "avg_metrics", "validation_metrics"}) {
+    const auto& map = *below ? part(metrics, below) : metrics;
+    if (map.is_object())
+      if (auto at = map.find(name); at != map.end())
+        return number_in(*at);
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+int trial_list(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto id = named_experiment(**cluster, given.text("EXPERIMENT"));
+  if (!id)
+    return s.fail(id.error());
+  auto rows = (*cluster)->list("/api/v1/experiments/" + to_string(*id) + "/trials", "trials");
+  return rows ? s.print(show_rows(*rows, trial_columns, s.output())) : s.fail(rows.error());
+}
+
+int trial_describe(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto id = named_trial(given.text("TRIAL"));
+  if (!id)
+    return s.fail(id.error());
+  auto got = (*cluster)->get("/api/v1/trials/" + to_string(*id));
+  if (!got)
+    return s.fail(got.error());
+  auto thing = part(got->body, "trial");
+  auto columns = trial_columns;
+  columns.insert(columns.begin() + 1, {"EXPERIMENT", "experimentId"});
+  columns.push_back({"CHECKPOINTS", "checkpointCount", show_as::number});
+  columns.push_back({"CHECKPOINT", "bestCheckpoint.uuid"});
+  auto options = s.output();
+  if (auto code = s.print(show_one(thing, columns, options)); code != exit_done)
+    return code;
+  if (options.format == output_format::table && !options.quiet && options.columns.empty())
+    s.io.out << "\ncurve:       troupe trial metrics " << to_string(*id) << "\ncheckpoints: troupe checkpoint list --trial "
+             << to_string(*id) << "\n";
+  return exit_done;
+}
+
+int trial_metrics(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto id = named_trial(given.text("TRIAL"));
+  if (!id)
+    return s.fail(id.error());
+  client::query with;
+  if (given.has("--group"))
+    with.emplace_back("group", given.text("--group"));
+  auto got = (*cluster)->get("/troupe/v1/trials/" + to_string(*id) + "/metrics", with);
+  if (!got)
+    return s.fail(got.error());
+  const auto& rows = got->body;
+  auto options = s.output();
+  if (auto code = s.print(show_rows(rows,
+                                    {{"ROW", "row"},
+                                     {"GROUP", "group"},
+                                     {"STEPS", "totalBatches", show_as::number},
+                                     {"RUN", "trialRunId"},
+                                     {"ARCHIVED", "archived"},
+                                     {"METRICS", "metrics", show_as::compact}},
+                                    options));
+      code != exit_done)
+    return code;
+  if (options.format != output_format::table || options.quiet || !options.columns.empty())
+    return exit_done;
+  auto choice = given.has("--metric") ? metric_choice{given.text("--metric"), true} : searcher_metric(**cluster, *id);
+  for (const char* group : {"validation", "training"}) {
+    std::map<double, double> by_step; // of one step the last report counts
+    for (const auto& row : rows)
+      if (part(row, "group") == group && part(row, "archived") != value(true))
+        if (auto y = metric_in(part(row, "metrics"), choice.name))
+          by_step[number_in(part(row, "totalBatches")).value_or(0)] = *y;
+    if (by_step.size() < 2)
+      continue;
+    s.io.out << "\n" << group << " " << choice.name << "\n"
+             << draw_curve({by_step.begin(), by_step.end()}, s.io.screen);
+    break;
+  }
+  return exit_done;
+}
+
+int trial_kill(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  int code = exit_done;
+  for (const auto& word : given.all("TRIAL")) {
+    auto id = named_trial(word);
+    auto answer = id ? (*cluster)->post("/api/v1/trials/" + to_string(*id) + "/kill") : result<value>(id.error());
+    if (answer) {
+      s.io.out << "killing trial " << to_string(*id) << "\n";
+      continue;
+    }
+    int failed = s.fail(answer.error());
+    code = code == exit_done ? failed : code;
+  }
+  return code;
+}
+
+} // namespace troupe::cli::verbs

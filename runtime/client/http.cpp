@@ -1,0 +1,216 @@
+#include "runtime/client/http.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <curl/curl.h>
+
+namespace troupe::client {
+namespace {
+
+void start_library() {
+  static const bool started = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  static_cast<void>(started);
+}
+
+struct receiver {
+  reply got;
+  const std::function<bool(std::string_view)>* sink = nullptr;
+  std::size_t most_bytes = 0;
+  bool too_large = false, sink_refused = false;
+};
+
+std::size_t take_header(char* bytes, std::size_t size, std::size_t count, void* to) {
+  auto& r = *static_cast<receiver*>(to);
+  std::string_view line(bytes, size * count);
+  if (line.starts_with("HTTP/")) { // of the final answer, or of a 100 before it
+    r.got.headers.clear();
+    auto space = line.find(' ');
+    r.got.status = space == line.npos ? 0 : std::atoi(std::string(line.substr(space + 1, 3)).c_str());
+    return line.size();
+  }
+  auto colon = line.find(':');
+  if (colon != line.npos) {
+    std::string name(line.substr(0, colon));
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    auto text = line.substr(colon + 1);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+      text.remove_prefix(1);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+      text.remove_suffix(1);
+    r.got.headers[std::move(name)] = text;
+  }
+  return line.size();
+}
+
+std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* to) {
+  auto& r = *static_cast<receiver*>(to);
+  std::string_view part(bytes, size * count);
+  if (r.sink && r.got.status == 200) {
+    r.sink_refused = !(*r.sink)(part);
+    return r.sink_refused ? 0 : part.size();
+  }
+  r.too_large = r.got.body.size() + part.size() > r.most_bytes;
+  if (r.too_large)
+    return 0;
+  r.got.body += part;
+  return part.size();
+}
+
+/// The options of one transfer; what they point to must outlive it.
+struct transfer {
+  transfer() : header_list(nullptr, curl_slist_free_all) {}
+  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> header_list;
+  char fault_text[CURL_ERROR_SIZE] = "";
+
+  void prepare(CURL* easy, const request& what, const transport_options& options, receiver& to) {
+    for (const auto& line : what.headers)
+      header_list.reset(curl_slist_append(header_list.release(), line.c_str()));
+    header_list.reset(curl_slist_append(header_list.release(), "Expect:")); // no waiting for a 100
+    curl_easy_setopt(easy, CURLOPT_URL, what.url.c_str());
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, what.method.c_str());
+    if (what.method != "GET") {
+      curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(what.body.size()));
+      curl_easy_setopt(easy, CURLOPT_POSTFIELDS, what.body.c_str());
+    }
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, header_list.get());
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
+    curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, fault_text);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, &to);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, &to);
+    if (!options.ca_file.empty())
+      curl_easy_setopt(easy, CURLOPT_CAINFO, options.ca_file.c_str());
+  }
+
+  error fault(CURLcode code, const receiver& to) const {
+    if (to.too_large)
+      return {errc::invalid, "the answer is larger than " + std::to_string(to.most_bytes >> 20) + " MB"};
+    if (to.sink_refused)
+      return {errc::io, "the received bytes could not be taken"};
+    std::string text = fault_text[0] ? fault_text : curl_easy_strerror(code);
+    switch (code) {
+    case CURLE_OPERATION_TIMEDOUT: return {errc::timeout, "no answer in time (" + text + ")"};
+    case CURLE_URL_MALFORMAT: return {errc::invalid, text};
+    default: return {errc::unreachable, text};
+    }
+  }
+};
+
+} // namespace
+
+struct http::impl {
+  transport_options options;
+  CURL* easy = nullptr;
+};
+
+http::http(transport_options options) : impl_(std::make_unique<impl>()) {
+  start_library();
+  impl_->options = std::move(options);
+  impl_->easy = curl_easy_init();
+}
+
+http::~http() { curl_easy_cleanup(impl_->easy); }
+
+result<reply> http::send(const request& what) { return send(what, nullptr); }
+
+result<reply> http::send(const request& what, const std::function<bool(std::string_view)>& sink) {
+  receiver to{{}, sink ? &sink : nullptr, impl_->options.most_bytes};
+  transfer one;
+  curl_easy_reset(impl_->easy);
+  one.prepare(impl_->easy, what, impl_->options, to);
+  if (sink) { // may take as long as it likes while bytes come
+    curl_easy_setopt(impl_->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(impl_->easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(what.timeout.count() / 1000 + 1));
+  } else {
+    curl_easy_setopt(impl_->easy, CURLOPT_TIMEOUT_MS, static_cast<long>(what.timeout.count()));
+  }
+  auto code = curl_easy_perform(impl_->easy);
+  if (code != CURLE_OK)
+    return one.fault(code, to);
+  return std::move(to.got);
+}
+
+struct http_stream::impl {
+  request what; // libcurl reads its body later
+  receiver to;
+  transfer one;
+  CURL* easy = nullptr;
+  CURLM* multi = nullptr;
+  std::chrono::milliseconds quiet_limit{};
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+  bool done = false;
+};
+
+http_stream::http_stream(const request& what, const transport_options& options, std::chrono::milliseconds quiet_limit)
+    : impl_(std::make_unique<impl>()) {
+  start_library();
+  auto& x = *impl_;
+  x.what = what;
+  x.quiet_limit = quiet_limit;
+  x.to.most_bytes = options.most_bytes;
+  x.easy = curl_easy_init();
+  x.multi = curl_multi_init();
+  x.one.prepare(x.easy, x.what, options, x.to);
+  curl_multi_add_handle(x.multi, x.easy);
+}
+
+http_stream::~http_stream() {
+  curl_multi_remove_handle(impl_->multi, impl_->easy);
+  curl_easy_cleanup(impl_->easy);
+  curl_multi_cleanup(impl_->multi);
+}
+
+int http_stream::status() const { return impl_->to.got.status; }
+
+result<bool> http_stream::read(std::string& into, std::chrono::milliseconds wait) {
+  auto& x = *impl_;
+  if (x.done)
+    return false;
+  int running = 0;
+  auto run = [&] { return curl_multi_perform(x.multi, &running); };
+  run();
+  if (x.to.got.body.empty() && running) {
+    curl_multi_poll(x.multi, nullptr, 0, static_cast<int>(wait.count()), nullptr);
+    run();
+  }
+  auto now = std::chrono::steady_clock::now();
+  if (!x.to.got.body.empty()) {
+    x.last = now;
+    into += x.to.got.body;
+    x.to.got.body.clear();
+  }
+  int left = 0;
+  while (const auto* note = curl_multi_info_read(x.multi, &left)) {
+    if (note->msg != CURLMSG_DONE)
+      continue;
+    x.done = true;
+    if (note->data.result != CURLE_OK)
+      return x.one.fault(note->data.result, x.to);
+    return false;
+  }
+  if (now - x.last > x.quiet_limit)
+    return error{errc::timeout, "nothing came for " + std::to_string(x.quiet_limit.count() / 1000) + " s"};
+  return true;
+}
+
+std::string percent_encode(std::string_view text) {
+  static constexpr char digits[] = "0123456789ABCDEF";
+  std::string out;
+  for (unsigned char c : text) {
+    if (std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
+      out += static_cast<char>(c);
+    } else {
+      out += '%';
+      out += digits[c >> 4];
+      out += digits[c & 15];
+    }
+  }
+  return out;
+}
+
+} // namespace troupe::client

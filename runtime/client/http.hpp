@@ -1,0 +1,77 @@
+#pragma once
+// HTTP requests to one server, over libcurl, which no other file includes.
+
+#include "model/result.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::client {
+
+struct request {
+  std::string method = "GET";
+  std::string url;                  ///< complete, path and query percent-encoded
+  std::string body;
+  std::vector<std::string> headers; ///< "Name: value"
+  std::chrono::milliseconds timeout{30'000};
+};
+
+struct reply {
+  int status = 0;
+  std::string body;
+  std::map<std::string, std::string> headers; ///< names in lower case
+};
+
+struct transport_options {
+  std::string ca_file;                        ///< for https; empty: the system's
+  std::chrono::milliseconds connect_timeout{5'000};
+  std::size_t most_bytes = 256 << 20;         ///< of an answer kept in memory
+};
+
+/// Not thread-safe. Connections are kept open between requests.
+class http {
+public:
+  explicit http(transport_options options = {});
+  ~http();
+  http(const http&) = delete;
+  http& operator=(const http&) = delete;
+
+  /// Any status is an answer. Fails with errc::unreachable (no connection, no HTTP, no trust) or errc::timeout.
+  result<reply> send(const request& what);
+  /// The same, giving the body of a 200 to `sink` as it comes; other answers keep their body. A `sink` that returns
+  /// false ends the transfer with errc::io.
+  result<reply> send(const request& what, const std::function<bool(std::string_view)>& sink);
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+/// One answer that comes little by little and may never end; `timeout` of the request is not used.
+class http_stream {
+public:
+  http_stream(const request& what, const transport_options& options, std::chrono::milliseconds quiet_limit);
+  ~http_stream();
+  http_stream(const http_stream&) = delete;
+  http_stream& operator=(const http_stream&) = delete;
+
+  /// Waits at most `wait` and appends what came to `into`. False once the answer is complete. Fails with
+  /// errc::unreachable where the connection breaks, and with errc::timeout after `quiet_limit` without a byte.
+  result<bool> read(std::string& into, std::chrono::milliseconds wait);
+  int status() const; ///< 0 until the answer's head came
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+/// As in a URL: everything but letters, digits and `-._~` as %XX.
+std::string percent_encode(std::string_view text);
+
+} // namespace troupe::client

@@ -1,0 +1,130 @@
+#include "runtime/cli/curve.hpp"
+#include "runtime/cli/output.hpp"
+#include "runtime/cli/session.hpp"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace troupe;
+using namespace troupe::cli;
+
+namespace {
+
+const value rows = value::parse(R"([
+  {"id": 1, "state": "STATE_COMPLETED", "name": "a, \"b\"", "best": 0.93125, "at": "2023-11-14T22:10:20.000000Z",
+   "h": {"lr": 0.01, "n": 64}},
+  {"id": 12, "state": "STATE_RUNNING", "name": "c", "best": null, "at": "2023-11-14T22:13:19.500000Z", "h": {}}])");
+const std::vector<column> columns = {{"ID", "id"},
+                                     {"STATE", "state", show_as::state},
+                                     {"NAME", "name"},
+                                     {"BEST", "best", show_as::number},
+                                     {"SINCE", "at", show_as::age},
+                                     {"HP", "h", show_as::compact}};
+const time_point now{std::chrono::seconds(1'700'000'000)}; // 2023-11-14T22:13:20Z
+
+output_options as(output_format format) {
+  output_options o;
+  o.format = format;
+  o.now = now;
+  return o;
+}
+
+} // namespace
+
+TEST(Output, ShowsRowsInEachFormat) {
+  EXPECT_EQ(*show_rows(rows, columns, as(output_format::table)),
+            "ID  STATE      NAME       BEST  SINCE           HP\n"
+            "1   COMPLETED  a, \"b\"  0.93125  3 min 00 s ago  lr=0.01 n=64\n"
+            "12  RUNNING    c             -  0.5 s ago\n");
+  EXPECT_EQ(*show_rows(rows, columns, as(output_format::csv)),
+            "id,state,name,best,at,h\n"
+            "1,STATE_COMPLETED,\"a, \"\"b\"\"\",0.93125,2023-11-14T22:10:20.000000Z,\"{\"\"lr\"\":0.01,\"\"n\"\":64}\"\n"
+            "12,STATE_RUNNING,c,,2023-11-14T22:13:19.500000Z,{}\n");
+  EXPECT_EQ(value::parse(*show_rows(rows, columns, as(output_format::json))), rows);
+  EXPECT_EQ(*show_rows(value::parse(R"([{"a": [1, {"b": "x y"}, [2]], "c": {}, "d": "yes", "e": "1", "f": null, "g": []}])"),
+                       columns, as(output_format::yaml)),
+            "- a:\n"
+            "    - 1\n"
+            "    - b: x y\n"
+            "    -\n"
+            "      - 2\n"
+            "  c: {}\n"
+            "  d: \"yes\"\n"
+            "  e: \"1\"\n"
+            "  f: null\n"
+            "  g: []\n");
+}
+
+TEST(Output, ShowsOneThingWithoutWhatItLacks) {
+  EXPECT_EQ(*show_one(rows[1], columns, as(output_format::table)),
+            "ID     12\nSTATE  RUNNING\nNAME   c\nSINCE  0.5 s ago\nHP     \n");
+  EXPECT_EQ(value::parse(*show_one(rows[1], columns, as(output_format::json))), rows[1]);
+}
+
+TEST(Output, TakesOptionsOfColumnsHeaderAndQuiet) {
+  auto o = as(output_format::table);
+  o.header = false;
+  o.columns = {"state", "id"};
+  EXPECT_EQ(*show_rows(rows, columns, o), "COMPLETED  1\nRUNNING    12\n");
+  o.quiet = true;
+  EXPECT_EQ(*show_rows(rows, columns, o), "1\n12\n");
+  o.quiet = false;
+  o.columns = {"sate"};
+  auto refused = show_rows(rows, columns, o);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what, "there is no column 'sate'\nhint: did you mean 'state'?");
+}
+
+TEST(Output, FitsATerminalAndKeepsControlCharactersOut) {
+  auto o = as(output_format::table);
+  o.screen = {true, true, true, 16, 24};
+  auto text = *show_rows(value::array({{{"id", 1}, {"name", "\x1b[2Jevil\nname that is long"}}}),
+                         {{"ID", "id"}, {"NAME", "name"}}, o);
+  EXPECT_EQ(text, "\x1b[1mID\x1b[0m  \x1b[1mNAME\x1b[0m\n1    [2Jevil na…\n");
+}
+
+TEST(Output, WritesSpansNumbersAndTimes) {
+  EXPECT_EQ(span_text(0.25), "0.2 s");
+  EXPECT_EQ(span_text(62), "1 min 02 s");
+  EXPECT_EQ(span_text(3723), "1 h 02 min");
+  EXPECT_EQ(number_text(0.1 + 0.2), "0.3");
+  EXPECT_EQ(number_text(16), "16");
+  EXPECT_EQ(number_text(NAN), "NaN");
+  EXPECT_EQ(number_text(-INFINITY), "-Infinity");
+  EXPECT_EQ(parse_rfc3339("2023-11-14T22:13:20.5Z"), now + std::chrono::milliseconds(500));
+  EXPECT_EQ(parse_rfc3339("yesterday"), std::nullopt);
+}
+
+TEST(Output, MeasuresLettersNotBytes) {
+  EXPECT_EQ(width_of("é日\x1b[31mx\x1b[0m"), 4);
+  EXPECT_EQ(fitted("日本語", 4, true), "日…");
+  EXPECT_EQ(fitted("abcdef", 4, false), "abc~");
+  EXPECT_EQ(width_of("\xff\xfe"), 2); // broken bytes count one each
+}
+
+TEST(Errors, SayWhatAndTheMend) {
+  terminal plain;
+  EXPECT_EQ(error_text({errc::not_found, "experiment '7' not found"}, plain),
+            "error: experiment '7' not found\nhint: troupe experiment list\n");
+  EXPECT_EQ(error_text({errc::invalid, "a.yaml:3:5: x\n  y\n    ^\nhint: z"}, plain),
+            "error: a.yaml:3:5: x\n  y\n    ^\nhint: z\n");
+  terminal coloured;
+  coloured.colour = true;
+  EXPECT_EQ(error_text({errc::io, "full"}, coloured), "\x1b[31merror:\x1b[0m full\n");
+}
+
+TEST(Curve, IsDrawnInBrailleOrStars) {
+  terminal screen;
+  screen.width = 30;
+  std::vector<std::pair<double, double>> points = {{0, 0}, {5, 0.5}, {10, 1}};
+  EXPECT_EQ(draw_curve(points, screen, 16, 4), " 1┤        ⢀⡠⠤⠒⠉\n"
+                                               "  ┤    ⣀⠤⠒⠊⠁\n"
+                                               " 0┤⣀⠤⠒⠉\n"
+                                               "   0          10\n");
+  screen.utf8 = false;
+  EXPECT_EQ(draw_curve(points, screen, 16, 4), " 1|         ****\n"
+                                               "  |   ******\n"
+                                               " 0|***\n"
+                                               "   0          10\n");
+  EXPECT_EQ(draw_curve({{0, NAN}}, screen), "");
+}

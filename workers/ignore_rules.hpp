@@ -1,0 +1,32 @@
+#pragma once
+// The patterns of a .detignore, which are those of a .gitignore.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::workers {
+
+class ignore_rules {
+public:
+  ignore_rules() = default;
+  /// Reads one pattern a line: `#` comments, `!` takes back, a leading or inner `/` anchors to the root, a trailing
+  /// `/` means folders only, `*`, `?`, `[...]` do not cross `/`, `**` does.
+  explicit ignore_rules(std::string_view text);
+
+  /// Whether `path` (relative, with `/`) is left out. The last pattern that matches decides. Whoever walks does not
+  /// go into a folder that is left out, so that nothing below it can be taken back.
+  bool ignores(std::string_view path, bool is_folder) const;
+
+private:
+  struct rule {
+    std::string pattern;
+    bool takes_back = false, folders_only = false, anchored = false;
+  };
+  std::vector<rule> rules_;
+};
+
+/// Whether `text` matches `pattern` as a whole, in the sense above.
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
+} // namespace troupe::workers
