@@ -209,10 +209,12 @@ struct link_report { ///< agent to master: one of the two is set
 /// name each other.
 struct master_found {
   caf::actor cluster;
+  std::string why;    ///< it could not be reached
+  bool final = false; ///< and never will be with these settings
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, master_found& x) {
-  return f(caf::meta::type_name("master_found"), x.cluster);
+  return f(caf::meta::type_name("master_found"), x.cluster, x.why, x.final);
 }
 struct dial_master {
   MSGPACK_DEFINE_ARRAY()

@@ -81,7 +81,11 @@ public:
       [this](task_news& x) { hear(std::move(x)); },
       [this](const harness_drained& x) { settle(x.allocation, &ending::drained); },
       [this](const pumped& x) { settle(x.allocation, &ending::logged); },
-      [this](const master_found& x) { register_at(caf::actor_cast<cluster_actor>(x.cluster)); },
+      [this](const master_found& x) {
+        if (x.final)
+          return setup_.on_fatal({errc::unsupported, x.why});
+        register_at(x.cluster ? caf::actor_cast<cluster_actor>(x.cluster) : cluster_actor{});
+      },
     };
   }
 
@@ -119,7 +123,7 @@ private:
                                  setup_.python, setup_.python_bin,
                                  [endpoint = opened->endpoint] { return endpoint; }, harness_file,
                                  setup_.freeze, setup_.slots,
-                                 setup_.fetch};
+                                 setup_.kill_on_stop, setup_.fetch};
     runtime_ = spawn_worker_runtime(self_->system(), std::move(runtime), me);
     for (auto part : {caf::actor_cast<caf::strong_actor_ptr>(harness_), caf::actor_cast<caf::strong_actor_ptr>(pump_),
                       caf::actor_cast<caf::strong_actor_ptr>(runtime_)})

@@ -17,6 +17,7 @@ struct agent_setup {
   std::filesystem::path python;  ///< folder of the package `troupe`
   std::string python_bin;
   duration freeze{30s};
+  bool kill_on_stop = false; ///< its tasks end with it; else they wait to be adopted
   std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block
   std::function<void(const error&)> on_fatal; ///< the agent cannot be: its folder, its port, its name
   std::function<void()> on_registered;

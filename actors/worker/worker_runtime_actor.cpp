@@ -7,7 +7,9 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <fstream>
+#include <thread>
 
 namespace troupe {
 namespace {
@@ -44,11 +46,16 @@ public:
     // The runtime's thread may outlive a handler but not this state: it gets a handle, never `this`.
     auto started = workers::process_runtime::start(
       options, [me = worker_runtime_actor{self_}](const workers::task_event& ev) { tell(me, ev); });
-    if (!started) {
-      self_->quit(to_caf(started.error()));
-      return {};
-    }
-    runtime_ = std::move(*started);
+    if (started)
+      runtime_ = std::move(*started);
+    else
+      self_->quit(to_caf(started.error())); // no handler below runs after it
+    self_->set_exit_handler([this](caf::exit_msg& x) {
+      if (setup_.kill_on_stop)
+        end_all();
+      runtime_.reset();
+      self_->quit(x.reason);
+    });
     return {
       [this](const launch_order& x) { launch(x); },
       [this](const destroy_order& x) { static_cast<void>(runtime_->kill(to_string(x.allocation))); },
@@ -82,6 +89,8 @@ private:
                  [&](const workers::task_exited& x) {
                    news.change = task_change::ended;
                    news.task = ended_task(x.id, x.why == workers::end_reason::failed, x.detail);
+                   // Killed, but not by its allocation, which would not ask why: lost, and run again.
+                   news.task.certain = x.why != workers::end_reason::killed && x.why != workers::end_reason::lease;
                    for (const auto& rank : x.ranks)
                      add_rank(news.task, rank.rank, rank.signalled, rank.value, rank.out_of_memory);
                  },
@@ -116,6 +125,22 @@ private:
     (signalled ? t.signal : t.exit_code) = number;
     t.detail = (signalled ? "signal " : "exit code ") + std::to_string(number) +
                (rank ? " (rank " + std::to_string(rank) + ")" : "") + (out_of_memory ? ", out of memory" : "");
+  }
+
+  /// Waits, at most 5 s, until nothing runs: only in the actor's last handler, on its own thread.
+  void end_all() {
+    auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    auto runs = [](const workers::task_summary& t) {
+      return t.phase != workers::task_phase::exited && t.phase != workers::task_phase::lost;
+    };
+    auto tasks = runtime_->list();
+    for (const auto& t : tasks)
+      if (runs(t))
+        static_cast<void>(runtime_->kill(t.id));
+    while (std::any_of(tasks.begin(), tasks.end(), runs) && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      tasks = runtime_->list();
+    }
   }
 
   void launch(const launch_order& x) {

@@ -35,6 +35,10 @@ struct identity {
 
 struct cluster_identity {
   std::string cluster_id, master_id, cluster_name, troupe_version;
+  std::uint16_t link_port = 0;    ///< of the node link; 0: agents cannot join
+  bool link_tls = false;
+  std::string join_token;         ///< that agents show for blobs; empty: not asked for
+  std::uint32_t link_protocol = 1;
 };
 
 /// What handlers stand on. Lives longer than every request.

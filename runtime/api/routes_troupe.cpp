@@ -31,6 +31,25 @@ result<response> events(const call& c) {
   return out;
 }
 
+result<value> link(const call& c) {
+  const auto& about = c.parts->about;
+  return value{{"protocol", about.link_protocol}, {"port", about.link_port}, {"tls", about.link_tls}};
+}
+
+/// For agents: the files of an experiment. Whoever may join may read them.
+result<response> blob(const call& c) {
+  const auto& token = c.parts->about.join_token;
+  if (!token.empty() && c.headers.authorization != "Bearer " + token)
+    return error{errc::unauthorized, "the join token is not this cluster's"};
+  auto bytes = c.parts->storage->blob(c.named("name"));
+  if (!bytes)
+    return bytes.error();
+  response out;
+  out.content_type = "application/octet-stream";
+  out.body = std::move(*bytes);
+  return out;
+}
+
 result<value> document(const call&) {
   static const value made = openapi_document(all_routes());
   return made;
@@ -41,6 +60,8 @@ result<value> document(const call&) {
 std::vector<route> troupe_routes() {
   return {
     {"GET", "/troupe/v1/events", access::user, respond_with(events), "", "stream of Event", "Facts as server-sent events, as they are committed."},
+    {"GET", "/troupe/v1/link", access::open, answer_with(link), "", "Link", "Where and how agents join."},
+    {"GET", "/troupe/v1/blobs/{name}", access::open, respond_with(blob), "", "", "For agents, with the join token: the tar of an experiment's files."},
     {"GET", "/troupe/v1/openapi.json", access::open, answer_with(document), "", "OpenAPI", "This document."},
   };
 }

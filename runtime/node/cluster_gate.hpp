@@ -1,0 +1,19 @@
+#pragma once
+// The API's way to the cluster actor.
+
+#include "actors/messages.hpp"
+#include "runtime/api/gate.hpp"
+
+namespace troupe::node {
+
+class cluster_gate final : public api::gate {
+public:
+  cluster_gate(caf::actor_system& sys, cluster_actor cluster) : sys_(sys), cluster_(std::move(cluster)) {}
+  void call(const api::principal& who, const std::string& command, value fields, api::answer done) override;
+
+private:
+  caf::actor_system& sys_;
+  cluster_actor cluster_;
+};
+
+} // namespace troupe::node

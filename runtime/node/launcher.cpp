@@ -1,0 +1,126 @@
+#include "runtime/node/launcher.hpp"
+
+#include "runtime/cli/session.hpp"
+#include "runtime/node/daemon.hpp"
+#include "runtime/node/node.hpp"
+#include "runtime/node/signals.hpp"
+
+#include <cstdio>
+#include <iostream>
+
+namespace troupe::node {
+namespace {
+
+int fail(const error& why) {
+  std::cout.flush();
+  std::cerr << cli::error_text(why, {}) << std::flush;
+  return why.code == errc::unreachable ? cli::exit_unreachable : why.code == errc::conflict ? cli::exit_conflict
+                                                                                            : cli::exit_failed;
+}
+
+/// Starts, says where, waits for the end.
+int serve(node_options options, bool daemon, const std::string& role) {
+  daemon_notice notice;
+  if (daemon) {
+    auto forked = become_daemon(options.data_dir / (role + ".log"));
+    if (!forked)
+      return fail(forked.error());
+    if (forked->parent)
+      return forked->exit_code;
+    notice = std::move(forked->notice);
+  }
+  std::unique_ptr<node> running;
+  std::mutex mutex;
+  int asked = 0;
+  signal_thread signals([&](int number) {
+    if (number == SIGHUP)
+      return;
+    std::lock_guard lock(mutex);
+    if (++asked > 1)
+      std::_Exit(cli::exit_interrupted);
+    if (running)
+      running->ask_to_stop({errc::invalid, ""});
+  });
+  bool with_agent = options.agent;
+  auto where = options.data_dir;
+  auto master = options.master_address;
+  auto started = node::start(std::move(options));
+  if (!started) {
+    notice.failed(started.error().what);
+    return fail(started.error());
+  }
+  {
+    std::lock_guard lock(mutex);
+    running = std::move(*started);
+    if (asked)
+      running->ask_to_stop({errc::invalid, ""});
+  }
+  if (with_agent)
+    if (auto ok = running->start_agent(); !ok) {
+      notice.failed(ok.error().what);
+      return fail(ok.error());
+    }
+  if (running->url().empty())
+    std::cout << "troupe agent for the master at " << master << ", data in " << where.string() << std::endl;
+  else
+    std::cout << "troupe is up at " << running->url() << ", data in " << where.string()
+              << "\nstop it with Ctrl-C or: troupe down" << std::endl;
+  notice.ready();
+  auto why = running->wait();
+  running->stop();
+  if (!why.what.empty())
+    return fail(why);
+  return cli::exit_done;
+}
+
+} // namespace
+
+int up(const cli::up_options& o, const std::string& version) {
+  node_options n;
+  n.data_dir = o.data_dir;
+  n.listen = o.listen;
+  n.agent_listen = o.agent_listen;
+  n.agent_name = o.name;
+  n.slots = o.slots;
+  n.tls_dir = o.tls_dir;
+  n.trace_actors = o.trace_actors;
+  n.version = version;
+  return serve(std::move(n), o.daemon, "up");
+}
+
+int master(const cli::master_options& o, const std::string& version) {
+  node_options n;
+  n.data_dir = o.data_dir;
+  n.listen = o.listen;
+  n.agent_listen = o.agent_listen;
+  n.tls_dir = o.tls_dir;
+  n.trace_actors = o.trace_actors;
+  n.version = version;
+  n.agent = false;
+  return serve(std::move(n), o.daemon, "master");
+}
+
+int agent(const cli::agent_options& o, const std::string& version) {
+  node_options n;
+  n.data_dir = o.data_dir;
+  n.master_address = o.master;
+  n.agent_name = o.name;
+  n.slots = o.slots;
+  n.tls_dir = o.tls_dir;
+  n.trace_actors = o.trace_actors;
+  n.version = version;
+  n.master = false;
+  if (!o.token_file.empty()) {
+    std::FILE* in = std::fopen(o.token_file.c_str(), "re");
+    char line[256] = {};
+    if (!in || !std::fgets(line, sizeof line, in))
+      return fail({errc::invalid, "cannot read the join token in '" + o.token_file.string() + "'"});
+    std::fclose(in);
+    n.join_token = line;
+    while (!n.join_token.empty() && std::isspace(static_cast<unsigned char>(n.join_token.back())))
+      n.join_token.pop_back();
+  }
+  return serve(std::move(n), o.daemon, "agent");
+}
+
+} // namespace troupe::node

@@ -1,0 +1,14 @@
+#pragma once
+// The verbs that live in the node: up, master, agent, run. Each returns an exit code of the command line.
+
+#include "runtime/cli/hooks.hpp"
+
+namespace troupe::node {
+
+int up(const cli::up_options& o, const std::string& version);
+int master(const cli::master_options& o, const std::string& version);
+int agent(const cli::agent_options& o, const std::string& version);
+/// Its own cluster for one experiment; the results stay in the data directory.
+int run(const cli::run_options& o, const std::string& version);
+
+} // namespace troupe::node

@@ -1,0 +1,263 @@
+#include "runtime/node/node.hpp"
+
+#include "actors/agent/agent_actor.hpp"
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/journal/journal_actor.hpp"
+#include "actors/probed_actor.hpp"
+#include "runtime/api/server.hpp"
+#include "runtime/node/cluster_gate.hpp"
+#include "runtime/node/link.hpp"
+#include "runtime/node/places.hpp"
+
+#include <caf/all.hpp>
+
+#include <condition_variable>
+#include <sched.h>
+#include <unistd.h>
+
+namespace troupe::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
+
+std::string host_name() {
+  char text[256] = "localhost";
+  ::gethostname(text, sizeof text - 1);
+  return text;
+}
+
+int processors() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+} // namespace
+
+class node::inside {
+public:
+  explicit inside(node_options options, data_dir dir) : options_(std::move(options)), dir_(std::move(dir)) {}
+
+  result<void> open() {
+    auto found = find_places();
+    if (!found)
+      return found.error();
+    places_ = std::move(*found);
+    config_ = std::make_unique<link_config>(options_.tls_dir);
+    if (!options_.trace_actors.empty())
+      if (auto ok = config_->probes->trace_to(options_.trace_actors.string()); !ok)
+        return ok.error();
+    if (auto ok = config_->check(); !ok)
+      return ok.error();
+    system_ = std::make_unique<caf::actor_system>(*config_);
+    return options_.master ? open_master() : result<void>{};
+  }
+
+  result<void> start_agent() {
+    auto name = options_.agent_name.empty() ? host_name() : options_.agent_name;
+    agent_setup setup;
+    setup.name = name;
+    setup.host = host_name();
+    setup.join_token = join_token_;
+    setup.slots = options_.slots.value_or(processors());
+    setup.dir = dir_.path() / "agent" / name;
+    setup.program = places_.troupe_task;
+    setup.python = places_.python;
+    setup.python_bin = places_.python_bin.string();
+    setup.kill_on_stop = options_.master;
+    setup.on_fatal = [this](const error& why) { ask_to_stop(why); };
+    std::function<void(const agent_actor&)> dial;
+    if (options_.master) {
+      setup.fetch = [reads = journal_->reads()](const std::string& blob) { return reads->blob(blob); };
+      dial = [cluster = cluster_](const agent_actor& who) {
+        caf::anon_send(who, master_found{caf::actor_cast<caf::actor>(cluster)});
+      };
+    } else {
+      auto link = master_link::to(*system_, options_.master_address, options_.tls_dir, options_.join_token);
+      if (!link)
+        return link.error();
+      link_ = std::move(*link);
+      setup.join_token = link_->join_token();
+      setup.fetch = [link = link_](const std::string& blob) { return link->fetch(blob); };
+      dial = [link = link_](const agent_actor& who) { link->dial(who); };
+    }
+    agent_ = spawn_agent(*system_, std::move(setup), std::move(dial));
+    return {};
+  }
+
+  const std::string& url() const { return url_; }
+  std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
+
+  error wait() {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return stop_why_.has_value(); });
+    return *stop_why_;
+  }
+
+  void ask_to_stop(error why) {
+    std::lock_guard lock(mutex_);
+    if (!stop_why_)
+      stop_why_ = std::move(why);
+    wake_.notify_all();
+  }
+
+  void stop() {
+    if (!system_)
+      return;
+    if (server_)
+      server_->stop(std::chrono::milliseconds(500));
+    if (link_)
+      link_->stop();
+    // Top down, each before what it stands on: the journal answers until nobody can ask.
+    end(agent_);
+    if (published_)
+      unpublish(*system_, published_);
+    end(cluster_);
+    end(journal_actor_);
+    gate_.reset();
+    server_.reset();
+    journal_.reset();
+    system_.reset();
+  }
+
+private:
+  template <class Handle>
+  void end(Handle& actor) {
+    if (!actor)
+      return;
+    caf::scoped_actor self{*system_};
+    self->send_exit(actor, caf::exit_reason::user_shutdown);
+    self->wait_for(actor);
+    actor = nullptr;
+  }
+
+  result<void> open_master() {
+    std::error_code fault;
+    fs::create_directories(dir_.path() / "master", fault);
+    if (fault)
+      return error{errc::io, "the data directory '" + dir_.path().string() + "' cannot be written: " + fault.message()};
+    storage::journal_options options;
+    options.directory = dir_.path() / "master" / "db";
+    auto opened = storage::open_journal(options);
+    if (!opened)
+      return opened.error();
+    journal_ = std::move(*opened);
+    auto where = api::parse_listen(options_.listen.empty() ? "127.0.0.1:8080" : options_.listen);
+    if (!where)
+      return where.error();
+    if (options_.any_port && options_.listen.empty())
+      where->port = 0;
+    auto link_where = api::parse_listen(options_.agent_listen.empty() ? "127.0.0.1:0" : options_.agent_listen);
+    if (!link_where)
+      return link_where.error();
+    if (options_.tls_dir.empty() && !api::is_loopback(link_where->host))
+      return error{errc::invalid, "--agent-listen " + options_.agent_listen +
+                                    " is reachable from other hosts, so the node link needs TLS\nhint: troupe tls init"
+                                    " --dir DIR, then start with --tls-dir DIR"};
+    journal_peers peers;
+    peers.on_commit = [this](const storage::commit_summary& what) {
+      if (auto* server = listening_.load(std::memory_order_acquire))
+        server->committed(what);
+    };
+    peers.on_fatal = [this](const error& why) { ask_to_stop(why); };
+    peers.on_validation = [this](storage::recorded_validation v) {
+      caf::anon_send(cluster_, route_validation{v.experiment,
+                                                {v.allocation.trial, {v.allocation, v.rank, v.process, v.sequence},
+                                                 v.row, v.steps, std::move(v.metrics)}});
+    };
+    journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
+    auto token = read_join_token(options_.tls_dir);
+    if (!token)
+      return token.error();
+    join_token_ = *token;
+    cluster_setup setup;
+    setup.checkpoint_dir = (dir_.path() / "checkpoints").string();
+    setup.join_token = join_token_;
+    setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
+    cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
+    auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
+    if (!link_port)
+      return link_port.error();
+    published_ = *link_port;
+    gate_ = std::make_unique<cluster_gate>(*system_, cluster_);
+    api::accounts::options users;
+    users.file = dir_.path() / "master" / "users";
+    users.loopback = api::is_loopback(where->host);
+    if (auto initial = client::process_environment("TROUPE_INITIAL_USER_PASSWORD"); !initial.empty())
+      users.initial_password = initial;
+    auto accounts = api::accounts::open(users, now());
+    if (!accounts)
+      return accounts.error();
+    for (const auto& [user, password] : (*accounts)->take_generated())
+      std::fprintf(stderr, "password of the user %s: %s\n", user.c_str(), password.c_str());
+    api::server_options how;
+    how.host = where->host;
+    how.port = where->port;
+    how.about = {"troupe", "troupe", "troupe", options_.version};
+    how.about.link_port = *link_port;
+    how.about.link_tls = !options_.tls_dir.empty();
+    how.about.join_token = join_token_;
+    how.about.link_protocol = link_protocol;
+    if (!options_.tls_dir.empty())
+      how.tls = api::tls_files{options_.tls_dir / "master.pem", options_.tls_dir / "master.key"};
+    auto server = api::server::start(how, *gate_, journal_->reads(), std::move(*accounts));
+    if (!server)
+      return error{server.error().code, server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
+    server_ = std::move(*server);
+    listening_.store(server_.get(), std::memory_order_release);
+    auto url = client::reachable_url((where->host.find(':') == std::string::npos ? where->host : "[" + where->host + "]") +
+                                     ":" + std::to_string(server_->port()),
+                                     !options_.tls_dir.empty());
+    if (!url)
+      return url.error();
+    url_ = *url;
+    if (auto ok = dir_.publish(url_); !ok)
+      return ok.error();
+    return client::remember_data_dir(dir_.path());
+  }
+
+  node_options options_;
+  data_dir dir_;
+  places places_;
+  std::unique_ptr<link_config> config_;
+  std::unique_ptr<caf::actor_system> system_;
+  std::shared_ptr<storage::journal> journal_;
+  journal_actor journal_actor_;
+  cluster_actor cluster_;
+  agent_actor agent_;
+  std::shared_ptr<master_link> link_;
+  std::string join_token_;
+  std::uint16_t published_ = 0;
+  std::unique_ptr<cluster_gate> gate_;
+  std::unique_ptr<api::server> server_;
+  std::atomic<api::server*> listening_{nullptr};
+  std::string url_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::optional<error> stop_why_;
+};
+
+node::node(std::unique_ptr<inside> x) : inside_(std::move(x)) {}
+node::~node() { stop(); }
+
+result<std::unique_ptr<node>> node::start(node_options options) {
+  auto dir = data_dir::hold(options.data_dir);
+  if (!dir)
+    return dir.error();
+  auto inner = std::make_unique<inside>(std::move(options), std::move(*dir));
+  auto opened = inner->open();
+  std::unique_ptr<node> out(new node(std::move(inner)));
+  if (!opened)
+    return opened.error();
+  return out;
+}
+
+result<void> node::start_agent() { return inside_->start_agent(); }
+const std::string& node::url() const { return inside_->url(); }
+std::shared_ptr<storage::reader> node::reads() const { return inside_->reads(); }
+error node::wait() { return inside_->wait(); }
+void node::ask_to_stop(error why) { inside_->ask_to_stop(std::move(why)); }
+void node::stop() { inside_->stop(); }
+
+} // namespace troupe::node

@@ -1,0 +1,44 @@
+#include "runtime/node/places.hpp"
+
+#include "runtime/client/find_server.hpp"
+
+namespace troupe::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path first_that_exists(std::initializer_list<fs::path> candidates) {
+  std::error_code ignored;
+  for (const auto& path : candidates)
+    if (fs::exists(path, ignored))
+      return fs::weakly_canonical(path, ignored);
+  return {};
+}
+
+} // namespace
+
+result<places> find_places() {
+  std::error_code fault;
+  auto here = fs::read_symlink("/proc/self/exe", fault).parent_path();
+  if (fault)
+    return error{errc::io, "cannot read /proc/self/exe: " + fault.message()};
+  places out;
+  out.troupe_task =
+    first_that_exists({here / "troupe-task", here.parent_path() / "libexec" / "troupe" / "troupe-task"});
+  if (out.troupe_task.empty())
+    return error{errc::not_found, "troupe-task is missing beside '" + here.string() + "'\nhint: ./setup build"};
+  out.python = first_that_exists({here.parent_path() / "share" / "troupe" / "python",
+                                  here.parent_path().parent_path() / "workers" / "python",
+                                  fs::path(TROUPE_SOURCE_DIR) / "workers" / "python"});
+  if (out.python.empty())
+    return error{errc::not_found, "the Python package `troupe` is missing beside '" + here.string() + "'"};
+  if (auto named = client::process_environment("TROUPE_PYTHON_BIN"); !named.empty())
+    out.python_bin = named;
+  else
+    out.python_bin = first_that_exists({here.parent_path().parent_path() / ".venv" / "bin" / "python3"}).empty()
+                       ? fs::path()
+                       : here.parent_path().parent_path() / ".venv" / "bin";
+  return out;
+}
+
+} // namespace troupe::node

@@ -1,0 +1,19 @@
+#pragma once
+// Where the parts of an installation lie: beside the binary in a build tree, or under its prefix once installed.
+
+#include "model/result.hpp"
+
+#include <filesystem>
+
+namespace troupe::node {
+
+struct places {
+  std::filesystem::path troupe_task; ///< the static first process of a sandbox
+  std::filesystem::path python;      ///< folder that holds the package `troupe`
+  std::filesystem::path python_bin;  ///< folder with the tasks' python3; empty: as PATH has it
+};
+
+/// $TROUPE_PYTHON_BIN comes before what is found. Fails naming the part that is missing.
+result<places> find_places();
+
+} // namespace troupe::node

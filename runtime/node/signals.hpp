@@ -1,0 +1,23 @@
+#pragma once
+// SIGINT and SIGTERM as calls on a thread: blocked in all others, so that no handler runs anywhere.
+
+#include <csignal>
+#include <functional>
+#include <thread>
+
+namespace troupe::node {
+
+/// To be made before any other thread. Calls `each` with the signal's number, any number of times, until it is destroyed.
+class signal_thread {
+public:
+  explicit signal_thread(std::function<void(int)> each);
+  ~signal_thread();
+  signal_thread(const signal_thread&) = delete;
+  signal_thread& operator=(const signal_thread&) = delete;
+
+private:
+  sigset_t before_{};
+  std::thread thread_;
+};
+
+} // namespace troupe::node

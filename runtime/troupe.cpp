@@ -1,0 +1,18 @@
+// The one binary.
+
+#include "runtime/cli/config_commands/config_commands.hpp"
+#include "runtime/cli/run.hpp"
+#include "runtime/cli/search_commands/search_command.hpp"
+#include "runtime/node/launcher.hpp"
+
+int main(int argc, char** argv) {
+  troupe::cli::hooks node;
+  const auto version = node.version;
+  node.up = [&](const auto& o) { return troupe::node::up(o, version); };
+  node.master = [&](const auto& o) { return troupe::node::master(o, version); };
+  node.agent = [&](const auto& o) { return troupe::node::agent(o, version); };
+  node.run = [&](const auto& o) { return troupe::node::run(o, version); };
+  node.config = troupe::cli::config_command;
+  node.search = troupe::cli::search_command;
+  return troupe::cli::run(argc, argv, node);
+}
