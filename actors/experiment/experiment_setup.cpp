@@ -74,7 +74,10 @@ value launch_of(experiment_id id, const value& config, const std::string& contex
     dir = text(at(config, {"checkpoint_storage", "host_path"}));
   if (auto sub = text(at(config, {"checkpoint_storage", "storage_path"})); !dir.empty() && !sub.empty())
     dir = sub.starts_with('/') ? sub : dir + "/" + sub;
-  launch["checkpoint_dir"] = dir.empty() ? checkpoint_dir : dir;
+  // A relative folder lies in the master's data directory, beside the default one.
+  launch["checkpoint_dir"] = dir.empty()            ? checkpoint_dir
+                             : dir.starts_with('/') ? dir
+                                                    : checkpoint_dir.substr(0, checkpoint_dir.rfind('/') + 1) + dir;
   return launch;
 }
 

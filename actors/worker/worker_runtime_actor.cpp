@@ -63,8 +63,13 @@ public:
         auto id = to_string(x.allocation);
         std::error_code ignored;
         fs::remove(setup_.tasks / id / launch_file, ignored);
-        static_cast<void>(runtime_->forget(id));
-        static_cast<void>(runtime_->drop_spool(id));
+        if (dropping_.erase(x.allocation)) {
+          static_cast<void>(runtime_->drop_spool(id));
+          return;
+        }
+        static_cast<void>(runtime_->forget(id)); // done on the runtime's thread; the spool goes after it
+        dropping_.insert(x.allocation);
+        self_->delayed_send(worker_runtime_actor{self_}, std::chrono::seconds(1), x);
       },
       [this](const renew_order&) {
         static_cast<void>(runtime_->renew_all());
@@ -209,6 +214,7 @@ private:
   std::unique_ptr<workers::process_runtime> runtime_;
   std::map<allocation_id, value> launches_;
   std::vector<std::string> frozen_;
+  std::set<allocation_id> dropping_;
 };
 
 } // namespace
