@@ -348,6 +348,10 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
       best = other;
     }
   }
+  if (best.empty())
+    for (auto other : words)
+      if (other.size() >= 3 && (word.starts_with(other) || (word.size() >= 3 && other.starts_with(word))))
+        return std::string(other);
   return best;
 }
 
