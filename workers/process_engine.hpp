@@ -34,6 +34,7 @@ private:
 
   struct launch_order {
     std::string id, spec;
+    std::uint64_t spare = 0; ///< the sandbox that was told to run it; 0: none
   };
   struct adopt_order {};
   struct renew_all_order {};
@@ -66,6 +67,7 @@ private:
     std::string remark;
     bool ready = false;    ///< a spare that waits
     bool run_due = false;  ///< a former spare that has not confirmed its task
+    std::string given_up;  ///< why it was killed before its task was told to have started
     bool adopted = false;
     bool inventory = false; ///< adopt_all() waits for it
     bool started_told = false, frozen_told = false, kill_wanted = false;
@@ -82,7 +84,7 @@ private:
   };
 
   // Orders, from any thread.
-  result<void> queue(order x);
+  result<void> queue(order x, bool wake = true);
   result<task_phase> phase_of(const std::string& id) const;
   void set_phase(const std::string& id, task_phase phase, int pid);
 
@@ -103,7 +105,9 @@ private:
   sandbox& add(std::string folder_name, owned_fd folder);
   void erase(std::uint64_t serial);
   void keep_spares();
-  bool use_spare(const launch_order& x);
+  void name_spare(sandbox& box, const launch_order& x);
+  void run(sandbox& box);
+  void drop_link(sandbox& box);
 
   // process_sandbox.cpp: one sandbox from start to end
   void start(sandbox& box, const std::vector<std::string>& arguments);
@@ -112,6 +116,8 @@ private:
   void on_socket(sandbox& box);
   void on_helper(sandbox& box);
   void retry(sandbox& box);
+  void clear_away(sandbox& box);
+  void give_up(sandbox& box, const std::string& why);
   void hear(sandbox& box, const sandbox_state& x);
   void hear(sandbox& box, const sandbox_started& x);
   void hear(sandbox& box, const rank_end& x);
@@ -138,7 +144,11 @@ private:
   mutable std::mutex mutex_; ///< guards what follows, up to the blank line
   std::deque<order> orders_;
   std::map<std::string, task_summary> known_;
-  int spares_ready_ = 0;
+  struct ready_spare {
+    std::uint64_t serial = 0;
+    int socket = -1; ///< open as long as it stands here
+  };
+  std::vector<ready_spare> ready_;
   bool stopping_ = false;
   std::deque<sweep> sweeps_;
   std::condition_variable swept_;
@@ -148,6 +158,7 @@ private:
   std::uint64_t next_serial_ = 1;
   std::size_t inventory_open_ = 0, inventory_size_ = 0;
   bool inventory_told_ = true;
+  bool spares_of_use_ = true; ///< false where namespaces are refused
   clock::time_point spares_again_at_ = clock::time_point::min();
   std::thread worker_, sweeper_;
 };

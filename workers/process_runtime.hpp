@@ -19,7 +19,7 @@ struct process_runtime_options {
   std::filesystem::path root;    ///< made if it is not there; one runtime at a time
   std::filesystem::path program; ///< troupe-task
   sandbox_settings sandbox;
-  int spares = 0;         ///< sandboxes kept ready, so that a start costs one exec
+  int spares = 0;         ///< sandboxes kept ready, so that a start costs one exec; none for process groups
   bool namespaces = true; ///< false: process groups even where namespaces are allowed
   std::chrono::milliseconds kill_patience{3000}; ///< then troupe-task itself is killed, and with it all of its sandbox
 };

@@ -96,7 +96,7 @@ void process_runtime::engine::on_socket(sandbox& box) {
   }
   if (open)
     return;
-  box.link.reset();
+  drop_link(box);
   if (!box.done)
     box.retry_at = clock::now() + again;
 }
@@ -109,7 +109,7 @@ void process_runtime::engine::on_helper(sandbox& box) {
     if (!boxes_.contains(serial))
       return;
   }
-  box.link.reset();
+  drop_link(box);
   box.helper.reset();
   box.retry_at = box.kill_at = clock::time_point::max();
   box.dead = true;
@@ -117,10 +117,29 @@ void process_runtime::engine::on_helper(sandbox& box) {
     judge(box);
 }
 
+void process_runtime::engine::give_up(sandbox& box, const std::string& why) {
+  box.given_up = why;
+  kill_helper(box);
+}
+
+/// A spare of a dead agent.
+void process_runtime::engine::clear_away(sandbox& box) {
+  box.retry_at = clock::time_point::max();
+  box.helper = open_helper(box.folder.get());
+  if (box.helper) {
+    watch(box.helper.get(), source::helper, box.serial);
+    return kill_helper(box);
+  }
+  box.dead = true;
+  judge(box);
+}
+
 void process_runtime::engine::retry(sandbox& box) {
   box.retry_at = clock::time_point::max();
   if (box.done)
     return;
+  if (box.id.empty() && box.adopted && !box.dead)
+    return clear_away(box);
   if (box.dead)
     judge(box);
   else
@@ -130,7 +149,7 @@ void process_runtime::engine::retry(sandbox& box) {
 void process_runtime::engine::say(sandbox& box, const std::string& line) {
   if (!box.link || box.link->send(line))
     return;
-  box.link.reset();
+  drop_link(box);
   if (!box.done)
     box.retry_at = clock::now() + again;
 }
@@ -148,11 +167,16 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
   box.remark = x.remark;
   if (x.phase == "spare") {
     if (box.run_due)
-      return say(box, std::string("run ") + task_format::spec_file + "\n"); // it was lost with a connection
+      return run(box); // the order was lost with its connection
+    if (box.id.empty() && x.how == isolation::process_group) {
+      // Its tasks would see the path of the folder, which changes with the name; and there is nothing to prepare.
+      spares_of_use_ = false;
+      return kill_helper(box);
+    }
     if (box.id.empty()) {
       box.ready = true;
       std::lock_guard lock(mutex_);
-      ++spares_ready_;
+      ready_.push_back({box.serial, box.link->socket()});
       return;
     }
     // Its agent died between taking the spare and ordering the run.
@@ -169,6 +193,8 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_started& x) { tel
 
 void process_runtime::engine::tell_started(sandbox& box, int pid) {
   box.run_due = false;
+  if (!box.given_up.empty())
+    return;
   if (!box.kill_wanted)
     box.kill_at = clock::time_point::max();
   if (std::exchange(box.started_told, true))
@@ -181,7 +207,7 @@ void process_runtime::engine::tell_started(sandbox& box, int pid) {
 }
 
 void process_runtime::engine::hear(sandbox& box, const rank_end& x) {
-  if (!box.done)
+  if (box.started_told && !box.done)
     tell_(rank_ended{box.id, x});
 }
 
@@ -200,7 +226,7 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_thawed&) {
 }
 
 void process_runtime::engine::hear(sandbox& box, const sandbox_ended&) {
-  if (box.done)
+  if (box.done || !box.given_up.empty())
     return;
   auto record = read_file(box.folder.get(), task_format::exit_file);
   auto how = record ? decode_end(*record) : result<task_end>(record.error());
@@ -216,11 +242,16 @@ void process_runtime::engine::hear(sandbox&, const sandbox_complaint&) {}
 /// lock that a starting troupe-task needs, so that no late start can bring the task back.
 void process_runtime::engine::judge(sandbox& box) {
   auto folder = box.folder.get();
+  if (!box.given_up.empty()) {
+    if (box.how == isolation::process_group && kill_marked(folder)) {
+      box.retry_at = clock::now() + again;
+      return;
+    }
+    return end(box, task_lost{box.id, box.given_up});
+  }
   auto record = read_file(folder, task_format::exit_file);
-  if (auto how = record ? decode_end(*record) : result<task_end>(record.error()); how)
+  if (auto how = record ? decode_end(*record) : result<task_end>(record.error()); how && !box.id.empty())
     return end(box, std::move(*how));
-  if (box.id.empty())
-    return lose(box, "a spare ended");
   owned_fd lock{::openat(folder, task_format::lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
   bool locked = lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
   bool survivors = (box.how == isolation::process_group || box.adopted) && kill_marked(folder);
@@ -230,6 +261,8 @@ void process_runtime::engine::judge(sandbox& box) {
     box.retry_at = clock::now() + again;
     return;
   }
+  if (box.id.empty())
+    return lose(box, "a spare ended");
   if (box.run_due && !box.kill_wanted) { // the spare died before it ran anything
     lock.reset();
     box.dead = box.run_due = false;
@@ -240,23 +273,21 @@ void process_runtime::engine::judge(sandbox& box) {
   if (box.kill_wanted)
     how = task_exited{box.id, end_reason::killed, "troupe-task did not answer and was killed with all of its sandbox",
                       {}, wall_now()};
-  (void)write_file(folder, task_format::exit_file, encode(how), true);
+  (void)write_durable(folder, task_format::exit_file, encode(how));
   end(box, std::move(how));
 }
 
 void process_runtime::engine::lose(sandbox& box, const std::string& why) {
   if (!box.id.empty())
     return end(box, task_lost{box.id, why});
-  if (box.ready) {
-    std::lock_guard lock(mutex_);
-    --spares_ready_;
-  }
-  spares_again_at_ = clock::now() + spare_pause;
+  if (!box.adopted)
+    spares_again_at_ = clock::now() + spare_pause;
   {
     std::lock_guard lock(mutex_);
     sweeps_.push_back({box.folder_name, true, {}});
   }
   swept_.notify_all();
+  settle(box);
   erase(box.serial);
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -132,6 +133,37 @@ bool task_link::receive(std::vector<std::string>& lines) {
       }
   }
   return false;
+}
+
+bool send_with(int socket, std::string_view line, int descriptor) {
+  iovec bytes{const_cast<char*>(line.data()), line.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  auto* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(line.size());
+}
+
+result<owned_fd> file_in_memory(std::string_view bytes) {
+  owned_fd file{::memfd_create("troupe-task-spec", MFD_CLOEXEC)};
+  if (!file)
+    return refused(errc::io, "memory for a task's spec", errno);
+  while (!bytes.empty()) {
+    auto n = ::write(file.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return refused(errc::io, "memory for a task's spec", errno);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return file;
 }
 
 bool is_dead(int pidfd) {

@@ -59,6 +59,12 @@ private:
   std::string partial_;
 };
 
+/// Sends one line and hands over a descriptor. False where the socket does not take both at once.
+bool send_with(int socket, std::string_view line, int descriptor);
+
+/// A file in memory that holds `bytes`.
+result<owned_fd> file_in_memory(std::string_view bytes);
+
 bool is_dead(int pidfd);
 
 } // namespace troupe::workers

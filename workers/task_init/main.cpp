@@ -124,10 +124,13 @@ fault listen_here(int& listener) {
   dup2(null, 0);
   dup2(null, 1);
   close(null);
+  int spec = what.spec ? openat(box.folder, what.spec, O_RDONLY | O_CLOEXEC) : -1;
+  if (what.spec && spec < 0)
+    refuse(complain("spec %s: %s", what.spec, strerror(errno)));
   write_all(report, "", 1);
   close(report);
   static supervisor life{box};
-  life.run(what.spec);
+  life.run(spec);
   _exit(0);
 }
 
@@ -244,6 +247,8 @@ int start(const order& what) {
 
 int main(int argc, char** argv) {
   close_range(3, ~0u, 0);
+  for (int s = 1; s < NSIG; ++s)
+    signal(s, SIG_DFL); // what is ignored here would be ignored in every task
   order what;
   int i = 1;
   if (i + 1 < argc && strcmp(argv[i], "--isolation") == 0) {

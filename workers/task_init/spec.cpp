@@ -2,7 +2,6 @@
 
 #include "workers/task_init/task_format.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 namespace troupe::task_init {
@@ -65,63 +64,57 @@ fault take_pair(task_spec& spec, const char* key, char* value) {
   return {};
 }
 
-fault read_whole(int folder_fd, const char* name, char*& bytes, std::size_t& size) {
-  int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return complain("spec %s: %s", name, strerror(errno));
+fault read_whole(int fd, char*& bytes, std::size_t& size) {
   struct stat about {};
   fstat(fd, &about);
-  if (static_cast<std::uint64_t>(about.st_size) > task_format::max_spec_bytes) {
-    close(fd);
-    return complain("spec %s: %lld bytes, more than %llu", name, static_cast<long long>(about.st_size),
+  if (static_cast<std::uint64_t>(about.st_size) > task_format::max_spec_bytes)
+    return complain("spec: %lld bytes, more than %llu", static_cast<long long>(about.st_size),
                     static_cast<unsigned long long>(task_format::max_spec_bytes));
-  }
   bytes = static_cast<char*>(malloc(static_cast<std::size_t>(about.st_size) + 1));
   if (!bytes)
     abort();
   while (size < static_cast<std::size_t>(about.st_size)) {
-    auto n = read(fd, bytes + size, static_cast<std::size_t>(about.st_size) - size);
+    auto n = pread(fd, bytes + size, static_cast<std::size_t>(about.st_size) - size, static_cast<off_t>(size));
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
       break;
     size += static_cast<std::size_t>(n);
   }
-  close(fd);
-  return size == 0 ? complain("spec %s: empty", name) : fault{};
+  return size == 0 ? complain("spec: empty") : fault{};
 }
 
 } // namespace
 
-fault read_spec(int folder_fd, const char* name, task_spec& spec) {
+fault read_spec(int fd, task_spec& spec) {
   char* bytes = nullptr;
   std::size_t size = 0;
-  if (auto f = read_whole(folder_fd, name, bytes, size))
+  if (auto f = read_whole(fd, bytes, size))
     return f;
   if (bytes[size - 1] != 0)
-    return complain("spec %s: cut off after %zu bytes", name, size);
+    return complain("spec: cut off after %zu bytes", size);
   bool first = true;
   for (std::size_t at = 0; at < size;) {
     const char* key = bytes + at;
     at += strlen(key) + 1;
     if (at >= size)
-      return complain("spec %s: key '%.40s' has no value", name, key);
+      return complain("spec: key '%.40s' has no value", key);
     char* value = bytes + at;
     at += strlen(value) + 1;
     if (first && (strcmp(key, task_format::spec_key) != 0 || strcmp(value, "1") != 0))
-      return complain("spec %s: not a task specification of version 1", name);
+      return complain("spec: not a task specification of version 1");
     if (!first)
       if (auto f = take_pair(spec, key, value))
         return f;
     first = false;
   }
   if (!*spec.id)
-    return complain("spec %s: no id", name);
+    return complain("spec: no id");
   if (spec.ranks.size == 0)
-    return complain("spec %s: no rank", name);
+    return complain("spec: no rank");
   for (auto& rank : spec.ranks) {
     if (rank.argv.size == 0)
-      return complain("spec %s: a rank without a command", name);
+      return complain("spec: a rank without a command");
     rank.argv.push(nullptr);
   }
   return {};

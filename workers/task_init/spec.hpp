@@ -24,7 +24,7 @@ struct task_spec {
   list<rank_spec> ranks;
 };
 
-/// Reads `name` in the folder `folder_fd`.
-fault read_spec(int folder_fd, const char* name, task_spec& spec);
+/// Reads the open file `fd` from its beginning.
+fault read_spec(int fd, task_spec& spec);
 
 } // namespace troupe::task_init

@@ -7,9 +7,12 @@ namespace troupe::task_init {
 
 using namespace task_format;
 
-void spool_writer::open(int folder_fd, std::int64_t file_bytes, std::int64_t files) {
+void spool_writer::limit(std::int64_t file_bytes, std::int64_t files) {
   file_bytes_ = file_bytes;
   files_ = files;
+}
+
+void spool_writer::open(int folder_fd) {
   mkdirat(folder_fd, log_folder, 0755);
   folder_ = openat(folder_fd, log_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   open_next();
@@ -35,7 +38,7 @@ bool spool_writer::open_next() {
   file_ = fd;
   written_ = sizeof header;
   ++index_;
-  if (index_ > static_cast<std::uint64_t>(files_)) {
+  if (files_ > 0 && index_ > static_cast<std::uint64_t>(files_)) {
     snprintf(name, sizeof name, "%08llu", static_cast<unsigned long long>(index_ - static_cast<std::uint64_t>(files_)));
     unlinkat(folder_, name, 0);
   }

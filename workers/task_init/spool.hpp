@@ -10,7 +10,8 @@ class spool_writer {
 public:
   /// Makes the folder `log` in `folder_fd` and opens the first file. Where that fails, lines are counted as lost
   /// and the next flush tries again: output never stops a task.
-  void open(int folder_fd, std::int64_t file_bytes, std::int64_t files);
+  void open(int folder_fd);
+  void limit(std::int64_t file_bytes, std::int64_t files);
 
   void add(unsigned rank, task_format::spool_stream stream, std::uint8_t flags, const char* bytes,
            std::size_t size);

@@ -29,7 +29,7 @@ char* assignment(const char* name, const char* value) {
 
 } // namespace
 
-void supervisor::run(const char* spec_name) {
+void supervisor::run(int spec) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -43,28 +43,31 @@ void supervisor::run(const char* spec_name) {
   draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (draft_ >= 0 && fallocate(draft_, 0, 0, 4096) != 0)
     ftruncate(draft_, 0);
-  if (spec_name)
-    start(spec_name);
+  // What touches the disk is done before there is a task to wait for it.
+  spool_.open(box_.folder);
+  if (spec >= 0)
+    start(spec);
   while (!gone_)
     wait_for_news();
 }
 
-void supervisor::start(const char* spec_name) {
+void supervisor::start(int spec) {
   phase_ = phase::running;
-  if (auto f = read_spec(box_.folder, spec_name, spec_))
+  auto f = read_spec(spec, spec_);
+  close(spec);
+  if (f)
     return fail(f);
   if (draft_ >= 0 && spec_.ranks.size > 32)
     (void)!fallocate(draft_, 0, 0, static_cast<off_t>(128 * spec_.ranks.size));
-  spool_.open(box_.folder, spec_.spool_file_bytes, spec_.spool_files);
+  spool_.limit(spec_.spool_file_bytes, spec_.spool_files);
   if (box_.pid_namespace) {
     for (auto* path : spec_.keep)
-      if (auto f = keep_host_path(box_.host, path))
+      if ((f = keep_host_path(box_.host, path)))
         return fail(f);
     for (auto* path : spec_.keep_if_there)
       keep_if_there(box_.host, path);
   }
   lease_end_ms_ = spec_.lease_ms ? boot_ms() + spec_.lease_ms : never;
-  oom_before_ = out_of_memory_kills();
   char here[PATH_MAX] = ".";
   if (!box_.pid_namespace && !getcwd(here, sizeof here))
     return fail(complain("the task's folder has no path: %s", strerror(errno)));
@@ -95,6 +98,7 @@ void supervisor::start(const char* spec_name) {
   char text[64];
   snprintf(text, sizeof text, "started %d\n", ranks_[0].host_pid);
   tell_all(text);
+  oom_before_ = out_of_memory_kills(); // takes longer than all of the above
   spool_.flush();
   check_end();
 }

@@ -26,8 +26,9 @@ struct sandbox {
 class supervisor {
 public:
   explicit supervisor(const sandbox& box) : box_(box) {}
-  /// Runs `spec_name`, or waits for an order to where it is null. Returns when this process should end.
-  void run(const char* spec_name);
+  /// Runs the spec in the open file `spec`, or waits for an order to where it is -1. Returns when this process
+  /// should end.
+  void run(int spec);
 
 private:
   enum class phase { spare, running, ending, ended };
@@ -38,12 +39,13 @@ private:
   };
   struct connection {
     int fd = -1;
+    int passed = -1; ///< a descriptor that came along, for the next `run`
     std::size_t used = 0;
     char line[4096];
   };
   static constexpr unsigned max_connections = 4;
 
-  void start(const char* spec_name);
+  void start(int spec);
   void start_one(std::size_t n);
   void fail(const fault& why);
   void wait_for_news();

@@ -32,7 +32,9 @@ void supervisor::drop(connection& c) {
   if (c.fd < 0)
     return;
   close(c.fd);
-  c.fd = -1;
+  if (c.passed >= 0)
+    close(c.passed);
+  c.fd = c.passed = -1;
   for (auto& other : connections_)
     if (other.fd >= 0)
       return;
@@ -81,11 +83,23 @@ void supervisor::describe_end(std::size_t n, char* text, std::size_t room) const
 }
 
 void supervisor::read_connection(connection& c) {
-  auto n = recv(c.fd, c.line + c.used, sizeof c.line - c.used, MSG_DONTWAIT);
+  iovec bytes{c.line + c.used, sizeof c.line - c.used};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  auto n = recvmsg(c.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n <= 0)
     return drop(c);
+  if (auto* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
+    if (c.passed >= 0)
+      close(c.passed);
+    memcpy(&c.passed, CMSG_DATA(header), sizeof c.passed);
+  }
   c.used += static_cast<std::size_t>(n);
   while (auto* newline = static_cast<char*>(memchr(c.line, '\n', c.used))) {
     *newline = 0;
@@ -121,9 +135,11 @@ void supervisor::obey(connection& c, char* line) {
     freeze("order");
   else if (is("thaw") && value)
     thaw(number);
-  else if (is("run") && value && phase_ == phase::spare)
-    start(value);
-  else if (is("bye"))
+  else if (is("run") && c.passed >= 0 && phase_ == phase::spare) {
+    int spec = c.passed;
+    c.passed = -1;
+    start(spec);
+  } else if (is("bye"))
     gone_ = phase_ == phase::ended || phase_ == phase::spare;
   else
     tell(c, "error not understood, or not now\n");

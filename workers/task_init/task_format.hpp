@@ -3,7 +3,8 @@
 // Included by both, so it needs nothing but fixed-width integers.
 //
 // Socket lines (each ends with '\n', at most 4096 bytes). To troupe-task:
-//   status | renew MS | signal N | kill | freeze | thaw MS | run SPEC | bye
+//   status | renew MS | signal N | kill | freeze | thaw MS | run | bye
+// `run` comes with a descriptor of the spec, which need not have a name on disk yet
 // From troupe-task; `state` comes first on every connection:
 //   state STATE HELPER_PID RANK0_PID ISOLATION LEASE_LEFT_MS WHY...   STATE: spare running frozen ended
 //   started RANK0_PID | rank N code|signal V AT_US FLAGS | frozen WHY | thawed | exited | error TEXT
