@@ -21,7 +21,7 @@ constexpr std::size_t max_orders = 4096;
 constexpr std::size_t max_unsent = 16;
 constexpr char spare_prefix[] = "spare-";
 constexpr std::chrono::milliseconds spare_idle{30'000};
-constexpr std::chrono::milliseconds dial_again{20};
+constexpr char run_line[] = "run\n";
 
 owned_fd open_folder(int root, const std::string& name) {
   return owned_fd{::openat(root, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
@@ -76,12 +76,13 @@ process_runtime::engine::~engine() {
 
 // Orders
 
-result<void> process_runtime::engine::queue(order x) {
+result<void> process_runtime::engine::queue(order x, bool wake) {
   // The caller holds the lock.
   if (orders_.size() >= max_orders)
     return error{errc::busy, "task runtime: " + std::to_string(max_orders) + " orders wait"};
   orders_.push_back(std::move(x));
-  ::eventfd_write(wake_.get(), 1);
+  if (wake)
+    ::eventfd_write(wake_.get(), 1);
   return {};
 }
 
@@ -90,10 +91,26 @@ result<void> process_runtime::engine::launch(const task_spec& spec) {
   std::lock_guard lock(mutex_);
   if (known_.contains(spec.id))
     return error{errc::conflict, "task " + spec.id + ": is known already, " + name(known_[spec.id].phase)};
-  auto ok = queue(launch_order{spec.id, std::move(bytes)});
-  if (ok)
-    known_[spec.id] = {spec.id, task_phase::starting, 0};
-  return ok;
+  // A spare is told here, which saves a task the way through the other thread. The order is queued first, so that
+  // the thread knows whose start it hears of. A folder that the caller has prepared cannot be the spare's.
+  auto file = ready_.empty() || has(root_.get(), spec.id.c_str()) ? result<owned_fd>(owned_fd{}) : file_in_memory(bytes);
+  ready_spare spare;
+  if (file && *file) {
+    spare = ready_.back();
+    ready_.pop_back();
+  }
+  if (auto ok = queue(launch_order{spec.id, std::move(bytes), spare.serial}, !spare.serial); !ok) {
+    if (spare.serial)
+      ready_.push_back(spare);
+    return ok;
+  }
+  // Where this fails the connection is broken, and the order is given again over the next one.
+  if (spare.serial) {
+    (void)send_with(spare.socket, run_line, file->get());
+    ::eventfd_write(wake_.get(), 1);
+  }
+  known_[spec.id] = {spec.id, task_phase::starting, 0};
+  return {};
 }
 
 result<void> process_runtime::engine::adopt_all() {
@@ -162,7 +179,7 @@ std::vector<task_summary> process_runtime::engine::list() const {
 
 int process_runtime::engine::spares_ready() const {
   std::lock_guard lock(mutex_);
-  return spares_ready_;
+  return static_cast<int>(ready_.size());
 }
 
 void process_runtime::engine::set_phase(const std::string& id, task_phase phase, int pid) {
@@ -184,6 +201,7 @@ void process_runtime::engine::work() {
     }
     keep_spares();
     int n = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait_ms(clock::now()));
+    run_orders(); // before the news of what they ordered
     for (int i = 0; i < n; ++i)
       on_event(static_cast<source>(events[static_cast<std::size_t>(i)].data.u64 & 3),
                events[static_cast<std::size_t>(i)].data.u64 >> 2);
@@ -278,8 +296,8 @@ void process_runtime::engine::erase(std::uint64_t serial) {
 }
 
 void process_runtime::engine::obey(launch_order& x) {
-  if (use_spare(x))
-    return;
+  if (auto it = boxes_.find(x.spare); it != boxes_.end())
+    return name_spare(it->second, x);
   // The folder may be there, with files the caller has prepared.
   bool made = ::mkdirat(root_.get(), x.id.c_str(), 0755) == 0 || errno == EEXIST;
   int why = errno;
@@ -290,46 +308,37 @@ void process_runtime::engine::obey(launch_order& x) {
     return lose(box, "its folder: " + std::string(strerror(made ? errno : why)));
   if (has(box.folder.get(), task_format::spec_file) || has(box.folder.get(), task_format::exit_file))
     return lose(box, "its folder is that of an earlier task with this id; adopt or forget that first");
-  if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false); !ok)
+  if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec); !ok)
     return lose(box, ok.error().what);
   start(box, {path_of(box) + "/" + task_format::spec_file});
 }
 
-bool process_runtime::engine::use_spare(const launch_order& x) {
-  auto it = std::find_if(boxes_.begin(), boxes_.end(), [](const auto& b) { return b.second.ready; });
-  // A folder that the caller has prepared cannot be the spare's.
-  if (it == boxes_.end() || has(root_.get(), x.id.c_str()))
-    return false;
-  auto spec = file_in_memory(x.spec);
-  if (!spec)
-    return false;
-  auto& box = it->second;
+/// A spare was told to run this task, and it does so while this thread waits for the disk. Should this process die
+/// in between, its successor kills what runs in the folder of a spare, of which nobody was told.
+void process_runtime::engine::name_spare(sandbox& box, const launch_order& x) {
   box.ready = false;
   box.run_due = true;
-  {
-    std::lock_guard lock(mutex_);
-    --spares_ready_;
-  }
-  // The task starts while this thread waits for the disk. Should this process die in between, its successor kills
-  // what runs in the folder of a spare, so nobody has been told of it.
-  run(box, spec->get());
   box.id = x.id;
   serials_[x.id] = box.serial;
-  auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec, false);
+  auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec);
   if (ok && ::renameat2(root_.get(), box.folder_name.c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) != 0)
     ok = error{errc::io, "its folder: " + std::string(strerror(errno))};
-  if (ok)
-    box.folder_name = x.id;
-  else
-    give_up(box, ok.error().what);
-  return true;
+  if (!ok)
+    return give_up(box, ok.error().what);
+  box.folder_name = x.id;
 }
 
-void process_runtime::engine::run(sandbox& box, int spec) {
-  if (!box.link || box.link->send("run\n", spec))
-    return;
+/// Tells a former spare, over a new connection, what it is to run.
+void process_runtime::engine::run(sandbox& box) {
+  owned_fd spec{::openat(box.folder.get(), task_format::spec_file, O_RDONLY | O_CLOEXEC)};
+  if (!spec || !box.link || !send_with(box.link->socket(), run_line, spec.get()))
+    kill_helper(box); // its death is judged, and the task started without it
+}
+
+void process_runtime::engine::drop_link(sandbox& box) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(ready_, [&](const auto& spare) { return spare.serial == box.serial; });
   box.link.reset();
-  box.retry_at = clock::now() + dial_again;
 }
 
 void process_runtime::engine::obey(adopt_order&) {
@@ -433,6 +442,7 @@ void process_runtime::engine::keep_spares() {
     return;
   }
   auto& box = add(folder_name, open_folder(root_.get(), folder_name));
+  (void)write_file(box.folder.get(), task_format::spec_file, ""); // so that a launch has only to fill it
   start(box, {"--spare", path_of(box), std::to_string(spare_idle.count())});
 }
 

@@ -34,6 +34,7 @@ private:
 
   struct launch_order {
     std::string id, spec;
+    std::uint64_t spare = 0; ///< the sandbox that was told to run it; 0: none
   };
   struct adopt_order {};
   struct renew_all_order {};
@@ -83,7 +84,7 @@ private:
   };
 
   // Orders, from any thread.
-  result<void> queue(order x);
+  result<void> queue(order x, bool wake = true);
   result<task_phase> phase_of(const std::string& id) const;
   void set_phase(const std::string& id, task_phase phase, int pid);
 
@@ -104,8 +105,9 @@ private:
   sandbox& add(std::string folder_name, owned_fd folder);
   void erase(std::uint64_t serial);
   void keep_spares();
-  bool use_spare(const launch_order& x);
-  void run(sandbox& box, int spec);
+  void name_spare(sandbox& box, const launch_order& x);
+  void run(sandbox& box);
+  void drop_link(sandbox& box);
 
   // process_sandbox.cpp: one sandbox from start to end
   void start(sandbox& box, const std::vector<std::string>& arguments);
@@ -142,7 +144,11 @@ private:
   mutable std::mutex mutex_; ///< guards what follows, up to the blank line
   std::deque<order> orders_;
   std::map<std::string, task_summary> known_;
-  int spares_ready_ = 0;
+  struct ready_spare {
+    std::uint64_t serial = 0;
+    int socket = -1; ///< open as long as it stands here
+  };
+  std::vector<ready_spare> ready_;
   bool stopping_ = false;
   std::deque<sweep> sweeps_;
   std::condition_variable swept_;

@@ -96,7 +96,7 @@ void process_runtime::engine::on_socket(sandbox& box) {
   }
   if (open)
     return;
-  box.link.reset();
+  drop_link(box);
   if (!box.done)
     box.retry_at = clock::now() + again;
 }
@@ -109,7 +109,7 @@ void process_runtime::engine::on_helper(sandbox& box) {
     if (!boxes_.contains(serial))
       return;
   }
-  box.link.reset();
+  drop_link(box);
   box.helper.reset();
   box.retry_at = box.kill_at = clock::time_point::max();
   box.dead = true;
@@ -149,7 +149,7 @@ void process_runtime::engine::retry(sandbox& box) {
 void process_runtime::engine::say(sandbox& box, const std::string& line) {
   if (!box.link || box.link->send(line))
     return;
-  box.link.reset();
+  drop_link(box);
   if (!box.done)
     box.retry_at = clock::now() + again;
 }
@@ -166,10 +166,8 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
   box.how = x.how;
   box.remark = x.remark;
   if (x.phase == "spare") {
-    if (box.run_due) { // the order was lost with its connection
-      owned_fd spec{::openat(box.folder.get(), task_format::spec_file, O_RDONLY | O_CLOEXEC)};
-      return spec ? run(box, spec.get()) : kill_helper(box);
-    }
+    if (box.run_due)
+      return run(box); // the order was lost with its connection
     if (box.id.empty() && x.how == isolation::process_group) {
       // Its tasks would see the path of the folder, which changes with the name; and there is nothing to prepare.
       spares_of_use_ = false;
@@ -178,7 +176,7 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     if (box.id.empty()) {
       box.ready = true;
       std::lock_guard lock(mutex_);
-      ++spares_ready_;
+      ready_.push_back({box.serial, box.link->socket()});
       return;
     }
     // Its agent died between taking the spare and ordering the run.
@@ -275,17 +273,13 @@ void process_runtime::engine::judge(sandbox& box) {
   if (box.kill_wanted)
     how = task_exited{box.id, end_reason::killed, "troupe-task did not answer and was killed with all of its sandbox",
                       {}, wall_now()};
-  (void)write_file(folder, task_format::exit_file, encode(how), true);
+  (void)write_durable(folder, task_format::exit_file, encode(how));
   end(box, std::move(how));
 }
 
 void process_runtime::engine::lose(sandbox& box, const std::string& why) {
   if (!box.id.empty())
     return end(box, task_lost{box.id, why});
-  if (box.ready) {
-    std::lock_guard lock(mutex_);
-    --spares_ready_;
-  }
   if (!box.adopted)
     spares_again_at_ = clock::now() + spare_pause;
   {

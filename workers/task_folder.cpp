@@ -42,6 +42,18 @@ result<std::string> read_all(int fd, std::size_t limit) {
   return bytes;
 }
 
+result<void> write_all(int fd, const std::string& name, std::string_view bytes) {
+  while (!bytes.empty()) {
+    auto n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return refused(name);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
 /// The part of "NAME REST" after the name, if the line has it.
 std::optional<std::string_view> after(std::string_view line, std::string_view name) {
   if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ' ')
@@ -175,23 +187,20 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
   return bytes;
 }
 
-result<void> write_file(int folder, const char* name, std::string_view bytes, bool durable) {
+result<void> write_file(int folder, const char* name, std::string_view bytes) {
+  owned_fd file{::openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+  return file ? write_all(file.get(), name, bytes) : refused(name);
+}
+
+result<void> write_durable(int folder, const char* name, std::string_view bytes) {
   auto draft = std::string(name) + ".new";
   owned_fd file{::openat(folder, draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
   if (!file)
     return refused(draft);
-  while (!bytes.empty()) {
-    auto n = ::write(file.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      return refused(draft);
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  if ((durable && ::fsync(file.get()) != 0) || ::renameat(folder, draft.c_str(), folder, name) != 0)
+  if (auto ok = write_all(file.get(), draft, bytes); !ok)
+    return ok;
+  if (::fsync(file.get()) != 0 || ::renameat(folder, draft.c_str(), folder, name) != 0 || ::fsync(folder) != 0)
     return refused(name);
-  if (durable)
-    ::fsync(folder);
   return {};
 }
 

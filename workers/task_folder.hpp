@@ -21,8 +21,10 @@ struct sandbox_settings {
 /// The bytes of the spec file.
 std::string encode(const task_spec& spec, const sandbox_settings& settings);
 
-/// Writes a file in `folder` at once or not at all; not synced unless `durable`.
-result<void> write_file(int folder, const char* name, std::string_view bytes, bool durable);
+/// Makes or fills a file in `folder`; not synced.
+result<void> write_file(int folder, const char* name, std::string_view bytes);
+/// The same at once or not at all, and synced.
+result<void> write_durable(int folder, const char* name, std::string_view bytes);
 
 /// The whole of a small file (at most 1 MiB); not_found where there is none.
 result<std::string> read_file(int folder, const char* name);

@@ -135,7 +135,7 @@ bool task_link::receive(std::vector<std::string>& lines) {
   return false;
 }
 
-result<void> task_link::send(const std::string& line, int descriptor) {
+bool send_with(int socket, std::string_view line, int descriptor) {
   iovec bytes{const_cast<char*>(line.data()), line.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
   msghdr message{};
@@ -148,12 +148,7 @@ result<void> task_link::send(const std::string& line, int descriptor) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof descriptor);
   std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  auto n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (n == static_cast<ssize_t>(line.size()))
-    return {};
-  auto why = n < 0 ? errno : EAGAIN;
-  socket_.reset();
-  return refused(errc::unreachable, "the task's socket", why);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(line.size());
 }
 
 result<owned_fd> file_in_memory(std::string_view bytes) {

@@ -50,8 +50,6 @@ public:
 
   /// Sends one line; unreachable where the connection is gone.
   result<void> send(const std::string& line);
-  /// The same, and hands over a descriptor.
-  result<void> send(const std::string& line, int descriptor);
 
   /// Takes in what has arrived. False at the end of the connection; the lines before it are still given.
   bool receive(std::vector<std::string>& lines);
@@ -60,6 +58,9 @@ private:
   owned_fd socket_, helper_;
   std::string partial_;
 };
+
+/// Sends one line and hands over a descriptor. False where the socket does not take both at once.
+bool send_with(int socket, std::string_view line, int descriptor);
 
 /// A file in memory that holds `bytes`.
 result<owned_fd> file_in_memory(std::string_view bytes);

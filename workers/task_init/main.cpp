@@ -247,6 +247,8 @@ int start(const order& what) {
 
 int main(int argc, char** argv) {
   close_range(3, ~0u, 0);
+  for (int s = 1; s < NSIG; ++s)
+    signal(s, SIG_DFL); // what is ignored here would be ignored in every task
   order what;
   int i = 1;
   if (i + 1 < argc && strcmp(argv[i], "--isolation") == 0) {

@@ -79,14 +79,14 @@ bool limit(int resource, std::int64_t value) {
     digits[n] = 0;
     report.host_pid = static_cast<pid_t>(atoi(digits));
   }
-  setsid();
+  // A group, not a session: the session is the sandbox's, and a new one costs a scheduling group of its own just
+  // when the task is to start.
+  setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int fd = 0; fd < 3; ++fd)
     if (dup2(fds[fd], fd) < 0)
       give_up("redirecting output");
-  // troupe-task blocks signals for its signalfd and ignores SIGPIPE; a program expects neither.
-  for (int s = 1; s < NSIG; ++s)
-    signal(s, SIG_DFL);
+  // troupe-task blocks signals for its signalfd; no program expects that.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -22,7 +22,7 @@ struct rank_pipes {
   int out = -1, err = -1;
 };
 
-/// Starts one rank: own session, output into pipes, limits of `spec`. A fault says why the command could not be
+/// Starts one rank: own process group, output into pipes, limits of `spec`. A fault says why the command could not be
 /// run; `state` then holds 127 (not found), 126 (not executable) as its exit code.
 fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state, rank_pipes& pipes);
 

@@ -58,10 +58,12 @@ TEST_F(TaskFolder, KeepsTheSpoolAndLosesTheRest) {
   EXPECT_EQ(left, std::vector<std::string>{"log"});
 }
 
-TEST_F(TaskFolder, WritesAFileAtOnce) {
-  ASSERT_TRUE(write_file(folder_.get(), "spec", "one", false));
-  ASSERT_TRUE(write_file(folder_.get(), "spec", "two", true));
+TEST_F(TaskFolder, WritesFilesAnew) {
+  ASSERT_TRUE(write_file(folder_.get(), "spec", "one, and longer"));
+  ASSERT_TRUE(write_file(folder_.get(), "spec", "two"));
   EXPECT_EQ(*read_file(folder_.get(), "spec"), "two");
+  ASSERT_TRUE(write_durable(folder_.get(), "spec", "three"));
+  EXPECT_EQ(*read_file(folder_.get(), "spec"), "three");
   EXPECT_EQ(read_file(folder_.get(), "none").error().code, errc::not_found);
 }
 
