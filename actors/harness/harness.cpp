@@ -431,8 +431,14 @@ void harness::on(out& o, const checkpoint_answered& ev, time_point) {
 }
 
 void harness::on(out& o, const master_reachable&, time_point now) {
-  for (auto& [id, s] : streams_) {
+  // What the old connection carried may be lost, and nobody says so before the request times out.
+  flights_.clear();
+  flight_bytes_ = 0;
+  for (auto& entry : streams_) {
+    auto& [id, s] = entry;
+    s.in_flight = 0;
     s.retry_at.reset();
+    make_ready(entry);
     for (auto& x : s.checkpoints)
       forward(o, id, x, now);
   }

@@ -74,7 +74,8 @@ struct task_stop_asked {
   allocation_id allocation;
   std::string reason;
 };
-struct master_reachable {}; ///< again: what waits for another try goes now
+/// Again, over a new connection: what waits for an answer or another try goes once more; the journal knows repeats.
+struct master_reachable {};
 using harness_event =
     std::variant<task_expected, task_gone, frames_received, reports_answered, validation_decided,
                  checkpoint_answered, task_stop_asked, master_reachable, time_passed>;

@@ -59,7 +59,7 @@ def main():
     key = "%.6g/%d" % (p.lr, p.hidden)
     trace("start", key=key)
     torch.set_num_threads(1)
-    torch.manual_seed(int(os.environ.get("DET_TRIAL_SEED", 0)))
+    torch.manual_seed(int(os.environ.get("TROUPE_TRIAL_SEED", 0)))
     train_x, train_y, val_x, val_y = load_data()
     net = nn.Sequential(nn.Linear(64, p.hidden), nn.ReLU(), nn.Dropout(p.dropout), nn.Linear(p.hidden, 10))
     optimizer = torch.optim.AdamW(net.parameters(), lr=p.lr, weight_decay=p.weight_decay)

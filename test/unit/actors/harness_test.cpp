@@ -201,6 +201,18 @@ TEST(Harness, TriesAgainWithBackOffWhileTheJournalIsAwayOrFull) {
   EXPECT_EQ(h.deadline(), std::nullopt);
 }
 
+TEST(Harness, SendsAgainWhatAnOldConnectionCarried) {
+  harness h;
+  play(h, {expected,
+           greeted,
+           {from("c1", reports{1, {training()}}), 0ms, "append#1(p 1 t)"},
+           {from("c1", reports{2, {training()}}), 1ms, ""},
+           {master_reachable{}, 2ms, "append#2(p 1 tt)"},
+           {failed(1, errc::timeout), 3ms, ""},
+           {stored(1, 1), 4ms, ""}, // late, of the old connection
+           {stored(2, 2), 5ms, "c1:ack(2)"}});
+}
+
 TEST(Harness, BoundsAnAppendAndAllAppendsTogether) {
   harness h({.batch_bytes = 400, .in_flight_bytes = 700});
   auto big = training(std::string(100, 'x'));
@@ -418,7 +430,9 @@ TEST(Harness, LosesNothingInRandomHistories) {
         }
         break;
       default:
-        if (random.chance(0.1)) { // the agent dies: all soft state is gone, answers find nobody
+        if (random.chance(0.2)) { // another connection to the master; the old one's mail may still arrive
+          apply(master_reachable{});
+        } else if (random.chance(0.1)) { // the agent dies: all soft state is gone, answers find nobody
           wire.clear();
           credit = 0;
           h = std::make_unique<harness>(

@@ -21,6 +21,7 @@ MAX_QUEUED_BYTES = 32 << 20
 FRAME_BYTES = 256 << 10
 PACE_S = 0.005  #: plain reports leave in groups this far apart; a waiting caller sends at once
 PING_S = 1.0
+WAITING_PING_S = 0.25  #: while a caller waits: an agent that restarted is noticed sooner
 PROGRESS_S = 0.5
 SILENCE_S = 3.0  #: after this long without a frame: another socket, and the endpoint read again
 RESEND_CHECKPOINT_S = 5.0
@@ -253,9 +254,10 @@ class _Conversation:
                 if now >= self._next_hello:
                     self._hello(now)
             else:
-                if now - self._heard >= PING_S and now >= self._next_ping:
+                pause = self._ping_pause()
+                if now - self._heard >= pause and now >= self._next_ping:
                     self._send(msgpack.packb(["ping"]))
-                    self._next_ping = now + PING_S
+                    self._next_ping = now + pause
                 self._send_work(now)
             self._wait_for_news()
         if self._socket is not None:
@@ -286,6 +288,9 @@ class _Conversation:
         except zmq.Again:
             self._blocked = True
             return False
+
+    def _ping_pause(self) -> float:
+        return WAITING_PING_S if self._link._waiters else PING_S
 
     def _hello(self, now: float) -> None:
         s = self._link._settings
@@ -341,7 +346,7 @@ class _Conversation:
         now = time.monotonic()
         until = self._heard + SILENCE_S + 0.001
         if self._greeted:
-            until = min(until, max(self._heard + PING_S, self._next_ping))
+            until = min(until, max(self._heard + self._ping_pause(), self._next_ping))
         else:
             until = min(until, now + PING_S if self._blocked else self._next_hello)
         with link._news:

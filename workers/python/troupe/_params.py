@@ -7,7 +7,8 @@ from troupe._errors import TroupeError
 
 
 class Params(Dict[str, Any]):
-    """A dict whose items are attributes too: `p.lr` and `p["lr"]`. Maps inside are Params as well."""
+    """A dict whose items are attributes too: `p.lr` and `p["lr"]`. Maps inside are Params as well. A name that every dict
+    has (`p.items`, `p.copy`) is that method; such a hyperparameter is read as `p["items"]`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
