@@ -78,7 +78,7 @@ public:
   IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
     if (log_)
       log_->drop(this);
-    if (claimed_ > size_) // gives the rest of the last chunk back
+    if (claimed_ > size_ && who_ == writer::tables) // gives the rest of the last chunk back; logs soon go as a whole
       FSWritableFileOwnerWrapper::Truncate(size_, options, debug).PermitUncheckedError();
     return FSWritableFileOwnerWrapper::Close(options, debug);
   }
