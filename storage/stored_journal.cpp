@@ -148,7 +148,9 @@ result<void> stored_journal::fold_all() {
       if (!decoded)
         return error{decoded.error().code, "fact " + std::to_string(f.number) + " of " + f.entity + ": " +
                                              decoded.error().what};
-      projections::fold(*decoded, projections::subject_of(f.entity), rows_);
+      auto subject = projections::subject_of(f.entity);
+      subject.number = f.number;
+      projections::fold(*decoded, subject, rows_);
     }
     if (auto fault = rows_.fault())
       return *fault;
@@ -229,9 +231,12 @@ result<void> stored_journal::append(const struct append& x) {
   if (auto room = store_->admit(batch_->bytes() + log_bytes_ + bytes); !room)
     return room;
 
-  const auto subject = projections::subject_of(x.entity);
-  for (const auto& one : decoded)
+  auto subject = projections::subject_of(x.entity);
+  subject.number = expected;
+  for (const auto& one : decoded) {
     projections::fold(one, subject, rows_);
+    ++subject.number;
+  }
   if (auto fault = rows_.fault()) {
     closed_ = with_place(*fault, place_);
     return *closed_;

@@ -45,7 +45,22 @@ result<trial_row> read_trial(const view& of, trial_id id) {
 }
 
 result<checkpoint_row> read_checkpoint(const view& of, std::string_view uuid) {
-  return row_at<checkpoint_row>(of, family::rows, keys::tagged('P', uuid), "checkpoint " + std::string(uuid));
+  auto what = "checkpoint " + std::string(uuid);
+  auto place = row_at<projections::checkpoint_place>(of, family::rows, keys::tagged('P', uuid), what);
+  if (!place)
+    return place.error();
+  auto bytes = of.get(family::facts, keys::fact(entity(place->trial), place->number));
+  if (!bytes)
+    return bytes.error();
+  if (!*bytes)
+    return error{errc::corrupt, what + ": the fact that recorded it is missing"};
+  auto known = decode(**bytes);
+  if (!known)
+    return error{known.error().code, what + ": " + known.error().what};
+  auto* recorded = std::get_if<checkpoint_recorded>(&*known);
+  if (!recorded)
+    return error{errc::corrupt, what + ": another fact stands in its place"};
+  return checkpoint_row{std::move(recorded->saved), place->trial, place->experiment, recorded->run, recorded->at};
 }
 
 /// A row of the series keeps its own number in its key only.

@@ -1,5 +1,5 @@
 // Commit throughput of the journal beside raw RocksDB: synced batches of the same bytes, the same number of things in
-// each, taking turns in one run. Usage: perf_journal [DIRECTORY [SECONDS]]
+// each, taking turns in one run. Usage: perf_journal [DIRECTORY [SECONDS [facts|reports [SIZE]]]]
 //
 // Raw is one put per fact or report, on RocksDB's default options. The journal also decodes and checks each fact,
 // folds it into rows, and keeps the global order, the fences and the high-water marks.
@@ -144,6 +144,8 @@ int main(int count, char** arguments) {
   bool met = true;
   for (const char* what : {"facts", "reports"})
     for (std::size_t size : {1, 10, 100, 1000, 4000}) {
+      if ((count > 3 && std::string(arguments[3]) != what) || (count > 4 && std::strtoul(arguments[4], nullptr, 10) != size))
+        continue;
       fs::remove_all(at);
       fs::create_directories(at);
       rocksdb::DB* db = nullptr;

@@ -11,6 +11,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::size_t mib = 1 << 20;
 constexpr std::chrono::milliseconds stall_pause{1};
+constexpr std::chrono::milliseconds look_pause{5}; ///< between two looks at the free space
 const std::array<std::string, family_count> family_names{"default", "rows", "series", "logs"};
 
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
@@ -65,6 +67,15 @@ rocksdb::DBOptions database_options(const space_limits& limits) {
   return options;
 }
 
+/// What neighbouring keys share: all but the number at the end. New keys mostly go right behind the newest of their
+/// neighbours, and this lets RocksDB remember where that is.
+class neighbours : public rocksdb::SliceTransform {
+public:
+  const char* Name() const override { return "troupe.neighbours"; }
+  rocksdb::Slice Transform(const rocksdb::Slice& key) const override { return {key.data(), key.size() - 8}; }
+  bool InDomain(const rocksdb::Slice& key) const override { return key.size() > 8; }
+};
+
 rocksdb::ColumnFamilyOptions family_options(const space_limits& limits) {
   static const auto cache = rocksdb::NewLRUCache(4 * mib, 0);
   rocksdb::BlockBasedTableOptions table;
@@ -77,6 +88,7 @@ rocksdb::ColumnFamilyOptions family_options(const space_limits& limits) {
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = limits.write_buffer;
   options.arena_block_size = 64 << 10;
+  options.memtable_insert_with_hint_prefix_extractor = std::make_shared<neighbours>();
   options.max_write_buffer_number = 3;
   options.target_file_size_base = 4 * limits.write_buffer;
   options.max_bytes_for_level_base = 16 * limits.write_buffer;
@@ -204,9 +216,15 @@ public:
   std::unique_ptr<batch> make_batch() const override { return std::make_unique<disk_batch>(of_); }
 
   result<void> admit(std::size_t bytes) override {
+    const auto time = std::chrono::steady_clock::now();
+    const auto fresh = bytes >= admitted_ && bytes <= admitted_ + of_->gate->limits().chunk / 4;
+    if (fresh && time < looked_ + look_pause)
+      return {};
     const auto now = of_->gate->look();
     if (!may_write(of_->gate->limits(), writer::journal, now.free, bytes))
       return no_room(now);
+    admitted_ = bytes;
+    looked_ = time;
     keep_ballast(now);
     return {};
   }
@@ -253,6 +271,8 @@ private:
   }
 
   std::shared_ptr<open_database> of_;
+  std::size_t admitted_ = 0; ///< bytes that the last look at the disk admitted, and when that was
+  std::chrono::steady_clock::time_point looked_;
   bool has_ballast_ = of_->directory->has_ballast(of_->gate->limits().ballast);
 };
 

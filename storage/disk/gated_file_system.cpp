@@ -34,8 +34,12 @@ bool ends_with(const std::string& name, std::string_view tail) {
   return name.size() >= tail.size() && name.compare(name.size() - tail.size(), tail.size(), tail) == 0;
 }
 
+constexpr std::uint64_t small_chunk = 64 * 1024;
+
 writer writer_of(const std::string& name) {
-  return ends_with(name, ".sst") || ends_with(name, ".blob") ? writer::tables : writer::log;
+  return ends_with(name, ".sst") || ends_with(name, ".blob") ? writer::tables
+         : ends_with(name, ".log")                           ? writer::log
+                                                             : writer::names;
 }
 
 IOStatus sent_away() { return IOStatus::IOError("the database is being closed"); }
@@ -78,7 +82,7 @@ public:
   IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
     if (log_)
       log_->drop(this);
-    if (claimed_ > size_) // gives the rest of the last chunk back
+    if (claimed_ > size_ && who_ != writer::log) // gives the rest of the last chunk back; logs soon go as a whole
       FSWritableFileOwnerWrapper::Truncate(size_, options, debug).PermitUncheckedError();
     return FSWritableFileOwnerWrapper::Close(options, debug);
   }
@@ -90,7 +94,7 @@ public:
     const auto until = size_ + bytes;
     if (until <= claimed_ || !claims_)
       return true;
-    const auto chunk = gate_.limits().chunk;
+    const auto chunk = who_ == writer::names ? small_chunk : gate_.limits().chunk;
     const auto want = (until + chunk - 1) / chunk * chunk;
     for (auto target : {want, until}) {
       auto status = Allocate(claimed_, target - claimed_, IOOptions(), nullptr);
@@ -197,12 +201,12 @@ IOStatus gated_file_system::ReuseWritableFile(const std::string&, const std::str
 
 IOStatus gated_file_system::RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
                                        IODebugContext* debug) {
-  return wait_for_space(gate_, writer::log, [&] { return target()->RenameFile(from, to, options, debug); });
+  return wait_for_space(gate_, writer::names, [&] { return target()->RenameFile(from, to, options, debug); });
 }
 
 IOStatus gated_file_system::CreateDirIfMissing(const std::string& name, const IOOptions& options,
                                                IODebugContext* debug) {
-  return wait_for_space(gate_, writer::log, [&] { return target()->CreateDirIfMissing(name, options, debug); });
+  return wait_for_space(gate_, writer::names, [&] { return target()->CreateDirIfMissing(name, options, debug); });
 }
 
 } // namespace troupe::storage

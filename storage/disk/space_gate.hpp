@@ -26,7 +26,8 @@ struct space_limits {
 /// For a file system of `total_bytes`: the reserve is the smaller of `wanted_reserve` and 5 %, and all else follows.
 space_limits limits_for(std::uint64_t total_bytes, std::uint64_t wanted_reserve);
 
-enum class writer { journal, log, tables };
+/// `names` are the small files that say which tables and logs count.
+enum class writer { journal, log, tables, names };
 
 /// May `who` write `bytes` more while `free` bytes are left?
 bool may_write(const space_limits& limits, writer who, std::uint64_t free, std::uint64_t bytes);

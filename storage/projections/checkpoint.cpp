@@ -1,4 +1,4 @@
-// Facts to the rows of checkpoints, their order within a trial, and what the trial counts of them.
+// Facts to the places of checkpoints, their order within a trial, and what the trial counts of them.
 
 #include "storage/projections/projections.hpp"
 
@@ -13,14 +13,13 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   if (!constant || !trial)
     return;
   const auto& uuid = recorded->saved.uuid;
+  std::int64_t total = 0;
+  for (const auto& [path, bytes] : recorded->saved.files)
+    total += bytes;
   bool fresh = !rows.checkpoints.find(uuid);
-  auto& row = rows.checkpoints.make(uuid);
-  if (!fresh)
-    for (const auto& [path, bytes] : row.saved.files)
-      trial->checkpoint_bytes -= bytes;
-  row = {recorded->saved, of.trial, constant->experiment, recorded->run, recorded->at};
-  for (const auto& [path, bytes] : row.saved.files)
-    trial->checkpoint_bytes += bytes;
+  auto& place = rows.checkpoints.make(uuid);
+  trial->checkpoint_bytes += total - place.bytes;
+  place = {of.trial, constant->experiment, of.number, total};
   if (fresh)
     rows.entries.emplace_back(keys::tagged('Q', of.trial.value, ++trial->checkpoint_count), uuid);
 }

@@ -52,16 +52,26 @@ struct trial_changing {
                        checkpoint_bytes, stopped)
 };
 
+/// A checkpoint's row is the fact that recorded it; this tells where it stands.
+struct checkpoint_place {
+  trial_id trial;
+  experiment_id experiment;
+  std::uint64_t number = 0; ///< of the fact in the stream of the trial
+  std::int64_t bytes = 0;
+  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes)
+};
+
 experiment_row join(const experiment_constant& constant, const experiment_changing& changing);
 trial_row join(const trial_constant& constant, const trial_changing& changing);
 
-/// Whose stream a fact stands in.
+/// Where a fact stands.
 struct subject {
   experiment_id experiment;
   trial_id trial;
-  run_id run; ///< of an allocation
+  run_id run;               ///< of an allocation
+  std::uint64_t number = 0; ///< in its stream
 };
-/// Reads "experiment/7", "trial/12", "allocation/12.3"; all 0 for any other name.
+/// Reads "experiment/7", "trial/12", "allocation/12.3"; all 0 for any other name; the number is the caller's.
 subject subject_of(std::string_view entity);
 
 /// Every row, and the index entries that lead to them.
@@ -79,7 +89,7 @@ struct tables {
   table<experiment_id, experiment_changing> experiment_states;
   table<trial_id, trial_constant> trials;
   table<trial_id, trial_changing> trial_states;
-  table<std::string, checkpoint_row> checkpoints;
+  table<std::string, checkpoint_place> checkpoints;
   std::vector<std::pair<std::string, std::string>> entries; ///< key and data of indexes, not yet written
 };
 
