@@ -120,7 +120,7 @@ handler passed_on(const char* name) {
 
 std::vector<route> cluster_routes() {
   return {
-    {"GET", "/health", access::open, answer_with(health), "", "Health", "Answers 200 once the cluster takes requests."},
+    {"GET", "/health", access::open, answer_with(health), "", "HealthCheck", "Answers 200 once the cluster takes requests."},
     {"GET", "/info", access::open, answer_with(info), "", "Info", "Versions and identity; the stock client's first call."},
     {"GET", "/api/v1/master", access::open, answer_with(master), "", "v1GetMasterResponse", "The master's identity and switches."},
     {"GET", "/api/v1/agents", access::user, agents, "", "v1GetAgentsResponse", "All agents with their slots."},

@@ -144,7 +144,8 @@ value agent_shape(const value& one) {
     disabled += shape["enabled"].get<bool>() ? 0 : 1;
     if (!shape["container"].is_null())
       containers[shape["container"]["id"].get<std::string>()] = shape["container"];
-    slots[shape["id"].get<std::string>()] = std::move(shape);
+    const auto number = shape["id"].get<std::string>();
+    slots[number] = std::move(shape);
   }
   value stats = {{"disabled", disabled}, {"draining", 0}, {"total", total}, {"states", value::object()}};
   if (total > 0)

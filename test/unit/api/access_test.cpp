@@ -1,0 +1,153 @@
+// Every route against every kind of caller: what is not let in gets 401 or 403 and reaches no handler.
+
+#include "table.hpp"
+
+#include "runtime/api/router.hpp"
+
+namespace troupe::api {
+namespace {
+
+std::string filled(const std::string& pattern, const std::string& trial, const std::string& experiment, const std::string& allocation) {
+  std::string out;
+  const auto shape = parse_target(pattern).value();
+  for (const auto& segment : shape.segments)
+    out += "/" + (segment == "{trialId}"        ? trial
+                  : segment == "{experimentId}" ? experiment
+                  : segment == "{allocationId}" ? allocation
+                  : segment == "{taskId}"       ? task_name({7}, parse_id<trial_id>(trial))
+                  : segment.front() == '{'      ? "1"
+                                                : segment);
+  return out;
+}
+
+enum class caller { nobody, garbage, expired, logged_out, ended_task, other_task, own_task, user, admin, ended_experiment };
+
+unsigned expected(const route& row, caller who) {
+  if (row.who == access::open)
+    return 0;
+  switch (who) {
+  case caller::nobody:
+  case caller::garbage:
+  case caller::expired:
+  case caller::logged_out:
+  case caller::ended_task:
+  case caller::ended_experiment: return 401;
+  case caller::user:
+    return row.who == access::admin || row.who == access::own_allocation || row.who == access::own_trial || row.who == access::task ? 403 : 0;
+  case caller::admin: return row.who == access::own_allocation || row.who == access::own_trial || row.who == access::task ? 403 : 0;
+  case caller::other_task: return row.who == access::anyone || row.who == access::task ? 0 : 403;
+  case caller::own_task: return row.who == access::user || row.who == access::admin ? 403 : 0;
+  }
+  return 0;
+}
+
+request_headers headers_of(table& t, caller who) {
+  request_headers h;
+  const auto bearer = [&](const std::string& token) { h.authorization = "Bearer " + token; };
+  switch (who) {
+  case caller::nobody: break;
+  case caller::garbage: bearer("u1.1.1.x.99999999999999999.00"); break;
+  case caller::expired: bearer(t.users->log_in("admin", "", true, t0 - std::chrono::hours{24 * 8})->token); break;
+  case caller::logged_out: {
+    auto token = t.users->log_in("admin", "", true, t0)->token;
+    EXPECT_TRUE(t.users->log_out(token, t0));
+    bearer(token);
+    break;
+  }
+  case caller::ended_task: return t.task({{12}, {1}});
+  case caller::other_task: return t.task({{13}, {1}});
+  case caller::own_task: return t.task({{12}, {2}});
+  case caller::user: return t.user("determined");
+  case caller::admin: return t.user("admin");
+  case caller::ended_experiment: bearer(t.users->experiment_token({9}, 2)); break;
+  }
+  return h;
+}
+
+TEST(Access, EveryRouteForEveryCaller) {
+  table t;
+  experiment_row ended = t.reader->experiment_rows[7];
+  ended.id = {9};
+  ended.state = experiment_state::completed;
+  t.reader->experiment_rows[9] = ended;
+  int refused = 0;
+  for (const auto& row : t.api.table())
+    for (int who = 0; who <= static_cast<int>(caller::ended_experiment); ++who) {
+      const auto target = filled(row.path, "12", "7", "12.2");
+      auto got = t.api.admit({row.method, target, headers_of(t, static_cast<caller>(who))});
+      const auto* no = std::get_if<response>(&got);
+      EXPECT_EQ(no ? no->status : 0u, expected(row, static_cast<caller>(who))) << row.method << " " << target << " by " << who;
+      if (no) {
+        ++refused;
+        EXPECT_EQ(no->body.find("digits"), std::string::npos); // nothing of the experiment leaks
+      }
+    }
+  EXPECT_GT(refused, 1000);
+  EXPECT_TRUE(t.cluster.all().empty());
+}
+
+TEST(Access, IdsInBodiesHaveToBeTheCallersOwn) {
+  table t;
+  struct {
+    const char* method;
+    const char* target;
+    const char* body;
+    unsigned status;
+  } cases[] = {
+    {"POST", "/api/v1/runs/start", R"({"runId":13})", 403},
+    {"POST", "/api/v1/checkpoints", R"({"uuid":"abc","allocationId":"13.1","metadata":{"steps_completed":1}})", 400},
+    {"POST", "/api/v1/checkpoints", R"({"uuid":"../../etc","metadata":{"steps_completed":1}})", 400},
+    {"POST", "/api/v1/checkpoints", R"({"uuid":"abc","metadata":{}})", 400},
+    {"POST", "/api/v1/trials/12/metrics", R"({"group":"validation","metrics":{"trialId":12,"trialRunId":1,"stepsCompleted":5,"metrics":{"avgMetrics":{"a":1}}}})", 400},
+    {"POST", "/api/v1/trials/12/metrics", R"({"group":"a.b","metrics":{"trialRunId":2,"metrics":{"avgMetrics":{}}}})", 400},
+    {"POST", "/api/v1/trials/12/metrics", R"({"group":"training","metrics":{"trialRunId":2,"metrics":{"avgMetrics":[]}}})", 400},
+    {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"BORED"})", 400},
+    {"POST", "/api/v1/trials/12/progress", R"({"is_raw":true})", 400},
+  };
+  for (const auto& one : cases) {
+    auto got = t.ask(one.method, one.target, t.task(), one.body);
+    EXPECT_EQ(got.status, one.status) << one.target << " " << one.body << ": " << got.body;
+  }
+  EXPECT_TRUE(t.cluster.all().empty());
+}
+
+TEST(Access, TasksCommandsCarryTheCallersAllocation) {
+  table t;
+  struct {
+    const char* method;
+    const char* target;
+    const char* body;
+    const char* command;
+    const char* fields;
+  } cases[] = {
+    {"POST", "/api/v1/trials/12/metrics",
+     R"({"group":"validation","metrics":{"trialId":12,"trialRunId":2,"stepsCompleted":5,"reportTime":null,"metrics":{"avgMetrics":{"a":"Nan"},"batchMetrics":null}}})",
+     "trial.report", R"({"allocation":"12.2","group":"validation","steps":5,"metrics":{"a":"Nan"}})"},
+    {"POST", "/api/v1/checkpoints",
+     R"({"allocationId":"12.2","uuid":"abc-1","reportTime":"2025-01-01T00:00:00+00:00","state":"STATE_COMPLETED","resources":{"a/":"0","a/b":"17"},"metadata":{"steps_completed":5,"k":1},"training":{},"storageId":null})",
+     "checkpoint.report", R"({"allocation":"12.2","uuid":"abc-1","steps":5,"files":{"a/":0,"a/b":17},"metadata":{"steps_completed":5,"k":1}})"},
+    {"POST", "/api/v1/trials/12/progress", R"({"progress":0.25,"is_raw":true})", "trial.progress", R"({"allocation":"12.2","progress":0.25,"is_raw":true})"},
+    {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"EXITED_REASON_INVALID_HP"})", "trial.early_exit", R"({"allocation":"12.2","reason":"invalid_hp"})"},
+    {"POST", "/api/v1/trials/12/runner/metadata", R"({"state":"training"})", "trial.runner_state", R"({"allocation":"12.2","state":"training"})"},
+    {"POST", "/api/v1/allocations/12.2/signals/ack_preemption", "", "allocation.ack_preemption", R"({"allocation":"12.2"})"},
+    {"GET", "/api/v1/allocations/12.2/resources/abc/rendezvous", "", "allocation.rendezvous", R"({"allocation":"12.2","resources":"abc"})"},
+    {"PATCH", "/api/v1/checkpoints", R"({"checkpoints":[{"uuid":"c1","resources":{"resources":{}}},{"uuid":"c1"}]})", "checkpoint.patch",
+     R"({"checkpoints":[{"uuid":"c1","files":{}},{"uuid":"c1","files":null}]})"},
+    {"POST", "/api/v1/task/logs",
+     R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1},{"task_id":"1.x","log":"foreign"}]})",
+     "task.log", R"({"allocation":"12.2","lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
+  };
+  for (const auto& one : cases) {
+    t.cluster.calls.clear();
+    auto got = t.ask(one.method, one.target, t.task(), one.body);
+    EXPECT_EQ(got.status, 200u) << one.target << ": " << got.body;
+    ASSERT_EQ(t.cluster.calls.size(), 1u) << one.target;
+    EXPECT_EQ(t.cluster.calls[0].command, one.command);
+    EXPECT_EQ(t.cluster.calls[0].fields, *parse_json(one.fields)) << one.target;
+    EXPECT_EQ(t.cluster.calls[0].who.user, "determined");
+    EXPECT_EQ(t.cluster.calls[0].who.allocation, "12.2");
+  }
+}
+
+} // namespace
+} // namespace troupe::api

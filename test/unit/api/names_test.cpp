@@ -1,0 +1,54 @@
+#include "runtime/api/fields.hpp"
+#include "runtime/api/http.hpp"
+#include "runtime/api/names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::api {
+namespace {
+
+TEST(Names, OfTasksAndAllocationsAreReadBack) {
+  EXPECT_EQ(task_name({7}, {12}), "7.00000000-0000-4000-8000-00000000000c");
+  EXPECT_EQ(task_trial(task_name({7}, {12})), trial_id{12});
+  EXPECT_EQ(task_trial("12"), trial_id{12});
+  EXPECT_EQ(named_allocation(allocation_name({7}, {{12}, {3}})), (allocation_id{{12}, {3}}));
+  EXPECT_EQ(named_allocation("12.3"), (allocation_id{{12}, {3}}));
+  EXPECT_EQ(job_experiment(job_name({7})), experiment_id{7});
+  for (const char* bad : {"", "x", "7.", ".c", "7.00000000-0000-4000-8000-00000000000g", "7.00000000-0000-4000-9000-00000000000c"})
+    EXPECT_FALSE(task_trial(bad)) << bad;
+  for (const char* bad : {"", "12", "12.", ".3", "0.1", "7.00000000-0000-4000-8000-00000000000c.x"})
+    EXPECT_FALSE(named_allocation(bad).trial) << bad;
+}
+
+TEST(Targets, AreDecodedAndQueriesAreInCamelCase) {
+  auto t = *parse_target("//api/v1/models/a%2Fb%20c/?timeout_seconds=60&states=A&states=B&flag=True&empty&x=a+b%2B");
+  EXPECT_EQ(t.segments, (std::vector<std::string>{"api", "v1", "models", "a/b c"}));
+  EXPECT_EQ(*t.query.number("timeoutSeconds", 0), 60);
+  EXPECT_EQ(t.query.every("states").size(), 2u);
+  EXPECT_TRUE(t.query.flag("flag"));
+  EXPECT_TRUE(t.query.has("empty"));
+  EXPECT_EQ(t.query.first("x"), "a b+");
+  for (const char* bad : {"", "x", "*", "/%", "/%4", "/%zz", "/x?a=%"})
+    EXPECT_FALSE(parse_target(bad)) << bad;
+}
+
+TEST(Fields, AreReadLeniently) {
+  const auto x = *parse_json(R"({"isRaw":true,"template_name":"t","n":"7","f":3.0,"null":null,"big":18446744073709551615,"nan":"Nan"})");
+  fields f{x};
+  EXPECT_TRUE(f.flag("isRaw"));
+  EXPECT_EQ(f.text("templateName"), "t");
+  EXPECT_EQ(f.number("n"), 7);
+  EXPECT_EQ(f.number("f"), 3);
+  EXPECT_FALSE(f.has("null"));
+  EXPECT_EQ(f.text("null", "unset"), "unset");
+  EXPECT_TRUE(f.real("nan").has_value());
+  EXPECT_FALSE(f.bad());
+  f.number("big");
+  ASSERT_TRUE(f.bad());
+  EXPECT_EQ(f.bad()->what, "big: is too large");
+  EXPECT_TRUE(*parse_object("") == value::object());
+  EXPECT_FALSE(parse_object("[]"));
+}
+
+} // namespace
+} // namespace troupe::api
