@@ -1,13 +1,8 @@
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/verbs.hpp"
-#include "workers/context_files.hpp"
+#include "runtime/client/checkpoint_download.hpp"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <ostream>
-#include <unistd.h>
 
 namespace troupe::cli::verbs {
 namespace {
@@ -28,23 +23,6 @@ bool is_uuid(const std::string& word) {
 error no_uuid(const std::string& word) {
   return {errc::invalid, "'" + word + "' is no checkpoint's uuid\nhint: troupe checkpoint list EXPERIMENT"};
 }
-
-/// Removed when it goes out of scope.
-struct temporary_file {
-  explicit temporary_file(const std::filesystem::path& folder) {
-    auto pattern = (folder / ".troupe-download-XXXXXX").string();
-    int fd = ::mkstemp(pattern.data());
-    if (fd >= 0)
-      file.reset(::fdopen(fd, "wb"));
-    path = pattern;
-  }
-  ~temporary_file() {
-    if (file)
-      ::unlink(path.c_str());
-  }
-  std::unique_ptr<FILE, int (*)(FILE*)> file{nullptr, std::fclose};
-  std::string path;
-};
 
 } // namespace
 
@@ -90,27 +68,9 @@ int checkpoint_download(session& s, const arguments& given) {
   if (!cluster)
     return s.fail(cluster.error());
   std::filesystem::path target = given.text("--output-dir", uuid);
-  auto folder = std::filesystem::absolute(target).lexically_normal().parent_path();
+  if (auto ok = client::download_checkpoint(**cluster, uuid, target); !ok)
+    return s.fail(ok.error());
   std::error_code wrong;
-  std::filesystem::create_directories(folder, wrong);
-  temporary_file tar(folder);
-  if (!tar.file)
-    return s.fail({errc::io, folder.string() + ": " + std::strerror(errno)});
-  int refused = 0;
-  auto got = (*cluster)->download("/troupe/v1/checkpoints/" + uuid + "/files", {}, [&](std::string_view bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), tar.file.get()) == bytes.size())
-      return true;
-    refused = errno;
-    return false;
-  });
-  if (got && std::fflush(tar.file.get()) != 0)
-    refused = errno;
-  if (refused)
-    return s.fail({errc::io, folder.string() + ": " + std::strerror(refused)});
-  if (!got)
-    return s.fail(got.error());
-  if (auto ok = workers::unpack_archive_file(tar.path, target); !ok)
-    return s.fail({errc::io, "checkpoint " + uuid + ": " + ok.error().what});
   s.io.out << std::filesystem::absolute(target, wrong).lexically_normal().string() << "\n";
   return exit_done;
 }

@@ -3,6 +3,7 @@
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/follow.hpp"
 #include "runtime/cli/verbs.hpp"
+#include "runtime/client/submission.hpp"
 
 #include <csignal>
 #include <cstring>
@@ -65,10 +66,10 @@ int submit_and_follow(session& s, const run_options& options) {
     if (auto ok = (*cluster)->post("/api/v1/experiments/" + to_string(id) + "/activate"); !ok)
       return s.fail(ok.error());
   } else {
-    auto what = read_submission({options.config, options.context, options.set, true, "", ""}, s.io.in);
+    auto what = client::prepare({options.config, options.context, options.set, true, "", ""}, s.io.in);
     if (!what)
       return s.fail(what.error());
-    auto made = (*cluster)->create(*what);
+    auto made = (*cluster)->create(what->what);
     if (!made)
       return s.fail(made.error());
     id = *made;

@@ -2,6 +2,7 @@
 #include "runtime/cli/follow.hpp"
 #include "runtime/cli/interrupt.hpp"
 #include "runtime/cli/verbs.hpp"
+#include "runtime/client/submission.hpp"
 #include "runtime/client/event_stream.hpp"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ bool ended(const std::string& state) { return state == "COMPLETED" || state == "
 } // namespace
 
 int experiment_create(session& s, const arguments& given) {
-  auto what = read_submission({given.text("CONFIG"), given.text("DIR"), given.all("--config"), !given.has("--paused"),
+  auto what = client::prepare({given.text("CONFIG"), given.text("DIR"), given.all("--config"), !given.has("--paused"),
                                given.text("--key"), given.text("--name")},
                               s.io.in);
   if (!what)
@@ -58,7 +59,7 @@ int experiment_create(session& s, const arguments& given) {
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
-  auto id = (*cluster)->create(*what);
+  auto id = (*cluster)->create(what->what);
   if (!id)
     return s.fail(id.error());
   auto options = s.output();

@@ -141,9 +141,7 @@ void progress_view::take_snapshot(const value& experiment, const value& trials) 
       t.units = *units;
     else if (setup_.unit == "batches")
       t.units = number_at(row, "totalBatches");
-    if (const auto& s = part(row, "stop"); s.is_object())
-      t.stopped = stop{static_cast<int>(number_at(s, "rung", -1)), number_at(s, "units"), number_at(s, "metric"),
-                       number_at(s, "needed"), text_in(s, "why")};
+    t.stopped = stop_in(part(row, "stop"));
     t.ended = is_end(t.state);
     t.running = !t.ended && t.state != "QUEUED" && t.state != "PAUSED";
     if (const auto& agents = part(row, "agents"); agents.is_array())
@@ -222,19 +220,31 @@ void progress_view::on_search(const value& event) {
     if (best_ != best_before && !redraws_)
       say_if_room(trial_name(id) + "  " + units_text(t.units) + ": " + metric_text(*best_) + ", best so far");
   }
-  for (const auto& s : part(event, "stopped")) {
-    auto& t = trial(part(s, "trial"));
-    t.stopped = stop{static_cast<int>(number_at(s, "rung", -1)), number_at(s, "units"), number_at(s, "metric"),
-                     number_at(s, "needed"), text_in(s, "why")};
-    const auto& x = *t.stopped;
-    auto line = trial_name(trial_id{id_in(part(s, "trial"))}) + "  ";
-    if (x.rung >= 0)
-      line += "stopped early at " + units_text(x.units) + ": " + metric_text(x.metric) + " at rung " +
-              std::to_string(x.rung) + ", had to beat " + number_text(x.needed, 4);
-    else
-      line += "stopped by the searcher" + (x.why.empty() ? "" : ": " + x.why);
-    say(line, paint::yellow);
-  }
+  for (const auto& s : part(event, "stopped"))
+    on_stop(trial_id{id_in(part(s, "trial"))}, s);
+}
+
+void progress_view::on_stop(trial_id id, const value& event) {
+  auto x = stop_in(event);
+  if (!x)
+    return; // it reached its full length: its end gets a line
+  trials_[id].stopped = x;
+  auto line = trial_name(id) + "  stopped early";
+  if (x->rung >= 0 && std::isfinite(x->metric) && std::isfinite(x->needed))
+    line += " at " + units_text(x->units) + ": " + metric_text(x->metric) + " at rung " + std::to_string(x->rung) +
+            ", had to beat " + number_text(x->needed, 4);
+  else if (!x->why.empty())
+    line += ": " + x->why;
+  say(line, paint::yellow);
+}
+
+std::optional<progress_view::stop> progress_view::stop_in(const value& x) {
+  if (!x.is_object())
+    return std::nullopt;
+  stop s{static_cast<int>(number_at(x, "rung", -1)), number_at(x, "units"), number_at(x, "metric"), number_at(x, "needed"),
+         text_in(x, "why")};
+  bool full_length = s.rung >= 0 && std::isnan(s.needed);
+  return full_length ? std::nullopt : std::optional(s);
 }
 
 void progress_view::on_run_ended(trial_id id, one_trial& t, const value& event) {

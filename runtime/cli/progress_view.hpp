@@ -75,6 +75,9 @@ private:
 
   one_trial& trial(const value& id);
   void on_search(const value& event);
+  void on_stop(trial_id id, const value& event);
+  /// None where the searcher let the trial go at its full length.
+  static std::optional<stop> stop_in(const value& x);
   void on_run_ended(trial_id id, one_trial& t, const value& event);
   void on_trial_ended(trial_id id, one_trial& t, const value& event);
   void say(std::string line, paint how = paint::plain);

@@ -68,14 +68,16 @@ std::string exit_codes_text() {
 std::string error_text(const error& why, const terminal& screen) {
   auto what = why.what;
   std::string hint;
+  while (what.ends_with('\n'))
+    what.pop_back();
   if (auto at = what.rfind("\nhint: "); at != std::string::npos) {
-    hint = what.substr(at + 7);
-    what.resize(at);
+    if (what.find('\n', at + 1) == std::string::npos) { // else it belongs to one fault of several
+      hint = what.substr(at + 7);
+      what.resize(at);
+    }
   } else {
     hint = hint_for(why);
   }
-  while (what.ends_with('\n'))
-    what.pop_back();
   auto text = painted("error:", paint::red, screen) + " " + what + "\n";
   if (!hint.empty())
     text += painted("hint:", paint::cyan, screen) + " " + hint + "\n";

@@ -196,6 +196,10 @@ TEST(Client, StopsAskingForEventsThatItMayNotSee) {
 
 namespace {
 
+const char* good_config = "name: digits\n"
+                          "entrypoint: python3 train.py\n"
+                          "searcher: {name: single, metric: loss, max_length: {batches: 100}}\n";
+
 /// A cluster with one experiment that ends while it is followed.
 void small_cluster(const received& r, connection& to) {
   auto is = [&](const char* path) { return r.target.substr(0, r.target.find('?')) == path; };
@@ -238,7 +242,7 @@ cli::outcome_of_call call(const fake_server& fake, cli::words given) {
 TEST(CommandLine, SpeaksToAClusterAndEndsWithItsOutcome) {
   fake_server fake(small_cluster);
   auto config = (std::filesystem::temp_directory_path() / ("troupe-cli-test-" + std::to_string(::getpid()) + ".yaml")).string();
-  std::ofstream(config) << "name: digits\n";
+  std::ofstream(config) << good_config;
   auto created = call(fake, {"experiment", "create", config});
   EXPECT_EQ(created.out, "experiment 7\n") << created.err;
   EXPECT_EQ(created.code, 0);
@@ -273,7 +277,7 @@ TEST(CommandLine, ChecksTheContextBeforeAnythingIsSent) {
   fake_server fake(small_cluster);
   auto pattern = (std::filesystem::temp_directory_path() / "troupe-cli-XXXXXX").string();
   std::filesystem::path dir = ::mkdtemp(pattern.data());
-  std::ofstream(dir / "c.yaml") << "name: digits\n";
+  std::ofstream(dir / "c.yaml") << good_config;
   std::filesystem::create_symlink("/etc", dir / "out");
   auto got = call(fake, {"experiment", "create", (dir / "c.yaml").string(), dir.string()});
   EXPECT_EQ(got.code, 2);
@@ -281,6 +285,39 @@ TEST(CommandLine, ChecksTheContextBeforeAnythingIsSent) {
                        ": a link that leaves the context (-> /etc)\nhint: leave files out by naming them in .detignore\n");
   EXPECT_TRUE(fake.requests().empty());
   std::filesystem::remove_all(dir);
+}
+
+TEST(CommandLine, LaysOverridesOverTheConfiguration) {
+  fake_server fake(small_cluster);
+  auto send = [&](cli::words more) {
+    cli::words given{"experiment", "create", "-"};
+    given.insert(given.end(), more.begin(), more.end());
+    return cli::call(given, {}, {{"TROUPE_MASTER", fake.url()}}, good_config);
+  };
+  EXPECT_EQ(send({}).code, 0);
+  EXPECT_EQ(value::parse(fake.requests().back().body)["config"], good_config) << "as it was written";
+  auto got = send({"--config", "searcher.metric=accuracy", "--config", "hyperparameters.lr=0.5", "--config", "labels=[a, b]"});
+  EXPECT_EQ(got.code, 0) << got.err;
+  auto config = value::parse(value::parse(fake.requests().back().body)["config"].get<std::string>());
+  EXPECT_EQ(config["searcher"]["metric"], "accuracy");
+  EXPECT_EQ(config["searcher"]["name"], "single");
+  EXPECT_EQ(config["hyperparameters"]["lr"], 0.5);
+  EXPECT_EQ(config["labels"], value({"a", "b"}));
+  auto before = fake.requests().size();
+  EXPECT_EQ(send({"--config", "nonsense"}).code, 2);
+  EXPECT_EQ(send({"--config", "searcher.metrik=x"}).code, 2);
+  EXPECT_EQ(fake.requests().size(), before) << "nothing was sent";
+}
+
+TEST(CommandLine, ShowsEveryFaultOfAConfigurationWithItsPlace) {
+  fake_server fake(small_cluster);
+  auto got = cli::call({"experiment", "create", "-"}, {}, {{"TROUPE_MASTER", fake.url()}},
+                       "name: digits\nentrypont: x\nsearcher: {name: single, metric: loss, max_length: -1}\n");
+  EXPECT_EQ(got.code, 2);
+  EXPECT_THAT(got.err, HasSubstr("error: <stdin>:2:1: "));
+  EXPECT_THAT(got.err, HasSubstr("<stdin>:3:"));
+  EXPECT_THAT(got.err, HasSubstr("^"));
+  EXPECT_TRUE(fake.requests().empty());
 }
 
 TEST(CommandLine, DownloadsACheckpoint) {

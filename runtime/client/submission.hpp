@@ -1,0 +1,29 @@
+#pragma once
+// From the files that a person names to what is sent: everything is read and checked here, before anything is sent.
+
+#include "runtime/client/server.hpp"
+
+#include <iosfwd>
+
+namespace troupe::client {
+
+struct submission {
+  std::filesystem::path config;       ///< "-": `in`
+  std::filesystem::path context;      ///< a folder or one file; empty: no files
+  std::vector<std::string> overrides; ///< "a.b=value", the value as YAML; in the place of what the configuration says
+  bool activate = true;
+  std::string key, name;
+};
+
+struct prepared {
+  new_experiment what;
+  /// Of the configuration's text, overrides included, and of the context: the same for the same job, whenever and
+  /// wherever it is read.
+  std::string digest;
+};
+
+/// Fails with errc::invalid: every fault of the configuration, each as FILE:LINE:COL with a caret; or every unfit thing in
+/// the context, each with its place and reason. A hint may follow after "\nhint: ".
+result<prepared> prepare(const submission& what, std::istream& in);
+
+} // namespace troupe::client
