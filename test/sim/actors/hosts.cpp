@@ -64,7 +64,7 @@ void hosts::dial(int host) {
       to.agent_registers(line, who, inventory, sent);
     }, repeats::never);
     w_.clock.at(w_.now() + patience, [this, host, &h, line, life] { // no answer
-      if (life() && h.agent->line == line && !line->epoch)
+      if (life() && h.agent->line == line && !line->accepted)
         close_link(*h.agent, host);
     });
   });
@@ -180,8 +180,10 @@ void hosts::send_down(const link_ptr& line, address from, std::function<void(age
 }
 
 void hosts::accepted(agent_process& a, const link_ptr& line, std::uint64_t epoch, time_point sent) {
-  if (a.line == line)
-    agent_step(a, line->host, link_up{epoch, sent});
+  if (a.line != line)
+    return;
+  line->accepted = true;
+  agent_step(a, line->host, link_up{epoch, sent});
 }
 void hosts::order(agent_process& a, int host, std::uint64_t epoch, const agent_order& x) {
   agent_step(a, host, order_received{epoch, x});
@@ -464,7 +466,7 @@ void hosts::train(sandbox& s) {
 
 void hosts::send_pending(sandbox& s) {
   auto& h = hosts_[std::size_t(s.host)];
-  if (!h.agent || !h.agent->line || !h.agent->line->epoch)
+  if (!h.agent || !h.agent->line || !h.agent->line->accepted)
     return; // tried again later
   auto line = h.agent->line;
   if (s.waiting == sandbox::waits::validation)

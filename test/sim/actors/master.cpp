@@ -245,7 +245,7 @@ void master::tell_pool_actor(address from, pool_event ev, std::uint64_t incarnat
     if (!life())
       return;
     if (auto* x = std::get_if<slots_requested>(&ev))
-      asked_[x->allocation] = incarnation;
+      asked_[x->allocation] = std::max(asked_[x->allocation], incarnation); // a dead one's request may come late
     pool_step(ev);
   }, again);
 }

@@ -18,6 +18,7 @@ struct link {
   int host = 0;
   int master_life = 0, agent_life = 0;
   std::uint64_t epoch = 0;           ///< once registered
+  bool accepted = false;             ///< has the agent heard so?
   bool agent_side = true, master_side = true; ///< open?
   bool silent = false;               ///< swallows everything, tells nobody
   time_point stalled_until;
