@@ -64,13 +64,13 @@ void agent::obey(out& o, const kill_ordered& x) {
   auto it = tasks_.find(x.allocation);
   if (it == tasks_.end())
     // Nothing of it is here; the twin needs an answer all the same.
-    o.push_back(report_to_twin{task_exited{x.allocation, name_, -1, 9, "was not running", true}});
+    o.push_back(report_to_twin{task_exited{x.allocation, name_, -1, 9, "was not running", true, true}});
   else if (it->second.report.exited)
     report(o, it->second);
   else if (it->second.waits_with)
     never_start(o, it->second, 9, "killed before it ran");
   else
-    o.push_back(destroy_task{x.allocation});
+    destroy(o, it->second);
 }
 
 void agent::obey(out& o, const forget_ordered& x) {
@@ -78,7 +78,7 @@ void agent::obey(out& o, const forget_ordered& x) {
   if (it == tasks_.end())
     return;
   if (!it->second.report.exited && !it->second.waits_with) {
-    o.push_back(destroy_task{x.allocation});
+    destroy(o, it->second);
     return; // the twin orders it again when the exit arrives there
   }
   o.push_back(drop_task{x.allocation});
@@ -90,10 +90,16 @@ void agent::obey(out& o, const forget_ordered& x) {
   launch_waiting(o);
 }
 
+void agent::destroy(out& o, task& t) {
+  t.report.ordered = true;
+  o.push_back(destroy_task{t.report.allocation});
+}
+
 void agent::never_start(out& o, task& t, int signal, std::string detail) {
   t.waits_with.reset();
   t.report.exited = true;
   t.report.signal = signal;
+  t.report.ordered = true;
   t.report.detail = std::move(detail);
   report(o, t);
   launch_waiting(o);
@@ -146,9 +152,10 @@ void agent::on(out& o, const task_ended& ev, time_point) {
   auto it = tasks_.find(ev.task.allocation);
   if (it == tasks_.end() || it->second.report.exited)
     return;
-  auto slots = std::move(it->second.report.slots);
+  auto known = std::move(it->second.report);
   it->second.report = ev.task;
-  it->second.report.slots = std::move(slots);
+  it->second.report.slots = std::move(known.slots);
+  it->second.report.ordered = known.ordered;
   it->second.report.exited = true;
   report(o, it->second);
   launch_waiting(o);
@@ -166,7 +173,8 @@ void agent::report(out& o, const task& x) const {
   if (!linked_)
     return; // the next inventory says it
   if (t.exited)
-    o.push_back(report_to_twin{task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain}});
+    o.push_back(report_to_twin{task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain,
+                                           t.ordered}});
   else if (t.pid)
     o.push_back(report_to_twin{task_started{t.allocation, name_, t.pid}});
 }

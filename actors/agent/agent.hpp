@@ -97,6 +97,7 @@ private:
   void obey(out& o, const preempt_ordered& x);
   void obey(out& o, const kill_ordered& x);
   void obey(out& o, const forget_ordered& x);
+  void destroy(out& o, task& t);
   void never_start(out& o, task& t, int signal, std::string detail);
   void launch_waiting(out& o);
   bool slots_free(const task& wanted) const;

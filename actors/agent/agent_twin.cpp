@@ -38,7 +38,8 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
         o.push_back(agent_order{kill_ordered{t.allocation}});
       }
     } else if (t.exited) {
-      tell(o, t.allocation, task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain});
+      tell(o, t.allocation,
+           task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered});
     } else {
       tell(o, t.allocation, task_started{t.allocation, name_, t.pid});
     }
@@ -122,6 +123,8 @@ void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
   tasks_.erase(ev.allocation);
   if (status_ == status::alive)
     o.push_back(agent_order{ev});
+  // The allocation has told the pool too, but that may have overtaken an inventory that calls the slots taken.
+  o.push_back(tell_pool{slots_released{ev.allocation}});
 }
 
 void agent_twin::on(out& o, const watch_ordered& ev, time_point) {

@@ -18,7 +18,8 @@ struct task_report {
   int exit_code = 0, signal = 0;
   std::string detail;
   bool certain = true;
-  MSGPACK_DEFINE_ARRAY(allocation, slots, exited, pid, exit_code, signal, detail, certain)
+  bool ordered = false; ///< the agent was told to kill it
+  MSGPACK_DEFINE_ARRAY(allocation, slots, exited, pid, exit_code, signal, detail, certain, ordered)
 };
 
 // Events of the twin; those of the agent carry the epoch of its registration, an older one changes nothing.

@@ -86,7 +86,8 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
     return;
   if (!ev.certain)
     return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, ev.detail, now);
-  if (stop_)
+  // The order may have come from an earlier life of this actor, before its stop or another part's end was told again.
+  if (stop_ || (ev.ordered && ev.signal == 9))
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
   if (killing_)
     return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's

@@ -42,7 +42,8 @@ struct task_exited {
   int signal = 0;     ///< that ended it, or 0
   std::string detail; ///< for people
   bool certain = true;///< false: the sandbox is gone without an exit record
-  MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain)
+  bool ordered = false; ///< its agent had been told to kill it: nobody's failure
+  MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain, ordered)
 };
 /// The agent is reachable and has neither the task nor a record of it.
 struct task_unknown {

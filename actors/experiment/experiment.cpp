@@ -194,18 +194,27 @@ std::vector<experiment_action> experiment::resume(time_point) {
     return {report_experiment_end{state_}};
   std::vector<experiment_action> out;
   for (const auto& [id, t] : trials_)
-    if (!t.exited) {
-      out.push_back(spawn_trial{t.made, state_ == experiment_state::active});
-      if (stopping(state_))
-        out.push_back(order_trial{order_trial::kind::stop, id,
-                                  state_ == experiment_state::stopping_error ? trial_state::error : trial_state::canceled,
-                                  state_ != experiment_state::stopping_canceled, "the experiment was stopped"});
-      else if (!t.stop_why.empty())
-        out.push_back(order_trial{order_trial::kind::stop, id, trial_state::completed, false, t.stop_why});
-    }
+    for (auto& action : resume_trial(id))
+      out.push_back(std::move(action));
   if (!started_)
     inputs_.push_front({});
   ask_next(out);
+  return out;
+}
+
+std::vector<experiment_action> experiment::resume_trial(trial_id id) const {
+  auto it = trials_.find(id);
+  if (terminal(state_) || it == trials_.end() || it->second.exited)
+    return {};
+  const auto& t = it->second;
+  std::vector<experiment_action> out{spawn_trial{t.made, state_ == experiment_state::active}};
+  if (stopping(state_)) {
+    bool broken = state_ == experiment_state::stopping_error;
+    out.push_back(order_trial{order_trial::kind::stop, id, broken ? trial_state::error : trial_state::canceled,
+                              state_ != experiment_state::stopping_canceled, "the experiment was stopped"});
+  } else if (!t.stop_why.empty()) {
+    out.push_back(order_trial{order_trial::kind::stop, id, trial_state::completed, false, t.stop_why});
+  }
   return out;
 }
 

@@ -107,6 +107,8 @@ public:
   std::optional<error> refuses(const experiment_event& ev) const;
   /// Spawns the trials whose end the search has not heard, then goes on asking.
   [[nodiscard]] std::vector<experiment_action> resume(time_point now);
+  /// The same for one trial, whose actor died: what was ordered of it may not have reached its journal.
+  [[nodiscard]] std::vector<experiment_action> resume_trial(trial_id id) const;
   std::string snapshot() const; ///< of what the facts hold
 
   experiment_state state() const { return state_; }

@@ -1,0 +1,86 @@
+#pragma once
+// A search whose outcome depends on its seed alone, never on timing: which trials it makes, which of them it prunes
+// and at which step, which fail always or once. So every history of a seed must end with the same trials.
+
+#include "model/rng.hpp"
+#include "searchers/searcher.hpp"
+
+#include <set>
+
+namespace troupe::sim {
+
+struct search_plan {
+  std::uint64_t seed = 0;
+  int trials = 4, concurrent = 2;
+  int steps = 4; ///< of a trial that is not pruned
+};
+
+/// What one trial of the search is like.
+struct trial_plan {
+  int prune_at = 0;        ///< the searcher stops it on the validation of this step; 0: never
+  int fails = 0;           ///< runs that end with exit code 1
+  int fail_at = 0;         ///< after this step
+  bool stubborn = false;   ///< ignores every wish to stop; has to be killed
+};
+
+inline trial_plan plan_of(const search_plan& search, const std::string& key) {
+  auto bits = random_bits(search.seed, 77, std::hash<std::string>{}(key));
+  trial_plan p;
+  p.prune_at = bits % 3 == 0 ? 1 + int(bits / 3 % std::uint64_t(std::max(1, search.steps - 1))) : 0;
+  auto kind = bits >> 20 & 15;
+  p.fails = kind == 0 ? 1'000 : kind == 1 ? 1 : 0;
+  p.fail_at = 1 + int((bits >> 24) % 2);
+  if (p.fails) // it never lives to be pruned, or is not pruned
+    p.prune_at = 0;
+  p.stubborn = (bits >> 30 & 15) == 0;
+  return p;
+}
+
+class fake_searcher final : public searchers::searcher {
+public:
+  explicit fake_searcher(search_plan plan) : plan_(plan) {}
+
+  result<std::vector<searchers::search_action>> apply(const searchers::search_event& event) override {
+    std::vector<searchers::search_action> out;
+    if (std::holds_alternative<searchers::search_started>(event)) {
+      while (created_ < std::min(plan_.concurrent, plan_.trials))
+        create(out);
+    } else if (auto* heard = std::get_if<searchers::trial_validated>(&event)) {
+      if (!known(heard->trial))
+        return error{errc::not_found, "trial " + heard->trial};
+      auto p = plan_of(plan_, heard->trial);
+      if (p.prune_at && heard->metrics.value("batches", 0) >= p.prune_at && !closed_.contains(heard->trial) &&
+          stopped_.insert(heard->trial).second)
+        out.push_back(searchers::stop_trial{heard->trial, "pruned"});
+    } else if (auto* exited = std::get_if<searchers::trial_exited>(&event)) {
+      if (!known(exited->trial))
+        return error{errc::not_found, "trial " + exited->trial};
+      if (closed_.insert(exited->trial).second) {
+        if (created_ < plan_.trials)
+          create(out);
+        if (int(closed_.size()) == plan_.trials)
+          out.push_back(searchers::shut_down{});
+      }
+    }
+    return out;
+  }
+  double progress() const override { return double(closed_.size()) / plan_.trials; }
+  std::vector<searchers::bracket> brackets() const override { return {}; }
+  std::string snapshot() const override { return {}; }
+
+private:
+  bool known(const std::string& key) const {
+    auto number = std::atoi(key.c_str());
+    return number >= 1 && number <= created_;
+  }
+  void create(std::vector<searchers::search_action>& out) {
+    ++created_;
+    out.push_back(searchers::create_trial{std::to_string(created_), value{{"n", created_}}, 1, ""});
+  }
+
+  search_plan plan_;
+  int created_ = 0;
+  std::set<std::string> stopped_, closed_;
+};
+
+} // namespace troupe::sim

@@ -1,0 +1,391 @@
+#include "test/sim/actors/master.hpp"
+
+#include "test/sim/actors/hosts.hpp"
+#include "test/sim/actors/shells.hpp"
+
+namespace troupe::sim {
+namespace {
+
+address of_twin(const std::string& agent) { return at(role::twin, std::stoul(agent.substr(1)) + 1); }
+
+template <class Event>
+constexpr repeats how_often = std::is_same_v<Event, allocation_ended> || std::is_same_v<Event, trial_finished>
+                                ? repeats::late
+                                : repeats::at_once;
+
+} // namespace
+
+// ---- twin
+
+twin_shell::twin_shell(master& m, int host, lease_times lease)
+    : m(m), host(host), machine("h" + std::to_string(host), lease, m.w.now()) {
+  arm();
+}
+
+void twin_shell::step(const twin_event& ev) {
+  auto actions = machine.apply(ev, m.w.now());
+  m.w.trace([&] { return "twin " + machine.name() + ": " + show(ev) + " -> " + show(actions); });
+  auto self = of_twin(machine.name());
+  for (auto& action : actions)
+    std::visit(overloaded{
+                 [&](const agent_order& x) {
+                   if (line)
+                     m.machines.send_down(line, self, [h = &m.machines, host = host, epoch = machine.epoch(), x](agent_process& a) {
+                       h->order(a, host, epoch, x);
+                     }, repeats::late);
+                 },
+                 [&](const tell_allocation& x) {
+                   auto it = known.find(x.allocation);
+                   if (it != known.end())
+                     std::visit([&](const auto& e) { m.tell_allocation_actor(self, x.allocation, it->second, e); }, x.event);
+                 },
+                 [&](const tell_pool& x) { m.tell_pool_actor(self, x.event); },
+                 [&](const acknowledge_heartbeat& x) {
+                   if (line)
+                     m.machines.send_down(line, self, [h = &m.machines, host = host, x](agent_process& a) {
+                       h->acked(a, host, x);
+                     });
+                 },
+               },
+               action);
+  arm();
+}
+
+void twin_shell::arm() {
+  auto deadline = machine.deadline();
+  if (!deadline || (armed && *armed <= *deadline))
+    return;
+  armed = *deadline;
+  m.w.clock.at(*deadline, [this, life = m.guard()] {
+    if (!life())
+      return;
+    armed.reset();
+    step(time_passed{});
+  });
+}
+
+void twin_shell::up(const task_checkpoint& x) {
+  if (auto it = known.find(x.allocation); it != known.end())
+    m.tell_allocation_actor(of_twin(machine.name()), x.allocation, it->second, x);
+}
+void twin_shell::down(const validation_answer& x) {
+  if (line)
+    m.machines.send_down(line, of_twin(machine.name()),
+                         [h = &m.machines, host = host, x](agent_process&) { h->answer(host, x); });
+}
+void twin_shell::down(const checkpoint_answer& x) {
+  if (line)
+    m.machines.send_down(line, of_twin(machine.name()),
+                         [h = &m.machines, host = host, x](agent_process&) { h->answer(host, x); });
+}
+
+// ---- master
+
+master::master(world& w, fake_journal& journal, hosts& h, int life) : w(w), journal(journal), machines(h), life(life) {
+  // Recovery: ids and agents from the cluster's stream, then the twins with what they have to wait for, then the rest.
+  id_counters ids;
+  std::vector<experiment_id> open;
+  for (const auto& [entity, facts] : journal.facts())
+    if (entity.starts_with("experiment/"))
+      for (const auto& bytes : facts)
+        if (auto fact = decode_as<experiment_fact>(bytes); auto* step = std::get_if<search_stepped>(&*fact))
+          for (const auto& made : step->created)
+            ids.newest_trial = std::max(ids.newest_trial, made.trial);
+  for (const auto& bytes : journal.facts_of(cluster_entity))
+    if (auto fact = decode_as<cluster_fact>(bytes); auto* made = std::get_if<experiment_created>(&*fact))
+      open.push_back(made->id);
+  cluster_ = std::make_unique<cluster_shell>(*this, ids);
+  cluster_->start();
+  for (const auto& [name, agent] : cluster_->machine.agents())
+    twins[name] = std::make_unique<twin_shell>(*this, h.index_of(name), w.plan.lease);
+  for (const auto& [entity, facts] : journal.facts()) {
+    if (!entity.starts_with("trial/"))
+      continue;
+    trial probe({});
+    for (const auto& bytes : facts)
+      probe.replay(*decode_as<trial_fact>(bytes));
+    allocation_id id{parse_id<trial_id>(std::string_view(entity).substr(6)), probe.open_run()};
+    if (!id.run)
+      continue;
+    allocation placed({id});
+    for (const auto& bytes : journal.facts_of(troupe::entity(id)))
+      placed.replay(*decode_as<allocation_fact>(bytes));
+    if (!placed.closed())
+      for (const auto& part : placed.placed())
+        twins.at(part.agent)->step(watch_ordered{id, part.slots});
+  }
+  for (auto id : open) {
+    experiments[id] = std::make_unique<experiment_shell>(*this, id);
+    experiments[id]->start();
+  }
+  bury();
+}
+
+master::~master() {
+  *alive_.flag = false;
+  trials.clear(); // they end their allocations
+}
+
+void master::bury() {
+  while (!graveyard.empty()) {
+    auto done = std::exchange(graveyard, {});
+    for (auto& end : done)
+      end();
+  }
+}
+
+void master::create_experiment(const std::string& key, std::function<void(experiment_id)> done) {
+  experiment_created wanted;
+  wanted.at = w.now();
+  wanted.key = key;
+  auto made = cluster_->machine.create(wanted);
+  bool fresh = !made.facts.empty();
+  cluster_->take(std::move(made.facts), {}, [this, id = made.id, fresh, done] {
+    if (fresh) {
+      experiments[id] = std::make_unique<experiment_shell>(*this, id);
+      experiments[id]->start();
+    }
+    done(id);
+  });
+}
+
+void master::wish(user_wish what, std::function<void()> done) {
+  auto it = experiments.begin();
+  if (it == experiments.end())
+    return done(); // it is over
+  switch (what) {
+  case user_wish::pause: return it->second->step(experiment_pause{}, done);
+  case user_wish::activate: return it->second->step(experiment_activate{}, done);
+  case user_wish::cancel: return it->second->step(experiment_stop{false, "cancel"}, done);
+  case user_wish::kill: return it->second->step(experiment_stop{true, "kill"}, done);
+  }
+}
+
+void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory, time_point sent) {
+  auto it = twins.find(who.agent);
+  bool taken = it != twins.end() && it->second->machine.state() != agent_twin::status::lost;
+  auto facts = cluster_->machine.join(who, taken);
+  if (!facts)
+    fail("an agent was refused: " + facts.error().what);
+  cluster_->take(std::move(*facts), {}, [this, line, who, inventory = std::move(inventory), sent] {
+    auto& twin = twins[who.agent];
+    if (!twin)
+      twin = std::make_unique<twin_shell>(*this, machines.index_of(who.agent), w.plan.lease);
+    line->epoch = ++machines.newest_epoch;
+    if (twin->line)
+      twin->line->master_side = false;
+    twin->line = line;
+    // The answer and the twin's orders come from two actors: either may arrive first.
+    machines.send_down(line, at(role::cluster), [h = &machines, line, sent](agent_process& a) {
+      h->accepted(a, line, line->epoch, sent);
+    });
+    twin->step(agent_registered{line->epoch, who.slots, inventory});
+  });
+}
+
+void master::link_closed(const link_ptr& line) {
+  line->master_side = false;
+  if (!line->epoch)
+    return;
+  auto it = twins.find("h" + std::to_string(line->host));
+  if (it != twins.end() && it->second->line == line) {
+    it->second->line.reset();
+    it->second->step(link_lost{line->epoch, "the connection closed"});
+  }
+}
+
+void master::report(const link_ptr& line, report_row row) {
+  auto origin = report_origin{row.allocation, 0, row.process, row.sequence};
+  auto trial = row.allocation.trial;
+  auto stored = std::make_shared<fake_journal::received>(fake_journal::received::stored);
+  auto done = [this, origin, trial, line, stored, row, life = guard()](std::uint64_t number) {
+    if (!life())
+      return;
+    if (*stored == fake_journal::received::stored) {
+      for (const auto& [id, e] : experiments) // the journal knows whose trial it is; here there is one experiment
+        tell_experiment(at(role::journal), id, validation_recorded{trial, origin, number, row.steps, row.metrics});
+    } else {
+      machines.send_down(line, at(role::journal), [h = &machines, host = line->host, origin](agent_process&) {
+        h->answer(host, validation_answer{origin, false});
+      });
+    }
+  };
+  *stored = journal.report(row, done);
+  if (*stored == fake_journal::received::fenced)
+    machines.send_down(line, at(role::journal), [h = &machines, host = line->host, row](agent_process&) {
+      h->refuse_report(host, row.allocation, row.process);
+    });
+}
+
+void master::pool_step(const pool_event& ev) {
+  auto before = pool_.agents();
+  auto actions = pool_.apply(ev);
+  w.trace([&] { return "pool: " + show(ev) + " -> " + show(actions); });
+  if (!std::holds_alternative<agent_up>(ev))
+    for (const auto& [name, slots] : pool_.agents())
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        if (const auto& held = before[name]; i < held.size() && held[i].trial && slots[i].trial && held[i] != slots[i])
+          if (auto* released = std::get_if<slots_released>(&ev); !released || released->allocation != held[i])
+            fail("slot " + name + ":" + std::to_string(i) + " went from " + to_string(held[i]) + " to " +
+                 to_string(slots[i]) + " without a release");
+  for (const auto& action : actions)
+    if (auto* x = std::get_if<grant_slots>(&action)) {
+      auto it = asked_.find(x->allocation);
+      auto a = allocations.find(x->allocation);
+      if (it != asked_.end() && a != allocations.end() && a->second->incarnation == it->second)
+        tell_allocation_actor(at(role::pool), x->allocation, it->second, slots_granted{x->allocation, x->on});
+      else // nobody is there to use it
+        tell_pool_actor(at(role::pool), slots_released{x->allocation});
+    }
+}
+
+void master::tell_pool_actor(address from, pool_event ev, std::uint64_t incarnation) {
+  auto again = std::holds_alternative<slots_requested>(ev) ? repeats::late : repeats::at_once;
+  w.send(from, at(role::pool), [this, ev = std::move(ev), incarnation, life = guard()] {
+    if (!life())
+      return;
+    if (auto* x = std::get_if<slots_requested>(&ev))
+      asked_[x->allocation] = std::max(asked_[x->allocation], incarnation); // a dead one's request may come late
+    pool_step(ev);
+  }, again);
+}
+
+template <class Event>
+void master::tell_trial(address from, trial_id to, Event ev) {
+  auto it = trials.find(to);
+  if (it == trials.end())
+    return;
+  w.send(from, at(role::trial, to.value), [this, to, ev = std::move(ev), life = it->second->guard()] {
+    if (!life())
+      return;
+    auto& t = *trials.at(to);
+    if constexpr (std::is_same_v<Event, validation_answer>) {
+      if (auto a = allocations.find({to, t.run_}); a != allocations.end() && ev.origin.allocation.run == t.run_)
+        tell_allocation_actor(at(role::trial, to.value), a->first, a->second->incarnation, ev);
+    } else {
+      t.step(ev);
+    }
+  }, how_often<Event>);
+}
+template void master::tell_trial(address, trial_id, trial_activate);
+template void master::tell_trial(address, trial_id, trial_pause);
+template void master::tell_trial(address, trial_id, trial_stop);
+template void master::tell_trial(address, trial_id, allocation_ended);
+template void master::tell_trial(address, trial_id, checkpoint_saved);
+template void master::tell_trial(address, trial_id, validation_answer);
+
+template <class Event>
+void master::tell_experiment(address from, experiment_id to, Event ev) {
+  auto it = experiments.find(to);
+  if (it == experiments.end())
+    return;
+  w.send(from, at(role::experiment, to.value), [this, to, ev = std::move(ev), life = it->second->guard()] {
+    if (life())
+      experiments.at(to)->step(ev);
+  }, how_often<Event>);
+}
+template void master::tell_experiment(address, experiment_id, trial_finished);
+
+template <class Event>
+void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t incarnation, Event ev) {
+  auto it = allocations.find(to);
+  if (it == allocations.end() || it->second->incarnation != incarnation)
+    return;
+  w.send(from, at(to), [this, to, ev = std::move(ev), life = it->second->guard()] {
+    if (!life())
+      return;
+    auto& a = *allocations.at(to);
+    if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
+      a.to_agents(ev);
+    else if constexpr (std::is_same_v<Event, task_checkpoint>)
+      tell_trial(at(to), to.trial, checkpoint_saved{to.run, ev.saved});
+    else
+      a.step(ev);
+  });
+}
+template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, allocation_stop);
+template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, checkpoint_answer);
+
+template <class Event>
+void master::tell_twin(address from, const std::string& agent, Event ev, allocation_id sender, std::uint64_t incarnation) {
+  auto twin = twins.find(agent);
+  if (twin == twins.end())
+    fail("no twin of agent " + agent);
+  w.send(from, of_twin(agent), [this, &t = *twin->second, ev = std::move(ev), sender, incarnation, life = guard()] {
+    if (!life())
+      return;
+    if (sender.trial)
+      t.known[sender] = incarnation;
+    if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
+      t.down(ev);
+    else
+      t.step(ev);
+    if constexpr (std::is_same_v<Event, forget_ordered>)
+      t.known.erase(ev.allocation);
+  });
+}
+template void master::tell_twin(address, const std::string&, start_ordered, allocation_id, std::uint64_t);
+template void master::tell_twin(address, const std::string&, preempt_ordered, allocation_id, std::uint64_t);
+template void master::tell_twin(address, const std::string&, kill_ordered, allocation_id, std::uint64_t);
+template void master::tell_twin(address, const std::string&, watch_ordered, allocation_id, std::uint64_t);
+template void master::tell_twin(address, const std::string&, forget_ordered, allocation_id, std::uint64_t);
+template void master::tell_twin(address, const std::string&, validation_answer, allocation_id, std::uint64_t);
+template void master::tell_twin(address, const std::string&, checkpoint_answer, allocation_id, std::uint64_t);
+
+void master::kill_actor(fault_kind kind, std::uint64_t pick) {
+  if (kind == fault_kind::trial_actor_dies && !trials.empty()) {
+    auto it = trials.begin();
+    std::advance(it, pick % trials.size());
+    w.trace([&] { return "the actor of trial " + to_string(it->first) + " dies"; });
+    restart_trial(it->first);
+  } else if (kind == fault_kind::allocation_actor_dies && !allocations.empty()) {
+    auto it = allocations.begin();
+    std::advance(it, pick % allocations.size());
+    w.trace([&] { return "the actor of allocation " + to_string(it->first) + " dies"; });
+    restart_allocation(it->first);
+  }
+}
+
+void master::restart_trial(trial_id id) {
+  graveyard.push_back([this, id] {
+    auto it = trials.find(id);
+    if (it == trials.end())
+      return;
+    auto owner = it->second->owner;
+    auto spec = it->second->spec;
+    trials.erase(it);
+    // Its experiment hears of the death and makes it again from what is durable.
+    w.send(at(role::trial, id.value), at(role::experiment, owner.value), [this, owner, spec, life = guard()] {
+      auto e = experiments.find(owner);
+      if (!life() || e == experiments.end() || trials.contains(spec.id))
+        return;
+      e->second->take({}, e->second->machine.resume_trial(spec.id));
+    }, repeats::never);
+  });
+}
+
+void master::restart_allocation(allocation_id id) {
+  graveyard.push_back([this, id] {
+    if (!allocations.erase(id))
+      return;
+    if (auto it = trials.find(id.trial); it != trials.end() && it->second->run_ == id.run)
+      w.send(at(id), at(role::trial, id.trial.value), [this, id, life = it->second->guard()] {
+        if (life() && trials.at(id.trial)->run_ == id.run && !allocations.contains(id))
+          trials.at(id.trial)->resume_allocation();
+      }, repeats::never);
+  });
+}
+
+bool master::all_over() const { return experiments.empty() && trials.empty(); }
+
+void master::check_quiet() const {
+  if (pool_.used_slots() != 0)
+    for (const auto& [name, slots] : pool_.agents())
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        if (slots[i].trial)
+          fail("slot " + name + ":" + std::to_string(i) + " is still held by " + to_string(slots[i]));
+  if (!pool_.waiting().empty())
+    fail("allocation " + to_string(pool_.waiting().front().allocation) + " still waits in the pool");
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,121 @@
+#pragma once
+// One life of the master: the shells of the cluster, its experiments, trials, allocations, pool and twins, wired as
+// the CAF shells are (actors/*/*_actor.cpp). A crash destroys it; the journal and the hosts stay.
+
+#include "actors/cluster/cluster.hpp"
+#include "test/sim/actors/durable_shell.hpp"
+
+#include <memory>
+
+namespace troupe::sim {
+
+class hosts;
+class master;
+
+/// A line between one agent and one life of the master. It keeps the order and may break at any time.
+struct link {
+  std::uint64_t id = 0;
+  int host = 0;
+  int master_life = 0, agent_life = 0;
+  std::uint64_t epoch = 0;           ///< once registered
+  bool accepted = false;             ///< has the agent heard so?
+  bool agent_side = true, master_side = true; ///< open?
+  bool silent = false;               ///< swallows everything, tells nobody
+  time_point stalled_until;
+};
+using link_ptr = std::shared_ptr<link>;
+
+struct validation_answer {
+  report_origin origin;
+  bool stop = false;
+};
+struct checkpoint_answer {
+  allocation_id allocation;
+  std::string uuid, refused;
+};
+struct task_checkpoint {
+  allocation_id allocation;
+  checkpoint saved;
+};
+
+/// Says whether who made it still lives; copies share the answer.
+struct alive_check {
+  std::shared_ptr<bool> flag = std::make_shared<bool>(true);
+  bool operator()() const { return *flag; }
+};
+
+class trial_shell;
+class allocation_shell;
+class experiment_shell;
+
+struct twin_shell {
+  twin_shell(master& m, int host, lease_times lease);
+  void step(const twin_event& ev);
+  void up(const task_checkpoint& x);
+  void down(const validation_answer& x);
+  void down(const checkpoint_answer& x);
+  void arm();
+
+  master& m;
+  int host;
+  agent_twin machine;
+  link_ptr line;
+  std::map<allocation_id, std::uint64_t> known; ///< allocations that have spoken, by incarnation
+  std::optional<time_point> armed;
+};
+
+class master {
+public:
+  master(world& w, fake_journal& journal, hosts& h, int life);
+  ~master();
+
+  // From users and agents, at once.
+  void create_experiment(const std::string& key, std::function<void(experiment_id)> done);
+  void wish(user_wish what, std::function<void()> done);
+  void agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory, time_point sent);
+  void link_closed(const link_ptr& line);
+  void report(const link_ptr& line, report_row row);
+
+  alive_check guard() const { return alive_; }
+  void pool_step(const pool_event& ev);
+  void check_quiet() const; ///< nothing is held, nothing waits
+  bool all_over() const;
+
+  // Messages by name; what has no receiver is dropped, as it is with the handle of a dead actor.
+  template <class Event>
+  void tell_trial(address from, trial_id to, Event ev);
+  template <class Event>
+  void tell_allocation_actor(address from, allocation_id to, std::uint64_t incarnation, Event ev);
+  template <class Event>
+  void tell_experiment(address from, experiment_id to, Event ev);
+  void tell_pool_actor(address from, pool_event ev, std::uint64_t incarnation = 0);
+  /// `sender`, where it is an allocation, is remembered as the one to tell of that task.
+  template <class Event>
+  void tell_twin(address from, const std::string& agent, Event ev, allocation_id sender = {}, std::uint64_t incarnation = 0);
+
+  void kill_actor(fault_kind kind, std::uint64_t pick);
+  void restart_trial(trial_id id);
+  void restart_allocation(allocation_id id);
+  void bury(); ///< ends what has quit; between two messages
+
+  world& w;
+  fake_journal& journal;
+  hosts& machines;
+  const int life;
+  std::uint64_t next_incarnation = 1;
+  std::unique_ptr<class cluster_shell> cluster_;
+  pool pool_;
+  std::map<allocation_id, std::uint64_t> asked_; ///< incarnation that asked for slots
+  std::map<std::string, std::unique_ptr<twin_shell>> twins;
+  std::map<experiment_id, std::unique_ptr<experiment_shell>> experiments;
+  std::map<trial_id, std::unique_ptr<trial_shell>> trials;
+  std::map<allocation_id, std::unique_ptr<allocation_shell>> allocations;
+  std::map<trial_id, std::string> keys;
+  std::vector<std::function<void()>> graveyard; ///< destroys what has quit, outside its own calls
+
+private:
+  void run(const pool_action& x);
+  alive_check alive_;
+};
+
+} // namespace troupe::sim

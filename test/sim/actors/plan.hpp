@@ -1,0 +1,48 @@
+#pragma once
+// What one history is like: everything in it follows from its seed.
+
+#include "actors/agent/agent_twin.hpp"
+#include "test/sim/actors/fake_searcher.hpp"
+
+namespace troupe::sim {
+
+enum class fault_kind {
+  master_crash, agent_crash, host_crash, everything_crash, sandbox_crash, script_killed,
+  link_break, link_silence, link_stall, trial_actor_dies, allocation_actor_dies,
+};
+inline constexpr int fault_kinds = 11;
+
+/// Happens when the `after`-th message is about to be delivered, unless the history is over by then.
+struct fault {
+  fault_kind kind = fault_kind::master_crash;
+  int after = 0;
+  duration length{0}; ///< until what crashed is back, or the stall is over
+  std::uint64_t pick = 0; ///< which of the things that can be hit
+};
+
+enum class user_wish { pause, activate, cancel, kill };
+struct user_command {
+  user_wish wish = user_wish::pause;
+  int after = 0; ///< messages, as with faults
+};
+
+struct history_plan {
+  std::uint64_t seed = 0;
+  int hosts = 2, slots = 2; ///< slots of each host
+  int trial_slots = 1;
+  int max_restarts = 1;
+  lease_times lease;
+  duration heartbeat = 1s;
+  duration stop_limit = 10s;
+  duration most_commit = 2ms;      ///< of the journal
+  double slow = 0.01, repeat = 0.02; ///< share of messages that take up to 2 s, that are delivered again
+  bool tasks_die_with_agent = false;
+  search_plan search;
+  std::vector<fault> faults;
+  std::vector<user_command> commands;
+};
+
+history_plan draw_plan(std::uint64_t seed);
+std::string describe(const history_plan& plan);
+
+} // namespace troupe::sim

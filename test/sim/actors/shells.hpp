@@ -1,0 +1,106 @@
+#pragma once
+// The durable shells of one life of the master.
+
+#include "test/sim/actors/master.hpp"
+
+namespace troupe::sim {
+
+template <class Derived, class Machine, class Fact, class Action>
+class shell : public durable_shell<Derived, Machine, Fact, Action> {
+public:
+  using base = durable_shell<Derived, Machine, Fact, Action>;
+  shell(master& m, address self, std::string entity, Machine fresh)
+      : base(m.w, m.journal, self, std::move(entity), std::move(fresh)), m(m), incarnation(m.next_incarnation++) {}
+  ~shell() { *alive_.flag = false; }
+  shell(const shell&) = delete;
+
+  alive_check guard() const { return alive_; }
+  alive_check master_guard() const { return m.guard(); }
+  void timer() {
+    if constexpr (requires { this->step(time_passed{}); })
+      this->step(time_passed{});
+  }
+
+  master& m;
+  const std::uint64_t incarnation;
+
+protected:
+  alive_check alive_;
+};
+
+class cluster_shell : public shell<cluster_shell, cluster, cluster_fact, std::variant<time_passed>> {
+public:
+  cluster_shell(master& m, id_counters ids) : shell(m, at(role::cluster), cluster_entity, cluster(ids)) {}
+  void start() { begin({}); }
+  void run(const time_passed&) {}
+  std::optional<time_point> deadline() const { return std::nullopt; }
+  void timer() {}
+  void refused() { fail("the cluster's append was refused"); }
+};
+
+class experiment_shell : public shell<experiment_shell, experiment, experiment_fact, experiment_action> {
+public:
+  experiment_shell(master& m, experiment_id id);
+  void start();
+  void run(const ask_searcher& x);
+  void run(const spawn_trial& x);
+  void run(const order_trial& x);
+  void run(const answer_validation& x);
+  void run(const report_experiment_end& x);
+  std::optional<time_point> deadline() const { return std::nullopt; }
+  void timer() {}
+  void refused() { fail("the experiment's append was refused"); }
+
+  const experiment_id id;
+
+private:
+  std::unique_ptr<fake_searcher> searcher_;
+};
+
+class trial_shell : public shell<trial_shell, trial, trial_fact, trial_action> {
+public:
+  trial_shell(master& m, experiment_id owner, const trial_spec& spec);
+  ~trial_shell();
+  void start() { begin(machine.resume()); }
+  void run(const start_allocation& x);
+  void run(const stop_allocation& x);
+  void run(const acknowledge_checkpoint& x);
+  void run(const report_trial_end& x);
+  std::optional<time_point> deadline() const { return machine.deadline(); }
+  void refused();
+  /// Its allocation died without a word.
+  void resume_allocation();
+
+  const experiment_id owner;
+  const trial_spec spec;
+  run_id run_;
+};
+
+class allocation_shell : public shell<allocation_shell, allocation, allocation_fact, allocation_action> {
+public:
+  allocation_shell(master& m, const allocation_spec& spec, std::int64_t from_steps);
+  void start() { begin(machine.resume()); }
+  void run(const request_slots& x);
+  void run(const release_slots&);
+  void run(const start_task& x);
+  void run(const preempt_task& x);
+  void run(const kill_task& x);
+  void run(const watch_task& x);
+  void run(const forget_task& x);
+  void run(const report_allocation_end& x);
+  std::optional<time_point> deadline() const { return machine.deadline(); }
+  void refused();
+  template <class Message>
+  void to_agents(const Message& x);
+
+  const allocation_id id;
+
+private:
+  template <class Order>
+  void send_to(const std::string& agent, const Order& x);
+  std::int64_t from_steps_;
+  bool leaving_ = false;
+  std::set<std::string> agents_;
+};
+
+} // namespace troupe::sim

@@ -1,0 +1,195 @@
+#pragma once
+// Facts and actions of the machines as short text: "activated started(1@0) | start(1@0)". For tables of steps and for
+// the traces of the simulation.
+
+#include "actors/agent/agent.hpp"
+#include "actors/allocation/allocation.hpp"
+#include "actors/cluster/cluster.hpp"
+#include "actors/experiment/experiment.hpp"
+#include "actors/pool/pool.hpp"
+#include "actors/trial/trial.hpp"
+
+#include <string>
+
+namespace troupe {
+
+template <class... Ts>
+std::string show(const std::variant<Ts...>& x);
+template <class T>
+std::string show(const std::vector<T>& list) {
+  std::string text;
+  for (const auto& x : list)
+    text += (text.empty() ? "" : " ") + show(x);
+  return text;
+}
+
+inline std::string text(bool x, const char* yes) { return x ? std::string(" ") + yes : ""; }
+inline std::string text(std::int64_t x) { return std::to_string(x); }
+inline std::string text(std::string_view x) { return std::string(x); }
+template <class Id>
+std::string text(Id x) requires requires { to_string(x); } { return to_string(x); }
+
+inline std::string show(const placement& x) {
+  std::string slots;
+  for (int slot : x.slots)
+    slots += (slots.empty() ? "" : ",") + std::to_string(slot);
+  return x.agent + ":" + slots;
+}
+
+// ---- facts
+inline std::string show(const experiment_created& x) { return "created(" + to_string(x.id) + ")"; }
+inline std::string show(const agent_joined& x) { return "joined(" + x.agent + " " + text(x.slots) + ")"; }
+inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
+inline std::string show(const search_stepped& x) {
+  static constexpr const char* inputs[] = {"started", "validated", "exited_early", "exited"};
+  std::string text_ = std::string("stepped(") + inputs[int(x.input)];
+  if (x.trial)
+    text_ += " " + to_string(x.trial);
+  if (x.row)
+    text_ += "#" + std::to_string(x.row);
+  for (const auto& made : x.created)
+    text_ += " +" + to_string(made.trial);
+  for (const auto& stop : x.stopped)
+    text_ += " -" + to_string(stop.trial);
+  return text_ + text(x.shut_down, "over") + ")";
+}
+inline std::string show(const trial_activated&) { return "activated"; }
+inline std::string show(const trial_paused&) { return "paused"; }
+inline std::string show(const trial_stop_ordered& x) {
+  return "stopping(" + text(name(x.outcome)) + text(x.kill, "kill") + ")";
+}
+inline std::string show(const run_started& x) { return "started(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
+inline std::string show(const checkpoint_recorded& x) {
+  return "recorded(" + text(x.run) + "@" + text(x.saved.steps) + ")";
+}
+inline std::string show(const run_ended& x) { return "ended(" + text(x.run) + " " + text(name(x.why)) + ")"; }
+inline std::string show(const trial_ended& x) { return "done(" + text(name(x.state)) + ")"; }
+inline std::string show(const allocation_placed& x) { return "placed(" + show(x.on) + ")"; }
+inline std::string show(const allocation_closed& x) { return "closed(" + text(name(x.why)) + ")"; }
+
+// ---- trial
+inline std::string show(const start_allocation& x) { return "start(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
+inline std::string show(const stop_allocation& x) {
+  return "stop(" + text(x.run) + " " + x.reason + text(x.kill, "kill") + ")";
+}
+inline std::string show(const acknowledge_checkpoint& x) {
+  return (x.refused.empty() ? "acknowledge(" : "refuse(") + text(x.run) + " " + x.uuid + ")";
+}
+inline std::string show(const report_trial_end& x) {
+  return "report(" + text(name(x.state)) + (x.exit_reason < 0 ? "" : " " + text(x.exit_reason)) + ")";
+}
+inline std::string show(const trial_activate&) { return "activate"; }
+inline std::string show(const trial_pause&) { return "pause"; }
+inline std::string show(const trial_stop& x) { return "stop(" + text(name(x.outcome)) + text(x.kill, "kill") + ")"; }
+inline std::string show(const checkpoint_saved& x) { return "saved(" + text(x.run) + " " + x.saved.uuid + ")"; }
+inline std::string show(const allocation_ended& x) {
+  return "allocation_ended(" + text(x.run) + " " + text(name(x.why)) + ")";
+}
+inline std::string show(const time_passed&) { return "time"; }
+
+// ---- allocation
+inline std::string show(const request_slots& x) { return "request(" + text(x.slots) + ")"; }
+inline std::string show(const release_slots&) { return "release"; }
+inline std::string show(const start_task& x) { return "start(" + show(x.on) + ")"; }
+inline std::string show(const preempt_task& x) { return "preempt(" + x.agent + " " + x.reason + ")"; }
+inline std::string show(const kill_task& x) { return "kill(" + x.agent + ")"; }
+inline std::string show(const watch_task& x) { return "watch(" + x.agent + ")"; }
+inline std::string show(const forget_task& x) { return "forget(" + x.agent + ")"; }
+inline std::string show(const report_allocation_end& x) { return "report(" + text(name(x.why)) + ")"; }
+inline std::string show(const slots_granted& x) { return "granted(" + show(x.on) + ")"; }
+inline std::string show(const allocation_stop& x) { return "stop(" + x.reason + text(x.kill, "kill") + ")"; }
+inline std::string show(const task_started& x) { return "up(" + text(x.allocation) + " " + x.agent + ")"; }
+inline std::string show(const task_exited& x) {
+  return "exit(" + text(x.allocation) + " " + x.agent + " " +
+         (x.certain ? x.signal ? "signal " + text(x.signal) : text(x.exit_code) : "unsure") + ")";
+}
+inline std::string show(const task_unknown& x) { return "unknown(" + text(x.allocation) + " " + x.agent + ")"; }
+inline std::string show(const agent_lost& x) { return "lost(" + x.agent + ")"; }
+
+// ---- pool
+inline std::string show(const agent_up& x) {
+  auto text_ = "agent_up(" + x.agent + " " + text(x.slots);
+  for (const auto& [id, slots] : x.busy)
+    text_ += " " + id;
+  return text_ + ")";
+}
+inline std::string show(const agent_down& x) { return "agent_down(" + x.agent + ")"; }
+inline std::string show(const slots_requested& x) {
+  return "requested(" + text(x.allocation) + " " + text(x.slots) + ")";
+}
+inline std::string show(const slots_released& x) { return "released(" + text(x.allocation) + ")"; }
+inline std::string show(const grant_slots& x) { return "grant(" + text(x.allocation) + " " + show(x.on) + ")"; }
+inline std::string show(const report_unplaceable& x) { return "unplaceable(" + text(x.allocation) + ")"; }
+
+// ---- twin and agent
+inline std::string show(const agent_registered& x) {
+  auto text_ = "registered(" + std::to_string(x.epoch);
+  for (const auto& t : x.inventory)
+    text_ += " " + text(t.allocation) + (t.exited ? " exited" : "");
+  return text_ + ")";
+}
+inline std::string show(const agent_heartbeat&) { return "heartbeat"; }
+inline std::string show(const link_lost&) { return "link_lost"; }
+inline std::string show(const start_ordered& x) { return "start(" + text(x.allocation) + ")"; }
+inline std::string show(const preempt_ordered& x) { return "preempt(" + text(x.allocation) + ")"; }
+inline std::string show(const kill_ordered& x) { return "kill(" + text(x.allocation) + ")"; }
+inline std::string show(const forget_ordered& x) { return "forget(" + text(x.allocation) + ")"; }
+inline std::string show(const watch_ordered& x) { return "watch(" + text(x.allocation) + ")"; }
+inline std::string show(const death_confirmed& x) { return "dead(" + text(x.allocation) + ")"; }
+inline std::string show(const tell_allocation& x) { return "tell(" + text(x.allocation) + " " + show(x.event) + ")"; }
+inline std::string show(const tell_pool& x) { return "pool(" + show(x.event) + ")"; }
+inline std::string show(const acknowledge_heartbeat&) { return "ack"; }
+inline std::string show(const link_up& x) { return "link_up(" + std::to_string(x.epoch) + ")"; }
+inline std::string show(const link_down&) { return "link_down"; }
+inline std::string show(const order_received& x) { return "order(" + show(x.order) + ")"; }
+inline std::string show(const heartbeat_acked&) { return "acked"; }
+inline std::string show(const task_adopted& x) {
+  return "adopted(" + text(x.task.allocation) + text(x.task.exited, "exited") + ")";
+}
+inline std::string show(const task_launched& x) { return "launched(" + text(x.allocation) + ")"; }
+inline std::string show(const task_ended& x) { return "ended(" + text(x.task.allocation) + ")"; }
+inline std::string show(const launch_task& x) { return "launch(" + text(x.allocation) + ")"; }
+inline std::string show(const stop_task& x) { return "ask(" + text(x.allocation) + " " + x.reason + ")"; }
+inline std::string show(const destroy_task& x) { return "destroy(" + text(x.allocation) + ")"; }
+inline std::string show(const drop_task& x) { return "drop(" + text(x.allocation) + ")"; }
+inline std::string show(const renew_leases&) { return "renew"; }
+inline std::string show(const send_heartbeat&) { return "beat"; }
+inline std::string show(const report_to_twin& x) { return show(x.report); }
+
+// ---- experiment
+inline std::string show(const experiment_activate&) { return "activate"; }
+inline std::string show(const experiment_pause&) { return "pause"; }
+inline std::string show(const experiment_stop& x) { return "stop" + text(x.kill, "kill"); }
+inline std::string show(const validation_recorded& x) {
+  return "validated(" + text(x.trial) + "#" + std::to_string(x.row) + ")";
+}
+inline std::string show(const trial_finished& x) { return "finished(" + text(x.trial) + ")"; }
+inline std::string show(const search_decided& x) {
+  return "decided(+" + text(std::int64_t(x.created.size())) + " -" + text(std::int64_t(x.stopped.size())) +
+         text(x.shut_down, "over") + ")";
+}
+inline std::string show(const ask_searcher& x) {
+  static constexpr const char* kinds[] = {"started", "validated", "exited_early", "exited"};
+  return std::string("ask(") + kinds[x.event.index()] + ")";
+}
+inline std::string show(const spawn_trial& x) {
+  return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") + ")";
+}
+inline std::string show(const order_trial& x) {
+  static constexpr const char* kinds[] = {"activate(", "pause(", "stop("};
+  return kinds[int(x.what)] + text(x.trial) +
+         (x.what == order_trial::kind::stop ? " " + text(name(x.outcome)) + text(x.kill, "kill") : "") + ")";
+}
+inline std::string show(const answer_validation& x) { return "answer(" + text(x.stop ? "stop" : "go on") + ")"; }
+inline std::string show(const report_experiment_end& x) { return "report(" + text(name(x.state)) + ")"; }
+
+template <class... Ts>
+std::string show(const std::variant<Ts...>& x) {
+  return std::visit([](const auto& one) { return show(one); }, x);
+}
+template <class Fact, class Action>
+std::string show(const step_of<Fact, Action>& s) {
+  return show(s.facts) + " | " + show(s.actions);
+}
+
+} // namespace troupe
