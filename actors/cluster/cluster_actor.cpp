@@ -228,10 +228,10 @@ private:
     if (!seed.is_number())
       seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
     experiment_created wanted{self_->now(), {}, settings,
-                              x.fields.value("name", settings.value("name", value()).is_string()
-                                                       ? settings["name"].get<std::string>()
-                                                       : std::string("experiment")),
+                              x.fields.value("name", std::string()),
                               x.user, "", source, x.fields.value("key", std::string())};
+    if (wanted.name.empty())
+      wanted.name = settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
     bool activate = x.fields.value("activate", true);
     std::string context;
     if (auto it = x.fields.find("context"); it != x.fields.end() && it->is_binary())

@@ -1,11 +1,11 @@
 // `troupe run`: a cluster of its own for one experiment, with the display of the command line in front.
 
-#include "runtime/cli/experiments.hpp"
 #include "runtime/cli/follow.hpp"
+#include "runtime/cli/session.hpp"
+#include "runtime/client/submission.hpp"
 #include "runtime/node/launcher.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/node/signals.hpp"
-#include "workers/context_files.hpp"
 
 #include <algorithm>
 #include <iostream>
@@ -22,10 +22,8 @@ int fail(const error& why) {
   return cli::exit_of(why.code);
 }
 
-/// What makes two submissions the same: the text of the configuration and the files.
-std::string key_of(const client::new_experiment& what) {
-  return "run:" + workers::sha256(what.config + '\0' + workers::sha256(what.context));
-}
+/// Begins the key of every experiment of the same configuration and files.
+std::string key_of(const client::prepared& what) { return "run:" + what.digest; }
 
 std::string nonce() {
   std::random_device device;
@@ -48,7 +46,7 @@ public:
       : o_(o), here_(here), client_(client::server_address{here.url(), "", o.data_dir, 0}) {}
 
   /// The experiment to go on with, or a new one; all others are paused before any slot exists.
-  result<experiment_id> choose(const std::optional<client::new_experiment>& wanted) {
+  result<experiment_id> choose(const std::optional<client::prepared>& wanted) {
     experiment_id chosen;
     auto open = unfinished(here_);
     if (o_.resume) {
@@ -81,8 +79,8 @@ public:
         return ok.error();
       return chosen;
     }
-    auto what = *wanted;
-    what.key = key_of(what) + nonce();
+    auto what = wanted->what;
+    what.key = key_of(*wanted) + nonce();
     return client_.create(what);
   }
 
@@ -131,12 +129,12 @@ private:
 } // namespace
 
 int run(const cli::run_options& o, const std::string& version) {
-  std::optional<client::new_experiment> wanted;
+  std::optional<client::prepared> wanted;
   if (!o.resume) {
     auto context = o.context;
     if (context.empty())
       context = std::filesystem::absolute(o.config).parent_path(); // the files beside the configuration
-    auto read = cli::read_submission({o.config, context, o.set, true, "", ""}, std::cin);
+    auto read = client::prepare({o.config, context, o.set, true, "", ""}, std::cin);
     if (!read)
       return fail(read.error());
     wanted = std::move(*read);
