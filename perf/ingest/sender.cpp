@@ -2,16 +2,14 @@
 // counts what was acknowledged. Run it inside a task (it reads the same environment), or give the flags.
 //
 //   ingest_sender [--senders 16] [--seconds 10] [--metrics 8] [--rate 0] [--batch 64] [--give-up 30]
-//   [--record FILE]
-//                 [--endpoint E] [--token T] [--allocation A,B,...] [--rank 0]
+//                 [--record FILE] [--endpoint E] [--token T,...] [--allocation A,...] [--rank 0]
 //
 // Each sender is a library instance of its own: its connection, its process id, its sequence numbers, its
-// window, and it says everything again after a reconnection. With several allocations they share the senders
-// by turns (their token is the same, or --token lists as many). --rate bounds all senders together, in
-// reports a second; 0: as fast as the acknowledgements allow. After --seconds it sends no more and waits for
-// the last acknowledgement, at most --give-up seconds. Prints one line of JSON; --record writes one line for
-// each sender with the highest number acknowledged to it. Metric "i" of a report is its sequence number, so
-// that a reader can tell what is missing.
+// window, and it says everything again after a reconnection. Several allocations (and their tokens) are given
+// to the senders by turns. --rate bounds all senders together, in reports a second; 0: as fast as the
+// acknowledgements allow. After --seconds it sends no more and waits for the last acknowledgement, at most
+// --give-up seconds. Prints one line of JSON; --record writes it to a file too, then a line for each sender with
+// what was acknowledged to it. Metric "i" of a report is its number, so that a reader can tell what is missing.
 
 #include <msgpack.hpp>
 #include <zmq.hpp>
@@ -341,6 +339,7 @@ int main(int count, char** words) {
   std::cout << line.dump() << std::endl;
   if (!o.record.empty()) {
     std::ofstream file(o.record);
+    file << line.dump() << "\n";
     for (auto& s : senders)
       file << nlohmann::json{{"process", s.process()}, {"acked", s.acked()}, {"sent", s.sent()}}.dump()
            << "\n";

@@ -191,7 +191,7 @@ session.EXIT_FLUSH_S = 0.2
 slowest = 0
 for i in range(250):
     t = time.perf_counter(); troupe.log(i=i); slowest = max(slowest, time.perf_counter() - t)
-print(troupe.dropped(), troupe.flush(timeout=0.1), slowest < 0.5)
+print(troupe.dropped(), troupe.flush(timeout=0.1), slowest < 5)
 """, TROUPE_HARNESS="tcp://127.0.0.1:1", TROUPE_TASK_TOKEN="x", TROUPE_ALLOCATION_ID="1.1")
     assert (code, out) == (0, ["150 False True"])
     assert "dropped" in err and "100 reports were not confirmed" in err and err.count("\n") == 2
