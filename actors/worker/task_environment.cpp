@@ -42,7 +42,8 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   if (!around.python_bin.empty())
     env["PATH"] = around.python_bin + ":" + (env.contains("PATH") ? env["PATH"] : "/usr/bin:/bin");
   auto text = [&](const char* key) { return launch.value(key, std::string()); };
-  for (const auto& [key, one] : launch.value("env", value::object()).items())
+  const auto wanted = launch.value("env", value::object());
+  for (const auto& [key, one] : wanted.items())
     env[key] = one.is_string() ? one.get<std::string>() : one.dump();
   auto& path = env["PYTHONPATH"];
   path = around.python + (path.empty() ? "" : ":" + path);

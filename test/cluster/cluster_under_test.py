@@ -1,0 +1,198 @@
+"""A cluster of real processes for the tests: started, killed and asked as a user would, everything in one folder."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+BINARY = os.environ["TROUPE_BINARY"]
+
+# One trial: 1/epoch + (x - 0.3)^2, a checkpoint an epoch. What was acknowledged goes to ACKS; two processes of one trial at
+# once would meet in the trial's lock file.
+SCRIPT = """
+import fcntl, json, os, time, troupe
+p = troupe.params(x=0.5)
+root, trial = os.environ["JOB_DIR"], os.environ["DET_TRIAL_ID"]
+lock = open(f"{root}/lock-{trial}", "w")
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    open(f"{root}/double-{trial}", "w").close()
+def note(kind, epoch):
+    with open(f"{root}/acks", "a") as f:
+        f.write(json.dumps({"kind": kind, "trial": int(trial), "run": int(os.environ["DET_TRIAL_RUN_ID"]), "epoch": epoch}) + "\\n")
+start = 0
+if path := troupe.resume():
+    start = json.loads((path / "state.json").read_text())["epoch"]
+note("start", start)
+for epoch in range(start + 1, 17):
+    time.sleep(float(os.environ.get("EPOCH_S", "0.05")))
+    troupe.validate({"loss": (p.x - 0.3) ** 2 + 1.0 / epoch, "epoch": epoch}, step=epoch)
+    note("validated", epoch)
+    if epoch % 2 == 0:
+        with troupe.checkpoint(epoch) as path:
+            (path / "state.json").write_text(json.dumps({"epoch": epoch}))
+        note("saved", epoch)
+    if troupe.should_stop():
+        break
+note("end", epoch)
+"""
+
+CONFIG = """
+name: survival
+entrypoint: python3 job.py
+hyperparameters: {{x: {{type: double, minval: 0, maxval: 1}}}}
+searcher: {{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 16, max_trials: {trials}, max_concurrent_trials: 4, divisor: 4, mode: aggressive}}
+reproducibility: {{experiment_seed: 7}}
+max_restarts: 0
+environment: {{environment_variables: ["JOB_DIR={root}", "EPOCH_S={epoch_s}"]}}
+"""
+
+
+def wait_for(what, seconds, every=0.05):
+    """Polls until `what()` is true and returns it; fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        if got := what():
+            return got
+        assert time.monotonic() < end, f"waited {seconds} s in vain"
+        select_for(every)
+
+
+def select_for(seconds):
+    import select
+
+    select.select([], [], [], seconds)
+
+
+class Cluster:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.data = self.root / "data"
+        self.env = {**os.environ, "HOME": str(self.root), "TROUPE_DATA_DIR": str(self.data)}
+        self.env.pop("TROUPE_MASTER", None)
+        self.process = None
+        self.log = open(self.root / "up.log", "a")
+
+    def up(self, slots=2):
+        self.process = subprocess.Popen(
+            [BINARY, "up", "--data-dir", str(self.data), "--listen", "127.0.0.1:0", "--slots", str(slots)],
+            env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
+        wait_for(self.answers, 30)
+
+    def url(self):
+        try:
+            lines = dict(line.split(" ", 1) for line in (self.data / "lock").read_text().splitlines() if " " in line)
+        except (OSError, ValueError):
+            return None
+        return lines.get("url") if lines.get("pid") == str(self.process.pid) else None
+
+    def answers(self):
+        assert self.process.poll() is None, (self.root / "up.log").read_text()[-3000:]
+        if not (url := self.url()):
+            return False
+        try:
+            return urllib.request.urlopen(url + "/health", timeout=2).status == 200
+        except OSError:
+            return False
+
+    def cli(self, *words, check=True, timeout=60):
+        done = subprocess.run([BINARY, *words], env=self.env, capture_output=True, text=True, timeout=timeout)
+        assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def json(self, *words):
+        return json.loads(self.cli(*words, "-o", "json").stdout)
+
+    def submit(self, trials=12, epoch_s=0.05):
+        job = self.root / "job"
+        job.mkdir(exist_ok=True)
+        (job / "job.py").write_text(SCRIPT)
+        config = self.root / "job.yaml"
+        config.write_text(CONFIG.format(trials=trials, root=self.root, epoch_s=epoch_s))
+        return self.json("experiment", "create", str(config), str(job))["id"]
+
+    def tree(self):
+        """The pids of everything that runs for this data directory: the node, its sandboxes, their tasks."""
+        found = set()
+        mark = str(self.data).encode()
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == os.getpid():
+                continue
+            try:
+                words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes()
+                env = pathlib.Path(f"/proc/{entry}/environ").read_bytes()
+            except OSError:
+                continue
+            ours = mark in words and (b"troupe" in words)
+            if ours or (b"TROUPE_TASK_ID=" in env and mark in env):
+                found.add(int(entry))
+        return found
+
+    def kill_everything(self):
+        """kill -9 of the whole process tree, the node first."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        for _ in range(100):
+            if not (left := self.tree()):
+                return
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            select_for(0.01)
+        raise AssertionError(f"still there: {left}")
+
+    def kill_node(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def down(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(timeout=30)
+
+    def close(self):
+        if self.process and self.process.poll() is None:
+            self.kill_everything()
+        for pid in self.tree():
+            os.kill(pid, signal.SIGKILL)
+
+    def state(self, experiment):
+        return self.json("experiment", "describe", str(experiment))["state"].removeprefix("STATE_")
+
+    def wait_end(self, experiment, seconds=120):
+        def ended():
+            state = self.state(experiment)
+            return state if state in ("COMPLETED", "ERROR", "CANCELED") else None
+        return wait_for(ended, seconds, 0.3)
+
+    def trials(self, experiment):
+        got = self.json("trial", "list", str(experiment))
+        return got["trials"] if isinstance(got, dict) else got
+
+    def acks(self):
+        try:
+            return [json.loads(line) for line in (self.root / "acks").read_text().splitlines()]
+        except FileNotFoundError:
+            return []
+
+    def check_books(self, experiment, trials):
+        """What must hold after any history: every acknowledged report is there, one process a trial, no slot held."""
+        rows = self.trials(experiment)
+        assert len(rows) == trials, [row["id"] for row in rows]
+        stored = {row["id"]: self.json("trial", "metrics", str(row["id"])) for row in rows}
+        for ack in self.acks():
+            if ack["kind"] == "validated":
+                epochs = [m["totalBatches"] for m in stored[ack["trial"]] if m["group"] == "validation"]
+                assert ack["epoch"] in epochs, (ack, epochs)
+            if ack["kind"] == "saved":
+                pass
+        assert not list(self.root.glob("double-*")), "a trial ran twice at once"
+        wait_for(lambda: self.json("status")["slots"]["used"] == 0, 10)
+        return {json.dumps(row["hparams"], sort_keys=True) for row in rows}

@@ -1,0 +1,117 @@
+"""Whoever dies, the search ends as if nobody had: real processes, kill -9."""
+
+import os
+import random
+import signal
+
+import pytest
+
+from cluster_under_test import Cluster, select_for, wait_for
+
+TRIALS = 12
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    one = Cluster(tmp_path)
+    yield one
+    one.close()
+
+
+def undisturbed_hparams(tmp_path_factory):
+    one = Cluster(tmp_path_factory.mktemp("undisturbed"))
+    try:
+        one.up()
+        experiment = one.submit(TRIALS, 0.0)
+        assert one.wait_end(experiment) == "COMPLETED"
+        return one.check_books(experiment, TRIALS)
+    finally:
+        one.close()
+
+
+def test_twenty_kills_of_the_whole_tree(cluster, tmp_path_factory):
+    wanted = undisturbed_hparams(tmp_path_factory)
+    seed = int(os.environ.get("TROUPE_TEST_SEED", random.randrange(1 << 30)))
+    print("seed", seed)
+    chance = random.Random(seed)
+    cluster.up()
+    experiment = cluster.submit(TRIALS, 0.15)
+    for _ in range(20):
+        select_for(chance.uniform(0.1, 1.6))
+        cluster.kill_everything()
+        cluster.up()
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    assert cluster.check_books(experiment, TRIALS) == wanted
+    assert all(row["restarts"] == 0 for row in cluster.trials(experiment))
+
+
+def test_a_node_that_dies_alone_finds_its_tasks_again(cluster):
+    cluster.up()
+    experiment = cluster.submit(4, 0.3)
+    wait_for(lambda: any(a["kind"] == "validated" for a in cluster.acks()), 30)
+    cluster.kill_node()
+    before = len([a for a in cluster.acks() if a["kind"] == "start"])
+    cluster.up()
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    cluster.check_books(experiment, 4)
+    starts = [a for a in cluster.acks() if a["kind"] == "start"]
+    assert all(a["run"] == 1 for a in starts), starts  # adopted, not run again
+    assert before >= 1
+
+
+def test_a_killed_task_costs_one_restart(cluster):
+    cluster.up()
+    job = cluster.root / "job"
+    experiment = cluster.submit(1, 0.2)
+    config = cluster.root / "job.yaml"
+    config.write_text(config.read_text().replace("max_restarts: 0", "max_restarts: 2"))
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    (cluster.root / "acks").unlink()
+    experiment = cluster.json("experiment", "create", str(config), str(job))["id"]
+    wait_for(lambda: any(a["kind"] == "saved" for a in cluster.acks()), 30)
+    tasks = [pid for pid in cluster.tree() if b"job.py" in open(f"/proc/{pid}/cmdline", "rb").read()]
+    os.kill(max(tasks), signal.SIGKILL)
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    assert cluster.trials(experiment)[0]["restarts"] == 1
+    starts = [a for a in cluster.acks() if a["kind"] == "start"]
+    assert [a["run"] for a in starts] == [1, 2] and starts[1]["epoch"] >= 2  # from its checkpoint
+
+
+def test_pause_and_activate_go_on_from_the_checkpoint(cluster):
+    cluster.up()
+    experiment = cluster.submit(2, 0.15)
+    wait_for(lambda: any(a["kind"] == "saved" for a in cluster.acks()), 30)
+    cluster.cli("experiment", "pause", str(experiment))
+    wait_for(lambda: cluster.json("status")["slots"]["used"] == 0, 20)
+    assert cluster.state(experiment) == "PAUSED"
+    cluster.cli("experiment", "activate", str(experiment))
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    cluster.check_books(experiment, 2)
+    assert all(row["restarts"] == 0 for row in cluster.trials(experiment))
+
+
+def test_kill_and_cancel_end_it(cluster):
+    cluster.up()
+    for verb in ("kill", "cancel"):
+        experiment = cluster.submit(4, 0.1)
+        wait_for(lambda: cluster.json("status")["slots"]["used"] > 0, 20)
+        cluster.cli("experiment", verb, str(experiment))
+        assert cluster.wait_end(experiment, 30) == "CANCELED"
+    wait_for(lambda: cluster.json("status")["slots"]["used"] == 0, 10)
+    wait_for(lambda: not [p for p in cluster.tree() if b"job.py" in open(f"/proc/{p}/cmdline", "rb").read()], 10)
+
+
+def test_a_second_up_is_refused_at_once(cluster):
+    cluster.up()
+    again = cluster.cli("up", "--data-dir", str(cluster.data), "--listen", "127.0.0.1:0", check=False, timeout=5)
+    assert again.returncode != 0
+    assert "in use" in again.stderr and "troupe down" in again.stderr, again.stderr
+
+
+def test_down_leaves_nothing_behind(cluster):
+    cluster.up()
+    cluster.submit(4, 0.3)
+    wait_for(lambda: any(a["kind"] == "start" for a in cluster.acks()), 30)
+    cluster.cli("down")
+    cluster.process.wait(timeout=20)
+    wait_for(lambda: not cluster.tree(), 10)
