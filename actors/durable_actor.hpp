@@ -13,7 +13,8 @@ namespace troupe {
 
 inline constexpr auto journal_timeout = std::chrono::seconds(30);
 
-/// `Derived` gives `machine()` and one `run(action)` per action type. `Fact` and `Action` are the machine's variants.
+/// `Derived` gives `machine()`, one `run(action)` per action type, and `end_children(reason)`: whoever owns an actor takes
+/// it along when it has to leave. `Fact` and `Action` are the machine's variants.
 template <class Derived, class Handle, class Fact, class Action>
 class durable {
 public:
@@ -27,6 +28,7 @@ protected:
     entity_ = std::move(entity);
     next_ = stored;
     journal_ = std::move(journal);
+    self_->set_exit_handler([this](caf::exit_msg& x) { leave(x.reason); });
     queue_.push_back({{}, std::move(resumed), {}, true});
     pump();
   }
@@ -57,6 +59,11 @@ protected:
     pump();
   }
 
+  void leave(const caf::error& why) {
+    derived().end_children(why);
+    self_->quit(why);
+  }
+
   void arm(std::optional<time_point> deadline) {
     if (!deadline || (armed_ && *armed_ <= *deadline))
       return;
@@ -70,14 +77,14 @@ protected:
   std::string entity_;
 
 private:
+  Derived& derived() { return static_cast<Derived&>(*this); }
+
   struct held {
     std::vector<std::string> facts;
     std::vector<Action> actions;
     done_callback done;
     bool durable = false;
   };
-  Derived& derived() { return static_cast<Derived&>(*this); }
-
   void pump() {
     if (pumping_)
       return;
@@ -131,7 +138,7 @@ private:
           for (auto& h : queue_)
             if (h.done)
               h.done(why);
-          self_->quit(why); // restarted from the journal, which knows what is true
+          leave(why); // restarted from the journal, which knows what is true
         });
   }
 

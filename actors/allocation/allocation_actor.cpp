@@ -59,6 +59,7 @@ public:
 
 private:
   allocation& machine() { return *machine_; }
+  void end_children(const caf::error&) {}
   std::optional<time_point> deadline() const { return machine_->deadline(); }
 
   /// The machine thinks in names; the handles of its agents' twins are learned before it hears of a grant.
@@ -73,7 +74,7 @@ private:
             twins_[names[i]] = twins[i];
           step(ev);
         },
-        [this](const caf::error& why) { self_->quit(why); });
+        [this](const caf::error& why) { leave(why); });
   }
 
   template <class Message>
@@ -118,7 +119,7 @@ private:
           twins_[agent] = twins.empty() ? twin_actor{} : twins.front();
           send_to(agent, std::move(message));
         },
-        [this](const caf::error& why) { self_->quit(why); });
+        [this](const caf::error& why) { leave(why); });
   }
 
   allocation_id id_;

@@ -31,7 +31,6 @@ public:
     setup_ = std::move(setup);
     peers_ = std::move(peers);
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
-    self_->set_exit_handler([this](caf::exit_msg& x) { close(x); });
     recover();
     return {
       [this](register_agent& x, agent_actor& who) { return admit(std::move(x), std::move(who)); },
@@ -128,15 +127,14 @@ private:
       }
   }
 
-  void close(caf::exit_msg& x) {
+  void end_children(const caf::error& why) {
     closing_ = true;
     for (auto& [id, experiment] : experiments_)
-      self_->send_exit(experiment, x.reason);
+      self_->send_exit(experiment, why);
     for (auto& [agent, link] : links_)
       if (link.twin)
-        self_->send_exit(link.twin, x.reason);
-    self_->send_exit(pool_, x.reason);
-    self_->quit(x.reason);
+        self_->send_exit(link.twin, why);
+    self_->send_exit(pool_, why);
   }
 
   // ---- agents

@@ -68,6 +68,12 @@ public:
 
 private:
   experiment& machine() { return *machine_; }
+  void end_children(const caf::error& why) {
+    for (const auto& [id, trial] : trials_)
+      self_->send_exit(trial, why);
+    if (searcher_)
+      self_->send_exit(searcher_, why);
+  }
   std::optional<time_point> deadline() const { return std::nullopt; }
 
   template <class Event>
@@ -121,7 +127,7 @@ private:
             ev.created[i].trial = {ids.first.value + i};
           step(ev);
         },
-        [this](const caf::error& why) { self_->quit(why); });
+        [this](const caf::error& why) { leave(why); });
   }
 
   void run(const spawn_trial& x) {
@@ -165,7 +171,7 @@ private:
   }
 
   void child_down(const caf::down_msg& down) {
-    if (!down.reason || down.reason == caf::exit_reason::user_shutdown)
+    if (!down.reason || down.reason == caf::exit_reason::user_shutdown || down.reason == caf::exit_reason::kill)
       return;
     if (searcher_ && down.source == searcher_.address())
       return step(experiment_stop{true, "the searcher died: " + from_caf(down.reason).what, true});

@@ -51,6 +51,10 @@ public:
 
 private:
   trial& machine() { return *machine_; }
+  void end_children(const caf::error& why) {
+    if (allocation_)
+      self_->send_exit(allocation_, why);
+  }
   std::optional<time_point> deadline() const { return machine_->deadline(); }
 
   void run(const start_allocation& x) {

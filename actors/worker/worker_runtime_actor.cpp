@@ -42,6 +42,7 @@ public:
     agent_ = std::move(agent);
     workers::process_runtime_options options{setup_.tasks, setup_.program};
     options.sandbox.lease = std::chrono::duration_cast<std::chrono::milliseconds>(setup_.freeze);
+    options.sandbox.linger = std::chrono::seconds(3); // its record and its output are on disk
     options.spares = setup_.spares;
     // The runtime's thread may outlive a handler but not this state: it gets a handle, never `this`.
     auto started = workers::process_runtime::start(

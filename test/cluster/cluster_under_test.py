@@ -53,13 +53,13 @@ environment: {{environment_variables: ["JOB_DIR={root}", "EPOCH_S={epoch_s}"]}}
 """
 
 
-def wait_for(what, seconds, every=0.05):
-    """Polls until `what()` is true and returns it; fails after `seconds`."""
+def wait_for(true, seconds, every=0.05, what=lambda: ""):
+    """Polls until `true()` is true and returns it; fails after `seconds`, saying `what()`."""
     end = time.monotonic() + seconds
     while True:
-        if got := what():
+        if got := true():
             return got
-        assert time.monotonic() < end, f"waited {seconds} s in vain"
+        assert time.monotonic() < end, f"waited {seconds} s in vain {what()}"
         select_for(every)
 
 
@@ -132,6 +132,9 @@ class Cluster:
             if ours or (b"TROUPE_TASK_ID=" in env and mark in env):
                 found.add(int(entry))
         return found
+
+    def describe_tree(self):
+        return [(pid, pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()) for pid in self.tree()]
 
     def kill_everything(self):
         """kill -9 of the whole process tree, the node first."""

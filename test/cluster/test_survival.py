@@ -114,4 +114,4 @@ def test_down_leaves_nothing_behind(cluster):
     wait_for(lambda: any(a["kind"] == "start" for a in cluster.acks()), 30)
     cluster.cli("down")
     cluster.process.wait(timeout=20)
-    wait_for(lambda: not cluster.tree(), 10)
+    wait_for(lambda: not cluster.tree(), 10, what=cluster.describe_tree)
