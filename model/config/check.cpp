@@ -97,7 +97,7 @@ public:
 private:
   void wrong_kind(const node& x, const shape& s) {
     if (s.kinds == bit_of(kind::null))
-      return fault(x.at, s.pattern_says.empty() ? "must be null" : s.pattern_says, "remove this key");
+      return fault(x.at, "must be null", "remove this key");
     std::string hint;
     bool scalar = x.is(kind::boolean) || x.is(kind::integer) || x.is(kind::number);
     if (scalar && s.takes(kind::string))
@@ -196,16 +196,19 @@ private:
     for (const auto& k : s.keys) {
       if (others && others->find(k.name))
         continue;
-      const auto* part = x.find(k.name);
+      const auto* part = x.entry_of(k.name);
       if (!part) {
         if (k.needed == need::always)
           fault(x.at, "the key '" + k.name + "' is missing", "add " + k.name + ": ...");
         continue;
       }
-      if (part->is(kind::null) && k.nullable)
+      if (part->what.is(kind::null) && k.nullable)
         continue;
       trail::guard step(way_, k.name);
-      check(*part, *k.what);
+      if (k.is_forbidden())
+        fault(part->at, k.what->pattern_says, "remove this key");
+      else
+        check(part->what, *k.what);
     }
   }
 
@@ -226,7 +229,7 @@ private:
         continue;
       std::vector<std::string_view> words;
       for (const auto& k : s.keys)
-        if (!k.ignored && k.what->kinds != bit_of(kind::null))
+        if (!k.ignored && !k.is_forbidden())
           words.push_back(k.name);
       auto near = nearest(e.key, words);
       auto hint = !near.empty() ? "did you mean '" + near + "'?" : std::string();

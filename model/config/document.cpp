@@ -23,12 +23,17 @@ bool node::is_integer() const {
          (type == kind::number && std::abs(real) < 0x1p63 && real == std::trunc(real));
 }
 
-const node* node::find(std::string_view key) const {
+const entry* node::entry_of(std::string_view key) const {
   if (type == kind::map)
     for (const auto& e : entries)
       if (e.key == key)
-        return &e.what;
+        return &e;
   return nullptr;
+}
+
+const node* node::find(std::string_view key) const {
+  const auto* found = entry_of(key);
+  return found ? &found->what : nullptr;
 }
 
 value to_value(const node& x) {

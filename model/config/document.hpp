@@ -40,6 +40,7 @@ struct node {
   bool is_integer() const;
   double as_double() const { return type == kind::integer ? static_cast<double>(whole) : real; }
   const node* find(std::string_view key) const; ///< null where this is no map or has no such key
+  const entry* entry_of(std::string_view key) const;
 };
 
 struct entry {

@@ -5,6 +5,8 @@
 
 namespace troupe::config {
 
+bool key::is_forbidden() const { return !nullable && what->kinds == bit(kind::null); }
+
 const key* shape::find(std::string_view wanted) const {
   for (const auto& k : keys)
     if (k.name == wanted)
@@ -77,11 +79,11 @@ const shape& narrowed(const shape& s, const value& x) {
 schema_table::schema_table() {
   add_lengths(*this);
   add_hyperparameters(*this);
+  add_policies(*this);
   add_searchers(*this);
   add_storage(*this);
   add_environment(*this);
   add_resources(*this);
-  add_policies(*this);
   add_integrations(*this);
   add_experiment(*this);
   add_cluster(*this);

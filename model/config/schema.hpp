@@ -33,6 +33,8 @@ struct key {
   std::string since = "determined"; ///< or "troupe" for what Determined never had
   bool quiet = false;   ///< left out of a completed configuration while it is not given
   bool ignored = false; ///< accepted and dropped
+
+  bool is_forbidden() const; ///< must not be given; the shape says why
 };
 
 /// What a whole value must keep, beyond the types of its parts.
@@ -124,11 +126,11 @@ const schema_table& schemas();
 // The parts of the table, one file each, in the order in which they need one another.
 void add_lengths(schema_table& t);
 void add_hyperparameters(schema_table& t);
+void add_policies(schema_table& t);
 void add_searchers(schema_table& t);
 void add_storage(schema_table& t);
 void add_environment(schema_table& t);
 void add_resources(schema_table& t);
-void add_policies(schema_table& t);
 void add_integrations(schema_table& t);
 void add_experiment(schema_table& t);
 void add_cluster(schema_table& t);

@@ -130,12 +130,15 @@ void add_experiment(schema_table& t) {
       quiet(unset("security", t.at("security"), t.at("security")->doc)),
       quiet(unset("tensorboard_storage", t.at("tensorboard-storage"), t.at("tensorboard-storage")->doc)),
       ignored(unset("data_layer", any_map(t), "Of older versions; ignored.")),
-      native(unset("early_stopping", t.at("early-stopping"), t.at("early-stopping")->doc)),
   };
   for (auto* name : {"hyperparameters", "reproducibility"})
     for (auto& k : e.keys)
       if (k.name == name)
         k.needed = need::to_run;
+  // The version of the format, which was never another.
+  auto version = ignored(unset("version", integer(t, {.least = 0, .most = 0}), "The version of the format: 0."));
+  version.since = "troupe"; // no schema has it; Determined takes it off before it checks
+  e.keys.push_back(std::move(version));
   auto& null_only = t.make();
   null_only.kinds = bit(kind::null);
   e.keys.push_back(ignored(unset("internal", &null_only, "Of older versions; ignored.")));

@@ -77,39 +77,35 @@ bool has_end(const node& x) {
 }
 
 void add_early_stopping(schema_table& t) {
-  auto steps = integer(t, {.least = 0});
-  auto metric = [&] { return native(unset("metric", text(t), "The validation metric; the searcher's unless given.")); };
+  auto length = number(t, {.least = 0});
+  auto count = integer(t, {.least = 1});
+  auto warmup = native(unset("warmup", length, "How far no trial is stopped; 0 unless given.", "of time_metric"));
   auto& patience = t.make();
   patience.kinds = map_bit;
   patience.doc = "Stops a trial that does not get better.";
-  patience.keys = {required("patience", integer(t, {.least = 1}), "Validations without an improvement.", "validations"),
-                   native(unset("min_delta", number(t, {.least = 0}), "What counts as an improvement; 0 unless given.")),
-                   metric()};
+  patience.keys = {native(unset("reports", count, "Validations without an improvement; 5 unless given.", "validations")),
+                   native(unset("min_delta", length, "What counts as an improvement; 0 unless given."))};
   auto& threshold = t.make();
   threshold.kinds = map_bit;
   threshold.doc = "Stops a trial whose metric leaves a range, or is no number.";
   threshold.keys = {native(unset("lower", number(t), "Stops below it.")),
-                    native(unset("upper", number(t), "Stops above it.")),
-                    native(unset("warmup", steps, "Validations that do not count.", "validations")), metric()};
+                    native(unset("upper", number(t), "Stops above it.")), warmup};
   threshold.rules.push_back({"a threshold needs lower, upper or both", has_end, "", need::always,
                              {{"minProperties", 1}}, "add lower or upper"});
   auto& median = t.make();
   median.kinds = map_bit;
   median.doc = "Stops a trial that is worse than the median of the others at the same point.";
-  median.keys = {native(unset("warmup", steps, "Validations that do not count.", "validations")),
-                 native(unset("min_trials", integer(t, {.least = 1}), "Trials that must have come as far.", "trials")),
-                 metric()};
-  auto& time = t.make();
-  time.kinds = map_bit;
-  time.doc = "Stops a trial after a time.";
-  time.keys = {required("seconds", number(t, {.above = 0}), "The time that a trial may run.", "seconds")};
-
+  median.keys = {warmup,
+                 native(unset("min_trials", count, "Trials that must have come as far; 5 unless given.", "trials")),
+                 native(unset("interval", number(t, {.above = 0}), "How far apart trials are compared; 1 unless given.",
+                              "of time_metric"))};
   auto& all = t.make("early-stopping");
   all.kinds = map_bit;
   all.merge = merging::by_key;
   all.doc = "Policies that stop a trial, with any searcher; each decision is kept with its reason.";
   all.keys = {native(unset("patience", &patience, patience.doc)), native(unset("threshold", &threshold, threshold.doc)),
-              native(unset("median", &median, median.doc)), native(unset("max_time", &time, time.doc))};
+              native(unset("median", &median, median.doc)),
+              native(unset("max_time", length, "Stops a trial that has come so far.", "of time_metric"))};
 }
 
 } // namespace

@@ -70,6 +70,10 @@ struct searcher_keys {
     return to_run(unset("budget", length, "Of a searcher that is only read: the total length of training."));
   }
 
+  key early_stopping() const {
+    return native(unset("early_stopping", t.at("early-stopping"), t.at("early-stopping")->doc));
+  }
+
   shape& searcher(const std::string& schema, const std::string& name, std::string doc, std::vector<key> keys) const {
     auto& s = t.make("searcher-" + schema);
     s.kinds = map_bit;
@@ -77,23 +81,24 @@ struct searcher_keys {
     s.keys.push_back(required("name", one_of(t, {name}), "Says which searcher."));
     for (auto& k : keys)
       s.keys.push_back(std::move(k));
-    for (auto k : {metric(), smaller(), source_trial(), source_checkpoint()})
+    for (auto k : {metric(), smaller(), source_trial(), source_checkpoint(), early_stopping()})
       s.keys.push_back(std::move(k));
     return s;
   }
 };
 
 /// Searchers that Determined never had share these keys.
-void add_native(const searcher_keys& k, const std::string& name, std::string doc,
-                std::vector<key> more) {
-  std::vector<key> keys{k.trials(), k.concurrent(), k.time_metric(), k.time()};
+shape& add_native(const searcher_keys& k, const std::string& name, std::string doc, std::vector<key> more) {
+  auto trials = k.trials();
+  trials.needed = name == "pbt" ? need::no : need::to_run; // a population has its own size
+  std::vector<key> keys{std::move(trials), k.concurrent(), k.time_metric(), k.time()};
   for (auto& one : more)
     keys.push_back(std::move(one));
   std::string schema = name;
   for (char& c : schema)
     if (c == '_')
       c = '-';
-  k.searcher(schema, name, std::move(doc), std::move(keys));
+  return k.searcher(schema, name, std::move(doc), std::move(keys));
 }
 
 key setting(std::string name, shape_ref what, std::string doc, std::string unit = {}) {
@@ -107,6 +112,7 @@ void add_natives(schema_table& t, const searcher_keys& k) {
              {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
               setting("candidates", count, "Points drawn for each decision.", "points"),
               setting("gamma", share, "The share of trials that counts as good."),
+              setting("moved_dimensions", number(t, {.above = 0}), "How many parameters a proposal moves on average."),
               setting("multivariate", boolean(t), "Whether parameters are modelled together."),
               setting("constant_liar", boolean(t), "Whether running trials count as bad ones.")});
   add_native(k, "gp", "Gaussian process with expected improvement.",
@@ -122,11 +128,13 @@ void add_natives(schema_table& t, const searcher_keys& k) {
              {k.divisor(), k.rungs(),
               setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
               setting("candidates", count, "Points drawn for each decision.", "points"),
+              setting("bandwidth_factor", number(t, {.above = 0}), "How far proposals spread around a good trial."),
               setting("random_fraction", number(t, {.least = 0, .most = 1}), "The share of random proposals.")});
   add_native(k, "pbt", "Population based training.",
              {setting("population_size", integer(t, {.least = 2}), "Trials that live at once.", "trials"),
               setting("num_rounds", count, "How often the population is compared.", "rounds"),
-              setting("interval", count, "How long a round is.", "of time_metric"),
+              setting("interval", number(t, {.above = 0}), "How long a round is.", "of time_metric"),
+              setting("burn_in", number(t, {.least = 0}), "How far no trial is replaced.", "of time_metric"),
               setting("length_per_round", t.at("length"), "How long a round is."),
               setting("truncate_fraction", number(t, {.least = 0, .most = 0.5}),
                       "The share of the worst that continues from the best."),
@@ -136,13 +144,22 @@ void add_natives(schema_table& t, const searcher_keys& k) {
               setting("replace_function", any_map(t), "{truncate_fraction}, as Determined once wrote it."),
               setting("explore_function", any_map(t),
                       "{resample_probability, perturb_factor}, as Determined once wrote it.")});
-  add_native(k, "nsga2", "NSGA-II: several metrics at once.",
+  auto& several = add_native(k, "nsga2", "NSGA-II: several metrics at once.",
              {setting("population_size", integer(t, {.least = 2}), "Trials of a generation.", "trials"),
-              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric."),
-              setting("smaller_is_better_each", list_of(t, boolean(t)), "For each of metrics: the smaller the better.")});
+              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric.")});
+  for (auto& one : several.keys)
+    if (one.name == "metric") {
+      one.needed = need::no;
+      one.what = either(t, {text(t), list_of(t, text(t))});
+      one.doc = "The metrics, a list; the first ranks where one must.";
+    } else if (one.name == "smaller_is_better") {
+      one.what = either(t, {boolean(t), list_of(t, boolean(t))});
+      one.doc = "Whether smaller is better: of all metrics, or of each.";
+    }
   add_native(k, "median", "Random search that stops trials below the median.",
-             {setting("warmup", integer(t, {.least = 0}), "How far no trial is stopped.", "of time_metric"),
-              setting("min_trials", count, "Trials that must have reported before one is stopped.", "trials")});
+             {setting("warmup", number(t, {.least = 0}), "How far no trial is stopped.", "of time_metric"),
+              setting("min_trials", count, "Trials that must have come as far before one is stopped.", "trials"),
+              setting("interval", number(t, {.above = 0}), "How far apart trials are compared.", "of time_metric")});
 }
 
 } // namespace
@@ -207,7 +224,7 @@ void add_searchers(schema_table& t) {
   auto name = to_run(unset("name", text(t), "Which searcher; see the kinds."));
   name.nullable = false;
   all.keys.push_back(std::move(name));
-  for (auto one : {k.metric(), k.smaller(), k.source_trial(), k.source_checkpoint()})
+  for (auto one : {k.metric(), k.smaller(), k.source_trial(), k.source_checkpoint(), k.early_stopping()})
     all.keys.push_back(std::move(one));
   for (auto loose : {"bracket_rungs", "divisor", "max_concurrent_trials", "max_length", "max_rungs", "max_time",
                      "time_metric", "max_trials", "mode", "num_rungs", "stop_once", "budget", "train_stragglers", "unit"})

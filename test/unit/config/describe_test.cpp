@@ -72,7 +72,7 @@ TEST(Explain, ShowsTypeDefaultRangeAndKinds) {
                                        "  of: adaptive_asha async_halving adaptive adaptive_simple sync_halving "
                                        "asha_promotion hyperband bohb\n  since: determined\n");
   EXPECT_NE(shown("checkpoint_storage.prefix").find("of: s3 gcs"), std::string::npos);
-  EXPECT_NE(shown("early_stopping.patience.min_delta").find("since: troupe"), std::string::npos);
+  EXPECT_NE(shown("searcher.early_stopping.patience.min_delta").find("since: troupe"), std::string::npos);
   EXPECT_NE(shown("bind_mounts.host_path").find("an absolute path"), std::string::npos);
   EXPECT_NE(shown("bind_mounts[2].host_path").find("an absolute path"), std::string::npos);
   EXPECT_NE(shown("").find("hyperparameters"), std::string::npos);
@@ -103,7 +103,7 @@ TEST(Checks, AreClearAboutWhatWasMeant) {
       {"checkpoint_policy: bets\n", "1:20: checkpoint_policy: expected one of best, all, none; got 'bets' | did you mean "
                                     "'best'?"},
       {"labels: a\n", "1:9: labels: expected a list, got a string, 'a' | write it as a list: [a]"},
-      {"environment: {pod_spec: {name: x}}\n", "1:32: environment.pod_spec.name: pod Name is not a configurable option | "
+      {"environment: {pod_spec: {name: x}}\n", "1:26: environment.pod_spec.name: pod Name is not a configurable option | "
                                                "remove this key"},
       {"resources: {shm_size: 3 potatoes}\n", "1:23: resources.shm_size: expected a memory size as 512 MiB or 1.5G, got "
                                               "'3 potatoes' | "},
@@ -119,6 +119,7 @@ TEST(Checks, AreClearAboutWhatWasMeant) {
       {"data: {x: [1, .nan]}\n", "1:15: data.x[1]: expected a finite number, got .nan | a string may hold it: \".nan\""},
       {"hyperparameters: {\"a.b\": {type: int, minval: 2, maxval: 1}}\n",
        "1:46: hyperparameters[\"a.b\"]: minval must be less than maxval | swap them, or widen the range"},
+      {"version: 1\n", "1:10: version: must be at most 0, got 1 | "},
       {"[1, 2]\n", "1:1: : expected a map, got a list | "},
       {"", "1:1: : expected a map, got nothing (null) | "},
   };

@@ -98,6 +98,32 @@ TEST(LoadExperiment, SaysWhatARunLacks) {
   }
 }
 
+TEST(LoadExperiment, TakesWhatOnlyWeHave) {
+  constexpr auto text = R"(entrypoint: x
+version: 0
+searcher:
+  name: tpe
+  metric: loss
+  max_trials: 8
+  startup_trials: 4
+  early_stopping: {patience: {reports: 3}, threshold: {upper: 10, warmup: 2}, median: {min_trials: 4}, max_time: 20}
+resources:
+  constraints: {device_type: [H200, A100], min_memory: 40 GiB, labels: {rack: a}, not_labels: {old: "yes"}}
+)";
+  auto got = load_experiment(text, "a.yaml");
+  ASSERT_TRUE(got.ok()) << all(got, text);
+  EXPECT_FALSE(got.config.contains("version"));
+  EXPECT_EQ(got.config["resources"]["constraints"]["min_memory"], std::int64_t{40} << 30);
+  EXPECT_EQ(got.config["searcher"]["early_stopping"]["max_time"], 20);
+  auto twice = load_experiment(to_json(got.config), "a.json");
+  ASSERT_TRUE(twice.ok()) << all(twice, to_json(got.config));
+  EXPECT_EQ(twice.config, got.config);
+  for (auto bad : {"threshold: {}", "patience: {reports: 0}", "median: {interval: 0}", "max_time: soon", "sooner: 1"}) {
+    auto wrong = load_experiment("entrypoint: x\nsearcher: {name: single, metric: m, early_stopping: {" + std::string(bad) + "}}", "a");
+    EXPECT_EQ(wrong.faults.size(), 1u) << bad;
+  }
+}
+
 TEST(LoadExperiment, RefusesANameOver10KB) {
   auto text = "entrypoint: x\nsearcher: {name: single, metric: loss}\nname: " + std::string(11'000, 'n');
   auto got = load_experiment(text, "a.yaml");
