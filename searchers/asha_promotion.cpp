@@ -59,7 +59,7 @@ public:
       return {};
     rung_of_.push_back(0);
     waits_.push_back(0);
-    return start_new{domain_->assemble(source_->propose(fresh)), {}};
+    return start_new{domain_->assemble(source_->begin(fresh)), {}};
   }
 
   void reported(const report& r, orders& out) override {

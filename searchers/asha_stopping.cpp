@@ -41,7 +41,7 @@ public:
     ++state_[b].live;
     bracket_of_.push_back(static_cast<std::uint8_t>(b));
     rung_of_.push_back(0);
-    return start_new{domain_->assemble(source_->propose(fresh)), {}};
+    return start_new{domain_->assemble(source_->begin(fresh)), {}};
   }
 
   void reported(const report& r, orders& out) override {

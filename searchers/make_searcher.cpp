@@ -1,10 +1,16 @@
 // Reads the configuration and puts a search together: settings, space, method, sampler, policies, core.
 
+#include "searchers/bohb.hpp"
+#include "searchers/cma_es.hpp"
 #include "searchers/compat/compat_search.hpp"
+#include "searchers/gp.hpp"
 #include "searchers/halving.hpp"
+#include "searchers/nsga2.hpp"
 #include "searchers/pbt.hpp"
 #include "searchers/search_core.hpp"
 #include "searchers/tpe.hpp"
+
+#include <set>
 
 namespace troupe::searchers {
 namespace {
@@ -63,6 +69,12 @@ std::unique_ptr<method> pausing_method(assembly& a) {
   if (!a.faults.empty())
     return nullptr;
   auto source = make_uniform(a.domain, a.common.seed);
+  if (a.common.name == "bohb") {
+    std::set<std::int64_t> budgets;
+    for (const auto& b : plan.brackets)
+      budgets.insert(b.units.begin(), b.units.end());
+    source = make_bohb(read_bohb(a.in, a.common), {budgets.begin(), budgets.end()}, a.domain);
+  }
   if (a.common.name == "asha_promotion")
     return make_asha_promotion(std::move(plan), a.domain, std::move(source));
   return make_sync_halving(std::move(plan), a.common.max_trials, a.domain, std::move(source));
@@ -75,6 +87,11 @@ std::unique_ptr<method> pbt_method(assembly& a) {
   auto slots = static_cast<std::uint64_t>(s.population);
   a.limits.max_concurrent = a.limits.max_concurrent == 0 ? slots : std::min(slots, a.limits.max_concurrent);
   return make_pbt(std::move(s), a.domain, make_uniform(a.domain, a.common.seed));
+}
+
+std::string names() {
+  return "single, random, grid, async_halving, adaptive_asha, asha_promotion, sync_halving, hyperband, bohb, pbt, "
+         "tpe, gp, cma_es, nsga2, median";
 }
 
 std::unique_ptr<method> make_method(assembly& a) {
@@ -93,7 +110,7 @@ std::unique_ptr<method> make_method(assembly& a) {
   }
   if (name == "async_halving" || name == "adaptive_asha")
     return stopping_method(a);
-  if (name == "asha_promotion" || name == "sync_halving" || name == "hyperband")
+  if (name == "asha_promotion" || name == "sync_halving" || name == "hyperband" || name == "bohb")
     return pausing_method(a);
   if (name == "pbt")
     return pbt_method(a);
@@ -102,10 +119,15 @@ std::unique_ptr<method> make_method(assembly& a) {
                                       a.in.number("interval", 1, 1e-9));
     return make_plain(a.domain, make_uniform(a.domain, a.common.seed));
   }
+  if (name == "cma_es")
+    return make_plain(a.domain, make_cma_es(read_cma(a.in, a.common), a.domain));
+  if (name == "nsga2")
+    return make_plain(a.domain, make_nsga2(read_nsga2(a.in, a.common), a.domain));
+  if (name == "gp")
+    return make_plain(a.domain, make_gp(read_gp(a.in, a.common), a.domain));
   if (name == "tpe")
     return make_plain(a.domain, make_tpe(read_tpe(a.in, a.common), a.domain));
-  a.in.fault("name", name.empty() ? "is needed" : "`" + name + "` is no searcher; one of single, random, grid, "
-                                                              "async_halving, adaptive_asha");
+  a.in.fault("name", name.empty() ? "is needed; one of " + names() : "`" + name + "` is no searcher; one of " + names());
   return nullptr;
 }
 

@@ -50,7 +50,7 @@ public:
       }
     }
     if (m.at.empty())
-      m.at = source_->propose(fresh);
+      m.at = source_->begin(fresh);
     auto hparams = domain_->assemble(m.at);
     members_.push_back(std::move(m));
     return start_new{std::move(hparams), std::move(inherited)};

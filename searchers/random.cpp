@@ -22,7 +22,7 @@ public:
   proposal next(ordinal fresh, bool may_create) override {
     if (!may_create)
       return {};
-    return start_new{domain_->assemble(source_->propose(fresh)), {}};
+    return start_new{domain_->assemble(source_->begin(fresh)), {}};
   }
   void reported(const report& r, orders&) override { source_->observe(r); }
   void left(ordinal trial, ending how) override { source_->left(trial, how); }

@@ -14,8 +14,15 @@ enum stream : std::uint64_t { sample_stream = 1, seed_stream = 2, model_stream =
 class sampler {
 public:
   virtual ~sampler() = default;
-  /// The point of trial `fresh`; asked once per trial, in order.
+  /// A point for trial `fresh`.
   virtual point propose(ordinal fresh) = 0;
+  /// Trial `fresh` starts at `p`, whoever proposed it; once per trial, in order.
+  virtual void started(ordinal, const point&) {}
+  point begin(ordinal fresh) {
+    auto p = propose(fresh);
+    started(fresh, p);
+    return p;
+  }
   virtual void observe(const report&) {}
   virtual void left(ordinal, ending) {}
   virtual void persist(archive&) {}

@@ -126,6 +126,8 @@ settings read_settings(section& in, std::uint64_t seed) {
   s.seed = seed;
   s.name = in.text("name");
   auto metrics = in.texts("metric");
+  if (metrics.empty() && s.name == "nsga2")
+    metrics = in.texts("metrics");
   if (!metrics.empty())
     s.metric = metrics.front();
   if (in.member("smaller_is_better").is_boolean() || !in.has("smaller_is_better"))

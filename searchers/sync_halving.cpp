@@ -127,7 +127,7 @@ private:
   start_new create(std::size_t b, ordinal fresh) {
     ++brackets_[b].created;
     bracket_of_.push_back(static_cast<std::uint32_t>(b));
-    return {domain_->assemble(source_->propose(fresh)), {}};
+    return {domain_->assemble(source_->begin(fresh)), {}};
   }
 
   void arrive(running_bracket& b, rung_result x) {

@@ -19,14 +19,14 @@ public:
       : s_(s), domain_(std::move(domain)), history_(domain_->size()) {}
 
   point propose(ordinal fresh) override {
-    point p;
     if (finished_.size() < static_cast<std::size_t>(s_.startup_trials) || domain_->size() == 0)
-      p = domain_->sample(s_.seed, sample_stream, fresh);
-    else
-      p = best_of_candidates(fresh);
+      return domain_->sample(s_.seed, sample_stream, fresh);
+    return best_of_candidates(fresh);
+  }
+
+  void started(ordinal fresh, const point& p) override {
     history_.add(fresh, p);
     running_.push_back(fresh);
-    return p;
   }
 
   void observe(const report& r) override { history_.observe(r); }

@@ -43,8 +43,10 @@ value section_for(const std::string& name, int trials, int slots) {
 std::vector<subject> subjects() {
   std::vector<subject> all;
   for (auto name : {"random", "grid", "async_halving", "adaptive_asha", "asha_promotion", "sync_halving", "hyperband",
-                    "pbt", "tpe", "median"})
+                    "pbt", "tpe", "median", "cma_es", "bohb",
+                    "nsga2"})
     all.push_back({name, section_for(name, 60, 5)});
+  all.push_back({"gp", section_for("gp", 24, 4), search_mode::native, true, 300});
   auto with_policies = section_for("tpe", 60, 5);
   with_policies["early_stopping"] = {{"patience", {{"reports", 2}}}, {"threshold", {{"upper", 50}}},
                                      {"median", {{"min_trials", 3}}}, {"max_time", 16}};

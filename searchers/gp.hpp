@@ -1,0 +1,19 @@
+#pragma once
+// Bayesian optimisation: a Gaussian process over all finished trials and expected improvement; running trials
+// count as if they had come out at their predicted mean.
+
+#include "searchers/sampler.hpp"
+#include "searchers/settings.hpp"
+
+namespace troupe::searchers {
+
+struct gp_settings {
+  std::uint64_t seed = 0;
+  std::int64_t startup_trials = 10;
+  std::int64_t candidates = 400; ///< looked at before the best few are refined
+};
+
+gp_settings read_gp(section& in, const settings& common);
+std::unique_ptr<sampler> make_gp(gp_settings s, std::shared_ptr<const space> domain);
+
+} // namespace troupe::searchers
