@@ -127,6 +127,8 @@ void progress_view::take_snapshot(const value& experiment, const value& trials) 
   if (auto state = shown(part(x, "state"), show_as::state, {}); state != "-")
     state_ = state;
   progress_ = number_at(x, "progress");
+  if (ended())
+    ended_at_ = parse_rfc3339(text_in(x, "endTime"));
   std::size_t old_ends = 0;
   for (const auto& row : part(trials, "trials")) {
     trial_id id{id_in(part(row, "id"))};
@@ -166,6 +168,8 @@ void progress_view::take(const value& event) {
     if (state == state_)
       return;
     state_ = state;
+    if (ended())
+      ended_at_ = at;
     auto why = text_in(event, "why");
     if (!ended() && !state.starts_with("STOPPING_COMPLETED"))
       say("experiment " + to_string(setup_.id) + " " + state + (why.empty() ? "" : ": " + why), paint::yellow);
@@ -217,8 +221,12 @@ void progress_view::on_search(const value& event) {
     auto best_before = best_;
     if (auto metric = find(setup_.metric))
       note_metric(id, t, *metric);
-    if (best_ != best_before && !redraws_)
+    auto at = parse_rfc3339(text_in(event, "at"));
+    bool soon = best_said_ && at && *at - *best_said_ < std::chrono::seconds(3); // a search begins with many
+    if (best_ != best_before && !redraws_ && !soon) {
+      best_said_ = at;
       say_if_room(trial_name(id) + "  " + units_text(t.units) + ": " + metric_text(*best_) + ", best so far");
+    }
   }
   for (const auto& s : part(event, "stopped"))
     on_stop(trial_id{id_in(part(s, "trial"))}, s);
