@@ -79,7 +79,7 @@ progress_view::progress_view(progress_setup setup, bool redraws, int line_budget
     line += ", " + std::to_string(setup_.max_trials) + (setup_.max_trials == 1 ? " trial" : " trials");
   if (setup_.max_units > 0)
     line += " of up to " + number_text(setup_.max_units) + " " + setup_.unit;
-  line += ", metric " + setup_.metric + (setup_.smaller_is_better ? " (smaller is better)" : " (larger is better)");
+  line += (setup_.smaller_is_better ? ", minimizing " : ", maximizing ") + setup_.metric;
   say(line, paint::bold);
 }
 
@@ -354,7 +354,7 @@ std::string progress_view::summary(const terminal& screen, time_point now) const
   auto line = "experiment " + to_string(setup_.id) + " " + (lost_ ? "(cluster away)" : state_) + " " +
               bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " + number_text(std::floor(progress_ * 100)) + " %  " +
               std::to_string(done) + (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") + " done, " +
-              std::to_string(active) + " running, " + std::to_string(waiting) + " waiting";
+              std::to_string(active) + " running" + (waiting ? ", " + std::to_string(waiting) + " waiting" : "");
   if (setup_.started != time_point{})
     line += "  " + span_text(std::chrono::duration<double>(now - setup_.started).count());
   if (best_)
