@@ -71,7 +71,7 @@ void declare(CLI::App& app, const verb_spec& verb, std::list<slot>& slots) {
     if (o.kind == option_kind::list)
       made->take_all()->expected(1)->allow_extra_args(false);
     if (o.kind == option_kind::text || o.kind == option_kind::number)
-      made->expected(1)->take_last();
+      made->expected(1)->take_last()->allow_extra_args(false); // or it eats the arguments after it
   };
   for (const auto& o : verb.options)
     add(o, "Options");

@@ -149,6 +149,8 @@ int experiment_wait(session& s, const arguments& given) {
     using link = client::event_stream::step::link;
     if (step->change == link::lost)
       s.io.err << "lost the cluster (" << step->why << "); waiting for it\n";
+    if (step->change == link::back)
+      s.io.err << "the cluster is back\n";
     for (const auto& fact : step->events)
       if (part(fact, "type") == "experiment_changed")
         state = shown(part(fact, "state"), show_as::state, {});

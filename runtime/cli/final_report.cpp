@@ -47,7 +47,7 @@ std::vector<std::string> final_report(const progress_view& view, const value& ou
   auto state = plain(outcome, "state", show_as::state);
   auto line = "experiment " + to_string(view.setup().id) + " " + state;
   if (view.setup().started != time_point{})
-    line += " in " + span_text(std::chrono::duration<double>(now - view.setup().started).count());
+    line += " in " + span_text(std::chrono::duration<double>(view.ended_at().value_or(now) - view.setup().started).count());
   auto count = plain(outcome, "numTrials", show_as::number);
   line += ": " + count + (count == "1" ? " trial" : " trials");
   if (auto early = view.stopped_early())

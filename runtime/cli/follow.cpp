@@ -23,9 +23,12 @@ public:
     return screen_;
   }
 
+  /// A frame alone waits until the last drawing is `pace` old, so that a storm of reports is no storm of drawings.
   void draw(const std::vector<std::string>& lines, const std::vector<std::string>& frame) {
-    if (lines.empty() && frame == frame_)
+    auto now = std::chrono::steady_clock::now();
+    if (lines.empty() && (frame == frame_ || (!frame.empty() && now - drawn_ < pace)))
       return;
+    drawn_ = now;
     std::string text;
     if (!frame_.empty()) // back to where the last frame began, and nothing below it
       text += "\x1b[" + std::to_string(frame_.size()) + "A\r\x1b[J";
@@ -39,8 +42,10 @@ public:
   }
 
 private:
+  static constexpr std::chrono::milliseconds pace{80};
   const canvas& on_;
   terminal screen_;
+  std::chrono::steady_clock::time_point drawn_{};
   std::vector<std::string> frame_;
 };
 

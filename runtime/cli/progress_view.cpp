@@ -79,7 +79,7 @@ progress_view::progress_view(progress_setup setup, bool redraws, int line_budget
     line += ", " + std::to_string(setup_.max_trials) + (setup_.max_trials == 1 ? " trial" : " trials");
   if (setup_.max_units > 0)
     line += " of up to " + number_text(setup_.max_units) + " " + setup_.unit;
-  line += ", metric " + setup_.metric + (setup_.smaller_is_better ? " (smaller is better)" : " (larger is better)");
+  line += (setup_.smaller_is_better ? ", minimizing " : ", maximizing ") + setup_.metric;
   say(line, paint::bold);
 }
 
@@ -127,6 +127,8 @@ void progress_view::take_snapshot(const value& experiment, const value& trials) 
   if (auto state = shown(part(x, "state"), show_as::state, {}); state != "-")
     state_ = state;
   progress_ = number_at(x, "progress");
+  if (ended())
+    ended_at_ = parse_rfc3339(text_in(x, "endTime"));
   std::size_t old_ends = 0;
   for (const auto& row : part(trials, "trials")) {
     trial_id id{id_in(part(row, "id"))};
@@ -166,6 +168,8 @@ void progress_view::take(const value& event) {
     if (state == state_)
       return;
     state_ = state;
+    if (ended())
+      ended_at_ = at;
     auto why = text_in(event, "why");
     if (!ended() && !state.starts_with("STOPPING_COMPLETED"))
       say("experiment " + to_string(setup_.id) + " " + state + (why.empty() ? "" : ": " + why), paint::yellow);
@@ -217,8 +221,12 @@ void progress_view::on_search(const value& event) {
     auto best_before = best_;
     if (auto metric = find(setup_.metric))
       note_metric(id, t, *metric);
-    if (best_ != best_before && !redraws_)
+    auto at = parse_rfc3339(text_in(event, "at"));
+    bool soon = best_said_ && at && *at - *best_said_ < std::chrono::seconds(3); // a search begins with many
+    if (best_ != best_before && !redraws_ && !soon) {
+      best_said_ = at;
       say_if_room(trial_name(id) + "  " + units_text(t.units) + ": " + metric_text(*best_) + ", best so far");
+    }
   }
   for (const auto& s : part(event, "stopped"))
     on_stop(trial_id{id_in(part(s, "trial"))}, s);
@@ -346,7 +354,7 @@ std::string progress_view::summary(const terminal& screen, time_point now) const
   auto line = "experiment " + to_string(setup_.id) + " " + (lost_ ? "(cluster away)" : state_) + " " +
               bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " + number_text(std::floor(progress_ * 100)) + " %  " +
               std::to_string(done) + (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") + " done, " +
-              std::to_string(active) + " running, " + std::to_string(waiting) + " waiting";
+              std::to_string(active) + " running" + (waiting ? ", " + std::to_string(waiting) + " waiting" : "");
   if (setup_.started != time_point{})
     line += "  " + span_text(std::chrono::duration<double>(now - setup_.started).count());
   if (best_)

@@ -46,6 +46,7 @@ public:
   const progress_setup& setup() const { return setup_; }
   const std::string& state() const { return state_; } ///< "ACTIVE", "PAUSED", "COMPLETED", ...
   bool ended() const;
+  std::optional<time_point> ended_at() const { return ended_at_; }
   std::size_t trial_count() const { return trials_.size(); }
   std::size_t stopped_early() const;
   /// Trials that hold slots now.
@@ -98,6 +99,7 @@ private:
   std::map<trial_id, one_trial> trials_;
   trial_id best_trial_;
   std::optional<double> best_;
+  std::optional<time_point> ended_at_, best_said_;
   bool lost_ = false;
   std::vector<std::pair<std::string, paint>> lines_;
 };

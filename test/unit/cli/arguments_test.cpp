@@ -90,6 +90,11 @@ TEST(Arguments, OfTheNodeReachItsHooks) {
   EXPECT_EQ(run.set, (words{"a=1", "b=2"}));
   EXPECT_TRUE(run.fresh);
   EXPECT_FALSE(run.resume);
+  call({"run", "--slots", "2", "--config", "c=3", "/dev/null", "dir"}, node);
+  EXPECT_EQ(run.config, "/dev/null") << "an option takes one word only";
+  EXPECT_EQ(run.context, "dir");
+  EXPECT_EQ(run.set, words{"c=3"});
+  EXPECT_EQ(run.slots, 2);
   call({"run", "--resume"}, node);
   EXPECT_TRUE(run.resume);
   EXPECT_EQ(run.resume_id, 0);

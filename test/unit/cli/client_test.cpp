@@ -250,7 +250,7 @@ TEST(CommandLine, SpeaksToAClusterAndEndsWithItsOutcome) {
   auto followed = call(fake, {"experiment", "create", config, "--follow"});
   EXPECT_EQ(followed.code, 1) << followed.err;
   EXPECT_EQ(followed.out, "experiment 7\n"
-                          "experiment 7  digits: random, 1 trial, metric accuracy (larger is better)\n"
+                          "experiment 7  digits: random, 1 trial, maximizing accuracy\n"
                           "trial 1  ERROR: exit code 1   (troupe trial logs 1)\n"
                           "experiment 7 ERROR: 1 trial; trial 1 failed\n"
                           "no trial reported accuracy   (troupe experiment logs 7)\n");

@@ -92,7 +92,7 @@ TEST(Progress, DrawsABarPerRunningTrialAndALineForEachThatStopped) {
   view.take(started(2));
   view.take(placed(2));
   EXPECT_EQ(joined(view.lines(wide())),
-            "experiment 7  digits: adaptive_asha, 24 trials of up to 16 epochs, metric accuracy (larger is better)\n");
+            "experiment 7  digits: adaptive_asha, 24 trials of up to 16 epochs, maximizing accuracy\n");
   view.take(validated(1, 4, 0.9123, 0.1));
   view.take(validated(1, 5, 0.9, 0.11));
   view.take(with_stop(validated(2, 1, 0.5, 0.12), 2, 1, 0.5, 0, 0.875));
@@ -219,7 +219,7 @@ TEST(Progress, BeginsInTheMiddle) {
      "agents": []}]})"));
   terminal pipe;
   EXPECT_EQ(joined(view.lines(pipe)),
-            "experiment 7  digits: adaptive_asha, 24 trials of up to 16 epochs, metric accuracy (larger is better)\n"
+            "experiment 7  digits: adaptive_asha, 24 trials of up to 16 epochs, maximizing accuracy\n"
             "1 of its trials had ended before; best so far trial 1, accuracy 0.97\n");
   EXPECT_EQ(view.running(), std::vector<trial_id>{trial_id{2}});
   EXPECT_EQ(view.pause_text(std::chrono::seconds(29)),
