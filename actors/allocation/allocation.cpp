@@ -130,6 +130,7 @@ void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
     verdict_->code = -1;
     verdict_->detail = "agent " + ev.agent + ": " + ev.why;
     judge_at_.reset();
+    kill_rest(s, now);
     return close_if_over(s, now);
   }
   if (it->second.state == part::over)
@@ -140,20 +141,20 @@ void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
 void allocation::on(allocation_step& s, const time_passed&, time_point now) {
   if (judge_at_ && now >= *judge_at_) {
     judge_at_.reset();
-    for (auto& [agent, p] : parts_)
-      if (p.state != part::over)
-        s.actions.push_back(kill_task{agent});
-    killing_ = true;
-    kill_at_ = now + 30s;
+    kill_rest(s, now);
     close_if_over(s, now);
   }
-  if (!closed_ && kill_at_ && now >= *kill_at_) {
-    killing_ = true;
-    for (const auto& [agent, p] : parts_)
-      if (p.state != part::over)
-        s.actions.push_back(kill_task{agent});
-    kill_at_ = now + 30s;
-  }
+  if (!closed_ && kill_at_ && now >= *kill_at_)
+    kill_rest(s, now);
+}
+
+/// What still runs cannot go on alone. Ordered again every 30 s until it is done.
+void allocation::kill_rest(allocation_step& s, time_point now) {
+  killing_ = true;
+  for (const auto& [agent, p] : parts_)
+    if (p.state != part::over)
+      s.actions.push_back(kill_task{agent});
+  kill_at_ = now + 30s;
 }
 
 void allocation::part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail,
@@ -162,13 +163,8 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   bool bad = why == end::failed || why == end::lost;
   if (!verdict_ || (bad && verdict_->why != end::failed && verdict_->why != end::lost))
     verdict_ = verdict{why, code, std::move(detail), agent};
-  if (bad && !killing_) { // the others of the gang cannot go on
-    killing_ = true;
-    for (const auto& [other, p] : parts_)
-      if (p.state != part::over)
-        s.actions.push_back(kill_task{other});
-    kill_at_ = now + 30s;
-  }
+  if (bad && !killing_)
+    kill_rest(s, now);
   close_if_over(s, now);
 }
 

@@ -125,6 +125,7 @@ private:
   void on(allocation_step& s, const time_passed& ev, time_point now);
   void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail, time_point now);
   void order_stop(allocation_step& s, time_point now);
+  void kill_rest(allocation_step& s, time_point now);
   void close_if_over(allocation_step& s, time_point now);
   void close(allocation_step& s, end why, int code, std::string detail, time_point now);
   void note(allocation_step& s, allocation_fact fact);

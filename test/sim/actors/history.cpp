@@ -61,15 +61,14 @@ private:
 
   /// Faults and users act just before a message is delivered: between any two steps.
   void come_in() {
-    if (w_.now() > time_point{1'700'000'000s} + fault_window)
-      return;
+    bool late = w_.now() > time_point{1'700'000'000s} + fault_window;
     const auto& faults = w_.plan.faults;
-    while (next_fault_ < faults.size() && w_.messages >= std::uint64_t(faults[next_fault_].after)) {
+    while (!late && next_fault_ < faults.size() && w_.messages >= std::uint64_t(faults[next_fault_].after)) {
       const auto& f = faults[next_fault_++];
       w_.clock.at(w_.now(), [this, &f] { happen(f); });
     }
     const auto& commands = w_.plan.commands;
-    while (next_command_ < commands.size() && w_.messages >= std::uint64_t(commands[next_command_].after))
+    while (next_command_ < commands.size() && (late || w_.messages >= std::uint64_t(commands[next_command_].after)))
       wishes_.push_back(commands[next_command_++].wish);
     if (!wishing_ && !wishes_.empty())
       wish();
@@ -90,6 +89,7 @@ private:
     case fault_kind::script_killed: return hosts_.kill_some_script(f.pick);
     case fault_kind::link_break: return hosts_.break_link(host, false);
     case fault_kind::link_silence: return hosts_.break_link(host, true);
+    case fault_kind::host_cut_off: return hosts_.cut_off(host, f.length);
     case fault_kind::link_stall: return hosts_.stall_link(host, f.length);
     case fault_kind::trial_actor_dies:
     case fault_kind::allocation_actor_dies:
@@ -219,6 +219,8 @@ private:
           fail("run " + to_string(over->run) + " of trial " + to_string(id) + " ended and was not open");
         open = {};
         failures += over->why == end::failed;
+        if (over->why == end::lost && only_the_master_died())
+          fail("run " + to_string(over->run) + " of trial " + to_string(id) + " was lost with the master alone");
         if (over->restarts > failures)
           fail("a run of trial " + to_string(id) + " that did not fail cost a restart");
       } else if (auto* done = std::get_if<trial_ended>(&*fact)) {
@@ -237,6 +239,14 @@ private:
       return;
     if (last == trial_state::error ? !may_err : must_err || last != trial_state::completed)
       fail("trial " + to_string(id) + " ended as " + std::string(name(last)));
+  }
+
+  /// Agents and their tasks outlive the master: what they run goes on. (A gang whose start was under way is lost.)
+  bool only_the_master_died() const {
+    return w_.plan.trial_slots == 1 && std::all_of(w_.plan.faults.begin(), w_.plan.faults.end(), [](auto& f) {
+             return f.kind == fault_kind::master_crash || f.kind == fault_kind::trial_actor_dies ||
+                    f.kind == fault_kind::allocation_actor_dies;
+           });
   }
 
   world w_;

@@ -53,7 +53,7 @@ void hosts::dial(int host) {
     if (!life() || h.agent->line)
       return;
     auto* m = master_();
-    if (!m)
+    if (!m || w_.now() < h.cut_until)
       return dial(host);
     auto line = std::make_shared<link>(link{next_link_++, host, m->life, h.agent->life});
     h.agent->line = line;
@@ -215,6 +215,11 @@ void hosts::break_link(int host, bool silent) {
 void hosts::stall_link(int host, duration length) {
   if (auto& h = hosts_[std::size_t(host)]; h.agent && h.agent->line)
     h.agent->line->stalled_until = w_.now() + length;
+}
+
+void hosts::cut_off(int host, duration length) {
+  break_link(host, true);
+  hosts_[std::size_t(host)].cut_until = w_.now() + length;
 }
 
 void hosts::master_died() {

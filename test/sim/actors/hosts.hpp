@@ -53,6 +53,7 @@ struct host_state {
   std::string name;
   duration clock_ahead{0}; ///< of its clock
   int life = 0;            ///< of its agent
+  time_point cut_until;
   std::unique_ptr<agent_process> agent;
   std::map<allocation_id, sandbox*> folders;
 };
@@ -69,6 +70,7 @@ public:
   void kill_some_script(std::uint64_t pick);
   void break_link(int host, bool silent);
   void stall_link(int host, duration length);
+  void cut_off(int host, duration length); ///< nothing passes, nobody is told
   void master_died();
 
   // From the master over a link; the link is checked on arrival.

@@ -37,9 +37,13 @@ history_plan draw_plan(std::uint64_t seed) {
   p.tasks_die_with_agent = random.chance(0.5);
   p.search = {seed, 2 + int(random.below(4)), 1 + int(random.below(3)), 2 + int(random.below(4))};
   auto faults = random.below(5);
-  for (std::uint64_t i = 0; i < faults; ++i)
-    p.faults.push_back({fault_kind(random.below(fault_kinds)), 5 + int(random.below(p.search.trials * 100)),
-                        draw_length(random), random()});
+  for (std::uint64_t i = 0; i < faults; ++i) {
+    fault f{fault_kind(random.below(fault_kinds)), 5 + int(random.below(p.search.trials * 100)), draw_length(random),
+            random()};
+    if (f.kind == fault_kind::host_cut_off && random.chance(0.7))
+      f.length = p.lease.give_away + duration{std::int64_t(random.below(20'000'000))};
+    p.faults.push_back(f);
+  }
   std::stable_sort(p.faults.begin(), p.faults.end(), [](auto& a, auto& b) { return a.after < b.after; });
   int at = 0;
   while (random.chance(0.3)) {
@@ -56,7 +60,7 @@ history_plan draw_plan(std::uint64_t seed) {
 std::string describe(const history_plan& p) {
   static constexpr const char* names[] = {"master_crash", "agent_crash", "host_crash", "everything_crash",
                                           "sandbox_crash", "script_killed", "link_break", "link_silence",
-                                          "link_stall", "trial_actor_dies", "allocation_actor_dies"};
+                                          "link_stall", "trial_actor_dies", "allocation_actor_dies", "host_cut_off"};
   static constexpr const char* wishes[] = {"pause", "activate", "cancel", "kill"};
   auto text = "seed " + std::to_string(p.seed) + ": " + std::to_string(p.hosts) + " hosts of " +
               std::to_string(p.slots) + " slots, " + std::to_string(p.search.trials) + " trials (" +

@@ -8,9 +8,9 @@ namespace troupe::sim {
 
 enum class fault_kind {
   master_crash, agent_crash, host_crash, everything_crash, sandbox_crash, script_killed,
-  link_break, link_silence, link_stall, trial_actor_dies, allocation_actor_dies,
+  link_break, link_silence, link_stall, trial_actor_dies, allocation_actor_dies, host_cut_off,
 };
-inline constexpr int fault_kinds = 11;
+inline constexpr int fault_kinds = 12;
 
 /// Happens when the `after`-th message is about to be delivered, unless the history is over by then.
 struct fault {
