@@ -66,6 +66,7 @@ public:
   }
   double progress() const override { return double(closed_.size()) / plan_.trials; }
   std::vector<searchers::bracket> brackets() const override { return {}; }
+  std::int64_t max_trials() const override { return plan_.trials; }
   std::string snapshot() const override { return {}; }
 
 private:
