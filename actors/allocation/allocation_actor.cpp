@@ -96,7 +96,7 @@ private:
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }
   void run(const kill_task& x) { send_to(x.agent, kill_ordered{id_}); }
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
-  void run(const watch_task& x) { send_to(x.agent, watch_ordered{id_, x.slots}); }
+  void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
   void run(const report_allocation_end& x) {
     self_->send(peers_.trial, allocation_ended{id_.run, x.why, x.detail});
     if (machine_->closed())
@@ -109,8 +109,6 @@ private:
     if (auto it = twins_.find(agent); it != twins_.end()) {
       if (it->second)
         self_->send(it->second, std::move(message));
-      else if constexpr (std::is_same_v<Message, watch_ordered>)
-        self_->send(allocation_actor{self_}, agent_lost{agent, "it is no longer known"});
       return;
     }
     self_->request(peers_.pool, journal_timeout, locate_agents{{agent}})

@@ -168,7 +168,20 @@ private:
     if (!facts)
       return to_caf(facts.error());
     auto promise = self_->make_response_promise<registered>();
-    take(std::move(*facts), {}, [this, promise, x = std::move(x), who](const caf::error& why) mutable {
+    // What recovered allocations wait for stands in the pool's mailbox before this question, so their watches reach the
+    // twin before the registration does.
+    self_->request(pool_, std::chrono::seconds(10), describe_pool{})
+      .then(
+        [this, promise, facts = std::move(*facts), x, who](const pool_description&) mutable {
+          welcome(promise, std::move(facts), std::move(x), who);
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(why); });
+    return promise;
+  }
+
+  void welcome(caf::typed_response_promise<registered> promise, std::vector<cluster_fact> facts, register_agent x,
+               agent_actor who) {
+    take(std::move(facts), {}, [this, promise, x = std::move(x), who](const caf::error& why) mutable {
       if (why) {
         promise.deliver(why);
         return;
@@ -180,7 +193,6 @@ private:
       self_->send(link.twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
       promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count()});
     });
-    return promise;
   }
 
   // ---- commands

@@ -132,7 +132,6 @@ private:
 
   void run(const spawn_trial& x) {
     auto id = x.trial.trial;
-    made_[id] = x.trial;
     auto past = facts_of<trial_fact>(*peers_.reads, entity(id));
     if (auto ok = replayable(past); !ok) {
       step(experiment_stop{true, "trial " + to_string(id) + ": " + ok.error().what, true});
@@ -181,11 +180,11 @@ private:
     auto id = it->second;
     by_address_.erase(it);
     // It could not go on (the journal was late, say): made again from what is durable.
-    bool active = machine_->state() == experiment_state::active;
     if (++deaths_[id] > 5)
       return step(experiment_stop{true, "trial " + to_string(id) + " died again and again: " +
                                           from_caf(down.reason).what, true});
-    run(spawn_trial{made_[id], active});
+    for (auto& action : machine_->resume_trial(id))
+      std::visit([this](auto& x) { run(x); }, action);
   }
 
   experiment_setup setup_;
@@ -193,7 +192,6 @@ private:
   std::optional<experiment> machine_;
   searcher_actor searcher_;
   std::map<trial_id, trial_actor> trials_;
-  std::map<trial_id, trial_created> made_;
   std::map<caf::actor_addr, trial_id> by_address_;
   std::map<trial_id, int> deaths_;
 };

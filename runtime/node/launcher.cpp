@@ -123,4 +123,17 @@ int agent(const cli::agent_options& o, const std::string& version) {
   return serve(std::move(n), o.daemon, "agent");
 }
 
+result<cli::opened_here> open_here(const std::filesystem::path& data_dir, const std::string& version) {
+  node_options n;
+  n.data_dir = data_dir;
+  n.any_port = true;
+  n.agent = false;
+  n.version = version;
+  auto started = node::start(std::move(n));
+  if (!started)
+    return started.error();
+  std::shared_ptr<node> here = std::move(*started);
+  return cli::opened_here{here->url(), here};
+}
+
 } // namespace troupe::node
