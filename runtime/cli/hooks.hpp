@@ -45,7 +45,7 @@ struct agent_options {
 
 struct run_options {
   std::filesystem::path config;         ///< the experiment; empty with `resume`
-  std::filesystem::path context;        ///< folder or file; empty: none
+  std::filesystem::path context;        ///< folder or file; empty: the files beside the configuration
   std::vector<std::string> set;         ///< "a.b=value", over the configuration
   bool resume = false;                  ///< `--resume`; of `resume_id`, or of the newest unfinished one where 0
   std::uint64_t resume_id = 0;
@@ -54,6 +54,7 @@ struct run_options {
   std::string listen;
   std::optional<int> slots;
   std::filesystem::path trace_actors;
+  std::string color = "auto";           ///< or "always", "never": for `standard_canvas`
 };
 
 struct tls_init_options {

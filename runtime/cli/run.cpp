@@ -19,7 +19,7 @@ colour_when colours_of(const words& given) {
     else if (given[i] == "--color" && i + 1 < given.size())
       text = given[i + 1];
   }
-  return text == "always" ? colour_when::always : text == "never" ? colour_when::never : colour_when::automatic;
+  return colour_when_of(text);
 }
 
 int dispatch(const words& given, const hooks& node, console& io) {
