@@ -43,9 +43,9 @@ public:
         locate(ev);
       },
       [this](const allocation_stop& ev) { step(ev); },
-      [this](const task_started& ev) { step(ev); },
-      [this](const task_exited& ev) { step(ev); },
-      [this](const task_unknown& ev) { step(ev); },
+      [this](const task_started& ev) { from_twin(ev); },
+      [this](const task_exited& ev) { from_twin(ev); },
+      [this](const task_unknown& ev) { from_twin(ev); },
       [this](const agent_lost& ev) { step(ev); },
       [this](const time_passed& ev) {
         timer_fired();
@@ -75,6 +75,13 @@ private:
           step(ev);
         },
         [this](const caf::error& why) { leave(why); });
+  }
+
+  /// A recovered allocation learns the handles of its agents' twins from their first word.
+  template <class Event>
+  void from_twin(const Event& ev) {
+    twins_[ev.agent] = caf::actor_cast<twin_actor>(self_->current_sender());
+    step(ev);
   }
 
   template <class Message>
