@@ -87,7 +87,9 @@ private:
     launch_["run"] = run.value;
     launch_["resume"] = from;
     launch_["resume_steps"] = steps;
-    allocation_ = spawn_allocation(self_->system(), {id, spec_.slots}, launch_,
+    allocation_spec allocation{id, spec_.slots};
+    allocation.stop_limit = std::chrono::seconds(launch_.value("preemption_timeout", 3600));
+    allocation_ = spawn_allocation(self_->system(), allocation, launch_,
                                    {trial_actor{self_}, peers_.journal, peers_.pool}, past);
     self_->monitor(allocation_);
   }
