@@ -234,7 +234,8 @@ struct launch_order {
   std::vector<int> slots;
   std::string spec; ///< msgpack of a task_launch
   time_point lease_from;
-  MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from)
+  std::string fence_token; ///< with which its sandbox may speak to the master when the agent is dead
+  MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from, fence_token)
 };
 struct destroy_order {
   allocation_id allocation;
@@ -355,10 +356,13 @@ struct registered {
   twin_actor twin;
   journal_actor journal;
   std::int64_t freeze_us = 0;
+  std::uint16_t http_port = 0;
+  std::string fence_token; ///< of this agent's sandboxes
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, registered& x) {
-  return f(caf::meta::type_name("registered"), x.epoch, x.twin, x.journal, x.freeze_us);
+  return f(caf::meta::type_name("registered"), x.epoch, x.twin, x.journal, x.freeze_us, x.http_port,
+           x.fence_token);
 }
 
 /// The only actor that a node publishes.

@@ -170,6 +170,11 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
     put(bytes, "open-files", *spec.limits.open_files);
   if (spec.limits.cpu_seconds)
     put(bytes, "cpu-seconds", *spec.limits.cpu_seconds);
+  if (!spec.fence.address.empty()) {
+    put(bytes, "fence", spec.fence.address);
+    put(bytes, "fence-ask", spec.fence.ask);
+    put(bytes, "fence-dead", spec.fence.dead);
+  }
   for (const auto& path : spec.keep)
     put(bytes, "keep", path);
   for (const auto& rank : spec.ranks) {

@@ -25,6 +25,13 @@ struct task_limits {
   std::optional<std::uint64_t> cpu_seconds;  ///< beyond it SIGXCPU, a second later SIGKILL
 };
 
+/// Whom a sandbox whose agent is dead asks what to do: an HTTP port on this host. Bodies of `POST /troupe/v1/fence`.
+struct fence_spec {
+  std::string address; ///< "127.0.0.1:8080", "[::1]:8080"; empty: nobody
+  std::string ask;     ///< may it go on?
+  std::string dead;    ///< nothing of it lives
+};
+
 /// All ranks of one allocation on this host share one sandbox: private /tmp, /run/determined and /proc; all else
 /// of the host's file system is where it was. It ends when its last rank has; what that left behind is killed.
 struct task_spec {
@@ -34,6 +41,7 @@ struct task_spec {
   /// Host paths below /tmp and /run/determined that the task sees all the same; they must exist. The working
   /// directories, and commands given by absolute path, are kept by themselves.
   std::vector<std::string> keep;
+  fence_spec fence;
 };
 
 /// The first thing that is wrong with `spec`, naming the rank and the mend; codes: invalid.

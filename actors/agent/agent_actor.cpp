@@ -123,7 +123,7 @@ private:
                                  setup_.python, setup_.python_bin,
                                  [endpoint = opened->endpoint] { return endpoint; }, harness_file,
                                  setup_.freeze, setup_.slots,
-                                 setup_.kill_on_stop, setup_.fetch};
+                                 setup_.kill_on_stop, setup_.fetch, setup_.fence_address};
     runtime_ = spawn_worker_runtime(self_->system(), std::move(runtime), me);
     for (auto part : {caf::actor_cast<caf::strong_actor_ptr>(harness_), caf::actor_cast<caf::strong_actor_ptr>(pump_),
                       caf::actor_cast<caf::strong_actor_ptr>(runtime_)})
@@ -155,12 +155,13 @@ private:
           wait_ = std::chrono::milliseconds(200);
           was_registered_ = true;
           twin_ = std::move(x.twin);
+          fence_token_ = std::move(x.fence_token);
           self_->monitor(twin_);
           self_->send(harness_, x.journal);
           self_->send(pump_, x.journal);
           step(link_up{x.epoch, sent});
           if (setup_.on_registered)
-            setup_.on_registered();
+            setup_.on_registered(x.http_port);
         },
         [this](const caf::error& why) {
           auto fault = from_caf(why);
@@ -245,7 +246,7 @@ private:
     }
   }
   void run(launch_task& x) {
-    self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from});
+    self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from, fence_token_});
   }
   void run(const stop_task& x) { self_->send(harness_, preempt_ordered{x.allocation, x.reason}); }
   void run(const destroy_task& x) { self_->send(runtime_, destroy_order{x.allocation}); }
@@ -287,6 +288,7 @@ private:
   harness_actor harness_;
   log_pump_actor pump_;
   twin_actor twin_;
+  std::string fence_token_;
   std::map<allocation_id, ending> endings_;
   std::chrono::milliseconds wait_{200};
   bool was_registered_ = false, closing_ = false;

@@ -20,7 +20,9 @@ struct agent_setup {
   bool kill_on_stop = false; ///< its tasks end with it; else they wait to be adopted
   std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block
   std::function<void(const error&)> on_fatal; ///< the agent cannot be: its folder, its port, its name
-  std::function<void()> on_registered;
+  std::function<void(std::uint16_t http_port)> on_registered; ///< from the agent's thread
+  /// ADDRESS:PORT in digits where the sandboxes of a dead agent may ask the master; empty: nowhere. Thread-safe.
+  std::function<std::string()> fence_address;
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the message

@@ -17,6 +17,14 @@ using command_promise = caf::typed_response_promise<command_result>;
 struct no_action {};
 using cluster_action = std::variant<no_action>;
 
+/// Takes as long wherever they differ.
+bool same_secret(const std::string& a, const std::string& b) {
+  unsigned char different = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
+    different |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return !different;
+}
+
 command_result refused(const error& why) { return {static_cast<int>(why.code) + 1, why.what, {}}; }
 
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action> {
@@ -141,6 +149,7 @@ private:
     twin_actor twin;
     agent_actor actor; ///< null while it is away
     time_point since;  ///< it went away
+    time_point up_since;
   };
 
   agent_link& make_twin(const std::string& agent) {
@@ -157,6 +166,9 @@ private:
                                           ": install the same version on both"});
     if (x.token != setup_.join_token)
       return to_caf({errc::denied, "the join token is not this cluster's: copy the one that `troupe tls init` wrote"});
+    const std::uint16_t http_port = setup_.http_port ? setup_.http_port() : 0;
+    if (setup_.http_port && !http_port)
+      return to_caf({errc::busy, "the master still starts"});
     auto known = links_.find(x.name);
     bool taken = known != links_.end() &&
                  (known->second.actor ? known->second.actor != who
@@ -170,16 +182,16 @@ private:
     // twin before the registration does.
     self_->request(pool_, std::chrono::seconds(10), describe_pool{})
       .then(
-        [this, promise, facts = std::move(*facts), x, who](const pool_description&) mutable {
-          welcome(promise, std::move(facts), std::move(x), who);
+        [this, promise, facts = std::move(*facts), x, who, http_port](const pool_description&) mutable {
+          welcome(promise, std::move(facts), std::move(x), who, http_port);
         },
         [promise](const caf::error& why) mutable { promise.deliver(why); });
     return promise;
   }
 
   void welcome(caf::typed_response_promise<registered> promise, std::vector<cluster_fact> facts, register_agent x,
-               agent_actor who) {
-    take(std::move(facts), {}, [this, promise, x = std::move(x), who](const caf::error& why) mutable {
+               agent_actor who, std::uint16_t http_port) {
+    take(std::move(facts), {}, [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
       if (why) {
         promise.deliver(why);
         return;
@@ -189,7 +201,9 @@ private:
       self_->monitor(who);
       auto epoch = ++epoch_;
       self_->send(link.twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
-      promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count()});
+      link.up_since = self_->now();
+      promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count(), http_port,
+                                 setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
     });
   }
 
@@ -210,12 +224,31 @@ private:
       return kill(x);
     if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list")
       return describe(x.name);
+    if (x.name == "fence")
+      return fence(x.fields);
     if (x.name == "node.shutdown") {
       if (setup_.shut_down)
         setup_.shut_down();
       return command_result{0, "", value::object()};
     }
     return refused({errc::unsupported, "no command '" + x.name + "'"});
+  }
+
+  /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any more. While the
+  /// agent is here, it speaks for its sandboxes.
+  caf::result<command_result> fence(const value& claim) {
+    const auto agent = claim.value("agent", std::string());
+    const auto token = setup_.fence_token ? setup_.fence_token(agent) : std::string();
+    if (token.empty() || !same_secret(claim.value("token", std::string()), token))
+      return refused({errc::denied, "the fence token is not this agent's"});
+    auto link = links_.find(agent);
+    const bool away = link != links_.end() && !link->second.actor;
+    if (claim.value("dead", false)) {
+      if (away)
+        self_->send(link->second.twin, death_confirmed{parse_allocation(claim.value("allocation", std::string()))});
+      return command_result{0, "", value{{"kill", false}}};
+    }
+    return command_result{0, "", value{{"kill", away}}};
   }
 
   caf::result<command_result> create(client_command x) {
@@ -371,6 +404,7 @@ private:
                         {"name", agent},
                         {"host", known.host},
                         {"slots", slots},
+                        {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
                         {"state", link != links_.end() && link->second.actor ? "alive" : "away"}});
     }
     return {{"agents", agents}};

@@ -13,6 +13,9 @@ struct cluster_setup {
   lease_times lease;
   std::string join_token;     ///< agents must say it; empty: any agent may join (loopback only)
   std::function<void()> shut_down; ///< ends the node
+  std::function<std::uint16_t()> http_port; ///< 0 until it listens; thread-safe
+  /// With which the sandboxes of an agent speak for themselves: the same over restarts, and hard to guess. Thread-safe.
+  std::function<std::string(const std::string& agent)> fence_token;
 };
 
 struct cluster_peers {

@@ -182,9 +182,20 @@ private:
     launches_[x.allocation] = *launch;
     task_surroundings around{setup_.agent, setup_.agent_id, setup_.harness_endpoint(), setup_.harness_file.string(),
                              setup_.python.string(), setup_.python_bin};
-    if (auto ok = runtime_->launch(task_spec_of(x.allocation, *launch, around)); !ok)
+    auto spec = task_spec_of(x.allocation, *launch, around);
+    if (setup_.fence_address && !x.fence_token.empty())
+      spec.fence = fence_of(x, setup_.fence_address());
+    if (auto ok = runtime_->launch(spec); !ok)
       return fail(x, ok.error().what);
     static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
+  }
+
+  workers::fence_spec fence_of(const launch_order& x, std::string address) const {
+    value claim{{"agent", setup_.agent}, {"allocation", to_string(x.allocation)}, {"token", x.fence_token}};
+    claim["dead"] = false;
+    auto ask = to_json(claim);
+    claim["dead"] = true;
+    return {std::move(address), std::move(ask), to_json(claim)};
   }
 
   void fail(const launch_order& x, const std::string& why) {

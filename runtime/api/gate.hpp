@@ -36,6 +36,9 @@ public:
   ///   checkpoint.patch    {checkpoints: [{uuid, files}]} -> {}
   ///                       files: null leaves them alone, {} says deleted, else the bytes by path that are left
   ///   node.shutdown       {} -> {}
+  ///   fence               {agent, allocation, token, dead} -> {kill}
+  ///                       by the sandbox of an agent that died: whether to kill its task; with `dead`, nothing of it
+  ///                       lives. denied where the token is not the agent's.
   ///
   /// Reads of what storage does not hold.
   ///   agent.list          {} -> {agents: [{id, name, host, since, state, version?, enabled?,

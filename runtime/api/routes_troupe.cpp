@@ -1,6 +1,7 @@
 // Live events and the document of the API itself.
 
 #include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
 #include "runtime/api/openapi.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/streams.hpp"
@@ -50,6 +51,19 @@ result<response> blob(const call& c) {
   return out;
 }
 
+/// Open, since a sandbox has no user: the token inside says who it is.
+void fence(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields claim{*body};
+  value with{{"agent", claim.text("agent")}, {"allocation", claim.text("allocation")}, {"token", claim.text("token")},
+             {"dead", claim.flag("dead")}};
+  if (claim.bad())
+    return back(failure(*claim.bad()));
+  command(c, back, "fence", std::move(with));
+}
+
 result<value> document(const call&) {
   static const value made = openapi_document(all_routes());
   return made;
@@ -61,6 +75,7 @@ std::vector<route> troupe_routes() {
   return {
     {"GET", "/troupe/v1/events", access::user, respond_with(events), "", "stream of Event", "Facts as server-sent events, as they are committed."},
     {"GET", "/troupe/v1/link", access::open, answer_with(link), "", "Link", "Where and how agents join."},
+    {"POST", "/troupe/v1/fence", access::open, fence, "FenceClaim", "FenceAnswer", "For the sandbox of an agent that died, with the agent's fence token: whether to end its task."},
     {"GET", "/troupe/v1/blobs/{name}", access::open, respond_with(blob), "", "", "For agents, with the join token: the tar of an experiment's files."},
     {"GET", "/troupe/v1/openapi.json", access::open, answer_with(document), "", "OpenAPI", "This document."},
   };

@@ -96,16 +96,37 @@ struct transfer {
     switch (code) {
     case CURLE_OPERATION_TIMEDOUT: return {errc::timeout, "no answer in time (" + text + ")"};
     case CURLE_URL_MALFORMAT: return {errc::invalid, text};
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return {errc::unreachable, text + "\nhint: name the cluster's CA: export TROUPE_CA_FILE=DIR/ca.pem, with DIR as"
+                                        " `troupe tls init` made it"};
+    case CURLE_SSL_CACERT_BADFILE: return {errc::unreachable, text + "\nhint: TROUPE_CA_FILE has to name a readable PEM file"};
+    case CURLE_SSL_CONNECT_ERROR: return {errc::unreachable, text + "\nhint: does it speak TLS? if not, use http:// in place of https://"};
+    case CURLE_GOT_NOTHING:
+      return {errc::unreachable, text + "\nhint: does it speak TLS? then use https:// in place of http://"};
     default: return {errc::unreachable, text};
     }
   }
 };
+
+transport_fault kind_of(CURLcode code) {
+  switch (code) {
+  case CURLE_OK: return transport_fault::none;
+  case CURLE_COULDNT_CONNECT:
+  case CURLE_COULDNT_RESOLVE_HOST:
+  case CURLE_OPERATION_TIMEDOUT: return transport_fault::no_connection;
+  case CURLE_PEER_FAILED_VERIFICATION:
+  case CURLE_SSL_CACERT_BADFILE: return transport_fault::no_trust;
+  case CURLE_SSL_CONNECT_ERROR: return transport_fault::no_tls;
+  default: return transport_fault::no_http;
+  }
+}
 
 } // namespace
 
 struct http::impl {
   transport_options options;
   CURL* easy = nullptr;
+  transport_fault last = transport_fault::none;
 };
 
 http::http(transport_options options) : impl_(std::make_unique<impl>()) {
@@ -117,6 +138,7 @@ http::http(transport_options options) : impl_(std::make_unique<impl>()) {
 http::~http() { curl_easy_cleanup(impl_->easy); }
 
 result<reply> http::send(const request& what) { return send(what, nullptr); }
+transport_fault http::last_fault() const { return impl_->last; }
 
 result<reply> http::send(const request& what, const std::function<bool(std::string_view)>& sink) {
   receiver to{{}, sink ? &sink : nullptr, impl_->options.most_bytes};
@@ -130,6 +152,7 @@ result<reply> http::send(const request& what, const std::function<bool(std::stri
     curl_easy_setopt(impl_->easy, CURLOPT_TIMEOUT_MS, static_cast<long>(what.timeout.count()));
   }
   auto code = curl_easy_perform(impl_->easy);
+  impl_->last = kind_of(code);
   if (code != CURLE_OK)
     return one.fault(code, to);
   return std::move(to.got);

@@ -34,6 +34,15 @@ struct transport_options {
   std::size_t most_bytes = 256 << 20;         ///< of an answer kept in memory
 };
 
+/// Why no answer came.
+enum class transport_fault {
+  none,
+  no_connection, ///< nothing listens there, or it is silent
+  no_http,       ///< something else talks, or hangs up
+  no_tls,        ///< no TLS handshake with it
+  no_trust,      ///< its certificate is not of the CA, or of another name
+};
+
 /// Not thread-safe. Connections are kept open between requests.
 class http {
 public:
@@ -47,6 +56,8 @@ public:
   /// The same, giving the body of a 200 to `sink` as it comes; other answers keep their body. A `sink` that returns
   /// false ends the transfer with errc::io.
   result<reply> send(const request& what, const std::function<bool(std::string_view)>& sink);
+  /// Of the last `send`.
+  transport_fault last_fault() const;
 
 private:
   struct impl;

@@ -2,6 +2,7 @@
 
 #include "runtime/cli/session.hpp"
 #include "runtime/node/daemon.hpp"
+#include "runtime/node/link.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/node/signals.hpp"
 
@@ -134,6 +135,19 @@ result<cli::opened_here> open_here(const std::filesystem::path& data_dir, const 
     return started.error();
   std::shared_ptr<node> here = std::move(*started);
   return cli::opened_here{here->url(), here};
+}
+
+int tls_init(const cli::tls_init_options& o) {
+  if (auto ok = make_tls_files(o.dir, o.hosts, o.days, o.replace); !ok)
+    return fail(ok.error());
+  auto dir = o.dir.string();
+  std::cout << "The cluster's certificates and join token are in " << dir << ", good for " << o.days << " days.\n"
+            << "On the master's host: troupe master --tls-dir " << dir << "\n"
+            << "To an agent's host copy only ca.pem, agent.pem, agent.key and join-token, then there:\n"
+            << "  troupe agent --master HOST:PORT --tls-dir DIR\n"
+            << "For the client's verbs: export TROUPE_CA_FILE=" << (o.dir / "ca.pem").string() << "\n"
+            << "Keep ca.key where nobody else can read it: who has it can join the cluster." << std::endl;
+  return cli::exit_done;
 }
 
 } // namespace troupe::node

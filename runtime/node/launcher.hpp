@@ -12,5 +12,7 @@ int agent(const cli::agent_options& o, const std::string& version);
 int run(const cli::run_options& o, const std::string& version);
 /// For verbs that only read, where no node runs.
 result<cli::opened_here> open_here(const std::filesystem::path& data_dir, const std::string& version);
+/// Makes the certificates and the join token, and prints which host gets which.
+int tls_init(const cli::tls_init_options& o);
 
 } // namespace troupe::node

@@ -9,6 +9,8 @@
 #include <caf/io/basp_broker.hpp>
 #include <caf/openssl/all.hpp>
 
+#include <arpa/inet.h>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <fcntl.h>
@@ -119,7 +121,7 @@ caf::expected<caf::actor> dial_tls(caf::actor_system& sys, const std::string& ho
 
 } // namespace
 
-link_config::link_config(const fs::path& tls_dir) : tls_dir_(tls_dir) {
+link_config::link_config(const fs::path& tls_dir, bool master) : tls_dir_(tls_dir) {
   load<caf::io::middleman>();
   load<random_node_id>();
   set("middleman.app-identifiers", std::vector<std::string>{"troupe-" + std::to_string(link_protocol)});
@@ -129,7 +131,7 @@ link_config::link_config(const fs::path& tls_dir) : tls_dir_(tls_dir) {
   if (tls_dir.empty())
     return;
   load<caf::openssl::manager>();
-  auto own = fs::exists(tls_dir / "master.pem") ? "master" : "agent";
+  auto own = master ? "master" : "agent";
   openssl_certificate = (tls_dir / (std::string(own) + ".pem")).string();
   openssl_key = (tls_dir / (std::string(own) + ".key")).string();
   openssl_cafile = (tls_dir / "ca.pem").string();
@@ -148,8 +150,9 @@ result<void> link_config::check() const {
 result<std::uint16_t> publish(caf::actor_system& sys, const cluster_actor& cluster, const std::string& host,
                               std::uint16_t port, const fs::path& tls_dir) {
   auto address = host.empty() || host == "0.0.0.0" ? nullptr : host.c_str();
-  auto got = tls_dir.empty() ? sys.middleman().publish(cluster, port, address)
-                             : caf::openssl::publish(cluster, port, address);
+  // With SO_REUSEADDR: else the connections of a master that was killed hold the port for a minute.
+  auto got = tls_dir.empty() ? sys.middleman().publish(cluster, port, address, true)
+                             : caf::openssl::publish(cluster, port, address, true);
   if (!got)
     return error{errc::conflict, "the address of the node link, " + host + ":" + std::to_string(port) +
                                    ", cannot be used: " + sys.render(got.error()) +
@@ -182,9 +185,16 @@ struct master_link::inside {
   bool stopping = false;
   std::thread thread;
 
-  std::string url() const {
+  inside(caf::actor_system& system, std::string name, std::uint16_t at, fs::path dir, std::string secret)
+      : sys(system), host(std::move(name)), port(at), tls_dir(std::move(dir)), token(std::move(secret)) {}
+
+  std::atomic<std::uint16_t> http_port{0}; ///< 0: not known yet
+  bool said = false, linked = false;       ///< of the dialling thread
+  int refusals = 0;
+
+  std::string url(std::uint16_t to) const {
     auto name = host.find(':') == std::string::npos ? host : "[" + host + "]";
-    return (tls_dir.empty() ? "http://" : "https://") + name + ":" + std::to_string(port);
+    return (tls_dir.empty() ? "http://" : "https://") + name + ":" + std::to_string(to);
   }
   client::http make_http() const {
     client::transport_options how;
@@ -194,25 +204,87 @@ struct master_link::inside {
     return client::http{how};
   }
 
+  std::string address() const { return host + ":" + std::to_string(port); }
+
   /// The link's port as the master's HTTP port tells it; the given port itself where that speaks no HTTP.
-  result<std::uint16_t> link_port() const {
+  /// errc::unreachable may mend itself; nothing else does.
+  result<std::uint16_t> link_port() {
     auto http = make_http();
     client::request ask;
-    ask.url = url() + "/troupe/v1/link";
+    ask.url = url(port) + "/troupe/v1/link";
     ask.timeout = dial_limit;
     auto got = http.send(ask);
-    if (!got || got->status != 200)
+    if (got)
+      return read_link(*got);
+    switch (http.last_fault()) {
+    case client::transport_fault::no_trust:
+      return error{errc::denied, "the master at " + address() + " shows a certificate that '" + (tls_dir / "ca.pem").string() +
+                                   "' does not vouch for: " + first_line(got.error().what) +
+                                   "\nhint: take ca.pem, agent.pem, agent.key and join-token from the master's own `troupe tls"
+                                   " init`, and dial it by a name given there with --host"};
+    case client::transport_fault::no_tls:
+      return error{errc::denied, "what listens at " + address() + " speaks no TLS\nhint: for a plain master leave --tls-dir out"};
+    case client::transport_fault::no_http:
+      if (tls_dir.empty() && speaks_tls(ask))
+        return error{errc::denied, "the master at " + address() + " needs TLS\nhint: --tls-dir DIR, with ca.pem, agent.pem,"
+                                   " agent.key and join-token of its `troupe tls init`"};
       return port;
-    auto body = parse_json(got->body);
-    if (!body || !body->is_object())
-      return port;
+    default: return error{errc::unreachable, first_line(got.error().what)};
+    }
+  }
+
+  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+  /// No certificate of a cluster is of a CA that the system knows, so TLS shows by its being refused.
+  bool speaks_tls(client::request ask) const {
+    client::http http;
+    ask.url.replace(0, 4, "https");
+    return http.send(ask) || http.last_fault() == client::transport_fault::no_trust;
+  }
+
+  result<std::uint16_t> read_link(const client::reply& got) {
+    auto body = parse_json(got.body);
+    if (got.status >= 500)
+      return error{errc::unreachable, "it answers " + std::to_string(got.status)};
+    if (got.status != 200 || !body || !body->is_object() || !body->value("protocol", value()).is_number_unsigned())
+      return error{errc::unsupported, "what listens at " + address() + " is no master of Troupe\nhint: --master HOST:PORT as"
+                                      " `troupe master` was given with --listen"};
     if (auto theirs = body->value("protocol", 0u); theirs != link_protocol)
       return error{errc::unsupported, "the master speaks link protocol " + std::to_string(theirs) + ", this agent " +
-                                        std::to_string(link_protocol) + ": install the same version on both"};
+                                        std::to_string(link_protocol) + "\nhint: install the same version on both"};
     if (body->value("tls", false) != !tls_dir.empty())
       return error{errc::denied, tls_dir.empty() ? "the master's link needs TLS\nhint: --tls-dir DIR"
                                                  : "the master's link is plain; leave --tls-dir out"};
+    http_port = port;
     return static_cast<std::uint16_t>(body->value("port", 0));
+  }
+
+  master_found find() {
+    master_found answer;
+    auto link = link_port();
+    if (!link) {
+      answer.why = link.error().what;
+      answer.final = link.error().code != errc::unreachable;
+      return answer;
+    }
+    auto dialled = tls_dir.empty() ? dial_plain(sys, host, *link) : dial_tls(sys, host, *link);
+    if (dialled) {
+      answer.cluster = std::move(*dialled);
+      linked = true;
+      return answer;
+    }
+    auto why = from_caf(dialled.error());
+    answer.why = why.what;
+    if (why.code == errc::unsupported) {
+      answer.why += "\nhint: install the same version on both";
+      answer.final = true;
+    } else if (why.code != errc::unreachable && !linked && ++refusals == 3) { // a master that ends hangs up, too
+      answer.why = "what listens at " + host + ":" + std::to_string(*link) + " takes no agent: " + first_line(why.what) + "\nhint: " +
+                   (tls_dir.empty() ? "--master HOST:PORT as `troupe master` was given with --listen"
+                                    : "the files in --tls-dir have to be of the master's own `troupe tls init`");
+      answer.final = true;
+    }
+    return answer;
   }
 
   void loop() {
@@ -226,17 +298,12 @@ struct master_link::inside {
         who = std::move(waiting.front());
         waiting.pop_front();
       }
-      master_found answer;
-      if (auto link = link_port()) {
-        auto dialled = tls_dir.empty() ? dial_plain(sys, host, *link) : dial_tls(sys, host, *link);
-        if (dialled)
-          answer.cluster = std::move(*dialled);
-        else
-          answer.why = from_caf(dialled.error()).what;
-      } else {
-        answer.why = link.error().what;
-        answer.final = true;
-      }
+      auto answer = find();
+      if (answer.cluster)
+        said = false;
+      else if (!answer.final && !std::exchange(said, true))
+        std::fprintf(stderr, "the master at %s cannot be reached yet (%s); trying until it can\n", address().c_str(),
+                     first_line(answer.why).c_str());
       caf::anon_send(who, std::move(answer));
     }
   }
@@ -246,12 +313,14 @@ result<std::shared_ptr<master_link>> master_link::to(caf::actor_system& sys, con
                                                      const fs::path& tls_dir, const std::string& join_token) {
   auto where = api::parse_listen(address);
   if (!where || where->host.empty() || where->port == 0)
-    return error{errc::invalid, "'" + address + "' is no address of a master\nhint: troupe agent --master HOST:PORT"};
+    return error{errc::invalid, "--master '" + address + "' is no address: " +
+                                  (where ? "the host or the port is missing" : where.error().what) +
+                                  "\nhint: troupe agent --master HOST:PORT, with the port of its HTTP server or of its node link"};
   auto token = join_token.empty() ? read_join_token(tls_dir) : result<std::string>{join_token};
   if (!token)
     return token.error();
   auto out = std::make_shared<master_link>();
-  out->inside_.reset(new inside{sys, where->host, where->port, tls_dir, *token, {}, {}, {}, false, {}});
+  out->inside_ = std::make_unique<inside>(sys, where->host, where->port, tls_dir, *token);
   out->join_token_ = *token;
   out->inside_->thread = std::thread([in = out->inside_.get()] { in->loop(); });
   return out;
@@ -270,7 +339,8 @@ void master_link::dial(const agent_actor& who) {
 result<std::string> master_link::fetch(const std::string& blob) const {
   auto http = inside_->make_http();
   client::request ask;
-  ask.url = inside_->url() + "/troupe/v1/blobs/" + blob;
+  const std::uint16_t from = inside_->http_port;
+  ask.url = inside_->url(from ? from : inside_->port) + "/troupe/v1/blobs/" + blob;
   ask.headers.push_back("Authorization: Bearer " + inside_->token);
   ask.timeout = std::chrono::minutes(10);
   auto got = http.send(ask);
@@ -279,6 +349,23 @@ result<std::string> master_link::fetch(const std::string& blob) const {
   if (got->status != 200)
     return error{errc::unreachable, "the master answered " + std::to_string(got->status) + " for blob " + blob};
   return std::move(got->body);
+}
+
+void master_link::learn_http_port(std::uint16_t port) {
+  if (port)
+    inside_->http_port = port;
+}
+
+std::string master_link::fence_address() const {
+  const auto& in = *inside_;
+  const std::uint16_t port = in.http_port;
+  if (!in.tls_dir.empty() || !port || !api::is_loopback(in.host))
+    return {};
+  auto address = in.host.find(':') == std::string::npos ? std::string("127.0.0.1") : "[" + in.host + "]";
+  in6_addr ignored;
+  if (::inet_pton(AF_INET, in.host.c_str(), &ignored) == 1)
+    address = in.host;
+  return address + ":" + std::to_string(port);
 }
 
 void master_link::stop() {

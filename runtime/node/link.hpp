@@ -14,7 +14,7 @@ namespace troupe::node {
 /// CAF's settings for a node: ours, the network layer, heartbeats, and the certificates in `tls_dir` unless it is empty.
 class link_config : public node_config {
 public:
-  explicit link_config(const std::filesystem::path& tls_dir);
+  link_config(const std::filesystem::path& tls_dir, bool master);
   /// The files of `tls_dir` that are missing.
   result<void> check() const;
 
@@ -43,8 +43,13 @@ public:
                                                  const std::filesystem::path& tls_dir, const std::string& join_token);
   master_link(); ///< use `to`
   ~master_link();
-  /// Answers `who` with master_found, empty where the master cannot be reached within 5 s.
+  /// Answers `who` with master_found, empty where the master cannot be reached within 5 s. The first time that it
+  /// cannot is said on stderr; what no waiting mends comes back as final.
   void dial(const agent_actor& who);
+  /// What a registration told: files come from there. Needed where `address` is the agent port.
+  void learn_http_port(std::uint16_t port);
+  /// ADDRESS:PORT of the master's HTTP port in digits, where it is plain and on this host; else empty.
+  std::string fence_address() const;
   /// A blob; blocks, at most 10 minutes.
   result<std::string> fetch(const std::string& blob) const;
   const std::string& join_token() const { return join_token_; }

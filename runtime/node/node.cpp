@@ -6,6 +6,7 @@
 #include "actors/probed_actor.hpp"
 #include "runtime/api/server.hpp"
 #include "runtime/node/cluster_gate.hpp"
+#include "runtime/node/fence_tokens.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/places.hpp"
 
@@ -44,7 +45,7 @@ public:
     if (!found)
       return found.error();
     places_ = std::move(*found);
-    config_ = std::make_unique<link_config>(options_.tls_dir);
+    config_ = std::make_unique<link_config>(options_.tls_dir, options_.master);
     if (!options_.trace_actors.empty())
       if (auto ok = config_->probes->trace_to(options_.trace_actors.string()); !ok)
         return ok.error();
@@ -80,6 +81,8 @@ public:
       link_ = std::move(*link);
       setup.join_token = link_->join_token();
       setup.fetch = [link = link_](const std::string& blob) { return link->fetch(blob); };
+      setup.on_registered = [link = link_](std::uint16_t http_port) { link->learn_http_port(http_port); };
+      setup.fence_address = [link = link_] { return link->fence_address(); };
       dial = [link = link_](const agent_actor& who) { link->dial(who); };
     }
     agent_ = spawn_agent(*system_, std::move(setup), std::move(dial));
@@ -174,6 +177,11 @@ private:
     cluster_setup setup;
     setup.checkpoint_dir = (dir_.path() / "checkpoints").string();
     setup.join_token = join_token_;
+    auto fences = fence_tokens::open(dir_.path() / "master" / "fence-secret");
+    if (!fences)
+      return fences.error();
+    setup.fence_token = [tokens = std::move(*fences)](const std::string& agent) { return tokens.of(agent); };
+    setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
     cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
     auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
@@ -205,6 +213,7 @@ private:
     if (!server)
       return error{server.error().code, server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
     server_ = std::move(*server);
+    http_port_ = server_->port();
     listening_.store(server_.get(), std::memory_order_release);
     auto url = client::reachable_url((where->host.find(':') == std::string::npos ? where->host : "[" + where->host + "]") +
                                      ":" + std::to_string(server_->port()),
@@ -232,6 +241,7 @@ private:
   std::unique_ptr<cluster_gate> gate_;
   std::unique_ptr<api::server> server_;
   std::atomic<api::server*> listening_{nullptr};
+  std::atomic<std::uint16_t> http_port_{0};
   std::string url_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -13,6 +13,11 @@ struct number_key {
   std::int64_t least;
 };
 
+struct text_key {
+  const char* key;
+  const char* task_spec::*field;
+};
+
 constexpr number_key number_keys[] = {
     {"lease-ms", &task_spec::lease_ms, 0},
     {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
@@ -23,6 +28,9 @@ constexpr number_key number_keys[] = {
     {"open-files", &task_spec::open_files, 1},
     {"cpu-seconds", &task_spec::cpu_seconds, 1},
 };
+
+constexpr text_key text_keys[] = {
+    {"fence", &task_spec::fence}, {"fence-ask", &task_spec::fence_ask}, {"fence-dead", &task_spec::fence_dead}};
 
 fault take_pair(task_spec& spec, const char* key, char* value) {
   for (const auto& known : number_keys)
@@ -40,6 +48,11 @@ fault take_pair(task_spec& spec, const char* key, char* value) {
     spec.id = value;
     return {};
   }
+  for (const auto& known : text_keys)
+    if (strcmp(key, known.key) == 0) {
+      spec.*known.field = value;
+      return {};
+    }
   if (strcmp(key, "keep") == 0) {
     spec.keep.push(value);
     return {};

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::int64_t never = INT64_MAX;
 constexpr std::int64_t retry_ms = 20;
+constexpr std::int64_t agent_patience_ms = 500; ///< for a new agent, before the master is asked
+constexpr std::int64_t ask_again_ms = 1000;
 
 /// "NAME=VALUE" for good; the process reads one spec.
 char* assignment(const char* name, const char* value) {
@@ -60,6 +62,8 @@ void supervisor::start(int spec) {
   if (draft_ >= 0 && spec_.ranks.size > 32)
     (void)!fallocate(draft_, 0, 0, static_cast<off_t>(128 * spec_.ranks.size));
   spool_.limit(spec_.spool_file_bytes, spec_.spool_files);
+  if (*spec_.fence)
+    fence_.set(spec_.fence, spec_.fence_ask, spec_.fence_dead);
   if (box_.pid_namespace) {
     for (auto* path : spec_.keep)
       if ((f = keep_host_path(box_.host, path)))
@@ -135,13 +139,14 @@ void supervisor::wait_for_news() {
   polled.push({timer_, POLLIN, 0});
   for (auto& c : connections_)
     polled.push({c.fd, POLLIN, 0}); // poll skips descriptors below 0
+  polled.push(fence_.waits_for());
   for (auto& s : streams_)
     polled.push({s.fd, POLLIN, 0});
   arm_timer();
   if (poll(polled.data, polled.size, -1) < 0)
     return;
   // Output first: what a rank wrote before it died is spooled before its death is told.
-  constexpr std::size_t first_stream = 3 + max_connections;
+  constexpr std::size_t fence_at = 3 + max_connections, first_stream = fence_at + 1;
   for (std::size_t i = first_stream; i < polled.size; ++i)
     if (polled[i].revents)
       read_stream((i - first_stream) / 2, (i - first_stream) % 2, false);
@@ -153,11 +158,46 @@ void supervisor::wait_for_news() {
   for (unsigned i = 0; i < max_connections; ++i)
     if (polled[3 + i].revents && connections_[i].fd == polled[3 + i].fd)
       read_connection(connections_[i]);
+  if (polled[fence_at].revents && fence_.open())
+    hear_master(fence_.on_ready());
   if (polled[0].revents)
     accept_connection();
 }
 
+void supervisor::ask_master() {
+  next_ask_ms_ = boot_ms() + ask_again_ms;
+  if (fence_.open())
+    fence_.give_up();
+  else
+    fence_.begin(phase_ == phase::ended);
+}
+
+void supervisor::hear_master(fence::answer said) {
+  if (phase_ == phase::ended)
+    death_told_ = death_told_ || said == fence::answer::go_on;
+  else if (said == fence::answer::kill && lonely_since_ms_) { // else an agent came meanwhile, and speaks for this
+    fenced_ = true;
+    next_ask_ms_ = 0;
+    kill_all("killed");
+  }
+}
+
+std::int64_t supervisor::fence_deadline() const {
+  if (!fence_.known())
+    return never;
+  if (fence_.open())
+    return fence_.gives_up_at_ms();
+  if (phase_ == phase::running && lonely_since_ms_)
+    return lonely_since_ms_ + agent_patience_ms > next_ask_ms_ ? lonely_since_ms_ + agent_patience_ms : next_ask_ms_;
+  return phase_ == phase::ended && fenced_ && !death_told_ ? next_ask_ms_ : never;
+}
+
 std::int64_t supervisor::next_deadline() const {
+  auto life = life_deadline(), ask = fence_deadline();
+  return life < ask ? life : ask;
+}
+
+std::int64_t supervisor::life_deadline() const {
   switch (phase_) {
   case phase::spare:
     return lonely_since_ms_ ? lonely_since_ms_ + box_.spare_idle_ms : never;
@@ -188,7 +228,9 @@ void supervisor::arm_timer() {
 void supervisor::on_timer() {
   std::uint64_t count;
   (void)!read(timer_, &count, sizeof count);
-  if (boot_ms() < next_deadline())
+  if (boot_ms() >= fence_deadline())
+    ask_master();
+  if (boot_ms() < life_deadline())
     return;
   switch (phase_) {
   case phase::running:

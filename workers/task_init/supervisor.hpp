@@ -6,6 +6,7 @@
 //                     v                                        v
 //                   ending (kills what is left) --record written--> ended --bye or time--> gone
 
+#include "workers/task_init/fence.hpp"
 #include "workers/task_init/ranks.hpp"
 #include "workers/task_init/spool.hpp"
 
@@ -51,7 +52,11 @@ private:
   void wait_for_news();
   void on_timer();
   void arm_timer();
+  std::int64_t life_deadline() const;
+  std::int64_t fence_deadline() const;
   std::int64_t next_deadline() const;
+  void ask_master();
+  void hear_master(fence::answer said);
   void reap();
   void check_end();
   void finish();
@@ -90,6 +95,10 @@ private:
   list<source> streams_; ///< out and err of rank n at 2n and 2n + 1
   connection connections_[max_connections];
   spool_writer spool_;
+  // Without an agent the master is asked whether to go on; fenced: it said no, and is told when all is dead.
+  fence fence_;
+  bool fenced_ = false, death_told_ = false;
+  std::int64_t next_ask_ms_ = 0;
 };
 
 } // namespace troupe::task_init

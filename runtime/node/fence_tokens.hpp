@@ -1,0 +1,24 @@
+#pragma once
+// With what the sandboxes of an agent that died speak to the master: a token an agent, made of a secret in the data
+// directory, so that it is the same after a restart and nobody has to keep a list.
+
+#include "model/result.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace troupe::node {
+
+class fence_tokens {
+public:
+  /// Reads the secret, or makes it where there is none. errc::io, errc::no_space.
+  static result<fence_tokens> open(const std::filesystem::path& secret_file);
+  /// 64 hexadecimal digits. Thread-safe.
+  std::string of(const std::string& agent) const;
+
+private:
+  explicit fence_tokens(std::string secret) : secret_(std::move(secret)) {}
+  std::string secret_;
+};
+
+} // namespace troupe::node

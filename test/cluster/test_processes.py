@@ -1,0 +1,315 @@
+"""Master and agents as processes of their own on one host: plain and with TLS, killed, refused, fed with garbage."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import http.server
+
+import pytest
+
+from cluster_under_test import BINARY, Cluster, select_for, wait_for
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Processes(Cluster):
+    """One master and any number of agents; `up` of the base class is not used."""
+
+    def __init__(self, root, tls=False):
+        super().__init__(root)
+        self.http, self.link = free_port(), free_port()
+        self.agents = {}
+        self.tls = self.root / "tls" if tls else None
+        self.env["TROUPE_MASTER"] = f"{'https' if tls else 'http'}://127.0.0.1:{self.http}"
+        if tls:
+            self.cli("tls", "init", "--dir", str(self.tls))
+            self.env["TROUPE_CA_FILE"] = str(self.tls / "ca.pem")
+
+    def flags(self):
+        return ["--tls-dir", str(self.tls)] if self.tls else []
+
+    def start(self, *words):
+        return subprocess.Popen([BINARY, *words], env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
+
+    def master(self):
+        self.process = self.start("master", "--data-dir", str(self.data / "master"), "--listen", f"127.0.0.1:{self.http}",
+                                  "--agent-listen", f"127.0.0.1:{self.link}", *self.flags())
+        wait_for(self.serves, 30)
+
+    def serves(self):
+        assert self.process.poll() is None, (self.root / "up.log").read_text()[-3000:]
+        return self.cli("status", check=False).returncode == 0
+
+    def agent(self, name, at=None):
+        self.agents[name] = self.start("agent", "--master", f"127.0.0.1:{at or self.http}", "--data-dir",
+                                       str(self.data / name), "--name", name, "--slots", "1", *self.flags())
+
+    def alive_agents(self):
+        return self.json("status")["slots"]["total"]
+
+    def kill_agent(self, name):
+        self.agents[name].send_signal(signal.SIGKILL)
+        self.agents[name].wait()
+
+    def refused(self, *words, seconds=15):
+        """The standard error of a command that has to end by itself, and badly."""
+        done = self.cli(*words, check=False, timeout=seconds)
+        assert done.returncode != 0, (words, done.stdout, done.stderr)
+        return done.stderr
+
+    def refused_agent(self, name="odd", at=None, flags=()):
+        return self.refused("agent", "--master", f"127.0.0.1:{at or self.http}", "--data-dir", str(self.root / name),
+                            "--name", name, "--slots", "1", *flags)
+
+    def tree(self):
+        found = set()
+        mark = str(self.root).encode()
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == os.getpid():
+                continue
+            try:
+                words = open(f"/proc/{entry}/cmdline", "rb").read().split(b"\0")
+                env = open(f"/proc/{entry}/environ", "rb").read()
+            except OSError:
+                continue
+            ours = mark in b"\0".join(words) and words[0].rsplit(b"/", 1)[-1] in (b"troupe", b"troupe-task")
+            if ours or (b"TROUPE_TASK_ID=" in env and mark in env):
+                found.add(int(entry))
+        return found
+
+    def close(self):
+        for one in [self.process, *self.agents.values()]:
+            if one and one.poll() is None:
+                one.kill()
+                one.wait()
+        for pid in self.tree():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def starts(self):
+        return [a for a in self.acks() if a["kind"] == "start"]
+
+
+@pytest.fixture
+def plain(tmp_path):
+    one = Processes(tmp_path)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def secured(tmp_path):
+    one = Processes(tmp_path, tls=True)
+    yield one
+    one.close()
+
+
+def test_tls_init_makes_files_of_one_cluster(tmp_path):
+    one = Processes(tmp_path)
+    folder = tmp_path / "certificates"
+    words = ["tls", "init", "--dir", str(folder), "--host", "head.example.org", "--host", "10.1.2.3"]
+    said = one.cli(*words).stdout
+    assert "ca.pem, agent.pem, agent.key and join-token" in said
+    assert {f.name for f in folder.iterdir()} == {"ca.pem", "ca.key", "master.pem", "master.key", "agent.pem", "agent.key", "join-token"}
+    assert {f.name for f in folder.iterdir() if f.stat().st_mode & 0o77} == {"ca.pem", "master.pem", "agent.pem"}
+    openssl = lambda *a: subprocess.run(["openssl", *a], capture_output=True, text=True, timeout=20)
+    for who in ("master", "agent"):
+        assert openssl("verify", "-CAfile", str(folder / "ca.pem"), str(folder / f"{who}.pem")).returncode == 0
+    text = openssl("x509", "-in", str(folder / "master.pem"), "-noout", "-text").stdout
+    for name in ("DNS:head.example.org", "DNS:localhost", "IP Address:10.1.2.3", "IP Address:127.0.0.1", "IP Address:0:0:0:0:0:0:0:1"):
+        assert name in text
+    before = (folder / "join-token").read_text()
+    assert "--replace" in one.refused(*words)
+    assert (folder / "join-token").read_text() == before
+    one.cli(*words, "--replace")
+    assert (folder / "join-token").read_text() != before
+    assert "host name" in one.refused("tls", "init", "--dir", str(folder), "--replace", "--host", "a:80")
+
+
+def run_a_search(cluster):
+    cluster.agent("a1")
+    cluster.agent("a2", at=cluster.link)
+    cluster.master()
+    wait_for(lambda: cluster.alive_agents() == 2, 30)
+    experiment = cluster.submit(4, 0.02)
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    cluster.check_books(experiment, 4)
+    assert all(row["restarts"] == 0 for row in cluster.trials(experiment))
+    log = (cluster.root / "up.log").read_text()
+    assert log.count("cannot be reached yet") == 2, log  # each agent was there first, and said so once
+
+
+def test_two_agents_train_over_a_plain_link(plain):
+    run_a_search(plain)
+
+
+def test_two_agents_train_over_tls(secured):
+    run_a_search(secured)
+
+
+def test_tasks_outlive_the_master_and_cost_no_restart(plain):
+    plain.master()
+    for name in ("a1", "a2"):
+        plain.agent(name)
+    wait_for(lambda: plain.alive_agents() == 2, 30)
+    experiment = plain.submit(2, 0.25)
+    wait_for(lambda: len([a for a in plain.acks() if a["kind"] == "validated"]) > 2, 30)
+    plain.kill_node()
+    tasks = {p for p in plain.tree() if b"job.py" in open(f"/proc/{p}/cmdline", "rb").read()}
+    select_for(1.0)
+    assert tasks <= plain.tree()
+    plain.master()
+    assert plain.wait_end(experiment) == "COMPLETED"
+    plain.check_books(experiment, 2)
+    assert all(row["restarts"] == 0 for row in plain.trials(experiment))
+    assert all(a["run"] == 1 for a in plain.starts()), plain.starts()
+
+
+def test_a_dead_agents_trial_runs_elsewhere_within_seconds(plain):
+    plain.master()
+    plain.agent("a1")
+    wait_for(lambda: plain.alive_agents() == 1, 30)
+    experiment = plain.submit(1, 0.2)
+    wait_for(lambda: any(a["kind"] == "saved" for a in plain.acks()), 30)
+    plain.agent("a2")
+    wait_for(lambda: plain.alive_agents() == 2, 30)
+    plain.kill_agent("a1")
+    died = time.monotonic()
+    wait_for(lambda: len(plain.starts()) == 2, 20, 0.02)
+    print("elsewhere after", time.monotonic() - died)
+    assert plain.wait_end(experiment) == "COMPLETED"
+    plain.check_books(experiment, 1)
+    assert plain.trials(experiment)[0]["restarts"] == 0
+    assert [a["run"] for a in plain.starts()] == [1, 2] and plain.starts()[1]["epoch"] >= 2
+    plain.agent("a1")  # comes back, and is told to forget what it had
+    wait_for(lambda: plain.alive_agents() == 2, 30)
+    wait_for(lambda: plain.json("status")["slots"]["used"] == 0, 10)
+
+
+def test_an_agent_that_comes_back_adopts_its_tasks(plain):
+    plain.master()
+    plain.agent("a1")
+    wait_for(lambda: plain.alive_agents() == 1, 30)
+    experiment = plain.submit(1, 0.2)
+    wait_for(lambda: any(a["kind"] == "validated" for a in plain.acks()), 30)
+    plain.process.send_signal(signal.SIGSTOP)  # nobody answers the sandbox: it goes on
+    plain.kill_agent("a1")
+    select_for(1.2)
+    plain.process.send_signal(signal.SIGKILL)
+    plain.process.wait()
+    plain.agent("a1")
+    select_for(1.0)
+    plain.master()
+    assert plain.wait_end(experiment) == "COMPLETED"
+    plain.check_books(experiment, 1)
+    assert [a["run"] for a in plain.starts()] == [1]
+
+
+def test_an_agent_says_at_once_why_it_cannot_join(plain, tmp_path):
+    plain.master()
+    other = tmp_path / "tls-of-another"
+    plain.cli("tls", "init", "--dir", str(other))
+    for port in (plain.http, plain.link):
+        assert "leave --tls-dir out" in plain.refused_agent(at=port, flags=["--tls-dir", str(other)])
+    plain.agent("a1")
+    wait_for(lambda: plain.alive_agents() == 1, 30)
+    said = plain.refused("agent", "--master", f"127.0.0.1:{plain.http}", "--data-dir", str(tmp_path / "twin"), "--name", "a1")
+    assert "another agent named 'a1'" in said and "--name" in said
+    for address in ("nowhere", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:99999", "127.0.0.1:http", ""):
+        assert "HOST:PORT" in plain.refused("agent", "--master", address, "--data-dir", str(tmp_path / "odd"), "--name", "x")
+    assert "in use" in plain.refused("agent", "--master", f"127.0.0.1:{plain.http}", "--data-dir", str(plain.data / "a1"), "--name", "x")
+
+
+def test_an_agent_of_another_version_is_refused(plain):
+    class Newer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps({"protocol": 99, "port": 1, "tls": False}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Newer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        said = plain.refused_agent(at=server.server_port)
+        server.shutdown()
+    assert "protocol 99" in said and "same version" in said
+
+
+def test_tls_lets_in_only_its_own(secured, tmp_path):
+    secured.master()
+    other = tmp_path / "other"
+    secured.cli("tls", "init", "--dir", str(other))
+    for port in (secured.http, secured.link):
+        assert "needs TLS" in secured.refused_agent(at=port)
+        assert "does not vouch" in secured.refused_agent(at=port, flags=["--tls-dir", str(other)])
+    token = tmp_path / "token"
+    token.write_text("0" * 64 + "\n")
+    said = secured.refused_agent(flags=["--tls-dir", str(secured.tls), "--token-file", str(token)])
+    assert "join token" in said and "troupe tls init" in said
+    agents_own = tmp_path / "agents-own"  # the four files that an agent's host gets
+    agents_own.mkdir()
+    for name in ("ca.pem", "agent.pem", "agent.key", "join-token"):
+        (agents_own / name).write_bytes((secured.tls / name).read_bytes())
+    said = secured.refused("master", "--data-dir", str(tmp_path / "m2"), "--listen", "127.0.0.1:0", "--tls-dir", str(agents_own))
+    assert "master.pem" in said
+    secured.tls = agents_own
+    secured.agent("a1")
+    wait_for(lambda: secured.alive_agents() == 1, 30)
+    env = {k: v for k, v in secured.env.items() if k != "TROUPE_CA_FILE"}
+    said = subprocess.run([BINARY, "status"], env=env, capture_output=True, text=True, timeout=20)
+    assert said.returncode != 0 and "TROUPE_CA_FILE" in said.stderr
+
+
+def test_addresses_that_cannot_be_used_are_named(plain, tmp_path):
+    plain.master()
+    fresh = lambda n: str(tmp_path / f"fresh{n}")
+    cases = [
+        (("--listen", f"127.0.0.1:{plain.http}"), "--listen"),
+        (("--listen", "127.0.0.1:0", "--agent-listen", f"127.0.0.1:{plain.link}"), "--agent-listen"),
+        (("--listen", "nonsense"), "nonsense"),
+        (("--listen", "127.0.0.1:99999"), "99999"),
+        (("--listen", "127.0.0.1:0", "--agent-listen", "127.0.0.1:x"), "127.0.0.1:x"),
+        (("--listen", "127.0.0.1:0", "--agent-listen", "0.0.0.0:0"), "TLS"),
+        (("--listen", "203.0.113.7:0"), "203.0.113.7"),
+    ]
+    for n, (flags, word) in enumerate(cases):
+        assert word in plain.refused("master", "--data-dir", fresh(n), *flags), flags
+
+
+def test_garbage_on_any_port_changes_nothing(plain):
+    plain.master()
+    plain.agent("a1")
+    wait_for(lambda: plain.alive_agents() == 1, 30)
+    harness = wait_for(lambda: next(iter((plain.data / "a1").glob("agent/a1/harness")), None), 10)
+    harness_port = int(harness.read_text().strip().rsplit(":", 1)[-1])
+    noise = [os.urandom(4096), b"\0" * 64, b"GET / HTTP/9.9\r\n\r\n", b"POST /api/v1/experiments HTTP/1.1\r\nContent-Length: 9999999999\r\n\r\n",
+             b"\x16\x03\x01\x02\x00" + os.urandom(512), b"\xff" * 40]
+    for port in (plain.http, plain.link, harness_port):
+        for bytes_ in noise:
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+                try:
+                    s.sendall(bytes_)
+                    s.shutdown(socket.SHUT_WR)
+                    s.settimeout(2)
+                    while s.recv(65536):
+                        pass
+                except OSError:
+                    pass
+    experiment = plain.submit(1, 0.01)
+    assert plain.wait_end(experiment) == "COMPLETED"
+    plain.check_books(experiment, 1)
+    assert plain.process.poll() is None and plain.agents["a1"].poll() is None
