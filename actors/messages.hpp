@@ -176,6 +176,13 @@ struct locate_agents {
   std::vector<std::string> names;
   MSGPACK_DEFINE_ARRAY(names)
 };
+/// By an allocation that was recovered, on its way to the twin: the pool hands it on in the allocation's name, so that
+/// what the pool has answered since comes after it.
+struct watch_by_name {
+  std::string agent;
+  watch_ordered watch;
+  MSGPACK_DEFINE_ARRAY(agent, watch)
+};
 struct describe_pool {
   MSGPACK_DEFINE_ARRAY()
 };
@@ -197,7 +204,8 @@ struct link_order { ///< master to agent: exactly one of the four orders is set
 };
 struct heartbeat_ack {
   std::uint64_t epoch = 0;
-  MSGPACK_DEFINE_ARRAY(epoch)
+  time_point sent; ///< of the heartbeat, on the agent's clock
+  MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
 struct link_report { ///< agent to master: one of the two is set
   std::uint64_t epoch = 0;
@@ -225,8 +233,9 @@ struct launch_order {
   allocation_id allocation;
   std::vector<int> slots;
   std::string spec; ///< msgpack of a task_launch
+  time_point lease_from;
   std::string fence_token; ///< with which its sandbox may speak to the master when the agent is dead
-  MSGPACK_DEFINE_ARRAY(allocation, slots, spec, fence_token)
+  MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from, fence_token)
 };
 struct destroy_order {
   allocation_id allocation;
@@ -237,7 +246,8 @@ struct drop_order {
   MSGPACK_DEFINE_ARRAY(allocation)
 };
 struct renew_order {
-  MSGPACK_DEFINE_ARRAY()
+  time_point lease_from; ///< leases end `freeze` after it
+  MSGPACK_DEFINE_ARRAY(lease_from)
 };
 struct adopt_order {
   MSGPACK_DEFINE_ARRAY()
@@ -318,7 +328,8 @@ using twin_actor =
 
 using pool_actor =
   caf::typed_actor<caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
-                   caf::reacts_to<slots_released>, caf::reacts_to<twin_actor, std::string>,
+                   caf::reacts_to<slots_released>, caf::reacts_to<watch_by_name>,
+                   caf::reacts_to<twin_actor, std::string>,
                    caf::replies_to<locate_agents>::with<std::vector<twin_actor>>,
                    caf::replies_to<describe_pool>::with<pool_description>>;
 
@@ -395,6 +406,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::validation_answer))
   CAF_ADD_TYPE_ID(troupe, (troupe::locate_agents))
   CAF_ADD_TYPE_ID(troupe, (troupe::describe_pool))
+  CAF_ADD_TYPE_ID(troupe, (troupe::watch_by_name))
   CAF_ADD_TYPE_ID(troupe, (troupe::pool_description))
   CAF_ADD_TYPE_ID(troupe, (troupe::link_order))
   CAF_ADD_TYPE_ID(troupe, (troupe::heartbeat_ack))

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   node.master = [&](const auto& o) { return troupe::node::master(o, version); };
   node.agent = [&](const auto& o) { return troupe::node::agent(o, version); };
   node.run = [&](const auto& o) { return troupe::node::run(o, version); };
+  node.open_here = [&](const auto& dir) { return troupe::node::open_here(dir, version); };
   node.tls_init = troupe::node::tls_init;
   node.config = troupe::cli::config_command;
   node.search = troupe::cli::search_command;

@@ -2,8 +2,9 @@
 // The durable side of the cluster: one writer (`journal`), any number of readers (`reader`), one database.
 //
 // The writer queues what arrives and makes it durable with one synced write per commit; nothing may be
-// acknowledged before the commit that holds it has returned. Facts go first, then reports, then log lines; of the
-// last two at most `lane_bytes` in one commit. A commit of log lines alone is not synced.
+// acknowledged before the commit that holds it has returned. Facts are never held up; of reports and log lines at most
+// `lane_bytes` go into one commit, lines at most half of that (one batch alone may be larger); more is `errc::busy`.
+// A commit of log lines alone is not synced.
 
 #include "model/rows.hpp"
 
@@ -135,8 +136,9 @@ public:
 
   virtual bool dirty() const = 0; ///< is anything queued?
 
-  /// One write of everything queued. On failure nothing of it is durable and the journal is closed for writing:
-  /// `errc::no_space` may be tried again after space has returned, `errc::io` ends the process.
+  /// One write of everything queued. On `errc::no_space` nothing of it is durable and nothing stays queued: whoever
+  /// queued it is told, and may send it again once there is space. Any other failure closes the journal for good, and
+  /// the process has to end: `errc::io` leaves open whether the last group is found again.
   virtual result<commit_summary> commit() = 0;
 
   virtual std::shared_ptr<reader> reads() const = 0;

@@ -13,6 +13,7 @@ namespace {
 using table = std::map<std::string, std::string, std::less<>>;
 
 struct contents {
+  mutable std::mutex turn; ///< taken on the way to `guard`, so that a stream of readers does not starve the writer
   mutable std::shared_mutex guard;
   std::array<table, family_count> tables;
   std::map<std::string, std::string, std::less<>> blobs;
@@ -43,7 +44,10 @@ private:
 /// Holds writers off while it lives: that is its snapshot.
 class memory_view : public view {
 public:
-  explicit memory_view(std::shared_ptr<const contents> of) : of_(std::move(of)), held_(of_->guard) {}
+  explicit memory_view(std::shared_ptr<const contents> of) : of_(std::move(of)) {
+    std::lock_guard turn(of_->turn);
+    held_ = std::shared_lock(of_->guard);
+  }
   result<std::optional<std::string>> get(family where, std::string_view key) const override {
     const auto& t = of_->tables[static_cast<std::size_t>(where)];
     auto found = t.find(key);
@@ -73,16 +77,10 @@ struct memory_batch : batch {
     changes.push_back({where, std::string(from), std::string(until), true});
   }
   void clear() override { changes.clear(), size = 0; }
-  void save() override { mark = {changes.size(), size}; }
-  void rollback() override {
-    changes.erase(changes.begin() + static_cast<std::ptrdiff_t>(mark.first), changes.end());
-    size = mark.second;
-  }
   std::size_t bytes() const override { return size; }
 
   std::vector<change> changes;
   std::size_t size = 0;
-  std::pair<std::size_t, std::size_t> mark;
 };
 
 class memory_store : public store {
@@ -94,6 +92,7 @@ public:
   std::unique_ptr<batch> make_batch() const override { return std::make_unique<memory_batch>(); }
   result<void> admit(std::size_t) override { return {}; }
   result<void> write(batch& changes, bool) override {
+    std::lock_guard turn(all_->turn);
     std::unique_lock lock(all_->guard);
     for (auto& c : static_cast<memory_batch&>(changes).changes) {
       auto& t = all_->tables[static_cast<std::size_t>(c.where)];
@@ -105,6 +104,7 @@ public:
     return {};
   }
   result<void> put_blob(std::string_view name, std::string_view bytes) override {
+    std::lock_guard turn(all_->turn);
     std::unique_lock lock(all_->guard);
     all_->blobs.insert_or_assign(std::string(name), std::string(bytes));
     return {};

@@ -34,7 +34,8 @@ public:
 
 enum class direction { forward, backward };
 
-/// One moment of the store. Thread-safe to make; used by one thread. Keep it short: it holds back clean-up.
+/// One moment of the store. Thread-safe to make; used by one thread, one at a time and for a short while: it may hold
+/// back the writer.
 class view {
 public:
   virtual ~view() = default;
@@ -51,8 +52,6 @@ public:
   virtual void put(family where, std::string_view key, std::string_view data) = 0;
   virtual void erase_range(family where, std::string_view from, std::string_view until) = 0;
   virtual void clear() = 0;
-  virtual void save() = 0;     ///< marks this point
-  virtual void rollback() = 0; ///< forgets what came after the mark, and the mark
   virtual std::size_t bytes() const = 0;
 };
 

@@ -4,7 +4,6 @@
 #include "storage/projections/projections.hpp"
 #include "storage/stored_reader.hpp"
 
-#include <deque>
 #include <unordered_map>
 
 #include <sodium.h>
@@ -15,7 +14,6 @@ namespace {
 constexpr std::uint64_t schema_version = 1;
 constexpr std::size_t cached_rows = 4096;     ///< decoded rows kept between commits, of each type
 constexpr std::size_t cached_cursors = 65536; ///< numbers kept between commits, of each kind
-constexpr std::size_t queued_log_lanes = 4;   ///< lanes full of log lines that may wait for a commit
 constexpr std::size_t rebuild_chunk = 4096;   ///< facts folded in one write
 
 error with_place(const error& why, const std::string& place) { return {why.code, place + ": " + why.what}; }
@@ -34,7 +32,7 @@ public:
   result<void> log(const log_batch& x) override;
   std::uint64_t log_position(const std::string& source) const override;
   result<std::string> put_blob(std::string_view bytes) override;
-  bool dirty() const override { return !pending_.empty() || !changed_marks_.empty() || !logs_.empty(); }
+  bool dirty() const override { return !pending_.empty() || !changed_marks_.empty() || lines_; }
   result<commit_summary> commit() override;
   std::shared_ptr<reader> reads() const override { return reader_; }
 
@@ -56,9 +54,9 @@ private:
   result<void> number_rows(trial_id trial);
   result<void> number_lines(trial_id trial);
   result<log_source> position_of(const std::string& source) const;
-  result<std::size_t> take_logs();
   void write_commit_index();
   void settle();
+  void abandon();
 
   std::shared_ptr<store> store_;
   std::size_t lane_bytes_;
@@ -77,9 +75,10 @@ private:
   std::unordered_map<trial_id, trial_cursor> cursors_;
   std::size_t report_bytes_ = 0; ///< queued
 
-  std::deque<log_batch> logs_;
   std::size_t log_bytes_ = 0; ///< queued
+  bool lines_ = false;        ///< is anything of logs queued?
   mutable std::unordered_map<std::string, log_source> log_sources_;
+  std::vector<std::string> changed_sources_;
 
   std::string key_;
   msgpack::sbuffer buffer_;
@@ -228,7 +227,7 @@ result<void> stored_journal::append(const struct append& x) {
     decoded.push_back(std::move(*one));
     bytes += x.facts[i].size();
   }
-  if (auto room = store_->admit(batch_->bytes() + log_bytes_ + bytes); !room)
+  if (auto room = store_->admit(batch_->bytes() + bytes); !room)
     return room;
 
   auto subject = projections::subject_of(x.entity);
@@ -321,9 +320,9 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
   std::size_t bytes = 0;
   for (auto i = skip; i < x.reports.size(); ++i)
     bytes += x.reports[i].metrics.size() + x.reports[i].group.size() + 48;
-  if (report_bytes_ && report_bytes_ + bytes > lane_bytes_)
+  if (report_bytes_ && report_bytes_ + log_bytes_ + bytes > lane_bytes_)
     return error{errc::busy, "the lane of reports is full; try again after the next commit"};
-  if (auto room = store_->admit(batch_->bytes() + log_bytes_ + bytes); !room)
+  if (auto room = store_->admit(batch_->bytes() + bytes); !room)
     return room.error();
   if (auto numbered = number_rows(x.allocation.trial); !numbered)
     return numbered.error();
@@ -401,43 +400,29 @@ result<void> stored_journal::log(const log_batch& x) {
   std::size_t bytes = 0;
   for (const auto& line : x.lines)
     bytes += line.text.size() + line.agent.size() + 64;
-  if (!logs_.empty() && log_bytes_ + bytes > queued_log_lanes * lane_bytes_)
+  // Lines take at most half of the lane, so that reports always find room beside them.
+  if (log_bytes_ && (log_bytes_ + bytes > lane_bytes_ / 2 || report_bytes_ + log_bytes_ + bytes > lane_bytes_))
     return error{errc::busy, "the lane of log lines is full; try again after the next commit"};
-  if (auto room = store_->admit(batch_->bytes() + log_bytes_ + bytes); !room)
+  if (auto room = store_->admit(batch_->bytes() + bytes); !room)
     return room;
   if (auto numbered = number_lines(x.trial); !numbered)
     return numbered;
-  logs_.push_back(x);
-  log_bytes_ += bytes;
-  log_sources_[x.source].queued = x.position;
-  return {};
-}
-
-/// Puts log batches, oldest first, as long as the lane has room after the reports; the rest waits.
-result<std::size_t> stored_journal::take_logs() {
-  std::size_t taken = 0, bytes = report_bytes_;
-  std::unordered_map<trial_id, std::uint64_t> lines;
-  for (const auto& b : logs_) {
-    std::size_t size = 0;
-    for (const auto& line : b.lines)
-      size += line.text.size() + line.agent.size() + 64;
-    if (bytes && bytes + size > lane_bytes_)
-      break;
-    bytes += size;
-    auto number = lines.try_emplace(b.trial, cursors_.at(b.trial).last_line).first;
-    key_.clear();
-    keys::add_number(key_, b.trial.value);
-    for (const auto& line : b.lines) {
-      key_.resize(8);
-      keys::add_number(key_, ++number->second);
-      buffer_.clear();
-      msgpack::pack(buffer_, line);
-      batch_->put(family::logs, key_, {buffer_.data(), buffer_.size()});
-    }
-    batch_->put(family::facts, keys::tagged('l', b.source), keys::one(b.position));
-    ++taken;
+  auto& number = cursors_[x.trial].last_line;
+  key_.clear();
+  keys::add_number(key_, x.trial.value);
+  for (const auto& line : x.lines) {
+    key_.resize(8);
+    keys::add_number(key_, ++number);
+    buffer_.clear();
+    msgpack::pack(buffer_, line);
+    batch_->put(family::logs, key_, {buffer_.data(), buffer_.size()});
   }
-  return taken;
+  batch_->put(family::facts, keys::tagged('l', x.source), keys::one(x.position));
+  log_sources_[x.source].queued = x.position;
+  changed_sources_.push_back(x.source);
+  log_bytes_ += bytes;
+  lines_ = true;
+  return {};
 }
 
 // ---- blobs
@@ -480,30 +465,20 @@ result<commit_summary> stored_journal::commit() {
   if (!dirty())
     return commit_summary{sequence_, {}};
   const bool sync = !pending_.empty() || !changed_marks_.empty();
-  if (auto room = store_->admit(batch_->bytes() + log_bytes_); !room)
+  if (auto room = store_->admit(batch_->bytes()); !room) {
+    abandon();
     return room.error();
-  batch_->save();
-  auto taken = take_logs();
-  if (!taken)
-    return taken.error();
+  }
   write_commit_index();
   for (const auto& key : changed_marks_)
     batch_->put(family::facts, key, keys::one(marks_.at(key)));
   rows_.write(*batch_);
 
   if (auto written = store_->write(*batch_, sync); !written) {
-    batch_->rollback();
     if (written.error().code != errc::no_space)
       closed_ = with_place(written.error(), place_);
+    abandon();
     return written.error();
-  }
-
-  for (std::size_t i = 0; i < *taken; ++i, logs_.pop_front()) {
-    const auto& b = logs_.front();
-    cursors_.at(b.trial).last_line += b.lines.size();
-    log_sources_[b.source].stored = b.position;
-    for (const auto& line : b.lines)
-      log_bytes_ -= line.text.size() + line.agent.size() + 64;
   }
   if (!pending_.empty())
     sequence_ = pending_.back().sequence;
@@ -513,11 +488,17 @@ result<commit_summary> stored_journal::commit() {
   return summary;
 }
 
-/// Everything queued but waiting log lines is durable: start the next group with bounded caches.
+/// Everything queued is durable: start the next group with bounded caches.
 void stored_journal::settle() {
+  for (const auto& source : changed_sources_) {
+    auto& position = log_sources_.at(source);
+    position.stored = position.queued;
+  }
   pending_.clear();
   changed_marks_.clear();
-  report_bytes_ = 0;
+  changed_sources_.clear();
+  report_bytes_ = log_bytes_ = 0;
+  lines_ = false;
   batch_->clear();
   rows_.settle();
   rows_.forget(cached_rows);
@@ -525,12 +506,21 @@ void stored_journal::settle() {
     next_.clear();
   if (marks_.size() > cached_cursors)
     marks_.clear();
-  if (logs_.empty()) {
-    if (cursors_.size() > cached_cursors)
-      cursors_.clear();
-    if (log_sources_.size() > cached_cursors)
-      log_sources_.clear();
-  }
+  if (cursors_.size() > cached_cursors)
+    cursors_.clear();
+  if (log_sources_.size() > cached_cursors)
+    log_sources_.clear();
+}
+
+/// Nothing queued is durable or ever will be: whoever queued it is told so, and what is known is read anew.
+void stored_journal::abandon() {
+  changed_sources_.clear();
+  settle();
+  rows_.forget(0);
+  next_.clear();
+  marks_.clear();
+  cursors_.clear();
+  log_sources_.clear();
 }
 
 } // namespace

@@ -66,7 +66,7 @@ public:
         obey(x.kill);
         obey(x.forget);
       },
-      [this](const heartbeat_ack& x) { step(heartbeat_acked{x.epoch}); },
+      [this](const heartbeat_ack& x) { step(heartbeat_acked{x.epoch, x.sent}); },
       [this](validation_answer& x) { self_->send(harness_, std::move(x)); },
       [this](checkpoint_answer& x) { self_->send(harness_, std::move(x)); },
       [this](task_checkpoint& x) {
@@ -148,9 +148,10 @@ private:
       return dial_later();
     register_agent mail{link_protocol, setup_.name, id_, setup_.join_token, setup_.host, setup_.slots,
                         machine_->inventory()};
+    auto sent = self_->now();
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
-        [this](registered& x) {
+        [this, sent](registered& x) {
           wait_ = std::chrono::milliseconds(200);
           was_registered_ = true;
           twin_ = std::move(x.twin);
@@ -158,7 +159,7 @@ private:
           self_->monitor(twin_);
           self_->send(harness_, x.journal);
           self_->send(pump_, x.journal);
-          step(link_up{x.epoch});
+          step(link_up{x.epoch, sent});
           if (setup_.on_registered)
             setup_.on_registered(x.http_port);
         },
@@ -203,10 +204,10 @@ private:
       self_->send(pump_, pump_spool{id, setup_.name, x.spool});
       return step(task_launched{id, x.task.pid});
     case task_change::ended:
-      if (!machine_->runs(id)) { // found dead at start-up
-        auto alive = x.task;
-        alive.exited = false;
-        step(task_adopted{alive});
+      if (!machine_->runs(id)) { // found dead at start-up: what it said died with it, but for its output
+        self_->send(pump_, pump_spool{id, setup_.name, x.spool});
+        self_->send(pump_, pump_end{id});
+        return step(task_adopted{x.task});
       }
       endings_[id] = {std::move(x.task)};
       self_->send(pump_, pump_spool{id, setup_.name, x.spool});
@@ -245,15 +246,15 @@ private:
     }
   }
   void run(launch_task& x) {
-    self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), fence_token_});
+    self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from, fence_token_});
   }
   void run(const stop_task& x) { self_->send(harness_, preempt_ordered{x.allocation, x.reason}); }
   void run(const destroy_task& x) { self_->send(runtime_, destroy_order{x.allocation}); }
   void run(const drop_task& x) { self_->send(runtime_, drop_order{x.allocation}); }
-  void run(const renew_leases&) { self_->send(runtime_, renew_order{}); }
+  void run(const renew_leases& x) { self_->send(runtime_, renew_order{x.lease_from}); }
   void run(const send_heartbeat& x) {
     if (twin_)
-      self_->send(twin_, agent_heartbeat{x.epoch});
+      self_->send(twin_, agent_heartbeat{x.epoch, x.sent});
   }
   void run(const report_to_twin& x) {
     if (!twin_)

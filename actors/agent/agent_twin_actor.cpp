@@ -56,10 +56,9 @@ public:
         step(ev);
       },
       [this](task_checkpoint& up) {
+        // Else its allocation has not spoken yet; the gateway asks again.
         if (auto it = allocations_.find(up.origin.allocation); it != allocations_.end())
           self_->send(it->second, std::move(up));
-        else // no run of that name is open here
-          to_agent(checkpoint_answer{up.origin.allocation, up.saved.uuid, "this run is over"});
       },
       [this](const checkpoint_answer& down) { to_agent(down); },
       [this](const validation_answer& down) { to_agent(down); },
@@ -112,7 +111,7 @@ private:
       },
       x.event);
   }
-  void run(const acknowledge_heartbeat& x) { to_agent(heartbeat_ack{x.epoch}); }
+  void run(const acknowledge_heartbeat& x) { to_agent(heartbeat_ack{x.epoch, x.sent}); }
 
   template <class Message>
   void to_agent(Message x) {

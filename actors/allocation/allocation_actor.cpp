@@ -43,9 +43,9 @@ public:
         locate(ev);
       },
       [this](const allocation_stop& ev) { step(ev); },
-      [this](const task_started& ev) { step(ev); },
-      [this](const task_exited& ev) { step(ev); },
-      [this](const task_unknown& ev) { step(ev); },
+      [this](const task_started& ev) { from_twin(ev); },
+      [this](const task_exited& ev) { from_twin(ev); },
+      [this](const task_unknown& ev) { from_twin(ev); },
       [this](const agent_lost& ev) { step(ev); },
       [this](const time_passed& ev) {
         timer_fired();
@@ -77,6 +77,13 @@ private:
         [this](const caf::error& why) { leave(why); });
   }
 
+  /// A recovered allocation learns the handles of its agents' twins from their first word.
+  template <class Event>
+  void from_twin(const Event& ev) {
+    twins_[ev.agent] = caf::actor_cast<twin_actor>(self_->current_sender());
+    step(ev);
+  }
+
   template <class Message>
   void to_all(const Message& x) {
     for (const auto& [agent, twin] : twins_)
@@ -96,7 +103,7 @@ private:
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }
   void run(const kill_task& x) { send_to(x.agent, kill_ordered{id_}); }
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
-  void run(const watch_task& x) { send_to(x.agent, watch_ordered{id_, x.slots}); }
+  void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
   void run(const report_allocation_end& x) {
     self_->send(peers_.trial, allocation_ended{id_.run, x.why, x.detail});
     if (machine_->closed())
@@ -109,8 +116,6 @@ private:
     if (auto it = twins_.find(agent); it != twins_.end()) {
       if (it->second)
         self_->send(it->second, std::move(message));
-      else if constexpr (std::is_same_v<Message, watch_ordered>)
-        self_->send(allocation_actor{self_}, agent_lost{agent, "it is no longer known"});
       return;
     }
     self_->request(peers_.pool, journal_timeout, locate_agents{{agent}})

@@ -87,19 +87,17 @@ private:
   }
 
   void recover(const experiment_row& row) {
-    std::vector<experiment_fact> past;
-    if (auto stored = peers_.reads->facts_of(entity(row.id)))
-      for (const auto& bytes : *stored)
-        if (auto fact = decode_as<experiment_fact>(bytes))
-          past.push_back(std::move(*fact));
-    if (auto ok = replayable(past); !ok) { // it alone is set aside; the rest serve
-      append_facts last{entity(row.id), past.size(),
+    auto past = experiment_facts(*peers_.reads, row.id);
+    auto ok = past ? replayable(*past) : result<void>(past.error());
+    if (!ok) { // it alone is set aside; the rest serve
+      auto stored = peers_.reads->facts_of(entity(row.id));
+      append_facts last{entity(row.id), stored ? stored->size() : 0,
                         {encode(experiment_changed{self_->now(), experiment_state::error, ok.error().what})}};
       self_->request(peers_.journal, journal_timeout, std::move(last)).then([](const committed&) {},
                                                                             [](const caf::error&) {});
       return;
     }
-    start(row.id, row.config, row.context, past);
+    start(row.id, row.config, row.context, *past);
   }
 
   void start(experiment_id id, const value& config, const std::string& context,
@@ -180,7 +178,20 @@ private:
     if (!facts)
       return to_caf(facts.error());
     auto promise = self_->make_response_promise<registered>();
-    take(std::move(*facts), {}, [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
+    // What recovered allocations wait for stands in the pool's mailbox before this question, so their watches reach the
+    // twin before the registration does.
+    self_->request(pool_, std::chrono::seconds(10), describe_pool{})
+      .then(
+        [this, promise, facts = std::move(*facts), x, who, http_port](const pool_description&) mutable {
+          welcome(promise, std::move(facts), std::move(x), who, http_port);
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(why); });
+    return promise;
+  }
+
+  void welcome(caf::typed_response_promise<registered> promise, std::vector<cluster_fact> facts, register_agent x,
+               agent_actor who, std::uint16_t http_port) {
+    take(std::move(facts), {}, [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
       if (why) {
         promise.deliver(why);
         return;
@@ -194,7 +205,6 @@ private:
       promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count(), http_port,
                                  setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
     });
-    return promise;
   }
 
   // ---- commands
@@ -253,6 +263,16 @@ private:
       return refused({errc::invalid, all});
     }
     auto& settings = checked.config;
+    const auto searcher = settings.value("searcher", value::object()).value("name", std::string());
+    for (const char* pausing : {"asha_promotion", "sync_halving", "hyperband", "bohb", "pbt"})
+      if (searcher == pausing)
+        return refused({errc::invalid, "searcher.name: '" + searcher + "' pauses and resumes trials, which experiments do "
+                                       "not do yet\nhint: adaptive_asha or async_halving; `troupe search simulate` runs " +
+                                         searcher});
+    if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
+                                              settings.value("hyperparameters", value::object()), 0);
+        !works)
+      return refused({errc::invalid, works.error().what});
     if (!settings.contains("reproducibility") || !settings["reproducibility"].is_object())
       settings["reproducibility"] = value::object();
     auto& seed = settings["reproducibility"]["experiment_seed"];

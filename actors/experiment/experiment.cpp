@@ -64,7 +64,7 @@ void experiment::on(experiment_step& s, const validation_recorded& ev, time_poin
     same->origin = ev.origin;
     return;
   }
-  inputs_.push_back({search_input::validated, ev.trial, ev.origin, ev.row, ev.steps, relevant(ev.metrics)});
+  inputs_.push_back({search_input::validated, ev.trial, ev.origin, ev.row, ev.steps, relevant(ev.metrics, ev.steps)});
 }
 
 void experiment::on(experiment_step&, const trial_finished& ev, time_point) {
@@ -230,13 +230,15 @@ searchers::search_event experiment::event_of(const input& x) const {
   return searchers::search_started{};
 }
 
-value experiment::relevant(const std::string& metrics) const {
+value experiment::relevant(const std::string& metrics, std::int64_t steps) const {
   auto all = parse_msgpack(metrics);
   value out = value::object();
   if (all && all->is_object())
     for (const auto& name : {spec_.metric, spec_.time_metric})
       if (auto it = all->find(name); it != all->end())
         out[name] = *it;
+  if (spec_.time_metric == "batches" && !out.contains("batches"))
+    out["batches"] = steps; // the steps of a report are its batches, as Determined's trainer adds them
   return out;
 }
 

@@ -147,7 +147,7 @@ private:
   void order_all(std::vector<experiment_action>& out, order_trial order) const;
   void note(experiment_step& s, experiment_fact fact);
   searchers::search_event event_of(const input& x) const;
-  value relevant(const std::string& metrics) const;
+  value relevant(const std::string& metrics, std::int64_t steps) const;
 
   experiment_spec spec_;
   experiment_state state_ = experiment_state::active;

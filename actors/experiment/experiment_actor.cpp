@@ -13,12 +13,18 @@ namespace {
 using base = actor_base<experiment_actor>;
 
 template <class Fact>
-std::vector<Fact> facts_of(const storage::reader& reads, const std::string& entity) {
+result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::string& entity) {
+  auto stored = reads.facts_of(entity);
+  if (!stored)
+    return stored.error();
   std::vector<Fact> out;
-  if (auto stored = reads.facts_of(entity))
-    for (const auto& bytes : *stored)
-      if (auto fact = decode_as<Fact>(bytes))
-        out.push_back(std::move(*fact));
+  for (const auto& bytes : *stored) {
+    auto fact = decode_as<Fact>(bytes);
+    if (!fact)
+      return error{errc::corrupt, "fact " + std::to_string(out.size()) + " of " + entity + " cannot be read: " +
+                                    fact.error().what};
+    out.push_back(std::move(*fact));
+  }
   return out;
 }
 
@@ -132,15 +138,15 @@ private:
 
   void run(const spawn_trial& x) {
     auto id = x.trial.trial;
-    made_[id] = x.trial;
     auto past = facts_of<trial_fact>(*peers_.reads, entity(id));
-    if (auto ok = replayable(past); !ok) {
+    auto ok = past ? replayable(*past) : result<void>(past.error());
+    if (!ok) {
       step(experiment_stop{true, "trial " + to_string(id) + ": " + ok.error().what, true});
       return;
     }
     auto trial = spawn_trial_actor(self_->system(), trial_spec_of(id, setup_.config, x.trial),
                                    launch_of(setup_.id, setup_.config, setup_.context, setup_.checkpoint_dir, x.trial),
-                                   {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads}, past);
+                                   {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads}, *past);
     trials_[id] = trial;
     by_address_[trial.address()] = id;
     self_->monitor(trial);
@@ -181,11 +187,11 @@ private:
     auto id = it->second;
     by_address_.erase(it);
     // It could not go on (the journal was late, say): made again from what is durable.
-    bool active = machine_->state() == experiment_state::active;
     if (++deaths_[id] > 5)
       return step(experiment_stop{true, "trial " + to_string(id) + " died again and again: " +
                                           from_caf(down.reason).what, true});
-    run(spawn_trial{made_[id], active});
+    for (auto& action : machine_->resume_trial(id))
+      std::visit([this](auto& x) { run(x); }, action);
   }
 
   experiment_setup setup_;
@@ -193,7 +199,6 @@ private:
   std::optional<experiment> machine_;
   searcher_actor searcher_;
   std::map<trial_id, trial_actor> trials_;
-  std::map<trial_id, trial_created> made_;
   std::map<caf::actor_addr, trial_id> by_address_;
   std::map<trial_id, int> deaths_;
 };
@@ -219,6 +224,10 @@ result<void> replay_apart(Machine machine, const std::vector<Fact>& past) {
 }
 
 } // namespace
+
+result<std::vector<experiment_fact>> experiment_facts(const storage::reader& reads, experiment_id id) {
+  return facts_of<experiment_fact>(reads, entity(id));
+}
 
 result<void> replayable(const std::vector<experiment_fact>& past) { return replay_apart(experiment({}), past); }
 result<void> replayable(const std::vector<trial_fact>& past) { return replay_apart(trial({}), past); }

@@ -24,6 +24,10 @@ struct experiment_peers {
 experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
                                   const std::vector<experiment_fact>& past);
 
+/// The facts of a stream, oldest first; errc::corrupt, with the number, where one cannot be read: the stream is then of no
+/// use, since what follows stands on it.
+result<std::vector<experiment_fact>> experiment_facts(const storage::reader& reads, experiment_id id);
+
 /// Replays the stream in a machine of its own: the reason why it cannot be, where an assertion fails.
 result<void> replayable(const std::vector<experiment_fact>& past);
 result<void> replayable(const std::vector<trial_fact>& past);

@@ -59,6 +59,7 @@ value launch_of(experiment_id id, const value& config, const std::string& contex
   launch["context"] = context;
   launch["resume"] = "";
   launch["resume_steps"] = 0;
+  launch["preemption_timeout"] = number(at(config, {"preemption_timeout"}), 3600);
   // A string is a shell's, a list is exec'd as it is: as Determined does.
   const auto& entry = at(config, {"entrypoint"});
   launch["entrypoint"] = entry.is_array() ? entry : value{"/bin/sh", "-c", text(entry)};

@@ -28,6 +28,13 @@ public:
         waiting_.erase(ev.allocation);
         step(ev);
       },
+      [this](const watch_by_name& x) {
+        auto from = caf::actor_cast<allocation_actor>(self_->current_sender());
+        if (auto it = twins_.find(x.agent); it != twins_.end())
+          caf::send_as(from, it->second, x.watch);
+        else
+          self_->send(from, agent_lost{x.agent, "it is no longer known"});
+      },
       [this](twin_actor& twin, std::string& agent) { twins_[std::move(agent)] = std::move(twin); },
       [this](const locate_agents& x) {
         std::vector<twin_actor> out;

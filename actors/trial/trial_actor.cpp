@@ -28,8 +28,11 @@ public:
       machine_->replay(fact);
     self_->set_down_handler([this](const caf::down_msg& down) {
       // An allocation that died without a word is made again from its facts; its run goes on.
-      if (allocation_ && down.source == allocation_.address() && down.reason)
-        start(run_, launch_["resume"].get<std::string>(), launch_["resume_steps"].get<std::int64_t>());
+      if (!allocation_ || down.source != allocation_.address() || !down.reason || machine_->ended())
+        return;
+      run_ = {};
+      for (auto& action : machine_->resume()) // the stop it may have carried is ordered again
+        std::visit([this](auto& x) { run(x); }, action);
     });
     begin(name, past.size(), peers_.journal, machine_->resume());
     return {
@@ -84,7 +87,9 @@ private:
     launch_["run"] = run.value;
     launch_["resume"] = from;
     launch_["resume_steps"] = steps;
-    allocation_ = spawn_allocation(self_->system(), {id, spec_.slots}, launch_,
+    allocation_spec allocation{id, spec_.slots};
+    allocation.stop_limit = std::chrono::seconds(launch_.value("preemption_timeout", 3600));
+    allocation_ = spawn_allocation(self_->system(), allocation, launch_,
                                    {trial_actor{self_}, peers_.journal, peers_.pool}, past);
     self_->monitor(allocation_);
   }

@@ -72,8 +72,10 @@ public:
         dropping_.insert(x.allocation);
         self_->delayed_send(worker_runtime_actor{self_}, std::chrono::seconds(1), x);
       },
-      [this](const renew_order&) {
-        static_cast<void>(runtime_->renew_all());
+      [this](const renew_order& x) {
+        for (const auto& t : runtime_->list())
+          if (t.phase == workers::task_phase::starting || t.phase == workers::task_phase::running)
+            static_cast<void>(runtime_->renew(t.id, lease_left(x.lease_from)));
         for (const auto& id : std::exchange(frozen_, {}))
           static_cast<void>(runtime_->thaw(id)); // the master has spoken
       },
@@ -149,6 +151,12 @@ private:
     }
   }
 
+  /// At least 1 ms: 0 would be no lease at all.
+  std::chrono::milliseconds lease_left(time_point from) const {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(from + setup_.freeze - self_->now());
+    return std::max(left, std::chrono::milliseconds(1));
+  }
+
   void launch(const launch_order& x) {
     auto id = to_string(x.allocation);
     auto launch = parse_msgpack(x.spec);
@@ -178,7 +186,8 @@ private:
     if (setup_.fence_address && !x.fence_token.empty())
       spec.fence = fence_of(x, setup_.fence_address());
     if (auto ok = runtime_->launch(spec); !ok)
-      fail(x, ok.error().what);
+      return fail(x, ok.error().what);
+    static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
   }
 
   workers::fence_spec fence_of(const launch_order& x, std::string address) const {

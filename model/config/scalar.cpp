@@ -129,11 +129,13 @@ std::string resolve(node& out, std::string_view written, bool plain, std::string
   if (!tag.empty() && !tag.starts_with(core))
     return "the tag '" + std::string(tag) + "' has no meaning here";
   auto want = tag.empty() ? std::string_view() : tag.substr(core.size());
-  if (one_of(written, {"", "~", "null", "Null", "NULL"}))
+  bool may_be_word = written.size() <= 5 && (written.empty() || std::string_view("~nNtTfFyYoO").find(written[0]) !=
+                                                                       std::string_view::npos);
+  if (may_be_word && one_of(written, {"", "~", "null", "Null", "NULL"}))
     out.type = kind::null;
-  else if (one_of(written, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"}))
+  else if (may_be_word && one_of(written, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"}))
     out.type = kind::boolean, out.flag = true;
-  else if (one_of(written, {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"}))
+  else if (may_be_word && one_of(written, {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"}))
     out.type = kind::boolean, out.flag = false;
   else if (!resolve_number(out, written))
     out.type = kind::string;

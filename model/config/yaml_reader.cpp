@@ -8,6 +8,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <unordered_map>
 
 namespace troupe::config {
 namespace {
@@ -125,11 +127,33 @@ private:
     }
   }
 
-  using places = std::map<std::string, place, std::less<>>;
+  /// The keys of a map so far: searched one by one while they are few, which most maps stay.
+  class places {
+  public:
+    explicit places(const node& map) : map_(map) {}
+    /// Where `key` stands already, if it does.
+    std::optional<place> of(const std::string& key) {
+      if (map_.entries.size() < few) {
+        const auto* found = map_.entry_of(key);
+        return found ? std::optional(found->at) : std::nullopt;
+      }
+      for (; known_ < map_.entries.size(); ++known_)
+        all_.emplace(map_.entries[known_].key, map_.entries[known_].at);
+      auto found = all_.find(key);
+      return found == all_.end() ? std::nullopt : std::optional(found->second);
+    }
+
+  private:
+    static constexpr std::size_t few = 24;
+    const node& map_;
+    std::size_t known_ = 0;
+    std::unordered_map<std::string, place> all_;
+  };
 
   void read_map(node& out, int depth) {
     out.type = kind::map;
-    places seen;
+    places seen(out);
+    out.entries.reserve(4);
     std::vector<std::pair<place, node>> merged; // values of `<<`, applied last: own keys win
     while (advance() && event_.raw.type != YAML_MAPPING_END_EVENT) {
       auto at = event_.at();
@@ -149,13 +173,13 @@ private:
         read_node(merged.back().second, depth + 1);
         continue;
       }
-      auto [known, is_new] = seen.emplace(key, at);
-      if (!is_new)
-        fault(at, "the key '" + key + "' is given twice; the first is at line " +
-                             std::to_string(known->second.line), "remove one of the two");
+      auto known = seen.of(key);
+      if (known)
+        fault(at, "the key '" + key + "' is given twice; the first is at line " + std::to_string(known->line),
+              "remove one of the two");
       node made;
       read_node(made, depth + 1);
-      if (is_new)
+      if (!known)
         out.entries.push_back({key, at, std::move(made)});
     }
     for (auto& [at, from] : merged)
@@ -171,7 +195,7 @@ private:
     if (!from.is(kind::map))
       return fault(at, "a merge key ('<<') takes a map or a list of maps", "");
     for (auto& e : from.entries)
-      if (seen.emplace(e.key, e.at).second)
+      if (!seen.of(e.key))
         out.entries.push_back(std::move(e));
   }
 

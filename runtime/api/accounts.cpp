@@ -300,6 +300,8 @@ result<user> accounts::find(const std::string& name) const {
 result<user> accounts::create(const user& wanted, const std::string& password, bool hashed, time_point now) {
   if (auto fine = check_name(wanted.name); !fine)
     return fine.error();
+  if (password.empty() && !how_.loopback)
+    return error{errc::invalid, "a blank password is allowed on a loopback address only"};
   auto hash = argon(as_sent(password, hashed));
   if (!hash)
     return hash.error();
@@ -316,6 +318,7 @@ result<user> accounts::create(const user& wanted, const std::string& password, b
     users_.erase(u.id);
     return saved.error();
   }
+  ++version_;
   return u;
 }
 
@@ -357,6 +360,7 @@ result<user> accounts::change(std::uint64_t id, const user_change& what, time_po
     u = before;
     return saved.error();
   }
+  ++version_;
   return u;
 }
 

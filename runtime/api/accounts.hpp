@@ -9,6 +9,7 @@
 #include "model/result.hpp"
 #include "model/time.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -81,6 +82,8 @@ public:
   std::string experiment_token(experiment_id experiment, std::uint64_t user_id) const;
   std::string allocation_token(allocation_id allocation) const;
 
+  /// Changes whenever a user does.
+  std::uint64_t version() const { return version_; }
   std::vector<user> users() const;
   result<user> find(std::uint64_t id) const;
   result<user> find(const std::string& name) const;
@@ -95,6 +98,7 @@ private:
 
   options how_;
   mutable std::mutex mutex_;
+  std::atomic<std::uint64_t> version_ = 0;
   std::string secret_;
   std::map<std::uint64_t, user> users_;
   std::map<std::string, time_point> revoked_; // number of the session: when it would have ended anyway

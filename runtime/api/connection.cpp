@@ -190,14 +190,15 @@ private:
   // No temporary with a destructor stands in an expression with co_await: GCC 12 destroys some of them twice.
   task<response> handled(admission& let_in, std::string& body) {
     auto box = std::make_shared<mailbox>(stream_.get_executor());
-    std::optional<reply> back{std::in_place, [box, core = core_.weak_from_this()](response x) {
-      auto alive = core.lock(); // else the server is gone, and the box's timer with it
-      if (!alive)
+    std::optional<reply> back{std::in_place, [to = std::weak_ptr<mailbox>(box), core = core_.weak_from_this()](response x) {
+      const auto alive = core.lock(); // the box's timer must not outlive the server
+      const auto at = to.lock();
+      if (!alive || !at)
         return;
-      std::lock_guard lock{box->mutex};
-      box->got = std::move(x);
-      if (box->waiting)
-        net::post(box->timer.get_executor(), [box] { box->timer.cancel(); });
+      std::lock_guard lock{at->mutex};
+      at->got = std::move(x);
+      if (at->waiting)
+        net::post(at->timer.get_executor(), [at] { at->timer.cancel(); });
     }};
     const auto patience = let_in.patience();
     if (!let_in.slow())

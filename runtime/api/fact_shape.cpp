@@ -3,6 +3,8 @@
 namespace troupe::api {
 namespace {
 
+constexpr std::size_t most_known = 100'000;
+
 const char* name(search_input input) {
   switch (input) {
   case search_input::started: return "started";
@@ -54,7 +56,7 @@ value shape(const run_ended& x) {
   return {{"run", x.run.value},   {"why", troupe::name(x.why)}, {"restarts", x.restarts},
           {"losses", x.losses},   {"detail", x.detail},         {"retryAt", time_or_null(x.retry_at)}};
 }
-value shape(const trial_ended& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
+value shape(const trial_ended& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}}; }
 value shape(const allocation_placed& x) { return {{"on", placements(x.on)}}; }
 value shape(const allocation_closed& x) {
   return {{"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}};
@@ -93,6 +95,8 @@ experiment_id experiment_of(const storage::committed_fact& one, const value& sha
   auto found = known.find(trial.value);
   if (found != known.end())
     return found->second;
+  if (known.size() >= most_known)
+    known.clear();
   auto row = storage.trial(trial);
   return row ? known[trial.value] = row->experiment : experiment_id{};
 }

@@ -58,7 +58,7 @@ public:
   ///                                 held until all parts run and all have called; makes the allocation ready.
   ///                                 resources: DET_RESOURCES_ID of the caller's part; invalid if unknown
   ///   allocation.daemon             {allocation, resources} -> {}  this part's end does not count
-  ///   trial.report        {allocation, group, steps, metrics, batch_metrics?} -> {}
+  ///   trial.report        {allocation, group, steps, metrics, batch_metrics?, at?: microseconds} -> {}
   ///                       durable when answered; a validation goes to the searcher. The client sends a report again
   ///                       after 502, 503 and 504: the same group, steps and metrics again change nothing.
   ///   trial.progress      {allocation, progress, is_raw} -> {}

@@ -41,7 +41,7 @@ struct cluster_identity {
   std::uint32_t link_protocol = 1;
 };
 
-/// What handlers stand on. Lives longer than every request.
+/// What handlers stand on.
 struct services {
   gate& cluster;
   std::shared_ptr<storage::reader> storage;
@@ -51,7 +51,8 @@ struct services {
 };
 
 struct call {
-  const services* parts = nullptr;
+  std::shared_ptr<const services> parts; ///< an answer may come after the server has gone
+  std::string target;                    ///< as it came
   std::map<std::string, std::string, std::less<>> path; ///< what {name} stands for
   query_list query;
   request_headers headers;

@@ -114,6 +114,20 @@ handler all_gather() {
   };
 }
 
+/// "2025-03-19T12:34:56.123456+00:00" or with Z; `otherwise` where it is neither.
+std::int64_t micros_of(const std::string& text, std::int64_t otherwise) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, used = 0;
+  double seconds = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &seconds, &used) != 6)
+    return otherwise;
+  const auto zone = std::string_view(text).substr(static_cast<std::size_t>(used));
+  const auto date = std::chrono::year{year} / month / day;
+  if ((zone != "Z" && zone != "+00:00") || !date.ok() || !(seconds >= 0 && seconds < 61))
+    return otherwise;
+  const time_point at = std::chrono::sys_days{date} + std::chrono::hours{hour} + std::chrono::minutes{minute};
+  return at.time_since_epoch().count() + static_cast<std::int64_t>(seconds * 1e6);
+}
+
 /// {trialId, trialRunId, stepsCompleted?, metrics: {avgMetrics, batchMetrics?}} of the message TrialMetrics.
 void fill_report(const call& c, fields& f, const std::string& group, value& with) {
   const auto run = f.number("trialRunId", static_cast<std::int64_t>(c.by.allocation.run.value));
@@ -126,6 +140,8 @@ void fill_report(const call& c, fields& f, const std::string& group, value& with
   with["group"] = group;
   with["steps"] = f.number("stepsCompleted");
   with["metrics"] = metrics.object("avgMetrics");
+  if (f.has("reportTime"))
+    with["at"] = micros_of(f.text("reportTime"), c.now.time_since_epoch().count());
   if (const auto& batches = metrics.list("batchMetrics"); !batches.empty())
     with["batch_metrics"] = batches;
   if (metrics.bad())
@@ -210,20 +226,6 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
   command(c, back, "checkpoint.patch", {{"checkpoints", std::move(patches)}});
 }
 
-/// "2025-03-19T12:34:56.123456+00:00" or with Z; `otherwise` where it is neither.
-std::int64_t micros_of(const std::string& text, std::int64_t otherwise) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, used = 0;
-  double seconds = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &seconds, &used) != 6)
-    return otherwise;
-  const auto zone = std::string_view(text).substr(static_cast<std::size_t>(used));
-  const auto date = std::chrono::year{year} / month / day;
-  if ((zone != "Z" && zone != "+00:00") || !date.ok() || !(seconds >= 0 && seconds < 61))
-    return otherwise;
-  const time_point at = std::chrono::sys_days{date} + std::chrono::hours{hour} + std::chrono::minutes{minute};
-  return at.time_since_epoch().count() + static_cast<std::int64_t>(seconds * 1e6);
-}
-
 /// Never refuses a line for its form: the shipper would send the batch again for minutes and lose it in the end.
 value log_line_of(const call& c, const value& one) {
   fields f{one};
@@ -305,6 +307,11 @@ route held(route row) {
   return row;
 }
 
+route slow(route row) { // up to 127 MB of text
+  row.slow = true;
+  return row;
+}
+
 route sized(route row, std::size_t bytes) {
   row.body_bytes = bytes;
   return row;
@@ -315,10 +322,10 @@ route sized(route row, std::size_t bytes) {
 std::vector<route> task_routes() {
   const std::string a = "/api/v1/allocations/{allocationId}", t = "/api/v1/trials/{trialId}";
   return {
-    {"GET", "/api/v1/tasks/{taskId}/context_directory", access::user_or_own_task, answer_with(context_directory), "",
-     "v1GetTaskContextDirectoryResponse", "The experiment's files as a tar.gz."},
-    {"GET", "/api/v1/experiments/{experimentId}/model_def", access::user, answer_with(model_definition), "", "v1GetModelDefResponse",
-     "The experiment's files as a tar.gz."},
+    slow({"GET", "/api/v1/tasks/{taskId}/context_directory", access::user_or_own_task, answer_with(context_directory), "",
+          "v1GetTaskContextDirectoryResponse", "The experiment's files as a tar.gz."}),
+    slow({"GET", "/api/v1/experiments/{experimentId}/model_def", access::user, answer_with(model_definition), "",
+          "v1GetModelDefResponse", "The experiment's files as a tar.gz."}),
     {"POST", a + "/acceleratorData", access::own_allocation, answer_with(accelerators), "v1PostAllocationAcceleratorDataRequest", "Empty",
      "What devices the task sees."},
     held({"GET", a + "/resources/{resourcesId}/rendezvous", access::own_allocation, rendezvous, "", "v1AllocationRendezvousInfoResponse",

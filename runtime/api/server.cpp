@@ -231,8 +231,10 @@ void server::stop(std::chrono::milliseconds grace) {
   core.io.stop();
   for (auto& thread : x.threads)
     thread.join();
-  if (core.slow)
+  if (core.slow) {
+    core.slow->stop();
     core.slow->join();
+  }
 }
 
 } // namespace troupe::api

@@ -6,6 +6,8 @@
 namespace troupe::api {
 namespace {
 
+constexpr std::size_t most_owners = 10'000;
+
 std::string_view bearer(std::string_view header) {
   for (std::string_view scheme : {"Bearer ", "bearer "})
     if (header.starts_with(scheme))
@@ -56,42 +58,57 @@ result<void> may(const route& row, const call& c) {
 
 } // namespace
 
-service::service(services parts) : parts_(std::move(parts)), router_(all_routes()) {}
+service::service(services parts) : parts_(std::make_shared<const services>(std::move(parts))), router_(all_routes()) {}
 
 result<identity> service::task(allocation_id id) const {
   const error over{errc::unauthorized, "the allocation of this token has ended"};
-  auto row = parts_.storage->trial(id.trial);
+  auto row = parts_->storage->trial(id.trial);
   if (!row)
     return row.error().code == errc::not_found ? over : row.error();
   if (row->runs.empty() || row->runs.back().run != id.run || row->runs.back().ended != time_point{})
     return over;
-  auto owner = parts_.storage->experiment(row->experiment);
-  if (!owner)
-    return owner.error();
+  auto user = owner(row->experiment);
+  if (!user)
+    return user.error();
   identity by;
-  by.who = {.user = owner->owner, .admin = false, .allocation = to_string(id)};
+  by.who = {.user = *user, .admin = false, .allocation = to_string(id)};
   by.experiment = row->experiment;
   by.allocation = id;
-  if (auto u = parts_.users->find(owner->owner))
+  if (auto u = parts_->users->find(*user))
     by.user_id = u->id;
   return by;
+}
+
+result<std::string> service::owner(experiment_id id) const {
+  {
+    std::lock_guard lock{owners_mutex_};
+    if (auto known = owners_.find(id); known != owners_.end())
+      return known->second;
+  }
+  auto row = parts_->storage->experiment(id);
+  if (!row)
+    return row.error();
+  std::lock_guard lock{owners_mutex_};
+  if (owners_.size() >= most_owners)
+    owners_.clear();
+  return owners_[id] = row->owner;
 }
 
 result<identity> service::who(const request_headers& headers, time_point now) const {
   auto token = shown_token(headers);
   if (token.empty())
     return error{errc::unauthorized, "no token: log in first"};
-  auto holder = parts_.users->holder(token, now);
+  auto holder = parts_->users->holder(token, now);
   if (!holder)
     return holder.error();
   if (holder->what == token_holder::kind::allocation)
     return task(holder->allocation);
   if (holder->what == token_holder::kind::experiment) {
-    auto row = parts_.storage->experiment(holder->experiment);
+    auto row = parts_->storage->experiment(holder->experiment);
     if (!row || terminal(row->state))
       return error{errc::unauthorized, "the experiment of this token has ended"};
   }
-  auto u = parts_.users->find(holder->user_id);
+  auto u = parts_->users->find(holder->user_id);
   if (!u)
     return error{errc::unauthorized, "the user of this token is gone"};
   identity by;
@@ -114,11 +131,12 @@ std::variant<admission, response> service::admit(request_head head) const {
   in.at = found.found;
   in.with = std::make_shared<call>();
   auto& c = *in.with;
-  c.parts = &parts_;
+  c.parts = parts_;
+  c.target = head.target;
   c.path = std::move(found.path);
   c.query = std::move(where->query);
   c.headers = std::move(head.headers);
-  c.now = parts_.now();
+  c.now = parts_->now();
   if (in.at->who != access::open) {
     auto by = who(c.headers, c.now);
     if (!by)
@@ -133,10 +151,30 @@ std::variant<admission, response> service::admit(request_head head) const {
 void service::run(admission let_in, std::string body, const reply& back) const {
   let_in.with->body = std::move(body);
   try {
-    let_in.at->run(let_in.with, back);
+    if (let_in.at->from_facts)
+      run_kept(let_in, back);
+    else
+      let_in.at->run(let_in.with, back);
   } catch (const std::exception& fault) {
     back(failure({errc::internal, std::string(let_in.at->path) + ": " + fault.what()}));
   }
+}
+
+void service::run_kept(const admission& let_in, const reply& back) const {
+  const auto& target = let_in.with->target;
+  // Taken before the handler reads: what it then reads may be newer, never older, than what it is kept as.
+  const answer_cache::moment at{parts_->storage->sequence(), parts_->users->version()};
+  if (auto known = kept_.find(target, at)) {
+    response out;
+    out.body = std::move(*known);
+    out.headers.emplace_back("Troupe-Sequence", std::to_string(at.facts));
+    return back(std::move(out));
+  }
+  let_in.at->run(let_in.with, reply{[this, &target, at, &back](response x) { // these routes answer at once
+    if (x.status == 200 && !x.stream)
+      kept_.keep(target, at, x.body);
+    back(std::move(x));
+  }});
 }
 
 } // namespace troupe::api

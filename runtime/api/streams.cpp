@@ -11,6 +11,7 @@ namespace troupe::api {
 namespace {
 
 constexpr std::size_t batch = 256, batch_bytes = 256u << 10;
+constexpr int batches_at_once = 16; ///< that a filter may drop whole before other connections have their turn
 constexpr duration heartbeat = 15s;
 constexpr duration linger = 1500ms; ///< after a trial's end: the last lines are on their way from its agent
 
@@ -22,7 +23,11 @@ public:
   result<piece> next(time_point now) override {
     piece out;
     bool more = true;
-    while (more && out.bytes.empty()) {
+    for (int i = 0; more && out.bytes.empty(); ++i) {
+      if (i == batches_at_once) {
+        out.pause = duration{0};
+        return out;
+      }
       auto facts = storage_->facts_after(after_, batch);
       if (!facts)
         return facts.error();
@@ -84,7 +89,12 @@ public:
         return row.error();
       trial = std::move(*row);
     }
+    int batches = 0;
     for (bool more = true; more && out.bytes.empty();) {
+      if (batches++ == batches_at_once) {
+        out.pause = duration{0};
+        return out;
+      }
       auto lines = what_.newest_first ? storage_->logs_before(what_.trial, at_, batch) : storage_->logs(what_.trial, at_, batch);
       if (!lines)
         return lines.error();

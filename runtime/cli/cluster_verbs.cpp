@@ -66,7 +66,10 @@ int submit_and_follow(session& s, const run_options& options) {
     if (auto ok = (*cluster)->post("/api/v1/experiments/" + to_string(id) + "/activate"); !ok)
       return s.fail(ok.error());
   } else {
-    auto what = client::prepare({options.config, options.context, options.set, true, "", ""}, s.io.in);
+    auto context = options.context;
+    if (context.empty()) // as on a cluster of its own: the files beside the configuration
+      context = std::filesystem::absolute(options.config).parent_path();
+    auto what = client::prepare({options.config, context, options.set, true, "", ""}, s.io.in);
     if (!what)
       return s.fail(what.error());
     auto made = (*cluster)->create(what->what);
@@ -142,10 +145,12 @@ int run(session& s, const arguments& given) {
   o.listen = flag_or_env(s, "--listen", "TROUPE_LISTEN");
   o.slots = slots(s);
   o.trace_actors = given.text("--trace-actors");
+  o.color = given.text("--color", "auto");
   if (auto text = given.text("--resume"); !text.empty()) {
     o.resume_id = parse_id<experiment_id>(text).value;
     if (o.resume_id == 0)
-      return s.fail({errc::invalid, "--resume takes an experiment's id, not '" + text + "'\nhint: troupe experiment list"});
+      return s.fail(
+          {errc::invalid, "--resume takes an experiment's id, not '" + text + "'\nhint: troupe experiment list"});
   }
   if (o.config.empty() && !o.resume)
     return s.fail({errc::invalid, "'run' needs CONFIG, or --resume\nhint: troupe run --help"});
@@ -210,7 +215,8 @@ int down(session& s, const arguments& given) {
     while (lock && client::alive(*lock)) {
       if (std::chrono::steady_clock::now() > until)
         return s.fail({errc::timeout, "process " + std::to_string(where.pid) +
-                                        " was told to stop and is still there\nhint: kill " + std::to_string(where.pid)});
+                                          " was told to stop and is still there\nhint: kill " +
+                                          std::to_string(where.pid)});
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -274,7 +280,8 @@ int tls_init(session& s, const arguments& given) {
 }
 
 int shell(session& s, const arguments& given) {
-  return call(s, "shell", s.node.shell, shell_options{given.text("--attach"), given.all("--execute"), given.text("--file")});
+  return call(s, "shell", s.node.shell,
+              shell_options{given.text("--attach"), given.all("--execute"), given.text("--file")});
 }
 
 int version(session& s, const arguments&) {

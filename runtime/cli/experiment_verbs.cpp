@@ -31,7 +31,8 @@ int change(session& s, const std::string& act, const std::string& done) {
   int code = exit_done;
   for (const auto& word : s.given.all("EXPERIMENT")) {
     auto id = named_experiment(**cluster, word);
-    auto answer = id ? (*cluster)->post("/api/v1/experiments/" + to_string(*id) + "/" + act) : result<value>(id.error());
+    auto answer =
+        id ? (*cluster)->post("/api/v1/experiments/" + to_string(*id) + "/" + act) : result<value>(id.error());
     if (answer) {
       s.io.out << done << " experiment " << to_string(*id) << "\n";
       continue;
@@ -141,8 +142,10 @@ int experiment_wait(session& s, const arguments& given) {
     }
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
     if (left.count() <= 0)
-      return s.fail({errc::timeout, "experiment " + to_string(*id) + " is still " + state + "\nhint: it goes on; troupe "
-                                      "experiment wait " + to_string(*id)});
+      return s.fail({errc::timeout, "experiment " + to_string(*id) + " is still " + state +
+                                        "\nhint: it goes on; troupe "
+                                        "experiment wait " +
+                                        to_string(*id)});
     auto step = events.poll(std::min<std::chrono::milliseconds>(left, std::chrono::milliseconds(500)));
     if (!step)
       return s.fail(step.error());

@@ -7,7 +7,8 @@ result<experiment_id> named_experiment(client::server& cluster, const std::strin
     return id;
   if (word != "last")
     return error{errc::invalid, "'" + word + "' is no experiment id\nhint: a number, or last; troupe experiment list"};
-  auto newest = cluster.get("/api/v1/experiments", {{"sortBy", "SORT_BY_ID"}, {"orderBy", "ORDER_BY_DESC"}, {"limit", "1"}});
+  auto newest =
+      cluster.get("/api/v1/experiments", {{"sortBy", "SORT_BY_ID"}, {"orderBy", "ORDER_BY_DESC"}, {"limit", "1"}});
   if (!newest)
     return newest.error();
   const auto& rows = part(newest->body, "experiments");

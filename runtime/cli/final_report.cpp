@@ -25,7 +25,8 @@ void add_best(std::vector<std::string>& out, const progress_view& view, const va
   const auto& validation = part(best, "bestValidation");
   if (validation.is_object())
     add_pair(out, "metrics",
-             plain(validation, "metrics.avgMetrics", show_as::compact) + "  (step " + plain(validation, "totalBatches") + ")",
+             plain(validation, "metrics.avgMetrics", show_as::compact) + "  (step " +
+                 plain(validation, "totalBatches") + ")",
              screen);
   const auto& checkpoint = part(outcome, "bestCheckpoint");
   add_pair(out, "checkpoint", checkpoint.is_object() ? plain(checkpoint, "path") : "none was saved", screen);
@@ -47,14 +48,19 @@ std::vector<std::string> final_report(const progress_view& view, const value& ou
   auto state = plain(outcome, "state", show_as::state);
   auto line = "experiment " + to_string(view.setup().id) + " " + state;
   if (view.setup().started != time_point{})
-    line += " in " + span_text(std::chrono::duration<double>(view.ended_at().value_or(now) - view.setup().started).count());
+    line +=
+        " in " + span_text(std::chrono::duration<double>(view.ended_at().value_or(now) - view.setup().started).count());
   auto count = plain(outcome, "numTrials", show_as::number);
   line += ": " + count + (count == "1" ? " trial" : " trials");
   if (auto early = view.stopped_early())
     line += ", " + std::to_string(early) + " stopped early";
   if (auto why = part(outcome, "why"); why.is_string() && !why.get<std::string>().empty())
     line += "; " + printable(why.get<std::string>());
-  out.push_back(painted(line, state == "COMPLETED" ? paint::green : state == "ERROR" ? paint::red : paint::yellow, screen));
+  out.push_back(painted(line,
+                        state == "COMPLETED" ? paint::green
+                        : state == "ERROR"   ? paint::red
+                                             : paint::yellow,
+                        screen));
   if (part(outcome, "bestTrial").is_object())
     add_best(out, view, outcome, curve, screen);
   else

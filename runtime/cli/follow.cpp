@@ -79,7 +79,8 @@ void take_step(progress_view& view, const client::event_stream::step& step) {
 }
 
 /// The validations of a trial by step, archived ones left out.
-std::vector<std::pair<double, double>> curve_of(client::server& cluster, const value& trial, const std::string& metric) {
+std::vector<std::pair<double, double>> curve_of(client::server& cluster, const value& trial,
+                                                const std::string& metric) {
   std::map<double, double> by_step;
   auto rows = cluster.get("/troupe/v1/trials/" + to_json(trial) + "/metrics", {{"group", "validation"}});
   if (rows && rows->body.is_array())
@@ -107,10 +108,10 @@ result<std::vector<std::string>> report(client::server& cluster, const progress_
 
 } // namespace
 
-canvas standard_canvas() {
+canvas standard_canvas(const std::string& color) {
   bool no_colour = !client::process_environment("NO_COLOR").empty();
   bool force = !client::process_environment("CLICOLOR_FORCE").empty();
-  return {std::cout, terminal_of(STDOUT_FILENO, colour_when::automatic, no_colour, force), STDOUT_FILENO,
+  return {std::cout, terminal_of(STDOUT_FILENO, colour_when_of(color), no_colour, force), STDOUT_FILENO,
           [] { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }};
 }
 
@@ -165,8 +166,9 @@ paused follow_pause(client::server& cluster, experiment_id id, const canvas& on,
     first = false;
     shown_for = running;
     bool over = running.empty() || view.ended();
-    p.draw(lines, p.screen().interactive && !over ? std::vector<std::string>{fitted(text, p.screen().width - 1, p.screen().utf8)}
-                                                  : std::vector<std::string>{});
+    p.draw(lines, p.screen().interactive && !over
+                      ? std::vector<std::string>{fitted(text, p.screen().width - 1, p.screen().utf8)}
+                      : std::vector<std::string>{});
     if (view.ended())
       return {paused::by::ended, {}, view.state(), {}};
     if (over)

@@ -19,8 +19,8 @@ struct canvas {
   int fd = -1; ///< to notice a change of its size; -1: never
   std::function<time_point()> now;
 };
-/// Standard output of this process, with NO_COLOR and the locale looked at.
-canvas standard_canvas();
+/// Standard output of this process, with NO_COLOR and the locale looked at; `color` is "auto", "always" or "never".
+canvas standard_canvas(const std::string& color = "auto");
 
 struct followed {
   enum class by { end, interrupt, fault };
@@ -29,9 +29,9 @@ struct followed {
   error fault;       ///< of by::fault
 };
 
-/// Draws experiment `id` until it has ended, then the final report; or until `interrupt` is set, leaving the experiment as
-/// it is. A lost connection is dialled again for as long as it takes, and said. On a terminal running trials are bars that
-/// are drawn again; in a pipe there are lines only.
+/// Draws experiment `id` until it has ended, then the final report; or until `interrupt` is set, leaving the experiment
+/// as it is. A lost connection is dialled again for as long as it takes, and said. On a terminal running trials are
+/// bars that are drawn again; in a pipe there are lines only.
 followed follow(client::server& cluster, experiment_id id, const canvas& on, const std::atomic<bool>& interrupt);
 
 struct paused {

@@ -94,10 +94,11 @@ std::string noun_text(const std::string& noun) {
 }
 
 std::string manual_markdown() {
-  std::string text = "# The command line\n\nMade from the verb table by `troupe help markdown`; a test keeps it current.\n\n"
-                     "```\n" +
-                     overview_text() + "```\n\n## Exit codes\n\n```\n" + exit_codes_text() +
-                     "```\n\n## Environment\n\n```\n" + std::string(environment_text) + "```\n";
+  std::string text =
+      "# The command line\n\nMade from the verb table by `troupe help markdown`; a test keeps it current.\n\n"
+      "```\n" +
+      overview_text() + "```\n\n## Exit codes\n\n```\n" + exit_codes_text() + "```\n\n## Environment\n\n```\n" +
+      std::string(environment_text) + "```\n";
   text += "\n## Options of many commands\n\nRead commands (list, describe, metrics, logs, status):\n\n```\n";
   auto add = [&](std::span<const option_spec> options) {
     for (const auto& o : options)
@@ -143,18 +144,23 @@ std::string bash_completion() {
          "  local word=${COMP_WORDS[COMP_CWORD]} noun=${COMP_WORDS[1]} seconds='' flags=''\n"
          "  COMPREPLY=()\n"
          "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
-         "    COMPREPLY=($(compgen -W '" + firsts + "' -- \"$word\"))\n"
+         "    COMPREPLY=($(compgen -W '" +
+         firsts +
+         "' -- \"$word\"))\n"
          "    return\n"
          "  fi\n"
-         "  case $noun in\n" + nouns +
+         "  case $noun in\n" +
+         nouns +
          "  esac\n"
          "  if [ \"$COMP_CWORD\" = 2 ] && [ -n \"$seconds\" ] && [ \"${word#-}\" = \"$word\" ]; then\n"
          "    COMPREPLY=($(compgen -W \"$seconds\" -- \"$word\"))\n"
          "    return\n"
          "  fi\n"
          "  local path=$noun\n"
-         "  [ -n \"$seconds\" ] && [ \"${COMP_WORDS[2]#-}\" = \"${COMP_WORDS[2]}\" ] && path=\"$noun ${COMP_WORDS[2]}\"\n"
-         "  case $path in\n" + cases +
+         "  [ -n \"$seconds\" ] && [ \"${COMP_WORDS[2]#-}\" = \"${COMP_WORDS[2]}\" ] && path=\"$noun "
+         "${COMP_WORDS[2]}\"\n"
+         "  case $path in\n" +
+         cases +
          "  esac\n"
          "  if [ \"${word#-}\" != \"$word\" ]; then\n"
          "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"

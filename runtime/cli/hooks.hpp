@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -44,7 +45,7 @@ struct agent_options {
 
 struct run_options {
   std::filesystem::path config;         ///< the experiment; empty with `resume`
-  std::filesystem::path context;        ///< folder or file; empty: none
+  std::filesystem::path context;        ///< folder or file; empty: the files beside the configuration
   std::vector<std::string> set;         ///< "a.b=value", over the configuration
   bool resume = false;                  ///< `--resume`; of `resume_id`, or of the newest unfinished one where 0
   std::uint64_t resume_id = 0;
@@ -53,6 +54,7 @@ struct run_options {
   std::string listen;
   std::optional<int> slots;
   std::filesystem::path trace_actors;
+  std::string color = "auto";           ///< or "always", "never": for `standard_canvas`
 };
 
 struct tls_init_options {
@@ -70,6 +72,12 @@ struct shell_options {
 
 using words = std::vector<std::string>;
 
+/// A node without slots on a data directory that nobody holds, for as long as it is kept: what was trained there can be read.
+struct opened_here {
+  std::string url;
+  std::shared_ptr<void> node;
+};
+
 /// An empty hook is a verb that this program does not have; it says so.
 struct hooks {
   std::function<int(const up_options&)> up;
@@ -80,6 +88,7 @@ struct hooks {
   std::function<int(const run_options&)> run;
   std::function<int(const tls_init_options&)> tls_init;
   std::function<int(const shell_options&)> shell;
+  std::function<result<opened_here>(const std::filesystem::path& data_dir)> open_here;
   /// Everything after the word, unread.
   std::function<int(const words&, std::istream&, std::ostream&, std::ostream&)> config, search;
   std::string version = "0.1.0";

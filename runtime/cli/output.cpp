@@ -95,8 +95,9 @@ std::string table(const value& rows, const std::vector<column>& columns, const o
     std::string text;
     int used = 0;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      auto cell = i + 1 == columns.size() && !right_aligned(columns[i]) ? line[i]
-                                                                        : padded(line[i], widths[i], right_aligned(columns[i]));
+      auto cell = i + 1 == columns.size() && !right_aligned(columns[i])
+                      ? line[i]
+                      : padded(line[i], widths[i], right_aligned(columns[i]));
       if (options.screen.interactive)
         cell = fitted(cell, options.screen.width - used, options.screen.utf8);
       used += width_of(cell) + 2;

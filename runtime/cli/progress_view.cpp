@@ -249,8 +249,8 @@ void progress_view::on_stop(trial_id id, const value& event) {
 std::optional<progress_view::stop> progress_view::stop_in(const value& x) {
   if (!x.is_object())
     return std::nullopt;
-  stop s{static_cast<int>(number_at(x, "rung", -1)), number_at(x, "units"), number_at(x, "metric"), number_at(x, "needed"),
-         text_in(x, "why")};
+  stop s{static_cast<int>(number_at(x, "rung", -1)), number_at(x, "units"), number_at(x, "metric"),
+         number_at(x, "needed"), text_in(x, "why")};
   bool full_length = s.rung >= 0 && std::isnan(s.needed);
   return full_length ? std::nullopt : std::optional(s);
 }
@@ -334,8 +334,9 @@ std::string progress_view::bar(double share, int cells, const terminal& screen) 
 std::string progress_view::row(trial_id id, const one_trial& t, const terminal& screen, time_point now) const {
   int cells = screen.width >= 100 ? 20 : screen.width >= 60 ? 12 : 6;
   auto units = setup_.max_units > 0 ? number_text(t.units) + "/" + number_text(setup_.max_units) : number_text(t.units);
-  auto line = padded(trial_name(id), 10) + " " + bar(setup_.max_units > 0 ? t.units / setup_.max_units : 0, cells, screen) +
-              " " + padded(units + " " + setup_.unit, 12);
+  auto line = padded(trial_name(id), 10) + " " +
+              bar(setup_.max_units > 0 ? t.units / setup_.max_units : 0, cells, screen) + " " +
+              padded(units + " " + setup_.unit, 12);
   line += "  " + padded(t.latest ? metric_text(*t.latest) : "-", width_of(setup_.metric) + 8);
   line += "  best " + padded(t.best ? number_text(*t.best, 4) : "-", 8);
   if (t.slots > 0)
@@ -352,9 +353,10 @@ std::string progress_view::summary(const terminal& screen, time_point now) const
   for (const auto& [id, t] : trials_)
     ++(t.ended ? done : t.running ? active : waiting);
   auto line = "experiment " + to_string(setup_.id) + " " + (lost_ ? "(cluster away)" : state_) + " " +
-              bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " + number_text(std::floor(progress_ * 100)) + " %  " +
-              std::to_string(done) + (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") + " done, " +
-              std::to_string(active) + " running" + (waiting ? ", " + std::to_string(waiting) + " waiting" : "");
+              bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " + number_text(std::floor(progress_ * 100)) +
+              " %  " + std::to_string(done) + (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") +
+              " done, " + std::to_string(active) + " running" +
+              (waiting ? ", " + std::to_string(waiting) + " waiting" : "");
   if (setup_.started != time_point{})
     line += "  " + span_text(std::chrono::duration<double>(now - setup_.started).count());
   if (best_)

@@ -51,8 +51,8 @@ public:
   std::size_t stopped_early() const;
   /// Trials that hold slots now.
   std::vector<trial_id> running() const;
-  /// Those of `running` whose newest checkpoint is older than their newest validation, with their steps: for whom a pause
-  /// still waits.
+  /// Those of `running` whose newest checkpoint is older than their newest validation, with their steps: for whom a
+  /// pause still waits.
   std::string pause_text(std::chrono::seconds left) const;
 
 private:

@@ -19,7 +19,7 @@ colour_when colours_of(const words& given) {
     else if (given[i] == "--color" && i + 1 < given.size())
       text = given[i + 1];
   }
-  return text == "always" ? colour_when::always : text == "never" ? colour_when::never : colour_when::automatic;
+  return colour_when_of(text);
 }
 
 int dispatch(const words& given, const hooks& node, console& io) {
@@ -53,6 +53,8 @@ int dispatch(const words& given, const hooks& node, console& io) {
     return exit_done;
   }
   session s{node, io, *given_to_verb};
+  auto last = verb.path.substr(verb.path.rfind(' ') + 1);
+  s.only_reads = last == "list" || last == "describe" || last == "logs" || last == "metrics" || last == "download";
   return verb.act(s, *given_to_verb);
 }
 

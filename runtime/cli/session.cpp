@@ -87,6 +87,8 @@ std::string error_text(const error& why, const terminal& screen) {
 result<client::server*> session::server() {
   if (!cluster) {
     auto where = client::find_server(given.text("--master"), io.env);
+    if (!where && where.error().code == errc::unreachable && only_reads)
+      where = open_here(where.error());
     if (!where)
       return where.error();
     auto options = client::options_from(io.env);
@@ -95,6 +97,18 @@ result<client::server*> session::server() {
     cluster = std::make_unique<client::server>(*std::move(where), std::move(options));
   }
   return cluster.get();
+}
+
+result<client::server_address> session::open_here(const error& otherwise) {
+  auto dir = client::data_dir_to_read(io.env);
+  std::error_code ignored;
+  if (!node.open_here || !std::filesystem::exists(dir / "master" / "db", ignored))
+    return otherwise;
+  auto here = node.open_here(dir);
+  if (!here)
+    return here.error();
+  own_node = std::move(here->node);
+  return client::server_address{here->url, "data directory", dir, 0};
 }
 
 int session::fail(const error& why) {

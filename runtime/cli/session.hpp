@@ -45,8 +45,11 @@ struct session {
   const hooks& node;
   console& io;
   const arguments& given;
+  bool only_reads = false;             ///< the verb changes nothing: a data directory without a node will do
+  std::shared_ptr<void> own_node = {}; ///< opened for this invocation
   std::unique_ptr<client::server> cluster = {};
 
+  result<client::server_address> open_here(const error& otherwise);
   /// The cluster that --master, the environment or a data directory names. Does not connect.
   result<client::server*> server();
   /// Prints "error: ..." and a hint on standard error; the exit code of its kind.

@@ -48,6 +48,10 @@ int columns_of(char32_t c) {
 
 } // namespace
 
+colour_when colour_when_of(std::string_view text) {
+  return text == "always" ? colour_when::always : text == "never" ? colour_when::never : colour_when::automatic;
+}
+
 terminal terminal_of(int fd, colour_when colours, bool no_colour, bool force) {
   terminal t;
   const char* kind = std::getenv("TERM");

@@ -15,6 +15,7 @@ struct terminal {
 };
 
 enum class colour_when { automatic, always, never };
+colour_when colour_when_of(std::string_view text); ///< "auto", "always", "never"
 
 /// Asks the system about a file descriptor. `no_colour` is whether NO_COLOR is set and not empty, `force` likewise
 /// CLICOLOR_FORCE.

@@ -84,8 +84,8 @@ int trial_describe(session& s, const arguments& given) {
   if (auto code = s.print(show_one(thing, columns, options)); code != exit_done)
     return code;
   if (options.format == output_format::table && !options.quiet && options.columns.empty())
-    s.io.out << "\ncurve:       troupe trial metrics " << to_string(*id) << "\ncheckpoints: troupe checkpoint list --trial "
-             << to_string(*id) << "\n";
+    s.io.out << "\ncurve:       troupe trial metrics " << to_string(*id)
+             << "\ncheckpoints: troupe checkpoint list --trial " << to_string(*id) << "\n";
   return exit_done;
 }
 

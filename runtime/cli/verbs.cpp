@@ -87,7 +87,7 @@ constexpr argument_spec config_and_dir[] = {
 };
 constexpr argument_spec run_arguments[] = {
   {"CONFIG", "The experiment's configuration, YAML or JSON", false},
-  {"DIR", "Its files, a folder or one file, at most 95 MB", false},
+  {"DIR", "Its files, a folder or one file, at most 95 MB; else the folder of CONFIG", false},
 };
 constexpr argument_spec experiment[] = {{"EXPERIMENT", "Its id, or `last`"}};
 constexpr argument_spec experiments[] = {{"EXPERIMENT", "Ids, or `last`", true, true}};

@@ -151,6 +151,14 @@ result<void> remember_data_dir(const std::filesystem::path& data_dir, const envi
   return wrong ? result<void>{error{errc::io, file.string() + ": " + wrong.message()}} : result<void>{};
 }
 
+std::filesystem::path data_dir_to_read(const environment& env) {
+  if (auto dir = env("TROUPE_DATA_DIR"); !dir.empty())
+    return dir;
+  if (auto last = trimmed(read_text(pointer_file(env)).value_or("")); !last.empty())
+    return last;
+  return default_data_dir(env);
+}
+
 result<server_address> find_server(const std::string& master, const environment& env) {
   auto by_url = [](const std::string& text, const char* by) -> result<server_address> {
     auto url = master_url(text);

@@ -48,6 +48,9 @@ std::filesystem::path pointer_file(const environment& env = process_environment)
 /// Called by a node once it holds `data_dir` (made absolute here); replaces the pointer at once or not at all.
 result<void> remember_data_dir(const std::filesystem::path& data_dir, const environment& env = process_environment);
 
+/// Where results are looked for while no node runs: $TROUPE_DATA_DIR, the last `up`'s, the default one.
+std::filesystem::path data_dir_to_read(const environment& env = process_environment);
+
 struct server_address {
   std::string url;                  ///< "http://127.0.0.1:8080", no slash at the end
   std::string found_by;             ///< for messages: "--master", "TROUPE_MASTER", the data directory

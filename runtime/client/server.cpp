@@ -253,7 +253,8 @@ result<void> server::lines(const std::string& path, const query& with, bool foll
           continue;
         auto one = parse_json(line);
         if (!one)
-          return error{errc::unreachable, where_.url + " does not answer like a Troupe server ('" + short_text(line) + "')"};
+          return error{errc::unreachable,
+                       where_.url + " does not answer like a Troupe server ('" + short_text(line) + "')"};
         if (one->is_object() && one->contains("error"))
           return error{errc::internal, text_in((*one)["error"], "message")};
         if (!each(*std::move(one)))

@@ -67,8 +67,8 @@ public:
   /// Gives the bytes of an answer to `sink` as they come.
   result<void> download(const std::string& path, const query& with, const std::function<bool(std::string_view)>& sink);
   /// A stream that never ends by itself; its status has to be checked.
-  result<std::unique_ptr<http_stream>> open(const std::string& path, const query& with, std::vector<std::string> headers,
-                                            std::chrono::milliseconds quiet_limit);
+  result<std::unique_ptr<http_stream>> open(const std::string& path, const query& with,
+                                            std::vector<std::string> headers, std::chrono::milliseconds quiet_limit);
   /// Stops the node; logs in as `admin` where that is asked for.
   result<void> shut_down();
 

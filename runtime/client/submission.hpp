@@ -22,8 +22,8 @@ struct prepared {
   std::string digest;
 };
 
-/// Fails with errc::invalid: every fault of the configuration, each as FILE:LINE:COL with a caret; or every unfit thing in
-/// the context, each with its place and reason. A hint may follow after "\nhint: ".
+/// Fails with errc::invalid: every fault of the configuration, each as FILE:LINE:COL with a caret; or every unfit thing
+/// in the context, each with its place and reason. A hint may follow after "\nhint: ".
 result<prepared> prepare(const submission& what, std::istream& in);
 
 } // namespace troupe::client

@@ -124,6 +124,19 @@ int agent(const cli::agent_options& o, const std::string& version) {
   return serve(std::move(n), o.daemon, "agent");
 }
 
+result<cli::opened_here> open_here(const std::filesystem::path& data_dir, const std::string& version) {
+  node_options n;
+  n.data_dir = data_dir;
+  n.any_port = true;
+  n.agent = false;
+  n.version = version;
+  auto started = node::start(std::move(n));
+  if (!started)
+    return started.error();
+  std::shared_ptr<node> here = std::move(*started);
+  return cli::opened_here{here->url(), here};
+}
+
 int tls_init(const cli::tls_init_options& o) {
   if (auto ok = make_tls_files(o.dir, o.hosts, o.days, o.replace); !ok)
     return fail(ok.error());

@@ -192,11 +192,6 @@ public:
     changes.DeleteRange(of_->of(where), slice(from), slice(until)).PermitUncheckedError();
   }
   void clear() override { changes.Clear(); }
-  void save() override {
-    changes.PopSavePoint().PermitUncheckedError(); // the one of the commit before, if it was kept
-    changes.SetSavePoint();
-  }
-  void rollback() override { changes.RollbackToSavePoint().PermitUncheckedError(); }
   std::size_t bytes() const override { return changes.GetDataSize(); }
 
   rocksdb::WriteBatch changes;

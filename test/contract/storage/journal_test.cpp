@@ -4,10 +4,12 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 namespace troupe::storage {
 namespace {
@@ -281,21 +283,18 @@ TEST_P(Journal, KeepsTheLanesBounded) {
   for (; j().log(line()); ++position)
     ;
   EXPECT_EQ(j().log(line()).error().code, errc::busy);
-  EXPECT_GT(position, 5u);
+  EXPECT_GE(position, 1u);
   EXPECT_TRUE(append("trial/1", 1, {trial_paused{t0}})) << "facts are never held up by the other lanes";
+  EXPECT_EQ(j().log_position("s"), 0u) << "queued, not stored";
   commit();
-  EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), next - 1) << "reports go before lines";
-  EXPECT_EQ(j().log_position("s"), 0u);
-  EXPECT_TRUE(j().dirty()) << "lines that found no room wait";
-  int commits = 0;
-  while (j().dirty() && ++commits < 100)
-    commit();
-  EXPECT_GT(commits, 1);
+  EXPECT_FALSE(j().dirty());
+  EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), next - 1);
   EXPECT_EQ(j().log_position("s"), position);
-  auto lines = *r()->logs({1}, 0, 1000);
-  ASSERT_EQ(lines.size(), position);
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    EXPECT_EQ(lines[i].number, i + 1);
+  EXPECT_EQ(r()->logs({1}, 0, 1000)->size(), position);
+  EXPECT_TRUE(j().log(line()));
+  for (; j().log(line()); ++position)
+    ;
+  EXPECT_TRUE(j().report(reports({{1}, {1}}, next, 2))) << "lines leave room for reports";
 }
 
 TEST_P(Journal, TakesOneBatchThatIsLargerThanTheLane) {
@@ -330,6 +329,39 @@ TEST_P(Journal, PagesThroughLogsBothWays) {
   auto line = r()->logs({3}, 1, 1)->front();
   EXPECT_EQ(std::tuple(line.text, line.agent, line.rank, line.stream, line.level, line.at),
             std::tuple("line 2", "a", 1, "stdout", "INFO", t0));
+}
+
+TEST_P(Journal, ServesReadersOfOtherThreadsWhileItWrites) {
+  set_up_trials();
+  std::atomic<bool> over = false;
+  std::vector<std::thread> readers;
+  std::atomic<int> reads = 0;
+  for (int i = 0; i < 3; ++i)
+    readers.emplace_back([&, r = r()] {
+      for (std::uint64_t seen = 0; !over; ++reads) {
+        auto sequence = r->sequence();
+        EXPECT_GE(sequence, seen);
+        seen = sequence;
+        auto facts = r->facts_after(sequence - 1, 10);
+        EXPECT_TRUE(facts && !facts->empty()) << "a told sequence can be read";
+        auto row = r->trial({1});
+        EXPECT_TRUE(row && row->runs.size() == 1);
+        auto rows = r->metrics({1}, 0, 1000);
+        EXPECT_TRUE(rows);
+        for (std::size_t n = 0; rows && n < rows->size(); ++n)
+          EXPECT_EQ((*rows)[n].row, n + 1);
+      }
+    });
+  for (std::uint64_t n = 0; n < 200; ++n) {
+    EXPECT_TRUE(j().report(reports({{1}, {1}}, n + 1, 1)));
+    EXPECT_TRUE(append("trial/1", n + 1, {trial_paused{t0}}));
+    EXPECT_TRUE(j().commit());
+  }
+  while (!reads)
+    std::this_thread::yield();
+  over = true;
+  for (auto& reader : readers)
+    reader.join();
 }
 
 TEST_P(Journal, KeepsBlobsUnderTheirDigest) {

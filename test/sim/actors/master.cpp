@@ -291,9 +291,13 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
   auto it = allocations.find(to);
   if (it == allocations.end() || it->second->incarnation != incarnation)
     return;
-  w.send(from, at(to), [this, to, ev = std::move(ev), life = it->second->guard()] {
-    if (!life())
+  w.send(from, at(to), [this, to, incarnation, ev = std::move(ev), life = it->second->guard(), here = guard()] {
+    if (!life()) {
+      if constexpr (std::is_same_v<Event, slots_granted>)
+        if (here() && asked_[to] == incarnation) // the pool watches those it grants to
+          tell_pool_actor(at(role::pool), slots_released{to});
       return;
+    }
     auto& a = *allocations.at(to);
     if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
       a.to_agents(ev);

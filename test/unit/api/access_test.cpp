@@ -121,8 +121,8 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
     const char* fields;
   } cases[] = {
     {"POST", "/api/v1/trials/12/metrics",
-     R"({"group":"validation","metrics":{"trialId":12,"trialRunId":2,"stepsCompleted":5,"reportTime":null,"metrics":{"avgMetrics":{"a":"Nan"},"batchMetrics":null}}})",
-     "trial.report", R"({"allocation":"12.2","group":"validation","steps":5,"metrics":{"a":"Nan"}})"},
+     R"({"group":"validation","metrics":{"trialId":12,"trialRunId":2,"stepsCompleted":5,"reportTime":"2025-03-19T12:34:56.5Z","metrics":{"avgMetrics":{"a":"Nan"},"batchMetrics":null}}})",
+     "trial.report", R"({"allocation":"12.2","group":"validation","steps":5,"metrics":{"a":"Nan"},"at":1742387696500000})"},
     {"POST", "/api/v1/checkpoints",
      R"({"allocationId":"12.2","uuid":"abc-1","reportTime":"2025-01-01T00:00:00+00:00","state":"STATE_COMPLETED","resources":{"a/":"0","a/b":"17"},"metadata":{"steps_completed":5,"k":1},"training":{},"storageId":null})",
      "checkpoint.report", R"({"allocation":"12.2","uuid":"abc-1","steps":5,"files":{"a/":0,"a/b":17},"metadata":{"steps_completed":5,"k":1}})"},

@@ -56,10 +56,6 @@ struct fake_reader : storage::reader {
     auto one = in.find(id);
     return one == in.end() ? result<T>(error{errc::not_found, std::string(what) + " " + std::to_string(id)}) : result<T>(one->second);
   }
-  trial_id newest_trial() const override { return {}; }
-  result<experiment_id> experiment_with_key(std::string_view) const override {
-    return error{errc::not_found, "no key"};
-  }
   std::uint64_t sequence() const override {
     std::lock_guard lock{mutex};
     return facts.empty() ? 0 : facts.back().sequence;
@@ -71,6 +67,11 @@ struct fake_reader : storage::reader {
       all.push_back(row);
     return all;
   }
+  trial_id newest_trial() const override {
+    std::lock_guard lock{mutex};
+    return trial_rows.empty() ? trial_id{} : trial_id{trial_rows.rbegin()->first};
+  }
+  result<experiment_id> experiment_with_key(std::string_view) const override { return error{errc::not_found, "no such key"}; }
   result<experiment_row> experiment(experiment_id id) const override {
     std::lock_guard lock{mutex};
     return found(experiment_rows, id.value, "experiment");

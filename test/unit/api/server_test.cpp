@@ -196,6 +196,39 @@ TEST(Server, AnswersWhenTheClusterDropsARequest) {
   EXPECT_EQ(c.answer().status, 500);
 }
 
+TEST(Server, DropsAReaderThatTakesNothing) {
+  server_options how;
+  how.write_time = std::chrono::milliseconds{300};
+  live x{how};
+  {
+    std::lock_guard lock{x.reader->mutex};
+    x.reader->blobs["blob1"] = std::string(6 << 20, 'b');
+  }
+  raw_client c{x.http->port()};
+  c.send("GET /api/v1/experiments/7/model_def HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  const auto began = std::chrono::steady_clock::now();
+  c.read_until([](const std::string& s) { return !s.empty(); }); // it has begun
+  x.http->stop(std::chrono::milliseconds{20000});                // waits for the connection to be given up
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds{15});
+}
+
+TEST(Server, AnswersAfterItHasGoneHarmNobody) {
+  answer late;
+  {
+    live x;
+    x.cluster.hold = {"experiment.pause"};
+    raw_client c{x.http->port()};
+    c.send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+    while (!late) {
+      std::lock_guard lock{x.cluster.mutex};
+      if (!x.cluster.held.empty())
+        late = std::move(x.cluster.held.front());
+    }
+    x.http->stop(std::chrono::milliseconds{10});
+  }
+  late(value::object());
+}
+
 TEST(Server, StopsWithStreamsOpen) {
   live x;
   raw_client events{x.http->port()}, idle{x.http->port()};
