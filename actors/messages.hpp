@@ -176,8 +176,13 @@ struct locate_agents {
   std::vector<std::string> names;
   MSGPACK_DEFINE_ARRAY(names)
 };
-/// By an allocation that was recovered, on its way to the twin: the pool hands it on in the allocation's name, so that
-/// what the pool has answered since comes after it.
+/// By the cluster at recovery, before any agent may register: what the journal says runs there. The allocations that wait
+/// for it speak later; without this their tasks would be killed as strays.
+struct expect_tasks {
+  std::vector<watch_ordered> tasks;
+  MSGPACK_DEFINE_ARRAY(tasks)
+};
+/// By an allocation that was recovered, on its way to the twin: the pool hands it on in the allocation's name.
 struct watch_by_name {
   std::string agent;
   watch_ordered watch;
@@ -323,6 +328,7 @@ using twin_actor =
   caf::typed_actor<caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>,
                    caf::reacts_to<link_report>, caf::reacts_to<start_ordered>, caf::reacts_to<preempt_ordered>,
                    caf::reacts_to<kill_ordered>, caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>,
+                   caf::reacts_to<expect_tasks>,
                    caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
                    caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>>;
 
@@ -407,6 +413,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::locate_agents))
   CAF_ADD_TYPE_ID(troupe, (troupe::describe_pool))
   CAF_ADD_TYPE_ID(troupe, (troupe::watch_by_name))
+  CAF_ADD_TYPE_ID(troupe, (troupe::expect_tasks))
   CAF_ADD_TYPE_ID(troupe, (troupe::pool_description))
   CAF_ADD_TYPE_ID(troupe, (troupe::link_order))
   CAF_ADD_TYPE_ID(troupe, (troupe::heartbeat_ack))

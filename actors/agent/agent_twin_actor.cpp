@@ -50,6 +50,10 @@ public:
         allocations_.erase(ev.allocation);
       },
       [this](const watch_ordered& ev) { from_allocation(ev); },
+      [this](const expect_tasks& x) {
+        for (const auto& ev : x.tasks)
+          step(ev);
+      },
       [this](const death_confirmed& ev) { step(ev); },
       [this](const time_passed& ev) {
         armed_.reset();

@@ -79,11 +79,29 @@ private:
     pool_ = spawn_pool(self_->system(), "default");
     for (const auto& [agent, known] : machine_->agents())
       make_twin(agent);
+    if (rows)
+      expect_open_runs(*rows);
     begin(cluster_entity, stored, peers_.journal, {});
     if (rows)
       for (const auto& row : *rows)
         if (!terminal(row.state))
           recover(row);
+  }
+
+  void expect_open_runs(const std::vector<experiment_row>& rows) {
+    std::map<std::string, expect_tasks> by_agent;
+    for (const auto& row : rows) {
+      auto trials = terminal(row.state) ? result<std::vector<trial_row>>(std::vector<trial_row>()) : peers_.reads->trials(row.id);
+      if (!trials)
+        continue;
+      for (const auto& trial : *trials)
+        if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
+          for (const auto& part : trial.runs.back().on)
+            by_agent[part.agent].tasks.push_back({{trial.id, trial.runs.back().run}, part.slots});
+    }
+    for (auto& [agent, tasks] : by_agent)
+      if (auto it = links_.find(agent); it != links_.end())
+        self_->send(it->second.twin, std::move(tasks));
   }
 
   void recover(const experiment_row& row) {
@@ -178,20 +196,7 @@ private:
     if (!facts)
       return to_caf(facts.error());
     auto promise = self_->make_response_promise<registered>();
-    // What recovered allocations wait for stands in the pool's mailbox before this question, so their watches reach the
-    // twin before the registration does.
-    self_->request(pool_, std::chrono::seconds(10), describe_pool{})
-      .then(
-        [this, promise, facts = std::move(*facts), x, who, http_port](const pool_description&) mutable {
-          welcome(promise, std::move(facts), std::move(x), who, http_port);
-        },
-        [promise](const caf::error& why) mutable { promise.deliver(why); });
-    return promise;
-  }
-
-  void welcome(caf::typed_response_promise<registered> promise, std::vector<cluster_fact> facts, register_agent x,
-               agent_actor who, std::uint16_t http_port) {
-    take(std::move(facts), {}, [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
+    take(std::move(*facts), {}, [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
       if (why) {
         promise.deliver(why);
         return;
@@ -205,6 +210,7 @@ private:
       promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count(), http_port,
                                  setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
     });
+    return promise;
   }
 
   // ---- commands
