@@ -53,6 +53,8 @@ private:
   void arm_timer();
   std::int64_t next_deadline() const;
   void reap();
+  bool collect(); ///< true when there is no child left
+  void note_end(std::size_t rank, int status);
   void check_end();
   void finish();
   bool write_record();
