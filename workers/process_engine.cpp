@@ -298,6 +298,12 @@ void process_runtime::engine::erase(std::uint64_t serial) {
 void process_runtime::engine::obey(launch_order& x) {
   if (auto it = boxes_.find(x.spare); it != boxes_.end())
     return name_spare(it->second, x);
+  if (x.spare) { // it died with the order in hand, which it may have begun to follow
+    auto& box = add(x.id, {});
+    box.id = x.id;
+    serials_[x.id] = box.serial;
+    return lose(box, "its sandbox died while it was being started");
+  }
   // The folder may be there, with files the caller has prepared.
   bool made = ::mkdirat(root_.get(), x.id.c_str(), 0755) == 0 || errno == EEXIST;
   int why = errno;
@@ -332,7 +338,7 @@ void process_runtime::engine::name_spare(sandbox& box, const launch_order& x) {
 void process_runtime::engine::run(sandbox& box) {
   owned_fd spec{::openat(box.folder.get(), task_format::spec_file, O_RDONLY | O_CLOEXEC)};
   if (!spec || !box.link || !send_with(box.link->socket(), run_line, spec.get()))
-    kill_helper(box); // its death is judged, and the task started without it
+    kill_helper(box); // its death is judged
 }
 
 void process_runtime::engine::drop_link(sandbox& box) {

@@ -71,6 +71,7 @@ private:
     bool adopted = false;
     bool inventory = false; ///< adopt_all() waits for it
     bool started_told = false, frozen_told = false, kill_wanted = false;
+    int empty_searches = 0; ///< for processes that outlived troupe-task
     bool dead = false; ///< troupe-task is; its record is not yet judged
     bool done = false; ///< the end was told
     clock::time_point retry_at = clock::time_point::max(); ///< dial, or search for survivors, again
@@ -128,6 +129,7 @@ private:
   void say(sandbox& box, const std::string& line);
   void kill_helper(sandbox& box);
   void judge(sandbox& box);
+  std::string why_lost(const sandbox& box) const;
   void end(sandbox& box, task_end how);
   void lose(sandbox& box, const std::string& why);
   void settle(sandbox& box);

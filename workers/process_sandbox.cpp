@@ -242,39 +242,42 @@ void process_runtime::engine::hear(sandbox&, const sandbox_complaint&) {}
 /// lock that a starting troupe-task needs, so that no late start can bring the task back.
 void process_runtime::engine::judge(sandbox& box) {
   auto folder = box.folder.get();
-  if (!box.given_up.empty()) {
-    if (box.how == isolation::process_group && kill_marked(folder)) {
-      box.retry_at = clock::now() + again;
-      return;
-    }
-    return end(box, task_lost{box.id, box.given_up});
-  }
   auto record = read_file(folder, task_format::exit_file);
   if (auto how = record ? decode_end(*record) : result<task_end>(record.error()); how && !box.id.empty())
     return end(box, std::move(*how));
   owned_fd lock{::openat(folder, task_format::lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
-  bool locked = lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
-  bool survivors = (box.how == isolation::process_group || box.adopted) && kill_marked(folder);
-  if (!locked || survivors) {
-    if (lock && !locked)
-      box.dead = false; // somebody starts it just now: dial again
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    box.dead = false; // somebody starts it just now: dial again
     box.retry_at = clock::now() + again;
     return;
   }
+  // A process in the middle of an exec has no environment to see, so one empty search proves nothing.
+  if (box.how == isolation::process_group || box.adopted) {
+    box.empty_searches = kill_marked(folder) ? 0 : box.empty_searches + 1;
+    if (box.empty_searches < 2) {
+      box.retry_at = clock::now() + again;
+      return;
+    }
+  }
   if (box.id.empty())
     return lose(box, "a spare ended");
-  if (box.run_due && !box.kill_wanted) { // the spare died before it ran anything
-    lock.reset();
-    box.dead = box.run_due = false;
-    return start(box, {path_of(box) + "/" + task_format::spec_file});
-  }
-  task_end how = task_lost{box.id, box.started_told ? "troupe-task died without a record: it was killed from outside"
-                                                    : "it was never started, or the host was restarted"};
+  task_end how = task_lost{box.id, why_lost(box)};
   if (box.kill_wanted)
     how = task_exited{box.id, end_reason::killed, "troupe-task did not answer and was killed with all of its sandbox",
                       {}, wall_now()};
   (void)write_durable(folder, task_format::exit_file, encode(how));
   end(box, std::move(how));
+}
+
+/// A former spare may have begun its task before it died, so the task is not started again here: whoever sees it
+/// lost decides.
+std::string process_runtime::engine::why_lost(const sandbox& box) const {
+  if (!box.given_up.empty())
+    return box.given_up;
+  if (box.run_due)
+    return "its sandbox died while it was being started";
+  return box.started_told ? "troupe-task died without a record: it was killed from outside"
+                          : "it was never started, or the host was restarted";
 }
 
 void process_runtime::engine::lose(sandbox& box, const std::string& why) {

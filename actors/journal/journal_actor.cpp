@@ -29,12 +29,16 @@ public:
       [this](append_reports& x) -> caf::result<reports_committed> {
         storage::report_batch batch{x.allocation, x.rank, std::move(x.process), x.first_sequence, std::move(x.reports)};
         auto receipt = journal_->report(batch);
-        if (!receipt)
-          return reports_committed{0, static_cast<int>(receipt.error().code) + 1, receipt.error().what};
+        if (!receipt && !(is_final(receipt.error().code) && journal_->dirty())) {
+          look_after(receipt.error());
+          return refusal(receipt.error());
+        }
+        // A final refusal may rest on a fact that is only queued, so it waits for the same commit.
         auto promise = self_->make_response_promise<reports_committed>();
-        reports_.emplace_back(promise, reports_committed{receipt->up_to, 0, ""});
-        for (auto& v : receipt->validations)
-          validations_.push_back(std::move(v));
+        reports_.emplace_back(promise, receipt ? reports_committed{receipt->up_to, 0, ""} : refusal(receipt.error()));
+        if (receipt)
+          for (auto& v : receipt->validations)
+            validations_.push_back(std::move(v));
         flush_soon();
         return promise;
       },
@@ -45,7 +49,7 @@ public:
       [this](store_blob& x) -> caf::result<blob_stored> {
         auto stored = journal_->put_blob(x.bytes);
         if (!stored)
-          return to_caf(stored.error());
+          return take<blob_stored>(stored.error(), {});
         return take<blob_stored>({}, blob_stored{*stored});
       },
       [this](const log_position& x) { return log_position_is{journal_->log_position(x.source)}; },
@@ -57,10 +61,24 @@ public:
   }
 
 private:
+  static reports_committed refusal(const error& why) { return {0, static_cast<int>(why.code) + 1, why.what}; }
+  /// Closes the stream of reports for good.
+  static bool is_final(errc code) { return code == errc::conflict || code == errc::gap; }
+
+  /// A refusal of these kinds may mean that the journal has closed itself, which its next commit tells.
+  void look_after(const error& why) {
+    if (why.code != errc::io && why.code != errc::corrupt)
+      return;
+    suspect_ = true;
+    flush_soon();
+  }
+
   template <class Answer>
   caf::result<Answer> take(result<void> queued, Answer answer) {
-    if (!queued)
+    if (!queued) {
+      look_after(queued.error());
       return to_caf(queued.error());
+    }
     auto promise = self_->make_response_promise<Answer>();
     waiting_.push_back([promise, answer](const caf::error* why) mutable {
       if (why)
@@ -79,7 +97,7 @@ private:
   }
 
   void commit() {
-    if (waiting_.empty() && reports_.empty())
+    if (waiting_.empty() && reports_.empty() && !std::exchange(suspect_, false))
       return;
     auto done = journal_->commit();
     auto waiting = std::exchange(waiting_, {});
@@ -90,7 +108,7 @@ private:
       for (auto& answer : waiting)
         answer(&why);
       for (auto& [promise, answer] : reports)
-        promise.deliver(reports_committed{0, static_cast<int>(done.error().code) + 1, done.error().what});
+        promise.deliver(refusal(done.error()));
       if (done.error().code != errc::no_space && peers_.on_fatal)
         peers_.on_fatal(done.error());
       return;
@@ -114,6 +132,7 @@ private:
   std::vector<std::pair<caf::typed_response_promise<reports_committed>, reports_committed>> reports_;
   std::vector<storage::recorded_validation> validations_;
   bool scheduled_ = false;
+  bool suspect_ = false; ///< the journal may be closed, and nobody waits to be told
 };
 
 } // namespace

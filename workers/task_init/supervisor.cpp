@@ -254,26 +254,33 @@ void supervisor::reap() {
   signalfd_siginfo told[16];
   while (read(children_, told, sizeof told) > 0)
     ;
+  (void)collect();
+  check_end();
+}
+
+bool supervisor::collect() {
   int status;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-    for (std::size_t n = 0; n < ranks_.size; ++n) {
-      auto& rank = ranks_[n];
-      if (rank.pid != pid || rank.ended)
-        continue;
-      rank.ended = true;
-      rank.at_us = wall_us();
-      if (rank.value == 0) { // else it is the code of a command that could not be run
-        rank.signalled = WIFSIGNALED(status);
-        rank.value = rank.signalled ? WTERMSIG(status) : WEXITSTATUS(status);
-      }
-      rank.killed = killed_ && rank.signalled && rank.value == SIGKILL;
-      rank.oom = !rank.killed && rank.signalled && rank.value == SIGKILL && out_of_memory_kills() > oom_before_;
-      char text[128];
-      describe_end(n, text, sizeof text);
-      tell_all(text);
-    }
-  check_end();
+    for (std::size_t n = 0; n < ranks_.size; ++n)
+      if (ranks_[n].pid == pid && !ranks_[n].ended)
+        note_end(n, status);
+  return pid < 0 && errno == ECHILD;
+}
+
+void supervisor::note_end(std::size_t n, int status) {
+  auto& rank = ranks_[n];
+  rank.ended = true;
+  rank.at_us = wall_us();
+  if (rank.value == 0) { // else it is the code of a command that could not be run
+    rank.signalled = WIFSIGNALED(status);
+    rank.value = rank.signalled ? WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  rank.killed = killed_ && rank.signalled && rank.value == SIGKILL;
+  rank.oom = !rank.killed && rank.signalled && rank.value == SIGKILL && out_of_memory_kills() > oom_before_;
+  char text[128];
+  describe_end(n, text, sizeof text);
+  tell_all(text);
 }
 
 /// Once every rank has ended, whatever they left behind is killed; the end is told when nothing is left.
@@ -287,15 +294,11 @@ void supervisor::check_end() {
   }
   if (phase_ != phase::ending)
     return;
-  while (waitpid(-1, nullptr, WNOHANG) > 0)
-    ;
-  if (waitpid(-1, nullptr, WNOHANG) == 0 || errno != ECHILD) {
-    // Without a pid namespace a fork may have escaped the search: search again.
-    if (!box_.pid_namespace && !retry_at_ms_)
-      retry_at_ms_ = boot_ms() + retry_ms;
-    return;
-  }
-  finish();
+  if (collect())
+    return finish();
+  // Without a pid namespace a fork may have escaped the search: search again.
+  if (!box_.pid_namespace && !retry_at_ms_)
+    retry_at_ms_ = boot_ms() + retry_ms;
 }
 
 void supervisor::finish() {

@@ -58,6 +58,8 @@ private:
   void ask_master();
   void hear_master(fence::answer said);
   void reap();
+  bool collect(); ///< true when there is no child left
+  void note_end(std::size_t rank, int status);
   void check_end();
   void finish();
   bool write_record();
