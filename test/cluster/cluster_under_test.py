@@ -197,5 +197,5 @@ class Cluster:
             if ack["kind"] == "saved":
                 pass
         assert not list(self.root.glob("double-*")), "a trial ran twice at once"
-        wait_for(lambda: self.json("status")["slots"]["used"] == 0, 10)
+        wait_for(lambda: self.json("status")["slots"]["used"] == 0, 10, what=lambda: self.json("agent", "list"))
         return {json.dumps(row["hparams"], sort_keys=True) for row in rows}
