@@ -194,8 +194,6 @@ class Cluster:
             if ack["kind"] == "validated":
                 epochs = [m["totalBatches"] for m in stored[ack["trial"]] if m["group"] == "validation"]
                 assert ack["epoch"] in epochs, (ack, epochs)
-            if ack["kind"] == "saved":
-                pass
         assert not list(self.root.glob("double-*")), "a trial ran twice at once"
         wait_for(lambda: self.json("status")["slots"]["used"] == 0, 10, what=lambda: self.json("agent", "list"))
         return {json.dumps(row["hparams"], sort_keys=True) for row in rows}
