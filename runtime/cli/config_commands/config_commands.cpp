@@ -19,7 +19,7 @@ constexpr std::size_t most_bytes = 8 << 20; ///< of a file; the reader refuses l
 
 constexpr auto usage = R"(Reads, checks and explains experiment configurations. Nothing is sent to a cluster.
 
-  troupe config check FILE...          says every fault, with its place and its mend
+  troupe config check FILE...          says every fault, with its place and its mend; warns of keys without effect
   troupe config complete FILE          prints the configuration with all defaults, as JSON
   troupe config merge HIGH LOW         prints HIGH with what LOW adds, as JSON
   troupe config explain [KEY]          what a key means: type, default, range
@@ -178,8 +178,8 @@ private:
     return s;
   }
 
-  void show(const outcome& got, const std::vector<source>& texts) {
-    for (const auto& fault : got.faults) {
+  void show(const std::vector<diagnostic>& faults, const std::vector<source>& texts) {
+    for (const auto& fault : faults) {
       std::string_view text;
       for (const auto& s : texts)
         if (s.file == fault.file)
@@ -197,10 +197,10 @@ private:
     return v;
   }
 
-  static value as_json(const outcome& got) {
+  static value as_json(const outcome& got, bool with_file = false) {
     value errors = value::array();
     for (const auto& fault : got.faults)
-      errors.push_back(as_json(fault, false));
+      errors.push_back(as_json(fault, with_file));
     return {{"ok", got.ok()}, {"errors", std::move(errors)}, {"value", got.config}};
   }
 
@@ -225,7 +225,7 @@ private:
     if (!r.format.empty() && r.format != "json" && r.format != "text")
       return misused("-o is text or json, not '" + r.format + "'");
     bool good = true;
-    value all = value::array();
+    value all = value::array(), doubts = value::array();
     for (const auto& file : r.files) {
       auto s = read(file);
       if (!s) {
@@ -238,14 +238,18 @@ private:
       good = good && readable && got.ok();
       for (const auto& fault : got.faults)
         all.push_back(as_json(fault, true));
+      auto warnings = config::warnings_of(s->text, s->file);
+      for (const auto& one : warnings)
+        doubts.push_back(as_json(one, true));
       if (r.format == "json")
         continue;
-      show(got, texts);
+      show(got.faults, texts);
+      show(warnings, texts);
       if (readable && got.ok())
         out_ << s->file << ": ok\n";
     }
     if (r.format == "json")
-      out_ << to_json({{"ok", good}, {"errors", std::move(all)}}) << "\n";
+      out_ << to_json({{"ok", good}, {"errors", std::move(all)}, {"warnings", std::move(doubts)}}) << "\n";
     return good ? ok : faulty;
   }
 
@@ -260,7 +264,7 @@ private:
     auto got = load(r, *s, texts, readable);
     if (readable && got.ok() && r.want == level::sane)
       got = config::complete_as("experiment", to_json(got.config), s->file, level::sane);
-    show(got, texts);
+    show(got.faults, texts);
     if (!readable || !got.ok())
       return faulty;
     out_ << to_json(got.config, 2) << "\n";
@@ -288,10 +292,10 @@ private:
       return faulty;
     auto got = config::merge_as(r.schema.value_or("experiment"), high->text, high->file, low->text, low->file);
     if (r.schema) {
-      out_ << to_json(as_json(got)) << "\n";
+      out_ << to_json(as_json(got, true)) << "\n";
       return got.ok() ? ok : faulty;
     }
-    show(got, {*high, *low});
+    show(got.faults, {*high, *low});
     if (!got.ok())
       return faulty;
     out_ << to_json(got.config, 2) << "\n";
