@@ -110,7 +110,12 @@ shape& add_native(const searcher_keys& k, const std::string& name, std::string d
   for (char& c : schema)
     if (c == '_')
       c = '-';
-  return k.searcher(schema, name, std::move(doc), std::move(keys));
+  auto& made = k.searcher(schema, name, std::move(doc), std::move(keys));
+  bool has_rungs = name == "asha_promotion" || name == "hyperband" || name == "bohb" || name == "pbt";
+  for (auto& one : made.keys)
+    if (one.name == "max_time" && !has_rungs)
+      one.doc = "How long a trial trains, for progress and simulation; early_stopping.max_time stops one there.";
+  return made;
 }
 
 key setting(std::string name, shape_ref what, std::string doc, std::string unit = {}) {
@@ -158,7 +163,8 @@ void add_natives(schema_table& t, const searcher_keys& k) {
                       "{resample_probability, perturb_factor}, as Determined once wrote it.")});
   auto& several = add_native(k, "nsga2", "NSGA-II: several metrics at once.",
              {setting("population_size", generation, "Trials of a generation.", "trials"),
-              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric.")});
+              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric."),
+              setting("smaller_is_better_each", list_of(t, boolean(t)), "Whether smaller is better, for each of metrics.")});
   for (auto& one : several.keys)
     if (one.name == "metric") {
       one.needed = need::no;
