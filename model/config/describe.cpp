@@ -300,6 +300,8 @@ private:
       value names = value::array();
       for (const auto& m : s.members)
         names.push_back(m.value);
+      if (const auto* which = s.find(s.discriminator); which && which->needed == need::always)
+        out["required"].push_back(s.discriminator);
       out["properties"][s.discriminator] = s.open ? value(true) : value{{"enum", std::move(names)}};
       if (s.values)
         out["if"] = {{"not", {{"required", {s.discriminator}}}}},
