@@ -319,8 +319,8 @@ using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
 
 using allocation_actor =
-  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<allocation_stop>, caf::reacts_to<task_started>,
-                   caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
+  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>, caf::reacts_to<allocation_stop>,
+                   caf::reacts_to<task_started>, caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
                    caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<validation_answer>>;
 
@@ -428,6 +428,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::trial_stop))
   CAF_ADD_TYPE_ID(troupe, (troupe::allocation_ended))
   CAF_ADD_TYPE_ID(troupe, (troupe::slots_granted))
+  CAF_ADD_TYPE_ID(troupe, (troupe::report_unplaceable))
   CAF_ADD_TYPE_ID(troupe, (troupe::allocation_stop))
   CAF_ADD_TYPE_ID(troupe, (troupe::task_started))
   CAF_ADD_TYPE_ID(troupe, (troupe::task_exited))

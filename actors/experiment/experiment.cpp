@@ -4,9 +4,7 @@
 
 namespace troupe {
 
-experiment::experiment(experiment_spec spec)
-    : spec_(std::move(spec)),
-      state_(spec_.start_paused ? experiment_state::paused : experiment_state::active) {}
+experiment::experiment(experiment_spec spec) : spec_(std::move(spec)) {}
 
 experiment_step experiment::apply(const experiment_event& ev, time_point now) {
   experiment_step s;

@@ -16,7 +16,6 @@ struct experiment_spec {
   experiment_id id;
   std::string metric;      ///< the searcher's
   std::string time_metric; ///< or empty
-  bool start_paused = false;
 };
 
 /// Which report waits for the decision on it.

@@ -41,13 +41,19 @@ public:
     self_->enter(name);
     setup_ = std::move(setup);
     peers_ = std::move(peers);
-    machine_.emplace(experiment_spec_of(setup_.id, setup_.config, setup_.start_paused));
+    machine_.emplace(experiment_spec_of(setup_.id, setup_.config));
     for (const auto& fact : past)
       machine_->replay(fact);
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     if (!terminal(machine_->state()))
       start_searcher();
-    begin(name, past.size(), peers_.journal, machine_->resume(self_->now()));
+    if (setup_.start_paused && past.empty()) {
+      begin(name, 0, peers_.journal, {});
+      step(experiment_pause{}); // before anything that the machine resumes with
+      take({}, machine_->resume(self_->now()));
+    } else {
+      begin(name, past.size(), peers_.journal, machine_->resume(self_->now()));
+    }
     hear_missed_validations();
     return {
       [this](const experiment_activate& ev) { return obey(ev); },

@@ -40,8 +40,8 @@ void add_variables(value& env, const value& list) {
 
 } // namespace
 
-experiment_spec experiment_spec_of(experiment_id id, const value& config, bool start_paused) {
-  return {id, text(at(config, {"searcher", "metric"})), text(at(config, {"searcher", "time_metric"})), start_paused};
+experiment_spec experiment_spec_of(experiment_id id, const value& config) {
+  return {id, text(at(config, {"searcher", "metric"})), text(at(config, {"searcher", "time_metric"}))};
 }
 
 trial_spec trial_spec_of(trial_id id, const value& config, const trial_created& made) {

@@ -68,7 +68,10 @@ private:
     else
       self_->send(pool_actor{self_}, slots_released{x.allocation}); // nobody is there to use it
   }
-  void run(const report_unplaceable&) {}
+  void run(const report_unplaceable& x) {
+    if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
+      self_->send(it->second, x);
+  }
 
   base* self_;
   pool machine_;

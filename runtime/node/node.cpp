@@ -125,6 +125,15 @@ public:
   }
 
 private:
+  /// The node cannot go on without it: it ends with the reason, and a new start recovers from the journal.
+  template <class Handle>
+  void watch(const Handle& actor, const std::string& what) {
+    actor->attach_functor([this, what](const caf::error& why) {
+      if (why && why != caf::exit_reason::user_shutdown)
+        ask_to_stop({from_caf(why).code, what + " died: " + from_caf(why).what});
+    });
+  }
+
   template <class Handle>
   void end(Handle& actor) {
     if (!actor)
@@ -184,6 +193,8 @@ private:
     setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
     cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
+    watch(journal_actor_, "the journal");
+    watch(cluster_, "the cluster's actor");
     auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
     if (!link_port)
       return link_port.error();
