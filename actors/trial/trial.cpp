@@ -72,7 +72,8 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
   int losses = why == end::lost ? losses_ + 1 : losses_;
   auto wait = why == end::failed ? back_off(restarts) : why == end::lost ? back_off(losses - 1) : duration{0};
-  note(s, run_ended{now, ev.run, why, restarts, losses, now + wait, ev.detail});
+  // A failure too many restarts nothing.
+  note(s, run_ended{now, ev.run, why, std::min(restarts, spec_.max_restarts), losses, now + wait, ev.detail});
   if (stop_)
     return give_end(s, stop_->outcome, stop_->why,
                     stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1, now);
