@@ -27,10 +27,13 @@ TEST(Pool, PlacesInTheOrderOfArrival) {
   play({
     {slots_requested{run(1), 2}, "", 0},
     {slots_requested{run(2), 1}, "", 0},
-    {agent_up{"a", 1}, "", 0}, // the second would fit but does not overtake
-    {agent_up{"b", 2}, "grant(1.1 b:0,1) grant(2.1 a:0)", 3},
+    {agent_up{"a", 1}, "grant(2.1 a:0)", 1}, // what the whole pool cannot hold lets others pass
+    {agent_up{"b", 2}, "grant(1.1 b:0,1)", 3},
     {slots_requested{run(3), 1}, "", 3},
     {slots_released{run(1)}, "grant(3.1 b:0)", 2},
+    {slots_requested{run(4), 2}, "", 2},
+    {slots_requested{run(5), 1}, "", 2}, // would fit but does not overtake what the pool can hold
+    {slots_released{run(3)}, "grant(4.1 b:0,1)", 3},
   });
 }
 

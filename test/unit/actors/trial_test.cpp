@@ -133,7 +133,7 @@ TEST(Trial, TellsTheSearchOfHyperparametersThatCannotBeTrained) {
 }
 
 TEST(Trial, ResumesWhatWasWaitedFor) {
-  trial fresh({{7}});
+  trial fresh(trial_spec{{7}});
   EXPECT_EQ(show(fresh.resume()), "");
   auto running = play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"}});
   EXPECT_EQ(show(running.resume()), "start(1@0)");
