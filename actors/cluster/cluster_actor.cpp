@@ -125,11 +125,15 @@ private:
     auto trials = peers_.reads->trials(id);
     if (!trials)
       return;
-    for (const auto& trial : *trials)
-      if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
-        for (const auto& part : trial.runs.back().on)
-          if (auto it = links_.find(part.agent); it != links_.end())
-            self_->send(it->second.twin, forget_ordered{{trial.id, trial.runs.back().run}});
+    for (const auto& trial : *trials) {
+      if (trial.runs.empty() || trial.runs.back().ended != time_point{})
+        continue;
+      const allocation_id run{trial.id, trial.runs.back().run};
+      self_->send(pool_, slots_released{run});
+      for (const auto& part : trial.runs.back().on)
+        if (auto it = links_.find(part.agent); it != links_.end())
+          self_->send(it->second.twin, forget_ordered{run});
+    }
   }
 
   void start(experiment_id id, const value& config, const std::string& context,

@@ -13,6 +13,7 @@ struct search_plan {
   std::uint64_t seed = 0;
   int trials = 4, concurrent = 2;
   int steps = 4; ///< of a trial that is not pruned
+  bool asha = false; ///< the real adaptive ASHA, whose stops depend on timing, instead of the fake below
 };
 
 /// What one trial of the search is like.
@@ -32,6 +33,8 @@ inline trial_plan plan_of(const search_plan& search, const std::string& key) {
   p.fail_at = 1 + int((bits >> 24) % 2);
   if (p.fails) // it never lives to be pruned, or is not pruned
     p.prune_at = 0;
+  if (search.asha)
+    p.prune_at = 0; // the search itself says
   p.stubborn = (bits >> 30 & 15) == 0;
   return p;
 }
@@ -83,5 +86,15 @@ private:
   int created_ = 0;
   std::set<std::string> stopped_, closed_;
 };
+
+inline std::unique_ptr<searchers::searcher> make_search(const search_plan& plan) {
+  if (!plan.asha)
+    return std::make_unique<fake_searcher>(plan);
+  value config{{"name", "adaptive_asha"}, {"metric", "loss"}, {"smaller_is_better", true}, {"time_metric", "batches"},
+               {"max_time", plan.steps}, {"max_trials", plan.trials}, {"max_concurrent_trials", plan.concurrent},
+               {"divisor", 2}, {"mode", plan.seed & 1 ? "aggressive" : "standard"}};
+  value space{{"lr", {{"type", "double"}, {"minval", 0.0}, {"maxval", 1.0}}}};
+  return std::move(searchers::make_searcher(config, space, plan.seed)).value();
+}
 
 } // namespace troupe::sim

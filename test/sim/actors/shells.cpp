@@ -12,7 +12,7 @@ experiment_shell::experiment_shell(master& m, experiment_id id)
 void experiment_shell::start() {
   auto plan = m.w.plan.search;
   plan.seed = mix64(plan.seed + id.value);
-  searcher_ = std::make_unique<fake_searcher>(plan);
+  searcher_ = make_search(plan);
   for (const auto& event : machine.history())
     if (auto step = searcher_->apply(event); !step)
       fail("the search cannot be replayed: " + step.error().what);

@@ -54,7 +54,7 @@ public:
   const experiment_id id;
 
 private:
-  std::unique_ptr<fake_searcher> searcher_;
+  std::unique_ptr<searchers::searcher> searcher_;
 };
 
 class trial_shell : public shell<trial_shell, trial, trial_fact, trial_action> {
