@@ -115,13 +115,13 @@ private:
                                                                             [](const caf::error&) {});
       return;
     }
-    start(row.id, row.config, row.context, *past);
+    start(row.id, row.config, row.context, row.owner, *past);
   }
 
-  void start(experiment_id id, const value& config, const std::string& context,
+  void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
              const std::vector<experiment_fact>& past) {
-    auto experiment = spawn_experiment(self_->system(), {id, config, context, false, setup_.checkpoint_dir},
-                                       {cluster_actor{self_}, peers_.journal, pool_, peers_.reads}, past);
+    auto experiment = spawn_experiment(self_->system(), {id, config, context, false, setup_.checkpoint_dir, owner},
+                                       {cluster_actor{self_}, peers_.journal, pool_, peers_.reads, setup_.tokens}, past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -321,7 +321,7 @@ private:
              return;
            }
            if (activate) {
-             start(id, wanted.config, wanted.context, {});
+             start(id, wanted.config, wanted.context, wanted.owner, {});
              promise.deliver(command_result{0, "", value{{"id", id.value}}});
              return;
            }
@@ -329,7 +329,7 @@ private:
            self_->request(peers_.journal, journal_timeout, append_facts{entity(id), 0, {encode(paused)}})
              .then(
                [this, promise, id, wanted, paused](const committed&) mutable {
-                 start(id, wanted.config, wanted.context, {paused});
+                 start(id, wanted.config, wanted.context, wanted.owner, {paused});
                  promise.deliver(command_result{0, "", value{{"id", id.value}}});
                },
                [promise](const caf::error& fault) mutable { promise.deliver(refused(from_caf(fault))); });
