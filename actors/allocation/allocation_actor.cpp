@@ -1,6 +1,7 @@
 #include "actors/allocation/allocation_actor.hpp"
 
 #include "actors/durable_actor.hpp"
+#include "model/names.hpp"
 
 #include <caf/all.hpp>
 
@@ -111,6 +112,7 @@ private:
     auto spec = launch_;
     spec["node_rank"] = x.node_rank;
     spec["nodes"] = x.nodes;
+    spec["resources_id"] = part_name(id_, x.node_rank);
     spec["slots"] = x.on.slots;
     send_to(x.on.agent, start_ordered{id_, x.on.slots, to_msgpack(spec)});
   }

@@ -110,7 +110,7 @@ private:
     auto ok = past ? replayable(*past) : result<void>(past.error());
     if (!ok)
       return set_aside(row.id, ok.error().what);
-    start(row.id, row.config, row.context, *past);
+    start(row.id, row.config, row.context, row.owner, *past);
   }
 
   /// It alone ends as error, and its tasks with it; the rest serve.
@@ -136,10 +136,10 @@ private:
     }
   }
 
-  void start(experiment_id id, const value& config, const std::string& context,
+  void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
              const std::vector<experiment_fact>& past, bool paused = false) {
-    auto experiment = spawn_experiment(self_->system(), {id, config, context, paused, setup_.checkpoint_dir},
-                                       {cluster_actor{self_}, peers_.journal, pool_, peers_.reads}, past);
+    auto experiment = spawn_experiment(self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
+                                       {cluster_actor{self_}, peers_.journal, pool_, peers_.reads, setup_.tokens}, past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -349,7 +349,7 @@ private:
              promise.deliver(refused(from_caf(why)));
              return;
            }
-           start(id, wanted.config, wanted.context, {}, !activate);
+           start(id, wanted.config, wanted.context, wanted.owner, {}, !activate);
            if (activate) {
              promise.deliver(command_result{0, "", value{{"id", id.value}}});
              return;

@@ -150,9 +150,12 @@ private:
       step(experiment_stop{true, "trial " + to_string(id) + ": " + ok.error().what, true});
       return;
     }
-    auto trial = spawn_trial_actor(self_->system(), trial_spec_of(id, setup_.config, x.trial),
-                                   launch_of(setup_.id, setup_.config, setup_.context, setup_.checkpoint_dir, x.trial),
-                                   {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads}, *past);
+    auto launch = launch_of(setup_.id, setup_.config, setup_.context, setup_.checkpoint_dir, x.trial);
+    launch["owner"] = setup_.owner;
+    launch["user_token"] = peers_.tokens.user ? peers_.tokens.user(setup_.id, setup_.owner) : std::string();
+    auto trial = spawn_trial_actor(self_->system(), trial_spec_of(id, setup_.config, x.trial), std::move(launch),
+                                   {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads, peers_.tokens},
+                                   *past);
     trials_[id] = trial;
     by_address_[trial.address()] = id;
     self_->monitor(trial);

@@ -1,5 +1,7 @@
 #include "actors/experiment/experiment_setup.hpp"
 
+#include "model/names.hpp"
+
 namespace troupe {
 namespace {
 
@@ -54,6 +56,8 @@ value launch_of(experiment_id id, const value& config, const std::string& contex
   value launch = value::object();
   launch["experiment"] = id.value;
   launch["trial"] = made.trial.value;
+  launch["task_id"] = task_name(id, made.trial);
+  launch["config"] = config;
   launch["seed"] = made.seed;
   launch["hparams"] = made.hparams;
   launch["context"] = context;

@@ -87,6 +87,8 @@ private:
     launch_["run"] = run.value;
     launch_["resume"] = from;
     launch_["resume_steps"] = steps;
+    launch_["allocation_name"] = launch_.value("task_id", std::string()) + "." + to_string(run);
+    launch_["session_token"] = peers_.tokens.session ? peers_.tokens.session(id) : std::string();
     allocation_spec allocation{id, spec_.slots};
     allocation.stop_limit = std::chrono::seconds(launch_.value("preemption_timeout", 3600));
     allocation_ = spawn_allocation(self_->system(), allocation, launch_,

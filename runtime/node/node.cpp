@@ -183,7 +183,23 @@ private:
     if (!token)
       return token.error();
     join_token_ = *token;
+    api::accounts::options users;
+    users.file = dir_.path() / "master" / "users";
+    users.loopback = api::is_loopback(where->host);
+    if (auto initial = client::process_environment("TROUPE_INITIAL_USER_PASSWORD"); !initial.empty())
+      users.initial_password = initial;
+    auto opened_accounts = api::accounts::open(users, now());
+    if (!opened_accounts)
+      return opened_accounts.error();
+    std::shared_ptr<api::accounts> accounts = std::move(*opened_accounts);
+    for (const auto& [user, password] : accounts->take_generated())
+      std::fprintf(stderr, "password of the user %s: %s\n", user.c_str(), password.c_str());
     cluster_setup setup;
+    setup.tokens.session = [accounts](allocation_id id) { return accounts->allocation_token(id); };
+    setup.tokens.user = [accounts](experiment_id id, const std::string& owner) {
+      auto user = accounts->find(owner);
+      return user ? accounts->experiment_token(id, user->id) : std::string();
+    };
     setup.checkpoint_dir = (dir_.path() / "checkpoints").string();
     setup.join_token = join_token_;
     auto fences = fence_tokens::open(dir_.path() / "master" / "fence-secret");
@@ -200,16 +216,6 @@ private:
       return link_port.error();
     published_ = *link_port;
     gate_ = std::make_unique<cluster_gate>(*system_, cluster_);
-    api::accounts::options users;
-    users.file = dir_.path() / "master" / "users";
-    users.loopback = api::is_loopback(where->host);
-    if (auto initial = client::process_environment("TROUPE_INITIAL_USER_PASSWORD"); !initial.empty())
-      users.initial_password = initial;
-    auto accounts = api::accounts::open(users, now());
-    if (!accounts)
-      return accounts.error();
-    for (const auto& [user, password] : (*accounts)->take_generated())
-      std::fprintf(stderr, "password of the user %s: %s\n", user.c_str(), password.c_str());
     api::server_options how;
     how.host = where->host;
     how.port = where->port;
@@ -220,7 +226,7 @@ private:
     how.about.link_protocol = link_protocol;
     if (!options_.tls_dir.empty())
       how.tls = api::tls_files{options_.tls_dir / "master.pem", options_.tls_dir / "master.key"};
-    auto server = api::server::start(how, *gate_, journal_->reads(), std::move(*accounts));
+    auto server = api::server::start(how, *gate_, journal_->reads(), accounts);
     if (!server)
       return error{server.error().code, server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
     server_ = std::move(*server);
