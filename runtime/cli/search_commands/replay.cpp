@@ -130,7 +130,7 @@ value search_replay::answer(std::string_view line) {
 
 result<value> search_replay::start(const value& header) {
   for (const auto& [key, unused] : header.items())
-    if (key != "config" && key != "hyperparameters" && key != "seed" && key != "mode")
+    if (key != "config" && key != "hyperparameters" && key != "seed" && key != "mode" && key != "event")
       return wrong("header: unknown member `" + key + "`; it takes config, hyperparameters, seed, mode");
   auto seed = header.value("seed", value(0));
   if (!seed.is_number_integer())
