@@ -82,6 +82,11 @@ result<search_event> event_of(const value& line) {
   if (!in.fault().empty())
     return wrong("a line must hold `config` (a header) or `event` (a string)");
   search_event event;
+  if (kind == "orders") { // of a custom search: what the process outside would send
+    value orders = line;
+    orders.erase("event");
+    return search_event{search_ordered{std::move(orders)}};
+  }
   auto trial = in.text("trial");
   if (kind == "validation") {
     event = trial_validated{trial, in.object("metrics")};
