@@ -257,6 +257,10 @@ private:
       return tell_experiment(x, experiment_stop{true, "killed by " + x.user});
     if (x.name == "trial.kill")
       return kill(x);
+    if (x.name == "search.order")
+      return order_search(x);
+    if (x.name == "search.wait")
+      return wait_for_search(x);
     if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list")
       return describe(x.name);
     if (x.name == "fence")
@@ -298,12 +302,6 @@ private:
       return refused({errc::invalid, all});
     }
     auto& settings = checked.config;
-    const auto searcher = settings.value("searcher", value::object()).value("name", std::string());
-    for (const char* pausing : {"asha_promotion", "sync_halving", "hyperband", "bohb", "pbt"})
-      if (searcher == pausing)
-        return refused({errc::invalid, "searcher.name: '" + searcher + "' pauses and resumes trials, which experiments do "
-                                       "not do yet\nhint: adaptive_asha or async_halving; `troupe search simulate` runs " +
-                                         searcher});
     if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
                                               settings.value("hyperparameters", value::object()), 0);
         !works)
@@ -384,6 +382,46 @@ private:
     if (it == experiments_.end() || terminal(row->state))
       return command_result{0, "", value::object()};
     return forward(it->second, kill_trial{id});
+  }
+
+  // ---- searches that a process outside drives
+
+  caf::result<command_result> order_search(const client_command& x) {
+    experiment_id id{x.fields.value("id", std::uint64_t{0})};
+    auto it = experiments_.find(id);
+    if (it == experiments_.end()) {
+      auto row = peers_.reads->experiment(id);
+      if (!row)
+        return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
+      return refused({errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
+    }
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(it->second, journal_timeout, search_orders{x.fields.value("orders", value())})
+      .then(
+        [promise](const orders_answered& got) mutable {
+          if (!got.refused.empty()) {
+            promise.deliver(refused({errc::invalid, got.refused}));
+            return;
+          }
+          value created = value::object();
+          for (const auto& [key, trial] : got.created)
+            created[key] = trial.value;
+          promise.deliver(command_result{0, "", value{{"last", got.heard}, {"trials", std::move(created)}}});
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+
+  caf::result<command_result> wait_for_search(const client_command& x) {
+    auto it = experiments_.find({x.fields.value("id", std::uint64_t{0})});
+    if (it == experiments_.end())
+      return command_result{0, "", value::object()}; // it hears no more
+    await_events wish{x.fields.value("after", std::uint64_t{0}), x.fields.value("timeout_ms", std::int64_t{0})};
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)
+      .then([promise](const events_heard&) mutable { promise.deliver(command_result{0, "", value::object()}); },
+            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
   }
 
   template <class Handle, class Message>

@@ -176,7 +176,7 @@ private:
     peers.on_validation = [this](storage::recorded_validation v) {
       caf::anon_send(cluster_, route_validation{v.experiment,
                                                 {v.allocation.trial, {v.allocation, v.rank, v.process, v.sequence},
-                                                 v.row, v.steps, std::move(v.metrics)}});
+                                                 v.row, v.steps, std::move(v.metrics), v.allocation.run}});
     };
     journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
     auto token = read_join_token(options_.tls_dir);
