@@ -66,6 +66,13 @@ int serve(node_options options, bool daemon, const std::string& role) {
   else
     std::cout << "troupe is up at " << running->url() << ", data in " << where.string()
               << "\nstop it with Ctrl-C or: troupe down" << std::endl;
+  // In the background "ready" means that work can be given to it.
+  if (daemon && with_agent)
+    if (auto ok = running->wait_registered(std::chrono::seconds(30)); !ok) {
+      notice.failed(ok.error().what);
+      running->stop();
+      return fail(ok.error());
+    }
   notice.ready();
   auto why = running->wait();
   running->stop();
