@@ -66,6 +66,13 @@ int serve(node_options options, bool daemon, const std::string& role) {
   if (!running->url().empty())
     greeting += std::string("\nstop it with ") + (daemon ? "" : "Ctrl-C or: ") + "troupe down";
   std::cout << greeting << std::endl;
+  // In the background "ready" means that work can be given to it.
+  if (daemon && with_agent)
+    if (auto ok = running->wait_registered(std::chrono::seconds(30)); !ok) {
+      notice.failed(ok.error().what);
+      running->stop();
+      return fail(ok.error());
+    }
   notice.ready(greeting);
   auto why = running->wait();
   running->stop();
