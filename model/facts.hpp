@@ -25,7 +25,8 @@ struct experiment_created {
   std::string context;      ///< names the blob with the files of the experiment (a tar), or empty
   std::string source;       ///< the text that was submitted
   std::string key;          ///< of the submitter: the same key creates once; may be empty
-  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key)
+  experiment_id parent;     ///< it was forked from, or 0
+  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent)
 };
 
 struct agent_joined { ///< a new agent, or a known one with other slots or another address
@@ -54,7 +55,8 @@ struct trial_created { ///< part of search_stepped
   value hparams;
   std::uint32_t seed = 0;
   std::string source_checkpoint;
-  MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint)
+  std::int64_t source_steps = 0; ///< of that checkpoint, where it is one of this search
+  MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint, source_steps)
 };
 
 struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no rung decided
@@ -65,7 +67,24 @@ struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no run
   MSGPACK_DEFINE_ARRAY(trial, why, rung, units, metric, needed)
 };
 
-enum class search_input : int { started = 0, validated, exited_early, exited };
+struct trial_resume_decided { ///< part of search_stepped: a trial that the search had paused goes on
+  trial_id trial;
+  double until = 0; ///< in units of the time metric
+  MSGPACK_DEFINE_ARRAY(trial, until)
+};
+
+/// Part of search_stepped: the trial goes on with these hyperparameters and the weights of another one's checkpoint.
+struct trial_perturb_decided {
+  trial_id trial, source;
+  std::string checkpoint;
+  std::int64_t steps = 0;   ///< of the checkpoint
+  value hparams;
+  std::uint32_t number = 0; ///< counts those of the trial from 1
+  MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, steps, hparams, number)
+};
+
+/// `ordered`: a process outside decides, and these are its orders (a `custom` search).
+enum class search_input : int { started = 0, validated, exited_early, exited, checkpointed, ordered };
 
 /// One step of the search: what came in and all that was decided on it, as one fact.
 struct search_stepped {
@@ -75,14 +94,19 @@ struct search_stepped {
   trial_id trial;          ///< of the input; 0 when started
   std::uint64_t row = 0;   ///< the validation's row in the metric series of the trial
   std::int64_t steps = 0;  ///< of the validation
-  value metrics;           ///< of the validation: the searcher's metric and its time metric
+  value metrics;           ///< of the validation: the searcher's metric and its time metric; when ordered, the orders
   int reason = 0;          ///< searchers::exit_reason, when exited early
   std::vector<trial_created> created;
   std::vector<trial_stop_decided> stopped;
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
+  std::vector<trial_id> paused; ///< until the search resumes them
+  std::vector<trial_resume_decided> resumed;
+  std::vector<trial_perturb_decided> perturbed;
+  std::string checkpoint; ///< when checkpointed: its uuid; `steps` are its steps
+  double time = 0;        ///< when checkpointed: how far the trial was, in units of the time metric
   MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel, failure,
-                       progress)
+                       progress, paused, resumed, perturbed, checkpoint, time)
 };
 
 // ---- stream "trial/N"
@@ -114,6 +138,16 @@ struct trial_stop_ordered { ///< by the searcher, a cancel or a kill
   std::string why;
   MSGPACK_DEFINE_ARRAY(at, outcome, kill, why)
 };
+struct trial_perturbed { ///< what trial_perturb_decided ordered; the runs so far are of no more use
+  static constexpr const char* tag = "trial_perturbed";
+  time_point at;
+  std::uint32_t number = 0;
+  run_id run; ///< the latest at this moment: reports and checkpoints of it and of earlier ones count no more
+  std::string checkpoint;
+  std::int64_t steps = 0;
+  value hparams;
+  MSGPACK_DEFINE_ARRAY(at, number, run, checkpoint, steps, hparams)
+};
 struct run_started {
   static constexpr const char* tag = "run_started";
   time_point at;
@@ -128,6 +162,25 @@ struct checkpoint_recorded {
   run_id run;
   checkpoint saved;
   MSGPACK_DEFINE_ARRAY(at, run, saved)
+};
+struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; also after the trial's end
+  static constexpr const char* tag = "checkpoint_changed";
+  time_point at;
+  std::string uuid;
+  std::map<std::string, std::int64_t> files; ///< bytes by path that are left; none: it is deleted
+  MSGPACK_DEFINE_ARRAY(at, uuid, files)
+};
+struct trial_metadata_set { ///< by a user or the script; replaces what was there; also after the trial's end
+  static constexpr const char* tag = "trial_metadata_set";
+  time_point at;
+  value metadata;
+  MSGPACK_DEFINE_ARRAY(at, metadata)
+};
+struct trial_progressed { ///< as the script says; one fact per whole percent at most
+  static constexpr const char* tag = "trial_progressed";
+  time_point at;
+  double progress = 0; ///< 0..1
+  MSGPACK_DEFINE_ARRAY(at, progress)
 };
 struct run_ended {
   static constexpr const char* tag = "run_ended";
@@ -162,23 +215,49 @@ struct allocation_placed { ///< committed before the start order leaves
   std::vector<placement> on;
   MSGPACK_DEFINE_ARRAY(at, on)
 };
+struct allocation_ready { ///< all parts of the gang have called: each may be told the others' addresses
+  static constexpr const char* tag = "allocation_ready";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+struct allocation_yielded { ///< the script agreed to stop: its end is none of training, whatever its exit code
+  static constexpr const char* tag = "allocation_yielded";
+  time_point at;
+  bool outside = false; ///< nobody here had asked it: something outside of the cluster did
+  MSGPACK_DEFINE_ARRAY(at, outside)
+};
+struct allocation_gave_up { ///< the script says that its hyperparameters cannot be trained
+  static constexpr const char* tag = "allocation_gave_up";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+struct part_made_daemon { ///< the end of this part of the gang does not count
+  static constexpr const char* tag = "part_made_daemon";
+  time_point at;
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(at, agent)
+};
 struct allocation_closed {
   static constexpr const char* tag = "allocation_closed";
   time_point at;
   end why = end::completed;
   int exit_code = 0;
   std::string detail;
-  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail)
+  bool finished = false; ///< completed although it was asked to stop, and did not agree to: its training is over
+  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
 };
 
 using cluster_fact = std::variant<experiment_created, agent_joined>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
 using trial_fact = std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded,
-                                run_ended, trial_ended>;
-using allocation_fact = std::variant<allocation_placed, allocation_closed>;
+                                run_ended, trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set,
+                                trial_progressed>;
+using allocation_fact = std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded,
+                                     allocation_gave_up, part_made_daemon>;
 using fact = std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
                           trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
-                          allocation_placed, allocation_closed>;
+                          trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
+                          trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

@@ -3,6 +3,7 @@
 // commands. The only actor that a node publishes.
 
 #include "actors/messages.hpp"
+#include "actors/task_tokens.hpp"
 
 #include <functional>
 
@@ -16,6 +17,7 @@ struct cluster_setup {
   std::function<std::uint16_t()> http_port; ///< 0 until it listens; thread-safe
   /// With which the sandboxes of an agent speak for themselves: the same over restarts, and hard to guess. Thread-safe.
   std::function<std::string(const std::string& agent)> fence_token;
+  task_tokens tokens;
 };
 
 struct cluster_peers {

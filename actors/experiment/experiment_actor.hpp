@@ -2,6 +2,7 @@
 // The shell of actors/experiment/experiment.hpp.
 
 #include "actors/messages.hpp"
+#include "actors/task_tokens.hpp"
 
 namespace troupe {
 
@@ -11,6 +12,7 @@ struct experiment_setup {
   std::string context;  ///< blob, or empty
   bool start_paused = false;
   std::string checkpoint_dir; ///< absolute; where the config names none
+  std::string owner;          ///< the user whom its tasks speak for
 };
 
 struct experiment_peers {
@@ -18,6 +20,7 @@ struct experiment_peers {
   journal_actor journal;
   pool_actor pool;
   std::shared_ptr<storage::reader> reads;
+  task_tokens tokens;
 };
 
 /// `past`: the facts of its stream, oldest first. Ends by itself once its end is durable and told.

@@ -3,6 +3,7 @@
 
 #include "actors/allocation/allocation_actor.hpp"
 #include "actors/messages.hpp"
+#include "actors/task_tokens.hpp"
 
 namespace troupe {
 
@@ -11,6 +12,7 @@ struct trial_peers {
   journal_actor journal;
   pool_actor pool;
   std::shared_ptr<storage::reader> reads; ///< for what its allocation has in the journal, at recovery
+  task_tokens tokens;
 };
 
 /// `past`: the facts of its stream, oldest first. Ends by itself once its end is durable and told.

@@ -1,7 +1,7 @@
 #include "runtime/api/service.hpp"
 
 #include "runtime/api/errors.hpp"
-#include "runtime/api/names.hpp"
+#include "model/names.hpp"
 
 namespace troupe::api {
 namespace {

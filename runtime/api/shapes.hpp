@@ -5,7 +5,7 @@
 #include "model/rows.hpp"
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/http.hpp"
-#include "runtime/api/names.hpp"
+#include "model/names.hpp"
 #include "storage/journal.hpp"
 
 namespace troupe::api {

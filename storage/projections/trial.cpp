@@ -49,6 +49,15 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
     create(x, created, of, rows);
   if (x.input == search_input::validated)
     validated(x, of, rows);
+  for (auto id : x.paused)
+    if (auto* row = rows.trial_states.change(id); row && !past_pausing(row->state))
+      row->why = "paused by the search until it is promoted";
+  for (const auto& one : x.resumed)
+    if (auto* row = rows.trial_states.change(one.trial); row && !past_pausing(row->state))
+      row->why.clear();
+  for (const auto& one : x.perturbed)
+    if (auto* row = rows.trials.change(one.trial))
+      row->hparams = one.hparams;
   for (const auto& decided : x.stopped)
     if (auto* row = rows.trial_states.change(decided.trial); row && row->stopped.empty())
       row->stopped.push_back(decided);
@@ -90,6 +99,23 @@ void on(const checkpoint_recorded& x, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial);
   if (row)
     row->latest_checkpoint = x.saved.uuid;
+}
+
+/// A deleted checkpoint is no longer the latest; the one before it is found by its index.
+void on(const checkpoint_changed& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  if (row && x.files.empty() && row->latest_checkpoint == x.uuid)
+    row->latest_checkpoint.clear();
+}
+
+void on(const trial_metadata_set& x, const subject& of, tables& rows) {
+  if (auto* row = rows.trial_states.change(of.trial))
+    row->metadata = x.metadata;
+}
+
+void on(const trial_progressed& x, const subject& of, tables& rows) {
+  if (auto* row = rows.trial_states.change(of.trial))
+    row->progress = x.progress;
 }
 
 void on(const run_ended& x, const subject& of, tables& rows) {

@@ -41,7 +41,7 @@ inline std::string show(const experiment_created& x) { return "created(" + to_st
 inline std::string show(const agent_joined& x) { return "joined(" + x.agent + " " + text(x.slots) + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
-  static constexpr const char* inputs[] = {"started", "validated", "exited_early", "exited"};
+  static constexpr const char* inputs[] = {"started", "validated", "exited_early", "exited", "checkpointed", "ordered"};
   std::string text_ = std::string("stepped(") + inputs[int(x.input)];
   if (x.trial)
     text_ += " " + to_string(x.trial);
@@ -51,12 +51,21 @@ inline std::string show(const search_stepped& x) {
     text_ += " +" + to_string(made.trial);
   for (const auto& stop : x.stopped)
     text_ += " -" + to_string(stop.trial);
+  for (auto id : x.paused)
+    text_ += " pause " + to_string(id);
+  for (const auto& again : x.resumed)
+    text_ += " resume " + to_string(again.trial);
+  for (const auto& p : x.perturbed)
+    text_ += " perturb " + to_string(p.trial) + "#" + std::to_string(p.number);
   return text_ + text(x.shut_down, "over") + ")";
 }
 inline std::string show(const trial_activated&) { return "activated"; }
 inline std::string show(const trial_paused&) { return "paused"; }
 inline std::string show(const trial_stop_ordered& x) {
   return "stopping(" + text(name(x.outcome)) + text(x.kill, "kill") + ")";
+}
+inline std::string show(const trial_perturbed& x) {
+  return "perturbed(#" + std::to_string(x.number) + " after " + text(x.run) + " @" + text(x.steps) + ")";
 }
 inline std::string show(const run_started& x) { return "started(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
 inline std::string show(const checkpoint_recorded& x) {
@@ -67,7 +76,22 @@ inline std::string show(const trial_ended& x) { return "done(" + text(name(x.sta
 inline std::string show(const allocation_placed& x) { return "placed(" + show(x.on) + ")"; }
 inline std::string show(const allocation_closed& x) { return "closed(" + text(name(x.why)) + ")"; }
 
+inline std::string show(const checkpoint_changed& x) {
+  return "changed(" + x.uuid + " " + text(x.files.size()) + ")";
+}
+inline std::string show(const trial_metadata_set&) { return "metadata"; }
+inline std::string show(const trial_progressed& x) { return "progressed(" + text(std::int64_t(x.progress * 100)) + ")"; }
+inline std::string show(const allocation_ready&) { return "ready"; }
+inline std::string show(const allocation_yielded& x) { return "yielded" + text(x.outside, "outside"); }
+inline std::string show(const allocation_gave_up&) { return "gave_up"; }
+inline std::string show(const part_made_daemon& x) { return "daemon(" + x.agent + ")"; }
+
 // ---- trial
+inline std::string show(const checkpoint_files_changed& x) {
+  return "files(" + x.uuid + " " + text(x.left.size()) + ")";
+}
+inline std::string show(const metadata_given&) { return "metadata"; }
+inline std::string show(const progress_told& x) { return "progress(" + text(std::int64_t(x.progress * 100)) + ")"; }
 inline std::string show(const start_allocation& x) { return "start(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
 inline std::string show(const stop_allocation& x) {
   return "stop(" + text(x.run) + " " + x.reason + text(x.kill, "kill") + ")";
@@ -75,12 +99,17 @@ inline std::string show(const stop_allocation& x) {
 inline std::string show(const acknowledge_checkpoint& x) {
   return (x.refused.empty() ? "acknowledge(" : "refuse(") + text(x.run) + " " + x.uuid + ")";
 }
+inline std::string show(const report_checkpoint& x) { return "told(" + x.uuid + "@" + text(x.steps) + ")"; }
+inline std::string show(const report_perturbed& x) {
+  return "taken(#" + std::to_string(x.number) + " after " + text(x.run) + ")";
+}
 inline std::string show(const report_trial_end& x) {
   return "report(" + text(name(x.state)) + (x.exit_reason < 0 ? "" : " " + text(x.exit_reason)) + ")";
 }
 inline std::string show(const trial_activate&) { return "activate"; }
 inline std::string show(const trial_pause&) { return "pause"; }
 inline std::string show(const trial_stop& x) { return "stop(" + text(name(x.outcome)) + text(x.kill, "kill") + ")"; }
+inline std::string show(const trial_perturb& x) { return "perturb(#" + std::to_string(x.number) + ")"; }
 inline std::string show(const checkpoint_saved& x) { return "saved(" + text(x.run) + " " + x.saved.uuid + ")"; }
 inline std::string show(const allocation_ended& x) {
   return "allocation_ended(" + text(x.run) + " " + text(name(x.why)) + ")";
@@ -105,6 +134,14 @@ inline std::string show(const task_exited& x) {
 }
 inline std::string show(const task_unknown& x) { return "unknown(" + text(x.allocation) + " " + x.agent + ")"; }
 inline std::string show(const agent_lost& x) { return "lost(" + x.agent + ")"; }
+
+inline std::string show(const answer_signals&) { return "signal"; }
+inline std::string show(const answer_gang&) { return "gang"; }
+inline std::string show(const signal_polled&) { return "polled"; }
+inline std::string show(const stop_agreed& x) { return "agreed" + text(x.outside, "outside"); }
+inline std::string show(const hyperparameters_refused&) { return "refused"; }
+inline std::string show(const part_called& x) { return "called(" + text(x.node_rank) + ")"; }
+inline std::string show(const part_left_alone& x) { return "alone(" + text(x.node_rank) + ")"; }
 
 // ---- pool
 inline std::string show(const agent_up& x) {
@@ -163,24 +200,30 @@ inline std::string show(const experiment_stop& x) { return "stop" + text(x.kill,
 inline std::string show(const validation_recorded& x) {
   return "validated(" + text(x.trial) + "#" + std::to_string(x.row) + ")";
 }
+inline std::string show(const checkpoint_reported& x) { return "checkpointed(" + text(x.trial) + " " + x.uuid + ")"; }
+inline std::string show(const perturbation_taken& x) {
+  return "taken(" + text(x.trial) + "#" + std::to_string(x.number) + ")";
+}
+inline std::string show(const search_orders&) { return "orders"; }
 inline std::string show(const trial_finished& x) { return "finished(" + text(x.trial) + ")"; }
 inline std::string show(const search_decided& x) {
   return "decided(+" + text(std::int64_t(x.created.size())) + " -" + text(std::int64_t(x.stopped.size())) +
          text(x.shut_down, "over") + ")";
 }
 inline std::string show(const ask_searcher& x) {
-  static constexpr const char* kinds[] = {"started", "validated", "exited_early", "exited"};
+  static constexpr const char* kinds[] = {"started", "validated", "exited_early", "exited", "progressed", "checkpointed", "ordered"};
   return std::string("ask(") + kinds[x.event.index()] + ")";
 }
 inline std::string show(const spawn_trial& x) {
-  return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") + ")";
+  return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") + text(x.perturb.has_value(), "perturbed") + ")";
 }
 inline std::string show(const order_trial& x) {
-  static constexpr const char* kinds[] = {"activate(", "pause(", "stop("};
+  static constexpr const char* kinds[] = {"activate(", "pause(", "stop(", "perturb("};
   return kinds[int(x.what)] + text(x.trial) +
          (x.what == order_trial::kind::stop ? " " + text(name(x.outcome)) + text(x.kill, "kill") : "") + ")";
 }
 inline std::string show(const answer_validation& x) { return "answer(" + text(x.stop ? "stop" : "go on") + ")"; }
+inline std::string show(const answer_orders& x) { return x.refused.empty() ? "orders taken" : "orders refused"; }
 inline std::string show(const report_experiment_end& x) { return "report(" + text(name(x.state)) + ")"; }
 
 template <class... Ts>

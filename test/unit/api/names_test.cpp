@@ -1,24 +1,10 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/http.hpp"
-#include "runtime/api/names.hpp"
 
 #include <gtest/gtest.h>
 
 namespace troupe::api {
 namespace {
-
-TEST(Names, OfTasksAndAllocationsAreReadBack) {
-  EXPECT_EQ(task_name({7}, {12}), "7.00000000-0000-4000-8000-00000000000c");
-  EXPECT_EQ(task_trial(task_name({7}, {12})), trial_id{12});
-  EXPECT_EQ(task_trial("12"), trial_id{12});
-  EXPECT_EQ(named_allocation(allocation_name({7}, {{12}, {3}})), (allocation_id{{12}, {3}}));
-  EXPECT_EQ(named_allocation("12.3"), (allocation_id{{12}, {3}}));
-  EXPECT_EQ(job_experiment(job_name({7})), experiment_id{7});
-  for (const char* bad : {"", "x", "7.", ".c", "7.00000000-0000-4000-8000-00000000000g", "7.00000000-0000-4000-9000-00000000000c"})
-    EXPECT_FALSE(task_trial(bad)) << bad;
-  for (const char* bad : {"", "12", "12.", ".3", "0.1", "7.00000000-0000-4000-8000-00000000000c.x"})
-    EXPECT_FALSE(named_allocation(bad).trial) << bad;
-}
 
 TEST(Targets, AreDecodedAndQueriesAreInCamelCase) {
   auto t = *parse_target("//api/v1/models/a%2Fb%20c/?timeout_seconds=60&states=A&states=B&flag=True&empty&x=a+b%2B");

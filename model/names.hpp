@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::api {
+namespace troupe {
 
 /// "7.00000000-0000-4000-8000-00000000000c": trial 12 of experiment 7. The stock client demands NUMBER.UUID.
 std::string task_name(experiment_id experiment, trial_id trial);
@@ -16,6 +16,16 @@ std::string allocation_name(experiment_id experiment, allocation_id allocation);
 /// "00000000-0000-4000-9000-000000000007": the job of experiment 7.
 std::string job_name(experiment_id experiment);
 
+/// What runs of an allocation on one agent, by its place in the gang: DET_RESOURCES_ID and DET_CONTAINER_ID of its tasks.
+struct allocation_part {
+  allocation_id allocation;
+  int node_rank = 0;
+};
+/// "0000000c-0002-4000-a000-000000000003": the part of node rank 2 of allocation 12.3.
+std::string part_name(allocation_id allocation, int node_rank);
+/// Reads part_name. An empty allocation on anything else.
+allocation_part named_part(std::string_view text);
+
 /// Reads task_name; also plain "12". 0 on anything else.
 trial_id task_trial(std::string_view text);
 /// Reads allocation_name; also plain "12.3". Empty on anything else.
@@ -23,4 +33,4 @@ allocation_id named_allocation(std::string_view text);
 /// Reads job_name. 0 on anything else.
 experiment_id job_experiment(std::string_view text);
 
-} // namespace troupe::api
+} // namespace troupe

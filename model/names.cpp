@@ -1,8 +1,9 @@
-#include "runtime/api/names.hpp"
+#include "model/names.hpp"
 
 #include <cstdio>
+#include <optional>
 
-namespace troupe::api {
+namespace troupe {
 namespace {
 
 constexpr std::string_view task_prefix = "00000000-0000-4000-8000-", job_prefix = "00000000-0000-4000-9000-";
@@ -34,6 +35,28 @@ std::string allocation_name(experiment_id experiment, allocation_id allocation) 
 
 std::string job_name(experiment_id experiment) { return uuid(job_prefix, experiment.value); }
 
+std::string part_name(allocation_id allocation, int node_rank) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%08llx-%04x-4000-a000-%012llx",
+                static_cast<unsigned long long>(allocation.trial.value & 0xffffffffULL), node_rank & 0xffff,
+                static_cast<unsigned long long>(allocation.run.value & 0xffffffffffffULL));
+  return text;
+}
+
+allocation_part named_part(std::string_view text) {
+  if (text.size() != 36 || text.substr(13, 11) != "-4000-a000-" || text[8] != '-')
+    return {};
+  const auto hex = [](std::string_view digits) {
+    std::uint64_t number = 0;
+    auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+    return fault == std::errc{} && end == digits.data() + digits.size() ? std::optional{number} : std::nullopt;
+  };
+  const auto trial = hex(text.substr(0, 8)), node = hex(text.substr(9, 4)), run = hex(text.substr(24));
+  if (!trial || !node || !run || !*trial || !*run)
+    return {};
+  return {{trial_id{*trial}, run_id{*run}}, static_cast<int>(*node)};
+}
+
 trial_id task_trial(std::string_view text) {
   auto dot = text.find('.');
   if (dot == text.npos)
@@ -53,4 +76,4 @@ allocation_id named_allocation(std::string_view text) {
 
 experiment_id job_experiment(std::string_view text) { return {number_of(job_prefix, text)}; }
 
-} // namespace troupe::api
+} // namespace troupe
