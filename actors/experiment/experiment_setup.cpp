@@ -58,7 +58,7 @@ bool hears_checkpoints(const value& config) {
 experiment_spec experiment_spec_of(experiment_id id, const value& config, bool start_paused) {
   return {id,
           text(at(config, {"searcher", "metric"})),
-          text(at(config, {"searcher", "time_metric"})),
+          text(at(config, {"searcher", "time_metric"}), text(at(config, {"searcher", "early_stopping", "time_metric"}))),
           start_paused,
           several_metrics(config),
           hears_checkpoints(config)};
