@@ -15,8 +15,8 @@ fs::path first_that_exists(std::initializer_list<fs::path> candidates) {
   return {};
 }
 
-/// Whether the first python3 on PATH was put there by somebody, in an environment of his own: then tasks get that one.
-bool path_has_own_python() {
+/// Whether the first python3 on PATH is of an environment that somebody made and activated: then tasks get that one.
+bool path_begins_with_environment() {
   const auto path = client::process_environment("PATH");
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find(':', begin), path.size());
@@ -25,10 +25,7 @@ bool path_has_own_python() {
     std::error_code ignored;
     if (folder.empty() || !fs::exists(folder / "python3", ignored))
       continue;
-    for (const char* system : {"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"})
-      if (folder == system)
-        return false;
-    return true;
+    return fs::exists(folder.parent_path() / "pyvenv.cfg", ignored) || fs::exists(folder.parent_path() / "conda-meta", ignored);
   }
   return false;
 }
@@ -52,7 +49,7 @@ result<places> find_places() {
     return error{errc::not_found, "the Python package `troupe` is missing beside '" + here.string() + "'"};
   if (auto named = client::process_environment("TROUPE_PYTHON_BIN"); !named.empty())
     out.python_bin = named;
-  else if (!path_has_own_python())
+  else if (!path_begins_with_environment())
     out.python_bin = first_that_exists({here.parent_path().parent_path() / ".venv" / "bin" / "python3"}).empty()
                        ? fs::path()
                        : here.parent_path().parent_path() / ".venv" / "bin";
