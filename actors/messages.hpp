@@ -123,6 +123,14 @@ struct command_result {
   value answer;
   MSGPACK_DEFINE_ARRAY(refused, why, answer)
 };
+/// Down to the trial or allocation that a client_command is about: cluster -> experiment -> trial -> allocation, each handing
+/// it on. Answered with command_result by the one that it is for. Commands and fields: runtime/api/gate.hpp.
+struct task_call {
+  allocation_id allocation; ///< run 0: the trial, whichever run is open
+  std::string name;
+  value fields;
+  MSGPACK_DEFINE_ARRAY(allocation, name, fields)
+};
 struct reserve_trials {
   std::uint64_t count = 0;
   MSGPACK_DEFINE_ARRAY(count)
@@ -322,7 +330,7 @@ using allocation_actor =
   caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<allocation_stop>, caf::reacts_to<task_started>,
                    caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
                    caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
-                   caf::reacts_to<validation_answer>>;
+                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
 
 using twin_actor =
   caf::typed_actor<caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>,
@@ -342,12 +350,13 @@ using pool_actor =
 using trial_actor =
   caf::typed_actor<caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
                    caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
-                   caf::reacts_to<validation_answer>>;
+                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
 
 using experiment_actor =
   caf::typed_actor<caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
                    caf::replies_to<experiment_stop>::with<committed>, caf::reacts_to<validation_recorded>,
-                   caf::reacts_to<trial_finished>, caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>>;
+                   caf::reacts_to<trial_finished>, caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
+                   caf::replies_to<task_call>::with<command_result>>;
 
 /// What an agent says at registration, and what it is told.
 struct register_agent {
@@ -377,6 +386,9 @@ using cluster_actor =
                    caf::replies_to<client_command>::with<command_result>,
                    caf::replies_to<reserve_trials>::with<trials_reserved>, caf::reacts_to<experiment_finished>,
                    caf::reacts_to<route_validation>, caf::reacts_to<time_passed>>;
+
+command_result refused(const error& why);
+inline command_result answered(value with = value::object()) { return {0, "", std::move(with)}; }
 
 caf::error to_caf(const error& why);
 error from_caf(const caf::error& why);
@@ -476,4 +488,5 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::trial_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::experiment_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::cluster_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::task_call))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -25,7 +25,8 @@ struct experiment_created {
   std::string context;      ///< names the blob with the files of the experiment (a tar), or empty
   std::string source;       ///< the text that was submitted
   std::string key;          ///< of the submitter: the same key creates once; may be empty
-  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key)
+  experiment_id parent;     ///< it was forked from, or 0
+  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent)
 };
 
 struct agent_joined { ///< a new agent, or a known one with other slots or another address
@@ -129,6 +130,25 @@ struct checkpoint_recorded {
   checkpoint saved;
   MSGPACK_DEFINE_ARRAY(at, run, saved)
 };
+struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; also after the trial's end
+  static constexpr const char* tag = "checkpoint_changed";
+  time_point at;
+  std::string uuid;
+  std::map<std::string, std::int64_t> files; ///< bytes by path that are left; none: it is deleted
+  MSGPACK_DEFINE_ARRAY(at, uuid, files)
+};
+struct trial_metadata_set { ///< by a user or the script; replaces what was there; also after the trial's end
+  static constexpr const char* tag = "trial_metadata_set";
+  time_point at;
+  value metadata;
+  MSGPACK_DEFINE_ARRAY(at, metadata)
+};
+struct trial_progressed { ///< as the script says; one fact per whole percent at most
+  static constexpr const char* tag = "trial_progressed";
+  time_point at;
+  double progress = 0; ///< 0..1
+  MSGPACK_DEFINE_ARRAY(at, progress)
+};
 struct run_ended {
   static constexpr const char* tag = "run_ended";
   time_point at;
@@ -162,23 +182,48 @@ struct allocation_placed { ///< committed before the start order leaves
   std::vector<placement> on;
   MSGPACK_DEFINE_ARRAY(at, on)
 };
+struct allocation_ready { ///< all parts of the gang have called: each may be told the others' addresses
+  static constexpr const char* tag = "allocation_ready";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+struct allocation_yielded { ///< the script agreed to stop: its end is none of training, whatever its exit code
+  static constexpr const char* tag = "allocation_yielded";
+  time_point at;
+  bool outside = false; ///< nobody here had asked it: something outside of the cluster did
+  MSGPACK_DEFINE_ARRAY(at, outside)
+};
+struct allocation_gave_up { ///< the script says that its hyperparameters cannot be trained
+  static constexpr const char* tag = "allocation_gave_up";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+struct part_made_daemon { ///< the end of this part of the gang does not count
+  static constexpr const char* tag = "part_made_daemon";
+  time_point at;
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(at, agent)
+};
 struct allocation_closed {
   static constexpr const char* tag = "allocation_closed";
   time_point at;
   end why = end::completed;
   int exit_code = 0;
   std::string detail;
-  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail)
+  bool finished = false; ///< completed although it was asked to stop, and did not agree to: its training is over
+  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
 };
 
 using cluster_fact = std::variant<experiment_created, agent_joined>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
 using trial_fact = std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded,
-                                run_ended, trial_ended>;
-using allocation_fact = std::variant<allocation_placed, allocation_closed>;
+                                run_ended, trial_ended, checkpoint_changed, trial_metadata_set, trial_progressed>;
+using allocation_fact = std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded,
+                                     allocation_gave_up, part_made_daemon>;
 using fact = std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
                           trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
-                          allocation_placed, allocation_closed>;
+                          allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set, trial_progressed,
+                          allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

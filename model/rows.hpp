@@ -19,8 +19,9 @@ struct experiment_row {
   bool smaller_is_better = true;
   trial_id best_trial;       ///< 0 while there is none
   double best_metric = 0;    ///< as reported, sign unchanged
+  experiment_id parent;      ///< it was forked from, or 0
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress, num_trials,
-                       metric, smaller_is_better, best_trial, best_metric)
+                       metric, smaller_is_better, best_trial, best_metric, parent)
 };
 
 struct validation_row { ///< the best or latest validation of a trial
@@ -62,17 +63,22 @@ struct trial_row {
     return stopped.empty() ? std::nullopt : std::optional{stopped.front()};
   }
   std::vector<trial_stop_decided> stopped; ///< none or one
+  value metadata;                ///< that users or the script gave it, or null
+  double progress = 0;           ///< 0..1, as the script says
   MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best, latest,
-                       latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped)
+                       latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata, progress)
 };
 
+enum class checkpoint_state : int { completed = 0, partially_deleted, deleted };
+
 struct checkpoint_row {
-  checkpoint saved;
+  checkpoint saved; ///< files: those that are left
   trial_id trial;
   experiment_id experiment;
   run_id run;
   time_point at;
-  MSGPACK_DEFINE_ARRAY(saved, trial, experiment, run, at)
+  checkpoint_state state = checkpoint_state::completed;
+  MSGPACK_DEFINE_ARRAY(saved, trial, experiment, run, at, state)
 };
 
 /// One report of a trial, in the order of arrival.
@@ -83,7 +89,8 @@ struct metric_row {
   run_id run;
   time_point at;
   std::string metrics;   ///< a msgpack map, exactly as it was reported
-  MSGPACK_DEFINE_ARRAY(row, group, steps, run, at, metrics)
+  std::string batches;   ///< a msgpack array of maps, one a batch, or empty
+  MSGPACK_DEFINE_ARRAY(row, group, steps, run, at, metrics, batches)
 };
 
 /// A report is archived when a later run of the same trial started from a checkpoint below the report's steps: that
@@ -103,3 +110,5 @@ struct log_line {
 };
 
 } // namespace troupe
+
+MSGPACK_ADD_ENUM(troupe::checkpoint_state)

@@ -31,7 +31,8 @@ struct report_batch {
     std::int64_t steps = 0;
     time_point at;
     std::string metrics;           ///< a msgpack map, checked by the gateway
-    MSGPACK_DEFINE_ARRAY(group, steps, at, metrics)
+    std::string batches;           ///< a msgpack array of maps, one a batch, or empty
+    MSGPACK_DEFINE_ARRAY(group, steps, at, metrics, batches)
   };
   std::vector<report> reports;
 };

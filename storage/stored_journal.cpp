@@ -319,7 +319,7 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
   const auto skip = static_cast<std::size_t>(known + 1 - x.first_sequence);
   std::size_t bytes = 0;
   for (auto i = skip; i < x.reports.size(); ++i)
-    bytes += x.reports[i].metrics.size() + x.reports[i].group.size() + 48;
+    bytes += x.reports[i].metrics.size() + x.reports[i].batches.size() + x.reports[i].group.size() + 48;
   if (report_bytes_ && report_bytes_ + log_bytes_ + bytes > lane_bytes_)
     return error{errc::busy, "the lane of reports is full; try again after the next commit"};
   if (auto room = store_->admit(batch_->bytes() + bytes); !room)
@@ -340,7 +340,7 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     key_.resize(8);
     keys::add_number(key_, ++row);
     buffer_.clear();
-    packer.pack_array(6); // a metric_row; its number stands in the key
+    packer.pack_array(r.batches.empty() ? 6 : 7); // a metric_row; its number stands in the key
     packer.pack_uint64(0);
     packer.pack(r.group);
     packer.pack(r.steps);
@@ -348,6 +348,8 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     packer.pack(r.at);
     packer.pack_str(static_cast<std::uint32_t>(r.metrics.size()));
     packer.pack_str_body(r.metrics.data(), static_cast<std::uint32_t>(r.metrics.size()));
+    if (!r.batches.empty())
+      packer.pack(r.batches);
     batch_->put(family::series, key_, {buffer_.data(), buffer_.size()});
     if (r.group == "validation")
       receipt.validations.push_back({experiment, x.allocation, x.rank, x.process, x.first_sequence + i, row, r.steps,

@@ -60,7 +60,19 @@ result<checkpoint_row> read_checkpoint(const view& of, std::string_view uuid) {
   auto* recorded = std::get_if<checkpoint_recorded>(&*known);
   if (!recorded)
     return error{errc::corrupt, what + ": another fact stands in its place"};
-  return checkpoint_row{std::move(recorded->saved), place->trial, place->experiment, recorded->run, recorded->at};
+  checkpoint_row row{std::move(recorded->saved), place->trial, place->experiment, recorded->run, recorded->at};
+  if (!place->changed)
+    return row;
+  auto later = of.get(family::facts, keys::fact(entity(place->trial), place->changed - 1));
+  if (!later)
+    return later.error();
+  auto change = *later ? decode(**later) : result<fact>(error{errc::corrupt, "the fact that changed it is missing"});
+  auto* changed = change ? std::get_if<checkpoint_changed>(&*change) : nullptr;
+  if (!changed)
+    return error{errc::corrupt, what + ": " + (change ? "another fact stands where its files changed" : change.error().what)};
+  row.saved.files = std::move(changed->files);
+  row.state = place->deleted ? checkpoint_state::deleted : checkpoint_state::partially_deleted;
+  return row;
 }
 
 /// A row of the series keeps its own number in its key only.

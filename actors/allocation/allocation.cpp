@@ -4,6 +4,9 @@
 
 namespace troupe {
 
+/// A task that cannot be trained ends by itself, as a rule at once.
+constexpr duration give_up_patience = 10s;
+
 allocation::allocation(allocation_spec spec) : spec_(std::move(spec)) {}
 
 allocation_step allocation::apply(const allocation_event& ev, time_point now) {
@@ -18,7 +21,7 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
                  [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
                  [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
                  [&](const allocation_stop&) {
-                   s.actions.push_back(report_allocation_end{closed_->why, closed_->detail});
+                   s.actions.push_back(report_allocation_end{closed_->why, closed_->detail, closed_->finished});
                  },
                  [](const auto&) {},
                },
@@ -26,6 +29,13 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
+  return s;
+}
+
+allocation_step allocation::apply(const allocation_task_event& ev, time_point now) {
+  allocation_step s;
+  if (!closed_)
+    std::visit([&](const auto& x) { on(s, x, now); }, ev);
   return s;
 }
 
@@ -55,6 +65,7 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
 }
 
 void allocation::order_stop(allocation_step& s, time_point now) {
+  s.actions.push_back(answer_signals{});
   bool kill = stop_->kill;
   for (const auto& [agent, p] : parts_)
     if (p.state != part::over) {
@@ -87,7 +98,11 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   if (!ev.certain)
     return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, ev.detail, now);
   // The order may have come from an earlier life of this actor, before its stop or another part's end was told again.
-  if (stop_ || (ev.ordered && ev.signal == 9))
+  if (ev.ordered && ev.signal == 9)
+    return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
+  // A task of Determined's client agrees to a stop first: without that, its exit is what it would be at any other time.
+  const bool followed = stop_ && (stop_->kill || !polls_);
+  if (yielded_ || followed)
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
   if (killing_)
     return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's
@@ -99,6 +114,7 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
     return;
   }
   bool good = ev.exit_code == 0 && ev.signal == 0;
+  finished_ |= good && stop_;
   part_over(s, ev.agent, good ? end::completed : end::failed, ev.signal ? 128 + ev.signal : ev.exit_code, ev.detail,
             now);
 }
@@ -148,6 +164,38 @@ void allocation::on(allocation_step& s, const time_passed&, time_point now) {
     kill_rest(s, now);
 }
 
+void allocation::on(allocation_step&, const signal_polled&, time_point) { polls_ = true; }
+
+void allocation::on(allocation_step& s, const stop_agreed& ev, time_point now) {
+  if (yielded_ || (!stop_ && !ev.outside))
+    return; // a repeat, or an answer to nothing
+  note(s, allocation_yielded{now, ev.outside});
+  if (stop_ || parts_.empty())
+    return;
+  stop_ = allocation_stop{false, "preempted"};
+  order_stop(s, now);
+}
+
+void allocation::on(allocation_step& s, const hyperparameters_refused&, time_point now) {
+  if (!gave_up_)
+    note(s, allocation_gave_up{now});
+}
+
+void allocation::on(allocation_step& s, const part_called& ev, time_point now) {
+  called_.insert(ev.node_rank);
+  if (!ready_ && called_.size() < on_.size())
+    return;
+  if (!ready_)
+    note(s, allocation_ready{now});
+  s.actions.push_back(answer_gang{});
+}
+
+void allocation::on(allocation_step& s, const part_left_alone& ev, time_point now) {
+  const auto& agent = on_[static_cast<std::size_t>(ev.node_rank)].agent;
+  if (!daemons_.contains(agent))
+    note(s, part_made_daemon{now, agent});
+}
+
 /// What still runs cannot go on alone. Ordered again every 30 s until it is done.
 void allocation::kill_rest(allocation_step& s, time_point now) {
   killing_ = true;
@@ -160,6 +208,8 @@ void allocation::kill_rest(allocation_step& s, time_point now) {
 void allocation::part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail,
                            time_point now) {
   parts_[agent].state = part::over;
+  if (daemons_.contains(agent) && why != end::stopped && why != end::lost)
+    return close_if_over(s, now);
   bool bad = why == end::failed || why == end::lost;
   if (!verdict_ || (bad && verdict_->why != end::failed && verdict_->why != end::lost))
     verdict_ = verdict{why, code, std::move(detail), agent};
@@ -169,18 +219,28 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
 }
 
 void allocation::close_if_over(allocation_step& s, time_point now) {
-  if (judge_at_ || !std::all_of(parts_.begin(), parts_.end(), [](auto& p) { return p.second.state == part::over; }))
+  const auto over = [](const auto& p) { return p.second.state == part::over; };
+  const auto done = [&](const auto& p) { return over(p) || daemons_.contains(p.first); };
+  if (!daemons_.empty() && !judge_at_ && !killing_ && std::all_of(parts_.begin(), parts_.end(), done) &&
+      !std::all_of(parts_.begin(), parts_.end(), over))
+    return kill_rest(s, now); // only daemons are left
+  if (judge_at_ || !std::all_of(parts_.begin(), parts_.end(), over))
     return;
   auto v = verdict_.value_or(verdict{});
   close(s, v.why, v.code, v.detail, now);
 }
 
 void allocation::close(allocation_step& s, end why, int code, std::string detail, time_point now) {
-  note(s, allocation_closed{now, why, code, detail});
+  if (gave_up_) {
+    why = end::invalid_hp;
+    detail = "its hyperparameters cannot be trained";
+  }
+  const bool finished = finished_ && why == end::completed;
+  note(s, allocation_closed{now, why, code, detail, finished});
   s.actions.push_back(release_slots{});
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
-  s.actions.push_back(report_allocation_end{why, std::move(detail)});
+  s.actions.push_back(report_allocation_end{why, std::move(detail), finished});
   kill_at_.reset();
   judge_at_.reset();
 }
@@ -194,6 +254,14 @@ void allocation::replay(const allocation_fact& fact) {
   std::visit(overloaded{
                [this](const allocation_placed& f) { on_ = f.on; },
                [this](const allocation_closed& f) { closed_ = f; },
+               [this](const allocation_ready&) { ready_ = true; },
+               [this](const allocation_yielded& f) { yielded_ = f.outside; },
+               [this](const allocation_gave_up& f) {
+                 gave_up_ = f.at;
+                 const auto patience = f.at + give_up_patience; // then it is killed
+                 kill_at_ = kill_at_ ? std::min(*kill_at_, patience) : patience;
+               },
+               [this](const part_made_daemon& f) { daemons_.insert(f.agent); },
              },
              fact);
 }
@@ -203,7 +271,7 @@ std::vector<allocation_action> allocation::resume() {
     std::vector<allocation_action> out{release_slots{}};
     for (const auto& part : on_)
       out.push_back(forget_task{part.agent});
-    out.push_back(report_allocation_end{closed_->why, closed_->detail});
+    out.push_back(report_allocation_end{closed_->why, closed_->detail, closed_->finished});
     return out;
   }
   if (on_.empty())
@@ -225,7 +293,8 @@ std::optional<time_point> allocation::deadline() const {
 }
 
 std::string allocation::snapshot() const {
-  return pack(std::tuple{on_, closed_ ? encode(*closed_) : ""});
+  return pack(std::tuple{on_, closed_ ? encode(*closed_) : "", ready_, yielded_.has_value(), yielded_.value_or(false),
+                         gave_up_.value_or(time_point{}), daemons_});
 }
 
 } // namespace troupe

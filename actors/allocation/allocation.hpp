@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace troupe {
@@ -60,6 +61,23 @@ struct agent_lost {
 using allocation_event = std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown,
                                       agent_lost, time_passed>;
 
+// What the task says of itself over the HTTP API; the shell makes these of `task_call`.
+/// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it follows it.
+struct signal_polled {};
+/// It agrees to stop. `outside`: something outside of the cluster told it to.
+struct stop_agreed {
+  bool outside = false;
+};
+struct hyperparameters_refused {}; ///< it cannot train with them, and ends by itself
+struct part_called {               ///< the part of this node rank has come to the rendezvous
+  int node_rank = 0;
+};
+struct part_left_alone { ///< the end of this part does not count
+  int node_rank = 0;
+};
+using allocation_task_event =
+  std::variant<signal_polled, stop_agreed, hyperparameters_refused, part_called, part_left_alone>;
+
 // Actions.
 struct request_slots {
   int slots = 1;
@@ -87,9 +105,12 @@ struct forget_task {
 struct report_allocation_end {
   end why = end::completed;
   std::string detail;
+  bool finished = false; ///< see allocation_closed
 };
+struct answer_signals {}; ///< whoever waits for the word to stop hears it
+struct answer_gang {};    ///< whoever waits for the rest of the gang hears where it is
 using allocation_action = std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task,
-                                       forget_task, report_allocation_end>;
+                                       forget_task, report_allocation_end, answer_signals, answer_gang>;
 using allocation_step = step_of<allocation_fact, allocation_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -101,6 +122,7 @@ public:
   explicit allocation(allocation_spec spec);
 
   [[nodiscard]] allocation_step apply(const allocation_event& ev, time_point now);
+  [[nodiscard]] allocation_step apply(const allocation_task_event& ev, time_point now);
   void replay(const allocation_fact& fact);
   /// A fresh one asks for slots; a placed one asks its agents how it fares; a closed one says so again.
   [[nodiscard]] std::vector<allocation_action> resume();
@@ -109,6 +131,8 @@ public:
 
   bool closed() const { return closed_.has_value(); }
   const std::vector<placement>& placed() const { return on_; }
+  bool stopping() const { return stop_ || (yielded_ && *yielded_); } ///< its task has to stop
+  bool ready() const { return ready_; } ///< every part has come to the rendezvous
 
 private:
   enum class part { ordered, watched, running, over };
@@ -123,6 +147,11 @@ private:
   void on(allocation_step& s, const task_unknown& ev, time_point now);
   void on(allocation_step& s, const agent_lost& ev, time_point now);
   void on(allocation_step& s, const time_passed& ev, time_point now);
+  void on(allocation_step& s, const signal_polled& ev, time_point now);
+  void on(allocation_step& s, const stop_agreed& ev, time_point now);
+  void on(allocation_step& s, const hyperparameters_refused& ev, time_point now);
+  void on(allocation_step& s, const part_called& ev, time_point now);
+  void on(allocation_step& s, const part_left_alone& ev, time_point now);
   void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail, time_point now);
   void order_stop(allocation_step& s, time_point now);
   void kill_rest(allocation_step& s, time_point now);
@@ -133,11 +162,18 @@ private:
   allocation_spec spec_;
   std::vector<placement> on_;          ///< durable
   std::optional<allocation_closed> closed_;
+  bool ready_ = false;
+  std::optional<bool> yielded_;       ///< and whether something outside asked it
+  std::optional<time_point> gave_up_;
+  std::set<std::string> daemons_;     ///< agents whose part does not count
   // Soft state.
   std::map<std::string, part_state> parts_;
   std::optional<allocation_stop> stop_;
   std::optional<time_point> kill_at_, judge_at_;
   bool killing_ = false;
+  bool polls_ = false;   ///< it asks whether to stop; learned again soon after a recovery
+  std::set<int> called_; ///< node ranks that came to the rendezvous
+  bool finished_ = false;
   struct verdict {
     end why = end::completed;
     int code = 0;

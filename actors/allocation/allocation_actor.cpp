@@ -5,12 +5,17 @@
 
 #include <caf/all.hpp>
 
+#include <list>
 #include <random>
 
 namespace troupe {
 namespace {
 
 using base = actor_base<allocation_actor>;
+using call_promise = caf::typed_response_promise<command_result>;
+
+/// Of one allocation: more than its processes can have in use.
+constexpr std::size_t most_held_calls = 1024;
 
 /// 128 random bits as hex: opens the harness gateway to the processes of one allocation.
 std::string make_token() {
@@ -49,19 +54,116 @@ public:
       [this](const task_unknown& ev) { from_twin(ev); },
       [this](const agent_lost& ev) { step(ev); },
       [this](const time_passed& ev) {
+        answer_polls(false);
         timer_fired();
         step(ev);
       },
       [this](task_checkpoint& up) { self_->send(peers_.trial, std::move(up)); },
       [this](checkpoint_answer& down) { to_all(down); },
       [this](validation_answer& down) { to_all(down); },
+      [this](const task_call& x) { return obey(x); },
     };
   }
 
 private:
   allocation& machine() { return *machine_; }
   void end_children(const caf::error&) {}
-  std::optional<time_point> deadline() const { return machine_->deadline(); }
+  std::optional<time_point> deadline() const {
+    auto next = machine_->deadline();
+    for (const auto& poll : polls_)
+      next = next ? std::min(*next, poll.until) : poll.until;
+    return next;
+  }
+
+  // ---- what its task says of itself
+
+  caf::result<command_result> obey(const task_call& x) {
+    if (x.name == "allocation.preemption")
+      return poll(std::chrono::milliseconds(x.fields.value("timeout_ms", std::int64_t{0})));
+    if (x.name == "allocation.ack_preemption")
+      return durably(stop_agreed{});
+    if (x.name == "allocation.pending_preemption")
+      return durably(stop_agreed{true});
+    if (x.name == "trial.early_exit")
+      return durably(hyperparameters_refused{});
+    const auto part = named_part(x.fields.value("resources", std::string()));
+    const auto parts = static_cast<int>(machine_->placed().size());
+    if (part.allocation != id_ || part.node_rank >= parts)
+      return refused({errc::invalid, "no such resources of allocation " + to_string(id_)});
+    if (x.name == "allocation.daemon")
+      return durably(part_left_alone{part.node_rank});
+    if (x.name == "allocation.rendezvous")
+      return rendezvous(part.node_rank, x.fields.value("hosts", value::object()));
+    return refused({errc::unsupported, "no command '" + x.name + "'"});
+  }
+
+  template <class Event>
+  caf::result<command_result> durably(const Event& ev) {
+    auto promise = self_->make_response_promise<command_result>();
+    step(ev, [promise](const caf::error& why) mutable { promise.deliver(why ? refused(from_caf(why)) : answered()); });
+    return promise;
+  }
+
+  static command_result signal(bool stop) { return answered({{"preempt", stop}}); }
+
+  caf::result<command_result> poll(duration patience) {
+    step(signal_polled{});
+    if (machine_->stopping() || patience <= duration{0})
+      return signal(machine_->stopping());
+    auto promise = self_->make_response_promise<command_result>();
+    if (polls_.size() >= most_held_calls) { // their callers are gone
+      polls_.front().caller.deliver(signal(false));
+      polls_.pop_front();
+    }
+    polls_.push_back({self_->now() + patience, promise});
+    arm(deadline());
+    return promise;
+  }
+
+  /// With `stop` all of them; else those whose time is over.
+  void answer_polls(bool stop) {
+    const auto now = self_->now();
+    for (auto it = polls_.begin(); it != polls_.end();) {
+      if (!stop && now < it->until) {
+        ++it;
+        continue;
+      }
+      it->caller.deliver(signal(stop || machine_->stopping()));
+      it = polls_.erase(it);
+    }
+  }
+
+  caf::result<command_result> rendezvous(int node_rank, value hosts) {
+    auto promise = self_->make_response_promise<command_result>();
+    if (gang_.size() >= most_held_calls) {
+      gang_.front().caller.deliver(refused({errc::busy, "too many wait for the rendezvous"}));
+      gang_.pop_front();
+    }
+    gang_.push_back({node_rank, promise});
+    hosts_ = std::move(hosts);
+    step(part_called{node_rank});
+    return promise;
+  }
+
+  /// Addresses in the order of node ranks, the chief first. Parts on one host meet on its loopback.
+  command_result gang(int node_rank) const {
+    value addresses = value::array(), slots = value::array();
+    std::set<std::string> distinct;
+    for (const auto& part : machine_->placed()) {
+      addresses.push_back(hosts_.value(part.agent, part.agent));
+      distinct.insert(addresses.back().get<std::string>());
+      slots.push_back(part.slots.size());
+    }
+    if (distinct.size() == 1)
+      std::fill(addresses.begin(), addresses.end(), value("127.0.0.1"));
+    return answered({{"addresses", addresses}, {"slots", slots}, {"rank", node_rank}});
+  }
+
+  void run(const answer_signals&) { answer_polls(true); }
+  void run(const answer_gang&) {
+    for (auto& one : std::exchange(gang_, {}))
+      one.caller.deliver(gang(one.node_rank));
+  }
 
   /// The machine thinks in names; the handles of its agents' twins are learned before it hears of a grant.
   void locate(const slots_granted& ev) {
@@ -107,7 +209,11 @@ private:
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
   void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
   void run(const report_allocation_end& x) {
-    self_->send(peers_.trial, allocation_ended{id_.run, x.why, x.detail});
+    self_->send(peers_.trial, allocation_ended{id_.run, x.why, x.detail, x.finished});
+    for (auto& poll : std::exchange(polls_, {}))
+      poll.caller.deliver(signal(machine_->stopping()));
+    for (auto& one : std::exchange(gang_, {}))
+      one.caller.deliver(refused({errc::conflict, "allocation " + to_string(id_) + " is over"}));
     if (machine_->closed())
       self_->quit();
   }
@@ -134,6 +240,17 @@ private:
   allocation_peers peers_;
   std::optional<allocation> machine_;
   std::map<std::string, twin_actor> twins_;
+  struct held_poll {
+    time_point until;
+    call_promise caller;
+  };
+  struct held_part {
+    int node_rank = 0;
+    call_promise caller;
+  };
+  std::list<held_poll> polls_; ///< wait for the word to stop
+  std::list<held_part> gang_;  ///< wait for the rest of the gang
+  value hosts_;                ///< addresses of agents, by name
 };
 
 } // namespace

@@ -25,8 +25,6 @@ bool same_secret(const std::string& a, const std::string& b) {
   return !different;
 }
 
-command_result refused(const error& why) { return {static_cast<int>(why.code) + 1, why.what, {}}; }
-
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action> {
   friend class durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action>;
 
@@ -218,6 +216,10 @@ private:
   caf::result<command_result> obey(client_command x) {
     if (x.name == "experiment.create")
       return create(std::move(x));
+    if (x.name == "experiment.validate") {
+      auto checked = checked_config(x.fields);
+      return checked ? answered() : refused(checked.error());
+    }
     if (x.name == "experiment.activate")
       return tell_experiment(x, experiment_activate{});
     if (x.name == "experiment.pause")
@@ -232,6 +234,13 @@ private:
       return describe(x.name);
     if (x.name == "fence")
       return fence(x.fields);
+    if (x.name.starts_with("allocation.") || x.name == "trial.progress" || x.name == "trial.early_exit" ||
+        x.name == "checkpoint.report")
+      return hand_down(std::move(x));
+    if (x.name == "checkpoint.patch")
+      return patch(x.fields);
+    if (x.name == "trial.metadata" || x.name == "trial.set_metadata")
+      return metadata(x);
     if (x.name == "node.shutdown") {
       if (setup_.shut_down)
         setup_.shut_down();
@@ -257,28 +266,155 @@ private:
     return command_result{0, "", value{{"kill", away}}};
   }
 
-  caf::result<command_result> create(client_command x) {
-    auto text = x.fields.value("config", value());
+  // ---- from tasks, and about trials
+
+  caf::result<command_result> hand_down(client_command x) {
+    const auto id = parse_allocation(x.allocation);
+    auto it = experiments_.find(experiment_id{x.fields.value("experiment", std::uint64_t{0})});
+    if (it == experiments_.end())
+      return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
+    if (x.name == "allocation.rendezvous")
+      for (const auto& [agent, known] : machine_->agents())
+        x.fields["hosts"][agent] = known.host;
+    return self_->delegate(it->second, task_call{id, std::move(x.name), std::move(x.fields)});
+  }
+
+  caf::result<command_result> metadata(const client_command& x) {
+    trial_id id{x.fields.value("id", std::uint64_t{0})};
+    auto row = peers_.reads->trial(id);
+    if (!row)
+      return refused(row.error());
+    if (x.name == "trial.metadata")
+      return answered({{"metadata", row->metadata.is_object() ? row->metadata : value::object()}});
+    auto promise = self_->make_response_promise<command_result>();
+    const auto given = x.fields.value("metadata", value::object());
+    change_trial(*row, {{id, {}}, x.name, x.fields}, trial_metadata_set{self_->now(), given},
+                 [promise, given](command_result& done) mutable {
+                   promise.deliver(done.refused ? std::move(done) : answered({{"metadata", given}}));
+                 });
+    return promise;
+  }
+
+  caf::result<command_result> patch(const value& fields) {
+    struct pending {
+      std::size_t left = 1;
+      command_result worst = answered();
+    };
+    auto all = std::make_shared<pending>();
+    auto promise = self_->make_response_promise<command_result>();
+    auto done = [all, promise](command_result& one) mutable {
+      if (one.refused && !all->worst.refused)
+        all->worst = one;
+      if (--all->left == 0)
+        promise.deliver(all->worst);
+    };
+    for (const auto& one : fields.value("checkpoints", value::array())) {
+      const auto uuid = one.value("uuid", std::string());
+      auto saved = peers_.reads->checkpoint(uuid);
+      auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
+      if (!row)
+        return refused(row.error());
+      if (one.value("files", value()).is_null())
+        continue; // leaves them alone
+      ++all->left;
+      change_trial(*row, {{row->id, {}}, "checkpoint.patch", one},
+                   checkpoint_changed{self_->now(), uuid, one["files"].get<std::map<std::string, std::int64_t>>()}, done);
+    }
+    auto last = answered();
+    done(last);
+    return promise;
+  }
+
+  using change_done = std::function<void(command_result&)>;
+
+  /// A trial that lives notes `fact` itself, asked by `call`; the stream of one that has ended is the cluster's.
+  void change_trial(const trial_row& row, task_call call, trial_fact fact, change_done done) {
+    auto it = experiments_.find(row.experiment);
+    if (it == experiments_.end() || terminal(row.state))
+      return append_to(row.id, std::move(fact), std::move(done), 5);
+    self_->request(it->second, journal_timeout, std::move(call))
+      .then(
+        [this, id = row.id, fact, done](command_result& answer) {
+          if (answer.refused - 1 != static_cast<int>(errc::not_found))
+            return done(answer);
+          append_to(id, fact, done, 5);
+        },
+        [this, id = row.id, fact, done](const caf::error& why) {
+          if (auto now = peers_.reads->trial(id); now && terminal(now->state))
+            return append_to(id, fact, done, 5); // it ended while the message travelled
+          auto no = refused(from_caf(why));
+          done(no);
+        });
+  }
+
+  void append_to(trial_id id, trial_fact fact, change_done done, int tries) {
+    auto stored = peers_.reads->facts_of(entity(id));
+    auto next = stored ? stored->size() : 0;
+    self_->request(peers_.journal, journal_timeout, append_facts{entity(id), next, {encode_as(fact)}})
+      .then(
+        [done](const committed&) {
+          auto yes = answered();
+          done(yes);
+        },
+        [this, id, fact, done, tries](const caf::error& why) {
+          auto fault = from_caf(why);
+          if (fault.code == errc::gap && tries > 0) // another change took the number
+            return append_to(id, fact, done, tries - 1);
+          auto no = refused(fault);
+          done(no);
+        });
+  }
+
+  // ---- creation
+
+  struct accepted_config {
+    value settings;
+    std::string source;
+  };
+
+  /// Scripts and clients look into the folder themselves: a relative one lies in the data directory, beside the default one.
+  value with_absolute_folder(value storage) const {
+    if (storage.is_object() && storage.value("type", value()) == "directory")
+      if (auto path = storage.find("container_path"); path != storage.end() && path->is_string())
+        if (const auto text = path->get<std::string>(); !text.starts_with('/'))
+          *path = setup_.checkpoint_dir.substr(0, setup_.checkpoint_dir.rfind('/') + 1) + text;
+    return storage;
+  }
+
+  /// Complete and good to run, or errc::invalid with the rendered diagnostics.
+  result<accepted_config> checked_config(const value& fields) const {
+    auto text = fields.value("config", value());
     std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
-    auto file = x.fields.value("config_name", std::string("experiment.yaml"));
-    auto checked = config::load_experiment(source, file);
+    auto file = fields.value("config_name", std::string("experiment.yaml"));
+    config::surroundings around;
+    around.checkpoint_storage = {{"type", "directory"}, {"container_path", setup_.checkpoint_dir}};
+    auto checked = config::load_experiment(source, file, config::level::complete, around);
     if (!checked.ok()) {
       std::string all;
       for (const auto& fault : checked.faults)
         all += config::render(fault, source) + "\n";
-      return refused({errc::invalid, all});
+      return error{errc::invalid, all};
     }
     auto& settings = checked.config;
     const auto searcher = settings.value("searcher", value::object()).value("name", std::string());
     for (const char* pausing : {"asha_promotion", "sync_halving", "hyperband", "bohb", "pbt"})
       if (searcher == pausing)
-        return refused({errc::invalid, "searcher.name: '" + searcher + "' pauses and resumes trials, which experiments do "
-                                       "not do yet\nhint: adaptive_asha or async_halving; `troupe search simulate` runs " +
-                                         searcher});
+        return error{errc::invalid, "searcher.name: '" + searcher + "' pauses and resumes trials, which experiments do "
+                                    "not do yet\nhint: adaptive_asha or async_halving; `troupe search simulate` runs " +
+                                      searcher};
     if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
                                               settings.value("hyperparameters", value::object()), 0);
         !works)
-      return refused({errc::invalid, works.error().what});
+      return error{errc::invalid, works.error().what};
+    settings["checkpoint_storage"] = with_absolute_folder(settings.value("checkpoint_storage", value()));
+    return accepted_config{std::move(settings), std::move(source)};
+  }
+
+  caf::result<command_result> create(client_command x) {
+    auto checked = checked_config(x.fields);
+    if (!checked)
+      return refused(checked.error());
+    auto& [settings, source] = *checked;
     if (!settings.contains("reproducibility") || !settings["reproducibility"].is_object())
       settings["reproducibility"] = value::object();
     auto& seed = settings["reproducibility"]["experiment_seed"];
@@ -286,7 +422,9 @@ private:
       seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
     experiment_created wanted{self_->now(), {}, settings,
                               x.fields.value("name", std::string()),
-                              x.user, "", source, x.fields.value("key", std::string())};
+                              x.user, x.fields.value("context_blob", std::string()), source,
+                              x.fields.value("key", std::string()),
+                              experiment_id{x.fields.value("parent", std::uint64_t{0})}};
     if (wanted.name.empty())
       wanted.name = settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
     bool activate = x.fields.value("activate", true);

@@ -69,6 +69,12 @@ public:
         self_->send(it->second, trial_stop{trial_state::canceled, true, "killed"});
         return committed{};
       },
+      [this](task_call& x) -> caf::result<command_result> {
+        auto it = trials_.find(x.allocation.trial);
+        if (it == trials_.end())
+          return refused({errc::not_found, "trial " + to_string(x.allocation.trial) + " has ended"});
+        return self_->delegate(it->second, std::move(x));
+      },
     };
   }
 

@@ -3,6 +3,7 @@
 #include "searchers/searcher.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe {
 
@@ -14,7 +15,11 @@ trial_step trial::apply(const trial_event& ev, time_point now) {
   trial_step s;
   if (ended_) {
     // The answer to everything is the end that was reached; a late checkpoint is refused.
-    if (auto* late = std::get_if<checkpoint_saved>(&ev))
+    if (auto* changed = std::get_if<checkpoint_files_changed>(&ev))
+      on(s, *changed, now);
+    else if (auto* given = std::get_if<metadata_given>(&ev))
+      on(s, *given, now);
+    else if (auto* late = std::get_if<checkpoint_saved>(&ev))
       s.actions.push_back(acknowledge_checkpoint{late->run, late->saved.uuid, "the trial has ended"});
     else if (std::holds_alternative<trial_stop>(ev))
       s.actions.push_back(report_trial_end{ended_->state, ended_->exit_reason, ended_->why});
@@ -67,7 +72,7 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     return;
   auto why = ev.why;
   // Asked to pause or stop, a clean exit is the answer to that and not the end of training.
-  if (why == end::completed && (stop_ || leaving_))
+  if (why == end::completed && (stop_ || leaving_) && !ev.finished)
     why = end::stopped;
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
   int losses = why == end::lost ? losses_ + 1 : losses_;
@@ -101,6 +106,20 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
 }
 
 void trial::on(trial_step&, const time_passed&, time_point) {}
+
+void trial::on(trial_step& s, const checkpoint_files_changed& ev, time_point now) {
+  note(s, checkpoint_changed{now, ev.uuid, ev.left});
+}
+
+void trial::on(trial_step& s, const metadata_given& ev, time_point now) {
+  note(s, trial_metadata_set{now, ev.metadata});
+}
+
+void trial::on(trial_step& s, const progress_told& ev, time_point now) {
+  const bool much = std::abs(ev.progress - progress_) >= 0.01 || (ev.progress >= 1 && progress_ < 1);
+  if (much && ev.progress >= 0 && ev.progress <= 1)
+    note(s, trial_progressed{now, ev.progress});
+}
 
 void trial::advance(trial_step& s, time_point now) {
   if (open_)
@@ -161,6 +180,17 @@ void trial::set(const checkpoint_recorded& f) {
   steps_ = f.saved.steps;
   losses_ = 0;
   recorded_.push_back(f.saved.uuid);
+  earlier_.emplace_back(f.saved.uuid, f.saved.steps);
+}
+void trial::set(const checkpoint_changed& f) {
+  if (!f.files.empty())
+    return;
+  std::erase_if(earlier_, [&](const auto& one) { return one.first == f.uuid; });
+  if (f.uuid != checkpoint_)
+    return;
+  // No run can start from it any more: the next one starts from what was there before.
+  checkpoint_ = earlier_.empty() ? spec_.warm_start : earlier_.back().first;
+  steps_ = earlier_.empty() ? 0 : earlier_.back().second;
 }
 void trial::set(const run_ended& f) {
   open_ = false;
@@ -189,7 +219,7 @@ std::optional<time_point> trial::deadline() const {
 }
 
 std::string trial::snapshot() const {
-  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_,
+  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_, earlier_, progress_,
                          stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : ""});
 }
 

@@ -4,6 +4,7 @@
 
 #include "actors/machine.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -40,10 +41,23 @@ struct allocation_ended {
   run_id run;
   end why = end::completed;
   std::string detail;
-  MSGPACK_DEFINE_ARRAY(run, why, detail)
+  bool finished = false; ///< its training is over: it completed, and had not agreed to stop
+  MSGPACK_DEFINE_ARRAY(run, why, detail, finished)
+};
+// The shell makes these of `task_call`.
+struct checkpoint_files_changed { ///< by a user or the script; none left: it is deleted
+  std::string uuid;
+  std::map<std::string, std::int64_t> left;
+};
+struct metadata_given {
+  value metadata;
+};
+struct progress_told {
+  double progress = 0; ///< 0..1
 };
 using trial_event =
-  std::variant<trial_activate, trial_pause, trial_stop, checkpoint_saved, allocation_ended, time_passed>;
+  std::variant<trial_activate, trial_pause, trial_stop, checkpoint_saved, allocation_ended, time_passed,
+               checkpoint_files_changed, metadata_given, progress_told>;
 
 // Actions.
 struct start_allocation {
@@ -101,6 +115,9 @@ private:
   void on(trial_step& s, const checkpoint_saved& ev, time_point now);
   void on(trial_step& s, const allocation_ended& ev, time_point now);
   void on(trial_step& s, const time_passed&, time_point now);
+  void on(trial_step& s, const checkpoint_files_changed& ev, time_point now);
+  void on(trial_step& s, const metadata_given& ev, time_point now);
+  void on(trial_step& s, const progress_told& ev, time_point now);
   void advance(trial_step& s, time_point now);
   void give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now);
   void note(trial_step& s, trial_fact fact);
@@ -114,6 +131,9 @@ private:
   void set(const checkpoint_recorded& f);
   void set(const run_ended& f);
   void set(const trial_ended& f);
+  void set(const checkpoint_changed& f);
+  void set(const trial_metadata_set&) {}
+  void set(const trial_progressed& f) { progress_ = f.progress; }
 
   trial_spec spec_;
   bool active_ = false;
@@ -124,6 +144,8 @@ private:
   time_point retry_at_;
   std::string checkpoint_; ///< the latest, or empty
   std::int64_t steps_ = 0; ///< of it
+  std::vector<std::pair<std::string, std::int64_t>> earlier_; ///< all that are not deleted, with steps, the latest last
+  double progress_ = 0;
   std::vector<std::string> recorded_; ///< uuids recorded by the open run: a repeat is only acknowledged
   std::optional<trial_stop_ordered> stop_;
   std::optional<trial_ended> ended_;

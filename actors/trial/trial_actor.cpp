@@ -49,6 +49,7 @@ public:
         if (allocation_ && down.origin.allocation.run == run_)
           self_->send(allocation_, std::move(down));
       },
+      [this](task_call& x) { return obey(std::move(x)); },
     };
   }
 
@@ -59,6 +60,38 @@ private:
       self_->send_exit(allocation_, why);
   }
   std::optional<time_point> deadline() const { return machine_->deadline(); }
+
+  caf::result<command_result> obey(task_call x) {
+    if (x.name == "checkpoint.patch")
+      return durably(checkpoint_files_changed{x.fields.value("uuid", std::string()),
+                                              x.fields.value("files", std::map<std::string, std::int64_t>())});
+    if (x.name == "trial.set_metadata")
+      return durably(metadata_given{x.fields.value("metadata", value::object())});
+    if (!allocation_ || x.allocation.run != machine_->open_run())
+      return refused({errc::conflict, "allocation " + to_string(x.allocation) + " is over"});
+    if (x.name == "trial.progress")
+      return durably(progress_told{x.fields.value("progress", 0.0)});
+    if (x.name == "checkpoint.report")
+      return durably(checkpoint_saved{x.allocation.run, saved_of(x.fields)});
+    return self_->delegate(allocation_, std::move(x));
+  }
+
+  checkpoint saved_of(const value& fields) const {
+    checkpoint saved;
+    saved.uuid = fields.value("uuid", std::string());
+    saved.steps = fields.value("steps", std::int64_t{0});
+    saved.files = fields.value("files", std::map<std::string, std::int64_t>());
+    saved.metadata = fields.value("metadata", value::object());
+    saved.path = launch_.value("checkpoint_dir", std::string()) + "/" + saved.uuid;
+    return saved;
+  }
+
+  template <class Event>
+  caf::result<command_result> durably(const Event& ev) {
+    auto promise = self_->make_response_promise<command_result>();
+    step(ev, [promise](const caf::error& why) mutable { promise.deliver(why ? refused(from_caf(why)) : answered()); });
+    return promise;
+  }
 
   void run(const start_allocation& x) {
     if (std::exchange(run_, x.run) != x.run) // else a repeat

@@ -27,7 +27,7 @@ value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) :
 // One `shape` per fact: its fields but `at`, by name. The configuration and source of an experiment stay out: they are
 // large and never change.
 value shape(const experiment_created& x) {
-  return {{"id", x.id.value}, {"name", x.name}, {"owner", x.owner}, {"context", x.context}, {"key", x.key}};
+  return {{"id", x.id.value}, {"name", x.name}, {"owner", x.owner}, {"context", x.context}, {"key", x.key}, {"parent", x.parent.value}};
 }
 value shape(const agent_joined& x) { return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}}; }
 value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
@@ -52,6 +52,13 @@ value shape(const checkpoint_recorded& x) {
           {"saved",
            {{"uuid", x.saved.uuid}, {"steps", x.saved.steps}, {"files", x.saved.files}, {"metadata", x.saved.metadata}, {"path", x.saved.path}}}};
 }
+value shape(const checkpoint_changed& x) { return {{"uuid", x.uuid}, {"files", x.files}}; }
+value shape(const trial_metadata_set& x) { return {{"metadata", x.metadata}}; }
+value shape(const trial_progressed& x) { return {{"progress", x.progress}}; }
+value shape(const allocation_ready&) { return value::object(); }
+value shape(const allocation_yielded& x) { return {{"outside", x.outside}}; }
+value shape(const allocation_gave_up&) { return value::object(); }
+value shape(const part_made_daemon& x) { return {{"agent", x.agent}}; }
 value shape(const run_ended& x) {
   return {{"run", x.run.value},   {"why", troupe::name(x.why)}, {"restarts", x.restarts},
           {"losses", x.losses},   {"detail", x.detail},         {"retryAt", time_or_null(x.retry_at)}};
@@ -59,7 +66,7 @@ value shape(const run_ended& x) {
 value shape(const trial_ended& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}}; }
 value shape(const allocation_placed& x) { return {{"on", placements(x.on)}}; }
 value shape(const allocation_closed& x) {
-  return {{"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}};
+  return {{"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}, {"finished", x.finished}};
 }
 
 } // namespace

@@ -49,7 +49,8 @@ public:
   ///   trial.metadata      {id} -> {metadata}
   ///   trial.set_metadata  {id, metadata} -> {metadata}
   ///
-  /// From tasks: who.allocation and the field `allocation` are the caller's own open allocation, "12.3".
+  /// From tasks: who.allocation and the field `allocation` are the caller's own open allocation, "12.3"; the field
+  /// `experiment` is the number of its experiment.
   ///   allocation.preemption         {allocation, timeout_ms} -> {preempt}
   ///                                 held until the task has to stop or timeout_ms (0: at once) have passed
   ///   allocation.ack_preemption     {allocation} -> {}  its exit from now on counts as ordered, whatever the code
@@ -61,8 +62,7 @@ public:
   ///   trial.report        {allocation, group, steps, metrics, batch_metrics?, at?: microseconds} -> {}
   ///                       durable when answered; a validation goes to the searcher. The client sends a report again
   ///                       after 502, 503 and 504: the same group, steps and metrics again change nothing.
-  ///   trial.progress      {allocation, progress, is_raw} -> {}
-  ///   trial.runner_state  {allocation, state} -> {}
+  ///   trial.progress      {allocation, progress: 0..1} -> {}
   ///   trial.early_exit    {allocation, reason: "invalid_hp"} -> {}
   ///   checkpoint.report   {allocation, uuid, steps, files: {path: bytes}, metadata} -> {}
   ///                       the node knows the folder from the experiment's checkpoint_storage; repeat-safe by uuid

@@ -5,6 +5,7 @@
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/gate.hpp"
 #include "runtime/api/http.hpp"
+#include "runtime/api/runner_states.hpp"
 #include "storage/journal.hpp"
 
 #include <map>
@@ -48,6 +49,7 @@ struct services {
   std::shared_ptr<accounts> users;
   cluster_identity about;
   std::function<time_point()> now;
+  std::shared_ptr<runner_states> runners = std::make_shared<runner_states>();
 };
 
 struct call {

@@ -44,13 +44,14 @@ std::optional<double> sort_key(const call& c, const value& shape) {
 result<value> listed(const call& c, const std::vector<checkpoint_row>& rows) {
   std::vector<std::pair<std::optional<double>, value>> all;
   const auto states = c.query.every("states");
-  const bool none = !states.empty() && std::find(states.begin(), states.end(), "STATE_COMPLETED") == states.end();
   for (const auto& row : rows) {
-    if (none)
-      break;
+    if (states.empty() && row.state == checkpoint_state::deleted)
+      continue; // asked for by name only
     auto shape = checkpoint_shape(row, *c.parts->storage);
     if (!shape)
       return shape.error();
+    if (!states.empty() && std::find(states.begin(), states.end(), (*shape)["state"].get<std::string>()) == states.end())
+      continue;
     auto key = sort_key(c, *shape);
     all.emplace_back(key, std::move(*shape));
   }

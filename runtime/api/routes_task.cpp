@@ -9,14 +9,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace troupe::api {
 namespace {
 
 constexpr std::int64_t most_poll_seconds = 300;
+constexpr std::size_t most_metadata = 64 << 10; ///< it stands in the trial's row
 
 /// The fields that every command of a task has.
-value from(const call& c) { return {{"allocation", c.by.who.allocation}}; }
+value from(const call& c) { return {{"allocation", c.by.who.allocation}, {"experiment", c.by.experiment.value}}; }
 
 /// Runs `fill` on the JSON body; it adds to the command's fields.
 handler task_command(const char* name, std::function<void(const call&, fields&, value&)> fill = {},
@@ -128,6 +130,23 @@ std::int64_t micros_of(const std::string& text, std::int64_t otherwise) {
   return at.time_since_epoch().count() + static_cast<std::int64_t>(seconds * 1e6);
 }
 
+/// The client writes numbers that JSON has no form for as text.
+value with_numbers(value x) {
+  if (x.is_structured()) {
+    for (auto& one : x)
+      one = with_numbers(std::move(one));
+    return x;
+  }
+  if (!x.is_string())
+    return x;
+  const auto& text = x.get_ref<const std::string&>();
+  if (text == "NaN" || text == "Nan")
+    return std::numeric_limits<double>::quiet_NaN();
+  if (text == "Infinity" || text == "-Infinity")
+    return text[0] == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  return x;
+}
+
 /// {trialId, trialRunId, stepsCompleted?, metrics: {avgMetrics, batchMetrics?}} of the message TrialMetrics.
 void fill_report(const call& c, fields& f, const std::string& group, value& with) {
   const auto run = f.number("trialRunId", static_cast<std::int64_t>(c.by.allocation.run.value));
@@ -139,11 +158,11 @@ void fill_report(const call& c, fields& f, const std::string& group, value& with
   f.need("metrics");
   with["group"] = group;
   with["steps"] = f.number("stepsCompleted");
-  with["metrics"] = metrics.object("avgMetrics");
+  with["metrics"] = with_numbers(metrics.object("avgMetrics"));
   if (f.has("reportTime"))
     with["at"] = micros_of(f.text("reportTime"), c.now.time_since_epoch().count());
   if (const auto& batches = metrics.list("batchMetrics"); !batches.empty())
-    with["batch_metrics"] = batches;
+    with["batch_metrics"] = with_numbers(batches);
   if (metrics.bad())
     f.fault("metrics", metrics.bad()->what);
 }
@@ -265,12 +284,34 @@ void post_logs(const call_ptr& c, const reply& back) {
   command(c, back, "task.log", std::move(with));
 }
 
-void fill_progress(const call&, fields& f, value& with) {
+/// A fraction; from older scripts (is_raw false) so much of searcher.max_length, in its unit.
+void fill_progress(const call& c, fields& f, value& with) {
   auto progress = f.real("progress");
   if (!progress)
     f.fault("progress", "is missing");
-  with["progress"] = progress.value_or(0);
-  with["is_raw"] = f.flag("isRaw");
+  double whole = 1;
+  if (!f.flag("isRaw"))
+    if (auto row = c.parts->storage->experiment(c.by.experiment); row && row->config.is_object()) {
+      const auto searcher = row->config.value("searcher", value::object());
+      auto length = searcher.is_object() ? searcher.value("max_length", value()) : value();
+      if (length.is_object() && !length.empty())
+        length = length.front();
+      whole = number_in(length).value_or(0);
+    }
+  with["progress"] = whole > 0 ? std::clamp(progress.value_or(0) / whole, 0.0, 1.0) : 0.0;
+}
+
+/// What the runner of a trial does: for people, and forgotten with the master.
+result<value> runner_state(const call& c) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  auto state = f.text("state").substr(0, 100);
+  if (f.bad())
+    return *f.bad();
+  c.parts->runners->set(c.by.allocation.trial, std::move(state));
+  return value::object();
 }
 
 void fill_exit(const call&, fields& f, value& with) {
@@ -297,6 +338,8 @@ void metadata(const call_ptr& c, const reply& back, bool set) {
     with["metadata"] = f.object("metadata");
     if (f.bad())
       return back(failure(*f.bad()));
+    if (c->body.size() > most_metadata)
+      return back(failure({errc::invalid, "metadata: more than " + std::to_string(most_metadata) + " bytes"}));
   }
   command(c, back, set ? "trial.set_metadata" : "trial.metadata", std::move(with),
           [](value got) -> result<value> { return value{{"metadata", got.value("metadata", value::object())}}; });
@@ -349,9 +392,7 @@ std::vector<route> task_routes() {
     {"POST", t + "/validation_metrics", access::own_trial, report_of("validation"), "v1TrialMetrics", "Empty", "One validation report."},
     {"POST", t + "/progress", access::own_trial, task_command("trial.progress", fill_progress), "v1ReportTrialProgressRequest", "Empty",
      "How far the trial is."},
-    {"POST", t + "/runner/metadata", access::own_trial,
-     task_command("trial.runner_state", [](const call&, fields& f, value& with) { with["state"] = f.text("state"); }),
-     "v1TrialRunnerMetadata", "Empty", "What the trial's runner does."},
+    {"POST", t + "/runner/metadata", access::own_trial, answer_with(runner_state), "v1TrialRunnerMetadata", "Empty", "What the trial's runner does."},
     {"POST", t + "/early_exit", access::own_trial, task_command("trial.early_exit", fill_exit), "v1TrialEarlyExit", "Empty",
      "The trial ends because its hyperparameters cannot be trained."},
     sized({"POST", "/api/v1/checkpoints", access::task, task_command("checkpoint.report", checkpoint_report), "v1Checkpoint", "Empty",

@@ -36,6 +36,8 @@ result<value> one(const call& c) {
   if (!row)
     return row.error();
   auto shape = trial_shape(*row, *c.parts->storage, c.now);
+  if (shape && !terminal(row->state))
+    (*shape)["runnerState"] = c.parts->runners->of(row->id);
   return shape ? result<value>(value{{"trial", std::move(*shape)}}) : shape.error();
 }
 

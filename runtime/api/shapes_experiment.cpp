@@ -49,7 +49,7 @@ value experiment_shape(const experiment_row& row, const accounts& users) {
              {"startTime", to_rfc3339(row.created)},
              {"state", state_name(row.state)},
              {"progress", row.progress},
-             {"forkedFrom", nullptr},
+             {"forkedFrom", row.parent ? value(row.parent.value) : value(nullptr)},
              {"username", row.owner},
              {"displayName", owner ? owner->display_name : std::string{}}};
   if (!x["labels"].is_array())

@@ -60,6 +60,15 @@ value progress_validation(const validation_row& v) {
   return v.row == 0 ? value(nullptr) : value{{"totalBatches", v.steps}, {"metric", v.metric}};
 }
 
+const char* state_of(const checkpoint_row& row) {
+  switch (row.state) {
+  case checkpoint_state::completed: return "STATE_COMPLETED";
+  case checkpoint_state::partially_deleted: return "STATE_PARTIALLY_DELETED";
+  case checkpoint_state::deleted: return "STATE_DELETED";
+  }
+  return "STATE_COMPLETED";
+}
+
 std::string level_name(const std::string& level) { return "LOG_LEVEL_" + (level.empty() ? "UNSPECIFIED" : level); }
 
 value log_common(const log_line& line) {
@@ -82,16 +91,21 @@ value reported(const metric_row& report) {
   return x && x->is_object() ? std::move(*x) : value::object();
 }
 
+value reported_batches(const metric_row& report) {
+  auto x = report.batches.empty() ? result<value>(value::array()) : parse_msgpack(report.batches);
+  return x && x->is_array() ? std::move(*x) : value::array();
+}
+
 value training_workload(const metric_row& report) {
   return {{"totalBatches", report.steps},
           {"numInputs", 0},
           {"endTime", to_rfc3339(report.at)},
-          {"metrics", {{"avgMetrics", reported(report)}, {"batchMetrics", value::array()}}}};
+          {"metrics", {{"avgMetrics", reported(report)}, {"batchMetrics", reported_batches(report)}}}};
 }
 
 value checkpoint_workload(const checkpoint_row& row) {
   return {{"uuid", row.saved.uuid},
-          {"state", "STATE_COMPLETED"},
+          {"state", state_of(row)},
           {"totalBatches", row.saved.steps},
           {"endTime", to_rfc3339(row.at)},
           {"resources", sizes(row.saved)},
@@ -102,7 +116,7 @@ value metric_report_shape(const metric_row& report, const trial_row& of, bool wr
   value metrics = reported(report);
   if (wrapped)
     metrics = report.group == "validation" ? value{{"validation_metrics", std::move(metrics)}}
-                                           : value{{"avg_metrics", std::move(metrics)}, {"batch_metrics", value::array()}};
+                                           : value{{"avg_metrics", std::move(metrics)}, {"batch_metrics", reported_batches(report)}};
   value x = {{"group", report.group},
              {"totalBatches", report.steps},
              {"trialRunId", report.run.value},
@@ -125,6 +139,8 @@ result<std::optional<checkpoint_row>> best_checkpoint(const trial_row& row, cons
     return all.error();
   std::optional<checkpoint_row> best, newest;
   for (const auto& one : *all) {
+    if (one.state == checkpoint_state::deleted)
+      continue;
     if (row.best.row != 0 && one.saved.steps == row.best.steps)
       best = one;
     if (!newest || one.saved.steps >= newest->saved.steps)
@@ -161,6 +177,8 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
              {"summaryMetrics", nullptr},
              {"taskId", task},
              {"taskIds", {task}}};
+  if (row.metadata.is_object())
+    x["metadata"] = row.metadata;
   if (is_set(row.ended))
     x["endTime"] = to_rfc3339(row.ended);
   if (row.best.row != 0)
@@ -230,7 +248,7 @@ result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader&
                {"taskId", task_name(row.experiment, row.trial)},
                {"allocationId", allocation_name(row.experiment, {row.trial, row.run})},
                {"reportTime", to_rfc3339(row.at)},
-               {"state", "STATE_COMPLETED"},
+               {"state", state_of(row)},
                {"resources", sizes(row.saved)},
                {"metadata", metadata_of(row.saved)},
                {"training", std::move(training)}};

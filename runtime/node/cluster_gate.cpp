@@ -1,24 +1,97 @@
 #include "runtime/node/cluster_gate.hpp"
 
+#include "runtime/node/task_records.hpp"
+
 #include <caf/all.hpp>
 
 namespace troupe::node {
+namespace {
+
+constexpr duration usual_patience = std::chrono::seconds(60);
+constexpr duration longest_patience = std::chrono::hours(1); ///< as the routes that are held
+constexpr duration lane_wait = std::chrono::milliseconds(20); ///< until a full lane of the journal is tried again
+
+time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
+
+/// What the caller hears, or nothing where it has to be asked again.
+using outcome = std::optional<result<value>>;
+
+outcome outcome_of(errc code, std::string why) {
+  return code == errc::busy ? std::nullopt : outcome{error{code, std::move(why)}};
+}
+outcome taken(const command_result& x) {
+  if (x.refused)
+    return outcome{error{static_cast<errc>(x.refused - 1), x.why}};
+  return outcome{x.answer};
+}
+outcome taken(const reports_committed& x) {
+  return x.refused ? outcome_of(static_cast<errc>(x.refused - 1), x.why) : outcome{value::object()};
+}
+outcome taken(const committed&) { return outcome{value::object()}; }
+
+duration patience_of(const std::string& command, const value& fields) {
+  if (command == "allocation.rendezvous")
+    return longest_patience;
+  if (command == "allocation.preemption")
+    return std::chrono::milliseconds(fields.value("timeout_ms", std::int64_t{0})) + std::chrono::seconds(10);
+  return usual_patience;
+}
+
+/// One short-lived actor a command: it has the timeout, and nobody blocks.
+template <class Answer, class Handle, class Message>
+struct asker {
+  caf::event_based_actor* self;
+  Handle to;
+  Message message;
+  duration patience;
+  api::answer done;
+
+  void ask() {
+    const auto begun = now();
+    self->request(to, std::chrono::duration_cast<std::chrono::microseconds>(patience), message)
+      .then([this, begun](const Answer& x) { hear(taken(x), begun); },
+            [this, begun](const caf::error& why) {
+              auto fault = from_caf(why);
+              hear(outcome_of(fault.code, fault.what), begun);
+            });
+  }
+
+  void hear(outcome x, time_point begun) {
+    if (x) {
+      done(std::move(*x));
+      self->quit();
+      return;
+    }
+    patience -= std::max<duration>(now() - begun, lane_wait);
+    if (patience <= duration{0}) {
+      done(error{errc::busy, "too much is written at once; try again"});
+      self->quit();
+      return;
+    }
+    self->delayed_send(self, lane_wait, time_passed{});
+  }
+};
+
+template <class Answer, class Handle, class Message>
+void ask(caf::actor_system& sys, Handle to, Message message, duration patience, api::answer done) {
+  sys.spawn([to = std::move(to), message = std::move(message), patience, done = std::move(done)](
+               caf::event_based_actor* self) mutable -> caf::behavior {
+    auto state = std::make_shared<asker<Answer, Handle, Message>>(self, std::move(to), std::move(message), patience, std::move(done));
+    state->ask();
+    return {[state](const time_passed&) { state->ask(); }}; // it lives as long as this behavior
+  });
+}
+
+} // namespace
 
 void cluster_gate::call(const api::principal& who, const std::string& command, value fields, api::answer done) {
-  client_command mail{who.user, who.admin, who.allocation, command, std::move(fields)};
-  // One short-lived actor a command: it has the timeout, and nobody blocks.
-  sys_.spawn([to = cluster_, mail = std::move(mail), done = std::move(done)](caf::event_based_actor* self) mutable {
-    auto answer = std::make_shared<api::answer>(std::move(done));
-    self->request(to, std::chrono::seconds(60), std::move(mail))
-      .then(
-        [answer](command_result& x) {
-          if (x.refused)
-            (*answer)(error{static_cast<errc>(x.refused - 1), std::move(x.why)});
-          else
-            (*answer)(std::move(x.answer));
-        },
-        [answer](const caf::error& why) { (*answer)(from_caf(why)); });
-  });
+  if (command == "trial.report")
+    return ask<reports_committed>(sys_, journal_, report_of(parse_allocation(who.allocation), fields, now()), usual_patience,
+                                  std::move(done));
+  if (command == "task.log")
+    return ask<committed>(sys_, journal_, log_of(parse_allocation(who.allocation), fields), usual_patience, std::move(done));
+  const auto patience = patience_of(command, fields);
+  ask<command_result>(sys_, cluster_, client_command{who.user, who.admin, who.allocation, command, std::move(fields)}, patience, std::move(done));
 }
 
 } // namespace troupe::node

@@ -1,5 +1,5 @@
 #pragma once
-// The API's way to the cluster actor.
+// The API's way to the actors: reports and log lines to the journal, everything else to the cluster.
 
 #include "actors/messages.hpp"
 #include "runtime/api/gate.hpp"
@@ -8,12 +8,14 @@ namespace troupe::node {
 
 class cluster_gate final : public api::gate {
 public:
-  cluster_gate(caf::actor_system& sys, cluster_actor cluster) : sys_(sys), cluster_(std::move(cluster)) {}
+  cluster_gate(caf::actor_system& sys, cluster_actor cluster, journal_actor journal)
+    : sys_(sys), cluster_(std::move(cluster)), journal_(std::move(journal)) {}
   void call(const api::principal& who, const std::string& command, value fields, api::answer done) override;
 
 private:
   caf::actor_system& sys_;
   cluster_actor cluster_;
+  journal_actor journal_;
 };
 
 } // namespace troupe::node

@@ -9,6 +9,7 @@
 #include "runtime/node/fence_tokens.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/places.hpp"
+#include "runtime/node/task_records.hpp"
 
 #include <caf/all.hpp>
 
@@ -229,8 +230,9 @@ private:
     };
     peers.on_fatal = [this](const error& why) { ask_to_stop(why); };
     peers.on_validation = [this](storage::recorded_validation v) {
+      const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP nobody waits for the decision
       caf::anon_send(cluster_, route_validation{v.experiment,
-                                                {v.allocation.trial, {v.allocation, v.rank, v.process, v.sequence},
+                                                {v.allocation.trial, {v.allocation, v.rank, v.process, sequence},
                                                  v.row, v.steps, std::move(v.metrics)}});
     };
     journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
@@ -268,7 +270,7 @@ private:
     if (!link_port)
       return link_port.error();
     published_ = *link_port;
-    gate_ = std::make_unique<cluster_gate>(*system_, cluster_);
+    gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_);
     api::server_options how;
     how.host = where->host;
     how.port = where->port;

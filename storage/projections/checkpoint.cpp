@@ -4,7 +4,32 @@
 
 namespace troupe::storage::projections {
 
+namespace {
+
+std::int64_t sum(const std::map<std::string, std::int64_t>& files) {
+  std::int64_t total = 0;
+  for (const auto& [path, bytes] : files)
+    total += bytes;
+  return total;
+}
+
+void change(const checkpoint_changed& x, const subject& of, tables& rows) {
+  auto* place = rows.checkpoints.change(x.uuid);
+  auto* trial = rows.trial_states.change(of.trial);
+  if (!place || !trial || place->trial != of.trial)
+    return;
+  const auto left = sum(x.files);
+  trial->checkpoint_bytes += left - place->bytes;
+  place->bytes = left;
+  place->changed = of.number + 1;
+  place->deleted = x.files.empty();
+}
+
+} // namespace
+
 void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
+  if (const auto* changed = std::get_if<checkpoint_changed>(&x))
+    return change(*changed, of, rows);
   const auto* recorded = std::get_if<checkpoint_recorded>(&x);
   if (!recorded)
     return;
@@ -13,9 +38,7 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   if (!constant || !trial)
     return;
   const auto& uuid = recorded->saved.uuid;
-  std::int64_t total = 0;
-  for (const auto& [path, bytes] : recorded->saved.files)
-    total += bytes;
+  const auto total = sum(recorded->saved.files);
   bool fresh = !rows.checkpoints.find(uuid);
   auto& place = rows.checkpoints.make(uuid);
   trial->checkpoint_bytes += total - place.bytes;

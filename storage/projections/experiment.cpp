@@ -2,12 +2,30 @@
 
 #include "storage/projections/projections.hpp"
 
+#include <algorithm>
+
 namespace troupe::storage::projections {
 namespace {
 
+/// Searches that only count trials know nothing of how far a running one is; the halving ones judge by rungs alone.
+void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
+  row.progress = row.searched;
+  const auto* constant = rows.experiments.find(id);
+  if (!constant || !constant->config.is_object())
+    return;
+  const auto searcher = constant->config.value("searcher", value::object());
+  const auto name = searcher.is_object() ? searcher.value("name", std::string()) : std::string();
+  if (name != "single" && name != "random" && name != "grid")
+    return;
+  auto most = static_cast<double>(std::max<std::uint64_t>(row.num_trials, 1));
+  if (auto given = searcher.find("max_trials"); name == "random" && given != searcher.end() && given->is_number())
+    most = std::max(1.0, given->get<double>());
+  row.progress = std::clamp(row.searched + row.running / most, 0.0, 1.0);
+}
+
 void on(const experiment_created& x, const subject&, tables& rows) {
   auto& row = rows.experiments.make(x.id);
-  row = {x.id, x.name, x.owner, x.context, x.key, x.source, {}, true, x.config, x.at};
+  row = {x.id, x.name, x.owner, x.context, x.key, x.source, {}, true, x.config, x.at, x.parent};
   if (x.config.is_object())
     if (auto searcher = x.config.find("searcher"); searcher != x.config.end() && searcher->is_object()) {
       if (auto metric = searcher->find("metric"); metric != searcher->end() && metric->is_string())
@@ -28,14 +46,20 @@ void on(const experiment_changed& x, const subject& of, tables& rows) {
   row->why = x.why;
   if (terminal(x.state))
     row->ended = x.at;
+  if (x.state == experiment_state::completed)
+    row->progress = 1;
 }
 
 void on(const search_stepped& x, const subject& of, tables& rows) {
   auto* row = rows.experiment_states.change(of.experiment);
   if (!row)
     return;
-  row->progress = x.progress;
   row->num_trials += x.created.size();
+  row->searched = x.progress;
+  if (x.input == search_input::exited)
+    if (const auto* trial = rows.trial_states.find(x.trial))
+      row->running = std::max(0.0, row->running - trial->progress);
+  add_progress(of.experiment, *row, rows);
   const auto* constant = rows.experiments.find(of.experiment);
   if (x.input != search_input::validated || !constant || !x.metrics.is_object())
     return;
@@ -45,6 +69,16 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
     row->best_trial = x.trial;
     row->best_metric = *metric;
   }
+}
+
+void on(const trial_progressed& x, const subject& of, tables& rows) {
+  const auto* trial = rows.trials.find(of.trial);
+  const auto* before = rows.trial_states.find(of.trial);
+  auto* row = trial && before ? rows.experiment_states.change(trial->experiment) : nullptr;
+  if (!row)
+    return;
+  row->running = std::max(0.0, row->running + x.progress - before->progress);
+  add_progress(trial->experiment, *row, rows);
 }
 
 template <class Other>

@@ -23,6 +23,7 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s) 
   row.smaller_is_better = c.smaller_is_better;
   row.best_trial = s.best_trial;
   row.best_metric = s.best_metric;
+  row.parent = c.parent;
   return row;
 }
 
@@ -45,6 +46,8 @@ trial_row join(const trial_constant& c, const trial_changing& s) {
   row.checkpoint_count = s.checkpoint_count;
   row.checkpoint_bytes = s.checkpoint_bytes;
   row.stopped = s.stopped;
+  row.metadata = s.metadata;
+  row.progress = s.progress;
   return row;
 }
 

@@ -8,7 +8,7 @@
 namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is opened.
-inline constexpr std::uint64_t version = 1;
+inline constexpr std::uint64_t version = 2;
 
 struct experiment_constant {
   experiment_id id;
@@ -16,7 +16,8 @@ struct experiment_constant {
   bool smaller_is_better = true;
   value config;
   time_point created;
-  MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created)
+  experiment_id parent;
+  MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created, parent)
 };
 struct experiment_changing {
   experiment_state state = experiment_state::active;
@@ -26,7 +27,9 @@ struct experiment_changing {
   std::uint64_t num_trials = 0;
   trial_id best_trial;
   double best_metric = 0;
-  MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric)
+  double searched = 0; ///< the progress that the search says; `progress` adds what its running trials say
+  double running = 0;  ///< sum of the progress of trials that have not ended
+  MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running)
 };
 struct trial_constant {
   trial_id id;
@@ -48,8 +51,10 @@ struct trial_changing {
   std::uint64_t checkpoint_count = 0;
   std::int64_t checkpoint_bytes = 0;
   std::vector<trial_stop_decided> stopped;
+  value metadata;
+  double progress = 0;
   MSGPACK_DEFINE_ARRAY(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
-                       checkpoint_bytes, stopped)
+                       checkpoint_bytes, stopped, metadata, progress)
 };
 
 /// A checkpoint's row is the fact that recorded it; this tells where it stands.
@@ -58,7 +63,9 @@ struct checkpoint_place {
   experiment_id experiment;
   std::uint64_t number = 0; ///< of the fact in the stream of the trial
   std::int64_t bytes = 0;
-  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes)
+  std::uint64_t changed = 0; ///< 1 + the number of the fact that changed its files last; 0: none did
+  bool deleted = false;
+  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted)
 };
 
 experiment_row join(const experiment_constant& constant, const experiment_changing& changing);

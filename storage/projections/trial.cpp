@@ -92,6 +92,23 @@ void on(const checkpoint_recorded& x, const subject& of, tables& rows) {
     row->latest_checkpoint = x.saved.uuid;
 }
 
+/// A deleted checkpoint is no longer the latest; the one before it is found by its index.
+void on(const checkpoint_changed& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial);
+  if (row && x.files.empty() && row->latest_checkpoint == x.uuid)
+    row->latest_checkpoint.clear();
+}
+
+void on(const trial_metadata_set& x, const subject& of, tables& rows) {
+  if (auto* row = rows.trial_states.change(of.trial))
+    row->metadata = x.metadata;
+}
+
+void on(const trial_progressed& x, const subject& of, tables& rows) {
+  if (auto* row = rows.trial_states.change(of.trial))
+    row->progress = x.progress;
+}
+
 void on(const run_ended& x, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial);
   auto* run = row ? find_run(*row, x.run) : nullptr;

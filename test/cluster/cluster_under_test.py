@@ -76,11 +76,12 @@ class Cluster:
         self.env = {**os.environ, "HOME": str(self.root), "TROUPE_DATA_DIR": str(self.data)}
         self.env.pop("TROUPE_MASTER", None)
         self.process = None
+        self.listen = "127.0.0.1:0"
         self.log = open(self.root / "up.log", "a")
 
     def up(self, slots=2):
         self.process = subprocess.Popen(
-            [BINARY, "up", "--data-dir", str(self.data), "--listen", "127.0.0.1:0", "--slots", str(slots)],
+            [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, "--slots", str(slots)],
             env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
         wait_for(self.answers, 30)
 

@@ -1,97 +1,338 @@
-"""The unmodified `determined` client against the HTTP server over recorded rows: every answer goes through the
-client's own classes. Needs the wheel `determined` 0.38.1 in the interpreter that runs it."""
+"""The unmodified `determined` client against a real cluster: its command line and SDK outside, its Core API and PyTorchTrial
+in the tasks. Needs the wheel 0.38.1, torch and scikit-learn in the interpreter that runs it; tasks run in the same one."""
 
+import concurrent.futures
+import hashlib
+import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
-import tempfile
-import unittest
+import time
+import urllib.parse
+
+import pytest
+
+from cluster_under_test import Cluster, wait_for
+
+# A Core API script. What it does beside training comes by hyperparameters; what it has done goes to JOB_DIR/notes.
+CORE_API = """
+import json, logging, os, pathlib, sys, time
+import determined as det
+
+logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
+info = det.get_cluster_info()
+hp = info.trial.hparams
+root = pathlib.Path(os.environ["JOB_DIR"])
+
+def note(**what):
+    with open(root / "notes", "a") as f:
+        f.write(json.dumps({"trial": info.trial.trial_id, "run": info.trial._trial_run_id, **what}) + "\\n")
+
+def main(core):
+    done = 0
+    if info.latest_checkpoint:
+        with core.checkpoint.restore_path(info.latest_checkpoint) as path:
+            done = json.loads((path / "state.json").read_text())["steps"]
+    note(began=done)
+    if hp.get("invalid"):
+        raise det.InvalidHP("these cannot be trained")
+    for step in range(done + 1, hp.get("steps", 10) + 1):
+        time.sleep(hp.get("pause_s", 0.02))
+        if step == hp.get("fail_at") and info.trial._trial_run_id == 1:
+            sys.exit("failing as it was told")
+        core.train.report_training_metrics(steps_completed=step, metrics={"loss": 1.0 / step})
+        core.train.report_progress(step / hp.get("steps", 10))
+        if step % 5 == 0:
+            core.train.report_validation_metrics(steps_completed=step, metrics={"loss": hp.get("floor", 0) + 1.0 / step, "epoch": step // 5})
+            with core.checkpoint.store_path({"steps_completed": step, "mine": "x"}) as (path, uuid):
+                (path / "state.json").write_text(json.dumps({"steps": step}))
+            note(saved=step, uuid=uuid)
+            print("saved", step, flush=True)
+        if core.preempt.should_preempt():
+            with core.checkpoint.store_path({"steps_completed": step}) as (path, uuid):
+                (path / "state.json").write_text(json.dumps({"steps": step}))
+            note(preempted=step)
+            return
+    note(ended=step)
+    sys.exit(hp.get("exit", 0))
+
+with det.core.init(tensorboard_mode=det.core.TensorboardMode.MANUAL) as core:
+    main(core)
+"""
+
+DIGITS = """
+import sklearn.datasets, torch
+from determined import pytorch
+
+class Digits(pytorch.PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        x, y = sklearn.datasets.load_digits(return_X_y=True)
+        data = torch.utils.data.TensorDataset(torch.tensor(x, dtype=torch.float32) / 16, torch.tensor(y))
+        self.train, self.test = torch.utils.data.random_split(data, [1500, 297], torch.Generator().manual_seed(1))
+        self.model = context.wrap_model(torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)))
+        self.optimizer = context.wrap_optimizer(torch.optim.Adam(self.model.parameters(), lr=context.get_hparam("lr")))
+
+    def build_training_data_loader(self):
+        return pytorch.DataLoader(self.train, batch_size=self.context.get_per_slot_batch_size(), shuffle=True)
+
+    def build_validation_data_loader(self):
+        return pytorch.DataLoader(self.test, batch_size=self.context.get_per_slot_batch_size())
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        x, y = batch
+        loss = torch.nn.functional.cross_entropy(self.model(x), y)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch, batch_idx):
+        x, y = batch
+        return {"accuracy": (self.model(x).argmax(1) == y).float().mean()}
+"""
+
+CONFIG = """
+name: {name}
+entrypoint: python3 train.py
+hyperparameters: {hparams}
+searcher: {searcher}
+max_restarts: {restarts}
+environment: {{environment_variables: ["JOB_DIR={root}"]}}
+"""
+SINGLE = "{name: single, metric: loss, smaller_is_better: true}"
 
 
-class StockClient(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = subprocess.Popen([os.environ["API_OVER_FAKES"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        cls.home = tempfile.TemporaryDirectory()
-        cls.master = "http://127.0.0.1:" + cls.server.stdout.readline().strip()
+class Stock(Cluster):
+    def env(self, home="home", **more):
+        folder = self.root / home
+        folder.mkdir(exist_ok=True)
+        return dict(os.environ, DET_MASTER=self.url(), HOME=str(folder), COLUMNS="400", **more)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stdin.close()
-        cls.server.wait(timeout=10)
-        cls.server.stdout.close()
-        cls.home.cleanup()
-
-    def det(self, *args, code=0):
-        env = dict(os.environ, DET_MASTER=self.master, HOME=self.home.name, COLUMNS="400")
-        done = subprocess.run([sys.executable, "-m", "determined.cli", *args], env=env, capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, code, f"det {' '.join(args)}\n{done.stdout}\n{done.stderr}")
-        self.assertNotIn("Traceback", done.stderr)
+    def det(self, *words, code=0, timeout=180, home="home", stdin=None, **env):
+        done = subprocess.run([sys.executable, "-m", "determined.cli", *words], env=self.env(home, **env), capture_output=True,
+                              text=True, timeout=timeout, input=stdin)
+        assert done.returncode == code, f"det {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
 
-    def test_verbs_that_read(self):
-        for args, expected in [
-            (["user", "whoami"], "determined"),
-            (["user", "list"], "admin"),
-            (["experiment", "list", "--all"], "digits"),
-            (["experiment", "describe", "7"], "digits"),
-            (["experiment", "describe", "7", "--metrics"], "0.9"),
-            (["experiment", "describe", "7", "--json"], "bestTrialId"),
-            (["experiment", "list-trials", "7"], "COMPLETED"),
-            (["experiment", "list-checkpoints", "7"], "c1"),
-            (["experiment", "wait", "7"], ""),
-            (["experiment", "logs", "7"], "line 3"),
-            (["trial", "describe", "12"], "COMPLETED"),
-            (["trial", "describe", "12", "--metrics"], "0.9"),
-            (["trial", "logs", "12"], "line 2"),
-            (["trial", "logs", "12", "--tail", "1"], "line 3"),
-            (["trial", "logs", "12", "--follow"], "line 3"),
-            (["checkpoint", "describe", "c1"], "c1"),
-            (["agent", "list"], "a1"),
-            (["slot", "list"], "a1"),
-            (["task", "list"], ""),
-            (["master", "info"], "cluster-id"),
-            (["experiment", "pause", "7"], ""),
-            (["experiment", "activate", "7"], ""),
-            (["experiment", "cancel", "7"], ""),
-            (["experiment", "kill", "7"], ""),
-            (["trial", "kill", "12"], ""),
-        ]:
-            with self.subTest(args=args):
-                self.assertIn(expected, self.det(*args))
+    def python(self, script, timeout=180):
+        done = subprocess.run([sys.executable, "-c", script], env=self.env(), capture_output=True, text=True, timeout=timeout)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
 
-    def test_what_is_not_there_is_said(self):
-        self.assertIn("experiment '99' not found", self.det("experiment", "describe", "99", code=1))
-        self.assertIn("not built in Troupe", self.det("model", "list", code=1))
+    def write(self, name="core", script=CORE_API, hparams="{}", searcher=SINGLE, restarts=0, more=""):
+        job = self.root / f"job-{name}"
+        job.mkdir(exist_ok=True)
+        (job / "train.py").write_text(script)
+        config = self.root / f"{name}.yaml"
+        config.write_text(CONFIG.format(name=name, root=self.root, hparams=hparams, searcher=searcher, restarts=restarts) + more)
+        return str(config), str(job)
 
-    def test_creates_an_experiment(self):
-        with tempfile.TemporaryDirectory() as folder:
-            with open(os.path.join(folder, "train.py"), "w") as f:
-                f.write("print(1)\n")
-            config = os.path.join(folder, "config.yaml")
-            with open(config, "w") as f:
-                f.write("name: x\nentrypoint: python3 train.py\n")
-            self.assertIn("Created experiment 7", self.det("experiment", "create", config, folder))
+    def create(self, *flags, **how):
+        said = self.det("experiment", "create", *self.write(**how), *flags)
+        return int(re.search(r"Created experiment (\d+)", said)[1]), said
 
-    def test_sdk(self):
-        script = (
-            "from determined.experimental import client\n"
-            f"client.login({self.master!r}, 'determined', '')\n"
-            "e = client.get_experiment(7)\n"
-            "assert e.wait(interval=0.1).value == 'STATE_COMPLETED'\n"
-            "t = client.get_trial(12)\n"
-            "assert t.hparams == {'lr': 0.1}, t.hparams\n"
-            "assert [m.steps_completed for m in t.iter_metrics('validation')] == [100]\n"
-            "assert e.list_checkpoints()[0].uuid == 'c1'\n"
-            "assert client.get_checkpoint('c1').training.trial_id == 12\n"
-            "assert list(t.iter_logs())[-1].endswith('line 3\\n')\n"
-            "assert [x.id for x in client.list_experiments()] == [7, 8]\n"
-            "assert client.list_users()[0].username == 'admin'\n"
-        )
-        env = dict(os.environ, HOME=self.home.name)
-        done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
+    def wait(self, experiment, code=0):
+        return self.det("experiment", "wait", "--polling-interval", "1", str(experiment), code=code)
+
+    def described(self, experiment):
+        return json.loads(self.det("experiment", "describe", str(experiment), "--json"))[0]
+
+    def notes(self, trial):
+        try:
+            lines = (self.root / "notes").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [one for one in map(json.loads, lines) if one["trial"] == trial]
+
+    def trial_of(self, experiment):
+        found = wait_for(lambda: self.trials(experiment), 30)
+        return found[0]["id"]
+
+    def logs(self, experiment):
+        return self.det("experiment", "logs", str(experiment))
 
 
-if __name__ == "__main__":
-    unittest.main()
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = Stock(tmp_path_factory.mktemp("stock"))
+    cluster.up(slots=2)
+    yield cluster
+    cluster.close()
+
+
+def test_users_log_in_and_are_known(cluster):
+    assert "determined" in cluster.det("user", "whoami")
+    cluster.det("user", "login", "admin", home="admin", stdin="\n", DET_PASS="")
+    assert "admin" in cluster.det("user", "whoami", home="admin")
+    cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
+    said = cluster.det("user", "login", "ann", "--password", "wrong-Pass-1", home="ann", code=1)
+    assert "Invalid username/password combination" in said
+    cluster.det("user", "login", "ann", "--password", "Secret-123", home="ann")
+    assert "ann" in cluster.det("user", "whoami", home="ann")
+    assert "Forbidden" in cluster.det("user", "create", "eve", "--password", "Secret-123", home="ann", code=1)
+
+
+def test_an_expired_token_asks_for_a_login(cluster):
+    secret = json.loads((cluster.data / "master" / "users").read_text())["secret"]
+    claim = f"u1.1.1.000102030405060708.{int(time.time() * 1e6) - 1}"
+    token = f"{claim}.{hashlib.blake2b(claim.encode(), key=secret.encode(), digest_size=24).hexdigest()}"
+    said = cluster.det("experiment", "list", DET_USER="admin", DET_USER_TOKEN=token, home="expired", code=1)
+    assert "Unauthenticated" in said, said
+
+
+def test_a_core_api_script_from_creation_to_download(cluster):
+    experiment, said = cluster.create("--follow", name="core", hparams="{steps: 10}")
+    assert "saved 5" in said and "saved 10" in said, said
+    cluster.wait(experiment)
+    assert "core" in cluster.det("experiment", "list")
+    assert "COMPLETED" in cluster.det("experiment", "describe", str(experiment))
+    assert "saved 10" in cluster.logs(experiment)
+    trial = cluster.trial_of(experiment)
+    assert "COMPLETED" in cluster.det("trial", "describe", str(trial), "--metrics")
+    assert "saved 5" in cluster.det("trial", "logs", str(trial))
+    assert "saved 5" not in cluster.det("trial", "logs", str(trial), "--tail", "1")
+    whole = cluster.described(experiment)
+    assert whole["progress"] == 1.0 and whole["bestTrialSearcherMetric"] == pytest.approx(0.1)
+    saved = [one["uuid"] for one in cluster.notes(trial) if "uuid" in one]
+    listed = cluster.det("experiment", "list-checkpoints", str(experiment))
+    assert all(uuid in listed for uuid in saved)
+    for mode in ("auto", "master"):
+        folder = cluster.root / f"download-{mode}"
+        cluster.det("checkpoint", "download", saved[-1], "-o", str(folder), "--mode", mode)
+        assert json.loads((folder / "state.json").read_text()) == {"steps": 10}
+        assert json.loads((folder / "metadata.json").read_text())["mine"] == "x"
+
+
+def test_the_sdk_creates_waits_and_downloads(cluster):
+    config, job = cluster.write(name="sdk", hparams="{steps: 10}")
+    cluster.python(f"""
+import json, pathlib
+from determined.experimental import client
+e = client.create_experiment({config!r}, {job!r})
+assert e.wait(interval=0.5).value == "STATE_COMPLETED"
+best = e.top_checkpoint()
+assert best.metadata["steps_completed"] == 10, best.metadata
+path = best.download({str(cluster.root / 'sdk-download')!r})
+assert json.loads((pathlib.Path(path) / "state.json").read_text()) == {{"steps": 10}}
+t = e.get_trials()[0]
+assert [m.steps_completed for m in t.iter_metrics("validation")] == [5, 10]
+assert len(list(t.iter_metrics("training"))) == 10
+assert t.get_checkpoints() if hasattr(t, "get_checkpoints") else t.list_checkpoints()
+assert any("saved 10" in line for line in t.iter_logs())
+""")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_pytorch_trial_on_digits(cluster, ranks):
+    job = cluster.write(name=f"digits{ranks}", script=DIGITS, hparams="{lr: 0.01, global_batch_size: 64}",
+                        searcher="{name: single, metric: accuracy, smaller_is_better: false, max_length: {batches: 60}}",
+                        more=f"resources: {{slots_per_trial: {ranks}}}\nmin_validation_period: {{batches: 30}}\nrecords_per_epoch: 1500\n")
+    config = pathlib.Path(job[0])
+    config.write_text(config.read_text().replace("python3 train.py", "python3 -m determined.launch.torch_distributed --trial train:Digits"))
+    said = cluster.det("experiment", "create", *job)
+    experiment = int(re.search(r"Created experiment (\d+)", said)[1])
+    try:
+        cluster.wait(experiment)
+    except AssertionError:
+        print(cluster.logs(experiment))
+        raise
+    whole = cluster.described(experiment)
+    assert whole["bestTrialSearcherMetric"] > 0.6, whole
+    if ranks == 2:
+        assert "[rank=1]" in cluster.logs(experiment)
+
+
+def test_an_adaptive_search(cluster):
+    experiment, _ = cluster.create(name="asha", hparams="{floor: {type: double, minval: 0, maxval: 1}, steps: 20}",
+                                   searcher="{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 4, max_trials: 6, "
+                                            "max_concurrent_trials: 2, divisor: 2, mode: aggressive}")
+    cluster.wait(experiment)
+    trials = cluster.trials(experiment)
+    assert len(trials) == 6
+    ended = [max([one.get("ended", one.get("preempted", 0)) for one in cluster.notes(t["id"])]) for t in trials]
+    assert 20 in ended, "one went to the end"
+    assert min(ended) < 20, "and one was stopped on its way"
+
+
+def test_a_failing_step_is_trained_again_from_the_checkpoint(cluster):
+    experiment, _ = cluster.create(name="failing", hparams="{steps: 10, fail_at: 7}", restarts=1)
+    cluster.wait(experiment)
+    trial = cluster.trial_of(experiment)
+    assert [one["began"] for one in cluster.notes(trial) if "began" in one] == [0, 5]
+    assert "failing as it was told" in cluster.logs(experiment)
+    assert json.loads(cluster.det("trial", "describe", str(trial), "--json"))["restarts"] == 1
+
+
+def test_a_pause_in_the_middle_loses_no_step(cluster):
+    experiment, _ = cluster.create(name="paused", hparams="{steps: 40, pause_s: 0.1}")
+    trial = cluster.trial_of(experiment)
+    wait_for(lambda: any("saved" in one for one in cluster.notes(trial)), 60)
+    cluster.det("experiment", "pause", str(experiment))
+    wait_for(lambda: any("preempted" in one for one in cluster.notes(trial)), 60)
+    wait_for(lambda: cluster.json("status")["slots"]["used"] == 0, 30)
+    assert cluster.state(experiment) == "PAUSED"
+    cluster.det("experiment", "activate", str(experiment))
+    cluster.wait(experiment)
+    notes = cluster.notes(trial)
+    left = [one["preempted"] for one in notes if "preempted" in one]
+    assert [one["began"] for one in notes if "began" in one] == [0, *left]
+    assert notes[-1]["ended"] == 40
+    shown = json.loads(cluster.det("trial", "describe", str(trial), "--json"))
+    assert shown["totalBatchesProcessed"] == 40 and shown["restarts"] == 0
+
+
+def test_invalid_hyperparameters_are_not_tried_again_but_replaced(cluster):
+    experiment, _ = cluster.create(name="invalid", hparams="{steps: 5, invalid: {type: categorical, vals: [true, false]}}", restarts=3,
+                                   searcher="{name: random, metric: loss, max_trials: 3, max_concurrent_trials: 1}",
+                                   more="reproducibility: {experiment_seed: 4}\n")
+    cluster.wait(experiment)
+    trials = cluster.trials(experiment)
+    ended = {t["id"]: [one for one in cluster.notes(t["id"]) if "ended" in one] for t in trials}
+    begun = {t["id"]: [one for one in cluster.notes(t["id"]) if "began" in one] for t in trials}
+    assert all(len(runs) == 1 for runs in begun.values()), "no trial is run twice"
+    assert len([t for t in ended.values() if t]) == 3, "as many good ones as were asked for"
+    assert all(t["state"].endswith("COMPLETED") for t in trials), trials
+
+
+def test_a_script_that_exits_non_zero(cluster):
+    experiment, _ = cluster.create(name="nonzero", hparams="{steps: 5, exit: 3}")
+    assert "ERROR" in cluster.wait(experiment, code=1)
+    assert "exit code 3" in cluster.logs(experiment)
+
+
+def test_an_invalid_configuration_is_explained(cluster):
+    config, job = cluster.write(name="bad", searcher="{name: adaptive_asha, metric: loss, max_trials: 2}")
+    said = cluster.det("experiment", "create", config, job, code=1)
+    assert "max_time" in said, said
+
+
+def test_fifty_calls_at_once(cluster):
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        for said in pool.map(lambda _: cluster.det("experiment", "list", timeout=600), range(50)):
+            assert "core" in said or "ID" in said
+
+
+def test_killing_the_master_while_a_task_trains(cluster):
+    cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
+    experiment, _ = cluster.create(name="survivor", hparams="{steps: 100, pause_s: 0.1}")
+    trial = cluster.trial_of(experiment)
+    wait_for(lambda: any("saved" in one for one in cluster.notes(trial)), 60)
+    follow = subprocess.Popen([sys.executable, "-m", "determined.cli", "experiment", "logs", "-f", str(experiment)],
+                              env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        cluster.kill_node()
+        cluster.up(slots=2)
+        cluster.wait(experiment)
+        notes = cluster.notes(trial)
+        assert [one["began"] for one in notes if "began" in one] == [0], "the task went on"
+        shown = json.loads(cluster.det("trial", "describe", str(trial), "--json", "--metrics"))
+        steps = [w["validation"]["totalBatches"] for w in shown["workloads"] if w.get("validation")]
+        assert steps == list(range(5, 101, 5)), steps
+        said, _ = follow.communicate(timeout=60)
+        assert "saved 100" in said or "det e" in said or "Connection" in said or "rror" in said, said
+    finally:
+        follow.kill()
+        follow.wait()

@@ -87,6 +87,8 @@ public:
   void run(const kill_task& x);
   void run(const watch_task& x);
   void run(const forget_task& x);
+  void run(const answer_signals&) {} // its tasks are told by preempt_task
+  void run(const answer_gang&) {}
   void run(const report_allocation_end& x);
   std::optional<time_point> deadline() const { return machine.deadline(); }
   void refused();

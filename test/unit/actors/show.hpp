@@ -67,7 +67,22 @@ inline std::string show(const trial_ended& x) { return "done(" + text(name(x.sta
 inline std::string show(const allocation_placed& x) { return "placed(" + show(x.on) + ")"; }
 inline std::string show(const allocation_closed& x) { return "closed(" + text(name(x.why)) + ")"; }
 
+inline std::string show(const checkpoint_changed& x) {
+  return "changed(" + x.uuid + " " + text(x.files.size()) + ")";
+}
+inline std::string show(const trial_metadata_set&) { return "metadata"; }
+inline std::string show(const trial_progressed& x) { return "progressed(" + text(std::int64_t(x.progress * 100)) + ")"; }
+inline std::string show(const allocation_ready&) { return "ready"; }
+inline std::string show(const allocation_yielded& x) { return "yielded" + text(x.outside, "outside"); }
+inline std::string show(const allocation_gave_up&) { return "gave_up"; }
+inline std::string show(const part_made_daemon& x) { return "daemon(" + x.agent + ")"; }
+
 // ---- trial
+inline std::string show(const checkpoint_files_changed& x) {
+  return "files(" + x.uuid + " " + text(x.left.size()) + ")";
+}
+inline std::string show(const metadata_given&) { return "metadata"; }
+inline std::string show(const progress_told& x) { return "progress(" + text(std::int64_t(x.progress * 100)) + ")"; }
 inline std::string show(const start_allocation& x) { return "start(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
 inline std::string show(const stop_allocation& x) {
   return "stop(" + text(x.run) + " " + x.reason + text(x.kill, "kill") + ")";
@@ -105,6 +120,14 @@ inline std::string show(const task_exited& x) {
 }
 inline std::string show(const task_unknown& x) { return "unknown(" + text(x.allocation) + " " + x.agent + ")"; }
 inline std::string show(const agent_lost& x) { return "lost(" + x.agent + ")"; }
+
+inline std::string show(const answer_signals&) { return "signal"; }
+inline std::string show(const answer_gang&) { return "gang"; }
+inline std::string show(const signal_polled&) { return "polled"; }
+inline std::string show(const stop_agreed& x) { return "agreed" + text(x.outside, "outside"); }
+inline std::string show(const hyperparameters_refused&) { return "refused"; }
+inline std::string show(const part_called& x) { return "called(" + text(x.node_rank) + ")"; }
+inline std::string show(const part_left_alone& x) { return "alone(" + text(x.node_rank) + ")"; }
 
 // ---- pool
 inline std::string show(const agent_up& x) {

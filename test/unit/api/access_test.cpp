@@ -121,21 +121,20 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
     const char* fields;
   } cases[] = {
     {"POST", "/api/v1/trials/12/metrics",
-     R"({"group":"validation","metrics":{"trialId":12,"trialRunId":2,"stepsCompleted":5,"reportTime":"2025-03-19T12:34:56.5Z","metrics":{"avgMetrics":{"a":"Nan"},"batchMetrics":null}}})",
-     "trial.report", R"({"allocation":"12.2","group":"validation","steps":5,"metrics":{"a":"Nan"},"at":1742387696500000})"},
+     R"({"group":"validation","metrics":{"trialId":12,"trialRunId":2,"stepsCompleted":5,"reportTime":"2025-03-19T12:34:56.5Z","metrics":{"avgMetrics":{"a":0.5},"batchMetrics":null}}})",
+     "trial.report", R"({"allocation":"12.2","experiment":7,"group":"validation","steps":5,"metrics":{"a":0.5},"at":1742387696500000})"},
     {"POST", "/api/v1/checkpoints",
      R"({"allocationId":"12.2","uuid":"abc-1","reportTime":"2025-01-01T00:00:00+00:00","state":"STATE_COMPLETED","resources":{"a/":"0","a/b":"17"},"metadata":{"steps_completed":5,"k":1},"training":{},"storageId":null})",
-     "checkpoint.report", R"({"allocation":"12.2","uuid":"abc-1","steps":5,"files":{"a/":0,"a/b":17},"metadata":{"steps_completed":5,"k":1}})"},
-    {"POST", "/api/v1/trials/12/progress", R"({"progress":0.25,"is_raw":true})", "trial.progress", R"({"allocation":"12.2","progress":0.25,"is_raw":true})"},
-    {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"EXITED_REASON_INVALID_HP"})", "trial.early_exit", R"({"allocation":"12.2","reason":"invalid_hp"})"},
-    {"POST", "/api/v1/trials/12/runner/metadata", R"({"state":"training"})", "trial.runner_state", R"({"allocation":"12.2","state":"training"})"},
-    {"POST", "/api/v1/allocations/12.2/signals/ack_preemption", "", "allocation.ack_preemption", R"({"allocation":"12.2"})"},
-    {"GET", "/api/v1/allocations/12.2/resources/abc/rendezvous", "", "allocation.rendezvous", R"({"allocation":"12.2","resources":"abc"})"},
+     "checkpoint.report", R"({"allocation":"12.2","experiment":7,"uuid":"abc-1","steps":5,"files":{"a/":0,"a/b":17},"metadata":{"steps_completed":5,"k":1}})"},
+    {"POST", "/api/v1/trials/12/progress", R"({"progress":0.25,"is_raw":true})", "trial.progress", R"({"allocation":"12.2","experiment":7,"progress":0.25})"},
+    {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"EXITED_REASON_INVALID_HP"})", "trial.early_exit", R"({"allocation":"12.2","experiment":7,"reason":"invalid_hp"})"},
+    {"POST", "/api/v1/allocations/12.2/signals/ack_preemption", "", "allocation.ack_preemption", R"({"allocation":"12.2","experiment":7})"},
+    {"GET", "/api/v1/allocations/12.2/resources/abc/rendezvous", "", "allocation.rendezvous", R"({"allocation":"12.2","experiment":7,"resources":"abc"})"},
     {"PATCH", "/api/v1/checkpoints", R"({"checkpoints":[{"uuid":"c1","resources":{"resources":{}}},{"uuid":"c1"}]})", "checkpoint.patch",
      R"({"checkpoints":[{"uuid":"c1","files":{}},{"uuid":"c1","files":null}]})"},
     {"POST", "/api/v1/task/logs",
      R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1},{"task_id":"1.x","log":"foreign"}]})",
-     "task.log", R"({"allocation":"12.2","lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
+     "task.log", R"({"allocation":"12.2","experiment":7,"lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
   };
   for (const auto& one : cases) {
     t.cluster.calls.clear();
