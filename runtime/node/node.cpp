@@ -150,6 +150,15 @@ public:
   }
 
 private:
+  /// The node cannot go on without it: it ends with the reason, and a new start recovers from the journal.
+  template <class Handle>
+  void watch(const Handle& actor, const std::string& what) {
+    actor->attach_functor([this, what](const caf::error& why) {
+      if (why && why != caf::exit_reason::user_shutdown)
+        ask_to_stop({from_caf(why).code, what + " died: " + from_caf(why).what});
+    });
+  }
+
   template <class Handle>
   void end(Handle& actor) {
     if (!actor)
@@ -233,7 +242,7 @@ private:
       const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP nobody waits for the decision
       caf::anon_send(cluster_, route_validation{v.experiment,
                                                 {v.allocation.trial, {v.allocation, v.rank, v.process, sequence},
-                                                 v.row, v.steps, std::move(v.metrics)}});
+                                                 v.row, v.steps, std::move(v.metrics), v.allocation.run}});
     };
     journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
     auto token = read_join_token(options_.tls_dir);
@@ -266,6 +275,8 @@ private:
     setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
     cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
+    watch(journal_actor_, "the journal");
+    watch(cluster_, "the cluster's actor");
     auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
     if (!link_port)
       return link_port.error();

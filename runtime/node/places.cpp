@@ -15,8 +15,9 @@ fs::path first_that_exists(std::initializer_list<fs::path> candidates) {
   return {};
 }
 
-/// Whether the first python3 on PATH is of an environment that somebody made and activated: then tasks get that one.
-bool path_begins_with_environment() {
+/// Whether the first python3 on PATH is that of a virtual or Conda environment: then tasks get that one. The shims of a
+/// version manager are none; what they lead to lacks the packages that ./setup installs.
+bool path_begins_with_an_environment() {
   const auto path = client::process_environment("PATH");
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find(':', begin), path.size());
@@ -25,7 +26,8 @@ bool path_begins_with_environment() {
     std::error_code ignored;
     if (folder.empty() || !fs::exists(folder / "python3", ignored))
       continue;
-    return fs::exists(folder.parent_path() / "pyvenv.cfg", ignored) || fs::exists(folder.parent_path() / "conda-meta", ignored);
+    const auto top = folder.lexically_normal().parent_path();
+    return fs::exists(top / "pyvenv.cfg", ignored) || fs::exists(top / "conda-meta", ignored);
   }
   return false;
 }
@@ -49,7 +51,7 @@ result<places> find_places() {
     return error{errc::not_found, "the Python package `troupe` is missing beside '" + here.string() + "'"};
   if (auto named = client::process_environment("TROUPE_PYTHON_BIN"); !named.empty())
     out.python_bin = named;
-  else if (!path_begins_with_environment())
+  else if (!path_begins_with_an_environment())
     out.python_bin = first_that_exists({here.parent_path().parent_path() / ".venv" / "bin" / "python3"}).empty()
                        ? fs::path()
                        : here.parent_path().parent_path() / ".venv" / "bin";

@@ -13,8 +13,8 @@ struct places {
   std::filesystem::path python_bin;  ///< folder with the tasks' python3; empty: as PATH has it
 };
 
-/// The tasks' python3 is $TROUPE_PYTHON_BIN's, else the first on PATH where that is a virtual environment's (or conda's),
-/// else that of the .venv of `./setup`, else the first on PATH. Fails naming the part that is missing.
+/// The tasks' python3 is $TROUPE_PYTHON_BIN's, else the first on PATH where that is a virtual or Conda environment, else that of the
+/// .venv of `./setup`. Fails naming the part that is missing.
 result<places> find_places();
 
 } // namespace troupe::node
