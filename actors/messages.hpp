@@ -153,13 +153,31 @@ struct kill_trial { ///< by a user: one trial of a search
   MSGPACK_DEFINE_ARRAY(trial)
 };
 
+struct orders_answered { ///< to the driver of a custom search; durable
+  std::string refused;     ///< why they changed nothing, or empty
+  std::uint64_t heard = 0; ///< the id of the newest event
+  std::vector<std::pair<std::string, trial_id>> created;
+  MSGPACK_DEFINE_ARRAY(refused, heard, created)
+};
+struct await_events { ///< by the driver of a custom search: tell me when there is one above the id `after`
+  std::uint64_t after = 0;
+  std::int64_t timeout_ms = 0;
+  MSGPACK_DEFINE_ARRAY(after, timeout_ms)
+};
+struct events_heard {
+  std::uint64_t heard = 0;
+  MSGPACK_DEFINE_ARRAY(heard)
+};
+
 // ---- searcher
 struct search_ask {
   search_input input = search_input::started;
   std::string key;
   value metrics;
   int reason = 0;
-  MSGPACK_DEFINE_ARRAY(input, key, metrics, reason)
+  std::string checkpoint;
+  double time = 0;
+  MSGPACK_DEFINE_ARRAY(input, key, metrics, reason, checkpoint, time)
 };
 
 // ---- between trial, allocation, twin, agent and harness
@@ -327,8 +345,8 @@ using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
 
 using allocation_actor =
-  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<allocation_stop>, caf::reacts_to<task_started>,
-                   caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
+  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>, caf::reacts_to<allocation_stop>,
+                   caf::reacts_to<task_started>, caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
                    caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
 
@@ -349,13 +367,16 @@ using pool_actor =
 
 using trial_actor =
   caf::typed_actor<caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
-                   caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
+                   caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
 
 using experiment_actor =
   caf::typed_actor<caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
                    caf::replies_to<experiment_stop>::with<committed>, caf::reacts_to<validation_recorded>,
-                   caf::reacts_to<trial_finished>, caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
+                   caf::reacts_to<trial_finished>, caf::reacts_to<checkpoint_reported>, caf::reacts_to<perturbation_taken>,
+                   caf::replies_to<search_orders>::with<orders_answered>,
+                   caf::replies_to<await_events>::with<events_heard>,
+                   caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
                    caf::replies_to<task_call>::with<command_result>>;
 
 /// What an agent says at registration, and what it is told.
@@ -440,6 +461,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::trial_stop))
   CAF_ADD_TYPE_ID(troupe, (troupe::allocation_ended))
   CAF_ADD_TYPE_ID(troupe, (troupe::slots_granted))
+  CAF_ADD_TYPE_ID(troupe, (troupe::report_unplaceable))
   CAF_ADD_TYPE_ID(troupe, (troupe::allocation_stop))
   CAF_ADD_TYPE_ID(troupe, (troupe::task_started))
   CAF_ADD_TYPE_ID(troupe, (troupe::task_exited))
@@ -488,5 +510,12 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::trial_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::experiment_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::cluster_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::trial_perturb))
+  CAF_ADD_TYPE_ID(troupe, (troupe::checkpoint_reported))
+  CAF_ADD_TYPE_ID(troupe, (troupe::perturbation_taken))
+  CAF_ADD_TYPE_ID(troupe, (troupe::search_orders))
+  CAF_ADD_TYPE_ID(troupe, (troupe::orders_answered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::await_events))
+  CAF_ADD_TYPE_ID(troupe, (troupe::events_heard))
   CAF_ADD_TYPE_ID(troupe, (troupe::task_call))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -2,6 +2,8 @@
 
 #include <caf/actor_clock.hpp>
 
+#include <ctime>
+
 namespace troupe {
 
 probe_register::~probe_register() {
@@ -45,6 +47,12 @@ void probe_register::write(const std::string& actor, const std::string& what, co
   std::lock_guard lock(mutex_);
   std::fwrite(line.data(), 1, line.size(), trace_);
   std::fflush(trace_);
+}
+
+time_point boot_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_BOOTTIME, &t);
+  return time_point{std::chrono::duration_cast<duration>(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec))};
 }
 
 time_point wall_time(const caf::actor_clock& clock) {

@@ -51,6 +51,9 @@ public:
   std::shared_ptr<probe_register> probes = std::make_shared<probe_register>();
 };
 
+/// Time by CLOCK_BOOTTIME, which never jumps and goes on while the host sleeps: leases hang on it, no fact does.
+time_point boot_time();
+
 /// Wall time by the actor's clock, so that tests can move it.
 time_point wall_time(const caf::actor_clock& clock);
 

@@ -16,8 +16,8 @@ endif()
 
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE)
-  # Precompiled headers are cached only with this flag and these allowances; relative paths let worktrees share hits.
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  # Precompiled headers are cached only with these flags and allowances; relative paths let worktrees share hits.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> $<$<COMPILE_LANGUAGE:CXX>:-fno-working-directory>)
   set(ccache ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})

@@ -55,7 +55,8 @@ struct trial_created { ///< part of search_stepped
   value hparams;
   std::uint32_t seed = 0;
   std::string source_checkpoint;
-  MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint)
+  std::int64_t source_steps = 0; ///< of that checkpoint, where it is one of this search
+  MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint, source_steps)
 };
 
 struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no rung decided
@@ -66,7 +67,24 @@ struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no run
   MSGPACK_DEFINE_ARRAY(trial, why, rung, units, metric, needed)
 };
 
-enum class search_input : int { started = 0, validated, exited_early, exited };
+struct trial_resume_decided { ///< part of search_stepped: a trial that the search had paused goes on
+  trial_id trial;
+  double until = 0; ///< in units of the time metric
+  MSGPACK_DEFINE_ARRAY(trial, until)
+};
+
+/// Part of search_stepped: the trial goes on with these hyperparameters and the weights of another one's checkpoint.
+struct trial_perturb_decided {
+  trial_id trial, source;
+  std::string checkpoint;
+  std::int64_t steps = 0;   ///< of the checkpoint
+  value hparams;
+  std::uint32_t number = 0; ///< counts those of the trial from 1
+  MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, steps, hparams, number)
+};
+
+/// `ordered`: a process outside decides, and these are its orders (a `custom` search).
+enum class search_input : int { started = 0, validated, exited_early, exited, checkpointed, ordered };
 
 /// One step of the search: what came in and all that was decided on it, as one fact.
 struct search_stepped {
@@ -76,14 +94,19 @@ struct search_stepped {
   trial_id trial;          ///< of the input; 0 when started
   std::uint64_t row = 0;   ///< the validation's row in the metric series of the trial
   std::int64_t steps = 0;  ///< of the validation
-  value metrics;           ///< of the validation: the searcher's metric and its time metric
+  value metrics;           ///< of the validation: the searcher's metric and its time metric; when ordered, the orders
   int reason = 0;          ///< searchers::exit_reason, when exited early
   std::vector<trial_created> created;
   std::vector<trial_stop_decided> stopped;
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
+  std::vector<trial_id> paused; ///< until the search resumes them
+  std::vector<trial_resume_decided> resumed;
+  std::vector<trial_perturb_decided> perturbed;
+  std::string checkpoint; ///< when checkpointed: its uuid; `steps` are its steps
+  double time = 0;        ///< when checkpointed: how far the trial was, in units of the time metric
   MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel, failure,
-                       progress)
+                       progress, paused, resumed, perturbed, checkpoint, time)
 };
 
 // ---- stream "trial/N"
@@ -114,6 +137,16 @@ struct trial_stop_ordered { ///< by the searcher, a cancel or a kill
   bool kill = false;                            ///< at once, without a last checkpoint
   std::string why;
   MSGPACK_DEFINE_ARRAY(at, outcome, kill, why)
+};
+struct trial_perturbed { ///< what trial_perturb_decided ordered; the runs so far are of no more use
+  static constexpr const char* tag = "trial_perturbed";
+  time_point at;
+  std::uint32_t number = 0;
+  run_id run; ///< the latest at this moment: reports and checkpoints of it and of earlier ones count no more
+  std::string checkpoint;
+  std::int64_t steps = 0;
+  value hparams;
+  MSGPACK_DEFINE_ARRAY(at, number, run, checkpoint, steps, hparams)
 };
 struct run_started {
   static constexpr const char* tag = "run_started";
@@ -217,13 +250,14 @@ struct allocation_closed {
 using cluster_fact = std::variant<experiment_created, agent_joined>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
 using trial_fact = std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded,
-                                run_ended, trial_ended, checkpoint_changed, trial_metadata_set, trial_progressed>;
+                                run_ended, trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set,
+                                trial_progressed>;
 using allocation_fact = std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded,
                                      allocation_gave_up, part_made_daemon>;
 using fact = std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
                           trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
-                          allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set, trial_progressed,
-                          allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon>;
+                          trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
+                          trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

@@ -3,6 +3,7 @@
 #include "searchers/bohb.hpp"
 #include "searchers/cma_es.hpp"
 #include "searchers/compat/compat_search.hpp"
+#include "searchers/custom.hpp"
 #include "searchers/gp.hpp"
 #include "searchers/halving.hpp"
 #include "searchers/nsga2.hpp"
@@ -91,7 +92,7 @@ std::unique_ptr<method> pbt_method(assembly& a) {
 
 std::string names() {
   return "single, random, grid, async_halving, adaptive_asha, asha_promotion, sync_halving, hyperband, bohb, pbt, "
-         "tpe, gp, cma_es, nsga2, median";
+         "tpe, gp, cma_es, nsga2, median, custom";
 }
 
 std::unique_ptr<method> make_method(assembly& a) {
@@ -163,6 +164,7 @@ struct parts {
   std::unique_ptr<method> native;
   std::unique_ptr<early_stopping> policies;
   std::unique_ptr<compat_method> compat;
+  bool custom = false;
 };
 
 result<parts> assemble(const value& config, const value& hyperparameters, std::uint64_t seed, search_mode mode) {
@@ -175,9 +177,12 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
               static_cast<std::uint64_t>(common.max_trials), static_cast<std::uint64_t>(common.max_concurrent),
               true, seed, domain->size()};
   parts made;
+  made.custom = common.name == "custom" && mode == search_mode::native;
+  if (made.custom && in.has("early_stopping"))
+    in.fault("early_stopping", "a custom search stops its trials itself");
   if (mode == search_mode::compat)
     made.compat = make_compat_method(a);
-  else
+  else if (!made.custom)
     made.native = make_method(a);
   section stopping(in.member("early_stopping"), "searcher.early_stopping", faults);
   if (auto policies = make_early_stopping(stopping, common))
@@ -185,7 +190,7 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
   if (a.policies && mode == search_mode::compat)
     in.fault("early_stopping", "compat mode has Determined's rules only; use native mode");
   constexpr std::uint64_t most_at_once = 10'000'000;
-  if (faults.empty() && a.limits.max_concurrent == 0 && a.limits.max_trials > most_at_once)
+  if (faults.empty() && !made.custom && a.limits.max_concurrent == 0 && a.limits.max_trials > most_at_once)
     in.fault("max_concurrent_trials", "0 would start " + std::to_string(a.limits.max_trials) +
                                         " trials at once; give a limit");
   if (!faults.empty())
@@ -209,6 +214,8 @@ result<std::unique_ptr<searcher>> build(result<parts> made, Prepare&& prepare) {
   };
   if (made->compat)
     return finish(std::make_unique<compat_search>(made->common, made->domain, std::move(made->compat)));
+  if (made->custom)
+    return finish(std::make_unique<custom_search>(made->common));
   return finish(std::make_unique<search_core>(std::move(made->limits), std::move(made->native),
                                               std::move(made->policies)));
 }

@@ -54,6 +54,8 @@ result<std::vector<search_action>> search_core::apply(const search_event& event)
           on(x, *trial);
       },
       event);
+  } else if (std::holds_alternative<search_ordered>(event)) {
+    return error{errc::unsupported, "a `" + limits_.name + "` search decides by itself; only `custom` takes orders"};
   } else {
     on(search_started{});
   }

@@ -31,8 +31,11 @@ struct trial_exited_early { trial_key trial; exit_reason reason; }; ///< followe
 struct trial_exited { trial_key trial; };
 struct trial_progressed { trial_key trial; double progress = 0; }; ///< 0..1
 struct trial_checkpointed { trial_key trial; double step = 0; std::string checkpoint; };
+/// A `custom` search only: what the process outside wants, a list of actions as objects (docs/api.md, "A search of your
+/// own"). Refused whole, with `errc::invalid` or `not_found`, where one of them makes no sense.
+struct search_ordered { value orders; };
 using search_event = std::variant<search_started, trial_validated, trial_exited_early, trial_exited,
-                                  trial_progressed, trial_checkpointed>;
+                                  trial_progressed, trial_checkpointed, search_ordered>;
 
 // Actions, in order.
 struct create_trial { trial_key trial; value hparams; std::uint32_t trial_seed = 0; std::string source_checkpoint; };

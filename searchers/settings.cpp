@@ -142,9 +142,10 @@ settings read_settings(section& in, std::uint64_t seed) {
     in.fault("metric", "is needed: the name of the validation metric to search by");
   if (s.name == "grid" || s.name == "single")
     return s;
-  if (!in.has("max_trials") && s.name != "pbt")
+  bool custom = s.name == "custom"; // the process outside knows when it is done
+  if (!in.has("max_trials") && s.name != "pbt" && !custom)
     in.fault("max_trials", "is needed");
-  s.max_trials = in.integer("max_trials", 1, 1, 4'000'000'000);
+  s.max_trials = in.integer("max_trials", custom ? 4'000'000'000 : 1, 1, 4'000'000'000);
   return s;
 }
 

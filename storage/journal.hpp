@@ -105,8 +105,8 @@ public:
   virtual result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before, std::size_t limit) const = 0;
   /// Facts above `after` in commit order: for live streams.
   virtual result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const = 0;
-  /// All facts of one entity, oldest first.
-  virtual result<std::vector<std::string>> facts_of(std::string_view entity) const = 0;
+  /// The facts of one entity from number `first` on, oldest first.
+  virtual result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first = 0) const = 0;
   /// Names of the entities of one kind ("experiment", "trial", ...) that hold facts.
   virtual result<std::vector<std::string>> entities(std::string_view kind) const = 0;
   /// A blob by its name (see journal::put_blob).

@@ -242,10 +242,10 @@ result<std::vector<committed_fact>> stored_reader::facts_after(std::uint64_t aft
   return read_facts_after(*store_->look(), after, limit);
 }
 
-result<std::vector<std::string>> stored_reader::facts_of(std::string_view entity) const {
+result<std::vector<std::string>> stored_reader::facts_of(std::string_view entity, std::uint64_t first) const {
   auto now = store_->look();
   std::vector<std::string> facts;
-  auto at = now->scan(family::facts, keys::stream(entity), keys::after_stream(entity));
+  auto at = now->scan(family::facts, keys::fact(entity, first), keys::after_stream(entity));
   for (; at->valid(); at->next())
     facts.emplace_back(at->data());
   if (auto ok = at->status(); !ok)

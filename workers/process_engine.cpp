@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -44,6 +45,9 @@ result<void> process_runtime::engine::open() {
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!poll_ || !wake_)
     return error{errc::io, std::string("task runtime: ") + strerror(errno)};
+  for (const auto& entry : std::filesystem::directory_iterator(options_.root, fault))
+    if (auto name = entry.path().filename().string(); name.starts_with(stage_prefix))
+      remove_tree(root_.get(), name.c_str()); // prepared for a launch that never came
   watch(wake_.get(), source::wake, 0);
   worker_ = std::thread([this] { work(); });
   sweeper_ = std::thread([this] { remove_folders(); });
@@ -92,12 +96,14 @@ result<void> process_runtime::engine::launch(const task_spec& spec) {
   if (known_.contains(spec.id))
     return error{errc::conflict, "task " + spec.id + ": is known already, " + name(known_[spec.id].phase)};
   // A spare is told here, which saves a task the way through the other thread. The order is queued first, so that
-  // the thread knows whose start it hears of. A folder that the caller has prepared cannot be the spare's.
+  // the thread knows whose start it hears of. A folder that is there already cannot be the spare's.
   auto file = ready_.empty() || has(root_.get(), spec.id.c_str()) ? result<owned_fd>(owned_fd{}) : file_in_memory(bytes);
   ready_spare spare;
   if (file && *file) {
     spare = ready_.back();
     ready_.pop_back();
+    if (auto ok = equip(spare, spec.id); !ok)
+      return ok;
   }
   if (auto ok = queue(launch_order{spec.id, std::move(bytes), spare.serial}, !spare.serial); !ok) {
     if (spare.serial)
@@ -111,6 +117,17 @@ result<void> process_runtime::engine::launch(const task_spec& spec) {
   }
   known_[spec.id] = {spec.id, task_phase::starting, 0};
   return {};
+}
+
+/// Gives a spare what was prepared for its task. Where that fails the spare is used up.
+result<void> process_runtime::engine::equip(const ready_spare& spare, const std::string& id) const {
+  auto folder = open_folder(root_.get(), spare.folder_name);
+  auto ok = folder ? move_stage(root_.get(), stage_prefix + id, folder.get())
+                   : result<void>(error{errc::io, "the folder of a spare sandbox: " + std::string(strerror(errno))});
+  if (ok || ok.error().code == errc::not_found)
+    return {};
+  (void)::send(spare.socket, "bye\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return error{ok.error().code, "task " + id + ": its prepared files: " + ok.error().what};
 }
 
 result<void> process_runtime::engine::adopt_all() {
@@ -304,7 +321,7 @@ void process_runtime::engine::obey(launch_order& x) {
     serials_[x.id] = box.serial;
     return lose(box, "its sandbox died while it was being started");
   }
-  // The folder may be there, with files the caller has prepared.
+  // The folder may be there, with the spool of an earlier task.
   bool made = ::mkdirat(root_.get(), x.id.c_str(), 0755) == 0 || errno == EEXIST;
   int why = errno;
   auto& box = add(x.id, made ? open_folder(root_.get(), x.id) : owned_fd{});
@@ -314,6 +331,9 @@ void process_runtime::engine::obey(launch_order& x) {
     return lose(box, "its folder: " + std::string(strerror(made ? errno : why)));
   if (has(box.folder.get(), task_format::spec_file) || has(box.folder.get(), task_format::exit_file))
     return lose(box, "its folder is that of an earlier task with this id; adopt or forget that first");
+  if (auto ok = move_stage(root_.get(), stage_prefix + x.id, box.folder.get());
+      !ok && ok.error().code != errc::not_found)
+    return lose(box, "its prepared files: " + ok.error().what);
   if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec); !ok)
     return lose(box, ok.error().what);
   start(box, {path_of(box) + "/" + task_format::spec_file});

@@ -78,6 +78,12 @@ private:
     clock::time_point kill_at = clock::time_point::max();  ///< then troupe-task itself is killed
   };
 
+  struct ready_spare {
+    std::uint64_t serial = 0;
+    int socket = -1; ///< open as long as it stands here
+    std::string folder_name;
+  };
+
   struct sweep {
     std::string folder_name;
     bool with_spool = false;
@@ -85,6 +91,7 @@ private:
   };
 
   // Orders, from any thread.
+  result<void> equip(const ready_spare& spare, const std::string& id) const;
   result<void> queue(order x, bool wake = true);
   result<task_phase> phase_of(const std::string& id) const;
   void set_phase(const std::string& id, task_phase phase, int pid);
@@ -146,10 +153,6 @@ private:
   mutable std::mutex mutex_; ///< guards what follows, up to the blank line
   std::deque<order> orders_;
   std::map<std::string, task_summary> known_;
-  struct ready_spare {
-    std::uint64_t serial = 0;
-    int socket = -1; ///< open as long as it stands here
-  };
   std::vector<ready_spare> ready_;
   bool stopping_ = false;
   std::deque<sweep> sweeps_;

@@ -44,8 +44,8 @@ result<void> process_runtime::renew_all() { return engine_->renew_all(); }
 
 result<void> process_runtime::freeze(const std::string& id) { return engine_->send(id, "freeze\n"); }
 
-result<void> process_runtime::thaw(const std::string& id) {
-  return engine_->send(id, "thaw " + std::to_string(engine_->options().sandbox.lease.count()) + "\n");
+result<void> process_runtime::thaw(const std::string& id, std::chrono::milliseconds lease) {
+  return engine_->send(id, "thaw " + std::to_string(lease.count()) + "\n");
 }
 
 result<void> process_runtime::signal(const std::string& id, int number) {
@@ -60,6 +60,9 @@ result<void> process_runtime::forget(const std::string& id) { return engine_->fo
 result<void> process_runtime::drop_spool(const std::string& id) { return engine_->drop_spool(id); }
 
 std::filesystem::path process_runtime::folder(const std::string& id) const { return engine_->options().root / id; }
+std::filesystem::path process_runtime::stage(const std::string& id) const {
+  return engine_->options().root / (stage_prefix + id);
+}
 std::filesystem::path process_runtime::spool(const std::string& id) const {
   return folder(id) / task_format::log_folder;
 }

@@ -4,6 +4,8 @@
 //
 // Folder of the runtime:  ROOT/ID/{spec,sock,helper,exit,log/,tmp/,run/}, and ROOT/spare-* for sandboxes in waiting.
 //
+// What a caller prepares for a task lies in ROOT/.stage-ID until the launch.
+//
 //   launch --> starting --task_started--> running <--> frozen
 //                  |                          |           |
 //                  '------> task_lost    task_exited, task_lost     --forget--> gone
@@ -47,8 +49,11 @@ public:
   ~process_runtime();
 
   /// Reports task_started, or task_exited with `failed`, or task_lost. `conflict` where the id is known: a repeat
-  /// starts nothing. What the caller has put into folder(id)/run before is in the task's /run/determined.
+  /// starts nothing. What the caller has put into stage(id) before moves into the task's folder: what lies in its `run`
+  /// is in the task's /run/determined.
   result<void> launch(const task_spec& spec);
+  /// A folder for the caller to make and fill before the launch. What a predecessor left there is removed at start.
+  std::filesystem::path stage(const std::string& id) const;
 
   /// Takes over what a predecessor left in the root: each task is reported as started (adopted), frozen, exited
   /// or lost, then inventory_taken. To call once, before the first launch.
@@ -60,8 +65,8 @@ public:
   result<void> renew_all();
 
   result<void> freeze(const std::string& id);
-  /// Goes on, with a fresh lease of the options' length.
-  result<void> thaw(const std::string& id);
+  /// Goes on, with a lease that ends `lease` from now; 0 is none.
+  result<void> thaw(const std::string& id, std::chrono::milliseconds lease);
 
   /// To the process group of each rank.
   result<void> signal(const std::string& id, int number);

@@ -176,7 +176,7 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     if (box.id.empty()) {
       box.ready = true;
       std::lock_guard lock(mutex_);
-      ready_.push_back({box.serial, box.link->socket()});
+      ready_.push_back({box.serial, box.link->socket(), box.folder_name});
       return;
     }
     // Its agent died between taking the spare and ordering the run.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <memory>
 #include <sstream>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -293,6 +294,48 @@ bool kill_marked(int folder) {
   }
   ::closedir(proc);
   return found;
+}
+
+namespace {
+
+/// A folder that is there on both sides is merged one level deep: `deeper` says that it may be.
+result<void> move_entries(int from, int to, bool deeper) {
+  int again = ::openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::unique_ptr<DIR, int (*)(DIR*)> entries{again < 0 ? nullptr : ::fdopendir(again), ::closedir};
+  if (!entries)
+    return refused("stage");
+  while (auto* entry = ::readdir(entries.get())) {
+    const char* name = entry->d_name;
+    if (std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0)
+      continue;
+    if (deeper && std::strcmp(name, format::run_folder) == 0) {
+      if (::mkdirat(to, name, 0755) != 0 && errno != EEXIST)
+        return refused(name);
+      owned_fd inner{::openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+      owned_fd target{::openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+      if (!inner || !target)
+        return refused(name);
+      if (auto ok = move_entries(inner.get(), target.get(), false); !ok)
+        return ok;
+      continue;
+    }
+    if (::renameat(from, name, to, name) != 0)
+      return refused(name);
+  }
+  return {};
+}
+
+} // namespace
+
+result<void> move_stage(int root, const std::string& stage, int folder) {
+  owned_fd from{::openat(root, stage.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  if (!from)
+    return errno == ENOENT ? error{errc::not_found, "nothing was prepared"} : refused(stage);
+  if (auto ok = move_entries(from.get(), folder, true); !ok)
+    return ok;
+  ::unlinkat(from.get(), format::run_folder, AT_REMOVEDIR);
+  ::unlinkat(root, stage.c_str(), AT_REMOVEDIR);
+  return {};
 }
 
 bool remove_tree(int folder, const char* name) {

@@ -120,7 +120,7 @@ private:
     pump_ = spawn_log_pump(self_->system(), me);
     worker_runtime_setup runtime{setup_.name,   id_,
                                  setup_.dir / "tasks", setup_.program,
-                                 setup_.python, setup_.python_bin,
+                                 setup_.python, setup_.python_bin, setup_.master_url,
                                  [endpoint = opened->endpoint] { return endpoint; }, harness_file,
                                  setup_.freeze, setup_.slots,
                                  setup_.kill_on_stop, setup_.fetch, setup_.fence_address};
@@ -148,7 +148,7 @@ private:
       return dial_later();
     register_agent mail{link_protocol, setup_.name, id_, setup_.join_token, setup_.host, setup_.slots,
                         machine_->inventory()};
-    auto sent = self_->now();
+    auto sent = boot_time();
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
         [this, sent](registered& x) {
@@ -234,14 +234,14 @@ private:
   }
 
   void step(const agent_event& ev) {
-    auto actions = machine_->apply(ev, self_->now());
+    auto actions = machine_->apply(ev, boot_time());
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
     auto deadline = machine_->deadline();
     if (deadline && !(armed_ && *armed_ <= *deadline)) {
       armed_ = *deadline;
-      self_->delayed_send(agent_actor{self_}, std::max<duration>(*deadline - self_->now(), duration{0}),
+      self_->delayed_send(agent_actor{self_}, std::max<duration>(*deadline - boot_time(), duration{0}),
                           time_passed{});
     }
   }

@@ -16,6 +16,7 @@ struct agent_setup {
   std::filesystem::path program; ///< troupe-task
   std::filesystem::path python;  ///< folder of the package `troupe`
   std::string python_bin;
+  std::string master_url; ///< of this agent's own listener, which forwards to the master: what tasks are given
   duration freeze{30s};
   bool kill_on_stop = false; ///< its tasks end with it; else they wait to be adopted
   std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block

@@ -23,7 +23,6 @@ public:
       if (agent_ && down.source == agent_.address())
         step(link_lost{machine_->epoch(), "the connection closed"});
     });
-    self_->send(pool_, twin_actor{self_}, agent);
     arm();
     return {
       [this](const agent_registered& ev, agent_actor& who) {

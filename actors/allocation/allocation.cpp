@@ -42,10 +42,6 @@ allocation_step allocation::apply(const allocation_task_event& ev, time_point no
 void allocation::on(allocation_step& s, const slots_granted& ev, time_point now) {
   if (!parts_.empty())
     return; // a repeat of the grant that is in use
-  if (stop_) {
-    s.actions.push_back(release_slots{});
-    return close(s, end::stopped, 0, "stopped before it was placed", now);
-  }
   note(s, allocation_placed{now, ev.on});
   for (std::size_t i = 0; i < ev.on.size(); ++i) {
     parts_[ev.on[i].agent] = {};
@@ -57,15 +53,14 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
   if (stop_ && (stop_->kill || !ev.kill))
     return;
   stop_ = ev;
-  if (parts_.empty()) {
-    s.actions.push_back(release_slots{}); // withdraws the request
+  if (parts_.empty())
     return close(s, end::stopped, 0, "stopped before it was placed", now);
-  }
   order_stop(s, now);
 }
 
 void allocation::order_stop(allocation_step& s, time_point now) {
-  s.actions.push_back(answer_signals{});
+  if (polls_)
+    s.actions.push_back(answer_signals{});
   bool kill = stop_->kill;
   for (const auto& [agent, p] : parts_)
     if (p.state != part::over) {
@@ -237,7 +232,7 @@ void allocation::close(allocation_step& s, end why, int code, std::string detail
   }
   const bool finished = finished_ && why == end::completed;
   note(s, allocation_closed{now, why, code, detail, finished});
-  s.actions.push_back(release_slots{});
+  s.actions.push_back(release_slots{}); // or withdraws the request
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
   s.actions.push_back(report_allocation_end{why, std::move(detail), finished});

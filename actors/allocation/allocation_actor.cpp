@@ -48,6 +48,7 @@ public:
       [this](const slots_granted& ev) {
         locate(ev);
       },
+      [this](const report_unplaceable& x) { say_it_waits(x); },
       [this](const allocation_stop& ev) { step(ev); },
       [this](const task_started& ev) { from_twin(ev); },
       [this](const task_exited& ev) { from_twin(ev); },
@@ -180,6 +181,19 @@ private:
         [this](const caf::error& why) { leave(why); });
   }
 
+  /// Into the log of its trial; once, however often it is said.
+  void say_it_waits(const report_unplaceable& x) {
+    log_line line;
+    line.at = self_->now();
+    line.allocation = id_;
+    line.stream = "troupe";
+    line.level = "WARNING";
+    line.text = "waits for " + std::to_string(x.slots) + " slots; all agents together have " + std::to_string(x.total) +
+                " (troupe agent list). Start more agents, or lower resources.slots_per_trial";
+    self_->request(peers_.journal, journal_timeout, append_log{id_.trial, {std::move(line)}, "pool/" + to_string(id_), 1})
+      .then([](const committed&) {}, [](const caf::error&) {});
+  }
+
   /// A recovered allocation learns the handles of its agents' twins from their first word.
   template <class Event>
   void from_twin(const Event& ev) {
@@ -214,11 +228,15 @@ private:
       poll.caller.deliver(signal(machine_->stopping()));
     for (auto& one : std::exchange(gang_, {}))
       one.caller.deliver(refused({errc::conflict, "allocation " + to_string(id_) + " is over"}));
-    if (machine_->closed())
+    quit_if_done();
+  }
+  void quit_if_done() {
+    if (machine_->closed() && unsent_ == 0)
       self_->quit();
   }
 
-  /// After recovery the handle is not known yet: it is asked for, and what is to be sent waits, in order.
+  /// After recovery the handle is not known yet: it is asked for, and what is to be sent waits, in order. The actor
+  /// lives until it is sent.
   template <class Message>
   void send_to(const std::string& agent, Message message) {
     if (auto it = twins_.find(agent); it != twins_.end()) {
@@ -226,11 +244,14 @@ private:
         self_->send(it->second, std::move(message));
       return;
     }
+    ++unsent_;
     self_->request(peers_.pool, journal_timeout, locate_agents{{agent}})
       .then(
         [this, agent, message](const std::vector<twin_actor>& twins) mutable {
+          --unsent_;
           twins_[agent] = twins.empty() ? twin_actor{} : twins.front();
           send_to(agent, std::move(message));
+          quit_if_done();
         },
         [this](const caf::error& why) { leave(why); });
   }
@@ -251,6 +272,7 @@ private:
   std::list<held_poll> polls_; ///< wait for the word to stop
   std::list<held_part> gang_;  ///< wait for the rest of the gang
   value hosts_;                ///< addresses of agents, by name
+  int unsent_ = 0; ///< messages that wait for the handle of their twin
 };
 
 } // namespace

@@ -75,6 +75,7 @@ private:
       }
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
     pool_ = spawn_pool(self_->system(), "default");
+    self_->monitor(pool_);
     for (const auto& [agent, known] : machine_->agents())
       make_twin(agent);
     if (rows)
@@ -105,20 +106,37 @@ private:
   void recover(const experiment_row& row) {
     auto past = experiment_facts(*peers_.reads, row.id);
     auto ok = past ? replayable(*past) : result<void>(past.error());
-    if (!ok) { // it alone is set aside; the rest serve
-      auto stored = peers_.reads->facts_of(entity(row.id));
-      append_facts last{entity(row.id), stored ? stored->size() : 0,
-                        {encode(experiment_changed{self_->now(), experiment_state::error, ok.error().what})}};
-      self_->request(peers_.journal, journal_timeout, std::move(last)).then([](const committed&) {},
-                                                                            [](const caf::error&) {});
-      return;
-    }
+    if (!ok)
+      return set_aside(row.id, ok.error().what);
     start(row.id, row.config, row.context, row.owner, *past);
   }
 
+  /// It alone ends as error, and its tasks with it; the rest serve.
+  void set_aside(experiment_id id, const std::string& why) {
+    auto stored = peers_.reads->facts_of(entity(id));
+    append_facts last{entity(id), stored ? stored->size() : 0,
+                      {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
+    self_->request(peers_.journal, journal_timeout, std::move(last))
+      .then([this, id](const committed&) { abandon_tasks(id); }, [](const caf::error&) {});
+  }
+  void abandon_tasks(experiment_id id) {
+    auto trials = peers_.reads->trials(id);
+    if (!trials)
+      return;
+    for (const auto& trial : *trials) {
+      if (trial.runs.empty() || trial.runs.back().ended != time_point{})
+        continue;
+      const allocation_id run{trial.id, trial.runs.back().run};
+      self_->send(pool_, slots_released{run});
+      for (const auto& part : trial.runs.back().on)
+        if (auto it = links_.find(part.agent); it != links_.end())
+          self_->send(it->second.twin, forget_ordered{run});
+    }
+  }
+
   void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
-             const std::vector<experiment_fact>& past) {
-    auto experiment = spawn_experiment(self_->system(), {id, config, context, false, setup_.checkpoint_dir, owner},
+             const std::vector<experiment_fact>& past, bool paused = false) {
+    auto experiment = spawn_experiment(self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
                                        {cluster_actor{self_}, peers_.journal, pool_, peers_.reads, setup_.tokens}, past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
@@ -136,12 +154,20 @@ private:
     if (auto it = by_address_.find(down.source); it != by_address_.end()) {
       auto id = it->second;
       forget(id);
-      if (closing_ || !down.reason || ++deaths_[id] > 5)
+      if (closing_ || !down.reason)
         return;
-      if (auto row = peers_.reads->experiment(id); row && !terminal(row->state))
-        recover(*row); // made again from what is durable
-      return;
+      auto row = peers_.reads->experiment(id);
+      if (!row || terminal(row->state))
+        return;
+      if (++deaths_[id] > 5)
+        return set_aside(id, "its actor died again and again: " + from_caf(down.reason).what);
+      return recover(*row); // made again from what is durable
     }
+    if (!closing_ && down.source == pool_.address())
+      return leave(to_caf({errc::internal, "the resource pool died: " + from_caf(down.reason).what}));
+    for (const auto& [agent, link] : links_)
+      if (!closing_ && link.twin && down.source == link.twin.address())
+        return leave(to_caf({errc::internal, "the twin of agent " + agent + " died: " + from_caf(down.reason).what}));
     for (auto& [agent, link] : links_)
       if (link.actor && down.source == link.actor.address()) {
         link.actor = nullptr;
@@ -170,8 +196,11 @@ private:
 
   agent_link& make_twin(const std::string& agent) {
     auto& link = links_[agent];
-    if (!link.twin)
+    if (!link.twin) {
       link.twin = spawn_twin(self_->system(), agent, setup_.lease, pool_);
+      self_->monitor(link.twin);
+      self_->send(pool_, link.twin, agent); // before anybody that this actor makes later asks the pool for it
+    }
     return link;
   }
 
@@ -230,6 +259,10 @@ private:
       return tell_experiment(x, experiment_stop{true, "killed by " + x.user});
     if (x.name == "trial.kill")
       return kill(x);
+    if (x.name == "search.order")
+      return order_search(x);
+    if (x.name == "search.wait")
+      return wait_for_search(x);
     if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list")
       return describe(x.name);
     if (x.name == "fence")
@@ -396,12 +429,6 @@ private:
       return error{errc::invalid, all};
     }
     auto& settings = checked.config;
-    const auto searcher = settings.value("searcher", value::object()).value("name", std::string());
-    for (const char* pausing : {"asha_promotion", "sync_halving", "hyperband", "bohb", "pbt"})
-      if (searcher == pausing)
-        return error{errc::invalid, "searcher.name: '" + searcher + "' pauses and resumes trials, which experiments do "
-                                    "not do yet\nhint: adaptive_asha or async_halving; `troupe search simulate` runs " +
-                                      searcher};
     if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
                                               settings.value("hyperparameters", value::object()), 0);
         !works)
@@ -458,19 +485,14 @@ private:
              promise.deliver(refused(from_caf(why)));
              return;
            }
+           start(id, wanted.config, wanted.context, wanted.owner, {}, !activate);
            if (activate) {
-             start(id, wanted.config, wanted.context, wanted.owner, {});
              promise.deliver(command_result{0, "", value{{"id", id.value}}});
              return;
            }
-           experiment_changed paused{self_->now(), experiment_state::paused, "created paused"};
-           self_->request(peers_.journal, journal_timeout, append_facts{entity(id), 0, {encode(paused)}})
-             .then(
-               [this, promise, id, wanted, paused](const committed&) mutable {
-                 start(id, wanted.config, wanted.context, wanted.owner, {paused});
-                 promise.deliver(command_result{0, "", value{{"id", id.value}}});
-               },
-               [promise](const caf::error& fault) mutable { promise.deliver(refused(from_caf(fault))); });
+           self_->request(experiments_[id], journal_timeout, experiment_pause{}) // answers once the pause is durable
+             .then([promise, id](const committed&) mutable { promise.deliver(command_result{0, "", value{{"id", id.value}}}); },
+                   [promise](const caf::error& fault) mutable { promise.deliver(refused(from_caf(fault))); });
          });
   }
 
@@ -498,6 +520,46 @@ private:
     if (it == experiments_.end() || terminal(row->state))
       return command_result{0, "", value::object()};
     return forward(it->second, kill_trial{id});
+  }
+
+  // ---- searches that a process outside drives
+
+  caf::result<command_result> order_search(const client_command& x) {
+    experiment_id id{x.fields.value("id", std::uint64_t{0})};
+    auto it = experiments_.find(id);
+    if (it == experiments_.end()) {
+      auto row = peers_.reads->experiment(id);
+      if (!row)
+        return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
+      return refused({errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
+    }
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(it->second, journal_timeout, search_orders{x.fields.value("orders", value())})
+      .then(
+        [promise](const orders_answered& got) mutable {
+          if (!got.refused.empty()) {
+            promise.deliver(refused({errc::invalid, got.refused}));
+            return;
+          }
+          value created = value::object();
+          for (const auto& [key, trial] : got.created)
+            created[key] = trial.value;
+          promise.deliver(command_result{0, "", value{{"last", got.heard}, {"trials", std::move(created)}}});
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+
+  caf::result<command_result> wait_for_search(const client_command& x) {
+    auto it = experiments_.find({x.fields.value("id", std::uint64_t{0})});
+    if (it == experiments_.end())
+      return command_result{0, "", value::object()}; // it hears no more
+    await_events wish{x.fields.value("after", std::uint64_t{0}), x.fields.value("timeout_ms", std::int64_t{0})};
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)
+      .then([promise](const events_heard&) mutable { promise.deliver(command_result{0, "", value::object()}); },
+            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
   }
 
   template <class Handle, class Message>

@@ -4,15 +4,16 @@
 
 namespace troupe {
 
-experiment::experiment(experiment_spec spec)
-    : spec_(std::move(spec)),
-      state_(spec_.start_paused ? experiment_state::paused : experiment_state::active) {}
+experiment::experiment(experiment_spec spec) : spec_(std::move(spec)) {}
 
 experiment_step experiment::apply(const experiment_event& ev, time_point now) {
   experiment_step s;
   if (terminal(state_)) {
     if (auto* late = std::get_if<validation_recorded>(&ev))
       s.actions.push_back(answer_validation{late->origin, true, "canceled"});
+    if (auto* late = std::get_if<search_orders>(&ev))
+      s.actions.push_back(answer_orders{late->request, "experiment " + to_string(spec_.id) + " is " +
+                                                         std::string(name(state_)), facts_, {}});
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
@@ -55,8 +56,21 @@ void experiment::on(experiment_step& s, const validation_recorded& ev, time_poin
     s.actions.push_back(answer_validation{ev.origin, true, "canceled"});
     return;
   }
-  if (ev.row <= it->second.heard_row) { // heard before a crash; the answer is what was decided then
-    s.actions.push_back(answer_validation{ev.origin, !it->second.stop_why.empty(), "pruned"});
+  auto& t = it->second;
+  if (ev.row <= t.heard_row) { // heard before a crash; the answer is what was decided then
+    s.actions.push_back(answer_to(ev.origin, t));
+    return;
+  }
+  if (!t.taken) { // whether its run still counts is not known yet
+    auto same = std::find_if(t.held.begin(), t.held.end(), [&](const auto& x) { return x.row == ev.row; });
+    if (same != t.held.end())
+      *same = ev;
+    else
+      t.held.push_back(ev);
+    return;
+  }
+  if (ev.run && ev.run <= t.void_until) {
+    s.actions.push_back(answer_validation{ev.origin, true, "perturbed"});
     return;
   }
   auto queued = [&](const input& x) { return x.trial == ev.trial && x.row == ev.row; };
@@ -67,11 +81,42 @@ void experiment::on(experiment_step& s, const validation_recorded& ev, time_poin
   inputs_.push_back({search_input::validated, ev.trial, ev.origin, ev.row, ev.steps, relevant(ev.metrics, ev.steps)});
 }
 
-void experiment::on(experiment_step&, const trial_finished& ev, time_point) {
+void experiment::on(experiment_step&, const checkpoint_reported& ev, time_point) {
+  auto it = trials_.find(ev.trial);
+  if (!spec_.hears_checkpoints || it == trials_.end() || stopping(state_) || over_)
+    return;
+  const auto& t = it->second;
+  auto queued = [&](const input& x) { return x.checkpoint == ev.uuid; };
+  if (t.exited || t.finished || !t.taken || checkpoint_steps_.contains(ev.uuid) ||
+      std::any_of(inputs_.begin(), inputs_.end(), queued))
+    return;
+  inputs_.push_back({.kind = search_input::checkpointed, .trial = ev.trial, .steps = ev.steps, .checkpoint = ev.uuid});
+}
+
+void experiment::on(experiment_step& s, const perturbation_taken& ev, time_point now) {
+  auto it = trials_.find(ev.trial);
+  if (it == trials_.end() || !it->second.perturb || it->second.perturb->number != ev.number)
+    return;
+  auto& t = it->second;
+  t.void_until = ev.run;
+  t.taken = true;
+  for (const auto& report : std::exchange(t.held, {}))
+    on(s, report, now);
+}
+
+void experiment::on(experiment_step& s, const search_orders& ev, time_point) {
+  if (stopping(state_) || over_)
+    s.actions.push_back(answer_orders{ev.request, "the search is over", facts_, {}});
+  else
+    inputs_.push_back({.kind = search_input::ordered, .metrics = ev.orders, .request = ev.request});
+}
+
+void experiment::on(experiment_step& s, const trial_finished& ev, time_point) {
   auto it = trials_.find(ev.trial);
   if (it == trials_.end() || it->second.finished || it->second.exited)
     return;
   it->second.finished = true;
+  release_held(s, it->second, "canceled");
   if (stopping(state_) || over_)
     return;
   if (ev.exit_reason >= 0)
@@ -93,38 +138,129 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
     order_all(s.actions, {order_trial::kind::stop, {}, trial_state::error, true, "the search failed"});
     return;
   }
+  if (!ev.refused.empty()) {
+    s.actions.push_back(answer_orders{heard.request, ev.refused, facts_, {}});
+    return;
+  }
+  auto fact = decided(heard, ev, now);
+  note(s, fact);
+  carry_out(s, fact);
+  if (heard.origin.sequence)
+    s.actions.push_back(answer_to(heard.origin, trials_[heard.trial]));
+  if (heard.request) {
+    answer_orders answer{heard.request, "", facts_, {}};
+    for (const auto& made : fact.created)
+      answer.created.emplace_back(made.key, made.trial);
+    s.actions.push_back(std::move(answer));
+  }
+  if (over_)
+    drop_inputs(s); // the search hears nothing more
+}
+
+search_stepped experiment::decided(const input& heard, const search_decided& ev, time_point now) const {
   search_stepped fact{now, heard.kind, heard.trial, heard.row, heard.steps, heard.metrics, heard.reason, ev.created};
+  auto id_of = [&](const std::string& key) {
+    auto it = by_key_.find(key);
+    if (it != by_key_.end())
+      return it->second;
+    auto made = std::find_if(ev.created.begin(), ev.created.end(), [&](const auto& x) { return x.key == key; });
+    return made == ev.created.end() ? trial_id{} : made->trial;
+  };
+  auto steps_of = [&](const std::string& checkpoint) {
+    auto it = checkpoint_steps_.find(checkpoint);
+    return it == checkpoint_steps_.end() ? std::int64_t{0} : it->second;
+  };
+  for (auto& made : fact.created)
+    made.source_steps = steps_of(made.source_checkpoint);
   for (const auto& [key, stop] : ev.stopped)
-    if (auto it = by_key_.find(key); it != by_key_.end()) {
+    if (auto id = id_of(key)) {
       fact.stopped.push_back(stop);
-      fact.stopped.back().trial = it->second;
+      fact.stopped.back().trial = id;
+    }
+  for (const auto& key : ev.paused)
+    if (auto id = id_of(key))
+      fact.paused.push_back(id);
+  for (const auto& [key, until] : ev.resumed)
+    if (auto id = id_of(key))
+      fact.resumed.push_back({id, until});
+  for (const auto& x : ev.perturbed)
+    if (auto it = trials_.find(id_of(x.trial)); it != trials_.end()) {
+      auto number = it->second.perturb ? it->second.perturb->number + 1 : 1;
+      fact.perturbed.push_back({it->first, id_of(x.source), x.checkpoint, steps_of(x.checkpoint), x.hparams, number});
     }
   fact.shut_down = ev.shut_down;
   fact.cancel = ev.cancel;
   fact.failure = ev.failure;
   fact.progress = ev.progress;
-  note(s, fact);
+  fact.checkpoint = heard.checkpoint;
+  fact.time = heard.time;
+  return fact;
+}
+
+void experiment::carry_out(experiment_step& s, const search_stepped& fact) {
+  bool active = state_ == experiment_state::active;
   for (const auto& made : fact.created)
-    s.actions.push_back(spawn_trial{made, state_ == experiment_state::active});
+    s.actions.push_back(spawn_trial{made, active && !trials_[made.trial].paused, {}});
+  for (auto id : fact.paused)
+    s.actions.push_back(order_trial{order_trial::kind::pause, id});
+  for (const auto& x : fact.resumed)
+    if (active)
+      s.actions.push_back(order_trial{order_trial::kind::activate, x.trial});
+  for (const auto& x : fact.perturbed) {
+    drop_inputs_of(s, x.trial);
+    order_trial order{order_trial::kind::perturb, x.trial};
+    order.perturb = x;
+    s.actions.push_back(std::move(order));
+  }
   for (const auto& stop : fact.stopped)
     s.actions.push_back(order_trial{order_trial::kind::stop, stop.trial, trial_state::completed, false, stop.why});
-  if (heard.origin.sequence)
-    s.actions.push_back(answer_validation{heard.origin, !trials_[heard.trial].stop_why.empty(), "pruned"});
-  if (over_)
-    drop_inputs(s); // the search hears nothing more
 }
 
 void experiment::drop_inputs(experiment_step& s) {
-  for (const auto& x : inputs_)
+  for (const auto& x : inputs_) {
     if (x.origin.sequence)
       s.actions.push_back(answer_validation{x.origin, true, "canceled"});
+    if (x.request)
+      s.actions.push_back(answer_orders{x.request, "the search is over", facts_, {}});
+  }
   inputs_.clear();
+  for (auto& [id, t] : trials_)
+    release_held(s, t, "canceled");
+}
+
+/// What a perturbed trial said before it was perturbed counts no more.
+void experiment::drop_inputs_of(experiment_step& s, trial_id trial) {
+  std::erase_if(inputs_, [&](const input& x) {
+    bool dropped = x.trial == trial && (x.kind == search_input::validated || x.kind == search_input::checkpointed);
+    if (dropped && x.origin.sequence)
+      s.actions.push_back(answer_validation{x.origin, true, "perturbed"});
+    return dropped;
+  });
+}
+
+void experiment::release_held(experiment_step& s, trial_entry& t, const std::string& reason) {
+  for (const auto& report : std::exchange(t.held, {}))
+    if (report.origin.sequence)
+      s.actions.push_back(answer_validation{report.origin, true, reason});
+}
+
+answer_validation experiment::answer_to(const report_origin& origin, const trial_entry& t) const {
+  if (!t.stop_why.empty())
+    return {origin, true, "pruned"};
+  if (t.paused)
+    return {origin, true, "pause"};
+  if (t.perturb && (!t.taken || origin.allocation.run <= t.void_until))
+    return {origin, true, "perturbed"};
+  return {origin, false, ""};
 }
 
 void experiment::ask_next(std::vector<experiment_action>& out) {
   if (asking_ || inputs_.empty() || stopping(state_) || over_)
     return;
   asking_ = true;
+  auto& next = inputs_.front();
+  if (next.kind == search_input::checkpointed)
+    next.time = time_of(trials_.at(next.trial), next.steps);
   out.push_back(ask_searcher{event_of(inputs_.front())});
 }
 
@@ -148,7 +284,7 @@ void experiment::conclude(experiment_step& s, time_point now) {
 
 void experiment::order_all(std::vector<experiment_action>& out, order_trial order) const {
   for (const auto& [id, t] : trials_)
-    if (!t.exited && !t.finished) {
+    if (!t.exited && !t.finished && !(t.paused && order.what == order_trial::kind::activate)) {
       order.trial = id;
       out.push_back(order);
     }
@@ -160,23 +296,39 @@ void experiment::note(experiment_step& s, experiment_fact fact) {
 }
 
 void experiment::replay(const experiment_fact& fact) {
+  ++facts_;
   if (auto* changed = std::get_if<experiment_changed>(&fact)) {
     state_ = changed->state;
     return;
   }
   const auto& f = std::get<search_stepped>(fact);
-  history_.push_back(event_of({f.input, f.trial, {}, f.row, f.steps, f.metrics, f.reason}));
+  history_.push_back(event_of({f.input, f.trial, {}, f.row, f.steps, f.metrics, f.reason, f.checkpoint, f.time}));
   started_ = true;
   if (auto it = trials_.find(f.trial); it != trials_.end()) {
     it->second.heard_row = std::max(it->second.heard_row, f.row);
     it->second.exited |= f.input == search_input::exited;
+    if (f.input == search_input::validated)
+      remember_time(it->second, f);
   }
+  if (f.input == search_input::checkpointed)
+    checkpoint_steps_[f.checkpoint] = f.steps;
   for (const auto& made : f.created) {
     trials_[made.trial] = {made};
     by_key_[made.key] = made.trial;
   }
   for (const auto& stop : f.stopped)
     trials_[stop.trial].stop_why = stop.why;
+  for (auto id : f.paused)
+    trials_[id].paused = true;
+  for (const auto& x : f.resumed)
+    trials_[x.trial].paused = false;
+  for (const auto& x : f.perturbed) {
+    auto& t = trials_[x.trial];
+    t.perturb = x;
+    t.made.hparams = x.hparams;
+    t.times.clear();
+    t.taken = false;
+  }
   if (f.shut_down)
     over_ = f;
 }
@@ -207,7 +359,7 @@ std::vector<experiment_action> experiment::resume_trial(trial_id id) const {
   if (terminal(state_) || it == trials_.end() || it->second.exited)
     return {};
   const auto& t = it->second;
-  std::vector<experiment_action> out{spawn_trial{t.made, state_ == experiment_state::active}};
+  std::vector<experiment_action> out{spawn_trial{t.made, state_ == experiment_state::active && !t.paused, t.perturb}};
   if (stopping(state_)) {
     bool broken = state_ == experiment_state::stopping_error;
     out.push_back(order_trial{order_trial::kind::stop, id, broken ? trial_state::error : trial_state::canceled,
@@ -226,17 +378,49 @@ searchers::search_event experiment::event_of(const input& x) const {
   case search_input::validated: return searchers::trial_validated{key, x.metrics};
   case search_input::exited_early: return searchers::trial_exited_early{key, searchers::exit_reason(x.reason)};
   case search_input::exited: return searchers::trial_exited{key};
+  case search_input::checkpointed: return searchers::trial_checkpointed{key, x.time, x.checkpoint};
+  case search_input::ordered: return searchers::search_ordered{x.metrics};
   }
   return searchers::search_started{};
+}
+
+/// How far the trial was after `steps`, in units of the time metric, as far as its reports tell.
+double experiment::time_of(const trial_entry& t, std::int64_t steps) const {
+  if (spec_.time_metric.empty())
+    return static_cast<double>(t.reports);
+  for (auto it = t.times.rbegin(); it != t.times.rend(); ++it)
+    if (it->first <= steps)
+      return it->second;
+  return spec_.time_metric == "batches" ? static_cast<double>(steps) : 0;
+}
+
+void experiment::remember_time(trial_entry& t, const search_stepped& f) const {
+  constexpr std::size_t most = 64;
+  if (!spec_.hears_checkpoints)
+    return;
+  ++t.reports;
+  auto it = f.metrics.is_object() ? f.metrics.find(spec_.time_metric) : f.metrics.end();
+  auto time = it == f.metrics.end() ? std::nullopt : number_in(*it);
+  if (!time)
+    return;
+  if (t.times.size() == most)
+    t.times.erase(t.times.begin());
+  t.times.emplace_back(f.steps, *time);
 }
 
 value experiment::relevant(const std::string& metrics, std::int64_t steps) const {
   auto all = parse_msgpack(metrics);
   value out = value::object();
-  if (all && all->is_object())
-    for (const auto& name : {spec_.metric, spec_.time_metric})
-      if (auto it = all->find(name); it != all->end())
-        out[name] = *it;
+  auto keep = [&](const std::string& name) {
+    if (auto it = all->find(name); it != all->end())
+      out[name] = *it;
+  };
+  if (all && all->is_object()) {
+    keep(spec_.metric);
+    keep(spec_.time_metric);
+    for (const auto& name : spec_.more_metrics)
+      keep(name);
+  }
   if (spec_.time_metric == "batches" && !out.contains("batches"))
     out["batches"] = steps; // the steps of a report are its batches, as Determined's trainer adds them
   return out;
@@ -257,10 +441,11 @@ std::map<trial_id, std::uint64_t> experiment::heard_rows() const {
 }
 
 std::string experiment::snapshot() const {
-  std::vector<std::tuple<trial_id, std::string, std::uint64_t, bool, std::string>> trials;
+  std::vector<std::tuple<trial_id, std::string, std::uint64_t, bool, std::string, bool, std::uint32_t, std::uint64_t>> trials;
   for (const auto& [id, t] : trials_)
-    trials.emplace_back(id, t.made.key, t.heard_row, t.exited, t.stop_why);
-  return pack(std::tuple{state_, started_, over_.has_value(), trials, history_.size()});
+    trials.emplace_back(id, t.made.key, t.heard_row, t.exited, t.stop_why, t.paused, t.perturb ? t.perturb->number : 0,
+                        t.times.size());
+  return pack(std::tuple{state_, started_, over_.has_value(), trials, facts_, checkpoint_steps_});
 }
 
 } // namespace troupe

@@ -16,7 +16,8 @@ struct experiment_spec {
   experiment_id id;
   std::string metric;      ///< the searcher's
   std::string time_metric; ///< or empty
-  bool start_paused = false;
+  std::vector<std::string> more_metrics; ///< that the search compares trials by too
+  bool hears_checkpoints = false;        ///< the search wants to know of them
 };
 
 /// Which report waits for the decision on it.
@@ -47,7 +48,25 @@ struct validation_recorded { ///< by the journal: it is durable
   std::uint64_t row = 0;
   std::int64_t steps = 0;
   std::string metrics; ///< a msgpack map
-  MSGPACK_DEFINE_ARRAY(trial, origin, row, steps, metrics)
+  run_id run;          ///< that reported it
+  MSGPACK_DEFINE_ARRAY(trial, origin, row, steps, metrics, run)
+};
+struct checkpoint_reported { ///< by the trial: durable, and of its own weights
+  trial_id trial;
+  std::string uuid;
+  std::int64_t steps = 0;
+  MSGPACK_DEFINE_ARRAY(trial, uuid, steps)
+};
+struct perturbation_taken { ///< by the trial: what `run` and earlier ones report counts no more
+  trial_id trial;
+  std::uint32_t number = 0;
+  run_id run;
+  MSGPACK_DEFINE_ARRAY(trial, number, run)
+};
+struct search_orders { ///< by the process outside that drives a `custom` search
+  value orders;
+  std::uint64_t request = 0; ///< names who waits for the answer
+  MSGPACK_DEFINE_ARRAY(orders, request)
 };
 struct trial_finished {
   trial_id trial;
@@ -62,10 +81,20 @@ struct search_decided {
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
   std::string fault; ///< why the searcher could not answer, or empty
-  MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault)
+  std::vector<std::string> paused; ///< by key, as all that follow
+  std::vector<std::pair<std::string, double>> resumed;
+  struct perturbation {
+    std::string trial, source, checkpoint;
+    value hparams;
+    MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, hparams)
+  };
+  std::vector<perturbation> perturbed;
+  std::string refused; ///< why the orders make no sense, or empty; they changed nothing
+  MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed, perturbed, refused)
 };
-using experiment_event = std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded,
-                                      trial_finished, search_decided>;
+using experiment_event =
+  std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded, checkpoint_reported,
+               perturbation_taken, search_orders, trial_finished, search_decided>;
 
 // Actions.
 struct ask_searcher {
@@ -74,24 +103,32 @@ struct ask_searcher {
 struct spawn_trial {
   trial_created trial;
   bool active = true;
+  std::optional<trial_perturb_decided> perturb; ///< to be told before anything else
 };
 struct order_trial {
-  enum class kind { activate, pause, stop } what = kind::activate;
+  enum class kind { activate, pause, stop, perturb } what = kind::activate;
   trial_id trial;
   trial_state outcome = trial_state::completed; ///< of stop
   bool kill = false;
   std::string why;
+  trial_perturb_decided perturb; ///< of perturb
 };
 struct answer_validation {
   report_origin origin;
   bool stop = false;
-  std::string reason; ///< "pruned", "canceled", ... when stop
+  std::string reason; ///< "pause", "perturbed", "pruned", "canceled" when stop
+};
+struct answer_orders {
+  std::uint64_t request = 0;
+  std::string refused;        ///< why, or empty
+  std::uint64_t heard = 0;    ///< how many facts its stream holds: the id of its newest event
+  std::vector<std::pair<std::string, trial_id>> created;
 };
 struct report_experiment_end {
   experiment_state state = experiment_state::completed;
 };
 using experiment_action =
-  std::variant<ask_searcher, spawn_trial, order_trial, answer_validation, report_experiment_end>;
+  std::variant<ask_searcher, spawn_trial, order_trial, answer_validation, answer_orders, report_experiment_end>;
 using experiment_step = step_of<experiment_fact, experiment_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -113,6 +150,7 @@ public:
 
   experiment_state state() const { return state_; }
   std::size_t live_trials() const;
+  std::uint64_t facts() const { return facts_; } ///< of its stream so far
   /// The newest validation row that the search has heard, by trial that has not ended.
   std::map<trial_id, std::uint64_t> heard_rows() const;
   /// The events the searcher has answered, oldest first: a fresh searcher that takes them is where this one is.
@@ -123,8 +161,16 @@ private:
     trial_created made;
     std::uint64_t heard_row = 0;
     bool exited = false;   ///< the search has heard of it
-    bool finished = false; ///< it has said so; soft
     std::string stop_why;  ///< the searcher wants it to end; empty: it does not
+    bool paused = false;   ///< by the search
+    std::optional<trial_perturb_decided> perturb; ///< the latest
+    std::uint64_t reports = 0;
+    std::vector<std::pair<std::int64_t, double>> times; ///< steps and time metric of the latest reports
+    // Soft state.
+    bool finished = false; ///< it has said so
+    run_id void_until;     ///< once the trial has answered the perturbation: runs that count no more
+    bool taken = true;     ///< it has
+    std::vector<validation_recorded> held; ///< until it has
   };
   struct input {
     search_input kind = search_input::started;
@@ -134,27 +180,42 @@ private:
     std::int64_t steps = 0;
     value metrics;
     int reason = 0;
+    std::string checkpoint;
+    double time = 0;
+    std::uint64_t request = 0;
   };
   void on(experiment_step& s, const experiment_activate&, time_point now);
   void on(experiment_step& s, const experiment_pause&, time_point now);
   void on(experiment_step& s, const experiment_stop& ev, time_point now);
   void on(experiment_step& s, const validation_recorded& ev, time_point now);
+  void on(experiment_step& s, const checkpoint_reported& ev, time_point now);
+  void on(experiment_step& s, const perturbation_taken& ev, time_point now);
+  void on(experiment_step& s, const search_orders& ev, time_point now);
   void on(experiment_step& s, const trial_finished& ev, time_point now);
   void on(experiment_step& s, const search_decided& ev, time_point now);
+  search_stepped decided(const input& heard, const search_decided& ev, time_point now) const;
+  void carry_out(experiment_step& s, const search_stepped& fact);
   void drop_inputs(experiment_step& s); ///< answers those who wait
+  void drop_inputs_of(experiment_step& s, trial_id trial);
+  void release_held(experiment_step& s, trial_entry& t, const std::string& reason);
   void ask_next(std::vector<experiment_action>& out);
   void conclude(experiment_step& s, time_point now);
   void order_all(std::vector<experiment_action>& out, order_trial order) const;
   void note(experiment_step& s, experiment_fact fact);
   searchers::search_event event_of(const input& x) const;
+  answer_validation answer_to(const report_origin& origin, const trial_entry& t) const;
+  double time_of(const trial_entry& t, std::int64_t steps) const;
+  void remember_time(trial_entry& t, const search_stepped& f) const;
   value relevant(const std::string& metrics, std::int64_t steps) const;
 
   experiment_spec spec_;
   experiment_state state_ = experiment_state::active;
   bool started_ = false; ///< the search has
+  std::uint64_t facts_ = 0;
   std::optional<search_stepped> over_;
   std::map<trial_id, trial_entry> trials_;
   std::map<std::string, trial_id> by_key_;
+  std::map<std::string, std::int64_t> checkpoint_steps_; ///< of those the search has heard of
   std::vector<searchers::search_event> history_;
   // Soft state.
   std::deque<input> inputs_;

@@ -41,13 +41,19 @@ public:
     self_->enter(name);
     setup_ = std::move(setup);
     peers_ = std::move(peers);
-    machine_.emplace(experiment_spec_of(setup_.id, setup_.config, setup_.start_paused));
+    machine_.emplace(experiment_spec_of(setup_.id, setup_.config));
     for (const auto& fact : past)
       machine_->replay(fact);
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     if (!terminal(machine_->state()))
       start_searcher();
-    begin(name, past.size(), peers_.journal, machine_->resume(self_->now()));
+    if (setup_.start_paused && past.empty()) {
+      begin(name, 0, peers_.journal, {});
+      step(experiment_pause{}); // before anything that the machine resumes with
+      take({}, machine_->resume(self_->now()));
+    } else {
+      begin(name, past.size(), peers_.journal, machine_->resume(self_->now()));
+    }
     hear_missed_validations();
     return {
       [this](const experiment_activate& ev) { return obey(ev); },
@@ -61,7 +67,14 @@ public:
         }
         step(ev);
       },
-      [this](const time_passed&) { timer_fired(); },
+      [this](const checkpoint_reported& ev) { step(ev); },
+      [this](const perturbation_taken& ev) { step(ev); },
+      [this](search_orders& ev) { return ask_for_orders(std::move(ev)); },
+      [this](const await_events& x) { return wait_for_events(x); },
+      [this](const time_passed&) {
+        timer_fired();
+        answer_waiting(false);
+      },
       [this](const kill_trial& x) -> caf::result<committed> {
         auto it = trials_.find(x.trial);
         if (it == trials_.end())
@@ -116,7 +129,7 @@ private:
       if (!rows)
         continue;
       for (const auto& row : *rows)
-        step(validation_recorded{trial, {}, row.row, row.steps, row.metrics});
+        step(validation_recorded{trial, {}, row.row, row.steps, row.metrics, row.run});
     }
   }
 
@@ -130,16 +143,53 @@ private:
             });
   }
   void give_ids(search_decided ev) {
+    auto told = [this](const caf::error&) { answer_waiting(true); };
     if (ev.created.empty())
-      return step(ev);
+      return step(ev, told);
     self_->request(peers_.cluster, journal_timeout, reserve_trials{ev.created.size()})
       .then(
-        [this, ev](const trials_reserved& ids) mutable {
+        [this, ev, told](const trials_reserved& ids) mutable {
           for (std::size_t i = 0; i < ev.created.size(); ++i)
             ev.created[i].trial = {ids.first.value + i};
-          step(ev);
+          step(ev, told);
         },
         [this](const caf::error& why) { leave(why); });
+  }
+
+  // ---- the driver of a custom search
+
+  caf::result<orders_answered> ask_for_orders(search_orders ev) {
+    auto promise = self_->make_response_promise<orders_answered>();
+    ev.request = ++requests_;
+    answers_.emplace(ev.request, promise);
+    step(ev);
+    return promise;
+  }
+  void run(const answer_orders& x) {
+    if (auto it = answers_.find(x.request); it != answers_.end()) {
+      it->second.deliver(orders_answered{x.refused, x.heard, x.created});
+      answers_.erase(it);
+    }
+  }
+  caf::result<events_heard> wait_for_events(const await_events& x) {
+    auto heard = machine_->facts();
+    if (heard > x.after || x.timeout_ms <= 0 || terminal(machine_->state()))
+      return events_heard{heard};
+    auto promise = self_->make_response_promise<events_heard>();
+    auto wait = std::chrono::milliseconds(std::min<std::int64_t>(x.timeout_ms, 60'000));
+    waiting_.push_back({promise, x.after, self_->now() + wait});
+    self_->delayed_send(experiment_actor{self_}, wait, time_passed{});
+    return promise;
+  }
+  /// Those who wait hear of what is durable; `news`: something is.
+  void answer_waiting(bool news) {
+    auto heard = machine_->facts();
+    std::erase_if(waiting_, [&](waiting_driver& x) {
+      bool due = (news && heard > x.after) || self_->now() >= x.until;
+      if (due)
+        x.promise.deliver(events_heard{heard});
+      return due;
+    });
   }
 
   void run(const spawn_trial& x) {
@@ -159,6 +209,8 @@ private:
     trials_[id] = trial;
     by_address_[trial.address()] = id;
     self_->monitor(trial);
+    if (x.perturb)
+      tell_perturbed(trial, *x.perturb);
     if (x.active)
       self_->send(trial, trial_activate{});
     else
@@ -172,7 +224,11 @@ private:
     case order_trial::kind::activate: return self_->send(it->second, trial_activate{});
     case order_trial::kind::pause: return self_->send(it->second, trial_pause{});
     case order_trial::kind::stop: return self_->send(it->second, trial_stop{x.outcome, x.kill, x.why});
+    case order_trial::kind::perturb: return tell_perturbed(it->second, x.perturb);
     }
+  }
+  void tell_perturbed(const trial_actor& trial, const trial_perturb_decided& x) {
+    self_->send(trial, trial_perturb{x.number, x.checkpoint, x.steps, x.hparams});
   }
   void run(const answer_validation& x) {
     if (auto it = trials_.find(x.origin.allocation.trial); it != trials_.end() && x.origin.sequence)
@@ -181,6 +237,9 @@ private:
   void run(const report_experiment_end&) {
     if (searcher_)
       self_->send_exit(searcher_, caf::exit_reason::user_shutdown);
+    answer_waiting(true);
+    for (auto& driver : waiting_)
+      driver.promise.deliver(events_heard{machine_->facts()});
     self_->send(peers_.cluster, experiment_finished{setup_.id});
     self_->quit();
   }
@@ -210,6 +269,14 @@ private:
   std::map<trial_id, trial_actor> trials_;
   std::map<caf::actor_addr, trial_id> by_address_;
   std::map<trial_id, int> deaths_;
+  struct waiting_driver {
+    caf::typed_response_promise<events_heard> promise;
+    std::uint64_t after = 0;
+    time_point until;
+  };
+  std::vector<waiting_driver> waiting_;
+  std::map<std::uint64_t, caf::typed_response_promise<orders_answered>> answers_;
+  std::uint64_t requests_ = 0;
 };
 
 struct broken_replay {

@@ -40,15 +40,35 @@ void add_variables(value& env, const value& list) {
       }
 }
 
+/// Those of nsga2: `metrics`, or `metric` as a list.
+std::vector<std::string> several_metrics(const value& config) {
+  std::vector<std::string> names;
+  for (const auto* list : {&at(config, {"searcher", "metrics"}), &at(config, {"searcher", "metric"})})
+    if (list->is_array())
+      for (const auto& name : *list)
+        names.push_back(text(name));
+  return names;
+}
+
+bool hears_checkpoints(const value& config) {
+  auto name = text(at(config, {"searcher", "name"}));
+  return name == "pbt" || name == "custom";
+}
+
 } // namespace
 
-experiment_spec experiment_spec_of(experiment_id id, const value& config, bool start_paused) {
-  return {id, text(at(config, {"searcher", "metric"})), text(at(config, {"searcher", "time_metric"})), start_paused};
+experiment_spec experiment_spec_of(experiment_id id, const value& config) {
+  return {id,
+          text(at(config, {"searcher", "metric"})),
+          text(at(config, {"searcher", "time_metric"})),
+          several_metrics(config),
+          hears_checkpoints(config)};
 }
 
 trial_spec trial_spec_of(trial_id id, const value& config, const trial_created& made) {
   return {id, static_cast<int>(std::max<std::int64_t>(1, number(at(config, {"resources", "slots_per_trial"}), 1))),
-          static_cast<int>(number(at(config, {"max_restarts"}), 5)), 100, made.source_checkpoint};
+          static_cast<int>(number(at(config, {"max_restarts"}), 5)), 100, made.source_checkpoint, made.source_steps,
+          hears_checkpoints(config)};
 }
 
 value launch_of(experiment_id id, const value& config, const std::string& context, const std::string& checkpoint_dir,

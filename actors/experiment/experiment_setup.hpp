@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-experiment_spec experiment_spec_of(experiment_id id, const value& config, bool start_paused);
+experiment_spec experiment_spec_of(experiment_id id, const value& config);
 trial_spec trial_spec_of(trial_id id, const value& config, const trial_created& made);
 
 /// How a task of the trial is started (see task_launch): command, environment, files, hyperparameters.

@@ -8,12 +8,13 @@ namespace {
 class fifo_policy final : public pool_policy {
 public:
   std::optional<choice> next(const pool_view& view) const override {
-    if (view.waiting.empty())
+    auto first = std::find_if(view.waiting.begin(), view.waiting.end(), [&](const auto& r) { return r.slots <= view.total; });
+    if (first == view.waiting.end())
       return std::nullopt;
-    auto on = fit(view.waiting.front().slots, view.free);
+    auto on = fit(first->slots, view.free);
     if (on.empty())
       return std::nullopt;
-    return choice{0, std::move(on)};
+    return choice{static_cast<std::size_t>(first - view.waiting.begin()), std::move(on)};
   }
 
 private:
@@ -96,11 +97,8 @@ void pool::on(std::vector<pool_action>& out, const slots_requested& ev) {
   if (std::any_of(waiting_.begin(), waiting_.end(), same))
     return;
   waiting_.push_back({ev.allocation, std::max(1, ev.slots), next_order_++});
-  int largest = 0;
-  for (const auto& [name, slots] : slots_)
-    largest = std::max(largest, static_cast<int>(slots.size()));
   if (!slots_.empty() && total_slots() < ev.slots)
-    out.push_back(report_unplaceable{ev.allocation, ev.slots, largest});
+    out.push_back(report_unplaceable{ev.allocation, ev.slots, total_slots()});
 }
 
 void pool::on(std::vector<pool_action>&, const slots_released& ev) {
@@ -118,7 +116,7 @@ void pool::place(std::vector<pool_action>& out) {
       for (std::size_t i = 0; i < slots.size(); ++i)
         if (!slots[i].trial)
           free[name].push_back(static_cast<int>(i));
-    auto chosen = policy_->next({waiting_, free});
+    auto chosen = policy_->next({waiting_, free, total_slots()});
     if (!chosen)
       return;
     auto request = waiting_[chosen->index];

@@ -42,11 +42,13 @@ struct grant_slots {
   allocation_id allocation;
   std::vector<placement> on;
 };
-/// No set of agents of this pool, all free, could hold it now. Said once per request; the request stays queued.
+/// All slots of this pool together could not hold it now. Said once per request; the request stays queued, and lets
+/// smaller ones pass. Also a message to the allocation.
 struct report_unplaceable {
   allocation_id allocation;
-  int slots = 0;
-  int largest_agent = 0;
+  int slots = 0; ///< wanted
+  int total = 0; ///< of the pool
+  MSGPACK_DEFINE_ARRAY(allocation, slots, total)
 };
 using pool_action = std::variant<grant_slots, report_unplaceable>;
 
@@ -59,6 +61,7 @@ struct pool_view {
   };
   const std::deque<request>& waiting;
   const std::map<std::string, std::vector<int>>& free; ///< free slots by agent, ascending
+  int total = 0;                                       ///< slots of the pool, free or held
 };
 struct choice {
   std::size_t index = 0; ///< into `waiting`
@@ -72,7 +75,7 @@ public:
   virtual std::optional<choice> next(const pool_view& view) const = 0;
 };
 
-/// First come, first placed; nobody overtakes, so a large request is never starved. Fit: the agent with the fewest
+/// First come, first placed; nobody overtakes what the pool can hold, so a large request is never starved. Fit: the agent with the fewest
 /// free slots that holds it alone, else over several agents, most free slots first.
 std::unique_ptr<pool_policy> make_fifo_policy();
 

@@ -63,12 +63,20 @@ private:
   }
   void run(const grant_slots& x) {
     auto it = waiting_.find(x.allocation);
-    if (it != waiting_.end() && it->second)
-      self_->send(it->second, slots_granted{x.allocation, x.on});
-    else
-      self_->send(pool_actor{self_}, slots_released{x.allocation}); // nobody is there to use it
+    if (it == waiting_.end() || !it->second)
+      return self_->send(pool_actor{self_}, slots_released{x.allocation}); // nobody is there to use it
+    self_->request(it->second, caf::infinite, slots_granted{x.allocation, x.on})
+      .then([] {},
+            [this, x, who = it->second](const caf::error&) {
+              // It died before it heard. Unless it was made again and has asked, the slots are nobody's.
+              if (auto now = waiting_.find(x.allocation); now != waiting_.end() && now->second == who)
+                step(slots_released{x.allocation});
+            });
   }
-  void run(const report_unplaceable&) {}
+  void run(const report_unplaceable& x) {
+    if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
+      self_->send(it->second, x);
+  }
 
   base* self_;
   pool machine_;

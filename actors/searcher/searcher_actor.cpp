@@ -16,6 +16,8 @@ searchers::search_event from_ask(const search_ask& x) {
   case search_input::exited_early:
     return searchers::trial_exited_early{x.key, static_cast<searchers::exit_reason>(x.reason)};
   case search_input::exited: return searchers::trial_exited{x.key};
+  case search_input::checkpointed: return searchers::trial_checkpointed{x.key, x.time, x.checkpoint};
+  case search_input::ordered: return searchers::search_ordered{x.metrics};
   }
   return searchers::search_started{};
 }
@@ -48,8 +50,8 @@ private:
       return out;
     }
     auto step = searcher_->apply(from_ask(x));
-    if (!step) {
-      out.fault = step.error().what;
+    if (!step) { // orders from outside that make no sense are no fault of the search
+      (x.input == search_input::ordered ? out.refused : out.fault) = step.error().what;
       return out;
     }
     for (auto& action : *step)
@@ -66,7 +68,11 @@ private:
                      out.cancel = a.cancel;
                      out.failure = a.failure;
                    },
-                   [&](auto&) { out.fault = "this search wants to pause or perturb trials, which is not built yet"; },
+                   [&](searchers::pause_trial& a) { out.paused.push_back(std::move(a.trial)); },
+                   [&](searchers::resume_trial& a) { out.resumed.emplace_back(std::move(a.trial), a.until); },
+                   [&](searchers::perturb_trial& a) {
+                     out.perturbed.push_back({a.trial, a.source, a.checkpoint, std::move(a.hparams)});
+                   },
                  },
                  action);
     out.progress = searcher_->progress();
@@ -91,6 +97,10 @@ search_ask to_ask(const searchers::search_event& event) {
         return search_ask{search_input::exited_early, x.trial, {}, static_cast<int>(x.reason)};
       },
       [](const searchers::trial_exited& x) { return search_ask{search_input::exited, x.trial}; },
+      [](const searchers::trial_checkpointed& x) {
+        return search_ask{search_input::checkpointed, x.trial, {}, 0, x.checkpoint, x.step};
+      },
+      [](const searchers::search_ordered& x) { return search_ask{search_input::ordered, "", x.orders}; },
       [](const auto&) { return search_ask{}; },
     },
     event);

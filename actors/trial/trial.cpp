@@ -9,7 +9,8 @@ namespace troupe {
 
 duration back_off(int n) { return n <= 0 ? 0s : std::min<duration>(30s, 1s * (1 << std::min(n - 1, 5))); }
 
-trial::trial(trial_spec spec) : spec_(std::move(spec)), checkpoint_(spec_.warm_start) {}
+trial::trial(trial_spec spec)
+    : spec_(std::move(spec)), checkpoint_(spec_.warm_start), steps_(spec_.warm_start_steps) {}
 
 trial_step trial::apply(const trial_event& ev, time_point now) {
   trial_step s;
@@ -54,6 +55,17 @@ void trial::on(trial_step& s, const trial_stop& ev, time_point now) {
     s.actions.push_back(stop_order());
 }
 
+void trial::on(trial_step& s, const trial_perturb& ev, time_point now) {
+  if (!perturbed_ || perturbed_->number < ev.number) {
+    if (stop_)
+      return; // its end is what the experiment waits for
+    note(s, trial_perturbed{now, ev.number, run_, ev.checkpoint, ev.steps, ev.hparams});
+    if (open_)
+      s.actions.push_back(stop_order());
+  }
+  s.actions.push_back(report_perturbed{perturbed_->number, perturbed_->run});
+}
+
 void trial::on(trial_step& s, const checkpoint_saved& ev, time_point now) {
   if (std::find(recorded_.begin(), recorded_.end(), ev.saved.uuid) != recorded_.end()) {
     s.actions.push_back(acknowledge_checkpoint{ev.run, ev.saved.uuid, ""});
@@ -65,6 +77,8 @@ void trial::on(trial_step& s, const checkpoint_saved& ev, time_point now) {
   }
   note(s, checkpoint_recorded{now, ev.run, ev.saved});
   s.actions.push_back(acknowledge_checkpoint{ev.run, ev.saved.uuid, ""});
+  if (spec_.tells_checkpoints && !void_run(ev.run))
+    s.actions.push_back(report_checkpoint{ev.saved.uuid, ev.saved.steps});
 }
 
 void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
@@ -77,7 +91,8 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
   int losses = why == end::lost ? losses_ + 1 : losses_;
   auto wait = why == end::failed ? back_off(restarts) : why == end::lost ? back_off(losses - 1) : duration{0};
-  note(s, run_ended{now, ev.run, why, restarts, losses, now + wait, ev.detail});
+  // A failure too many restarts nothing.
+  note(s, run_ended{now, ev.run, why, std::min(restarts, spec_.max_restarts), losses, now + wait, ev.detail});
   if (stop_)
     return give_end(s, stop_->outcome, stop_->why,
                     stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1, now);
@@ -131,7 +146,7 @@ void trial::advance(trial_step& s, time_point now) {
     return;
   run_id next{run_.value + 1};
   note(s, run_started{now, next, checkpoint_, steps_});
-  s.actions.push_back(start_allocation{next, checkpoint_, steps_});
+  s.actions.push_back(start_order());
 }
 
 void trial::give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now) {
@@ -141,11 +156,17 @@ void trial::give_end(trial_step& s, trial_state state, std::string why, int exit
 
 stop_allocation trial::stop_order() const {
   if (!stop_)
-    return {run_, false, "pause"};
+    return {run_, false, void_run(run_) ? "perturbed" : "pause"};
   if (stop_->kill)
     return {run_, true, "killed"};
   return {run_, false, stop_->outcome == trial_state::canceled ? "canceled" : "pruned"};
 }
+
+start_allocation trial::start_order() const {
+  return {run_, checkpoint_, steps_, perturbed_ ? perturbed_->hparams : value()};
+}
+
+bool trial::void_run(run_id run) const { return perturbed_ && run <= perturbed_->run; }
 
 void trial::note(trial_step& s, trial_fact fact) {
   take(fact);
@@ -176,10 +197,13 @@ void trial::set(const run_started& f) {
   recorded_.clear();
 }
 void trial::set(const checkpoint_recorded& f) {
+  recorded_.push_back(f.saved.uuid);
+  if (void_run(f.run)) // on its way out it saved the weights that were given up
+    return;
   checkpoint_ = f.saved.uuid;
+  own_checkpoint_ = true;
   steps_ = f.saved.steps;
   losses_ = 0;
-  recorded_.push_back(f.saved.uuid);
   earlier_.emplace_back(f.saved.uuid, f.saved.steps);
 }
 void trial::set(const checkpoint_changed& f) {
@@ -189,8 +213,9 @@ void trial::set(const checkpoint_changed& f) {
   if (f.uuid != checkpoint_)
     return;
   // No run can start from it any more: the next one starts from what was there before.
-  checkpoint_ = earlier_.empty() ? spec_.warm_start : earlier_.back().first;
-  steps_ = earlier_.empty() ? 0 : earlier_.back().second;
+  own_checkpoint_ = !earlier_.empty();
+  checkpoint_ = own_checkpoint_ ? earlier_.back().first : perturbed_ ? perturbed_->checkpoint : spec_.warm_start;
+  steps_ = own_checkpoint_ ? earlier_.back().second : perturbed_ ? perturbed_->steps : spec_.warm_start_steps;
 }
 void trial::set(const run_ended& f) {
   open_ = false;
@@ -199,13 +224,24 @@ void trial::set(const run_ended& f) {
   retry_at_ = f.retry_at;
 }
 void trial::set(const trial_ended& f) { ended_ = f; }
+void trial::set(const trial_perturbed& f) {
+  perturbed_ = f;
+  checkpoint_ = f.checkpoint;
+  own_checkpoint_ = false;
+  earlier_.clear();
+  steps_ = f.steps;
+  leaving_ = open_;
+  retry_at_ = {};
+}
 
 std::vector<trial_action> trial::resume() const {
   if (ended_)
     return {report_trial_end{ended_->state, ended_->exit_reason, ended_->why}};
   std::vector<trial_action> actions;
+  if (spec_.tells_checkpoints && own_checkpoint_)
+    actions.push_back(report_checkpoint{checkpoint_, steps_});
   if (open_) {
-    actions.push_back(start_allocation{run_, checkpoint_, steps_});
+    actions.push_back(start_order());
     if (stop_ || leaving_)
       actions.push_back(stop_order());
   }
@@ -219,8 +255,9 @@ std::optional<time_point> trial::deadline() const {
 }
 
 std::string trial::snapshot() const {
-  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_, earlier_, progress_,
-                         stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : ""});
+  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_,
+                         stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : "",
+                         perturbed_ ? encode(*perturbed_) : "", own_checkpoint_, earlier_, progress_});
 }
 
 } // namespace troupe

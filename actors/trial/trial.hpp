@@ -16,6 +16,8 @@ struct trial_spec {
   int max_restarts = 5; ///< after failed runs; a lost run (agent, master) costs none
   int max_losses = 100; ///< lost runs in a row without a new checkpoint
   std::string warm_start; ///< uuid of another trial's checkpoint to start from, or empty
+  std::int64_t warm_start_steps = 0; ///< where the first run counts on from
+  bool tells_checkpoints = false;    ///< its search wants to hear of them
 };
 
 // Events; they are also messages.
@@ -31,6 +33,14 @@ struct trial_stop {
   bool kill = false;
   std::string why;
   MSGPACK_DEFINE_ARRAY(outcome, kill, why)
+};
+/// From the experiment: its search wants the trial to go on with other hyperparameters from another one's checkpoint.
+struct trial_perturb {
+  std::uint32_t number = 0; ///< counts from 1; a repeat is answered again
+  std::string checkpoint;
+  std::int64_t steps = 0; ///< of it
+  value hparams;
+  MSGPACK_DEFINE_ARRAY(number, checkpoint, steps, hparams)
 };
 struct checkpoint_saved {
   run_id run;
@@ -56,7 +66,7 @@ struct progress_told {
   double progress = 0; ///< 0..1
 };
 using trial_event =
-  std::variant<trial_activate, trial_pause, trial_stop, checkpoint_saved, allocation_ended, time_passed,
+  std::variant<trial_activate, trial_pause, trial_stop, trial_perturb, checkpoint_saved, allocation_ended, time_passed,
                checkpoint_files_changed, metadata_given, progress_told>;
 
 // Actions.
@@ -64,30 +74,42 @@ struct start_allocation {
   run_id run;
   std::string from_checkpoint;
   std::int64_t from_steps = 0;
+  value hparams; ///< null: those the trial was created with
 };
 /// Graceful unless `kill`: the script is asked to checkpoint and exit.
 struct stop_allocation {
   run_id run;
   bool kill = false;
-  std::string reason; ///< "pause", "pruned", "canceled" or "killed"
+  std::string reason; ///< "pause", "perturbed", "pruned", "canceled" or "killed"
 };
 struct acknowledge_checkpoint {
   run_id run;
   std::string uuid;
   std::string refused; ///< why, or empty
 };
+/// A checkpoint of its own weights is recorded.
+struct report_checkpoint {
+  std::string uuid;
+  std::int64_t steps = 0;
+};
+/// The order `number` is taken: what run `run` and earlier ones still report is of no use.
+struct report_perturbed {
+  std::uint32_t number = 0;
+  run_id run;
+};
 struct report_trial_end {
   trial_state state = trial_state::completed;
   int exit_reason = -1;
   std::string why;
 };
-using trial_action = std::variant<start_allocation, stop_allocation, acknowledge_checkpoint, report_trial_end>;
+using trial_action = std::variant<start_allocation, stop_allocation, acknowledge_checkpoint, report_checkpoint,
+                                  report_perturbed, report_trial_end>;
 using trial_step = step_of<trial_fact, trial_action>;
 
 /// Not thread-safe: one actor owns it.
 ///
 ///   waiting --active and due--> running --completed, stopped for good, given up--> ended
-///      ^-- paused; failed: backs off; lost: at once, then backs off --|
+///      ^-- paused, perturbed; failed: backs off; lost: at once, then backs off --|
 class trial {
 public:
   explicit trial(trial_spec spec);
@@ -112,6 +134,7 @@ private:
   void on(trial_step& s, const trial_activate&, time_point now);
   void on(trial_step& s, const trial_pause&, time_point now);
   void on(trial_step& s, const trial_stop& ev, time_point now);
+  void on(trial_step& s, const trial_perturb& ev, time_point now);
   void on(trial_step& s, const checkpoint_saved& ev, time_point now);
   void on(trial_step& s, const allocation_ended& ev, time_point now);
   void on(trial_step& s, const time_passed&, time_point now);
@@ -123,6 +146,8 @@ private:
   void note(trial_step& s, trial_fact fact);
   void take(const trial_fact& fact);
   stop_allocation stop_order() const;
+  start_allocation start_order() const;
+  bool void_run(run_id run) const; ///< its weights were given up
 
   void set(const trial_activated&);
   void set(const trial_paused&);
@@ -131,6 +156,7 @@ private:
   void set(const checkpoint_recorded& f);
   void set(const run_ended& f);
   void set(const trial_ended& f);
+  void set(const trial_perturbed& f);
   void set(const checkpoint_changed& f);
   void set(const trial_metadata_set&) {}
   void set(const trial_progressed& f) { progress_ = f.progress; }
@@ -138,16 +164,18 @@ private:
   trial_spec spec_;
   bool active_ = false;
   bool open_ = false; ///< is run_ open?
-  bool leaving_ = false; ///< a pause asked run_ to exit; a later activation does not take that back
+  bool leaving_ = false; ///< a pause or perturbation asked run_ to exit; a later activation does not take that back
   run_id run_;        ///< the latest
   int restarts_ = 0, losses_ = 0;
   time_point retry_at_;
   std::string checkpoint_; ///< the latest, or empty
+  bool own_checkpoint_ = false; ///< it is of this trial's own weights
   std::int64_t steps_ = 0; ///< of it
   std::vector<std::pair<std::string, std::int64_t>> earlier_; ///< all that are not deleted, with steps, the latest last
   double progress_ = 0;
   std::vector<std::string> recorded_; ///< uuids recorded by the open run: a repeat is only acknowledged
   std::optional<trial_stop_ordered> stop_;
+  std::optional<trial_perturbed> perturbed_; ///< the latest
   std::optional<trial_ended> ended_;
 };
 

@@ -39,6 +39,7 @@ public:
       [this](const trial_activate& ev) { step(ev); },
       [this](const trial_pause& ev) { step(ev); },
       [this](const trial_stop& ev) { step(ev); },
+      [this](const trial_perturb& ev) { step(ev); },
       [this](const task_checkpoint& x) { step(checkpoint_saved{x.origin.allocation.run, x.saved}); },
       [this](const allocation_ended& ev) { step(ev); },
       [this](const time_passed& ev) {
@@ -95,7 +96,7 @@ private:
 
   void run(const start_allocation& x) {
     if (std::exchange(run_, x.run) != x.run) // else a repeat
-      start(x.run, x.from_checkpoint, x.from_steps);
+      start(x);
   }
   void run(const stop_allocation& x) {
     if (allocation_ && x.run == run_)
@@ -105,23 +106,31 @@ private:
     if (allocation_ && x.run == run_)
       self_->send(allocation_, checkpoint_answer{{spec_.id, x.run}, x.uuid, x.refused});
   }
+  void run(const report_checkpoint& x) {
+    self_->send(peers_.experiment, checkpoint_reported{spec_.id, x.uuid, x.steps});
+  }
+  void run(const report_perturbed& x) {
+    self_->send(peers_.experiment, perturbation_taken{spec_.id, x.number, x.run});
+  }
   void run(const report_trial_end& x) {
     self_->send(peers_.experiment, trial_finished{spec_.id, x.state, x.exit_reason, x.why});
     self_->quit();
   }
 
-  void start(run_id run, const std::string& from, std::int64_t steps) {
-    allocation_id id{spec_.id, run};
+  void start(const start_allocation& x) {
+    allocation_id id{spec_.id, x.run};
     std::vector<allocation_fact> past;
     if (auto stored = peers_.reads->facts_of(entity(id)))
       for (const auto& bytes : *stored)
         if (auto fact = decode_as<allocation_fact>(bytes))
           past.push_back(std::move(*fact));
-    launch_["run"] = run.value;
-    launch_["resume"] = from;
-    launch_["resume_steps"] = steps;
-    launch_["allocation_name"] = launch_.value("task_id", std::string()) + "." + to_string(run);
+    launch_["run"] = x.run.value;
+    launch_["resume"] = x.from_checkpoint;
+    launch_["resume_steps"] = x.from_steps;
+    launch_["allocation_name"] = launch_.value("task_id", std::string()) + "." + to_string(x.run);
     launch_["session_token"] = peers_.tokens.session ? peers_.tokens.session(id) : std::string();
+    if (!x.hparams.is_null())
+      launch_["hparams"] = x.hparams;
     allocation_spec allocation{id, spec_.slots};
     allocation.stop_limit = std::chrono::seconds(launch_.value("preemption_timeout", 3600));
     allocation_ = spawn_allocation(self_->system(), allocation, launch_,

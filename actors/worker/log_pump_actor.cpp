@@ -1,6 +1,7 @@
 #include "actors/worker/log_pump_actor.hpp"
 
 #include "actors/probed_actor.hpp"
+#include "workers/log_prefix.hpp"
 #include "workers/log_spool.hpp"
 
 #include <caf/all.hpp>
@@ -12,18 +13,18 @@ using base = actor_base<log_pump_actor>;
 constexpr auto pace = std::chrono::milliseconds(100);
 constexpr std::size_t batch_lines = 2000, batch_bytes = 256 << 10;
 
-/// The level that a line of Python's logging names, else nothing.
-std::string level_of(std::string_view text) {
-  auto head = text.substr(0, 160);
-  for (const char* level : {"CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG"})
-    if (auto at = head.find(level); at != std::string_view::npos) {
-      auto after = at + std::string_view(level).size();
-      bool left = at == 0 || !std::isalnum(static_cast<unsigned char>(head[at - 1]));
-      bool right = after >= head.size() || !std::isalnum(static_cast<unsigned char>(head[after]));
-      if (left && right)
-        return level;
-    }
-  return "";
+/// A progress bar writes one endless line, each state after a carriage return: to a reader these are lines.
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find('\r', begin), text.size());
+    if (end > begin)
+      parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (parts.empty())
+    parts.push_back({});
+  return parts;
 }
 
 class pump_state {
@@ -110,12 +111,16 @@ private:
     append_log mail{id.trial, {}, key, 0};
     for (auto& line : batch->lines) {
       mail.position = line.number;
-      if (line.number > s.stored)
-        mail.lines.push_back({0, line.at, id, s.agent, line.rank,
-                              line.stream == workers::log_stream::err      ? "stderr"
-                              : line.stream == workers::log_stream::notice ? "troupe"
-                                                                           : "stdout",
-                              level_of(line.text), std::move(line.text)});
+      if (line.number <= s.stored)
+        continue;
+      const char* stream = line.stream == workers::log_stream::err      ? "stderr"
+                           : line.stream == workers::log_stream::notice ? "troupe"
+                                                                        : "stdout";
+      for (auto part : parts_of(line.text)) {
+        const auto prefix = workers::read_log_prefix(part);
+        mail.lines.push_back({0, line.at, id, s.agent, prefix.rank.value_or(line.rank), stream, std::string(prefix.level),
+                              std::string(prefix.rest)});
+      }
     }
     if (mail.lines.empty()) {
       s.at = batch->next;

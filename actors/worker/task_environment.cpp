@@ -28,6 +28,14 @@ void keep_named(std::vector<std::string>& keep, std::string_view text) {
   }
 }
 
+/// The listener of the agent is on this host: whatever proxy the agent uses, its tasks reach that one directly.
+void go_direct(std::map<std::string, std::string>& env) {
+  for (const char* name : {"NO_PROXY", "no_proxy"}) {
+    auto& list = env[name];
+    list += (list.empty() ? "" : ",") + std::string("127.0.0.1,localhost");
+  }
+}
+
 bool ours(std::string_view name) { return name.starts_with("TROUPE_") || name.starts_with("DET_"); }
 
 } // namespace
@@ -41,6 +49,9 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   }
   if (!around.python_bin.empty())
     env["PATH"] = around.python_bin + ":" + (env.contains("PATH") ? env["PATH"] : "/usr/bin:/bin");
+  for (auto& [key, one] : stock_variables(id, launch, around))
+    env[key] = std::move(one);
+  go_direct(env);
   auto text = [&](const char* key) { return launch.value(key, std::string()); };
   const auto wanted = launch.value("env", value::object());
   for (const auto& [key, one] : wanted.items())
@@ -56,23 +67,17 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   env["TROUPE_CHECKPOINT_DIR"] = text("checkpoint_dir");
   env["TROUPE_RESUME_CHECKPOINT"] = text("resume");
   env["TROUPE_TRIAL_SEED"] = std::to_string(launch.value("seed", 0));
-  env["DET_EXPERIMENT_ID"] = std::to_string(launch.value("experiment", 0));
-  env["DET_TRIAL_ID"] = to_string(id.trial);
-  env["DET_TRIAL_RUN_ID"] = to_string(id.run);
-  env["DET_TRIAL_SEED"] = env["TROUPE_TRIAL_SEED"];
-  env["DET_AGENT_ID"] = around.agent;
-  env["DET_TASK_TYPE"] = "TRIAL";
-  env["DET_HPARAMS"] = env["TROUPE_HPARAMS"];
 
   workers::task_spec spec;
   spec.id = to_string(id);
   workers::rank_spec rank;
-  rank.argv = launch.value("entrypoint", std::vector<std::string>());
+  rank.argv = stock_command(launch.value("entrypoint", std::vector<std::string>()), around.shell);
   rank.cwd = task_workdir;
   for (const auto& [key, one] : env)
     rank.env.push_back(key + "=" + one);
   for (const auto& [key, one] : env)
-    keep_named(spec.keep, one);
+    if (key != "DET_EXPERIMENT_CONFIG") // its paths are JSON's; the folder of checkpoints has a variable of its own
+      keep_named(spec.keep, one);
   for (const auto& argument : rank.argv)
     keep_named(spec.keep, argument);
   std::sort(spec.keep.begin(), spec.keep.end());

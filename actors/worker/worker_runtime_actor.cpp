@@ -3,13 +3,17 @@
 #include "actors/probed_actor.hpp"
 #include "actors/worker/task_environment.hpp"
 #include "workers/context_files.hpp"
+#include "workers/port_claims.hpp"
 #include "workers/process_runtime.hpp"
 
 #include <caf/all.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <thread>
+#include <unistd.h>
 
 namespace troupe {
 namespace {
@@ -77,7 +81,7 @@ public:
           if (t.phase == workers::task_phase::starting || t.phase == workers::task_phase::running)
             static_cast<void>(runtime_->renew(t.id, lease_left(x.lease_from)));
         for (const auto& id : std::exchange(frozen_, {}))
-          static_cast<void>(runtime_->thaw(id)); // the master has spoken
+          static_cast<void>(runtime_->thaw(id, lease_left(x.lease_from))); // the master has spoken
       },
       [this](const adopt_order&) { static_cast<void>(runtime_->adopt_all()); },
       [this](task_news& x) { pass_on(std::move(x)); },
@@ -153,8 +157,41 @@ private:
 
   /// At least 1 ms: 0 would be no lease at all.
   std::chrono::milliseconds lease_left(time_point from) const {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(from + setup_.freeze - self_->now());
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(from + setup_.freeze - boot_time());
     return std::max(left, std::chrono::milliseconds(1));
+  }
+
+  /// The same on all agents of a gang, which meet at the chief's; on one agent those that nobody has.
+  result<std::vector<int>> ports_of(const launch_order& x, const value& launch) {
+    if (launch.value("nodes", 1) == 1)
+      return ports_.claim(to_string(x.allocation), {12350, 12360, 12365, 29400});
+    const auto first = static_cast<int>(20'000 + x.allocation.trial.value % 2000 * 4);
+    return std::vector<int>{first, first + 1, first + 2, first + 3};
+  }
+
+  /// Everything of a task that is in files goes into its stage, which moves into its sandbox with the launch.
+  result<void> prepare(const fs::path& stage, allocation_id id, const value& launch, const task_surroundings& around) {
+    auto cannot = [&](const std::string& why) { return error{errc::io, "cannot write to '" + stage.string() + "': " + why}; };
+    std::error_code fault;
+    const auto run = stage / "run";
+    fs::remove_all(stage, fault);
+    for (const char* folder : task_folders)
+      if (fs::create_directories(run / folder, fault); fault)
+        return cannot(fault.message());
+    if (auto context = launch.value("context", std::string()); !context.empty()) {
+      auto tar = setup_.fetch(context);
+      if (!tar)
+        return error{tar.error().code, "cannot fetch its files: " + tar.error().what};
+      for (const char* folder : {"workdir", "train/model"}) // the second stays as it was submitted
+        if (auto ok = workers::unpack_archive(*tar, run / folder); !ok)
+          return error{ok.error().code, "cannot unpack its files: " + ok.error().what};
+    }
+    for (const auto& file : stock_files(id, launch, around)) {
+      if (!write_whole(run / file.path, file.text))
+        return cannot(file.path);
+      fs::permissions(run / file.path, static_cast<fs::perms>(file.mode), fault);
+    }
+    return write_whole(stage / launch_file, to_msgpack(launch)) ? result<void>{} : cannot(launch_file);
   }
 
   void launch(const launch_order& x) {
@@ -167,26 +204,30 @@ private:
     fs::create_directories(dir, fault);
     if (fault)
       return fail(x, "cannot make the checkpoint folder '" + dir + "': " + fault.message());
-    auto run = runtime_->folder(id) / "run";
-    fs::create_directories(run / "workdir", fault);
-    if (auto context = launch->value("context", std::string()); !fault && !context.empty()) {
-      auto tar = setup_.fetch(context);
-      if (!tar)
-        return fail(x, "cannot fetch its files: " + tar.error().what);
-      if (auto ok = workers::unpack_archive(*tar, run / "workdir"); !ok)
-        return fail(x, "cannot unpack its files: " + ok.error().what);
-    }
+    if (::access(dir.c_str(), W_OK | X_OK) != 0)
+      return fail(x, "cannot write to the checkpoint folder '" + dir + "': " + std::strerror(errno));
+    auto ports = ports_of(x, *launch);
+    if (!ports)
+      return fail(x, ports.error().what);
     (*launch)["slots"] = x.slots;
-    if (fault || !write_whole(runtime_->folder(id) / launch_file, to_msgpack(*launch)))
-      return fail(x, "cannot write to '" + runtime_->folder(id).string() + "'");
-    launches_[x.allocation] = *launch;
+    (*launch)["ports"] = *ports;
     task_surroundings around{setup_.agent, setup_.agent_id, setup_.harness_endpoint(), setup_.harness_file.string(),
-                             setup_.python.string(), setup_.python_bin};
+                             setup_.python.string(), setup_.python_bin, setup_.master_url, shell_,
+                             {ports->at(0), ports->at(1), ports->at(2), ports->at(3)}};
+    if (auto ok = prepare(runtime_->stage(id), x.allocation, *launch, around); !ok) {
+      ports_.release(id);
+      fs::remove_all(runtime_->stage(id), fault);
+      return fail(x, ok.error().what);
+    }
     auto spec = task_spec_of(x.allocation, *launch, around);
+    launches_[x.allocation] = std::move(*launch);
     if (setup_.fence_address && !x.fence_token.empty())
       spec.fence = fence_of(x, setup_.fence_address());
-    if (auto ok = runtime_->launch(spec); !ok)
+    if (auto ok = runtime_->launch(spec); !ok) {
+      ports_.release(id);
+      fs::remove_all(runtime_->stage(id), fault);
       return fail(x, ok.error().what);
+    }
     static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
   }
 
@@ -221,10 +262,14 @@ private:
         x.task.slots = launch.value("slots", std::vector<int>());
         x.token = launch.value("token", std::string());
         x.checkpoint_dir = launch.value("checkpoint_dir", std::string());
+        if (x.change == task_change::adopted && launch.value("nodes", 1) == 1)
+          ports_.restore(id, launch.value("ports", std::vector<int>()));
       }
       x.spool = runtime_->spool(id).string();
-      if (x.change == task_change::ended)
+      if (x.change == task_change::ended) {
         launches_.erase(x.task.allocation);
+        ports_.release(id);
+      }
     }
     self_->send(agent_, std::move(x));
   }
@@ -234,6 +279,9 @@ private:
   agent_actor agent_;
   std::unique_ptr<workers::process_runtime> runtime_;
   std::map<allocation_id, value> launches_;
+  workers::port_claims ports_;
+  /// Hooks are written for bash, where there is one.
+  const std::string shell_ = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
   std::vector<std::string> frozen_;
   std::set<allocation_id> dropping_;
 };

@@ -16,6 +16,7 @@ struct worker_runtime_setup {
   std::filesystem::path program;    ///< troupe-task
   std::filesystem::path python;     ///< folder that holds the package `troupe`
   std::string python_bin;           ///< put in front of PATH: where the tasks' python3 is; may be empty
+  std::string master_url;           ///< of the agent's listener that forwards to the master
   std::function<std::string()> harness_endpoint; ///< known once the gateway is up
   std::filesystem::path harness_file;
   duration freeze{30s};

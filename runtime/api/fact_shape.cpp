@@ -11,6 +11,8 @@ const char* name(search_input input) {
   case search_input::validated: return "validated";
   case search_input::exited_early: return "exitedEarly";
   case search_input::exited: return "exited";
+  case search_input::checkpointed: return "checkpointed";
+  case search_input::ordered: return "ordered";
   }
   return "started";
 }
@@ -37,13 +39,26 @@ value shape(const search_stepped& x) {
     created.push_back({{"trial", t.trial.value}, {"key", t.key}, {"hparams", t.hparams}, {"seed", t.seed}, {"sourceCheckpoint", t.source_checkpoint}});
   for (const auto& t : x.stopped)
     stopped.push_back({{"trial", t.trial.value}, {"why", t.why}, {"rung", t.rung}, {"units", t.units}, {"metric", t.metric}, {"needed", t.needed}});
+  value paused = value::array(), resumed = value::array(), perturbed = value::array();
+  for (auto id : x.paused)
+    paused.push_back(id.value);
+  for (const auto& t : x.resumed)
+    resumed.push_back({{"trial", t.trial.value}, {"until", t.until}});
+  for (const auto& t : x.perturbed)
+    perturbed.push_back({{"trial", t.trial.value}, {"source", t.source.value}, {"checkpoint", t.checkpoint},
+                         {"steps", t.steps}, {"hparams", t.hparams}, {"number", t.number}});
   return {{"input", name(x.input)}, {"trial", x.trial.value},   {"row", x.row},         {"steps", x.steps},
           {"metrics", x.metrics},   {"reason", x.reason},       {"created", created},   {"stopped", stopped},
-          {"shutDown", x.shut_down}, {"cancel", x.cancel},      {"failure", x.failure}, {"progress", x.progress}};
+          {"shutDown", x.shut_down}, {"cancel", x.cancel},      {"failure", x.failure}, {"progress", x.progress},
+          {"paused", paused},       {"resumed", resumed},       {"perturbed", perturbed},
+          {"checkpoint", x.checkpoint}, {"time", x.time}};
 }
 value shape(const trial_activated&) { return value::object(); }
 value shape(const trial_paused&) { return value::object(); }
 value shape(const trial_stop_ordered& x) { return {{"outcome", troupe::name(x.outcome)}, {"kill", x.kill}, {"why", x.why}}; }
+value shape(const trial_perturbed& x) {
+  return {{"number", x.number}, {"run", x.run.value}, {"checkpoint", x.checkpoint}, {"steps", x.steps}, {"hparams", x.hparams}};
+}
 value shape(const run_started& x) {
   return {{"run", x.run.value}, {"fromCheckpoint", x.from_checkpoint}, {"fromSteps", x.from_steps}};
 }

@@ -102,6 +102,7 @@ std::vector<route> trial_routes();
 std::vector<route> checkpoint_routes();
 std::vector<route> task_routes();
 std::vector<route> troupe_routes();
+std::vector<route> search_routes();
 /// All of them, ours first; then what the contract knows and we have not built, answering 501.
 std::vector<route> all_routes();
 

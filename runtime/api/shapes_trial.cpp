@@ -174,6 +174,7 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
              {"totalCheckpointSize", std::to_string(row.checkpoint_bytes)},
              {"wallClockTime", wall_seconds(row, now)},
              {"runnerState", ""},
+             {"why", row.why},
              {"summaryMetrics", nullptr},
              {"taskId", task},
              {"taskIds", {task}}};

@@ -104,6 +104,25 @@ int experiment_describe(session& s, const arguments& given) {
   return s.print(show_one(part(got->body, "experiment"), columns, s.output()));
 }
 
+int experiment_pareto(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto id = named_experiment(**cluster, given.text("EXPERIMENT"));
+  if (!id)
+    return s.fail(id.error());
+  auto got = (*cluster)->get("/troupe/v1/experiments/" + to_string(*id) + "/pareto");
+  if (!got)
+    return s.fail(got.error());
+  return s.print(show_rows(part(got->body, "front"),
+                           {{"TRIAL", "trialId"},
+                            {"METRICS", "metrics", show_as::compact},
+                            {"STEPS", "totalBatches", show_as::number},
+                            {"HYPERPARAMETERS", "hparams", show_as::compact},
+                            {"CHECKPOINT", "latestCheckpoint"}},
+                           s.output()));
+}
+
 int experiment_pause(session& s, const arguments&) { return change(s, "pause", "pausing"); }
 int experiment_activate(session& s, const arguments&) { return change(s, "activate", "activated"); }
 int experiment_cancel(session& s, const arguments&) { return change(s, "cancel", "canceling"); }

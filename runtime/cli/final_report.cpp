@@ -42,8 +42,8 @@ void add_best(std::vector<std::string>& out, const progress_view& view, const va
 } // namespace
 
 std::vector<std::string> final_report(const progress_view& view, const value& outcome,
-                                      const std::vector<std::pair<double, double>>& curve, const terminal& screen,
-                                      time_point now) {
+                                      const std::vector<std::pair<double, double>>& curve, const failed_log& failed,
+                                      const terminal& screen, time_point now) {
   std::vector<std::string> out;
   auto state = plain(outcome, "state", show_as::state);
   auto line = "experiment " + to_string(view.setup().id) + " " + state;
@@ -66,6 +66,11 @@ std::vector<std::string> final_report(const progress_view& view, const value& ou
   else
     out.push_back("no trial reported " + view.setup().metric + "   (troupe experiment logs " +
                   to_string(view.setup().id) + ")");
+  if (!failed.lines.empty()) {
+    out.push_back("trial " + to_string(failed.trial) + " said last:");
+    for (const auto& text : failed.lines)
+      out.push_back("  " + printable(text.substr(0, text.find_last_not_of('\n') + 1)));
+  }
   return out;
 }
 

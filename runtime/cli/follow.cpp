@@ -3,6 +3,7 @@
 #include "runtime/cli/session.hpp"
 #include "runtime/client/event_stream.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 #include <unistd.h>
@@ -95,6 +96,29 @@ std::vector<std::pair<double, double>> curve_of(client::server& cluster, const v
   return {by_step.begin(), by_step.end()};
 }
 
+/// What the first trial that failed said last; empty where none did.
+failed_log failed_log_of(client::server& cluster, experiment_id id) {
+  failed_log out;
+  auto got = cluster.get("/troupe/v1/experiments/" + to_string(id) + "/trials");
+  if (!got)
+    return out;
+  for (const auto& trial : part(got->body, "trials")) {
+    if (shown(part(trial, "state"), show_as::state, {}) != "ERROR")
+      continue;
+    out.trial = {trial.value("id", std::uint64_t{0})};
+    static_cast<void>(cluster.lines("/api/v1/trials/" + to_string(out.trial) + "/logs",
+                                    {{"limit", "5"}, {"orderBy", "ORDER_BY_DESC"}}, false, [&](value line) {
+                                      const auto& text = part(part(line, "result").is_object() ? part(line, "result") : line, "log");
+                                      if (text.is_string())
+                                        out.lines.push_back(text.get<std::string>());
+                                      return true;
+                                    }));
+    std::reverse(out.lines.begin(), out.lines.end());
+    break;
+  }
+  return out;
+}
+
 result<std::vector<std::string>> report(client::server& cluster, const progress_view& view, const terminal& screen,
                                         time_point now) {
   auto outcome = cluster.get("/troupe/v1/experiments/" + to_string(view.setup().id) + "/outcome");
@@ -103,7 +127,10 @@ result<std::vector<std::string>> report(client::server& cluster, const progress_
   std::vector<std::pair<double, double>> curve;
   if (part(outcome->body, "bestTrial").is_object())
     curve = curve_of(cluster, part(outcome->body, "bestTrialId"), view.setup().metric);
-  return final_report(view, outcome->body, curve, screen, now);
+  failed_log failed;
+  if (shown(part(outcome->body, "state"), show_as::state, {}) == "ERROR")
+    failed = failed_log_of(cluster, view.setup().id);
+  return final_report(view, outcome->body, curve, failed, screen, now);
 }
 
 } // namespace

@@ -29,6 +29,13 @@ std::string bytes_text(const value& x) {
   return number_text(bytes, 3) + " " + units[unit];
 }
 
+std::string listed(const value& x) {
+  std::string text;
+  for (const auto& one : x)
+    text += (text.empty() ? "" : ", ") + raw(one);
+  return text;
+}
+
 std::string compact(const value& x) {
   if (!x.is_object())
     return raw(x);
@@ -271,12 +278,14 @@ std::string shown(const value& x, show_as how, time_point now) {
   case show_as::percent: return number_in(x) ? number_text(std::floor(*number_in(x) * 100), 4) + " %" : raw(x);
   case show_as::age: {
     auto at = x.is_string() ? parse_rfc3339(x.get<std::string>()) : std::nullopt;
+    if (at == time_point{})
+      return "-"; // never
     return at ? span_text(std::chrono::duration<double>(now - *at).count()) + " ago" : raw(x);
   }
   case show_as::compact: return compact(x);
   case show_as::bytes: return bytes_text(x);
   case show_as::count: return std::to_string(x.size());
-  case show_as::plain: return raw(x);
+  case show_as::plain: return x.is_array() ? listed(x) : raw(x);
   }
   return raw(x);
 }

@@ -104,10 +104,16 @@ private:
   std::vector<std::pair<std::string, paint>> lines_;
 };
 
+/// What a trial that failed printed last, oldest first; the trial is 0 where none failed.
+struct failed_log {
+  trial_id trial;
+  std::vector<std::string> lines;
+};
+
 /// The last lines: how it ended, the best trial with hyperparameters, metric and checkpoint, its curve, and the command
 /// that shows it again. `outcome` is the answer of GET /troupe/v1/experiments/ID/outcome; `curve` its validations.
 std::vector<std::string> final_report(const progress_view& view, const value& outcome,
-                                      const std::vector<std::pair<double, double>>& curve, const terminal& screen,
-                                      time_point now);
+                                      const std::vector<std::pair<double, double>>& curve, const failed_log& failed,
+                                      const terminal& screen, time_point now);
 
 } // namespace troupe::cli

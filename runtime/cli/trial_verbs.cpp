@@ -16,7 +16,8 @@ const std::vector<column> trial_columns = {{"ID", "id"},
                                            {"LATEST", "latestValidation.metrics.avgMetrics", show_as::compact},
                                            {"HYPERPARAMETERS", "hparams", show_as::compact},
                                            {"STARTED", "startTime", show_as::age},
-                                           {"ENDED", "endTime", show_as::age}};
+                                           {"ENDED", "endTime", show_as::age},
+                                           {"REASON", "why"}};
 
 struct metric_choice {
   std::string name;

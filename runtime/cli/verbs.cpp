@@ -132,6 +132,8 @@ constexpr verb_spec table[] = {
    "troupe experiment cancel", verbs::experiment_kill},
   {"experiment wait", "Wait for its end; the exit code says how it ended", experiment, wait_flags, false, true,
    "troupe experiment wait 7 --timeout 3600", "troupe help exit-codes", verbs::experiment_wait},
+  {"experiment pareto", "List the trials that no other beats in all metrics of the search", experiment, {}, true, true,
+   "troupe experiment pareto 7\ntroupe experiment pareto last -o json", "troupe trial list", verbs::experiment_pareto},
   {"experiment logs", "Show what its trials printed", experiment, log_flags, true, true, "troupe experiment logs 7 -f",
    "troupe trial logs", verbs::experiment_logs},
   {"trial list", "List the trials of an experiment", experiment, {}, true, true,

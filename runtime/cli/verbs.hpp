@@ -53,6 +53,7 @@ int experiment_cancel(session&, const arguments&);
 int experiment_kill(session&, const arguments&);
 int experiment_wait(session&, const arguments&);
 int experiment_follow(session&, const arguments&);
+int experiment_pareto(session&, const arguments&);
 // log_verbs.cpp
 int experiment_logs(session&, const arguments&);
 int trial_logs(session&, const arguments&);

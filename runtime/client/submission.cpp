@@ -93,8 +93,13 @@ result<prepared> prepare(const submission& what, std::istream& in) {
   std::string context_digest;
   if (!what.context.empty()) {
     auto packed = workers::pack_context(what.context);
-    if (!packed)
-      return error{packed.error().code, packed.error().what + "\nhint: leave files out by naming them in .detignore"};
+    if (!packed) {
+      std::error_code none;
+      bool there = std::filesystem::is_directory(what.context, none);
+      return error{packed.error().code, packed.error().what +
+                                          (there ? "\nhint: leave files out by naming them in .detignore"
+                                                 : "\nhint: the second word is the folder with the trial's files")};
+    }
     out.what.context = std::move(packed->tar);
     context_digest = packed->digest;
   }

@@ -9,10 +9,11 @@
 
 namespace troupe::node {
 
-void daemon_notice::ready() {
+void daemon_notice::ready(const std::string& greeting) {
   if (!pipe_)
     return;
-  static_cast<void>(!::write(pipe_.get(), "+", 1));
+  auto text = "+" + greeting;
+  static_cast<void>(!::write(pipe_.get(), text.data(), text.size()));
   pipe_.reset();
 }
 
@@ -47,7 +48,7 @@ result<forked> become_daemon(const std::filesystem::path& log) {
     forked outcome;
     outcome.parent = true;
     if (said.starts_with('+')) {
-      std::printf("troupe runs in the background; its log is %s\n", log.c_str());
+      std::printf("%s\nit runs in the background; its log is %s\n", said.c_str() + 1, log.c_str());
     } else {
       std::fprintf(stderr, "error: %s\n", said.empty() ? "it ended at once; see its log" : said.c_str() + 1);
       outcome.exit_code = 1;

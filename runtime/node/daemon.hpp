@@ -14,7 +14,7 @@ class daemon_notice {
 public:
   daemon_notice() = default;
   explicit daemon_notice(workers::owned_fd pipe) : pipe_(std::move(pipe)) {}
-  void ready();
+  void ready(const std::string& greeting);
   void failed(const std::string& why);
 
 private:

@@ -61,12 +61,19 @@ int serve(node_options options, bool daemon, const std::string& role) {
       notice.failed(ok.error().what);
       return fail(ok.error());
     }
-  if (running->url().empty())
-    std::cout << "troupe agent for the master at " << master << ", data in " << where.string() << std::endl;
-  else
-    std::cout << "troupe is up at " << running->url() << ", data in " << where.string()
-              << "\nstop it with Ctrl-C or: troupe down" << std::endl;
-  notice.ready();
+  auto greeting = running->url().empty() ? "troupe agent for the master at " + master : "troupe is up at " + running->url();
+  greeting += ", data in " + where.string();
+  if (!running->url().empty())
+    greeting += std::string("\nstop it with ") + (daemon ? "" : "Ctrl-C or: ") + "troupe down";
+  std::cout << greeting << std::endl;
+  // In the background "ready" means that work can be given to it.
+  if (daemon && with_agent)
+    if (auto ok = running->wait_registered(std::chrono::seconds(30)); !ok) {
+      notice.failed(ok.error().what);
+      running->stop();
+      return fail(ok.error());
+    }
+  notice.ready(greeting);
   auto why = running->wait();
   running->stop();
   if (!why.what.empty())

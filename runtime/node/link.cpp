@@ -368,6 +368,14 @@ std::string master_link::fence_address() const {
   return address + ":" + std::to_string(port);
 }
 
+std::optional<forward::master_address> master_link::http_address() const {
+  const auto& in = *inside_;
+  const std::uint16_t port = in.http_port;
+  if (!port)
+    return {};
+  return forward::master_address{in.host, port, in.tls_dir.empty() ? fs::path() : in.tls_dir / "ca.pem"};
+}
+
 void master_link::stop() {
   if (!inside_ || !inside_->thread.joinable())
     return;

@@ -5,6 +5,7 @@
 // of the mail link show a certificate of the cluster's CA; without it the link binds to loopback only.
 
 #include "actors/probed_actor.hpp"
+#include "runtime/forward/forwarder.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -50,6 +51,8 @@ public:
   void learn_http_port(std::uint16_t port);
   /// ADDRESS:PORT of the master's HTTP port in digits, where it is plain and on this host; else empty.
   std::string fence_address() const;
+  /// The master's HTTP port; nothing before it is known. Thread-safe.
+  std::optional<forward::master_address> http_address() const;
   /// A blob; blocks, at most 10 minutes.
   result<std::string> fetch(const std::string& blob) const;
   const std::string& join_token() const { return join_token_; }

@@ -14,6 +14,7 @@
 #include <caf/all.hpp>
 
 #include <condition_variable>
+#include <fstream>
 #include <sched.h>
 #include <unistd.h>
 
@@ -58,6 +59,12 @@ public:
 
   result<void> start_agent() {
     auto name = options_.agent_name.empty() ? host_name() : options_.agent_name;
+    if (!options_.master) {
+      auto link = master_link::to(*system_, options_.master_address, options_.tls_dir, options_.join_token);
+      if (!link)
+        return link.error();
+      link_ = std::move(*link);
+    }
     agent_setup setup;
     setup.name = name;
     setup.host = host_name();
@@ -68,21 +75,26 @@ public:
     setup.python = places_.python;
     setup.python_bin = places_.python_bin.string();
     setup.kill_on_stop = options_.master;
+    if (auto ok = open_listener(setup.dir); !ok)
+      return ok.error();
+    setup.master_url = "http://127.0.0.1:" + std::to_string(listener_->port());
     setup.on_fatal = [this](const error& why) { ask_to_stop(why); };
     std::function<void(const agent_actor&)> dial;
+    setup.on_registered = [this](std::uint16_t http_port) {
+      if (link_)
+        link_->learn_http_port(http_port);
+      std::lock_guard lock(mutex_);
+      registered_ = true;
+      wake_.notify_all();
+    };
     if (options_.master) {
       setup.fetch = [reads = journal_->reads()](const std::string& blob) { return reads->blob(blob); };
       dial = [cluster = cluster_](const agent_actor& who) {
         caf::anon_send(who, master_found{caf::actor_cast<caf::actor>(cluster)});
       };
     } else {
-      auto link = master_link::to(*system_, options_.master_address, options_.tls_dir, options_.join_token);
-      if (!link)
-        return link.error();
-      link_ = std::move(*link);
       setup.join_token = link_->join_token();
       setup.fetch = [link = link_](const std::string& blob) { return link->fetch(blob); };
-      setup.on_registered = [link = link_](std::uint16_t http_port) { link->learn_http_port(http_port); };
       setup.fence_address = [link = link_] { return link->fence_address(); };
       dial = [link = link_](const agent_actor& who) { link->dial(who); };
     }
@@ -97,6 +109,17 @@ public:
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return stop_why_.has_value(); });
     return *stop_why_;
+  }
+
+  result<void> wait_registered(std::chrono::milliseconds limit) {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, limit, [this] { return registered_ || stop_why_.has_value(); });
+    if (registered_)
+      return {};
+    if (stop_why_)
+      return *stop_why_;
+    return error{errc::unreachable, (options_.master ? std::string("the cluster") : "the master at " + options_.master_address) + " took no agent within " +
+                                      std::to_string(limit.count() / 1000) + " s\nhint: start it first, or look into the agent's log"};
   }
 
   void ask_to_stop(error why) {
@@ -115,6 +138,7 @@ public:
       link_->stop();
     // Top down, each before what it stands on: the journal answers until nobody can ask.
     end(agent_);
+    listener_.reset();
     if (published_)
       unpublish(*system_, published_);
     end(cluster_);
@@ -126,6 +150,15 @@ public:
   }
 
 private:
+  /// The node cannot go on without it: it ends with the reason, and a new start recovers from the journal.
+  template <class Handle>
+  void watch(const Handle& actor, const std::string& what) {
+    actor->attach_functor([this, what](const caf::error& why) {
+      if (why && why != caf::exit_reason::user_shutdown)
+        ask_to_stop({from_caf(why).code, what + " died: " + from_caf(why).what});
+    });
+  }
+
   template <class Handle>
   void end(Handle& actor) {
     if (!actor)
@@ -134,6 +167,46 @@ private:
     self->send_exit(actor, caf::exit_reason::user_shutdown);
     self->wait_for(actor);
     actor = nullptr;
+  }
+
+  /// What this agent's tasks know as the master. The port stays the same over restarts: tasks of an earlier life have it.
+  result<void> open_listener(const fs::path& dir) {
+    forward::forward_options how;
+    if (link_)
+      how.master = [link = link_] { return link->http_address(); };
+    else
+      how.master = [own = own_address()] { return std::optional{own}; };
+    std::error_code fault;
+    fs::create_directories(dir, fault);
+    const auto file = dir / "listener";
+    int port = 0;
+    std::ifstream(file) >> port;
+    how.port = static_cast<std::uint16_t>(port > 0 && port <= 65535 ? port : 0);
+    auto opened = forward::forwarder::start(how);
+    if (!opened && how.port != 0) {
+      std::fprintf(stderr, "the port %d of this agent's earlier life is taken; its tasks reach the master no more over HTTP\n", port);
+      how.port = 0;
+      opened = forward::forwarder::start(how);
+    }
+    if (!opened)
+      return opened.error();
+    listener_ = std::move(*opened);
+    std::ofstream out(file, std::ios::trunc);
+    out << listener_->port() << '\n';
+    return out.flush() ? result<void>{} : error{errc::io, "cannot write to the agent's folder '" + dir.string() + "'"};
+  }
+
+  /// Of the HTTP server in this process, by the name that its certificate has.
+  forward::master_address own_address() const {
+    forward::master_address at;
+    const auto begin = url_.find("://") + 3, colon = url_.rfind(':');
+    at.host = url_.substr(begin, colon - begin);
+    if (at.host.starts_with('['))
+      at.host = at.host.substr(1, at.host.size() - 2);
+    at.port = http_port_.load();
+    if (!options_.tls_dir.empty())
+      at.ca_file = options_.tls_dir / "ca.pem";
+    return at;
   }
 
   result<void> open_master() {
@@ -169,7 +242,7 @@ private:
       const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP nobody waits for the decision
       caf::anon_send(cluster_, route_validation{v.experiment,
                                                 {v.allocation.trial, {v.allocation, v.rank, v.process, sequence},
-                                                 v.row, v.steps, std::move(v.metrics)}});
+                                                 v.row, v.steps, std::move(v.metrics), v.allocation.run}});
     };
     journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
     auto token = read_join_token(options_.tls_dir);
@@ -202,6 +275,8 @@ private:
     setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
     cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
+    watch(journal_actor_, "the journal");
+    watch(cluster_, "the cluster's actor");
     auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
     if (!link_port)
       return link_port.error();
@@ -244,6 +319,7 @@ private:
   cluster_actor cluster_;
   agent_actor agent_;
   std::shared_ptr<master_link> link_;
+  std::unique_ptr<forward::forwarder> listener_;
   std::string join_token_;
   std::uint16_t published_ = 0;
   std::unique_ptr<cluster_gate> gate_;
@@ -254,6 +330,7 @@ private:
   std::mutex mutex_;
   std::condition_variable wake_;
   std::optional<error> stop_why_;
+  bool registered_ = false;
 };
 
 node::node(std::unique_ptr<inside> x) : inside_(std::move(x)) {}
@@ -274,6 +351,7 @@ result<std::unique_ptr<node>> node::start(node_options options) {
 result<void> node::start_agent() { return inside_->start_agent(); }
 const std::string& node::url() const { return inside_->url(); }
 std::shared_ptr<storage::reader> node::reads() const { return inside_->reads(); }
+result<void> node::wait_registered(std::chrono::milliseconds limit) { return inside_->wait_registered(limit); }
 error node::wait() { return inside_->wait(); }
 void node::ask_to_stop(error why) { inside_->ask_to_stop(std::move(why)); }
 void node::stop() { inside_->stop(); }

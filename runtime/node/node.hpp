@@ -4,6 +4,7 @@
 #include "runtime/node/data_dir.hpp"
 #include "storage/journal.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,6 +34,9 @@ public:
 
   /// Joins the cluster; of a node with both roles, its own. Tasks of earlier lives are adopted.
   result<void> start_agent();
+
+  /// Blocks until the agent role is registered; fails when it cannot be, or after `limit`.
+  result<void> wait_registered(std::chrono::milliseconds limit);
 
   const std::string& url() const;
   std::shared_ptr<storage::reader> reads() const; ///< of the master role

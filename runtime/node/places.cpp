@@ -15,6 +15,24 @@ fs::path first_that_exists(std::initializer_list<fs::path> candidates) {
   return {};
 }
 
+/// Whether the first python3 on PATH was put there by somebody, in an environment of his own: then tasks get that one.
+bool path_has_own_python() {
+  const auto path = client::process_environment("PATH");
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find(':', begin), path.size());
+    const fs::path folder = path.substr(begin, end - begin);
+    begin = end + 1;
+    std::error_code ignored;
+    if (folder.empty() || !fs::exists(folder / "python3", ignored))
+      continue;
+    for (const char* system : {"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"})
+      if (folder == system)
+        return false;
+    return true;
+  }
+  return false;
+}
+
 } // namespace
 
 result<places> find_places() {
@@ -34,7 +52,7 @@ result<places> find_places() {
     return error{errc::not_found, "the Python package `troupe` is missing beside '" + here.string() + "'"};
   if (auto named = client::process_environment("TROUPE_PYTHON_BIN"); !named.empty())
     out.python_bin = named;
-  else
+  else if (!path_has_own_python())
     out.python_bin = first_that_exists({here.parent_path().parent_path() / ".venv" / "bin" / "python3"}).empty()
                        ? fs::path()
                        : here.parent_path().parent_path() / ".venv" / "bin";

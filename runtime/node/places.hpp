@@ -13,7 +13,8 @@ struct places {
   std::filesystem::path python_bin;  ///< folder with the tasks' python3; empty: as PATH has it
 };
 
-/// $TROUPE_PYTHON_BIN comes before what is found. Fails naming the part that is missing.
+/// The tasks' python3 is $TROUPE_PYTHON_BIN's, else the first on PATH where that is not the system's, else that of the
+/// .venv of `./setup`. Fails naming the part that is missing.
 result<places> find_places();
 
 } // namespace troupe::node

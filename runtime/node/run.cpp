@@ -85,7 +85,7 @@ public:
   }
 
   int follow_to_end(experiment_id id, const std::atomic<bool>& once, const std::atomic<bool>& twice) {
-    auto canvas = cli::standard_canvas();
+    auto canvas = cli::standard_canvas(o_.color);
     auto outcome = cli::follow(client_, id, canvas, once);
     switch (outcome.why) {
     case cli::followed::by::end: return cli::exit_of_state(outcome.state);

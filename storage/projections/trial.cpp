@@ -49,6 +49,15 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
     create(x, created, of, rows);
   if (x.input == search_input::validated)
     validated(x, of, rows);
+  for (auto id : x.paused)
+    if (auto* row = rows.trial_states.change(id); row && !past_pausing(row->state))
+      row->why = "paused by the search until it is promoted";
+  for (const auto& one : x.resumed)
+    if (auto* row = rows.trial_states.change(one.trial); row && !past_pausing(row->state))
+      row->why.clear();
+  for (const auto& one : x.perturbed)
+    if (auto* row = rows.trials.change(one.trial))
+      row->hparams = one.hparams;
   for (const auto& decided : x.stopped)
     if (auto* row = rows.trial_states.change(decided.trial); row && row->stopped.empty())
       row->stopped.push_back(decided);

@@ -180,6 +180,12 @@ class Cluster:
         got = self.json("trial", "list", str(experiment))
         return got["trials"] if isinstance(got, dict) else got
 
+    def checkpoints(self, experiment):
+        """Each with its trial, its steps and where its files are."""
+        got = self.json("checkpoint", "list", str(experiment))
+        rows = got["checkpoints"] if isinstance(got, dict) else got
+        return [{**row, "totalBatches": (row.get("metadata") or {}).get("steps_completed")} for row in rows]
+
     def acks(self):
         try:
             return [json.loads(line) for line in (self.root / "acks").read_text().splitlines()]
@@ -195,6 +201,9 @@ class Cluster:
             if ack["kind"] == "validated":
                 epochs = [m["totalBatches"] for m in stored[ack["trial"]] if m["group"] == "validation"]
                 assert ack["epoch"] in epochs, (ack, epochs)
+        saved = {(c["trialId"], c["totalBatches"]) for c in self.checkpoints(experiment)}
+        missing = [a for a in self.acks() if a["kind"] == "saved" and (a["trial"], a["epoch"]) not in saved]
+        assert not missing, (missing, saved)
         assert not list(self.root.glob("double-*")), "a trial ran twice at once"
         wait_for(lambda: self.json("status")["slots"]["used"] == 0, 10, what=lambda: self.json("agent", "list"))
         return {json.dumps(row["hparams"], sort_keys=True) for row in rows}

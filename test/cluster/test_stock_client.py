@@ -112,7 +112,7 @@ class Stock(Cluster):
 
     def det(self, *words, code=0, timeout=180, home="home", stdin=None, **env):
         done = subprocess.run([sys.executable, "-m", "determined.cli", *words], env=self.env(home, **env), capture_output=True,
-                              text=True, timeout=timeout, input=stdin)
+                              text=True, timeout=timeout, input=stdin, start_new_session=True) # no terminal to ask at
         assert done.returncode == code, f"det {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
@@ -165,12 +165,12 @@ def cluster(tmp_path_factory):
 
 def test_users_log_in_and_are_known(cluster):
     assert "determined" in cluster.det("user", "whoami")
-    cluster.det("user", "login", "admin", home="admin", stdin="\n", DET_PASS="")
+    cluster.det("user", "login", "admin", home="admin", stdin="\n")
     assert "admin" in cluster.det("user", "whoami", home="admin")
     cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
-    said = cluster.det("user", "login", "ann", "--password", "wrong-Pass-1", home="ann", code=1)
+    said = cluster.det("user", "login", "ann", home="ann", stdin="wrong-Pass-1\n", code=1)
     assert "Invalid username/password combination" in said
-    cluster.det("user", "login", "ann", "--password", "Secret-123", home="ann")
+    cluster.det("user", "login", "ann", home="ann", stdin="Secret-123\n")
     assert "ann" in cluster.det("user", "whoami", home="ann")
     assert "Forbidden" in cluster.det("user", "create", "eve", "--password", "Secret-123", home="ann", code=1)
 

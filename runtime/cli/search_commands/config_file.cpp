@@ -1,5 +1,7 @@
 #include "runtime/cli/search_commands/config_file.hpp"
 
+#include "model/config/experiment_config.hpp"
+
 #include <fstream>
 #include <istream>
 #include <iterator>
@@ -19,16 +21,16 @@ std::optional<search_config> read_search_config(const std::string& path, std::is
     }
     text.assign(std::istreambuf_iterator<char>(file), {});
   }
-  auto config = parse_json(text);
-  if (!config) {
-    err << path << ": " << config.error().what << '\n';
+  auto read = config::load_experiment(text, path == "-" ? "standard input" : path, config::level::sane);
+  for (const auto& fault : read.faults)
+    err << config::render(fault, text) << '\n';
+  if (!read.ok())
     return std::nullopt;
-  }
-  if (!config->is_object() || !config->contains("searcher")) {
+  if (!read.config.contains("searcher") || !read.config["searcher"].is_object()) {
     err << path << ": has no `searcher` section\n";
     return std::nullopt;
   }
-  return search_config{(*config)["searcher"], config->value("hyperparameters", value::object())};
+  return search_config{read.config["searcher"], read.config.value("hyperparameters", value::object())};
 }
 
 } // namespace troupe::cli

@@ -82,6 +82,11 @@ result<search_event> event_of(const value& line) {
   if (!in.fault().empty())
     return wrong("a line must hold `config` (a header) or `event` (a string)");
   search_event event;
+  if (kind == "orders") { // of a custom search: what the process outside would send
+    value orders = line;
+    orders.erase("event");
+    return search_event{search_ordered{std::move(orders)}};
+  }
   auto trial = in.text("trial");
   if (kind == "validation") {
     event = trial_validated{trial, in.object("metrics")};
@@ -130,7 +135,7 @@ value search_replay::answer(std::string_view line) {
 
 result<value> search_replay::start(const value& header) {
   for (const auto& [key, unused] : header.items())
-    if (key != "config" && key != "hyperparameters" && key != "seed" && key != "mode")
+    if (key != "config" && key != "hyperparameters" && key != "seed" && key != "mode" && key != "event")
       return wrong("header: unknown member `" + key + "`; it takes config, hyperparameters, seed, mode");
   auto seed = header.value("seed", value(0));
   if (!seed.is_number_integer())

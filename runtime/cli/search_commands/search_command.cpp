@@ -3,6 +3,7 @@
 #include "runtime/cli/search_commands/config_file.hpp"
 #include "runtime/cli/search_commands/preview_text.hpp"
 #include "runtime/cli/search_commands/replay.hpp"
+#include "runtime/cli/search_commands/simulate_text.hpp"
 
 #include <algorithm>
 #include <ostream>
@@ -43,8 +44,10 @@ int search_command(const std::vector<std::string>& args, std::istream& in, std::
     return replay_search(in, out);
   if (!args.empty() && args[0] == "preview")
     return preview(args, in, out, err);
+  if (!args.empty() && args[0] == "simulate")
+    return simulate_search({args.begin() + 1, args.end()}, in, out, err);
   bool asked = !args.empty() && (args[0] == "help" || args[0] == "--help" || args[0] == "-h");
-  (asked ? out : err) << usage;
+  (asked ? out : err) << usage << simulate_usage;
   return asked ? 0 : 2;
 }
 

@@ -30,7 +30,7 @@ TEST_P(TaskLease, FreezesWhenItsLeaseIsOverAndGoesOnByOrder) {
   ASSERT_TRUE(s.runtime->renew_all());
   EXPECT_FALSE(s.heard<task_thawed>(id));
   EXPECT_TRUE(all_stopped(id));
-  ASSERT_TRUE(s.runtime->thaw(id));
+  ASSERT_TRUE(s.runtime->thaw(id, 300ms));
   s.await<task_thawed>(id);
   EXPECT_TRUE(eventually([&] { return !all_stopped(id); }));
   EXPECT_EQ(s.await<task_frozen>(id).why, "lease"); // 300 ms later, again
@@ -59,7 +59,7 @@ TEST_P(TaskLease, FreezesAndThawsByOrder) {
     EXPECT_EQ(s.await<task_frozen>(id).why, "order");
     EXPECT_TRUE(eventually([&] { return all_stopped(id); }));
     EXPECT_EQ(s.runtime->list().at(0).phase, task_phase::frozen);
-    ASSERT_TRUE(s.runtime->thaw(id));
+    ASSERT_TRUE(s.runtime->thaw(id, std::chrono::seconds(60)));
     s.await<task_thawed>(id);
   }
 }

@@ -82,16 +82,35 @@ TEST_P(TaskSandbox, RefusesToKeepWhatIsNotThere) {
   EXPECT_TRUE(exited.ranks.empty());
 }
 
-TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolder) {
-  std::filesystem::create_directories(s.options.root / "prepared.1" / "run" / "info");
-  std::ofstream(s.options.root / "prepared.1" / "run" / "info" / "trial.json") << "{}\n";
-  task_spec spec{.id = "prepared.1",
-                 .ranks = {{{"sh", "-c", "cat $TROUPE_RUN_DIR/info/trial.json"}, {"PATH=/bin:/usr/bin"}, "/"}},
-                 .limits = {},
-                 .keep = {}};
-  ASSERT_TRUE(s.runtime->launch(spec));
-  s.await<task_exited>("prepared.1");
-  EXPECT_EQ(s.text("prepared.1"), "{}\n");
+TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolderWithASpareAndWithoutOne) {
+  for (int spares : {0, 1}) {
+    s.options.spares = spares;
+    s.open();
+    if (spares && namespaces()) {
+      ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 1; }));
+    }
+    auto id = "prepared." + std::to_string(spares);
+    auto stage = s.runtime->stage(id);
+    std::filesystem::create_directories(stage / "run" / "info");
+    std::ofstream(stage / "run" / "info" / "trial.json") << "{}\n";
+    std::ofstream(stage / "launch") << "beside";
+    task_spec spec{.id = id,
+                   .ranks = {{{"sh", "-c", "cat $TROUPE_RUN_DIR/info/trial.json"}, {"PATH=/bin:/usr/bin"}, "/"}},
+                   .limits = {},
+                   .keep = {}};
+    ASSERT_TRUE(s.runtime->launch(spec));
+    s.await<task_exited>(id);
+    EXPECT_EQ(s.text(id), "{}\n");
+    EXPECT_TRUE(std::filesystem::exists(s.runtime->folder(id) / "launch"));
+    EXPECT_FALSE(std::filesystem::exists(stage));
+  }
+}
+
+TEST_P(TaskSandbox, WhatWasPreparedForALaunchThatNeverCameIsRemovedAtTheNextStart) {
+  auto stage = s.runtime->stage("never.1");
+  std::filesystem::create_directories(stage / "run");
+  s.open();
+  EXPECT_FALSE(std::filesystem::exists(stage));
 }
 
 TEST_P(TaskSandbox, TellsThePidOfRankZeroInTheNumberingOfTheHost) {

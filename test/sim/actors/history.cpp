@@ -188,7 +188,11 @@ private:
     }
     bool may_stop = std::any_of(w_.plan.commands.begin(), w_.plan.commands.end(),
                                 [](auto& c) { return c.wish == user_wish::cancel || c.wish == user_wish::kill; });
-    if (state != experiment_state::completed && !(may_stop && state == experiment_state::canceled))
+    auto search = w_.plan.search;
+    search.seed = mix64(search.seed + submitted_->value);
+    bool all_fail = search.asha && std::all_of(keys.begin(), keys.end(), [&](auto& k) { return plan_of(search, k).fails > 0; });
+    if (state != experiment_state::completed && !(may_stop && state == experiment_state::canceled) &&
+        !(all_fail && state == experiment_state::error))
       fail("the experiment ended as " + std::string(name(state)));
     if (state == experiment_state::completed && int(created.size()) != w_.plan.search.trials)
       fail("the search made " + std::to_string(created.size()) + " trials");
@@ -234,7 +238,7 @@ private:
       fail("trial " + to_string(id) + " has " + std::to_string(failures) + " failed runs; its scripts failed " +
            std::to_string(hosts_.failed_runs[id]) + " times");
     bool may_err = p.fails > w_.plan.max_restarts || hosts_.failed_runs[id] > w_.plan.max_restarts;
-    bool must_err = p.fails > 3;
+    bool must_err = p.fails > 3 && !w_.plan.search.asha; // ASHA may stop it before it fails
     if (canceled)
       return;
     if (last == trial_state::error ? !may_err : must_err || last != trial_state::completed)

@@ -9,6 +9,18 @@ constexpr duration patience = 10s; ///< of an agent without a word from the mast
 
 address of_agent(int host) { return at(role::agent, std::uint64_t(host) + 1); }
 
+/// What the trial of this key reports after `step`; one in eight diverges.
+const std::string& metrics_of(const std::string& key, std::int64_t step) {
+  static std::map<std::pair<std::string, std::int64_t>, std::string> all;
+  auto [it, fresh] = all.try_emplace({key, step});
+  if (fresh) {
+    auto bits = mix64(std::hash<std::string>{}(key));
+    auto loss = bits % 8 == 0 ? std::numeric_limits<double>::quiet_NaN() : double(bits >> 11 & 1023) / double(step + 1);
+    it->second = to_msgpack({{"loss", loss}, {"batches", step}});
+  }
+  return it->second;
+}
+
 bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
   return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
 }
@@ -456,13 +468,7 @@ void hosts::train(sandbox& s) {
       ++failed_runs[s.report.allocation.trial];
       return die(s, 1, 0, true, "exit code 1");
     }
-    static const auto metrics = [] {
-      std::vector<std::string> all;
-      for (int step = 0; step < 20; ++step)
-        all.push_back(to_msgpack({{"loss", 1.0 / (step + 1)}, {"batches", step}}));
-      return all;
-    }();
-    s.pending_report = {s.report.allocation, s.process(), ++s.sequence, s.step, metrics[std::size_t(s.step)]};
+    s.pending_report = {s.report.allocation, s.process(), ++s.sequence, s.step, metrics_of(s.key, s.step)};
     s.waiting = sandbox::waits::validation;
   }
   send_pending(s);

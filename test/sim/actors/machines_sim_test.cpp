@@ -13,7 +13,7 @@ namespace troupe::sim {
 namespace {
 
 #ifdef NDEBUG
-constexpr std::uint64_t histories_of_a_shard = 2'500;
+constexpr std::uint64_t histories_of_a_shard = 3'000;
 #else
 constexpr std::uint64_t histories_of_a_shard = 250;
 #endif

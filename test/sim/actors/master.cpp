@@ -203,7 +203,8 @@ void master::report(const link_ptr& line, report_row row) {
       return;
     if (*stored == fake_journal::received::stored) {
       for (const auto& [id, e] : experiments) // the journal knows whose trial it is; here there is one experiment
-        tell_experiment(at(role::journal), id, validation_recorded{trial, origin, number, row.steps, row.metrics});
+        tell_experiment(at(role::journal), id, validation_recorded{trial, origin, number, row.steps, row.metrics,
+                                                                                  row.allocation.run});
     } else {
       machines.send_down(line, at(role::journal), [h = &machines, host = line->host, origin](agent_process&) {
         h->answer(host, validation_answer{origin, false});
@@ -270,6 +271,7 @@ void master::tell_trial(address from, trial_id to, Event ev) {
 template void master::tell_trial(address, trial_id, trial_activate);
 template void master::tell_trial(address, trial_id, trial_pause);
 template void master::tell_trial(address, trial_id, trial_stop);
+template void master::tell_trial(address, trial_id, trial_perturb);
 template void master::tell_trial(address, trial_id, allocation_ended);
 template void master::tell_trial(address, trial_id, checkpoint_saved);
 template void master::tell_trial(address, trial_id, validation_answer);
@@ -285,6 +287,8 @@ void master::tell_experiment(address from, experiment_id to, Event ev) {
   }, how_often<Event>);
 }
 template void master::tell_experiment(address, experiment_id, trial_finished);
+template void master::tell_experiment(address, experiment_id, checkpoint_reported);
+template void master::tell_experiment(address, experiment_id, perturbation_taken);
 
 template <class Event>
 void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t incarnation, Event ev) {

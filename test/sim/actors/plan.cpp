@@ -36,6 +36,7 @@ history_plan draw_plan(std::uint64_t seed) {
   p.repeat = random.chance(0.5) ? 0.0 : 0.05;
   p.tasks_die_with_agent = random.chance(0.5);
   p.search = {seed, 2 + int(random.below(4)), 1 + int(random.below(3)), 2 + int(random.below(4))};
+  p.search.asha = random.chance(0.3);
   auto faults = random.below(5);
   for (std::uint64_t i = 0; i < faults; ++i) {
     fault f{fault_kind(random.below(fault_kinds)), 5 + int(random.below(p.search.trials * 100)), draw_length(random),
@@ -65,7 +66,7 @@ std::string describe(const history_plan& p) {
   auto text = "seed " + std::to_string(p.seed) + ": " + std::to_string(p.hosts) + " hosts of " +
               std::to_string(p.slots) + " slots, " + std::to_string(p.search.trials) + " trials (" +
               std::to_string(p.search.concurrent) + " at once, " + std::to_string(p.trial_slots) + " slots, " +
-              std::to_string(p.search.steps) + " steps), restarts " + std::to_string(p.max_restarts);
+              std::to_string(p.search.steps) + " steps" + (p.search.asha ? ", ASHA" : "") + "), restarts " + std::to_string(p.max_restarts);
   for (const auto& f : p.faults)
     text += "\n  " + std::string(names[int(f.kind)]) + " at message " + std::to_string(f.after) + " for " +
             std::to_string(f.length.count() / 1000) + " ms";

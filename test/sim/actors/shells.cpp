@@ -7,12 +7,12 @@ namespace troupe::sim {
 // ---- experiment
 
 experiment_shell::experiment_shell(master& m, experiment_id id)
-    : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches"})), id(id) {}
+    : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches", {}, true})), id(id) {}
 
 void experiment_shell::start() {
   auto plan = m.w.plan.search;
   plan.seed = mix64(plan.seed + id.value);
-  searcher_ = std::make_unique<fake_searcher>(plan);
+  searcher_ = make_search(plan);
   for (const auto& event : machine.history())
     if (auto step = searcher_->apply(event); !step)
       fail("the search cannot be replayed: " + step.error().what);
@@ -22,7 +22,7 @@ void experiment_shell::start() {
     if (auto it = journal_.reports().find(trial); it != journal_.reports().end())
       for (auto row = heard; row < it->second.size(); ++row) {
         const auto& r = it->second[row];
-        step(validation_recorded{trial, {}, row + 1, r.steps, r.metrics});
+        step(validation_recorded{trial, {}, row + 1, r.steps, r.metrics, r.allocation.run});
       }
 }
 
@@ -42,8 +42,12 @@ void experiment_shell::run(const ask_searcher& x) {
                        out.created.push_back({{}, a.trial, a.hparams, a.trial_seed, a.source_checkpoint});
                      },
                      [&](searchers::stop_trial& a) { out.stopped.emplace_back(a.trial, trial_stop_decided{{}, a.why}); },
+                     [&](searchers::pause_trial& a) { out.paused.push_back(a.trial); },
+                     [&](searchers::resume_trial& a) { out.resumed.emplace_back(a.trial, a.until); },
+                     [&](searchers::perturb_trial& a) {
+                       out.perturbed.push_back({a.trial, a.source, a.checkpoint, a.hparams});
+                     },
                      [&](searchers::shut_down&) { out.shut_down = true; },
-                     [](auto&) {},
                    },
                    action);
     w_.send(back, self_, [this, out, life]() mutable {
@@ -62,10 +66,13 @@ void experiment_shell::run(const ask_searcher& x) {
 void experiment_shell::run(const spawn_trial& x) {
   auto id_ = x.trial.trial;
   trial_spec spec{id_, w_.plan.trial_slots, w_.plan.max_restarts};
+  spec.tells_checkpoints = true;
   m.keys[id_] = x.trial.key;
   auto& t = m.trials[id_];
   t = std::make_unique<trial_shell>(m, id, spec);
   t->start();
+  if (x.perturb)
+    m.tell_trial(self_, id_, trial_perturb{x.perturb->number, x.perturb->checkpoint, x.perturb->steps, x.perturb->hparams});
   if (x.active)
     m.tell_trial(self_, id_, trial_activate{});
   else
@@ -77,6 +84,8 @@ void experiment_shell::run(const order_trial& x) {
   case order_trial::kind::activate: return m.tell_trial(self_, x.trial, trial_activate{});
   case order_trial::kind::pause: return m.tell_trial(self_, x.trial, trial_pause{});
   case order_trial::kind::stop: return m.tell_trial(self_, x.trial, trial_stop{x.outcome, x.kill, x.why});
+  case order_trial::kind::perturb:
+    return m.tell_trial(self_, x.trial, trial_perturb{x.perturb.number, x.perturb.checkpoint, x.perturb.steps, x.perturb.hparams});
   }
 }
 
@@ -117,6 +126,14 @@ void trial_shell::run(const stop_allocation& x) {
 void trial_shell::run(const acknowledge_checkpoint& x) {
   if (auto it = m.allocations.find({spec.id, x.run}); it != m.allocations.end())
     m.tell_allocation_actor(self_, it->first, it->second->incarnation, checkpoint_answer{it->first, x.uuid, x.refused});
+}
+
+void trial_shell::run(const report_checkpoint& x) {
+  m.tell_experiment(self_, owner, checkpoint_reported{spec.id, x.uuid, x.steps});
+}
+
+void trial_shell::run(const report_perturbed& x) {
+  m.tell_experiment(self_, owner, perturbation_taken{spec.id, x.number, x.run});
 }
 
 void trial_shell::run(const report_trial_end& x) {

@@ -46,6 +46,7 @@ public:
   void run(const spawn_trial& x);
   void run(const order_trial& x);
   void run(const answer_validation& x);
+  void run(const answer_orders&) {}
   void run(const report_experiment_end& x);
   std::optional<time_point> deadline() const { return std::nullopt; }
   void timer() {}
@@ -54,7 +55,7 @@ public:
   const experiment_id id;
 
 private:
-  std::unique_ptr<fake_searcher> searcher_;
+  std::unique_ptr<searchers::searcher> searcher_;
 };
 
 class trial_shell : public shell<trial_shell, trial, trial_fact, trial_action> {
@@ -65,6 +66,8 @@ public:
   void run(const start_allocation& x);
   void run(const stop_allocation& x);
   void run(const acknowledge_checkpoint& x);
+  void run(const report_checkpoint& x);
+  void run(const report_perturbed& x);
   void run(const report_trial_end& x);
   std::optional<time_point> deadline() const { return machine.deadline(); }
   void refused();

@@ -41,7 +41,7 @@ inline std::string show(const experiment_created& x) { return "created(" + to_st
 inline std::string show(const agent_joined& x) { return "joined(" + x.agent + " " + text(x.slots) + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
-  static constexpr const char* inputs[] = {"started", "validated", "exited_early", "exited"};
+  static constexpr const char* inputs[] = {"started", "validated", "exited_early", "exited", "checkpointed", "ordered"};
   std::string text_ = std::string("stepped(") + inputs[int(x.input)];
   if (x.trial)
     text_ += " " + to_string(x.trial);
@@ -51,12 +51,21 @@ inline std::string show(const search_stepped& x) {
     text_ += " +" + to_string(made.trial);
   for (const auto& stop : x.stopped)
     text_ += " -" + to_string(stop.trial);
+  for (auto id : x.paused)
+    text_ += " pause " + to_string(id);
+  for (const auto& again : x.resumed)
+    text_ += " resume " + to_string(again.trial);
+  for (const auto& p : x.perturbed)
+    text_ += " perturb " + to_string(p.trial) + "#" + std::to_string(p.number);
   return text_ + text(x.shut_down, "over") + ")";
 }
 inline std::string show(const trial_activated&) { return "activated"; }
 inline std::string show(const trial_paused&) { return "paused"; }
 inline std::string show(const trial_stop_ordered& x) {
   return "stopping(" + text(name(x.outcome)) + text(x.kill, "kill") + ")";
+}
+inline std::string show(const trial_perturbed& x) {
+  return "perturbed(#" + std::to_string(x.number) + " after " + text(x.run) + " @" + text(x.steps) + ")";
 }
 inline std::string show(const run_started& x) { return "started(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
 inline std::string show(const checkpoint_recorded& x) {
@@ -90,12 +99,17 @@ inline std::string show(const stop_allocation& x) {
 inline std::string show(const acknowledge_checkpoint& x) {
   return (x.refused.empty() ? "acknowledge(" : "refuse(") + text(x.run) + " " + x.uuid + ")";
 }
+inline std::string show(const report_checkpoint& x) { return "told(" + x.uuid + "@" + text(x.steps) + ")"; }
+inline std::string show(const report_perturbed& x) {
+  return "taken(#" + std::to_string(x.number) + " after " + text(x.run) + ")";
+}
 inline std::string show(const report_trial_end& x) {
   return "report(" + text(name(x.state)) + (x.exit_reason < 0 ? "" : " " + text(x.exit_reason)) + ")";
 }
 inline std::string show(const trial_activate&) { return "activate"; }
 inline std::string show(const trial_pause&) { return "pause"; }
 inline std::string show(const trial_stop& x) { return "stop(" + text(name(x.outcome)) + text(x.kill, "kill") + ")"; }
+inline std::string show(const trial_perturb& x) { return "perturb(#" + std::to_string(x.number) + ")"; }
 inline std::string show(const checkpoint_saved& x) { return "saved(" + text(x.run) + " " + x.saved.uuid + ")"; }
 inline std::string show(const allocation_ended& x) {
   return "allocation_ended(" + text(x.run) + " " + text(name(x.why)) + ")";
@@ -186,24 +200,30 @@ inline std::string show(const experiment_stop& x) { return "stop" + text(x.kill,
 inline std::string show(const validation_recorded& x) {
   return "validated(" + text(x.trial) + "#" + std::to_string(x.row) + ")";
 }
+inline std::string show(const checkpoint_reported& x) { return "checkpointed(" + text(x.trial) + " " + x.uuid + ")"; }
+inline std::string show(const perturbation_taken& x) {
+  return "taken(" + text(x.trial) + "#" + std::to_string(x.number) + ")";
+}
+inline std::string show(const search_orders&) { return "orders"; }
 inline std::string show(const trial_finished& x) { return "finished(" + text(x.trial) + ")"; }
 inline std::string show(const search_decided& x) {
   return "decided(+" + text(std::int64_t(x.created.size())) + " -" + text(std::int64_t(x.stopped.size())) +
          text(x.shut_down, "over") + ")";
 }
 inline std::string show(const ask_searcher& x) {
-  static constexpr const char* kinds[] = {"started", "validated", "exited_early", "exited"};
+  static constexpr const char* kinds[] = {"started", "validated", "exited_early", "exited", "progressed", "checkpointed", "ordered"};
   return std::string("ask(") + kinds[x.event.index()] + ")";
 }
 inline std::string show(const spawn_trial& x) {
-  return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") + ")";
+  return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") + text(x.perturb.has_value(), "perturbed") + ")";
 }
 inline std::string show(const order_trial& x) {
-  static constexpr const char* kinds[] = {"activate(", "pause(", "stop("};
+  static constexpr const char* kinds[] = {"activate(", "pause(", "stop(", "perturb("};
   return kinds[int(x.what)] + text(x.trial) +
          (x.what == order_trial::kind::stop ? " " + text(name(x.outcome)) + text(x.kill, "kill") : "") + ")";
 }
 inline std::string show(const answer_validation& x) { return "answer(" + text(x.stop ? "stop" : "go on") + ")"; }
+inline std::string show(const answer_orders& x) { return x.refused.empty() ? "orders taken" : "orders refused"; }
 inline std::string show(const report_experiment_end& x) { return "report(" + text(name(x.state)) + ")"; }
 
 template <class... Ts>

@@ -55,6 +55,13 @@ TEST(Output, ShowsRowsInEachFormat) {
             "  g: []\n");
 }
 
+TEST(Output, ShowsListsAndTimesThatNeverCame) {
+  EXPECT_EQ(shown(value({"default", "gpu"}), show_as::plain, now), "default, gpu");
+  EXPECT_EQ(shown("1970-01-01T00:00:00.000000Z", show_as::age, now), "-");
+  EXPECT_EQ(shown("2023-11-14T22:13:10Z", show_as::age, now), "10 s ago");
+  EXPECT_EQ(shown(nullptr, show_as::plain, now), "-");
+}
+
 TEST(Output, ShowsOneThingWithoutWhatItLacks) {
   EXPECT_EQ(*show_one(rows[1], columns, as(output_format::table)),
             "ID     12\nSTATE  RUNNING\nNAME   c\nSINCE  0.5 s ago\nHP     \n");

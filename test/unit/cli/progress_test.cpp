@@ -159,7 +159,7 @@ TEST(Progress, OfTheMainJobHasAtMostSixtyLinesInAPipe) {
     "bestMetric": 0.684, "bestTrial": {"id": 24, "hparams": {"lr": 0.01, "hidden": 64}, "bestValidation":
     {"totalBatches": 160, "metrics": {"avgMetrics": {"accuracy": 0.684, "loss": 0.5}}}},
     "bestCheckpoint": {"uuid": "u", "path": "/data/u"}})");
-  for (auto& line : final_report(view, outcome, {{10, 0.1}, {80, 0.6}, {160, 0.684}}, pipe, start + std::chrono::seconds(72)))
+  for (auto& line : final_report(view, outcome, {{10, 0.1}, {80, 0.6}, {160, 0.684}}, {}, pipe, start + std::chrono::seconds(72)))
     lines.push_back(line);
   EXPECT_LE(lines.size(), 60u) << joined(lines);
   EXPECT_GE(lines.size(), 40u);
@@ -235,7 +235,7 @@ TEST(Progress, EndsWithTheBestTrialAndTheCommandThatShowsItAgain) {
     "bestMetric": 0.98333, "bestTrial": {"id": 5, "hparams": {"lr": 0.0123, "hidden": 128}, "bestValidation":
     {"totalBatches": 160, "metrics": {"avgMetrics": {"accuracy": 0.98333, "loss": 0.06}}}},
     "bestCheckpoint": {"uuid": "u", "path": "/data/ckpt/u"}})");
-  EXPECT_EQ(joined(final_report(view, outcome, {{10, 0.5}, {160, 0.98}}, plain, start + std::chrono::seconds(72))),
+  EXPECT_EQ(joined(final_report(view, outcome, {{10, 0.5}, {160, 0.98}}, {}, plain, start + std::chrono::seconds(72))),
             "experiment 7 COMPLETED in 1 min 12 s: 24 trials, 1 stopped early\n"
             "best trial 5: accuracy 0.98333\n"
             "  hyperparameters  hidden=128 lr=0.0123\n"
@@ -250,7 +250,10 @@ TEST(Progress, EndsWithTheBestTrialAndTheCommandThatShowsItAgain) {
             "show it again:  troupe trial describe 5   troupe trial metrics 5\n");
   auto failed = value::parse(R"({"id": 7, "state": "STATE_ERROR", "why": "trial 1: exit code 1", "numTrials": 1,
     "bestTrialId": null, "bestTrial": null})");
-  EXPECT_EQ(joined(final_report(view, failed, {}, plain, start + std::chrono::seconds(3))),
+  EXPECT_EQ(joined(final_report(view, failed, {}, {{7}, {"Traceback\n", "ValueError: \x1b[2Jno"}}, plain, start + std::chrono::seconds(3))),
             "experiment 7 ERROR in 3.0 s: 1 trial, 1 stopped early; trial 1: exit code 1\n"
-            "no trial reported accuracy   (troupe experiment logs 7)\n");
+            "no trial reported accuracy   (troupe experiment logs 7)\n"
+            "trial 7 said last:\n"
+            "  Traceback\n"
+            "  ValueError:  [2Jno\n");
 }

@@ -6,32 +6,6 @@
 namespace troupe {
 namespace {
 
-TEST(Facts, EncodeAndDecodeEveryKind) {
-  const fact all[] = {
-    experiment_created{time_point{5us}, {7}, value{{"a", 1}}, "n", "o", "c", "s", "k"},
-    agent_joined{time_point{5us}, "a1", "id", 4, "h"},
-    experiment_changed{time_point{5us}, experiment_state::paused, "asked"},
-    search_stepped{time_point{5us}, search_input::validated, {3}, 9, 4, value{{"loss", 0.1}}, 0,
-                   {{{4}, "4", value{{"lr", 1e-3}}, 17, ""}}, {{{3}, "rung 0", 0, 1, 0.5, 0.6}}, false, false, false, 0.5},
-    trial_activated{time_point{5us}},
-    trial_paused{time_point{5us}},
-    trial_stop_ordered{time_point{5us}, trial_state::canceled, true, "cancel"},
-    run_started{time_point{5us}, {2}, "u", 40},
-    checkpoint_recorded{time_point{5us}, {2}, {"u", 40, {{"a/b", 3}}, value{{"m", 1}}, "/p"}},
-    run_ended{time_point{5us}, {2}, end::failed, 1, 0, time_point{7us}, "exit code 1"},
-    trial_ended{time_point{5us}, trial_state::error, "gave up"},
-    allocation_placed{time_point{5us}, {{"a1", {0, 1}}}},
-    allocation_closed{time_point{5us}, end::lost, -1, "agent lost"},
-  };
-  ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
-  for (const auto& f : all) {
-    auto back = decode(encode(f));
-    ASSERT_TRUE(back) << back.error().what;
-    EXPECT_EQ(back->index(), f.index());
-    EXPECT_EQ(encode(*back), encode(f));
-  }
-}
-
 TEST(Facts, ReadTheGoldenBytesOfVersionOne) {
   // ["run_started", 1, [5, 2, "u", 40]]
   const std::string golden("\x93\xabrun_started\x01\x94\x05\x02\xa1u\x28", 20);

@@ -91,11 +91,32 @@ total: 3200 batches of training; 9000 without stopping (2.81 times as much)
 )");
 }
 
+TEST(SearchSimulate, RunsThousandsOfTrialsAndTheSameTwice) {
+  auto run = [](const std::vector<std::string>& more) {
+    std::istringstream in(R"({"searcher":{"name":"adaptive_asha","metric":"loss","time_metric":"epochs","max_time":256,
+      "max_trials":2000,"max_concurrent_trials":100},"hyperparameters":{
+      "lr":{"type":"log","base":10,"minval":-5,"maxval":0},"wd":{"type":"log","base":10,"minval":-8,"maxval":-1},
+      "width":{"type":"double","minval":4,"maxval":11},"dropout":{"type":"double","minval":0,"maxval":0.8}}})");
+    std::ostringstream out, err;
+    std::vector<std::string> args{"simulate", "-", "--workers", "100", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    EXPECT_EQ(search_command(args, in, out, err), 0) << err.str();
+    return parse_json(out.str()).value();
+  };
+  auto said = run({"--curves", "benign"});
+  EXPECT_EQ(said, run({"--curves", "benign"}));
+  EXPECT_EQ(said["trials"], 2000);
+  EXPECT_LT(said["regret"].get<double>(), 0.02);
+  EXPECT_LT(run({"--time", "30"})["trials"].get<int>(), 2000);
+}
+
 TEST(SearchCommand, SaysWhatIsWrong) {
   std::istringstream none;
   std::ostringstream out, err;
   EXPECT_EQ(search_command({"preview", "/nowhere.json"}, none, out, err), 1);
   EXPECT_EQ(search_command({"replay"}, none, out, err), 2);
+  EXPECT_EQ(search_command({"simulate", "x.yaml", "--workers", "0"}, none, out, err), 2);
+  EXPECT_NE(err.str().find("--workers: an integer"), std::string::npos);
   EXPECT_NE(err.str().find("/nowhere.json: cannot be read"), std::string::npos);
 }
 

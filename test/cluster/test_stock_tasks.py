@@ -1,0 +1,208 @@
+"""Tasks as Determined's unmodified client finds them: what is in their environment, in /run/determined and behind DET_MASTER,
+for every form of an entrypoint, as root and as an ordinary user. Needs the wheel `determined` 0.38.1 in the interpreter that
+runs it, which is also the tasks'."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cluster_under_test import BINARY, Cluster, wait_for
+
+# Writes what the client sees of its task, then waits until somebody opens the gate.
+LOOK = """
+import json, os, pathlib, sys, time, urllib.request
+import determined as det
+info = det.get_cluster_info()
+root = pathlib.Path(os.environ["JOB_DIR"])
+seen = {
+    "argv": sys.argv[1:], "cwd": os.getcwd(), "hook": os.environ.get("HOOK"), "python": sys.executable, "uid": os.getuid(),
+    "info": json.load(urllib.request.urlopen(info.master_url + "/info")),
+    "files": sorted(str(p) for p in pathlib.Path("/run/determined").rglob("*") if "__pycache__" not in p.parts),
+    "trial": info.trial.trial_id, "experiment": info.trial.experiment_id, "slots": info.slot_ids, "hparams": info.trial.hparams,
+    "config": info.trial._config, "addrs": info.container_addrs, "counts": info.container_slot_counts,
+    "latest": info.latest_checkpoint, "gpus": info.gpu_uuids, "seed": info.trial.trial_seed, "run": info.trial._trial_run_id,
+    "from_env": vars(det.ClusterInfo._from_env()) | {"_trial_info": None, "_rendezvous_info": None, "_resources_info": None},
+    "master": info.master_url, "token": info.session_token, "env": dict(os.environ), "model": os.listdir("/run/determined/train/model"),
+}
+(root / f"{info.trial.trial_id}.new").write_text(json.dumps(seen))
+os.rename(root / f"{info.trial.trial_id}.new", root / f"{info.trial.trial_id}.json")
+while not (root / "gate").exists():
+    time.sleep(0.05)
+print("INFO: the end")
+"""
+
+RANKS = """
+import os, sys, torch.distributed as dist, torch
+dist.init_process_group("gloo")
+x = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(x)
+print(f"sum {int(x.item())} of {dist.get_world_size()} by {dist.get_rank()}", flush=True)
+print(f"WARNING: {' '.join(sys.argv[1:])}", file=sys.stderr, flush=True)
+"""
+
+CONFIG = """
+name: stock
+entrypoint: {entrypoint}
+hyperparameters: {{lr: 0.5, deep: {{width: 3}}}}
+searcher: {{name: single, metric: loss, max_length: 1}}
+resources: {{slots_per_trial: {slots}}}
+max_restarts: 0
+environment: {{environment_variables: ["JOB_DIR={root}"]}}
+"""
+
+HOOK = """
+export HOOK=ran-$((6 * 7))
+words=(bash has arrays)
+[[ ${#words[@]} == 3 ]]
+"""
+
+
+class Stock(Cluster):
+    def __init__(self, root, python_bin, user):
+        super().__init__(root)
+        self.user = user
+        self.python_bin = python_bin
+        # As somebody who works in a virtual environment: its python3 is the first on PATH.
+        self.env["PATH"] = python_bin + ":" + self.env["PATH"]
+        (self.root / "jobs").mkdir()
+        if user != os.getuid():
+            os.chown(self.root, user, user)
+            os.chown(self.root / "jobs", user, user)
+
+    def up(self, slots=2):
+        if self.user == os.getuid():
+            return super().up(slots)
+        place = self.root / "bin"
+        place.mkdir()
+        for program in (BINARY, os.path.join(os.path.dirname(BINARY), "troupe-task")):
+            shutil.copy(program, place)
+        self.process = subprocess.Popen(
+            ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", str(place / "troupe"), "up", "--data-dir",
+             str(self.data), "--listen", "127.0.0.1:0", "--slots", str(slots)],
+            env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
+        wait_for(self.answers, 30)
+
+    def submit_files(self, entrypoint, files, slots=1, more=""):
+        number = len(list((self.root / "jobs").iterdir()))
+        job = self.root / "jobs" / str(number)
+        job.mkdir()
+        for name, text in files.items():
+            (job / name).write_text(text)
+        config = self.root / f"job-{number}.yaml"
+        config.write_text(CONFIG.format(root=self.root, entrypoint=json.dumps(entrypoint), slots=slots) + more)
+        return self.json("experiment", "create", str(config), str(job))["id"]
+
+    def seen(self, count):
+        def all_of_them():
+            found = sorted(self.root.glob("[0-9]*.json"))
+            return found if len(found) == count else None
+        return [json.loads(path.read_text()) for path in wait_for(all_of_them, 120, what=self.everything_said)]
+
+    def everything_said(self):
+        return [self.logs(trial["id"]) for e in self.json("experiment", "list") for trial in self.trials(e["id"])]
+
+    def logs(self, trial):
+        return self.cli("trial", "logs", str(trial), check=False).stdout
+
+    def open_gate(self):
+        (self.root / "gate").touch()
+
+
+def python_for(user, root):
+    """A folder with a python3 that `user` may run and that has the wheel: ours, or one of the system's beside our packages."""
+    if user == os.getuid():
+        return os.path.dirname(sys.executable)
+    if os.getuid() != 0:
+        pytest.skip("another user is needed, and only root may become one")
+    packages = next(p for p in sys.path if p.endswith("site-packages"))
+    made = subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(root / "venv")], capture_output=True)
+    found = list((root / "venv").glob("lib/python*/site-packages"))
+    if made.returncode or not found or found[0].parent.name != pathlib.Path(packages).parent.name:
+        pytest.skip("the system has no python3 of this version for that user")
+    (found[0] / "ours.pth").write_text(packages + "\n")
+    return str(root / "venv" / "bin")
+
+
+@pytest.fixture(params=[os.getuid(), 65534], ids=["self", "nobody"])
+def cluster(request):
+    # Not below pytest's own folder: another user could not go there.
+    root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
+    root.chmod(0o755)
+    it = None
+    try:
+        it = Stock(root, python_for(request.param, root), request.param)
+        it.up()
+        yield it
+    finally:
+        if it:
+            it.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def host_run():
+    return sorted(str(p) for p in pathlib.Path("/run").glob("determined*"))
+
+
+def test_two_tasks_at_once_have_all_that_the_client_reads(cluster):
+    before = host_run()
+    first = cluster.submit_files("python3 look.py", {"look.py": LOOK, "startup-hook.sh": HOOK})
+    second = cluster.submit_files(["python3", "look.py", "a b", "$HOME"], {"look.py": LOOK})
+    one, two = sorted(cluster.seen(2), key=lambda s: s["experiment"])
+    assert host_run() == before
+    assert (one["experiment"], two["experiment"]) == (first, second)
+    assert one["hook"] == "ran-42" and two["hook"] is None
+    assert one["argv"] == [] and two["argv"] == ["a b", "$HOME"]
+    assert one["token"] and two["token"] and one["token"] != two["token"]
+    assert sorted(one["slots"] + two["slots"]) == [0, 1]
+    for seen in (one, two):
+        assert seen["uid"] == cluster.user
+        assert seen["cwd"] == "/run/determined/workdir"
+        assert pathlib.Path(seen["python"]).parent == pathlib.Path(cluster.python_bin)
+        assert seen["hparams"] == {"lr": 0.5, "deep": {"width": 3}}
+        assert seen["config"]["name"] == "stock"
+        assert (seen["addrs"], seen["counts"], seen["latest"], seen["gpus"], seen["run"]) == (["127.0.0.1"], [1], None, [], 1)
+        assert seen["info"]["version"] and cluster.url() not in json.dumps(seen)
+        assert seen["from_env"]["session_token"] == seen["token"] and seen["from_env"]["master_url"] == seen["master"]
+        assert "look.py" in seen["model"]
+        for name in ("info/cluster.json", "info/trial.json", "info/rendezvous.json", "info/resources.json", "train/entrypoint.sh",
+                     "task-setup.sh", "workdir/look.py", "train/logs/stdout.log", "pythonuserbase"):
+            assert "/run/determined/" + name in seen["files"], name
+    ports = [seen["env"][name] for seen in (one, two) for name in
+             ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT")]
+    assert len(set(ports)) == 8, ports
+    cluster.open_gate()
+    assert cluster.wait_end(first) == cluster.wait_end(second) == "COMPLETED"
+    assert host_run() == before
+
+
+@pytest.mark.parametrize("cluster", [os.getuid()], ids=["self"], indirect=True)
+def test_two_ranks_on_one_agent_train_together_and_their_lines_say_who_they_are(cluster):
+    id = cluster.submit_files("python3 -m determined.launch.torch_distributed -- python3 ranks.py 'hear me'", {"ranks.py": RANKS}, slots=2)
+    state = cluster.wait_end(id, 240)
+    trial = cluster.trials(id)[0]["id"]
+    assert state == "COMPLETED", cluster.logs(trial)
+    lines = cluster.json("trial", "logs", str(trial))
+    lines = lines["logs"] if isinstance(lines, dict) else lines
+    by_rank = {(line.get("rankId", line.get("rank")), line["log"].rstrip("\n")) for line in lines}
+    assert {(0, "sum 3 of 2 by 0"), (1, "sum 3 of 2 by 1"), (1, "hear me")} <= by_rank, by_rank
+    warned = [line for line in lines if line["log"].startswith("hear me")]
+    assert {line["level"] for line in warned} == {"LOG_LEVEL_WARNING"}, warned
+    assert all(line["timestamp"] for line in warned)
+
+
+@pytest.mark.parametrize("cluster", [os.getuid()], ids=["self"], indirect=True)
+def test_what_cannot_start_says_why(cluster):
+    for entrypoint, files, expected in [
+        ("echo last words; exit 7", {"x": ""}, "last words"),
+        (["no-such-program"], {"x": ""}, "no-such-program"),
+        ("true", {"startup-hook.sh": "echo from the hook; exit 9"}, "from the hook"),
+    ]:
+        id = cluster.submit_files(entrypoint, files)
+        assert cluster.wait_end(id) == "ERROR"
+        said = cluster.logs(cluster.trials(id)[0]["id"])
+        assert expected in said, (entrypoint, said)

@@ -1,0 +1,141 @@
+#include "actors/agent/agent.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+const allocation_id x{{1}, {1}}, y{{2}, {1}};
+order_received start(allocation_id id, std::uint64_t epoch = 1, int slot = 0) {
+  return {epoch, start_ordered{id, {slot}, "spec"}};
+}
+task_ended ended(allocation_id id, int code) { return {{id, {}, true, 7, code}}; }
+
+struct row {
+  agent_event event;
+  std::chrono::seconds at;
+  std::string actions;
+};
+
+agent play(const std::vector<row>& rows) {
+  agent a("a");
+  for (const auto& r : rows)
+    EXPECT_EQ(show(a.apply(r.event, t0 + r.at)), r.actions) << "on " << show(r.event) << " at " << r.at.count() << " s";
+  return a;
+}
+const row up{link_up{1, t0}, 0s, "beat"};
+
+TEST(Agent, StartsReportsAndForgets) {
+  auto a = play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {task_launched{x, 7}, 2s, "up(1.1 a)"},
+    {order_received{1, preempt_ordered{x, "pause"}}, 3s, "ask(1.1 pause)"},
+    {ended(x, 0), 4s, "exit(1.1 a 0)"},
+    {ended(x, 1), 4s, ""}, // reported twice
+    {order_received{1, forget_ordered{x}}, 5s, "drop(1.1)"},
+  });
+  EXPECT_TRUE(a.inventory().empty());
+}
+
+TEST(Agent, KnowsARepeatedStart) {
+  play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {start(x), 1s, ""},
+    {task_launched{x, 7}, 2s, "up(1.1 a)"},
+    {start(x), 3s, "up(1.1 a)"},
+    {ended(x, 1), 4s, "exit(1.1 a 1)"},
+    {start(x), 5s, "exit(1.1 a 1)"},
+    {order_received{1, forget_ordered{x}}, 6s, "drop(1.1)"},
+    {start(x), 7s, ""}, // even when it is forgotten
+  });
+}
+
+TEST(Agent, AnswersEveryKill) {
+  play({
+    up,
+    {order_received{1, kill_ordered{x}}, 1s, "exit(1.1 a signal 9)"}, // was not running
+    {start(x), 1s, "launch(1.1)"},
+    {order_received{1, kill_ordered{x}}, 2s, "destroy(1.1)"},
+    {task_ended{{x, {}, true, 0, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
+    {order_received{1, kill_ordered{x}}, 4s, "exit(1.1 a signal 9)"},
+  });
+}
+
+TEST(Agent, WaitsWithAStartUntilItsSlotIsFree) {
+  play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {start(y), 2s, ""},
+    {order_received{1, kill_ordered{x}}, 3s, "destroy(1.1)"},
+    {ended(x, -1), 4s, "exit(1.1 a -1) launch(2.1)"},
+  });
+  play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {start(y), 2s, ""},
+    {order_received{1, preempt_ordered{y, "pause"}}, 3s, "exit(2.1 a 0)"}, // never ran
+    {ended(x, 0), 4s, "exit(1.1 a 0)"},
+  });
+}
+
+TEST(Agent, RefusesOrdersOfAnotherRegistration) {
+  play({
+    up,
+    {start(x, 0), 1s, ""},
+    {link_down{}, 2s, ""},
+    {start(x), 2s, ""}, // the link was given up; the next inventory does not name it
+    {start(x, 2), 3s, ""}, // it overtook the acceptance
+    {link_up{2, t0 + 2s}, 4s, "beat launch(1.1)"},
+  });
+}
+
+TEST(Agent, SaysAfterAcceptanceWhatChangedSinceTheInventory) {
+  play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {task_launched{x, 7}, 1s, "up(1.1 a)"},
+    {link_down{}, 2s, ""},
+    {ended(x, 1), 3s, ""},
+    {link_up{2, t0 + 2s}, 4s, "beat exit(1.1 a 1)"},
+  });
+}
+
+TEST(Agent, CountsLeasesFromTheSendingTime) {
+  agent a("a");
+  static_cast<void>(a.apply(link_up{1, t0 + 1s}, t0 + 3s));
+  auto lease_of = [](const std::vector<agent_action>& actions) { return std::get<renew_leases>(actions.at(0)).lease_from; };
+  EXPECT_EQ(std::get<launch_task>(a.apply(start(x), t0 + 20s).at(0)).lease_from, t0 + 1s); // the order was long under way
+  EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 3s}, t0 + 21s)), t0 + 3s);
+  EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 2s}, t0 + 22s)), t0 + 3s); // never shrinks
+  EXPECT_TRUE(a.apply(heartbeat_acked{0, t0 + 9s}, t0 + 23s).empty());
+}
+
+TEST(Agent, BeatsWhileItIsLinked) {
+  play({
+    up,
+    {time_passed{}, 0s, ""},
+    {time_passed{}, 1s, "beat"},
+    {link_down{}, 1s, ""},
+    {time_passed{}, 2s, ""},
+  });
+}
+
+TEST(Agent, AdoptsWhatItsPredecessorLeft) {
+  auto a = play({
+    {task_adopted{{x, {0}, false, 7}}, 0s, ""},
+    {task_adopted{{y, {1}, true, 8, -1, 9}}, 0s, ""}, // killed while no agent was there: by what killed the agent
+    {link_up{1, t0}, 1s, "beat up(1.1 a) exit(2.1 a unsure)"},
+    {start(x), 2s, "up(1.1 a)"},
+  });
+  EXPECT_TRUE(a.runs(x));
+  EXPECT_FALSE(a.runs(y));
+  EXPECT_EQ(a.inventory().size(), 2u);
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,118 @@
+#include "actors/agent/agent_twin.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+const allocation_id x{{1}, {1}}, y{{2}, {1}};
+task_report running(allocation_id id) { return {id, {0}, false, 7}; }
+task_report exited(allocation_id id, int code = 0) { return {id, {0}, true, 7, code}; }
+
+struct row {
+  twin_event event;
+  std::chrono::seconds at;
+  std::string actions;
+};
+
+agent_twin play(const std::vector<row>& rows) {
+  agent_twin t("a", {}, t0);
+  for (const auto& r : rows)
+    EXPECT_EQ(show(t.apply(r.event, t0 + r.at)), r.actions) << "on " << show(r.event) << " at " << r.at.count() << " s";
+  return t;
+}
+const row up{agent_registered{1, 2, {}}, 0s, "pool(agent_up(a 2))"};
+const row start{start_ordered{x, {0}, ""}, 1s, "start(1.1)"};
+
+TEST(Twin, PassesOrdersAndNews) {
+  play({
+    up, start,
+    {task_started{x, "a", 7}, 2s, "tell(1.1 up(1.1 a))"},
+    {preempt_ordered{x, "pause"}, 3s, "preempt(1.1)"},
+    {kill_ordered{x}, 4s, "kill(1.1)"},
+    {task_exited{x, "a"}, 5s, "tell(1.1 exit(1.1 a 0))"},
+    {task_exited{x, "a"}, 5s, "tell(1.1 exit(1.1 a 0))"},
+    {task_started{x, "a", 7}, 5s, "tell(1.1 exit(1.1 a 0))"}, // late: its end is known
+    {forget_ordered{x}, 6s, "forget(1.1) pool(released(1.1))"},
+    {task_exited{x, "a"}, 7s, "forget(1.1)"}, // the first order was lost
+  });
+}
+
+TEST(Twin, GivesRunsAwayWhenTheLeaseIsOver) {
+  auto t = play({
+    up, start,
+    {agent_heartbeat{1}, 10s, "ack"},
+    {agent_heartbeat{0}, 20s, ""}, // of an older registration
+    {time_passed{}, 54s, ""},
+    {time_passed{}, 55s, "pool(agent_down(a)) tell(1.1 lost(a))"},
+    {agent_heartbeat{1}, 56s, ""},
+    {time_passed{}, 99s, ""},
+    {watch_ordered{x, {0}}, 100s, "tell(1.1 lost(a))"},
+    {start_ordered{y, {0}, ""}, 100s, "tell(2.1 unknown(2.1 a))"},
+  });
+  EXPECT_FALSE(t.deadline());
+}
+
+TEST(Twin, KeepsTheRunsOfAnAgentThatComesBackInTime) {
+  play({
+    up, start,
+    {link_lost{1, "closed"}, 10s, "pool(agent_down(a))"},
+    {link_lost{1, "closed"}, 10s, ""},
+    {kill_ordered{x}, 11s, ""}, // ordered again when the task is reported
+    {agent_registered{2, 2, {running(x)}}, 54s, "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a))"},
+    {agent_registered{2, 2, {}}, 54s, ""}, // repeated
+    {time_passed{}, 55s, ""},
+  });
+}
+
+TEST(Twin, ReconcilesAnInventory) {
+  play({
+    up, start,
+    {start_ordered{y, {1}, ""}, 1s, "start(2.1)"},
+    {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"},
+    {agent_registered{2, 2, {exited(x, 1), running({{9}, {1}}), exited({{8}, {1}})}}, 3s,
+     "pool(agent_up(a 2 9.1)) tell(1.1 exit(1.1 a 1)) kill(9.1) forget(8.1) tell(2.1 unknown(2.1 a))"},
+    {task_exited{{{9}, {1}}, "a", -1, 9}, 4s, "forget(9.1) pool(released(9.1))"}, // the stray gives its slot back
+  });
+}
+
+TEST(Twin, HearsFromTheSandboxThatAnAgentDiedWithItsTask) {
+  play({
+    up, start,
+    {death_confirmed{x}, 2s, ""}, // the agent still speaks for itself
+    {link_lost{1, "closed"}, 3s, "pool(agent_down(a))"},
+    {death_confirmed{x}, 4s, "tell(1.1 lost(a))"},
+    {watch_ordered{x, {0}}, 5s, "tell(1.1 lost(a))"}, // its allocation was not there yet
+    {agent_registered{2, 2, {}}, 6s, "pool(agent_up(a 2)) tell(1.1 lost(a))"},
+    {forget_ordered{x}, 7s, "forget(1.1) pool(released(1.1))"},
+  });
+}
+
+TEST(Twin, BlamesTheAgentForATaskThatWasKilledJustBefore) {
+  play({
+    up, start,
+    {task_exited{x, "a", -1, 9}, 2s, "tell(1.1 exit(1.1 a signal 9))"},
+    {link_lost{1, "closed"}, 2s, "pool(agent_down(a)) tell(1.1 lost(a))"},
+  });
+}
+
+TEST(Twin, TellsAWatcherWhatWasSaidBefore) {
+  play({
+    {watch_ordered{x, {0}}, 0s, ""}, // at recovery, before the agent is let in
+    {watch_ordered{y, {1}}, 0s, ""},
+    {agent_registered{5, 2, {running(x)}}, 1s,
+     "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a)) tell(2.1 unknown(2.1 a))"},
+    {watch_ordered{x, {0}}, 2s, "tell(1.1 up(1.1 a))"},
+    {watch_ordered{y, {1}}, 2s, "tell(2.1 unknown(2.1 a))"},
+  });
+}
+
+TEST(Twin, NeverGivesAwaySoonerThanALeaseAfterTheMastersStart) {
+  play({{watch_ordered{x, {0}}, 0s, ""}, {time_passed{}, 44s, ""}, {time_passed{}, 45s, "tell(1.1 lost(a))"}});
+}
+
+} // namespace
+} // namespace troupe

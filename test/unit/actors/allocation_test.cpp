@@ -1,0 +1,160 @@
+#include "actors/allocation/allocation.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+const allocation_id id{{12}, {3}};
+const slots_granted on_a{id, {{"a", {0}}}};
+const slots_granted on_both{id, {{"a", {0}}, {"b", {1}}}};
+task_exited exit_of(std::string agent, int code, int signal = 0) { return {id, std::move(agent), code, signal, ""}; }
+
+struct row {
+  allocation_event event;
+  std::chrono::milliseconds at;
+  std::string step;
+};
+
+void continue_with(allocation& a, allocation& twin, const std::vector<row>& rows) {
+  for (const auto& r : rows) {
+    auto s = a.apply(r.event, t0 + r.at);
+    EXPECT_EQ(show(s), r.step) << "on " << show(r.event) << " at " << r.at.count() << " ms";
+    for (const auto& fact : s.facts)
+      twin.replay(*decode_as<allocation_fact>(encode_as(fact)));
+    EXPECT_EQ(twin.snapshot(), a.snapshot());
+  }
+}
+allocation play(const std::vector<row>& rows) {
+  allocation a({id, 1, 60s}), twin({id});
+  continue_with(a, twin, rows);
+  return a;
+}
+/// One that was placed before a restart of the master, and has resumed.
+void recover(const slots_granted& placed, const std::vector<row>& rows) {
+  allocation a({id, int(placed.on.size()), 60s}), twin({id});
+  allocation_placed fact{t0, placed.on};
+  a.replay(fact);
+  twin.replay(fact);
+  static_cast<void>(a.resume());
+  continue_with(a, twin, rows);
+}
+
+TEST(Allocation, AsksStartsAndCloses) {
+  allocation fresh({id, 2});
+  EXPECT_EQ(show(fresh.resume()), "request(2)");
+  auto a = play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {on_a, 0s, " | "}, // repeated
+    {task_started{id, "a", 7}, 1s, " | "},
+    {exit_of("a", 0), 9s, "closed(completed) | release forget(a) report(completed)"},
+    {exit_of("a", 0), 9s, " | forget(a)"}, // its agent has not heard yet
+    {on_a, 10s, " | release"},             // a late grant
+    {task_started{id, "a", 7}, 10s, " | kill(a)"},
+    {allocation_stop{true, "killed"}, 10s, " | report(completed)"},
+  });
+  EXPECT_EQ(show(a.resume()), "release forget(a) report(completed)");
+}
+
+TEST(Allocation, JudgesHowItsTaskEnded) {
+  struct {
+    task_exited exit;
+    std::string step;
+  } cases[] = {
+    {exit_of("a", 1), "closed(failed) | release forget(a) report(failed)"},
+    {exit_of("a", -1, 11), "closed(failed) | release forget(a) report(failed)"},
+    {{id, "a", -1, 0, "gone", false}, "closed(lost) | release forget(a) report(lost)"},
+    {{id, "a", -1, 9, "killed", true, true}, "closed(stopped) | release forget(a) report(stopped)"},
+  };
+  for (const auto& c : cases)
+    play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {c.exit, 1s, c.step}});
+}
+
+TEST(Allocation, WaitsWithTheBlameForASigkill) {
+  auto a = play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {exit_of("a", -1, 9), 1s, " | "}});
+  EXPECT_EQ(a.deadline(), t0 + 1500ms);
+  play({{on_a, 0s, "placed(a:0) | start(a:0)"},
+        {exit_of("a", -1, 9), 1s, " | "},
+        {time_passed{}, 1500ms, "closed(failed) | release forget(a) report(failed)"}});
+  play({{on_a, 0s, "placed(a:0) | start(a:0)"},
+        {exit_of("a", -1, 9), 1s, " | "},
+        {agent_lost{"a", "died"}, 1200ms, "closed(lost) | release forget(a) report(lost)"}});
+}
+
+TEST(Allocation, StopsBeforeItIsPlaced) {
+  play({{allocation_stop{false, "pause"}, 0s, "closed(stopped) | release report(stopped)"},
+        {on_a, 1s, " | release"}});
+}
+
+TEST(Allocation, AsksThenKillsAndKillsAgain) {
+  play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {allocation_stop{false, "pruned"}, 1s, " | preempt(a pruned)"},
+    {allocation_stop{false, "pruned"}, 2s, " | "},
+    {task_started{id, "a", 7}, 3s, " | preempt(a pruned)"}, // the order may have died with a link
+    {time_passed{}, 61s, " | kill(a)"},
+    {time_passed{}, 91s, " | kill(a)"},
+    {exit_of("a", -1, 9), 92s, "closed(stopped) | release forget(a) report(stopped)"},
+  });
+  play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {allocation_stop{false, "canceled"}, 1s, " | preempt(a canceled)"},
+    {allocation_stop{true, "killed"}, 2s, " | kill(a)"},
+    {exit_of("a", -1, 9), 3s, "closed(stopped) | release forget(a) report(stopped)"},
+  });
+}
+
+TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
+  play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {task_unknown{id, "a"}, 1s, " | release request(1)"},
+    {slots_granted{id, {{"b", {2}}}}, 2s, "placed(b:2) | start(b:2)"},
+    {exit_of("b", 0), 3s, "closed(completed) | release forget(b) report(completed)"},
+  });
+  play({ // it did run
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {task_started{id, "a", 7}, 1s, " | "},
+    {task_unknown{id, "a"}, 2s, "closed(lost) | release forget(a) report(lost)"},
+  });
+}
+
+TEST(Allocation, EndsAGangTogether) {
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("a", 0), 1s, " | "},
+    {exit_of("b", 0), 2s, "closed(completed) | release forget(a) forget(b) report(completed)"},
+  });
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {agent_lost{"a", "died"}, 1s, " | kill(b)"},
+    {time_passed{}, 31s, " | kill(b)"},
+    {exit_of("b", -1, 9), 32s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("a", -1, 9), 1s, " | "},
+    {agent_lost{"a", "died"}, 1100ms, " | kill(b)"}, // lost, and the other part is ended too
+    {exit_of("b", -1, 9), 2s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+}
+
+TEST(Allocation, AsksItsAgentsAfterRecovery) {
+  allocation a({id});
+  a.replay(allocation_placed{t0, on_both.on});
+  EXPECT_EQ(show(a.resume()), "watch(a) watch(b)");
+  recover(on_a, {{task_started{id, "a", 7}, 1s, " | "},
+                 {exit_of("a", 1), 2s, "closed(failed) | release forget(a) report(failed)"}});
+  recover(on_a, {{task_unknown{id, "a"}, 1s, " | release request(1)"}}); // placed, but its start order was lost
+  recover(on_a, {{allocation_stop{false, "pause"}, 1s, " | preempt(a pause)"},
+                 {task_unknown{id, "a"}, 2s, "closed(stopped) | release forget(a) report(stopped)"}});
+  // A kill that an earlier life of the actor had ordered is no failure: the other part says what was.
+  recover(on_both, {{task_exited{id, "b", -1, 9, "", true, true}, 1s, " | "},
+                    {task_exited{id, "a", -1, 0, "", false}, 2s,
+                     "closed(lost) | release forget(a) forget(b) report(lost)"}});
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,66 @@
+#include "actors/cluster/cluster.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+agent_joined agent(std::string name, std::string id, int slots = 2) { return {t0, std::move(name), std::move(id), slots, "host"}; }
+
+TEST(Cluster, CreatesOncePerKey) {
+  cluster c({{6}, {40}});
+  experiment_created wanted;
+  wanted.key = "mine";
+  auto first = c.create(wanted);
+  EXPECT_EQ(first.id, experiment_id{7});
+  EXPECT_EQ(show(first.facts), "created(7)");
+  auto again = c.create(wanted);
+  EXPECT_EQ(again.id, experiment_id{7});
+  EXPECT_TRUE(again.facts.empty());
+  wanted.key.clear(); // without a key each is a new one
+  EXPECT_EQ(c.create(wanted).id, experiment_id{8});
+  EXPECT_EQ(c.create(wanted).id, experiment_id{9});
+
+  cluster after({{6}, {40}});
+  for (const auto& fact : first.facts)
+    after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+  wanted.key = "mine";
+  EXPECT_EQ(after.create(wanted).id, experiment_id{7});
+}
+
+TEST(Cluster, ReservesTrialIdsInARow) {
+  cluster c({{6}, {40}});
+  EXPECT_EQ(c.reserve_trials(3), trial_id{41});
+  EXPECT_EQ(c.reserve_trials(1), trial_id{44});
+}
+
+TEST(Cluster, KnowsItsAgents) {
+  cluster c({}), after({});
+  struct {
+    agent_joined who;
+    bool taken;
+    std::string facts;
+  } steps[] = {
+    {agent("a", "id1"), false, "joined(a 2)"},
+    {agent("a", "id1"), true, ""},             // the same again
+    {agent("a", "id1", 4), true, "joined(a 4)"}, // with other slots
+    {agent("a", "id2"), true, "refused"},      // another, while the first one lives
+    {agent("a", "id2"), false, "joined(a 2)"},
+    {agent("", "id3"), false, "refused"},
+    {agent(std::string(129, 'x'), "id3"), false, "refused"},
+  };
+  for (const auto& s : steps) {
+    auto facts = c.join(s.who, s.taken);
+    EXPECT_EQ(facts ? show(*facts) : "refused", s.facts);
+    if (facts)
+      for (const auto& fact : *facts)
+        after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+    EXPECT_EQ(after.snapshot(), c.snapshot());
+  }
+}
+
+} // namespace
+} // namespace troupe

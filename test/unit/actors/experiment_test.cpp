@@ -1,0 +1,157 @@
+#include "actors/experiment/experiment.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+const experiment_spec spec{{1}, "loss", "batches"};
+const std::string metrics = to_msgpack({{"loss", 0.5}, {"batches", 4}, {"other", 1}});
+
+trial_created made(std::uint64_t id) { return {{id}, std::to_string(id), value::object(), 1, ""}; }
+search_decided creates(std::vector<std::uint64_t> ids) {
+  search_decided d;
+  for (auto id : ids)
+    d.created.push_back(made(id));
+  return d;
+}
+search_decided stops(std::string key) {
+  search_decided d;
+  d.stopped.emplace_back(key, trial_stop_decided{{}, "worse"});
+  return d;
+}
+search_decided over() {
+  search_decided d;
+  d.shut_down = true;
+  return d;
+}
+validation_recorded validated(std::uint64_t trial, std::uint64_t row) {
+  return {{trial}, {{{trial}, {1}}, 0, "p", row}, row, 4, metrics};
+}
+
+struct row {
+  experiment_event event;
+  std::string step;
+};
+
+void continue_with(experiment& e, experiment& twin, const std::vector<row>& rows) {
+  for (const auto& r : rows) {
+    auto s = e.apply(r.event, t0);
+    EXPECT_EQ(show(s), r.step) << "on " << show(r.event);
+    for (const auto& fact : s.facts)
+      twin.replay(*decode_as<experiment_fact>(encode_as(fact)));
+    EXPECT_EQ(twin.snapshot(), e.snapshot()) << "on " << show(r.event);
+  }
+}
+/// Starts the search with trials 1 and 2; returns what only saw the facts, as after a crash.
+experiment play(const std::vector<row>& rows, bool two_trials = true) {
+  experiment e(spec), twin(spec);
+  EXPECT_EQ(show(e.resume(t0)), "ask(started)");
+  if (two_trials)
+    continue_with(e, twin, {{creates({1, 2}), "stepped(started +1 +2) | spawn(1) spawn(2)"}});
+  continue_with(e, twin, rows);
+  return twin;
+}
+
+TEST(Experiment, CommitsEachStepOfTheSearchAsOneFact) {
+  play({
+    {validated(1, 1), " | ask(validated)"},
+    {validated(2, 1), " | "}, // one question at a time
+    {stops("1"), "stepped(validated 1#1 -1) | stop(1 COMPLETED) answer(stop) ask(validated)"},
+    {search_decided{}, "stepped(validated 2#1) | answer(go on)"},
+    {validated(1, 1), " | answer(stop)"}, // repeated: the answer is what was decided
+    {validated(2, 1), " | answer(go on)"},
+    {trial_finished{{1}}, " | ask(exited)"},
+    {creates({3}), "stepped(exited 1 +3) | spawn(3)"},
+    {trial_finished{{1}}, " | "},
+    {validated(1, 2), " | answer(stop)"}, // a trial that has ended
+  });
+}
+
+TEST(Experiment, TellsTheSearchOnlyItsMetrics) {
+  experiment e(spec);
+  static_cast<void>(e.resume(t0));
+  static_cast<void>(e.apply(creates({1}), t0));
+  auto s = e.apply(validated(1, 1), t0);
+  auto asked = std::get<searchers::trial_validated>(std::get<ask_searcher>(s.actions.at(0)).event);
+  EXPECT_EQ(asked.metrics, (value{{"loss", 0.5}, {"batches", 4}}));
+}
+
+TEST(Experiment, EndsWithItsSearch) {
+  play({
+    {trial_finished{{1}, trial_state::error, 0}, " | ask(exited_early)"},
+    {search_decided{}, "stepped(exited_early 1) | ask(exited)"},
+    {search_decided{}, "stepped(exited 1) | "},
+    {trial_finished{{2}}, " | ask(exited)"},
+    {over(), "stepped(exited 2 over) changed(COMPLETED) | report(COMPLETED)"},
+    {validated(2, 1), " | answer(stop)"},
+  });
+}
+
+TEST(Experiment, WaitsForItsTrialsWhenTheSearchIsOverEarly) {
+  play({
+    {validated(1, 1), " | ask(validated)"},
+    {validated(2, 1), " | "},
+    {over(), "stepped(validated 1#1 over) | answer(go on) answer(stop)"},
+    {validated(2, 2), " | answer(stop)"},
+    {trial_finished{{1}}, " | "},
+    {trial_finished{{2}}, "changed(COMPLETED) | report(COMPLETED)"},
+  });
+}
+
+TEST(Experiment, PausesAndActivatesItsTrials) {
+  play({
+    {experiment_pause{}, "changed(PAUSED) | pause(1) pause(2)"},
+    {experiment_pause{}, " | "},
+    {trial_finished{{1}}, " | ask(exited)"},
+    {creates({3}), "stepped(exited 1 +3) | spawn(3 paused)"}, // the search goes on, its trials wait
+    {experiment_activate{}, "changed(ACTIVE) | activate(2) activate(3)"},
+  });
+}
+
+TEST(Experiment, CancelsAndThenKills) {
+  play({
+    {validated(1, 1), " | ask(validated)"},
+    {experiment_stop{false, "enough"}, "changed(STOPPING_CANCELED) | answer(stop) stop(1 CANCELED) stop(2 CANCELED)"},
+    {search_decided{}, " | "}, // asked before the stop
+    {experiment_stop{false, "enough"}, " | "},
+    {experiment_stop{true, "now"}, "changed(STOPPING_KILLED) | stop(1 CANCELED kill) stop(2 CANCELED kill)"},
+    {trial_finished{{1}}, " | "},
+    {trial_finished{{2}}, "changed(CANCELED) | report(CANCELED)"},
+  });
+}
+
+TEST(Experiment, FailsWithItsSearcher) {
+  search_decided broken;
+  broken.fault = "no such trial";
+  auto after = play({
+    {validated(1, 1), " | ask(validated)"},
+    {validated(2, 1), " | "},
+    {broken, "changed(STOPPING_ERROR) | answer(stop) answer(stop) stop(1 ERROR kill) stop(2 ERROR kill)"},
+    {trial_finished{{1}}, " | "},
+  });
+  EXPECT_EQ(show(after.resume(t0)), "spawn(1 paused) stop(1 ERROR kill) spawn(2 paused) stop(2 ERROR kill)");
+}
+
+TEST(Experiment, ResumesWithItsTrialsAndWhatTheyWereTold) {
+  auto after = play({
+    {validated(1, 1), " | ask(validated)"},
+    {stops("1"), "stepped(validated 1#1 -1) | stop(1 COMPLETED) answer(stop)"},
+    {trial_finished{{2}}, " | ask(exited)"}, // not decided when the crash comes
+  });
+  EXPECT_EQ(show(after.resume(t0)), "spawn(1) stop(1 COMPLETED) spawn(2)");
+  EXPECT_EQ(show(after.resume_trial({1})), "spawn(1) stop(1 COMPLETED)");
+  EXPECT_EQ(after.heard_rows(), (std::map<trial_id, std::uint64_t>{{{1}, 1}, {{2}, 0}}));
+  EXPECT_EQ(after.history().size(), 2u);
+  EXPECT_EQ(show(after.apply(trial_finished{{2}}, t0)), " | ask(exited)"); // its trial says it again
+}
+
+TEST(Experiment, AsksAgainToStartAfterACrashBeforeTheFirstDecision) {
+  EXPECT_EQ(show(play({}, false).resume(t0)), "ask(started)");
+}
+
+} // namespace
+} // namespace troupe

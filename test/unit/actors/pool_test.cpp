@@ -1,0 +1,92 @@
+#include "actors/pool/pool.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+allocation_id run(std::uint64_t trial, std::uint64_t number = 1) { return {{trial}, {number}}; }
+
+struct row {
+  pool_event event;
+  std::string actions;
+  int used = 0;
+};
+
+void play(const std::vector<row>& rows) {
+  pool p;
+  for (const auto& r : rows) {
+    EXPECT_EQ(show(p.apply(r.event)), r.actions) << "on " << show(r.event);
+    EXPECT_EQ(p.used_slots(), r.used) << "after " << show(r.event);
+  }
+}
+
+TEST(Pool, PlacesInTheOrderOfArrival) {
+  play({
+    {slots_requested{run(1), 2}, "", 0},
+    {slots_requested{run(2), 1}, "", 0},
+    {agent_up{"a", 1}, "grant(2.1 a:0)", 1}, // what the whole pool cannot hold lets others pass
+    {agent_up{"b", 2}, "grant(1.1 b:0,1)", 3},
+    {slots_requested{run(3), 1}, "", 3},
+    {slots_released{run(1)}, "grant(3.1 b:0)", 2},
+    {slots_requested{run(4), 2}, "", 2},
+    {slots_requested{run(5), 1}, "", 2}, // would fit but does not overtake what the pool can hold
+    {slots_released{run(3)}, "grant(4.1 b:0,1)", 3},
+  });
+}
+
+TEST(Pool, FitsOneAgentBeforeSeveral) {
+  play({
+    {agent_up{"a", 4}, "", 0},
+    {agent_up{"b", 2}, "", 0},
+    {slots_requested{run(1), 2}, "grant(1.1 b:0,1)", 2},     // the tightest agent
+    {slots_requested{run(2), 1}, "grant(2.1 a:0)", 3},
+    {slots_released{run(1)}, "", 1},
+    {slots_requested{run(3), 5}, "grant(3.1 a:1,2,3 b:0,1)", 6}, // over two, most free slots first
+    {slots_requested{run(4), 7}, "unplaceable(4.1)", 6},
+  });
+}
+
+TEST(Pool, RepeatsTheGrantThatMayNotHaveArrived) {
+  play({
+    {agent_up{"a", 2}, "", 0},
+    {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
+    {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
+    {slots_requested{run(2), 2}, "", 1},
+    {slots_requested{run(2), 2}, "", 1}, // waits once
+    {slots_released{run(1)}, "grant(2.1 a:0,1)", 2},
+    {slots_released{run(2)}, "", 0},
+    {slots_released{run(2)}, "", 0},
+  });
+}
+
+TEST(Pool, KeepsItsGrantsWhileTheirAgentIsAway) {
+  play({
+    {agent_up{"a", 2}, "", 0},
+    {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
+    {agent_down{"a"}, "", 0},
+    {slots_requested{run(2), 2}, "", 0},
+    {agent_up{"a", 2, {{"9.1", {1}}}}, "", 2}, // 1.1 may still be started there; 9.1 is a stray
+    {agent_down{"a"}, "", 0},
+    {agent_up{"a", 2}, "", 1}, // the stray died meanwhile
+    {slots_released{run(1)}, "grant(2.1 a:0,1)", 2},
+  });
+}
+
+TEST(Pool, TakesTheInventoryAfterARestart) {
+  play({
+    {slots_requested{run(3), 1}, "", 0},
+    {agent_up{"a", 2, {{"1.2", {0}}, {"2.1", {1, 7}}}}, "", 2},
+    {slots_released{run(1, 2)}, "grant(3.1 a:0)", 2},
+    {slots_released{run(2)}, "", 1},
+  });
+}
+
+TEST(Pool, WithdrawsARequestThatWaits) {
+  play({{slots_requested{run(1), 1}, "", 0}, {slots_released{run(1)}, "", 0}, {agent_up{"a", 1}, "", 0}});
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,158 @@
+#include "actors/trial/trial.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+const run_id r1{1}, r2{2}, r3{3};
+checkpoint at_step(std::int64_t steps) { return {"c" + std::to_string(steps), steps}; }
+
+struct row {
+  trial_event event;
+  std::chrono::milliseconds at;
+  std::string step;
+};
+
+/// Runs a table; after each step a twin that replays the encoded facts has the same bytes.
+trial play(trial_spec spec, const std::vector<row>& rows) {
+  trial t(spec), twin(spec);
+  for (const auto& r : rows) {
+    auto s = t.apply(r.event, t0 + r.at);
+    EXPECT_EQ(show(s), r.step) << "at " << r.at.count() << " ms";
+    for (const auto& fact : s.facts)
+      twin.replay(*decode_as<trial_fact>(encode_as(fact)));
+    EXPECT_EQ(twin.snapshot(), t.snapshot()) << "at " << r.at.count() << " ms";
+  }
+  return t;
+}
+
+TEST(Trial, RestartsFromItsLatestCheckpoint) {
+  play({{7}}, {
+    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+    {checkpoint_saved{r1, at_step(200)}, 9s, "recorded(1@200) | acknowledge(1 c200)"},
+    {checkpoint_saved{r1, at_step(200)}, 9s, " | acknowledge(1 c200)"}, // repeated
+    {allocation_ended{r1, end::lost}, 10s, "ended(1 lost) started(2@200) | start(2@200)"},
+    {allocation_ended{r1, end::failed}, 11s, " | "}, // late word of the first run
+    {checkpoint_saved{r1, at_step(300)}, 11s, " | refuse(1 c300)"},
+    {allocation_ended{r2, end::failed}, 20s, "ended(2 failed) | "}, // backs off for 1 s
+    {time_passed{}, 20'500ms, " | "},
+    {time_passed{}, 21s, "started(3@200) | start(3@200)"},
+    {allocation_ended{r3, end::completed}, 30s, "ended(3 completed) done(COMPLETED) | report(COMPLETED)"},
+    {allocation_ended{r3, end::completed}, 31s, " | "},
+  });
+}
+
+TEST(Trial, GivesUpAfterItsRestarts) {
+  play({.id = {7}, .max_restarts = 1}, {
+    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+    {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "},
+    {time_passed{}, 2s, "started(2@0) | start(2@0)"},
+    {allocation_ended{r2, end::failed}, 3s, "ended(2 failed) done(ERROR) | report(ERROR 0)"},
+  });
+}
+
+TEST(Trial, CountsLostRunsApartAndBoundsThem) {
+  play({.id = {7}, .max_restarts = 0, .max_losses = 2}, {
+    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+    {allocation_ended{r1, end::lost}, 1s, "ended(1 lost) started(2@0) | start(2@0)"},
+    {checkpoint_saved{r2, at_step(1)}, 2s, "recorded(2@1) | acknowledge(2 c1)"}, // progress: counts anew
+    {allocation_ended{r2, end::lost}, 3s, "ended(2 lost) started(3@1) | start(3@1)"},
+    {allocation_ended{r3, end::lost}, 4s, "ended(3 lost) done(ERROR) | report(ERROR 0)"},
+  });
+}
+
+TEST(Trial, PausesThroughACheckpointAndGoesOn) {
+  play({{7}}, {
+    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+    {trial_pause{}, 1s, "paused | stop(1 pause)"},
+    {trial_pause{}, 1s, " | "},
+    {checkpoint_saved{r1, at_step(5)}, 2s, "recorded(1@5) | acknowledge(1 c5)"},
+    {allocation_ended{r1, end::completed}, 3s, "ended(1 stopped) | "}, // its exit answers the pause
+    {time_passed{}, 9s, " | "},
+    {trial_activate{}, 10s, "activated started(2@5) | start(2@5)"},
+  });
+}
+
+TEST(Trial, StaysAskedToExitWhenItIsActivatedMeanwhile) {
+  auto t = play({{7}}, {
+    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+    {trial_pause{}, 1s, "paused | stop(1 pause)"},
+    {trial_activate{}, 2s, "activated | "},
+  });
+  EXPECT_EQ(show(t.resume()), "start(1@0) stop(1 pause)"); // its script has been told and will leave
+  EXPECT_EQ(show(t.apply(allocation_ended{r1, end::completed}, t0 + 3s)),
+            "ended(1 stopped) started(2@0) | start(2@0)");
+}
+
+TEST(Trial, EndsAsItsStopSays) {
+  struct {
+    trial_stop stop;
+    std::string order, end;
+  } cases[] = {
+    {{trial_state::completed, false, "pruned"}, "stopping(COMPLETED) | stop(1 pruned)",
+     "ended(1 stopped) done(COMPLETED) | report(COMPLETED)"},
+    {{trial_state::canceled, false, "cancel"}, "stopping(CANCELED) | stop(1 canceled)",
+     "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
+    {{trial_state::canceled, true, "kill"}, "stopping(CANCELED kill) | stop(1 killed kill)",
+     "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
+    {{trial_state::error, true, "broken"}, "stopping(ERROR kill) | stop(1 killed kill)",
+     "ended(1 stopped) done(ERROR) | report(ERROR)"},
+  };
+  for (const auto& c : cases)
+    play({{7}}, {
+      {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+      {c.stop, 1s, c.order},
+      {c.stop, 1s, " | "},
+      {allocation_ended{r1, end::completed}, 2s, c.end},
+    });
+}
+
+TEST(Trial, EndsAtOnceWhenNothingRuns) {
+  play({{7}}, {{trial_stop{trial_state::completed, false, "pruned"}, 0s,
+                "stopping(COMPLETED) done(COMPLETED) | report(COMPLETED)"},
+               {trial_stop{trial_state::completed, false, "pruned"}, 1s, " | report(COMPLETED)"}});
+}
+
+TEST(Trial, KillsWhatACancelHasNotEnded) {
+  play({{7}}, {
+    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+    {trial_stop{trial_state::canceled, false, ""}, 1s, "stopping(CANCELED) | stop(1 canceled)"},
+    {trial_stop{trial_state::canceled, true, ""}, 2s, "stopping(CANCELED kill) | stop(1 killed kill)"},
+    {trial_stop{trial_state::canceled, false, ""}, 3s, " | "}, // weaker than what is ordered
+    {allocation_ended{r1, end::stopped}, 4s, "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
+  });
+}
+
+TEST(Trial, TellsTheSearchOfHyperparametersThatCannotBeTrained) {
+  play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+               {allocation_ended{r1, end::invalid_hp}, 1s, "ended(1 invalid_hp) done(COMPLETED) | report(COMPLETED 3)"}});
+}
+
+TEST(Trial, ResumesWhatWasWaitedFor) {
+  trial fresh(trial_spec{{7}});
+  EXPECT_EQ(show(fresh.resume()), "");
+  auto running = play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"}});
+  EXPECT_EQ(show(running.resume()), "start(1@0)");
+  auto stopping = play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+                               {trial_stop{trial_state::canceled, true, ""}, 1s,
+                                "stopping(CANCELED kill) | stop(1 killed kill)"}});
+  EXPECT_EQ(show(stopping.resume()), "start(1@0) stop(1 killed kill)");
+  auto waiting = play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+                              {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "}});
+  EXPECT_EQ(show(waiting.resume()), "");
+  EXPECT_EQ(waiting.deadline(), t0 + 2s);
+}
+
+TEST(Trial, BacksOffUpToHalfAMinute) {
+  const duration waits[] = {0s, 1s, 2s, 4s, 8s, 16s, 30s, 30s};
+  for (int n = 0; n < int(std::size(waits)); ++n)
+    EXPECT_EQ(back_off(n), waits[n]) << n;
+  EXPECT_EQ(back_off(1'000'000), duration{30s});
+}
+
+} // namespace
+} // namespace troupe

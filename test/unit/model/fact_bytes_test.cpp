@@ -1,0 +1,95 @@
+// The bytes of each fact in each of its versions. A journal holds them for ever: a line here may be added, never
+// changed.
+
+#include "model/facts.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (unsigned char byte : bytes) {
+    static constexpr char digits[] = "0123456789abcdef";
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+std::string unhex(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(text.substr(i, 2)), nullptr, 16));
+  return bytes;
+}
+
+TEST(FactBytes, StayTheSame) {
+  struct {
+    fact x;
+    std::string version_1;
+    std::string before; ///< a field was added at the end: what journals hold that are older
+  } all[] = {
+    {experiment_created{time_point{5us}, {7}, value{{"a", 1}}, "n", "o", "c", "s", "k"},
+     "93b26578706572696d656e745f6372656174656401990507c40481a16101a16ea16fa163a173a16b00",
+     "93b26578706572696d656e745f6372656174656401980507c40481a16101a16ea16fa163a173a16b"},
+    {agent_joined{time_point{5us}, "a1", "id", 4, "h"},
+     "93ac6167656e745f6a6f696e6564019505a26131a2696404a168"},
+    {experiment_changed{time_point{5us}, experiment_state::paused, "asked"},
+     "93b26578706572696d656e745f6368616e67656401930501a561736b6564"},
+    {search_stepped{time_point{5us}, search_input::validated, {3}, 9, 4, value{{"loss", 0.5}}, 0,
+                     {{{4}, "4", value{{"n", 2}}, 17, ""}}, {{{3}, "worse", 0, 1, 0.5, 0.25}}, false, false, true, 0.5},
+     "93ae7365617263685f7374657070656401dc00120501030904c40b81a46c6f7373ca3f00000000919604a134c40481a16e0211a000919603a5776f7273650001cb3fe0000000000000cb3fd0000000000000c2c2c3cb3fe0000000000000909090a000"},
+    {trial_activated{time_point{5us}},
+     "93af747269616c5f616374697661746564019105"},
+    {trial_paused{time_point{5us}},
+     "93ac747269616c5f706175736564019105"},
+    {trial_stop_ordered{time_point{5us}, trial_state::canceled, true, "cancel"},
+     "93b2747269616c5f73746f705f6f72646572656401940505c3a663616e63656c"},
+    {trial_perturbed{time_point{5us}, 2, {3}, "u", 40, value{{"n", 1}}},
+     "93af747269616c5f7065727475726265640196050203a17528c40481a16e01"},
+    {run_started{time_point{5us}, {2}, "u", 40},
+     "93ab72756e5f7374617274656401940502a17528"},
+    {checkpoint_recorded{time_point{5us}, {2}, {"u", 40, {{"a/b", 3}}, value{{"m", 1}}, "/p"}},
+     "93b3636865636b706f696e745f7265636f726465640193050295a1752881a3612f6203c40481a16d01a22f70"},
+    {run_ended{time_point{5us}, {2}, end::failed, 1, 0, time_point{7us}, "exit code 1"},
+     "93a972756e5f656e6465640197050201010007ab6578697420636f64652031"},
+    {trial_ended{time_point{5us}, trial_state::error, "gave up", 0},
+     "93ab747269616c5f656e64656401940506a76761766520757000"},
+    {allocation_placed{time_point{5us}, {{"a1", {0, 1}}}},
+     "93b1616c6c6f636174696f6e5f706c616365640192059192a26131920001"},
+    {allocation_closed{time_point{5us}, end::lost, -1, "agent lost"},
+     "93b1616c6c6f636174696f6e5f636c6f73656401950502ffaa6167656e74206c6f7374c2",
+     "93b1616c6c6f636174696f6e5f636c6f73656401940502ffaa6167656e74206c6f7374"},
+    {checkpoint_changed{time_point{5us}, "u", {{"a", 3}}},
+     "93b2636865636b706f696e745f6368616e676564019305a17581a16103"},
+    {trial_metadata_set{time_point{5us}, value{{"n", 1}}},
+     "93b2747269616c5f6d657461646174615f736574019205c40481a16e01"},
+    {trial_progressed{time_point{5us}, 0.5},
+     "93b0747269616c5f70726f67726573736564019205cb3fe0000000000000"},
+    {allocation_ready{time_point{5us}},
+     "93b0616c6c6f636174696f6e5f7265616479019105"},
+    {allocation_yielded{time_point{5us}, true},
+     "93b2616c6c6f636174696f6e5f7969656c646564019205c3"},
+    {allocation_gave_up{time_point{5us}},
+     "93b2616c6c6f636174696f6e5f676176655f7570019105"},
+    {part_made_daemon{time_point{5us}, "a1"},
+     "93b0706172745f6d6164655f6461656d6f6e019205a26131"},
+  };
+  ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
+  for (const auto& f : all) {
+    EXPECT_EQ(hex(encode(f.x)), f.version_1);
+    auto back = decode(unhex(f.version_1));
+    ASSERT_TRUE(back) << back.error().what;
+    EXPECT_EQ(back->index(), f.x.index());
+    EXPECT_EQ(hex(encode(*back)), f.version_1);
+    if (f.before.empty())
+      continue;
+    auto older = decode(unhex(f.before));
+    ASSERT_TRUE(older) << older.error().what;
+    EXPECT_EQ(hex(encode(*older)), f.version_1) << "the missing field reads as its default";
+  }
+}
+
+} // namespace
+} // namespace troupe
