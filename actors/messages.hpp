@@ -367,8 +367,9 @@ using pool_actor =
 
 using trial_actor =
   caf::typed_actor<caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
-                   caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
-                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
+                   caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>,
+                   caf::reacts_to<time_passed>, caf::reacts_to<validation_answer>,
+                   caf::replies_to<task_call>::with<command_result>>;
 
 using experiment_actor =
   caf::typed_actor<caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,

@@ -15,6 +15,7 @@ struct rung_result {
   double worth = 0;
   std::uint32_t trial = 0;
   std::uint32_t paused = 0; ///< 1 while it may go on
+  double step = 0;          ///< of the report
 };
 
 struct running_bracket {
@@ -64,7 +65,7 @@ public:
       return;
     double worth = timeless ? worst : r.worth;
     bool last = open.rung + 1 == units(open).size();
-    arrive(open, {worth, r.trial, !last && worth != worst});
+    arrive(open, {worth, r.trial, !last && worth != worst, timeless ? length : r.step});
     if (last)
       out.stop(r.trial, full_length(static_cast<int>(open.rung), length, plan_.time_metric, r.as_given));
     else if (worth == worst)
@@ -92,7 +93,7 @@ public:
     } else if (how == ending::invalid && open.rung == 0) {
       --open.created;
     } else if (how != ending::stopped || !open.over) {
-      arrive(open, {worst, trial, 0});
+      arrive(open, {worst, trial, 0, 0});
       pending_close_ = 1;
     }
   }
@@ -135,6 +136,16 @@ private:
     --b.expected;
   }
 
+  /// A trial that reports rarely may have come as far as its next rung already: its result counts there at once.
+  void promote(running_bracket& b, const rung_result& x, orders& out) {
+    auto length = static_cast<double>(units(b)[b.rung]);
+    if (x.step < length)
+      return b.promoted.push_back(x.trial);
+    arrive(b, x);
+    if (b.rung + 1 == units(b).size())
+      out.stop(x.trial, full_length(static_cast<int>(b.rung), length, plan_.time_metric, plan_.sign * x.worth));
+  }
+
   /// Where all results of a rung are in: the best go on, the others stop.
   void close_rung(running_bracket& b, orders& out) {
     if (b.over || b.expected > 0)
@@ -152,12 +163,12 @@ private:
     auto rung = static_cast<int>(b.rung);
     b.results.clear();
     b.over = last || ranked.empty();
-    for (std::size_t i = 0; i < keep; ++i)
-      b.promoted.push_back(ranked[i].trial);
     if (!b.over) {
       ++b.rung;
       b.expected = static_cast<std::int64_t>(keep);
     }
+    for (std::size_t i = 0; i < keep; ++i)
+      promote(b, ranked[i], out);
     // The others are told last: their end is heard by `left`, which must see them gone from the rung.
     auto before = std::exchange(b.over, std::uint8_t{1});
     for (std::size_t i = keep; i < ranked.size(); ++i) {
@@ -165,6 +176,7 @@ private:
       out.stop(ranked[i].trial, beaten(rung, length, plan_.time_metric, r, plan_.sign * ranked[keep - 1].worth));
     }
     b.over = before;
+    close_rung(b, out); // where all had come that far
     while (first_open_ < brackets_.size() && brackets_[first_open_].over)
       ++first_open_;
   }

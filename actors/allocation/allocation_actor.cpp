@@ -261,6 +261,7 @@ private:
   allocation_peers peers_;
   std::optional<allocation> machine_;
   std::map<std::string, twin_actor> twins_;
+  int unsent_ = 0; ///< messages that wait for the handle of their twin
   struct held_poll {
     time_point until;
     call_promise caller;
@@ -272,7 +273,6 @@ private:
   std::list<held_poll> polls_; ///< wait for the word to stop
   std::list<held_part> gang_;  ///< wait for the rest of the gang
   value hosts_;                ///< addresses of agents, by name
-  int unsent_ = 0; ///< messages that wait for the handle of their twin
 };
 
 } // namespace

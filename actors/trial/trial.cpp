@@ -215,7 +215,7 @@ void trial::set(const checkpoint_changed& f) {
   // No run can start from it any more: the next one starts from what was there before.
   own_checkpoint_ = !earlier_.empty();
   checkpoint_ = own_checkpoint_ ? earlier_.back().first : perturbed_ ? perturbed_->checkpoint : spec_.warm_start;
-  steps_ = own_checkpoint_ ? earlier_.back().second : perturbed_ ? perturbed_->steps : spec_.warm_start_steps;
+  steps_ = own_checkpoint_ ? earlier_.back().second : perturbed_ ? perturbed_->steps : 0;
 }
 void trial::set(const run_ended& f) {
   open_ = false;
@@ -226,6 +226,7 @@ void trial::set(const run_ended& f) {
 void trial::set(const trial_ended& f) { ended_ = f; }
 void trial::set(const trial_perturbed& f) {
   perturbed_ = f;
+  earlier_.clear(); // of the weights that were given up
   checkpoint_ = f.checkpoint;
   own_checkpoint_ = false;
   earlier_.clear();
@@ -256,8 +257,8 @@ std::optional<time_point> trial::deadline() const {
 
 std::string trial::snapshot() const {
   return pack(std::tuple{active_, open_, leaving_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_,
-                         stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : "",
-                         perturbed_ ? encode(*perturbed_) : "", own_checkpoint_, earlier_, progress_});
+                         earlier_, progress_, stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : "",
+                         perturbed_ ? encode(*perturbed_) : "", own_checkpoint_});
 }
 
 } // namespace troupe

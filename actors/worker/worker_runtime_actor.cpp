@@ -77,6 +77,7 @@ public:
         self_->delayed_send(worker_runtime_actor{self_}, std::chrono::seconds(1), x);
       },
       [this](const renew_order& x) {
+        look_at_disks();
         for (const auto& t : runtime_->list())
           if (t.phase == workers::task_phase::starting || t.phase == workers::task_phase::running)
             static_cast<void>(runtime_->renew(t.id, lease_left(x.lease_from)));
@@ -239,16 +240,42 @@ private:
     return {std::move(address), std::move(ask), to_json(claim)};
   }
 
+  /// A full disk is nobody's failure: such a run is lost, and run again.
   void fail(const launch_order& x, const std::string& why) {
+    look_at_disks();
     task_news news;
     news.change = task_change::ended;
     news.task = ended_task(to_string(x.allocation), true, why);
+    news.task.certain = !disk_was_full();
     news.task.slots = x.slots;
     self_->send(agent_, std::move(news));
   }
 
+  /// Sampled with the heartbeats and whenever something fails.
+  void look_at_disks() {
+    constexpr std::uintmax_t least = 4 << 20;
+    std::set<std::string> folders{setup_.tasks.string()};
+    for (const auto& [id, launch] : launches_)
+      if (launch.is_object())
+        folders.insert(launch.value("checkpoint_dir", std::string()));
+    for (const auto& folder : folders) {
+      std::error_code fault;
+      auto space = fs::space(folder, fault);
+      if (!fault && space.available < least)
+        full_at_ = boot_time();
+    }
+  }
+  bool disk_was_full() const { return full_at_ && boot_time() - *full_at_ < std::chrono::seconds(5); }
+
   void pass_on(task_news x) {
     auto id = to_string(x.task.allocation);
+    if (x.change == task_change::ended && x.task.exit_code != 0 && x.task.certain) {
+      look_at_disks();
+      if (disk_was_full()) {
+        x.task.certain = false;
+        x.task.detail += ", and its disk was full";
+      }
+    }
     if (x.change == task_change::frozen) {
       frozen_.push_back(id);
       return;
@@ -283,6 +310,7 @@ private:
   /// Hooks are written for bash, where there is one.
   const std::string shell_ = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
   std::vector<std::string> frozen_;
+  std::optional<time_point> full_at_; ///< when a disk that tasks write to was last seen without room
   std::set<allocation_id> dropping_;
 };
 

@@ -2,15 +2,18 @@
 """Claim: TPE and GP no worse than Optuna's on every problem, and better in the mean of normalised regret.
 
 Runs both sides on the same problems and prints the table with 95 % bootstrap intervals. One command:
-    python3 perf/searchers/quality.py --troupe build/release/troupe [--seeds 30] [--samplers tpe,gp]
-Needs optuna (and torch for GP) in the Python that runs it; perf/searchers/README.md has the set-up.
+    python3 perf/searchers/quality.py --troupe build/release/perf/searchers/perf_search [--seeds 30] [--samplers tpe,gp]
+Needs optuna (and torch for GP) in the Python that runs it; perf/searchers/README.md has the set-up. Both sides on one core.
 """
 import argparse
 import json
+import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
+import time
 
 from problems import PROBLEMS
 
@@ -44,6 +47,8 @@ class Troupe:
 
 
 def optuna_best(sampler, space, function, seed, trials):
+    import warnings
+    warnings.simplefilter("ignore")
     import optuna
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     made = {"tpe": lambda: optuna.samplers.TPESampler(seed=seed), "gp": lambda: optuna.samplers.GPSampler(seed=seed),
@@ -79,19 +84,24 @@ def main():
     parse = argparse.ArgumentParser()
     parse.add_argument("--troupe", required=True)
     parse.add_argument("--seeds", type=int, default=30)
+    parse.add_argument("--first-seed", type=int, default=0)
     parse.add_argument("--trials", type=int, default=100)
     parse.add_argument("--samplers", default="tpe,gp")
     parse.add_argument("--problems", default=",".join(PROBLEMS))
     parse.add_argument("--repeats", type=int, default=10000)
     args = parse.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
     troupe = Troupe([args.troupe, "search", "replay", "-"])
     for sampler in args.samplers.split(","):
         print(f"\n{sampler}: {args.seeds} seeds x {args.trials} trials; mean best [95 % interval]")
-        ours_all, theirs_all, paired = [], [], []
+        ours_all, theirs_all, paired, their_cpu = [], [], [], 0.0
         for name in args.problems.split(","):
             space, function, least, by_random = PROBLEMS[name]
-            ours = [troupe.best(sampler, space, function, s, args.trials) for s in range(args.seeds)]
-            theirs = [optuna_best(sampler, space, function, s, args.trials) for s in range(args.seeds)]
+            ours = [troupe.best(sampler, space, function, s, args.trials) for s in seeds]
+            before = time.process_time()
+            theirs = [optuna_best(sampler, space, function, s, args.trials) for s in seeds]
+            their_cpu += time.process_time() - before
             regret = lambda values: [min(2.0, (v - least) / (by_random - least)) for v in values]
             ours_all.append(regret(ours))
             theirs_all.append(regret(theirs))
@@ -106,6 +116,11 @@ def main():
         print(f"  mean normalised regret: troupe {statistics.fmean(map(statistics.fmean, ours_all)):.4f}, optuna "
               f"{statistics.fmean(map(statistics.fmean, theirs_all)):.4f}, difference [{low:+.4f}, {high:+.4f}]"
               f"{'  (wholly ours)' if high < 0 else ''}", flush=True)
+        print(f"  CPU: optuna {their_cpu / args.seeds / len(paired):.2f} s a run", flush=True)
+    troupe.process.stdin.close()
+    troupe.process.wait()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"  CPU: troupe {(used.ru_utime + used.ru_stime) / args.seeds / len(args.samplers.split(',')) / len(paired):.3f} s a run")
 
 
 if __name__ == "__main__":

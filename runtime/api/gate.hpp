@@ -33,6 +33,8 @@ public:
   ///   experiment.pause | activate | cancel | kill   {id} -> {}
   ///                       cancel and kill of an ended experiment succeed; pause and activate of one are a conflict.
   ///   trial.kill          {id} -> {}
+  ///   search.order        {id, orders} -> {last, trials: {KEY: id}}   of a custom search; invalid where they make no sense
+  ///   search.wait         {id, after, timeout_ms} -> {}   held until the experiment has a fact above the id `after`
   ///   checkpoint.patch    {checkpoints: [{uuid, files}]} -> {}
   ///                       files: null leaves them alone, {} says deleted, else the bytes by path that are left
   ///   node.shutdown       {} -> {}

@@ -100,11 +100,19 @@ int trial_metrics(session& s, const arguments& given) {
   client::query with;
   if (given.has("--group"))
     with.emplace_back("group", given.text("--group"));
-  auto got = (*cluster)->get("/troupe/v1/trials/" + to_string(*id) + "/metrics", with);
+  const auto path = "/troupe/v1/trials/" + to_string(*id) + "/metrics";
+  auto options = s.output();
+  if (options.format == output_format::json && options.columns.empty()) { // as it comes: it may be more than fits in memory
+    auto ok = (*cluster)->download(path, with, [&](std::string_view part) { return bool(s.io.out << part); });
+    if (!ok)
+      return s.fail(ok.error());
+    s.io.out << "\n";
+    return exit_done;
+  }
+  auto got = (*cluster)->get(path, with);
   if (!got)
     return s.fail(got.error());
   const auto& rows = got->body;
-  auto options = s.output();
   if (auto code = s.print(show_rows(rows,
                                     {{"ROW", "row"},
                                      {"GROUP", "group"},

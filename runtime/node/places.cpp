@@ -15,8 +15,9 @@ fs::path first_that_exists(std::initializer_list<fs::path> candidates) {
   return {};
 }
 
-/// Whether the first python3 on PATH was put there by somebody, in an environment of his own: then tasks get that one.
-bool path_has_own_python() {
+/// Whether the first python3 on PATH is that of a virtual or Conda environment: then tasks get that one. The shims of a
+/// version manager are none; what they lead to lacks the packages that ./setup installs.
+bool path_begins_with_an_environment() {
   const auto path = client::process_environment("PATH");
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find(':', begin), path.size());
@@ -25,10 +26,8 @@ bool path_has_own_python() {
     std::error_code ignored;
     if (folder.empty() || !fs::exists(folder / "python3", ignored))
       continue;
-    for (const char* system : {"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"})
-      if (folder == system)
-        return false;
-    return true;
+    const auto top = folder.lexically_normal().parent_path();
+    return fs::exists(top / "pyvenv.cfg", ignored) || fs::exists(top / "conda-meta", ignored);
   }
   return false;
 }
@@ -52,7 +51,7 @@ result<places> find_places() {
     return error{errc::not_found, "the Python package `troupe` is missing beside '" + here.string() + "'"};
   if (auto named = client::process_environment("TROUPE_PYTHON_BIN"); !named.empty())
     out.python_bin = named;
-  else if (!path_has_own_python())
+  else if (!path_begins_with_an_environment())
     out.python_bin = first_that_exists({here.parent_path().parent_path() / ".venv" / "bin" / "python3"}).empty()
                        ? fs::path()
                        : here.parent_path().parent_path() / ".venv" / "bin";

@@ -13,7 +13,7 @@ struct places {
   std::filesystem::path python_bin;  ///< folder with the tasks' python3; empty: as PATH has it
 };
 
-/// The tasks' python3 is $TROUPE_PYTHON_BIN's, else the first on PATH where that is not the system's, else that of the
+/// The tasks' python3 is $TROUPE_PYTHON_BIN's, else the first on PATH where that is a virtual or Conda environment, else that of the
 /// .venv of `./setup`. Fails naming the part that is missing.
 result<places> find_places();
 

@@ -22,6 +22,14 @@ struct subject {
   friend std::ostream& operator<<(std::ostream& out, const subject& s) { return out << s.name; }
 };
 
+/// As many points as a grid of a hundred thousand needs.
+const value wide_space = parse_json(R"({
+  "lr": {"type": "log", "base": 10, "minval": -5, "maxval": 0, "count": 50},
+  "width": {"type": "int", "minval": 1, "maxval": 64, "count": 64},
+  "net": {"act": {"type": "categorical", "vals": ["relu", "tanh", {"name": "x"}]},
+          "dropout": {"type": "double", "minval": 0, "maxval": 0.7, "count": 12}, "empty": {}},
+  "fixed": [1, 2]})").value();
+
 const value mixed_space = parse_json(R"({
   "lr": {"type": "log", "base": 10, "minval": -5, "maxval": 0, "count": 4},
   "width": {"type": "int", "minval": 1, "maxval": 64, "count": 4},
@@ -57,8 +65,8 @@ std::vector<subject> subjects() {
   return all;
 }
 
-std::unique_ptr<searcher> start(const subject& s, std::uint64_t seed) {
-  auto made = make_searcher(s.config, mixed_space, seed, s.mode);
+std::unique_ptr<searcher> start(const subject& s, std::uint64_t seed, const value& domain) {
+  auto made = make_searcher(s.config, domain, seed, s.mode);
   EXPECT_TRUE(made) << made.error().what;
   return std::move(made).value();
 }
@@ -81,20 +89,16 @@ std::string show(const search_action& action) {
 /// A cluster on paper: it does what the search says and keeps count.
 class cluster {
 public:
-  cluster(subject s, std::uint64_t seed) : s_(std::move(s)), seed_(seed), search_(start(s_, seed)) {}
+  cluster(subject s, std::uint64_t seed, const value& domain = mixed_space)
+      : s_(std::move(s)), seed_(seed), domain_(domain), search_(start(s_, seed, domain_)) {}
 
   void apply(const search_event& event) {
     auto got = search_->apply(event);
     ASSERT_TRUE(got) << got.error().what;
     for (const auto& action : *got)
       take(action);
-    if (snapshots) {
-      auto bytes = search_->snapshot();
-      auto again = load_searcher(s_.config, mixed_space, seed_, s_.mode, bytes);
-      ASSERT_TRUE(again) << again.error().what;
-      ASSERT_EQ((*again)->snapshot(), bytes);
-      search_ = std::move(*again);
-    }
+    if (snapshots)
+      reload();
     ASSERT_LE(running.size(), slots()) << said.back();
     if (s_.conserves && !over) {
       ASSERT_GE(running.size(), std::min(slots(), budget() + invalid_replaced() - created))
@@ -102,6 +106,14 @@ public:
     }
     ASSERT_GE(search_->progress(), 0.0);
     ASSERT_LE(search_->progress(), 1.0);
+  }
+
+  void reload() {
+    auto bytes = search_->snapshot();
+    auto again = load_searcher(s_.config, domain_, seed_, s_.mode, bytes);
+    ASSERT_TRUE(again) << again.error().what;
+    ASSERT_EQ((*again)->snapshot(), bytes);
+    search_ = std::move(*again);
   }
 
   void validate(const std::string& trial, double step, value metric) {
@@ -134,10 +146,12 @@ public:
   std::map<std::string, value> hparams;
   std::size_t created = 0, invalid = 0;
   bool over = false, failed = false, snapshots = false;
+  bool keeps_log = true; ///< of `said`
 
 private:
   void take(const search_action& action) {
-    said.push_back(show(action));
+    if (keeps_log || said.empty())
+      said.push_back(show(action));
     ASSERT_FALSE(over) << "an action after the shutdown: " << said.back();
     if (auto* x = std::get_if<create_trial>(&action)) {
       ASSERT_TRUE(hparams.emplace(x->trial, x->hparams).second) << "created twice: " << x->trial;
@@ -171,6 +185,7 @@ private:
 
   subject s_;
   std::uint64_t seed_;
+  const value& domain_;
   std::unique_ptr<searcher> search_;
 };
 
@@ -235,6 +250,39 @@ TEST_P(SearcherContract, KeepsItsBudgetInEveryOrderOfArrival) {
     run(c, order);
     EXPECT_EQ(c.created, c.budget()) << "order " << order;
   }
+}
+
+/// Model-based searchers meet a history of that size; all but the last of its trials are drawn at random.
+TEST_P(SearcherContract, RunsAHundredThousandTrials) {
+  auto big = GetParam();
+  const auto name = big.config["name"].get<std::string>();
+  if (name == "single")
+    GTEST_SKIP() << "has one trial";
+  big.config["max_concurrent_trials"] = 500;
+  if (name == "pbt")
+    big.config["population_size"] = 500;
+  if (name != "grid")
+    big.config["max_trials"] = 100'000;
+  if (name == "gp" || name == "tpe" || name == "bohb")
+    big.config["startup_trials"] = name == "gp" ? 99'999 : 99'500;
+  cluster c(big, 1, wide_space);
+  c.keeps_log = false;
+  c.apply(search_started{});
+  std::size_t events = 0;
+  for (; !c.over && events < 2'000'000 && !HasFatalFailure(); ++events) {
+    if (events == 120'000 || events == 240'000)
+      c.reload();
+    bool leaving = !c.leaving.empty();
+    ASSERT_TRUE(leaving || !c.running.empty()) << "nothing runs and the search is not over";
+    auto trial = leaving ? *c.leaving.begin() : *c.running.begin();
+    auto& step = c.steps[trial];
+    if (leaving || step >= (events % 64 == 0 ? 1 : 4))
+      c.exit(trial);
+    else
+      c.validate(trial, step == 0 ? 1 : step * 4, loss_of(c.hparams[trial], step + 1));
+  }
+  EXPECT_TRUE(c.over) << "after " << events << " events";
+  EXPECT_EQ(c.created, c.budget());
 }
 
 TEST_P(SearcherContract, FailsOnlyWhereEveryTrialFails) {
@@ -354,7 +402,7 @@ TEST_P(SearcherContract, SurvivesStormsOfEvents) {
 }
 
 TEST_P(SearcherContract, RefusesBytesThatAreNotItsSnapshot) {
-  auto s = start(GetParam(), 1);
+  auto s = start(GetParam(), 1, mixed_space);
   ASSERT_TRUE(s->apply(search_started{}));
   auto bytes = s->snapshot();
   rng random(3);

@@ -18,6 +18,10 @@ std::string show(const search_action& action) {
     return "stop " + x->trial + " {" + x->why + "}";
   if (auto* x = std::get_if<shut_down>(&action))
     return std::string("shutdown") + (x->cancel ? " cancel" : "") + (x->failure ? " failure" : "");
+  if (auto* x = std::get_if<pause_trial>(&action))
+    return "pause " + x->trial;
+  if (auto* x = std::get_if<resume_trial>(&action))
+    return "resume " + x->trial + " to " + to_json(x->until);
   return "?";
 }
 
@@ -96,6 +100,21 @@ TEST(NativeSearch, GridNeverBuildsItsPoints) {
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(std::get<create_trial>(first[1]).hparams, (value{{"a", 0}, {"b", 0}, {"c", 1}}));
   EXPECT_LT(s->snapshot().size(), 400u);
+}
+
+TEST(NativeSearch, CountsALateReportAtEveryRungOfASynchronousHalvingThatItHasReached) {
+  value config{{"name", "sync_halving"}, {"metric", "acc"}, {"smaller_is_better", false}, {"time_metric", "epochs"},
+               {"max_time", 64}, {"num_rungs", 3}, {"divisor", 4}, {"max_trials", 16}, {"max_concurrent_trials", 16}};
+  auto s = std::move(make_searcher(config, space_of_two, 1)).value();
+  ASSERT_TRUE(s->apply(search_started{}));
+  for (int t = 1; t < 16; ++t) // three of them report once, at rungs 4, 16 and 64
+    EXPECT_EQ(show(s->apply(at(std::to_string(t).c_str(), t == 3 ? 64 : t == 5 ? 16 : 4, t * 0.01 + (t == 3) + (t == 5) * 0.5))),
+              "pause " + std::to_string(t));
+  auto said = show(s->apply(at("16", 4, 0.9)));
+  EXPECT_EQ(said.substr(said.find("resume")), "resume 15 to 16.0"); // 3 and 5 have come that far, 16 just goes on
+  EXPECT_EQ(show(s->apply(at("16", 16, 0.95))), "pause 16");
+  said = show(s->apply(at("15", 16, 0.2)));
+  EXPECT_TRUE(said.starts_with("pause 15, stop 3 {rung 2 (64 epochs): full length reached}, stop 16 {rung 1 (16 epochs): 0.95, needed 1.03}")) << said;
 }
 
 TEST(NativeSearch, LendsTheSlotsOfAFinishedBracket) {

@@ -50,7 +50,7 @@ __all__ = [
 _NONE_GIVEN: Mapping[str, Any] = {}
 
 stop_reason: Optional[str]
-"""Why should_stop() is true: "pause", "pruned", "canceled" or "preempted"; else None."""
+"""Why should_stop() is true: "pause", "perturbed", "pruned", "canceled" or "preempted"; else None."""
 
 
 def params(**defaults: Any) -> Params:
@@ -140,7 +140,7 @@ def resume() -> "Optional[Path]":
 
 
 def should_stop() -> bool:
-    """True once the run should save a checkpoint and end: paused, pruned by the searcher, canceled, preempted. Costs nothing
+    """True once the run should save a checkpoint and end: paused, pruned or perturbed by the searcher, canceled, preempted. Costs nothing
     to ask often. False when the session cannot start (log() tells why)."""
     try:
         return _session.current().sink.stop_reason is not None

@@ -1,0 +1,254 @@
+"""Every searcher to its end on a cluster of real processes, with real Python trials; also through a killed cluster, and one
+whose decisions a process outside makes."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from cluster_under_test import Cluster, wait_for
+
+# A trial of 16 epochs whose loss falls with its own weight w; it saves when asked to leave, and every second epoch. While
+# there is a file `hold` it rests after the fourth.
+SCRIPT = """
+import json, os, select, troupe
+p = troupe.params(x=0.5)
+w, start, line = 1.0, 0, []
+if path := troupe.resume():
+    state = json.loads((path / "state.json").read_text())
+    w, start, line = state["w"], state["epoch"], state["line"]
+line = line + [[int(os.environ["DET_TRIAL_ID"]), p.x, start]]
+with open(os.environ["JOB_DIR"] + "/lines", "a") as f:
+    f.write(json.dumps({"trial": int(os.environ["DET_TRIAL_ID"]), "run": int(os.environ["DET_TRIAL_RUN_ID"]), "line": line}) + "\\n")
+def save(epoch):
+    with troupe.checkpoint(epoch * 10) as path:
+        (path / "state.json").write_text(json.dumps({"w": w, "epoch": epoch, "line": line}))
+for epoch in range(start + 1, 17):
+    w *= 1 - 0.2 * p.x
+    loss = float("nan") if p.x > 0.97 else w + (p.x - 0.3) ** 2
+    if epoch % 2 == 0:
+        save(epoch)
+    troupe.validate({"loss": loss, "size": p.x, "epoch": epoch}, step=epoch * 10)
+    while epoch == 4 and os.path.exists(os.environ["JOB_DIR"] + "/hold") and not troupe.should_stop():
+        select.select([], [], [], 0.05)
+    if troupe.should_stop():
+        if epoch % 2:
+            save(epoch)
+        break
+"""
+
+CONFIG = """
+name: {name}
+entrypoint: python3 job.py
+hyperparameters: {{x: {{type: double, minval: 0.01, maxval: 1, count: 6}}}}
+searcher: {{metric: loss, {searcher}}}
+reproducibility: {{experiment_seed: 7}}
+max_restarts: 1
+environment: {{environment_variables: ["JOB_DIR={root}"]}}
+"""
+
+HALVING = "time_metric: epoch, max_time: 16, max_concurrent_trials: 3"
+SEARCHERS = {
+    "single": ("name: single", 1),
+    "random": ("name: random, max_trials: 4, max_concurrent_trials: 2", 4),
+    "grid": ("name: grid, max_concurrent_trials: 3", 6),
+    "async_halving": (f"name: async_halving, num_rungs: 3, max_trials: 6, {HALVING}", 6),
+    "adaptive_asha": (f"name: adaptive_asha, max_trials: 8, {HALVING}", 8),
+    "asha_promotion": (f"name: asha_promotion, num_rungs: 3, divisor: 2, max_trials: 8, {HALVING}", 8),
+    "sync_halving": (f"name: sync_halving, num_rungs: 3, divisor: 2, max_trials: 8, {HALVING}", 8),
+    "hyperband": (f"name: hyperband, divisor: 4, max_trials: 10, {HALVING}", 10),
+    "bohb": (f"name: bohb, divisor: 4, max_trials: 10, {HALVING}", 10),
+    "pbt": ("name: pbt, population_size: 4, interval: 4, truncate_fraction: 0.5, time_metric: epoch, max_time: 16", 4),
+    "tpe": ("name: tpe, startup_trials: 2, max_trials: 5, max_concurrent_trials: 2", 5),
+    "gp": ("name: gp, startup_trials: 2, max_trials: 5, max_concurrent_trials: 2", 5),
+    "cma_es": ("name: cma_es, max_trials: 6, max_concurrent_trials: 2", 6),
+    "median": ("name: median, min_trials: 2, time_metric: epoch, max_trials: 6, max_concurrent_trials: 2", 6),
+}
+PAUSING = ("asha_promotion", "sync_halving", "hyperband", "bohb")
+
+
+class Searching(Cluster):
+    def submit_search(self, name, searcher):
+        folder = self.root / f"job-{name}"
+        folder.mkdir()
+        (folder / "job.py").write_text(SCRIPT)
+        text = CONFIG.format(name=name, searcher=searcher, root=folder)
+        if "metrics:" in searcher:
+            text = text.replace("metric: loss, ", "")
+        (folder / "job.yaml").write_text(text)
+        return self.json("experiment", "create", str(folder / "job.yaml"), str(folder))["id"]
+
+    def lines(self, name):
+        """What every run of every trial started with: the line of ancestors of its weights."""
+        return [json.loads(line) for line in (self.root / f"job-{name}" / "lines").read_text().splitlines()]
+
+    def call(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url() + path, data=data, headers={"Authorization": f"Bearer {self.token()}"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.loads(refused.read())
+
+    def token(self):
+        if not hasattr(self, "_token"):
+            body = json.dumps({"username": "determined", "password": ""}).encode()
+            with urllib.request.urlopen(self.url() + "/api/v1/auth/login", data=body, timeout=10) as answer:
+                self._token = json.loads(answer.read())["token"]
+        return self._token
+
+    def facts(self, experiment):
+        """What the search heard, from the events route."""
+        return self.call(f"/troupe/v1/experiments/{experiment}/searcher/events")[1]["events"]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    one = Searching(tmp_path)
+    one.up(slots=3)
+    yield one
+    one.close()
+
+
+def check_end(cluster, name, experiment, count):
+    assert cluster.wait_end(experiment, 240) == "COMPLETED", cluster.cli("experiment", "logs", str(experiment)).stdout[-2000:]
+    rows = cluster.trials(experiment)
+    assert len(rows) == count, (name, [row["id"] for row in rows])
+    assert {row["state"] for row in rows} == {"STATE_COMPLETED"}, name
+    return rows
+
+
+def test_every_searcher_runs_to_its_end(cluster):
+    ids = {name: cluster.submit_search(name, searcher) for name, (searcher, _) in SEARCHERS.items()}
+    for name, (_, count) in SEARCHERS.items():
+        rows = check_end(cluster, name, ids[name], count)
+        runs = cluster.lines(name)
+        again = [run for run in runs if run["run"] > 1]
+        if name in PAUSING:
+            # Whoever was promoted went on from its own checkpoint, not from the start.
+            assert again, name
+            for run in again:
+                assert [step[0] for step in run["line"]] == [run["trial"]] * len(run["line"]), run
+                assert run["line"][-1][2] > 0, run
+            assert any("not promoted" in row["why"] or "needed" in row["why"] for row in rows), [row["why"] for row in rows]
+        elif name == "pbt":
+            inherited = [run for run in again if run["line"][-2][0] != run["trial"]]
+            assert inherited, "no trial went on from another one's weights"
+            for run in inherited:
+                hparams = next(row["hparams"] for row in rows if row["id"] == run["trial"])
+                last = [one for one in again if one["trial"] == run["trial"]][-1]
+                assert last["line"][-1][1] == hparams["x"], "the list shows the perturbed hyperparameters"
+        else:
+            assert not again, (name, again)
+        if name in ("async_halving", "adaptive_asha", "median"):
+            assert any("rung" in row["why"] or "median" in row["why"] for row in rows), [row["why"] for row in rows]
+
+
+def test_policies_stop_trials_and_say_why(cluster):
+    policies = {
+        "patience": ("patience: {reports: 2, min_delta: 10}", "patience: no better than"),
+        "threshold": ("threshold: {upper: 0.0001}", "threshold: "),
+        "maximum": ("max_time: 3", "maximum time: 3 epoch reached"),
+        "median": ("median: {min_trials: 1}", "median: best"),
+    }
+    ids = {name: cluster.submit_search(name, "name: random, max_trials: 5, max_concurrent_trials: 1, time_metric: epoch, "
+                                             f"early_stopping: {{{policy}}}")
+           for name, (policy, _) in policies.items()}
+    for name, (_, reason) in policies.items():
+        rows = check_end(cluster, name, ids[name], 5)
+        stopped = [row for row in rows if reason in row["why"]]
+        assert len(stopped) >= (1 if name == "median" else 5), (name, [row["why"] for row in rows])
+        assert reason in cluster.cli("trial", "list", str(ids[name])).stdout
+        assert reason in cluster.cli("trial", "describe", str(stopped[0]["id"])).stdout
+
+
+def test_several_metrics_give_a_front(cluster):
+    experiment = cluster.submit_search("nsga2", "name: nsga2, metrics: [loss, size], population_size: 4, max_trials: 10, "
+                                                "max_concurrent_trials: 3, smaller_is_better: [true, false]")
+    check_end(cluster, "nsga2", experiment, 10)
+    front = cluster.json("experiment", "pareto", str(experiment))
+    points = [(row["metrics"]["loss"], -row["metrics"]["size"]) for row in front]
+    assert points
+    for one in points:
+        assert not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in points), points
+
+
+def test_a_search_that_pauses_survives_kill_9(cluster):
+    name = "pausing"
+    experiment = cluster.submit_search(name, f"name: asha_promotion, num_rungs: 3, divisor: 2, max_trials: 10, {HALVING}")
+    other = cluster.submit_search("pbt", SEARCHERS["pbt"][0])
+    for _ in range(3):
+        before = len(cluster.facts(experiment)) + len(cluster.facts(other))
+        wait_for(lambda: len(cluster.facts(experiment)) + len(cluster.facts(other)) > before + 8
+                 or cluster.state(experiment) == cluster.state(other) == "COMPLETED", 60)
+        cluster.kill_everything()
+        cluster.up(slots=3)
+    check_end(cluster, name, experiment, 10)
+    check_end(cluster, "pbt", other, 4)
+    for run in cluster.lines(name):
+        assert {step[0] for step in run["line"]} == {run["trial"]}, run
+
+
+def test_a_process_outside_drives_a_custom_search(cluster):
+    experiment = cluster.submit_search("custom", "name: custom, time_metric: epoch, max_trials: 4")
+    (cluster.root / "job-custom" / "hold").touch()
+    path = f"/troupe/v1/experiments/{experiment}/searcher"
+    seen, last, best, saved = [], 0, {}, {}
+
+    def orders(*actions, upto=None):
+        status, said = cluster.call(path + "/orders", {"actions": list(actions), **({} if upto is None else {"upto": upto})})
+        assert status == 200, said
+        return said["trials"]
+
+    def hear(until):
+        nonlocal last
+        for _ in range(100):
+            status, said = cluster.call(path + f"/events?after={last}&wait=5")
+            assert status == 200, said
+            seen.extend(said["events"])
+            last = said["last"]
+            for event in said["events"]:
+                if event["event"] == "validation":
+                    best[event["trial"]] = event["metrics"]["loss"]
+                    assert event["steps"] == 10 * event["metrics"]["epoch"]
+                if event["event"] == "checkpointed":
+                    saved[event["trial"]] = (event["checkpoint"], event["steps"])
+            if until():
+                return
+        raise AssertionError(seen)
+
+    def count(kind, trial):
+        return sum(event["event"] == kind and event.get("trial") == trial for event in seen)
+
+    hear(lambda: seen)
+    assert seen[0]["event"] == "started"
+    made = orders({"create": "a", "hparams": {"x": 0.9}}, {"create": "b", "hparams": {"x": 0.02}}, upto=last)
+    assert set(made) == {"a", "b"}
+    assert orders({"create": "c", "hparams": {"x": 0.1}}, upto=1) == {}, "answers an event that was answered"
+    status, said = cluster.call(path + "/orders", {"actions": [{"create": "c", "hparams": {}}, {"stop": "nobody"}]})
+    assert status in (400, 404) and "actions[1]: trial `nobody`" in said["message"], said
+    hear(lambda: count("validation", "a") >= 2 and count("checkpointed", "a") and count("validation", "b"))
+    # b gets a's weights; a rests for a while.
+    orders({"perturb": "b", "source": "a", "checkpoint": saved["a"][0], "hparams": {"x": 0.4}}, {"pause": "a"}, {"progress": 0.5})
+    cluster.kill_everything()
+    cluster.up(slots=3)
+    del cluster._token
+    orders({"resume": "a"})
+    hear(lambda: count("exited", "a") and count("exited", "b"))
+    orders({"create": "d", "hparams": {"x": 0.3}, "source_checkpoint": saved["a"][0]})
+    hear(lambda: count("validation", "d"))
+    orders({"stop": "d", "why": "seen enough"}, {"shutdown": True})
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    rows = {row["id"]: row for row in cluster.trials(experiment)}
+    assert len(rows) == 3
+    assert [event["id"] for event in seen] == sorted({event["id"] for event in seen}), "every event once, in order"
+    b_runs = [run for run in cluster.lines("custom") if run["trial"] == made["b"]]
+    assert [step[:2] for step in b_runs[-1]["line"]][-2:] == [[made["a"], 0.9], [made["b"], 0.4]]
+    assert rows[made["b"]]["hparams"] == {"x": 0.4}
+    status, said = cluster.call(path + "/orders", {"actions": [{"stop": "a"}]})
+    assert status == 400 and "COMPLETED" in said["message"], said
+    random = cluster.submit_search("random", "name: random, max_trials: 1")
+    status, said = cluster.call(f"/troupe/v1/experiments/{random}/searcher/orders", {"actions": []})
+    assert status == 400 and "only `custom` takes orders" in said["message"], said
