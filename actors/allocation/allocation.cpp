@@ -59,7 +59,8 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
 }
 
 void allocation::order_stop(allocation_step& s, time_point now) {
-  s.actions.push_back(answer_signals{});
+  if (polls_)
+    s.actions.push_back(answer_signals{});
   bool kill = stop_->kill;
   for (const auto& [agent, p] : parts_)
     if (p.state != part::over) {

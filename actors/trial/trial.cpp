@@ -215,7 +215,7 @@ void trial::set(const checkpoint_changed& f) {
   // No run can start from it any more: the next one starts from what was there before.
   own_checkpoint_ = !earlier_.empty();
   checkpoint_ = own_checkpoint_ ? earlier_.back().first : perturbed_ ? perturbed_->checkpoint : spec_.warm_start;
-  steps_ = own_checkpoint_ ? earlier_.back().second : perturbed_ ? perturbed_->steps : 0;
+  steps_ = own_checkpoint_ ? earlier_.back().second : perturbed_ ? perturbed_->steps : spec_.warm_start_steps;
 }
 void trial::set(const run_ended& f) {
   open_ = false;

@@ -105,20 +105,20 @@ SINGLE = "{name: single, metric: loss, smaller_is_better: true}"
 
 
 class Stock(Cluster):
-    def env(self, home="home", **more):
+    def stock_env(self, home="home", **more):
         folder = self.root / home
         folder.mkdir(exist_ok=True)
         return dict(os.environ, DET_MASTER=self.url(), HOME=str(folder), COLUMNS="400", **more)
 
     def det(self, *words, code=0, timeout=180, home="home", stdin=None, **env):
-        done = subprocess.run([sys.executable, "-m", "determined.cli", *words], env=self.env(home, **env), capture_output=True,
-                              text=True, timeout=timeout, input=stdin)
+        done = subprocess.run([sys.executable, "-m", "determined.cli", *words], env=self.stock_env(home, **env), capture_output=True,
+                              text=True, timeout=timeout, input=stdin, start_new_session=True) # no terminal to ask at
         assert done.returncode == code, f"det {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
 
     def python(self, script, timeout=180):
-        done = subprocess.run([sys.executable, "-c", script], env=self.env(), capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run([sys.executable, "-c", script], env=self.stock_env(), capture_output=True, text=True, timeout=timeout)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -165,12 +165,12 @@ def cluster(tmp_path_factory):
 
 def test_users_log_in_and_are_known(cluster):
     assert "determined" in cluster.det("user", "whoami")
-    cluster.det("user", "login", "admin", home="admin", stdin="\n", DET_PASS="")
+    cluster.det("user", "login", "admin", home="admin", stdin="\n")
     assert "admin" in cluster.det("user", "whoami", home="admin")
     cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
-    said = cluster.det("user", "login", "ann", "--password", "wrong-Pass-1", home="ann", code=1)
+    said = cluster.det("user", "login", "ann", home="ann", stdin="wrong-Pass-1\n", code=1)
     assert "Invalid username/password combination" in said
-    cluster.det("user", "login", "ann", "--password", "Secret-123", home="ann")
+    cluster.det("user", "login", "ann", home="ann", stdin="Secret-123\n")
     assert "ann" in cluster.det("user", "whoami", home="ann")
     assert "Forbidden" in cluster.det("user", "create", "eve", "--password", "Secret-123", home="ann", code=1)
 
@@ -321,7 +321,7 @@ def test_killing_the_master_while_a_task_trains(cluster):
     trial = cluster.trial_of(experiment)
     wait_for(lambda: any("saved" in one for one in cluster.notes(trial)), 60)
     follow = subprocess.Popen([sys.executable, "-m", "determined.cli", "experiment", "logs", "-f", str(experiment)],
-                              env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                              env=cluster.stock_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         cluster.kill_node()
         cluster.up(slots=2)

@@ -55,7 +55,7 @@ TEST(TaskCalls, WithoutAgreeingAnExitIsWhatItWouldBeAtAnyOtherTime) {
   allocation killed{{a12, 1}};
   expect_steps(killed, {placed, up, polled, paused, {exited("a", 0, 9, true), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
   allocation never_asks{{a12, 1}}; // a script without Determined's client: its exit is the answer to the stop
-  expect_steps(never_asks, {placed, up, paused, {exited("a", 1), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
+  expect_steps(never_asks, {placed, up, {allocation_stop{false, "pause"}, 3s, " | preempt(a pause)"}, {exited("a", 1), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
 }
 
 TEST(TaskCalls, AgreeingToWhatNobodyAskedChangesNothing) {
@@ -65,7 +65,7 @@ TEST(TaskCalls, AgreeingToWhatNobodyAskedChangesNothing) {
 
 TEST(TaskCalls, AStopFromOutsideIsToldToEveryPart) {
   allocation a{{a12, 1}};
-  expect_steps(a, {placed, up, {stop_agreed{true}, 3s, "yielded outside | signal preempt(a preempted)"},
+  expect_steps(a, {placed, up, {stop_agreed{true}, 3s, "yielded outside | preempt(a preempted)"},
                    {exited("a", 143), 4s, "closed(stopped) | release forget(a) report(stopped)"}});
   EXPECT_TRUE(a.stopping());
 }
