@@ -105,6 +105,7 @@ void add_early_stopping(schema_table& t) {
   all.doc = "Policies that stop a trial, with any searcher; each decision is kept with its reason.";
   all.keys = {native(unset("patience", &patience, patience.doc)), native(unset("threshold", &threshold, threshold.doc)),
               native(unset("median", &median, median.doc)),
+              native(unset("time_metric", text(t), "The metric that tells how far a trial is, where the searcher has no such key.")),
               native(unset("max_time", length, "Stops a trial that has come so far.", "of time_metric"))};
 }
 

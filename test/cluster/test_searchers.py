@@ -153,8 +153,8 @@ def test_policies_stop_trials_and_say_why(cluster):
         "maximum": ("max_time: 3", "maximum time: 3 epoch reached"),
         "median": ("median: {min_trials: 1}", "median: best"),
     }
-    ids = {name: cluster.submit_search(name, "name: random, max_trials: 5, max_concurrent_trials: 1, time_metric: epoch, "
-                                             f"early_stopping: {{{policy}}}")
+    ids = {name: cluster.submit_search(name, "name: random, max_trials: 5, max_concurrent_trials: 1, "
+                                             f"early_stopping: {{time_metric: epoch, {policy}}}")
            for name, (policy, _) in policies.items()}
     for name, (_, reason) in policies.items():
         rows = check_end(cluster, name, ids[name], 5)
@@ -204,7 +204,7 @@ def test_a_process_outside_drives_a_custom_search(cluster):
 
     def hear(until):
         nonlocal last
-        for _ in range(100):
+        for _ in range(40):
             status, said = cluster.call(path + f"/events?after={last}&wait=5")
             assert status == 200, said
             seen.extend(said["events"])
@@ -231,13 +231,15 @@ def test_a_process_outside_drives_a_custom_search(cluster):
     assert status in (400, 404) and "actions[1]: trial `nobody`" in said["message"], said
     hear(lambda: count("validation", "a") >= 2 and count("checkpointed", "a") and count("validation", "b"))
     # b gets a's weights; a rests for a while.
-    orders({"perturb": "b", "source": "a", "checkpoint": saved["a"][0], "hparams": {"x": 0.4}}, {"pause": "a"}, {"progress": 0.5})
+    early = saved["a"][0]
+    orders({"perturb": "b", "source": "a", "checkpoint": early, "hparams": {"x": 0.4}}, {"pause": "a"}, {"progress": 0.5})
     cluster.kill_everything()
+    (cluster.root / "job-custom" / "hold").unlink()
     cluster.up(slots=3)
     del cluster._token
     orders({"resume": "a"})
     hear(lambda: count("exited", "a") and count("exited", "b"))
-    orders({"create": "d", "hparams": {"x": 0.3}, "source_checkpoint": saved["a"][0]})
+    orders({"create": "d", "hparams": {"x": 0.3}, "source_checkpoint": early})
     hear(lambda: count("validation", "d"))
     orders({"stop": "d", "why": "seen enough"}, {"shutdown": True})
     assert cluster.wait_end(experiment) == "COMPLETED"
