@@ -10,36 +10,32 @@ namespace troupe::config {
 namespace {
 
 constexpr std::string_view by_the_code = "has no effect, as in Determined 0.38: the training code decides";
+constexpr std::string_view by_the_class = "is read where Determined's trial classes run; here the script decides";
 constexpr std::string_view of_old = "is of older versions and ignored, as in Determined";
 constexpr std::string_view of_containers = "has no effect: tasks run as processes of the host, without containers";
 constexpr std::string_view of_pools = "has no effect yet: there is one pool, first come first served";
 
 bool is_zero(const value& x) { return x.is_number() && x == 0; }
 bool is_bucket(const value& x) { return x == "s3" || x == "gcs" || x == "azure"; }
-bool is_custom(const value& x) { return x == "custom"; }
 
-/// `module:Class`, which Determined ran until 0.37.
-bool is_legacy_entrypoint(const value& x) {
-  if (!x.is_string())
+/// `module:Class`, or a launcher that is told `--trial module:Class`.
+bool runs_trial_class(const node& root) {
+  const auto* entrypoint = root.find("entrypoint");
+  if (!entrypoint)
     return false;
-  const auto& text = x.get_ref<const std::string&>();
-  auto colon = text.find(':');
-  auto is_name = [](std::string_view part) {
-    return !part.empty() && std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
-  };
-  return colon != std::string::npos && is_name(std::string_view(text).substr(0, colon)) &&
-         is_name(std::string_view(text).substr(colon + 1));
+  std::string text = entrypoint->text;
+  for (const auto& part : entrypoint->items)
+    text += " " + part.text;
+  return text.find("--trial") != std::string::npos ||
+         (text.find(':') != std::string::npos && text.find_first_of(" /") == std::string::npos);
 }
 
 } // namespace
 
 const std::vector<without_effect>& keys_without_effect() {
   static const std::vector<without_effect> all{
-      {"entrypoint", "names a trial class, which Determined 0.38 refuses too: write python3 -m determined.launch.torch_distributed "
-                     "-- --trial module:Class, or a script", is_legacy_entrypoint},
       {"workspace", "has no effect yet: everything is in one workspace"},
       {"project", "has no effect yet: everything is in one project"},
-      {"searcher.name", "is driven by a process outside, which experiments cannot do yet; see troupe search", is_custom},
       {"searcher.source_trial_id", "has no effect yet: trials begin anew"},
       {"searcher.source_checkpoint_uuid", "has no effect yet: trials begin anew"},
       {"searcher.max_length", by_the_code},
@@ -68,22 +64,21 @@ const std::vector<without_effect>& keys_without_effect() {
       {"environment.environment_variables.rocm", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
       {"environment.environment_variables.gpu", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
       {"bind_mounts", "has no effect yet: tasks see the folders of their host as they are"},
-      {"checkpoint_storage.type", "is not there yet: checkpoints go to the cluster's own folder", is_bucket},
+      {"checkpoint_storage.type", "is for Determined's client in the task; checkpoints of the troupe package go to the cluster's own folder", is_bucket},
       {"checkpoint_storage.propagation", of_containers},
       {"checkpoint_storage.save_experiment_best", "has no effect yet: all checkpoints are kept"},
       {"checkpoint_storage.save_trial_best", "has no effect yet: all checkpoints are kept"},
       {"checkpoint_storage.save_trial_latest", "has no effect yet: all checkpoints are kept"},
-      {"checkpoint_policy", by_the_code},
-      {"perform_initial_validation", by_the_code},
-      {"min_checkpoint_period", by_the_code},
-      {"min_validation_period", by_the_code},
-      {"scheduling_unit", by_the_code},
+      {"checkpoint_policy", by_the_class, nullptr, true},
+      {"perform_initial_validation", by_the_class, nullptr, true},
+      {"min_checkpoint_period", by_the_class, nullptr, true},
+      {"min_validation_period", by_the_class, nullptr, true},
+      {"scheduling_unit", by_the_class, nullptr, true},
       {"records_per_epoch", by_the_code},
       {"log_policies", "has no effect yet: no action follows a line of a log"},
       {"retention_policy", "has no effect yet: logs are kept"},
-      {"debug", "has no effect yet"},
-      {"profiling", "has no effect yet: no system metrics are recorded"},
-      {"optimizations", of_old},
+      {"profiling", by_the_class, nullptr, true},
+      {"optimizations", by_the_class, nullptr, true},
       {"integrations", "has no effect yet"},
       {"slurm", "has no effect: there is no Slurm below"},
       {"pbs", "has no effect: there is no PBS below"},
@@ -150,7 +145,10 @@ std::vector<diagnostic> warnings_of(std::string_view text, std::string_view file
   auto faults = known.take();
   for (auto& one : faults)
     known.know(one.path);
+  bool trial_class = runs_trial_class(read.root);
   for (const auto& one : keys_without_effect()) {
+    if (one.of_trial_classes && trial_class)
+      continue;
     auto path = std::string(one.path);
     auto found = find_key(read.root, path);
     if (!found.at || known.knows(path) || known.knows_below(path))

@@ -28,9 +28,10 @@ TEST(Warnings, NameWhatIsGivenAndNotWhatIsTheDefault) {
       {"bind_mounts: [{host_path: /a, container_path: /a}]\n", "1:14:bind_mounts"},
       {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 1}\n", "1:28:checkpoint_storage.type"},
       {"checkpoint_storage: {type: shared_fs, host_path: /h}\n", ""},
-      {"entrypoint: model_def:Trial\n", "1:13:entrypoint"},
-      {"entrypoint: python3 a:b c\n", ""},
-      {"entrypoint: [a:b]\n", ""},
+      {"entrypoint: model_def:Trial\nscheduling_unit: 7\n", ""}, // Determined's client reads it there
+      {"entrypoint: python3 -m determined.launch.torch_distributed -- --trial a:B\nscheduling_unit: 7\n", ""},
+      {"entrypoint: python3 a:b c\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
+      {"entrypoint: [python3, train.py]\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
       {"environment: {environment_variables: [A=1]}\n", ""},
       {"environment: {environment_variables: {cpu: [A=1], cuda: [A=1]}}\n", ""},
       {"environment: {environment_variables: {cpu: [A=1], cuda: [A=2]}}\n", "1:57:environment.environment_variables.cuda"},
