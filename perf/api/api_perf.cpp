@@ -10,7 +10,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/signal_set.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -45,7 +45,8 @@ public:
 private:
   net::awaitable<void> accept() {
     for (;;) {
-      auto socket = co_await acceptor_.async_accept(net::make_strand(io_), net::use_awaitable);
+      tcp::socket socket{net::make_strand(io_)};
+      co_await acceptor_.async_accept(socket, net::use_awaitable);
       auto on = socket.get_executor();
       net::co_spawn(on, serve(boost::beast::tcp_stream{std::move(socket)}), net::detached);
     }

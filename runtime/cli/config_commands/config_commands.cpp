@@ -29,6 +29,8 @@ check, complete:
   --level sane|complete    sane: may lack what a template, a pool or a cluster gives (default: complete)
   --config KEY=VALUE       in the place of what the file says; may be repeated
   --template FILE          the layer below the file
+  --task-container-defaults FILE  the layer below that, as a pool of the cluster has it
+  --checkpoint-storage FILE       the lowest, as a workspace or the cluster has it
 check, complete, merge:
   --schema NAME            one value of the schema NAME (searcher, bind-mount, ...) in place of an experiment;
                            prints {"ok", "errors": [{"path", "message", "line", "column"}], "value"}
@@ -50,7 +52,7 @@ struct source {
 struct request {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
-  std::optional<std::string> schema, template_file;
+  std::optional<std::string> schema, template_file, defaults_file, storage_file;
   std::string format;
   level want = level::complete;
   bool help = false;
@@ -79,8 +81,8 @@ request parse(const std::vector<std::string>& args) {
       given = arg.substr(equals + 1);
       arg = arg.substr(0, equals);
     }
-    if (arg != "--schema" && arg != "--level" && arg != "--config" && arg != "--template" && arg != "-o" &&
-        arg != "--output") {
+    if (arg != "--schema" && arg != "--level" && arg != "--config" && arg != "--template" &&
+        arg != "--task-container-defaults" && arg != "--checkpoint-storage" && arg != "-o" && arg != "--output") {
       r.wrong = "unknown option '" + arg + "'";
       break;
     }
@@ -95,6 +97,10 @@ request parse(const std::vector<std::string>& args) {
       r.overrides.push_back(text);
     else if (arg == "--template")
       r.template_file = text;
+    else if (arg == "--task-container-defaults")
+      r.defaults_file = text;
+    else if (arg == "--checkpoint-storage")
+      r.storage_file = text;
     else if (arg == "--level" && (text == "sane" || text == "complete"))
       r.want = text == "sane" ? level::sane : level::complete;
     else if (arg == "--level")
@@ -215,6 +221,25 @@ private:
         return {};
       around.template_text = below->text;
       texts.push_back({"template", below->text});
+    }
+    struct {
+      const std::optional<std::string>& file;
+      const char* schema;
+      value& layer;
+    } below[] = {{r.defaults_file, "task-container-defaults", around.task_container_defaults},
+                 {r.storage_file, "checkpoint-storage", around.workspace_checkpoint_storage}};
+    for (auto& one : below) {
+      if (!one.file)
+        continue;
+      auto layer = read(*one.file);
+      readable = layer.has_value();
+      if (!readable)
+        return {};
+      auto checked = config::check_as(one.schema, layer->text, *one.file, level::sane);
+      texts.push_back({*one.file, layer->text});
+      if (!checked.ok())
+        return checked;
+      one.layer = std::move(checked.config);
     }
     return config::load_experiment(s.text, s.file, r.want, around);
   }

@@ -93,6 +93,27 @@ TEST(ConfigComplete, TakesATemplate) {
   EXPECT_EQ(got.json()["max_restarts"], 9);
 }
 
+TEST(ConfigComplete, LaysAllLayersOverOneAnother) {
+  directory dir;
+  auto lowest = dir.file("storage.yaml", "type: directory\ncontainer_path: /ckpt\nsave_trial_best: 7\n");
+  auto pool = dir.file("pool.yaml", "work_dir: /w\nenvironment_variables: {cpu: [A=pool, B=pool]}\n");
+  auto below = dir.file("template.yaml", "environment: {environment_variables: [C=template]}\nmax_restarts: 9\n");
+  auto got = run({"complete", "--template", below, "--task-container-defaults", pool, "--checkpoint-storage", lowest,
+                  "--config", "max_restarts=3", "-"},
+                 "entrypoint: x\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
+                 "environment: {environment_variables: [D=file]}\ncheckpoint_storage: {save_trial_best: 2}\n");
+  ASSERT_EQ(got.code, 0) << got.err;
+  auto all = got.json();
+  EXPECT_EQ(all["max_restarts"], 3);
+  EXPECT_EQ(all["checkpoint_storage"]["container_path"], "/ckpt");
+  EXPECT_EQ(all["checkpoint_storage"]["save_trial_best"], 2);
+  EXPECT_EQ(all["environment"]["environment_variables"]["cpu"],
+            (value{"A=pool", "B=pool", "C=template", "D=file"}));
+  auto bad = run({"complete", "--task-container-defaults", dir.file("bad.yaml", "wrk_dir: 1\n"), "-"}, "entrypoint: x\n");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("bad.yaml:1:1"), std::string::npos) << bad.err;
+}
+
 TEST(ConfigSchemaMode, AnswersWithOneObject) {
   auto ok = run({"check", "--schema", "hyperparameter-int", "--level", "sane", "-"}, R"({"type":"int","minval":1,"maxval":2})");
   EXPECT_EQ(ok.code, 0);
