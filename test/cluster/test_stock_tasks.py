@@ -327,7 +327,7 @@ def test_a_script_outlives_the_master_and_its_reports_arrive(cluster):
 @ONLY_SELF
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_trial_class_trains_with_as_many_ranks_as_slots(cluster, slots):
-    id = cluster.submit_files("model_def:DigitsTrial", {"model_def.py": DIGITS}, slots=slots, length=44)
+    id = cluster.submit_files("model_def:DigitsTrial", {"model_def.py": DIGITS}, slots=slots, length="{batches: 44}")
     assert cluster.wait_end(id, 240) == "COMPLETED", cluster.everything_said()
     trial = cluster.trials(id)[0]
     assert cluster.steps(trial["id"], "validation")[-1] == 44
