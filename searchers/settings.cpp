@@ -137,6 +137,8 @@ settings read_settings(section& in, std::uint64_t seed) {
   else
     in.fault("smaller_is_better", "must be true or false");
   s.time_metric = in.text("time_metric");
+  if (const auto& policies = in.member("early_stopping"); s.time_metric.empty() && policies.is_object())
+    s.time_metric = section(policies, "searcher.early_stopping", in.faults()).text("time_metric");
   s.max_concurrent = in.integer("max_concurrent_trials", 16, 0, 1'000'000'000);
   if (s.metric.empty())
     in.fault("metric", "is needed: the name of the validation metric to search by");

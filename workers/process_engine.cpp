@@ -97,37 +97,67 @@ result<void> process_runtime::engine::launch(const task_spec& spec) {
     return error{errc::conflict, "task " + spec.id + ": is known already, " + name(known_[spec.id].phase)};
   // A spare is told here, which saves a task the way through the other thread. The order is queued first, so that
   // the thread knows whose start it hears of. A folder that is there already cannot be the spare's.
-  auto file = ready_.empty() || has(root_.get(), spec.id.c_str()) ? result<owned_fd>(owned_fd{}) : file_in_memory(bytes);
   ready_spare spare;
-  if (file && *file) {
+  auto mine = prepared_.find(spec.id);
+  const bool prepared = mine != prepared_.end();
+  if (prepared)
+    spare = mine->second;
+  else if (!ready_.empty() && !has(root_.get(), spec.id.c_str()) && !has(root_.get(), (stage_prefix + spec.id).c_str()))
     spare = ready_.back();
+  auto file = spare.serial ? file_in_memory(bytes) : result<owned_fd>(owned_fd{});
+  if (!file && prepared)
+    return file.error();
+  if (!file)
+    spare = {};
+  if (prepared)
+    prepared_.erase(mine);
+  else if (spare.serial)
     ready_.pop_back();
-    if (auto ok = equip(spare, spec.id); !ok)
-      return ok;
-  }
   if (auto ok = queue(launch_order{spec.id, std::move(bytes), spare.serial}, !spare.serial); !ok) {
-    if (spare.serial)
+    if (prepared)
+      prepared_[spec.id] = spare;
+    else if (spare.serial)
       ready_.push_back(spare);
     return ok;
   }
   // Where this fails the connection is broken, and the order is given again over the next one.
   if (spare.serial) {
-    (void)send_with(spare.socket, run_line, file->get());
+    if (spare.socket >= 0)
+      (void)send_with(spare.socket, run_line, file->get());
     ::eventfd_write(wake_.get(), 1);
   }
   known_[spec.id] = {spec.id, task_phase::starting, 0};
   return {};
 }
 
-/// Gives a spare what was prepared for its task. Where that fails the spare is used up.
-result<void> process_runtime::engine::equip(const ready_spare& spare, const std::string& id) const {
-  auto folder = open_folder(root_.get(), spare.folder_name);
-  auto ok = folder ? move_stage(root_.get(), stage_prefix + id, folder.get())
-                   : result<void>(error{errc::io, "the folder of a spare sandbox: " + std::string(strerror(errno))});
-  if (ok || ok.error().code == errc::not_found)
-    return {};
-  (void)::send(spare.socket, "bye\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return error{ok.error().code, "task " + id + ": its prepared files: " + ok.error().what};
+result<std::filesystem::path> process_runtime::engine::prepare(const std::string& id) {
+  if (!valid_task_id(id))
+    return error{errc::invalid, "task '" + id.substr(0, 140) + "': not an id"};
+  const auto stage = stage_prefix + id;
+  std::lock_guard lock(mutex_);
+  if (known_.contains(id) || prepared_.contains(id) || has(root_.get(), stage.c_str()))
+    return error{errc::conflict, "task " + id + ": is known already"};
+  if (!ready_.empty() && !has(root_.get(), id.c_str())) { // a folder that is there already cannot be the spare's
+    auto spare = ready_.back();
+    ready_.pop_back();
+    prepared_[id] = spare;
+    return options_.root / spare.folder_name;
+  }
+  const auto run = stage + "/" + task_format::run_folder;
+  if (::mkdirat(root_.get(), stage.c_str(), 0755) != 0 || ::mkdirat(root_.get(), run.c_str(), 0755) != 0)
+    return error{errno == ENOSPC ? errc::no_space : errc::io, "task " + id + ": a folder for its files: " + strerror(errno)};
+  return options_.root / stage;
+}
+
+void process_runtime::engine::discard(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  if (auto it = prepared_.find(id); it != prepared_.end()) {
+    if (it->second.socket >= 0)
+      (void)::send(it->second.socket, "bye\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT); // its folder goes with it
+    prepared_.erase(it);
+  }
+  sweeps_.push_back({stage_prefix + id, true, {}});
+  swept_.notify_all();
 }
 
 result<void> process_runtime::engine::adopt_all() {
@@ -364,6 +394,9 @@ void process_runtime::engine::run(sandbox& box) {
 void process_runtime::engine::drop_link(sandbox& box) {
   std::lock_guard lock(mutex_);
   std::erase_if(ready_, [&](const auto& spare) { return spare.serial == box.serial; });
+  for (auto& [id, spare] : prepared_)
+    if (spare.serial == box.serial)
+      spare.socket = -1;
   box.link.reset();
 }
 

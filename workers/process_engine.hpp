@@ -19,6 +19,8 @@ public:
 
   result<void> open();
   result<void> launch(const task_spec& spec);
+  result<std::filesystem::path> prepare(const std::string& id);
+  void discard(const std::string& id);
   result<void> adopt_all();
   result<void> renew_all();
   result<void> send(const std::string& id, std::string line);
@@ -80,7 +82,7 @@ private:
 
   struct ready_spare {
     std::uint64_t serial = 0;
-    int socket = -1; ///< open as long as it stands here
+    int socket = -1; ///< open as long as it stands in a list
     std::string folder_name;
   };
 
@@ -91,7 +93,6 @@ private:
   };
 
   // Orders, from any thread.
-  result<void> equip(const ready_spare& spare, const std::string& id) const;
   result<void> queue(order x, bool wake = true);
   result<task_phase> phase_of(const std::string& id) const;
   void set_phase(const std::string& id, task_phase phase, int pid);
@@ -154,6 +155,7 @@ private:
   std::deque<order> orders_;
   std::map<std::string, task_summary> known_;
   std::vector<ready_spare> ready_;
+  std::map<std::string, ready_spare> prepared_; ///< spares by the task whose files they hold; no socket: being dialed
   bool stopping_ = false;
   std::deque<sweep> sweeps_;
   std::condition_variable swept_;

@@ -35,6 +35,9 @@ result<void> process_runtime::launch(const task_spec& spec) {
   return engine_->launch(spec);
 }
 
+result<std::filesystem::path> process_runtime::prepare(const std::string& id) { return engine_->prepare(id); }
+void process_runtime::discard(const std::string& id) { engine_->discard(id); }
+
 result<void> process_runtime::adopt_all() { return engine_->adopt_all(); }
 
 result<void> process_runtime::renew(const std::string& id, std::chrono::milliseconds lease) {
@@ -60,9 +63,6 @@ result<void> process_runtime::forget(const std::string& id) { return engine_->fo
 result<void> process_runtime::drop_spool(const std::string& id) { return engine_->drop_spool(id); }
 
 std::filesystem::path process_runtime::folder(const std::string& id) const { return engine_->options().root / id; }
-std::filesystem::path process_runtime::stage(const std::string& id) const {
-  return engine_->options().root / (stage_prefix + id);
-}
 std::filesystem::path process_runtime::spool(const std::string& id) const {
   return folder(id) / task_format::log_folder;
 }

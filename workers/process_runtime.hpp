@@ -4,7 +4,7 @@
 //
 // Folder of the runtime:  ROOT/ID/{spec,sock,helper,exit,log/,tmp/,run/}, and ROOT/spare-* for sandboxes in waiting.
 //
-// What a caller prepares for a task lies in ROOT/.stage-ID until the launch.
+// What a caller prepares for a task lies in a spare sandbox, or in ROOT/.stage-ID until the launch.
 //
 //   launch --> starting --task_started--> running <--> frozen
 //                  |                          |           |
@@ -49,11 +49,14 @@ public:
   ~process_runtime();
 
   /// Reports task_started, or task_exited with `failed`, or task_lost. `conflict` where the id is known: a repeat
-  /// starts nothing. What the caller has put into stage(id) before moves into the task's folder: what lies in its `run`
-  /// is in the task's /run/determined.
+  /// starts nothing. Uses the files that were prepared for the id.
   result<void> launch(const task_spec& spec);
-  /// A folder for the caller to make and fill before the launch. What a predecessor left there is removed at start.
-  std::filesystem::path stage(const std::string& id) const;
+
+  /// A folder for the caller to fill before the launch: it becomes the task's, and its `run`, which is there, the task's
+  /// /run/determined. Where a spare sandbox is ready it is that one's, so that the launch has nothing to move.
+  result<std::filesystem::path> prepare(const std::string& id);
+  /// Removes what was prepared for a task that will not be launched.
+  void discard(const std::string& id);
 
   /// Takes over what a predecessor left in the root: each task is reported as started (adopted), frozen, exited
   /// or lost, then inventory_taken. To call once, before the first launch.

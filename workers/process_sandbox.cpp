@@ -176,6 +176,11 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     if (box.id.empty()) {
       box.ready = true;
       std::lock_guard lock(mutex_);
+      for (auto& [id, spare] : prepared_)
+        if (spare.serial == box.serial) {
+          spare.socket = box.link->socket();
+          return;
+        }
       ready_.push_back({box.serial, box.link->socket(), box.folder_name});
       return;
     }

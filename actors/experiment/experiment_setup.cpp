@@ -60,7 +60,7 @@ bool hears_checkpoints(const value& config) {
 experiment_spec experiment_spec_of(experiment_id id, const value& config) {
   return {id,
           text(at(config, {"searcher", "metric"})),
-          text(at(config, {"searcher", "time_metric"})),
+          text(at(config, {"searcher", "time_metric"}), text(at(config, {"searcher", "early_stopping", "time_metric"}))),
           several_metrics(config),
           hears_checkpoints(config)};
 }

@@ -134,6 +134,9 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const value
     {"C10D_PORT", std::to_string(p.c10d)},
     {"TROUPE_NODES", std::to_string(nodes(launch))},
   };
+  // The kernel takes no variable of 128 KiB; the client reads info/trial.json, which has the configuration as well.
+  if (env["DET_EXPERIMENT_CONFIG"].size() > 100'000)
+    env.erase("DET_EXPERIMENT_CONFIG");
   if (auto latest = checkpoint_name(launch); !latest.empty())
     env["DET_LATEST_CHECKPOINT"] = latest;
   env["DET_PYTHON_EXECUTABLE"] = around.python_bin.empty() ? "python3" : around.python_bin + "/python3";

@@ -170,21 +170,20 @@ private:
     return std::vector<int>{first, first + 1, first + 2, first + 3};
   }
 
-  /// Everything of a task that is in files goes into its stage, which moves into its sandbox with the launch.
-  result<void> prepare(const fs::path& stage, allocation_id id, const value& launch, const task_surroundings& around) {
-    auto cannot = [&](const std::string& why) { return error{errc::io, "cannot write to '" + stage.string() + "': " + why}; };
+  /// Everything of a task that is in files.
+  result<void> fill(const fs::path& folder, allocation_id id, const value& launch, const task_surroundings& around) {
+    auto cannot = [&](const std::string& why) { return error{errc::io, "cannot write to '" + folder.string() + "': " + why}; };
     std::error_code fault;
-    const auto run = stage / "run";
-    fs::remove_all(stage, fault);
-    for (const char* folder : task_folders)
-      if (fs::create_directories(run / folder, fault); fault)
+    const auto run = folder / "run";
+    for (const char* one : task_folders)
+      if (fs::create_directories(run / one, fault); fault)
         return cannot(fault.message());
     if (auto context = launch.value("context", std::string()); !context.empty()) {
       auto tar = setup_.fetch(context);
       if (!tar)
         return error{tar.error().code, "cannot fetch its files: " + tar.error().what};
-      for (const char* folder : {"workdir", "train/model"}) // the second stays as it was submitted
-        if (auto ok = workers::unpack_archive(*tar, run / folder); !ok)
+      for (const char* one : {"workdir", "train/model"}) // the second stays as it was submitted
+        if (auto ok = workers::unpack_archive(*tar, run / one); !ok)
           return error{ok.error().code, "cannot unpack its files: " + ok.error().what};
     }
     for (const auto& file : stock_files(id, launch, around)) {
@@ -192,7 +191,7 @@ private:
         return cannot(file.path);
       fs::permissions(run / file.path, static_cast<fs::perms>(file.mode), fault);
     }
-    return write_whole(stage / launch_file, to_msgpack(launch)) ? result<void>{} : cannot(launch_file);
+    return write_whole(folder / launch_file, to_msgpack(launch)) ? result<void>{} : cannot(launch_file);
   }
 
   void launch(const launch_order& x) {
@@ -215,20 +214,16 @@ private:
     task_surroundings around{setup_.agent, setup_.agent_id, setup_.harness_endpoint(), setup_.harness_file.string(),
                              setup_.python.string(), setup_.python_bin, setup_.master_url, shell_,
                              {ports->at(0), ports->at(1), ports->at(2), ports->at(3)}};
-    if (auto ok = prepare(runtime_->stage(id), x.allocation, *launch, around); !ok) {
-      ports_.release(id);
-      fs::remove_all(runtime_->stage(id), fault);
-      return fail(x, ok.error().what);
-    }
+    auto folder = runtime_->prepare(id);
+    auto ready = folder ? fill(*folder, x.allocation, *launch, around) : result<void>{folder.error()};
+    if (!ready)
+      return undo(x, ready.error().what);
     auto spec = task_spec_of(x.allocation, *launch, around);
     launches_[x.allocation] = std::move(*launch);
     if (setup_.fence_address && !x.fence_token.empty())
       spec.fence = fence_of(x, setup_.fence_address());
-    if (auto ok = runtime_->launch(spec); !ok) {
-      ports_.release(id);
-      fs::remove_all(runtime_->stage(id), fault);
-      return fail(x, ok.error().what);
-    }
+    if (auto ok = runtime_->launch(spec); !ok)
+      return undo(x, ok.error().what);
     static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
   }
 
@@ -238,6 +233,14 @@ private:
     auto ask = to_json(claim);
     claim["dead"] = true;
     return {std::move(address), std::move(ask), to_json(claim)};
+  }
+
+  void undo(const launch_order& x, const std::string& why) {
+    auto id = to_string(x.allocation);
+    ports_.release(id);
+    launches_.erase(x.allocation);
+    runtime_->discard(id);
+    fail(x, why);
   }
 
   /// A full disk is nobody's failure: such a run is lost, and run again.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace troupe::config {
 namespace {
@@ -98,6 +99,8 @@ private:
   void wrong_kind(const node& x, const shape& s) {
     if (s.kinds == bit_of(kind::null))
       return fault(x.at, "must be null", "remove this key");
+    if (x.is(kind::string) && s.takes(kind::number) && is_written_not_finite(x.text))
+      return fault(x.at, "expected a finite number, got " + x.text, "");
     std::string hint;
     bool scalar = x.is(kind::boolean) || x.is(kind::integer) || x.is(kind::number);
     if (scalar && s.takes(kind::string))
@@ -110,6 +113,16 @@ private:
                                                          ? std::string(name_with_article(x.type))
                                                          : std::string(name_with_article(x.type)) + ", " + shown(x);
     fault(x.at, "expected " + expected_kinds(s) + ", got " + got, hint);
+  }
+
+  /// As Python, C and JSON of some writers have it; YAML reads these as strings.
+  static bool is_written_not_finite(std::string_view text) {
+    if (text.starts_with('-') || text.starts_with('+'))
+      text.remove_prefix(1);
+    for (std::string_view word : {"NaN", "nan", "NAN", "Infinity", "infinity", "inf", "Inf", "INF"})
+      if (text == word)
+        return true;
+    return false;
   }
 
   static unsigned bit_of(kind k) { return 1u << static_cast<unsigned>(k); }
@@ -160,10 +173,8 @@ private:
         const auto& one = narrowed(s, x);
         if (&one != &s) {
           check(x, one);
-          if (one.open && !s.open) { // what every kind has holds for an open one too
-            check_keys(x, s, &one);
-            check_unknown(x, s);
-          }
+          if (one.open && !s.open) // what every kind has holds for an open one too
+            check_entries(x, s, &one);
           return;
         }
         if (!s.open) {
@@ -171,45 +182,47 @@ private:
           for (const auto& m : s.members)
             if (!m.legacy)
               words.push_back(m.value);
-          trail::guard step(way_, s.discriminator);
-          return not_allowed(*which, words, "");
+          {
+            trail::guard step(way_, s.discriminator);
+            not_allowed(*which, words, "");
+          }
+          if (s.keys.size() > 1)
+            check_entries(x, s, nullptr, s.discriminator); // what every kind has
+          return;
         }
       }
     }
     if (s.values)
       return check_values(x, s);
-    check_keys(x, s, nullptr);
-    if (!s.open)
-      check_unknown(x, s);
-    else
-      for (const auto& e : x.entries)
-        if (!s.find(e.key)) {
-          trail::guard step(way_, e.key);
-          check_finite(e.what);
-        }
+    check_entries(x, s, nullptr);
     if (s.name == "experiment")
       check_experiment(x);
+    if (s.name == "master-config")
+      check_pools(x);
   }
 
-  /// The keys of `s` that `others` does not have.
-  void check_keys(const node& x, const shape& s, const shape* others) {
-    for (const auto& k : s.keys) {
-      if (others && others->find(k.name))
+  /// The keys of `x` by `s`: those that `others` does not have, and not `done`.
+  void check_entries(const node& x, const shape& s, const shape* others, std::string_view done = {}) {
+    for (const auto& e : x.entries) {
+      if (out_.full())
+        return;
+      const auto* k = s.find(e.key);
+      if ((!done.empty() && e.key == done) || (k && others && others->find(e.key)) ||
+          (k && k->nullable && e.what.is(kind::null)))
         continue;
-      const auto* part = x.entry_of(k.name);
-      if (!part) {
-        if (k.needed == need::always)
-          fault(x.at, "the key '" + k.name + "' is missing", "add " + k.name + ": ...");
-        continue;
-      }
-      if (part->what.is(kind::null) && k.nullable)
-        continue;
-      trail::guard step(way_, k.name);
-      if (k.is_forbidden())
-        fault(part->at, k.what->pattern_says, "remove this key");
+      trail::guard step(way_, e.key);
+      if (!k && s.open)
+        check_finite(e.what);
+      else if (!k)
+        unknown(e, s);
+      else if (k->is_forbidden())
+        fault(e.at, k->what->pattern_says, "remove this key");
       else
-        check(part->what, *k.what);
+        check(e.what, *k->what);
     }
+    for (const auto& k : s.keys)
+      if (k.needed == need::always && k.name != done && !(others && others->find(k.name)) && !x.entry_of(k.name))
+        fault(x.at, "the key '" + k.name + "' is missing", "add " + k.name + ": ...");
   }
 
   void check_values(const node& x, const shape& s) {
@@ -223,23 +236,20 @@ private:
     }
   }
 
-  void check_unknown(const node& x, const shape& s) {
-    for (const auto& e : x.entries) {
-      if (s.find(e.key) || out_.full())
-        continue;
-      std::vector<std::string_view> words;
-      for (const auto& k : s.keys)
-        if (!k.ignored && !k.is_forbidden())
-          words.push_back(k.name);
-      auto near = nearest(e.key, words);
-      auto hint = !near.empty() ? "did you mean '" + near + "'?" : std::string();
-      if (auto elsewhere = known_elsewhere(e.key); hint.empty() && !elsewhere.empty())
-        hint = "it belongs at " + elsewhere;
-      if (hint.empty() && words.size() <= 16)
-        hint = "known here: " + listed(words);
-      trail::guard step(way_, e.key);
-      fault(e.at, "unknown key '" + e.key.substr(0, 200) + "'", hint);
-    }
+  void unknown(const entry& e, const shape& s) {
+    std::vector<std::string_view> words;
+    for (const auto& k : s.keys)
+      if (!k.ignored && !k.is_forbidden())
+        words.push_back(k.name);
+    auto near = nearest(e.key, words);
+    auto hint = !near.empty() ? "did you mean '" + near + "'?" : std::string();
+    if (!near.empty())
+      out_.know(way_.sibling(near)); // else the same slip would be told twice
+    if (auto elsewhere = known_elsewhere(e.key); hint.empty() && !elsewhere.empty())
+      hint = "it belongs at " + elsewhere;
+    if (hint.empty() && words.size() <= 16)
+      hint = "known here: " + listed(words);
+    fault(e.at, "unknown key '" + e.key.substr(0, 200) + "'", hint);
   }
 
   void check_experiment(const node& x) {
@@ -252,6 +262,20 @@ private:
       trail::guard inner(way_, e.key);
       check_grid(e.what, way_, out_);
     }
+  }
+
+  void check_pools(const node& x) {
+    const auto* pools = x.find("resource_pools");
+    if (!pools || !pools->is(kind::list))
+      return;
+    trail::guard step(way_, "resource_pools");
+    std::set<std::string_view> names;
+    for (std::size_t i = 0; i < pools->items.size(); ++i)
+      if (const auto* name = pools->items[i].find("pool_name"); name && name->is(kind::string) && !names.insert(name->text).second) {
+        trail::guard inner(way_, i);
+        trail::guard last(way_, "pool_name");
+        fault(name->at, "resource pool has a duplicate name: " + name->text, "give each pool a name of its own");
+      }
   }
 
   /// Of a free value: JSON has no infinite numbers.
@@ -281,6 +305,24 @@ private:
 void report::fault(place at, std::string path, std::string message, std::string hint) {
   if (!full())
     faults_.push_back({file_, at.line, at.column, std::move(path), std::move(message), std::move(hint)});
+}
+
+namespace {
+
+/// `path` is `owner` or leads into it.
+bool is_within(std::string_view path, std::string_view owner) {
+  return path.starts_with(owner) &&
+         (owner.empty() || path.size() == owner.size() || path[owner.size()] == '.' || path[owner.size()] == '[');
+}
+
+} // namespace
+
+bool report::knows(std::string_view path) const {
+  return std::any_of(known_.begin(), known_.end(), [&](const std::string& one) { return is_within(path, one); });
+}
+
+bool report::knows_below(std::string_view path) const {
+  return std::any_of(known_.begin(), known_.end(), [&](const std::string& one) { return is_within(one, path); });
 }
 
 std::vector<diagnostic> report::take() {

@@ -11,11 +11,17 @@ public:
   explicit report(std::string file) : file_(std::move(file)) {}
   void fault(place at, std::string path, std::string message, std::string hint = {});
   bool full() const { return faults_.size() >= most_faults; }
+  /// A key, or all within it, has faults already: what it would lack is not told too.
+  void know(std::string path) { known_.push_back(std::move(path)); }
+  const std::vector<std::string>& known() const { return known_; }
+  bool knows(std::string_view path) const;       ///< `path` or what holds it
+  bool knows_below(std::string_view path) const; ///< something within `path`
   std::vector<diagnostic> take(); ///< in the order of the text
 
 private:
   std::string file_;
   std::vector<diagnostic> faults_;
+  std::vector<std::string> known_;
 };
 
 /// Everything that can be told from the text alone: types, ranges, unknown keys, what a map must always have.

@@ -11,7 +11,10 @@ bool is_hyperparameter(const shape& s) { return s.merge == merging::hyperparamet
 
 void normalize_hyperparameter(value& x) {
   if (!x.is_object()) {
-    x = {{"type", "const"}, {"val", std::move(x)}};
+    auto constant = value::object();
+    constant["type"] = "const";
+    constant["val"] = std::move(x);
+    x = std::move(constant);
     return;
   }
   auto type = x.find("type");
@@ -20,10 +23,10 @@ void normalize_hyperparameter(value& x) {
       normalize_hyperparameter(part);
     return;
   }
-  static const auto& table = schemas();
+  static const auto& kinds = *schemas().at("hyperparameter")->alternatives.front();
   if (type->is_string())
-    if (const auto* s = table.find("hyperparameter-" + type->get<std::string>()))
-      normalize(x, *s);
+    if (const auto* kind = kinds.member_named(type->get_ref<const std::string&>()))
+      normalize(x, *kind->what);
 }
 
 void to_integer(value& x) {
@@ -77,6 +80,8 @@ void normalize(value& x, const shape& s) {
 }
 
 void fill_defaults(value& x, const shape& s) {
+  if (!s.may_fill)
+    return;
   const auto& one = narrowed(s, x);
   if (&one != &s)
     return fill_defaults(x, one);
@@ -95,8 +100,8 @@ void fill_defaults(value& x, const shape& s) {
       if (k.quiet || !k.fallback)
         continue;
       auto& made = x[k.name];
-      made = *k.fallback;
-      if (!made.is_null()) {
+      made = k.filled ? *k.filled : *k.fallback;
+      if (!made.is_null() && !k.filled) {
         normalize(made, *k.what);
         fill_defaults(made, *k.what);
       }

@@ -13,28 +13,42 @@ class completeness {
 public:
   completeness(const node& text, report& out) : text_(text), out_(out) {}
 
-  void check(const value& x, const shape& s, const std::string& path) {
+  void check(const value& x, const shape& s) {
+    if (!s.may_lack || s.merge == merging::hyperparameter)
+      return;
     const auto& one = narrowed(s, x);
     if (&one != &s)
-      return check(x, one, path);
+      return check(x, one);
     if (x.is_array() && s.items) {
-      for (std::size_t i = 0; i < x.size(); ++i)
-        check(x[i], *s.items, path + "[" + std::to_string(i) + "]");
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        trail::guard step(way_, i);
+        check(x[i], *s.items);
+      }
       return;
     }
-    if (!x.is_object() || s.merge == merging::hyperparameter)
+    if (!x.is_object())
       return;
     for (const auto& k : s.keys) {
+      if (k.needed != need::to_run && !k.what->may_lack)
+        continue;
       auto found = x.find(k.name);
-      bool missing = found == x.end() || found->is_null();
-      if (missing && k.needed == need::to_run)
-        fault(path, "the key '" + k.name + "' is missing", "add " + k.name + ": " + example(k));
-      if (!missing)
-        check(*found, *k.what, below(path, k.name));
+      if (found != x.end() && !found->is_null()) {
+        trail::guard step(way_, k.name);
+        check(*found, *k.what);
+      } else if (k.needed == need::to_run) {
+        missing(way_.text(), k.name, "the key '" + k.name + "' is missing", "add " + k.name + ": " + example(k));
+      }
     }
     for (const auto& r : s.rules)
       if (r.level == need::to_run && !r.holds(to_node(x)))
-        fault(path, r.message, r.hint);
+        if (auto path = way_.text(); !out_.knows_below(path))
+          fault(path, r.message, r.hint);
+  }
+
+  /// A fault of `owner`, unless its `key` is given and has a fault of its own.
+  void missing(const std::string& owner, const std::string& key, std::string message, std::string hint) {
+    if (!out_.knows(below(owner, key)))
+      fault(owner, std::move(message), std::move(hint));
   }
 
   void fault(const std::string& path, std::string message, std::string hint) {
@@ -52,6 +66,7 @@ private:
 
   const node& text_;
   report& out_;
+  trail way_;
 };
 
 const value* part(const value& x, const char* name) {
@@ -62,7 +77,7 @@ const value* part(const value& x, const char* name) {
 } // namespace
 
 void check_completeness(const value& x, const shape& s, const node& text, report& out) {
-  completeness(text, out).check(x, s, "");
+  completeness(text, out).check(x, s);
 }
 
 namespace {
@@ -85,11 +100,11 @@ void check_choices(const value& space, const std::string& path, completeness& c)
 void check_runnable(const value& experiment, const node& text, report& out) {
   completeness c(text, out);
   if (!part(experiment, "entrypoint"))
-    c.fault("", "the key 'entrypoint' is missing: what a trial runs", "add entrypoint: python3 train.py");
+    c.missing("", "entrypoint", "the key 'entrypoint' is missing: what a trial runs", "add entrypoint: python3 train.py");
   const auto* workspace = part(experiment, "workspace");
   const auto* project = part(experiment, "project");
   auto filled = [](const value* v) { return v && v->is_string() && !v->get_ref<const std::string&>().empty(); };
-  if (filled(workspace) != filled(project))
+  if (filled(workspace) != filled(project) && !out.knows(filled(workspace) ? "project" : "workspace"))
     c.fault(filled(workspace) ? "workspace" : "project", "workspace and project must be given together",
             filled(workspace) ? "add project" : "add workspace");
   if (const auto* space = part(experiment, "hyperparameters"))
@@ -110,7 +125,7 @@ void check_runnable(const value& experiment, const node& text, report& out) {
     for (auto needed : {"time_metric", "max_time"})
       if (!part(*searcher, needed)) {
         bool old = part(*searcher, "max_length") != nullptr;
-        c.fault("searcher", "the searcher '" + kind + "' needs the key '" + needed + "'",
+        c.missing("searcher", needed, "the searcher '" + kind + "' needs the key '" + needed + "'",
                 old ? "replace max_length: write time_metric: batches and max_time: 1000"
                     : std::string("add ") + (std::string_view(needed) == "max_time" ? "max_time: 1000" : "time_metric: batches"));
       }

@@ -1,6 +1,7 @@
 // The table as people and editors read it: explain, the JSON Schema, the reference page.
 
 #include "model/config/check.hpp"
+#include "model/config/effects.hpp"
 
 #include <algorithm>
 
@@ -103,8 +104,30 @@ const shape& map_within(const shape& s) {
   return s.items && s.keys.empty() ? map_within(*s.items) : s;
 }
 
-std::string explain_key(std::string_view path, const key& k, const std::vector<std::string>& kinds) {
-  auto out = std::string(path) + ": " + type_text(*k.what) + "\n  " + k.doc + "\n";
+/// "integer of int; number of double log" where the kinds of a union differ, else the type alone.
+std::string type_by_kind(const key& k, const std::vector<std::pair<std::string, const key*>>& kinds) {
+  std::vector<std::pair<std::string, std::string>> types; // with the kinds that have them
+  for (const auto& [kind, one] : kinds) {
+    auto type = type_text(*one->what);
+    if (kind.empty() || type == kind) // the discriminator itself
+      continue;
+    auto same = std::find_if(types.begin(), types.end(), [&](const auto& t) { return t.first == type; });
+    if (same == types.end())
+      types.emplace_back(type, kind);
+    else
+      same->second += " " + kind;
+  }
+  if (types.size() < 2)
+    return type_text(*k.what);
+  std::string out;
+  for (const auto& [type, of] : types)
+    out += (out.empty() ? "" : "; ") + type + " of " + of;
+  return out;
+}
+
+std::string explain_key(std::string_view path, const key& k, const std::vector<std::string>& kinds,
+                        const std::vector<std::pair<std::string, const key*>>& by_kind) {
+  auto out = std::string(path) + ": " + type_by_kind(k, by_kind) + "\n  " + k.doc + "\n";
   out += "  default: " + default_text(k) + "\n";
   if (!k.unit.empty())
     out += "  unit: " + k.unit + "\n";
@@ -117,6 +140,9 @@ std::string explain_key(std::string_view path, const key& k, const std::vector<s
   out += "  since: " + k.since + "\n";
   for (const auto& r : k.what->rules)
     out += "  rule: " + r.message + "\n";
+  for (const auto& one : keys_without_effect())
+    if (one.path == path && !one.when)
+      out += "  note: it " + std::string(one.says) + "\n";
   const auto& map = map_within(*k.what);
   if (!map.members.empty()) {
     out += map.discriminator + " says which kind:\n";
@@ -150,7 +176,7 @@ result<std::string> explain(std::string_view path) {
       at = map.values;
       way += (way.empty() ? "" : ".") + std::string(name);
       if (rest.empty())
-        return way + ": " + type_text(*at) + "\n  " + at->doc + "\n";
+        return way + ": " + type_text(*at) + "\n" + (at->doc.empty() ? "" : "  " + at->doc + "\n");
       continue;
     }
     // A member of a union can be named as a step: searcher.adaptive_asha.max_trials.
@@ -164,6 +190,8 @@ result<std::string> explain(std::string_view path) {
       }
       continue;
     }
+    if (found.empty() && map.open && map.keys.empty())
+      return std::string(path) + ": anything\n  Free below " + way + ".\n";
     if (found.empty()) {
       std::vector<std::string_view> words;
       for (const auto& k : map.keys)
@@ -184,7 +212,7 @@ result<std::string> explain(std::string_view path) {
           kinds.push_back(kind);
           best = best->what->kinds == 0 ? k : best;
         }
-      return explain_key(way, *best, kinds);
+      return explain_key(way, *best, kinds, found);
     }
     at = found.front().second->what;
   }
@@ -272,6 +300,8 @@ private:
       value names = value::array();
       for (const auto& m : s.members)
         names.push_back(m.value);
+      if (const auto* which = s.find(s.discriminator); which && which->needed == need::always)
+        out["required"].push_back(s.discriminator);
       out["properties"][s.discriminator] = s.open ? value(true) : value{{"enum", std::move(names)}};
       if (s.values)
         out["if"] = {{"not", {{"required", {s.discriminator}}}}},
@@ -406,6 +436,10 @@ std::string reference_page() {
       write_section(out, k.name, *k.what, 2, done);
     }
   }
+  out += "## Keys without effect\n\nAccepted, so that existing files work; `troupe config check` warns of each.\n\n"
+         "| key | it |\n|---|---|\n";
+  for (const auto& one : keys_without_effect())
+    out += "| `" + std::string(one.path) + "` | " + std::string(one.says) + " |\n";
   while (out.ends_with("\n\n"))
     out.pop_back();
   return out;

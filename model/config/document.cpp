@@ -1,5 +1,6 @@
 #include "model/config/document.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -160,6 +161,29 @@ std::string trail::text() const {
     }
   }
   return out;
+}
+
+bool remove_at(node& root, std::string_view path) {
+  node* at = &root;
+  node* owner = nullptr;
+  std::string key, own_key;
+  std::size_t index = 0;
+  bool is_index = false;
+  while (next_step(path, key, index, is_index) && !is_index) {
+    auto found = std::find_if(at->entries.begin(), at->entries.end(), [&](const entry& e) { return e.key == key; });
+    if (!at->is(kind::map) || found == at->entries.end())
+      break;
+    owner = at;
+    own_key = key;
+    at = &found->what;
+  }
+  return owner && std::erase_if(owner->entries, [&](const entry& e) { return e.key == own_key; }) > 0;
+}
+
+std::string trail::sibling(std::string_view key) const {
+  trail other = *this;
+  other.steps_.back() = {key, no_index};
+  return other.text();
 }
 
 place place_of(const node& root, std::string_view path) {

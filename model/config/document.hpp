@@ -92,6 +92,7 @@ public:
     trail& trail_;
   };
   std::string text() const; ///< `a.b[2]`; a key with a dot or bracket in it is quoted: `a["b.c"]`
+  std::string sibling(std::string_view key) const; ///< the same with another last step
 
 private:
   static constexpr std::size_t no_index = static_cast<std::size_t>(-1);
@@ -101,6 +102,9 @@ private:
   };
   std::vector<step> steps_;
 };
+
+/// Takes the entry that `path` names out of its map, or the list that holds it; false where there is none.
+bool remove_at(node& root, std::string_view path);
 
 /// The place of the deepest part of `root` that `path` names; what is missing is placed at its owner.
 place place_of(const node& root, std::string_view path);

@@ -28,9 +28,33 @@ std::uint32_t seed_of(std::string_view text) { return static_cast<std::uint32_t>
 /// A text that was read, checked at the sane level and brought into normal form.
 struct layer {
   node root;
-  value normal;
+  value normal;                    ///< without the keys that have faults
   std::vector<diagnostic> faults;
+  std::vector<std::string> faulty; ///< those keys, by path
+  bool usable = false;             ///< false where nothing but the faults can be told
 };
+
+/// Takes what has faults out, so that what the rest lacks can be told at once. A fault of the whole leaves nothing.
+void drop_faulty(layer& out, const shape& s, std::string_view file) {
+  for (int round = 0; round < 3; ++round) {
+    report found{std::string(file)};
+    check(out.root, s, found);
+    auto faults = found.take();
+    if (faults.empty()) {
+      out.usable = true;
+      return;
+    }
+    if (faults.size() >= most_faults)
+      return;
+    for (const auto& one : faults) {
+      if (!one.path.empty() && std::find(out.faulty.begin(), out.faulty.end(), one.path) != out.faulty.end())
+        continue;
+      if (!remove_at(out.root, one.path))
+        return;
+      out.faulty.push_back(one.path);
+    }
+  }
+}
 
 layer read_layer(std::string_view text, std::string_view file, const shape& s,
                  const std::vector<std::string>& overrides = {}) {
@@ -48,15 +72,37 @@ layer read_layer(std::string_view text, std::string_view file, const shape& s,
   for (auto& one : out.faults)
     found.fault({one.line, one.column}, one.path, one.message, one.hint);
   out.faults = found.take();
-  if (!out.faults.empty())
-    return out;
-  out.normal = to_value(out.root);
-  normalize(out.normal, s);
+  out.usable = out.faults.empty();
+  layer rest;
+  if (!out.usable) {
+    rest.root = out.root;
+    drop_faulty(rest, s, file);
+    out.usable = rest.usable;
+    out.faulty = std::move(rest.faulty);
+    out.faulty.insert(out.faulty.end(), found.known().begin(), found.known().end());
+  }
+  if (out.usable) {
+    out.normal = to_value(rest.usable ? rest.root : out.root);
+    normalize(out.normal, s);
+  }
   return out;
 }
 
 void append(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+/// Both in the order of the text, as far as they are of one text.
+void append_in_order(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
+  if (from.empty())
+    return;
+  append(to, std::move(from));
+  if (std::all_of(to.begin(), to.end(), [&](const diagnostic& one) { return one.file == to.front().file; }))
+    std::stable_sort(to.begin(), to.end(), [](const diagnostic& a, const diagnostic& b) {
+      return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+    });
+  if (to.size() > most_faults)
+    to.resize(most_faults);
 }
 
 /// Keys that only the run time can give. The same text gives the same.
@@ -107,33 +153,39 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
   auto own = read_layer(text, file, experiment, cluster.overrides);
   out.faults = std::move(own.faults);
   layer below;
+  below.usable = true;
   if (cluster.template_text) {
     below = read_layer(*cluster.template_text, "template", experiment);
     append(out.faults, std::move(below.faults));
   }
-  if (!out.ok())
+  if (!own.usable || !below.usable)
     return out;
-  out.config = std::move(own.normal);
-  if (out.config.is_null())
-    out.config = value::object();
-  if (want == level::complete && out.config.contains("resources") && out.config["resources"].contains("slots")) {
+  auto config = std::move(own.normal);
+  if (config.is_null())
+    config = value::object();
+  if (want == level::complete && config.contains("resources") && config["resources"].contains("slots")) {
     auto at = place_of(own.root, "resources.slots");
     out.faults.push_back({std::string(file), at.line, at.column, "resources.slots",
                           "resources.slots is for tasks that are no experiments", "use slots_per_trial"});
   }
   if (below.normal.is_object())
-    out.config = merged(std::move(out.config), std::move(below.normal), experiment);
-  if (want == level::sane)
-    return out;
-  merge_below(out.config, cluster);
-  fill_defaults(out.config, experiment);
-  fill_from_text(out.config, experiment, text, cluster);
-  report missing{std::string(file)};
-  if (cluster.template_text || !cluster.overrides.empty() || cluster.task_container_defaults.is_object())
-    check(to_node(out.config), experiment, missing); // two good layers can make a bad whole
-  check_completeness(out.config, experiment, own.root, missing);
-  check_runnable(out.config, own.root, missing);
-  append(out.faults, missing.take());
+    config = merged(std::move(config), std::move(below.normal), experiment);
+  if (want == level::complete) {
+    merge_below(config, cluster);
+    fill_defaults(config, experiment);
+    fill_from_text(config, experiment, text, cluster);
+    report missing{std::string(file)};
+    for (auto* part : {&own, &below})
+      for (auto& path : part->faulty)
+        missing.know(std::move(path));
+    if (cluster.template_text || !cluster.overrides.empty() || cluster.task_container_defaults.is_object())
+      check(to_node(config), experiment, missing); // two good layers can make a bad whole
+    check_completeness(config, experiment, own.root, missing);
+    check_runnable(config, own.root, missing);
+    append_in_order(out.faults, missing.take());
+  }
+  if (out.ok())
+    out.config = std::move(config);
   return out;
 }
 
@@ -165,31 +217,42 @@ std::vector<std::string> schema_names() {
   return names;
 }
 
+namespace {
+
+/// Appends what `config`, made of `own`, lacks at the complete level.
+void append_missing(outcome& out, layer& own, const value& config, const shape& s, std::string_view file) {
+  report missing{std::string(file)};
+  for (auto& path : own.faulty)
+    missing.know(std::move(path));
+  check_completeness(config, s, own.root, missing);
+  append_in_order(out.faults, missing.take());
+}
+
+} // namespace
+
 outcome check_as(std::string_view schema, std::string_view text, std::string_view file, level want) {
   const auto& s = *schemas().at(schema);
   auto own = read_layer(text, file, s);
   outcome out{to_value(own.root), std::move(own.faults)};
-  if (out.ok() && want == level::complete) {
-    report missing{std::string(file)};
-    check_completeness(own.normal, s, own.root, missing);
-    out.faults = missing.take();
-  }
+  if (own.usable && want == level::complete)
+    append_missing(out, own, own.normal, s, file);
   return out;
 }
 
 outcome complete_as(std::string_view schema, std::string_view text, std::string_view file, level want) {
   const auto& s = *schemas().at(schema);
   auto own = read_layer(text, file, s);
-  outcome out{std::move(own.normal), std::move(own.faults)};
-  if (!out.ok())
+  outcome out{nullptr, std::move(own.faults)};
+  if (!own.usable)
     return out;
-  fill_defaults(out.config, s);
-  fill_from_text(out.config, s, text, {});
-  if (want == level::complete) {
-    report missing{std::string(file)};
-    check_completeness(out.config, s, own.root, missing);
-    out.faults = missing.take();
-  }
+  auto config = std::move(own.normal);
+  bool sound = out.ok();
+  fill_defaults(config, s);
+  fill_from_text(config, s, text, {});
+  if (want == level::complete)
+    append_missing(out, own, config, s, file);
+  if (sound)
+    out.config = std::move(config);
   return out;
 }
 

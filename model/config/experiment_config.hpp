@@ -18,6 +18,7 @@ struct diagnostic {
   std::string path;    ///< like `searcher.max_trials` or `bind_mounts[2].host_path`
   std::string message; ///< what is wrong and what was expected
   std::string hint;    ///< how to mend it; may be empty
+  bool is_warning = false; ///< what is said of a good configuration
 };
 
 /// "FILE:LINE:COL: message", the line of `text`, a caret below the place, and the hint.
@@ -51,6 +52,10 @@ struct surroundings {
   value checkpoint_storage;          ///< then the cluster's; null: the directory `checkpoints`
 };
 outcome load_experiment(std::string_view text, std::string_view file, level want, const surroundings& cluster);
+
+/// Keys of an experiment's text that are accepted and have no effect here, or not the whole; each with its place. Of a
+/// text that cannot be read: nothing.
+std::vector<diagnostic> warnings_of(std::string_view text, std::string_view file);
 
 /// Whether `config`, which `continued` gives for an experiment that has ended, may be continued so: only a
 /// single-trial experiment takes changes, and those neither move it nor make it a search. Returns every reason not.

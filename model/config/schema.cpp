@@ -1,15 +1,35 @@
+#include "model/config/complete.hpp"
 #include "model/config/schema.hpp"
 #include "model/config/shapes.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace troupe::config {
 
 bool key::is_forbidden() const { return !nullable && what->kinds == bit(kind::null); }
 
+namespace {
+
+std::size_t name_hash(std::string_view name) {
+  if (name.empty())
+    return 0;
+  auto at = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(name[i])); };
+  return name.size() * 7 + at(0) * 31 + at(name.size() / 2) * 11 + at(name.size() - 1);
+}
+
+} // namespace
+
 const key* shape::find(std::string_view wanted) const {
-  for (const auto& k : keys)
-    if (k.name == wanted)
+  if (places.empty()) {
+    for (const auto& k : keys)
+      if (k.name == wanted)
+        return &k;
+    return nullptr;
+  }
+  auto mask = places.size() - 1;
+  for (auto i = name_hash(wanted) & mask; places[i] != 0; i = (i + 1) & mask)
+    if (const auto& k = keys[places[i] - 1u]; k.name == wanted)
       return &k;
   return nullptr;
 }
@@ -87,6 +107,77 @@ schema_table::schema_table() {
   add_integrations(*this);
   add_experiment(*this);
   add_cluster(*this);
+  add_master_and_agent(*this);
+  finish();
+}
+
+namespace {
+
+/// Calls `visit` with every shape that `s` is made of.
+template <class Visit>
+void each_part(const shape& s, Visit visit) {
+  for (const auto& k : s.keys)
+    visit(*k.what);
+  for (const auto& m : s.members)
+    visit(*m.what);
+  for (const auto* one : s.alternatives)
+    visit(*one);
+  if (s.items)
+    visit(*s.items);
+  if (s.values)
+    visit(*s.values);
+}
+
+bool lacks_itself(const shape& s) {
+  return std::any_of(s.keys.begin(), s.keys.end(), [](const key& k) { return k.needed == need::to_run; }) ||
+         std::any_of(s.rules.begin(), s.rules.end(), [](const rule& r) { return r.level == need::to_run; });
+}
+
+bool fills_itself(const shape& s) {
+  return !s.standard.is_null() || std::any_of(s.keys.begin(), s.keys.end(), [](const key& k) {
+    return !k.ignored && !k.quiet && k.fallback.has_value();
+  });
+}
+
+void index_keys(shape& s) {
+  TROUPE_ASSERT(s.keys.size() < 255);
+  std::size_t size = 4;
+  while (size < 2 * s.keys.size() + 1)
+    size *= 2;
+  s.places.assign(size, 0);
+  for (std::size_t n = 0; n < s.keys.size(); ++n) {
+    auto i = name_hash(s.keys[n].name) & (size - 1);
+    while (s.places[i] != 0)
+      i = (i + 1) & (size - 1);
+    s.places[i] = static_cast<std::uint8_t>(n + 1);
+  }
+}
+
+} // namespace
+
+void schema_table::finish() {
+  for (auto& s : shapes_) {
+    index_keys(s);
+    s.may_lack = lacks_itself(s);
+    s.may_fill = fills_itself(s);
+  }
+  for (bool changed = true; changed;) { // shapes may hold themselves
+    changed = false;
+    for (auto& s : shapes_)
+      each_part(s, [&](const shape& part) {
+        changed = changed || (part.may_lack && !s.may_lack) || (part.may_fill && !s.may_fill);
+        s.may_lack = s.may_lack || part.may_lack;
+        s.may_fill = s.may_fill || part.may_fill;
+      });
+  }
+  for (auto& s : shapes_)
+    for (auto& k : s.keys)
+      if (k.fallback && !k.fallback->is_null()) {
+        auto whole = *k.fallback;
+        normalize(whole, *k.what);
+        fill_defaults(whole, *k.what);
+        k.filled = std::move(whole);
+      }
 }
 
 shape& schema_table::make(std::string name) {

@@ -33,6 +33,7 @@ struct key {
   std::string since = "determined"; ///< or "troupe" for what Determined never had
   bool quiet = false;   ///< left out of a completed configuration while it is not given
   bool ignored = false; ///< accepted and dropped
+  std::optional<value> filled = {}; ///< `fallback` with the defaults within it; made by the table once it is whole
 
   bool is_forbidden() const; ///< must not be given; the shape says why
 };
@@ -92,6 +93,9 @@ struct shape {
   merging merge = merging::replace;
   value standard; ///< of a list merged by name: what the platform adds to every list
   void (*shim)(value&) = nullptr; ///< brings an older or shorter spelling into the one form of a configuration
+  bool may_lack = true;           ///< false where no key within is needed to run
+  bool may_fill = true;           ///< false where no key within has a default
+  std::vector<std::uint8_t> places; ///< of `find`: 1 + position in `keys`, by hash of the name; empty: not made yet
 
   bool takes(kind k) const { return kinds == 0 || (kinds >> static_cast<unsigned>(k) & 1u); }
   const key* find(std::string_view name) const;
@@ -116,6 +120,9 @@ public:
   shape_ref at(std::string_view name) const;
 
 private:
+  /// Works out once what checks and defaults would otherwise work out for every configuration.
+  void finish();
+
   std::deque<shape> shapes_;
   std::map<std::string, shape_ref, std::less<>> named_;
 };
@@ -134,5 +141,6 @@ void add_resources(schema_table& t);
 void add_integrations(schema_table& t);
 void add_experiment(schema_table& t);
 void add_cluster(schema_table& t);
+void add_master_and_agent(schema_table& t);
 
 } // namespace troupe::config

@@ -2,13 +2,23 @@
 
 #include "model/config/shapes.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace troupe::config {
 namespace {
+
+void give_to_all(value& x) {
+  auto all = value::object();
+  for (auto device : {"cpu", "cuda", "rocm"})
+    all[device] = x;
+  x = std::move(all);
+}
 
 /// An image or list of variables for all device types becomes a map; `gpu` is the old name of `cuda`.
 void spread_image(value& x) {
   if (x.is_string())
-    x = {{"cpu", x}, {"cuda", x}, {"rocm", x}};
+    give_to_all(x);
   else if (x.is_object() && x.contains("gpu")) {
     if (!x.contains("cuda") || x["cuda"].is_null())
       x["cuda"] = x["gpu"];
@@ -18,7 +28,7 @@ void spread_image(value& x) {
 
 void spread_variables(value& x) {
   if (x.is_array()) {
-    x = {{"cpu", x}, {"cuda", x}, {"rocm", x}};
+    give_to_all(x);
     return;
   }
   spread_image(x);
@@ -172,30 +182,44 @@ key forbidden(schema_table& t, std::string name, std::string why) {
   return k;
 }
 
+/// Of the task's own container, with the reason why nobody may set them.
+constexpr std::pair<const char*, const char*> our_parts[] = {
+    {"image", "container Image is not configurable, set it in the experiment config"},
+    {"command", "container Command is not configurable"},
+    {"args", "container Args are not configurable"},
+    {"working_dir", "container WorkingDir is not configurable"},
+    {"ports", "container Ports are not configurable"},
+    {"liveness_probe", "container LivenessProbe is not configurable"},
+    {"readiness_probe", "container ReadinessProbe is not configurable"},
+    {"startup_probe", "container StartupProbe is not configurable"},
+    {"lifecycle", "container Lifecycle is not configurable"},
+    {"termination_message_path", "container TerminationMessagePath is not configurable"},
+    {"termination_message_policy", "container TerminationMessagePolicy is not configurable"},
+    {"image_pull_policy", "container ImagePullPolicy is not configurable, set it in the experiment config"},
+    {"security_context", "container SecurityContext is not configurable, set it in the experiment config"},
+};
+
+bool has_a_name_or_sets_nothing_of_ours(const node& container) {
+  return container.find("name") || std::none_of(std::begin(our_parts), std::end(our_parts), [&](const auto& part) {
+           return container.find(part.first);
+         });
+}
+
 shape_ref pod_spec(schema_table& t) {
   auto& own = t.make();
   own.kinds = map_bit;
   own.open = true;
-  for (auto [name, why] :
-       {std::pair{"image", "container Image is not configurable, set it in the experiment config"},
-        {"command", "container Command is not configurable"}, {"args", "container Args are not configurable"},
-        {"working_dir", "container WorkingDir is not configurable"},
-        {"ports", "container Ports are not configurable"},
-        {"liveness_probe", "container LivenessProbe is not configurable"},
-        {"readiness_probe", "container ReadinessProbe is not configurable"},
-        {"startup_probe", "container StartupProbe is not configurable"},
-        {"lifecycle", "container Lifecycle is not configurable"},
-        {"termination_message_path", "container TerminationMessagePath is not configurable"},
-        {"termination_message_policy", "container TerminationMessagePolicy is not configurable"},
-        {"image_pull_policy", "container ImagePullPolicy is not configurable, set it in the experiment config"},
-        {"security_context", "container SecurityContext is not configurable, set it in the experiment config"}})
+  for (auto [name, why] : our_parts)
     own.keys.push_back(forbidden(t, name, why));
   own.keys.push_back(quiet(unset("name", anything(t), "The name of the container.")));
   auto& container = t.make();
   container.doc = "A container of the pod; 'determined-container' is the task's own.";
+  container.kinds = map_bit;
   container.discriminator = "name";
   container.open = true;
   container.members = {{"determined-container", &own}};
+  container.rules.push_back({"a container without a name is the task's own, whose image, command and the like are not configurable",
+                             has_a_name_or_sets_nothing_of_ours, "", need::always, nullptr, "give the container a name"});
   auto& spec = t.make();
   spec.kinds = map_bit;
   spec.open = true;

@@ -97,7 +97,7 @@ void add_early_stopping(schema_table& t) {
   median.doc = "Stops a trial that is worse than the median of the others at the same point.";
   median.keys = {warmup,
                  native(unset("min_trials", count, "Trials that must have come as far; 5 unless given.", "trials")),
-                 native(unset("interval", number(t, {.above = 0}), "How far apart trials are compared; 1 unless given.",
+                 native(unset("interval", number(t, {.least = 1e-9}), "How far apart trials are compared; 1 unless given.",
                               "of time_metric"))};
   auto& all = t.make("early-stopping");
   all.kinds = map_bit;
@@ -105,6 +105,7 @@ void add_early_stopping(schema_table& t) {
   all.doc = "Policies that stop a trial, with any searcher; each decision is kept with its reason.";
   all.keys = {native(unset("patience", &patience, patience.doc)), native(unset("threshold", &threshold, threshold.doc)),
               native(unset("median", &median, median.doc)),
+              native(unset("time_metric", text(t), "The metric that tells how far a trial is, where the searcher has no such key.")),
               native(unset("max_time", length, "Stops a trial that has come so far.", "of time_metric"))};
 }
 

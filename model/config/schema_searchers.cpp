@@ -5,6 +5,18 @@
 namespace troupe::config {
 namespace {
 
+bool is_given(const node& x, std::string_view name) {
+  const auto* found = x.find(name);
+  return found && !found->is(kind::null);
+}
+
+/// Synchronous halving as we run it needs no budget; as Determined reads it, it does.
+bool is_ours(const node& x) {
+  return is_given(x, "max_trials") && is_given(x, "time_metric") && is_given(x, "max_time");
+}
+bool has_budget(const node& x) { return is_given(x, "budget") || is_ours(x); }
+bool has_rungs(const node& x) { return is_given(x, "num_rungs") || is_ours(x); }
+
 struct searcher_keys {
   schema_table& t;
 
@@ -98,7 +110,12 @@ shape& add_native(const searcher_keys& k, const std::string& name, std::string d
   for (char& c : schema)
     if (c == '_')
       c = '-';
-  return k.searcher(schema, name, std::move(doc), std::move(keys));
+  auto& made = k.searcher(schema, name, std::move(doc), std::move(keys));
+  bool has_rungs = name == "asha_promotion" || name == "hyperband" || name == "bohb" || name == "pbt";
+  for (auto& one : made.keys)
+    if (one.name == "max_time" && !has_rungs)
+      one.doc = "How long a trial trains, for progress and simulation; early_stopping.max_time stops one there.";
+  return made;
 }
 
 key setting(std::string name, shape_ref what, std::string doc, std::string unit = {}) {
@@ -107,31 +124,31 @@ key setting(std::string name, shape_ref what, std::string doc, std::string unit 
 
 void add_natives(schema_table& t, const searcher_keys& k) {
   auto count = integer(t, {.least = 1});
-  auto share = number(t, {.above = 0, .most = 1});
+  auto generation = integer(t, {.least = 2, .most = 100'000});
   add_native(k, "tpe", "Tree-structured Parzen estimator.",
              {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-              setting("candidates", count, "Points drawn for each decision.", "points"),
-              setting("gamma", share, "The share of trials that counts as good."),
-              setting("moved_dimensions", number(t, {.above = 0}), "How many parameters a proposal moves on average."),
+              setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.", "points"),
+              setting("gamma", number(t, {.least = 1e-6, .most = 1}), "The share of trials that counts as good."),
+              setting("moved_dimensions", number(t, {.least = 1e-3}), "How many parameters a proposal moves on average."),
               setting("multivariate", boolean(t), "Whether parameters are modelled together."),
               setting("constant_liar", boolean(t), "Whether running trials count as bad ones.")});
   add_native(k, "gp", "Gaussian process with expected improvement.",
              {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-              setting("candidates", count, "Points drawn for each decision.", "points")});
+              setting("candidates", integer(t, {.least = 8, .most = 100'000}), "Points drawn for each decision.", "points")});
   add_native(k, "cma_es", "Covariance matrix adaptation.",
-             {setting("population_size", integer(t, {.least = 2}), "Trials of a generation.", "trials"),
-              setting("sigma", number(t, {.above = 0}), "The first step, as a share of the range.")});
+             {setting("population_size", generation, "Trials of a generation.", "trials"),
+              setting("sigma", number(t, {.least = 1e-6, .most = 10}), "The first step, as a share of the range.")});
   add_native(k, "asha_promotion", "Asynchronous halving that pauses trials and promotes the best.",
-             {k.divisor(), k.rungs(), setting("num_rungs", count, "How many rungs the search has.", "rungs")});
+             {k.divisor(), k.rungs(), setting("num_rungs", integer(t, {.least = 1, .most = 60}), "How many rungs the search has.", "rungs")});
   add_native(k, "hyperband", "Hyperband: brackets of synchronous halving.", {k.divisor(), k.rungs()});
   add_native(k, "bohb", "Hyperband whose trials a density model proposes.",
              {k.divisor(), k.rungs(),
               setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-              setting("candidates", count, "Points drawn for each decision.", "points"),
-              setting("bandwidth_factor", number(t, {.above = 0}), "How far proposals spread around a good trial."),
+              setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.", "points"),
+              setting("bandwidth_factor", number(t, {.least = 1e-3}), "How far proposals spread around a good trial."),
               setting("random_fraction", number(t, {.least = 0, .most = 1}), "The share of random proposals.")});
   add_native(k, "pbt", "Population based training.",
-             {setting("population_size", integer(t, {.least = 2}), "Trials that live at once.", "trials"),
+             {setting("population_size", integer(t, {.least = 2, .most = 1'000'000}), "Trials that live at once.", "trials"),
               setting("num_rounds", count, "How often the population is compared.", "rounds"),
               setting("interval", number(t, {.above = 0}), "How long a round is.", "of time_metric"),
               setting("burn_in", number(t, {.least = 0}), "How far no trial is replaced.", "of time_metric"),
@@ -140,13 +157,14 @@ void add_natives(schema_table& t, const searcher_keys& k) {
                       "The share of the worst that continues from the best."),
               setting("resample_probability", number(t, {.least = 0, .most = 1}),
                       "How likely a parameter is drawn anew."),
-              setting("perturb_factor", number(t, {.least = 0}), "By which share a parameter is moved."),
+              setting("perturb_factor", number(t, {.least = 0, .most = 1}), "By which share a parameter is moved."),
               setting("replace_function", any_map(t), "{truncate_fraction}, as Determined once wrote it."),
               setting("explore_function", any_map(t),
                       "{resample_probability, perturb_factor}, as Determined once wrote it.")});
   auto& several = add_native(k, "nsga2", "NSGA-II: several metrics at once.",
-             {setting("population_size", integer(t, {.least = 2}), "Trials of a generation.", "trials"),
-              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric.")});
+             {setting("population_size", generation, "Trials of a generation.", "trials"),
+              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric."),
+              setting("smaller_is_better_each", list_of(t, boolean(t)), "Whether smaller is better, for each of metrics.")});
   for (auto& one : several.keys)
     if (one.name == "metric") {
       one.needed = need::no;
@@ -159,7 +177,7 @@ void add_natives(schema_table& t, const searcher_keys& k) {
   add_native(k, "median", "Random search that stops trials below the median.",
              {setting("warmup", number(t, {.least = 0}), "How far no trial is stopped.", "of time_metric"),
               setting("min_trials", count, "Trials that must have come as far before one is stopped.", "trials"),
-              setting("interval", number(t, {.above = 0}), "How far apart trials are compared.", "of time_metric")});
+              setting("interval", number(t, {.least = 1e-9}), "How far apart trials are compared.", "of time_metric")});
 }
 
 } // namespace
@@ -185,14 +203,21 @@ void add_searchers(schema_table& t) {
               k.stragglers()});
   k.searcher("adaptive-simple", "adaptive_simple", "Of older versions: can be read, not run.",
              {k.trials(2000), k.mode(), k.divisor(), k.rungs(), k.map_length()});
-  auto native_halving = [&](key one) {
+  auto at_will = [](key one) {
     one.needed = need::no;
-    return native(std::move(one));
+    return one;
   };
-  k.searcher("sync-halving", "sync_halving", "Synchronous halving.",
-             {k.budget(t.at("check-positive-length")), k.num_rungs(), k.map_length(), k.divisor(), k.stragglers(),
-              native_halving(k.trials()), native_halving(k.concurrent()), native_halving(k.time_metric()),
-              native_halving(k.time())});
+  auto& halving = k.searcher("sync-halving", "sync_halving",
+                             "Synchronous halving: give max_trials, time_metric and max_time. Determined only reads it, with "
+                             "budget and num_rungs.",
+                             {at_will(k.budget(t.at("check-positive-length"))), at_will(k.num_rungs()), k.map_length(),
+                              k.divisor(), k.stragglers(), native(at_will(k.trials())), native(at_will(k.concurrent())),
+                              native(at_will(k.time_metric())), native(at_will(k.time())), native(at_will(k.rungs()))});
+  auto lacks = [&](const char* message, bool (*holds)(const node&)) {
+    halving.rules.push_back({message, holds, "", need::to_run, nullptr, "add max_trials: 16, time_metric: batches, max_time: 1000"});
+  };
+  lacks("the key 'budget' is missing, or max_trials, time_metric and max_time", has_budget);
+  lacks("the key 'num_rungs' is missing, or max_trials, time_metric and max_time", has_rungs);
   add_natives(t, k);
 
   auto& all = t.make("searcher");

@@ -101,15 +101,16 @@ private:
     case YAML_SCALAR_EVENT: {
       const auto& scalar = raw.data.scalar;
       std::string_view written(reinterpret_cast<const char*>(scalar.value), scalar.length);
-      auto anchor = std::string(view(scalar.anchor));
       resolve_scalar(out, written, scalar.style == YAML_PLAIN_SCALAR_STYLE, view(scalar.tag));
-      remember(anchor, out);
+      if (scalar.anchor)
+        remember(std::string(view(scalar.anchor)), out);
       return;
     }
     case YAML_SEQUENCE_START_EVENT: {
       auto anchor = std::string(view(raw.data.sequence_start.anchor));
       open(anchor);
       out.type = kind::list;
+      bracket inside(*this, raw.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE, out.at, "[]");
       while (advance() && event_.raw.type != YAML_SEQUENCE_END_EVENT) {
         trail::guard step(trail_, out.items.size());
         read_node(out.items.emplace_back(), depth + 1);
@@ -119,6 +120,7 @@ private:
     case YAML_MAPPING_START_EVENT: {
       auto anchor = std::string(view(raw.data.mapping_start.anchor));
       open(anchor);
+      bracket inside(*this, raw.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE, out.at, "{}");
       read_map(out, depth);
       return remember(anchor, out);
     }
@@ -126,6 +128,25 @@ private:
     default: return;
     }
   }
+
+  /// A list or map in brackets while it is read.
+  class bracket {
+  public:
+    bracket(yaml_reader& reader, bool is_flow, place at, std::string_view both) : reader_(reader), is_flow_(is_flow) {
+      if (is_flow_)
+        reader_.brackets_.emplace_back(at, both);
+    }
+    bracket(const bracket&) = delete;
+    bracket& operator=(const bracket&) = delete;
+    ~bracket() {
+      if (is_flow_)
+        reader_.brackets_.pop_back();
+    }
+
+  private:
+    yaml_reader& reader_;
+    bool is_flow_;
+  };
 
   /// The keys of a map so far: searched one by one while they are few, which most maps stay.
   class places {
@@ -153,7 +174,7 @@ private:
   void read_map(node& out, int depth) {
     out.type = kind::map;
     places seen(out);
-    out.entries.reserve(4);
+    out.entries.reserve(depth == 1 ? 24 : 6); // as most configurations have
     std::vector<std::pair<place, node>> merged; // values of `<<`, applied last: own keys win
     while (advance() && event_.raw.type != YAML_MAPPING_END_EVENT) {
       auto at = event_.at();
@@ -163,27 +184,39 @@ private:
         return stop(at, "a list or map cannot be a key; a key is a string", "");
       }
       const auto& scalar = event_.raw.data.scalar;
-      std::string key(reinterpret_cast<const char*>(scalar.value), scalar.length);
-      bool is_merge = key == "<<" && scalar.style == YAML_PLAIN_SCALAR_STYLE;
-      if (!advance())
-        return;
-      trail::guard step(trail_, key);
-      if (is_merge) {
+      std::string_view written(reinterpret_cast<const char*>(scalar.value), scalar.length);
+      if (written == "<<" && scalar.style == YAML_PLAIN_SCALAR_STYLE) {
+        if (!advance())
+          return;
+        trail::guard step(trail_, "<<");
         merged.emplace_back(at, node{});
         read_node(merged.back().second, depth + 1);
         continue;
       }
-      auto known = seen.of(key);
-      if (known)
-        fault(at, "the key '" + key + "' is given twice; the first is at line " + std::to_string(known->line),
-              "remove one of the two");
-      node made;
-      read_node(made, depth + 1);
-      if (!known)
-        out.entries.push_back({key, at, std::move(made)});
+      std::string key(written);
+      if (auto known = seen.of(key)) {
+        read_again(key, at, *known, depth);
+        continue;
+      }
+      out.entries.push_back({std::move(key), at, {}});
+      auto& made = out.entries.back(); // stays in place while its value is read
+      if (!advance())
+        return;
+      trail::guard step(trail_, made.key);
+      read_node(made.what, depth + 1);
     }
     for (auto& [at, from] : merged)
       merge_into(out, from, at, seen);
+  }
+
+  /// A key for the second time: its value is read for its own faults only.
+  void read_again(const std::string& key, place at, place first, int depth) {
+    trail::guard step(trail_, key);
+    fault(at, "the key '" + key + "' is given twice; the first is at line " + std::to_string(first.line),
+          "remove one of the two");
+    node dropped;
+    if (advance())
+      read_node(dropped, depth + 1);
   }
 
   void merge_into(node& out, node& from, place at, places& seen) {
@@ -260,6 +293,7 @@ private:
     auto context = std::string_view(parser_.context ? parser_.context : "");
     auto at = place_from(parser_.problem_mark);
     std::string hint;
+    bool at_end = problem.starts_with("did not find expected") && is_at_end(at);
     if (parser_.error == YAML_READER_ERROR) {
       at = place_of_byte(parser_.problem_offset);
       problem = "this text is not UTF-8, or holds a control character (" + problem + ")";
@@ -267,6 +301,11 @@ private:
       at = place_from(parser_.context_mark);
       problem = "the quote that opens here is never closed";
       hint = "close it on the same line";
+    } else if (at_end && !brackets_.empty()) {
+      at = brackets_.back().first;
+      auto both = std::string(brackets_.back().second);
+      problem = "the '" + both.substr(0, 1) + "' that opens here is never closed";
+      hint = "close it with '" + both.substr(1) + "'";
     } else if (starts_with_tab(at)) {
       problem = "a tab cannot indent YAML";
       hint = "use spaces";
@@ -284,6 +323,18 @@ private:
       problem += " " + std::string(context) + " that begins at line " + std::to_string(parser_.context_mark.line + 1);
     }
     stop(at, "cannot read this as YAML: " + problem, hint);
+  }
+
+  /// True where nothing but blank space follows `at`.
+  bool is_at_end(place at) const {
+    std::size_t begin = 0;
+    for (int line = 1; line < at.line; ++line) {
+      begin = text_.find('\n', begin);
+      if (begin == std::string_view::npos)
+        return true;
+      ++begin;
+    }
+    return text_.find_first_not_of(" \t\r\n", begin + static_cast<std::size_t>(at.column - 1)) == std::string_view::npos;
   }
 
   /// True where the line of `at` is indented with a tab.
@@ -331,6 +382,7 @@ private:
   event event_;
   document out_;
   trail trail_;
+  std::vector<std::pair<place, std::string_view>> brackets_; ///< those that are open
   std::map<std::string, anchored, std::less<>> anchors_;
   std::size_t nodes_ = 0;
   int documents_ = 0;
@@ -347,8 +399,8 @@ document read_document(std::string_view text, std::string_view file, const limit
   if (text.size() > bound.text_bytes) {
     document refused;
     refused.faults.push_back({std::string(file), 1, 1, "",
-                              "the text has " + std::to_string(text.size()) + " bytes; a configuration has at most " +
-                                  std::to_string(bound.text_bytes),
+                              "the text has more than " + std::to_string(bound.text_bytes) +
+                                  " bytes, the most that a configuration may have",
                               "keep data in files of the context directory"});
     return refused;
   }

@@ -139,13 +139,16 @@ int main(int argc, char** argv) {
   auto launch = [&](int n, bool ready, std::vector<double>& walls, std::vector<double>& cpus) {
     while (ready && runtime.spares_ready() < 1)
       ::usleep(200);
-    // As a task's files are: prepared beforehand, moved in with the launch.
+    // As a task's files are: prepared beforehand.
     const auto id = "t" + std::to_string(n);
-    const auto run = runtime.stage(id) / "run";
+    const auto prepared = runtime.prepare(id);
+    if (!prepared)
+      std::exit(1);
+    const auto run = *prepared / "run";
     for (const char* place : {"info", "workdir", "pythonuserbase", "train"})
       std::filesystem::create_directories(run / place);
     std::ofstream(run / "workdir" / "job.py") << "pass\n";
-    std::ofstream(runtime.stage(id) / "launch") << "{}";
+    std::ofstream(*prepared / "launch") << "{}";
     auto before = cpu_us();
     task_spec spec{.id = id, .ranks = {{{"/bin/true"}, {}, "/"}}, .limits = {}, .keep = {}};
     auto start = clock_type::now();

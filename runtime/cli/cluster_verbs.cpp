@@ -72,6 +72,7 @@ int submit_and_follow(session& s, const run_options& options) {
     auto what = client::prepare({options.config, context, options.set, true, "", ""}, s.io.in);
     if (!what)
       return s.fail(what.error());
+    s.io.err << what->warnings;
     auto made = (*cluster)->create(what->what);
     if (!made)
       return s.fail(made.error());

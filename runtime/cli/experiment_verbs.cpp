@@ -57,6 +57,7 @@ int experiment_create(session& s, const arguments& given) {
                               s.io.in);
   if (!what)
     return s.fail(what.error());
+  s.io.err << what->warnings;
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());

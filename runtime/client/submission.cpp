@@ -81,13 +81,15 @@ result<prepared> prepare(const submission& what, std::istream& in) {
   auto shown_name = what.config == "-" ? std::string("<stdin>") : what.config.string();
   if (auto ok = check(*text, shown_name, what.overrides); !ok)
     return ok.error();
+  prepared out;
+  for (const auto& warning : config::warnings_of(*text, shown_name))
+    out.warnings += config::render(warning, *text);
   if (!what.overrides.empty()) {
     auto laid_over = with_overrides(*text, shown_name, what.overrides);
     if (!laid_over)
       return laid_over.error();
     text = *std::move(laid_over);
   }
-  prepared out;
   out.what = {*std::move(text), what.config == "-" ? shown_name : what.config.filename().string(), "", what.activate,
               what.key, what.name};
   std::string context_digest;

@@ -138,6 +138,7 @@ int run(const cli::run_options& o, const std::string& version) {
     if (!read)
       return fail(read.error());
     wanted = std::move(*read);
+    std::cerr << wanted->warnings;
   }
   std::atomic<bool> once{false}, twice{false};
   signal_thread signals([&](int number) {

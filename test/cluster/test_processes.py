@@ -215,6 +215,13 @@ def test_an_agent_that_comes_back_adopts_its_tasks(plain):
     assert [a["run"] for a in plain.starts()] == [1]
 
 
+def test_an_agent_in_the_background_is_ready_once_it_is_registered(plain):
+    plain.master()
+    plain.cli("agent", "-d", "--master", f"127.0.0.1:{plain.http}", "--data-dir", str(plain.data / "quiet"), "--name", "quiet",
+              "--slots", "3")
+    assert plain.alive_agents() == 3
+
+
 def test_an_agent_says_at_once_why_it_cannot_join(plain, tmp_path):
     plain.master()
     other = tmp_path / "tls-of-another"

@@ -59,19 +59,21 @@ SEARCHERS = {
     "sync_halving": (f"name: sync_halving, num_rungs: 3, divisor: 2, max_trials: 8, {HALVING}", 8),
     "hyperband": (f"name: hyperband, divisor: 4, max_trials: 10, {HALVING}", 10),
     "bohb": (f"name: bohb, divisor: 4, max_trials: 10, {HALVING}", 10),
-    "pbt": ("name: pbt, population_size: 4, interval: 4, truncate_fraction: 0.5, time_metric: epoch, max_time: 16", 4),
     "tpe": ("name: tpe, startup_trials: 2, max_trials: 5, max_concurrent_trials: 2", 5),
     "gp": ("name: gp, startup_trials: 2, max_trials: 5, max_concurrent_trials: 2", 5),
     "cma_es": ("name: cma_es, max_trials: 6, max_concurrent_trials: 2", 6),
     "median": ("name: median, min_trials: 2, time_metric: epoch, max_trials: 6, max_concurrent_trials: 2", 6),
 }
+PBT = "name: pbt, population_size: {members}, interval: 4, truncate_fraction: 0.5, time_metric: epoch, max_time: 16"
 PAUSING = ("asha_promotion", "sync_halving", "hyperband", "bohb")
 
 
 class Searching(Cluster):
-    def submit_search(self, name, searcher):
+    def submit_search(self, name, searcher, hold=False):
         folder = self.root / f"job-{name}"
         folder.mkdir()
+        if hold:
+            (folder / "hold").touch()
         (folder / "job.py").write_text(SCRIPT)
         text = CONFIG.format(name=name, searcher=searcher, root=folder)
         if "metrics:" in searcher:
@@ -133,17 +135,25 @@ def test_every_searcher_runs_to_its_end(cluster):
                 assert [step[0] for step in run["line"]] == [run["trial"]] * len(run["line"]), run
                 assert run["line"][-1][2] > 0, run
             assert any("not promoted" in row["why"] or "needed" in row["why"] for row in rows), [row["why"] for row in rows]
-        elif name == "pbt":
-            inherited = [run for run in again if run["line"][-2][0] != run["trial"]]
-            assert inherited, "no trial went on from another one's weights"
-            for run in inherited:
-                hparams = next(row["hparams"] for row in rows if row["id"] == run["trial"])
-                last = [one for one in again if one["trial"] == run["trial"]][-1]
-                assert last["line"][-1][1] == hparams["x"], "the list shows the perturbed hyperparameters"
         else:
             assert not again, (name, again)
         if name in ("async_halving", "adaptive_asha", "median"):
             assert any("rung" in row["why"] or "median" in row["why"] for row in rows), [row["why"] for row in rows]
+
+
+def test_a_population_inherits_weights(cluster):
+    # All members report their fourth epoch before any goes on, so the worst of them is known from then on.
+    experiment = cluster.submit_search("pbt", PBT.format(members=3), hold=True)
+    wait_for(lambda: sum(row["totalBatchesProcessed"] >= 40 for row in cluster.trials(experiment)) == 3, 60)
+    (cluster.root / "job-pbt" / "hold").unlink()
+    rows = check_end(cluster, "pbt", experiment, 3)
+    again = [run for run in cluster.lines("pbt") if run["run"] > 1]
+    inherited = [run for run in again if run["line"][-2][0] != run["trial"]]
+    assert inherited, "no trial went on from another one's weights"
+    for run in inherited:
+        hparams = next(row["hparams"] for row in rows if row["id"] == run["trial"])
+        last = [one for one in again if one["trial"] == run["trial"]][-1]
+        assert last["line"][-1][1] == hparams["x"], "the list shows the perturbed hyperparameters"
 
 
 def test_policies_stop_trials_and_say_why(cluster):
@@ -153,8 +163,8 @@ def test_policies_stop_trials_and_say_why(cluster):
         "maximum": ("max_time: 3", "maximum time: 3 epoch reached"),
         "median": ("median: {min_trials: 1}", "median: best"),
     }
-    ids = {name: cluster.submit_search(name, "name: random, max_trials: 5, max_concurrent_trials: 1, time_metric: epoch, "
-                                             f"early_stopping: {{{policy}}}")
+    ids = {name: cluster.submit_search(name, "name: random, max_trials: 5, max_concurrent_trials: 1, "
+                                             f"early_stopping: {{time_metric: epoch, {policy}}}")
            for name, (policy, _) in policies.items()}
     for name, (_, reason) in policies.items():
         rows = check_end(cluster, name, ids[name], 5)
@@ -178,7 +188,7 @@ def test_several_metrics_give_a_front(cluster):
 def test_a_search_that_pauses_survives_kill_9(cluster):
     name = "pausing"
     experiment = cluster.submit_search(name, f"name: asha_promotion, num_rungs: 3, divisor: 2, max_trials: 10, {HALVING}")
-    other = cluster.submit_search("pbt", SEARCHERS["pbt"][0])
+    other = cluster.submit_search("pbt", PBT.format(members=4))
     for _ in range(3):
         before = len(cluster.facts(experiment)) + len(cluster.facts(other))
         wait_for(lambda: len(cluster.facts(experiment)) + len(cluster.facts(other)) > before + 8
@@ -204,7 +214,7 @@ def test_a_process_outside_drives_a_custom_search(cluster):
 
     def hear(until):
         nonlocal last
-        for _ in range(100):
+        for _ in range(40):
             status, said = cluster.call(path + f"/events?after={last}&wait=5")
             assert status == 200, said
             seen.extend(said["events"])
@@ -231,13 +241,15 @@ def test_a_process_outside_drives_a_custom_search(cluster):
     assert status in (400, 404) and "actions[1]: trial `nobody`" in said["message"], said
     hear(lambda: count("validation", "a") >= 2 and count("checkpointed", "a") and count("validation", "b"))
     # b gets a's weights; a rests for a while.
-    orders({"perturb": "b", "source": "a", "checkpoint": saved["a"][0], "hparams": {"x": 0.4}}, {"pause": "a"}, {"progress": 0.5})
+    early = saved["a"][0]
+    orders({"perturb": "b", "source": "a", "checkpoint": early, "hparams": {"x": 0.4}}, {"pause": "a"}, {"progress": 0.5})
     cluster.kill_everything()
+    (cluster.root / "job-custom" / "hold").unlink()
     cluster.up(slots=3)
     del cluster._token
     orders({"resume": "a"})
     hear(lambda: count("exited", "a") and count("exited", "b"))
-    orders({"create": "d", "hparams": {"x": 0.3}, "source_checkpoint": saved["a"][0]})
+    orders({"create": "d", "hparams": {"x": 0.3}, "source_checkpoint": early})
     hear(lambda: count("validation", "d"))
     orders({"stop": "d", "why": "seen enough"}, {"shutdown": True})
     assert cluster.wait_end(experiment) == "COMPLETED"

@@ -45,14 +45,75 @@ print(f"sum {int(x.item())} of {dist.get_world_size()} by {dist.get_rank()}", fl
 print(f"WARNING: {' '.join(sys.argv[1:])}", file=sys.stderr, flush=True)
 """
 
+# What the Core API's documentation shows. WAIT_AT: stop there until the gate opens, so that something can happen in the middle.
+CORE = """
+import json, os, pathlib, sys, time
+import determined as det
+from determined import core
+root, wait_at = pathlib.Path(os.environ["JOB_DIR"]), int(os.environ.get("WAIT_AT", 0))
+info = det.get_cluster_info()
+with core.init(tensorboard_mode=core.TensorboardMode.MANUAL) as ctx:
+    if info.trial.hparams["lr"] > 1:
+        ctx.train.report_early_exit(core.EarlyExitReason.INVALID_HP)
+        sys.exit(0)
+    steps = 0
+    if info.latest_checkpoint:
+        with ctx.checkpoint.restore_path(info.latest_checkpoint) as path:
+            steps = json.loads((path / "state.json").read_text())["steps"]
+        print(f"INFO: goes on from {steps}", flush=True)
+    for op in ctx.searcher.operations():
+        while steps < op.length:
+            steps += 1
+            ctx.train.report_training_metrics(steps_completed=steps, metrics={"loss": 1 / steps})
+            if steps % 5 == 0:
+                with ctx.checkpoint.store_path({"steps_completed": steps}) as (path, uuid):
+                    (path / "state.json").write_text(json.dumps({"steps": steps}))
+                op.report_progress(steps)
+            if steps == wait_at and info.trial._trial_run_id == 1:
+                (root / "there").touch()
+                while not (root / "gate").exists() and not ctx.preempt.should_preempt():
+                    time.sleep(0.05)
+            if ctx.preempt.should_preempt():
+                print("INFO: asked to stop", flush=True)
+                sys.exit(0)
+        ctx.train.report_validation_metrics(steps_completed=steps, metrics={"loss": 1 / steps})
+        op.report_completed(1 / steps)
+"""
+
+DIGITS = """
+import sklearn.datasets, torch
+from determined import pytorch
+
+class DigitsTrial(pytorch.PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(64, 10))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=context.get_hparam("lr")))
+        digits = sklearn.datasets.load_digits()
+        x, y = torch.tensor(digits.data / 16, dtype=torch.float32), torch.tensor(digits.target)
+        self.train, self.test = (torch.utils.data.TensorDataset(x[a:b], y[a:b]) for a, b in ((0, 1400), (1400, 1797)))
+    def build_training_data_loader(self):
+        return pytorch.DataLoader(self.train, batch_size=self.context.get_per_slot_batch_size(), shuffle=True)
+    def build_validation_data_loader(self):
+        return pytorch.DataLoader(self.test, batch_size=self.context.get_per_slot_batch_size())
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        loss = torch.nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+    def evaluate_batch(self, batch):
+        out = self.model(batch[0])
+        return {"loss": torch.nn.functional.cross_entropy(out, batch[1]), "accuracy": (out.argmax(1) == batch[1]).float().mean()}
+"""
+
 CONFIG = """
 name: stock
 entrypoint: {entrypoint}
-hyperparameters: {{lr: 0.5, deep: {{width: 3}}}}
-searcher: {{name: single, metric: loss, max_length: 1}}
+hyperparameters: {{lr: {lr}, deep: {{width: 3}}, global_batch_size: 64}}
+searcher: {{name: single, metric: loss, max_length: {length}}}
 resources: {{slots_per_trial: {slots}}}
 max_restarts: 0
-environment: {{environment_variables: ["JOB_DIR={root}"]}}
+environment: {{environment_variables: ["JOB_DIR={root}", "WAIT_AT={wait_at}"]}}
 """
 
 HOOK = """
@@ -87,14 +148,15 @@ class Stock(Cluster):
             env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
         wait_for(self.answers, 30)
 
-    def submit_files(self, entrypoint, files, slots=1, more=""):
+    def submit_files(self, entrypoint, files, slots=1, lr=0.5, length=1, wait_at=0):
         number = len(list((self.root / "jobs").iterdir()))
         job = self.root / "jobs" / str(number)
         job.mkdir()
         for name, text in files.items():
             (job / name).write_text(text)
         config = self.root / f"job-{number}.yaml"
-        config.write_text(CONFIG.format(root=self.root, entrypoint=json.dumps(entrypoint), slots=slots) + more)
+        config.write_text(CONFIG.format(root=self.root, entrypoint=json.dumps(entrypoint), slots=slots, lr=lr, length=length,
+                                        wait_at=wait_at))
         return self.json("experiment", "create", str(config), str(job))["id"]
 
     def seen(self, count):
@@ -108,6 +170,12 @@ class Stock(Cluster):
 
     def logs(self, trial):
         return self.cli("trial", "logs", str(trial), check=False).stdout
+
+    def steps(self, trial, group):
+        return [m["totalBatches"] for m in self.json("trial", "metrics", str(trial)) if m["group"] == group]
+
+    def wait_there(self):
+        wait_for(lambda: (self.root / "there").exists(), 120, what=self.everything_said)
 
     def open_gate(self):
         (self.root / "gate").touch()
@@ -144,6 +212,9 @@ def cluster(request):
         shutil.rmtree(root, ignore_errors=True)
 
 
+ONLY_SELF = pytest.mark.parametrize("cluster", [os.getuid()], ids=["self"], indirect=True)
+
+
 def host_run():
     return sorted(str(p) for p in pathlib.Path("/run").glob("determined*"))
 
@@ -163,7 +234,7 @@ def test_two_tasks_at_once_have_all_that_the_client_reads(cluster):
         assert seen["uid"] == cluster.user
         assert seen["cwd"] == "/run/determined/workdir"
         assert pathlib.Path(seen["python"]).parent == pathlib.Path(cluster.python_bin)
-        assert seen["hparams"] == {"lr": 0.5, "deep": {"width": 3}}
+        assert seen["hparams"] == {"lr": 0.5, "deep": {"width": 3}, "global_batch_size": 64}
         assert seen["config"]["name"] == "stock"
         assert (seen["addrs"], seen["counts"], seen["latest"], seen["gpus"], seen["run"]) == (["127.0.0.1"], [1], None, [], 1)
         assert seen["info"]["version"] and cluster.url() not in json.dumps(seen)
@@ -180,7 +251,7 @@ def test_two_tasks_at_once_have_all_that_the_client_reads(cluster):
     assert host_run() == before
 
 
-@pytest.mark.parametrize("cluster", [os.getuid()], ids=["self"], indirect=True)
+@ONLY_SELF
 def test_two_ranks_on_one_agent_train_together_and_their_lines_say_who_they_are(cluster):
     id = cluster.submit_files("python3 -m determined.launch.torch_distributed -- python3 ranks.py 'hear me'", {"ranks.py": RANKS}, slots=2)
     state = cluster.wait_end(id, 240)
@@ -195,7 +266,7 @@ def test_two_ranks_on_one_agent_train_together_and_their_lines_say_who_they_are(
     assert all(line["timestamp"] for line in warned)
 
 
-@pytest.mark.parametrize("cluster", [os.getuid()], ids=["self"], indirect=True)
+@ONLY_SELF
 def test_what_cannot_start_says_why(cluster):
     for entrypoint, files, expected in [
         ("echo last words; exit 7", {"x": ""}, "last words"),
@@ -206,3 +277,60 @@ def test_what_cannot_start_says_why(cluster):
         assert cluster.wait_end(id) == "ERROR"
         said = cluster.logs(cluster.trials(id)[0]["id"])
         assert expected in said, (entrypoint, said)
+
+
+def test_a_core_api_script_reports_saves_and_ends(cluster):
+    id = cluster.submit_files("python3 core_job.py", {"core_job.py": CORE}, length=10)
+    assert cluster.wait_end(id) == "COMPLETED", cluster.everything_said()
+    trial = cluster.trials(id)[0]
+    assert cluster.steps(trial["id"], "training") == list(range(1, 11))
+    assert cluster.steps(trial["id"], "validation") == [10]
+    assert trial["checkpointCount"] == 2 and trial["bestValidation"]["totalBatches"] == 10
+
+
+@ONLY_SELF
+def test_a_core_api_script_that_is_paused_goes_on_from_its_checkpoint(cluster):
+    id = cluster.submit_files("python3 core_job.py", {"core_job.py": CORE}, length=10, wait_at=7)
+    cluster.wait_there()
+    cluster.cli("experiment", "pause", str(id))
+    wait_for(lambda: cluster.state(id) == "PAUSED" and cluster.json("status")["slots"]["used"] == 0, 60, what=cluster.everything_said)
+    cluster.cli("experiment", "activate", str(id))
+    assert cluster.wait_end(id) == "COMPLETED", cluster.everything_said()
+    trial = cluster.trials(id)[0]
+    said = cluster.logs(trial["id"])
+    assert "asked to stop" in said and "goes on from 5" in said, said
+    assert trial["restarts"] == 0
+    assert cluster.steps(trial["id"], "validation") == [10]
+
+
+@ONLY_SELF
+def test_hyperparameters_that_the_script_calls_invalid_end_the_trial_without_a_failure(cluster):
+    id = cluster.submit_files("python3 core_job.py", {"core_job.py": CORE}, lr=2.0)
+    assert cluster.wait_end(id) == "COMPLETED", cluster.everything_said()
+    assert cluster.trials(id)[0]["restarts"] == 0
+
+
+@ONLY_SELF
+def test_a_script_outlives_the_master_and_its_reports_arrive(cluster):
+    id = cluster.submit_files("python3 core_job.py", {"core_job.py": CORE}, length=10, wait_at=3)
+    cluster.wait_there()
+    cluster.kill_node()
+    cluster.open_gate() # it reports into the void for a while
+    Cluster.up(cluster)
+    assert cluster.wait_end(id) == "COMPLETED", cluster.everything_said()
+    trial = cluster.trials(id)[0]
+    assert trial["restarts"] == 0 and "goes on from" not in cluster.logs(trial["id"])
+    assert cluster.steps(trial["id"], "training") == list(range(1, 11))
+    assert cluster.steps(trial["id"], "validation") == [10]
+
+
+@ONLY_SELF
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_trial_class_trains_with_as_many_ranks_as_slots(cluster, slots):
+    id = cluster.submit_files("model_def:DigitsTrial", {"model_def.py": DIGITS}, slots=slots, length="{batches: 44}")
+    assert cluster.wait_end(id, 240) == "COMPLETED", cluster.everything_said()
+    trial = cluster.trials(id)[0]
+    assert cluster.steps(trial["id"], "validation")[-1] == 44
+    found = [m["metrics"] for m in cluster.json("trial", "metrics", str(trial["id"])) if m["group"] == "validation"]
+    assert "accuracy" in json.dumps(found), found
+    assert trial["checkpointCount"] >= 1 and trial["restarts"] == 0

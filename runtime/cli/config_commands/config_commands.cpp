@@ -19,7 +19,7 @@ constexpr std::size_t most_bytes = 8 << 20; ///< of a file; the reader refuses l
 
 constexpr auto usage = R"(Reads, checks and explains experiment configurations. Nothing is sent to a cluster.
 
-  troupe config check FILE...          says every fault, with its place and its mend
+  troupe config check FILE...          says every fault, with its place and its mend; warns of keys without effect
   troupe config complete FILE          prints the configuration with all defaults, as JSON
   troupe config merge HIGH LOW         prints HIGH with what LOW adds, as JSON
   troupe config explain [KEY]          what a key means: type, default, range
@@ -29,6 +29,8 @@ check, complete:
   --level sane|complete    sane: may lack what a template, a pool or a cluster gives (default: complete)
   --config KEY=VALUE       in the place of what the file says; may be repeated
   --template FILE          the layer below the file
+  --task-container-defaults FILE  the layer below that, as a pool of the cluster has it
+  --checkpoint-storage FILE       the lowest, as a workspace or the cluster has it
 check, complete, merge:
   --schema NAME            one value of the schema NAME (searcher, bind-mount, ...) in place of an experiment;
                            prints {"ok", "errors": [{"path", "message", "line", "column"}], "value"}
@@ -50,7 +52,7 @@ struct source {
 struct request {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
-  std::optional<std::string> schema, template_file;
+  std::optional<std::string> schema, template_file, defaults_file, storage_file;
   std::string format;
   level want = level::complete;
   bool help = false;
@@ -79,8 +81,8 @@ request parse(const std::vector<std::string>& args) {
       given = arg.substr(equals + 1);
       arg = arg.substr(0, equals);
     }
-    if (arg != "--schema" && arg != "--level" && arg != "--config" && arg != "--template" && arg != "-o" &&
-        arg != "--output") {
+    if (arg != "--schema" && arg != "--level" && arg != "--config" && arg != "--template" &&
+        arg != "--task-container-defaults" && arg != "--checkpoint-storage" && arg != "-o" && arg != "--output") {
       r.wrong = "unknown option '" + arg + "'";
       break;
     }
@@ -95,6 +97,10 @@ request parse(const std::vector<std::string>& args) {
       r.overrides.push_back(text);
     else if (arg == "--template")
       r.template_file = text;
+    else if (arg == "--task-container-defaults")
+      r.defaults_file = text;
+    else if (arg == "--checkpoint-storage")
+      r.storage_file = text;
     else if (arg == "--level" && (text == "sane" || text == "complete"))
       r.want = text == "sane" ? level::sane : level::complete;
     else if (arg == "--level")
@@ -178,8 +184,8 @@ private:
     return s;
   }
 
-  void show(const outcome& got, const std::vector<source>& texts) {
-    for (const auto& fault : got.faults) {
+  void show(const std::vector<diagnostic>& faults, const std::vector<source>& texts) {
+    for (const auto& fault : faults) {
       std::string_view text;
       for (const auto& s : texts)
         if (s.file == fault.file)
@@ -197,10 +203,10 @@ private:
     return v;
   }
 
-  static value as_json(const outcome& got) {
+  static value as_json(const outcome& got, bool with_file = false) {
     value errors = value::array();
     for (const auto& fault : got.faults)
-      errors.push_back(as_json(fault, false));
+      errors.push_back(as_json(fault, with_file));
     return {{"ok", got.ok()}, {"errors", std::move(errors)}, {"value", got.config}};
   }
 
@@ -216,6 +222,25 @@ private:
       around.template_text = below->text;
       texts.push_back({"template", below->text});
     }
+    struct {
+      const std::optional<std::string>& file;
+      const char* schema;
+      value& layer;
+    } below[] = {{r.defaults_file, "task-container-defaults", around.task_container_defaults},
+                 {r.storage_file, "checkpoint-storage", around.workspace_checkpoint_storage}};
+    for (auto& one : below) {
+      if (!one.file)
+        continue;
+      auto layer = read(*one.file);
+      readable = layer.has_value();
+      if (!readable)
+        return {};
+      auto checked = config::check_as(one.schema, layer->text, *one.file, level::sane);
+      texts.push_back({*one.file, layer->text});
+      if (!checked.ok())
+        return checked;
+      one.layer = std::move(checked.config);
+    }
     return config::load_experiment(s.text, s.file, r.want, around);
   }
 
@@ -225,7 +250,7 @@ private:
     if (!r.format.empty() && r.format != "json" && r.format != "text")
       return misused("-o is text or json, not '" + r.format + "'");
     bool good = true;
-    value all = value::array();
+    value all = value::array(), doubts = value::array();
     for (const auto& file : r.files) {
       auto s = read(file);
       if (!s) {
@@ -238,14 +263,18 @@ private:
       good = good && readable && got.ok();
       for (const auto& fault : got.faults)
         all.push_back(as_json(fault, true));
+      auto warnings = config::warnings_of(s->text, s->file);
+      for (const auto& one : warnings)
+        doubts.push_back(as_json(one, true));
       if (r.format == "json")
         continue;
-      show(got, texts);
+      show(got.faults, texts);
+      show(warnings, texts);
       if (readable && got.ok())
         out_ << s->file << ": ok\n";
     }
     if (r.format == "json")
-      out_ << to_json({{"ok", good}, {"errors", std::move(all)}}) << "\n";
+      out_ << to_json({{"ok", good}, {"errors", std::move(all)}, {"warnings", std::move(doubts)}}) << "\n";
     return good ? ok : faulty;
   }
 
@@ -260,7 +289,7 @@ private:
     auto got = load(r, *s, texts, readable);
     if (readable && got.ok() && r.want == level::sane)
       got = config::complete_as("experiment", to_json(got.config), s->file, level::sane);
-    show(got, texts);
+    show(got.faults, texts);
     if (!readable || !got.ok())
       return faulty;
     out_ << to_json(got.config, 2) << "\n";
@@ -288,10 +317,10 @@ private:
       return faulty;
     auto got = config::merge_as(r.schema.value_or("experiment"), high->text, high->file, low->text, low->file);
     if (r.schema) {
-      out_ << to_json(as_json(got)) << "\n";
+      out_ << to_json(as_json(got, true)) << "\n";
       return got.ok() ? ok : faulty;
     }
-    show(got, {*high, *low});
+    show(got.faults, {*high, *low});
     if (!got.ok())
       return faulty;
     out_ << to_json(got.config, 2) << "\n";

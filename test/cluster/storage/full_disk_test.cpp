@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <sched.h>
+#include <poll.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -127,6 +128,11 @@ TEST(SmallDisk, DISABLED_IsFilledTwentyTimes) {
     for (; tries < 200 && refused_now < 20; ++tries) {
       if (tries == start)
         fill.emplace(filler(disk, random() % 2));
+      const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (tries == 150 && !refused_now && free_bytes(disk) > 2'300'000 && std::chrono::steady_clock::now() < patience) {
+        dog.alive();
+        ::poll(nullptr, 0, 10); // the filler is behind on a busy machine
+      }
       const auto waited = dog.bites();
       auto done = write_group(*j, next, int(random() % 20), int(random() % 20), 3000);
       dog.alive();

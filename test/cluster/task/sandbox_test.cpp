@@ -90,7 +90,10 @@ TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolderWithASpareAndWithoutOne) {
       ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 1; }));
     }
     auto id = "prepared." + std::to_string(spares);
-    auto stage = s.runtime->stage(id);
+    auto folder = s.runtime->prepare(id);
+    ASSERT_TRUE(folder) << folder.error().what;
+    auto stage = *folder;
+    EXPECT_FALSE(s.runtime->prepare(id)); // it is promised
     std::filesystem::create_directories(stage / "run" / "info");
     std::ofstream(stage / "run" / "info" / "trial.json") << "{}\n";
     std::ofstream(stage / "launch") << "beside";
@@ -106,11 +109,39 @@ TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolderWithASpareAndWithoutOne) {
   }
 }
 
-TEST_P(TaskSandbox, WhatWasPreparedForALaunchThatNeverCameIsRemovedAtTheNextStart) {
-  auto stage = s.runtime->stage("never.1");
-  std::filesystem::create_directories(stage / "run");
+TEST_P(TaskSandbox, WhatWasPreparedForALaunchThatNeverCameIsRemoved) {
+  for (int spares : {0, 1}) {
+    s.options.spares = spares;
+    s.open();
+    if (spares && namespaces()) {
+      ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 1; }));
+    }
+    auto discarded = s.runtime->prepare("never.1");
+    ASSERT_TRUE(discarded);
+    s.runtime->discard("never.1");
+    EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(*discarded); }));
+    auto left = s.runtime->prepare("never.2");
+    ASSERT_TRUE(left);
+    s.open(); // its agent died
+    EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(*left); }));
+  }
+}
+
+TEST_P(TaskSandbox, ATaskWhosePreparedSandboxDiesIsLost) {
+  s.options.spares = 1;
   s.open();
-  EXPECT_FALSE(std::filesystem::exists(stage));
+  if (!namespaces())
+    GTEST_SKIP() << "there are no spares";
+  ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 1; }));
+  auto folder = s.runtime->prepare("dying.1");
+  ASSERT_TRUE(folder);
+  int helper = 0;
+  std::ifstream(*folder / "helper") >> helper;
+  ASSERT_GT(helper, 0);
+  ::kill(helper, SIGKILL);
+  task_spec spec{.id = "dying.1", .ranks = {{{"true"}, {"PATH=/bin:/usr/bin"}, "/"}}, .limits = {}, .keep = {}};
+  ASSERT_TRUE(s.runtime->launch(spec));
+  s.await<task_lost>("dying.1");
 }
 
 TEST_P(TaskSandbox, TellsThePidOfRankZeroInTheNumberingOfTheHost) {

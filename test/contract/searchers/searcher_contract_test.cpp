@@ -258,6 +258,8 @@ TEST_P(SearcherContract, RunsAHundredThousandTrials) {
   const auto name = big.config["name"].get<std::string>();
   if (name == "single")
     GTEST_SKIP() << "has one trial";
+  if (big.mode == search_mode::compat && name.starts_with("a"))
+    GTEST_SKIP() << "Determined replaces no trial that ends by itself, as some do here";
   big.config["max_concurrent_trials"] = 500;
   if (name == "pbt")
     big.config["population_size"] = 500;

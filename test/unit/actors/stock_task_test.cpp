@@ -47,8 +47,10 @@ TEST(StockTask, HasEveryVariableThatTheClientReads) {
   auto fresh = launch_of_trial_12();
   fresh["resume"] = "";
   fresh["owner"] = "";
+  fresh["config"]["data"] = std::string(200'000, 'x'); // more than the kernel takes in a variable
   env = stock_variables({{12}, {3}}, fresh, around());
   EXPECT_FALSE(env.contains("DET_LATEST_CHECKPOINT"));
+  EXPECT_FALSE(env.contains("DET_EXPERIMENT_CONFIG"));
   EXPECT_EQ(env["DET_USER"], "determined"); // the client refuses an empty one
 }
 

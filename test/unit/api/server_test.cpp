@@ -179,7 +179,7 @@ TEST(Server, HoldsALongPollUntilTheClusterAnswers) {
   auto got = c.answer();
   EXPECT_EQ(got.status, 200);
   EXPECT_EQ(got.json(), (value{{"preempt", true}}));
-  EXPECT_EQ(x.cluster.all().front().fields, (value{{"allocation", "12.2"}, {"timeout_ms", 60000}}));
+  EXPECT_EQ(x.cluster.all().front().fields, (value{{"allocation", "12.2"}, {"experiment", 7}, {"timeout_ms", 60000}}));
 }
 
 TEST(Server, AnswersWhenTheClusterDropsARequest) {

@@ -120,6 +120,9 @@ TEST(Checks, AreClearAboutWhatWasMeant) {
       {"hyperparameters: {\"a.b\": {type: int, minval: 2, maxval: 1}}\n",
        "1:46: hyperparameters[\"a.b\"]: minval must be less than maxval | swap them, or widen the range"},
       {"version: 1\n", "1:10: version: must be at most 0, got 1 | "},
+      {"environment: {pod_spec: {spec: {containers: [{image: x}]}}}\n",
+       "1:46: environment.pod_spec.spec.containers[0]: a container without a name is the task's own, whose image, command and "
+       "the like are not configurable | give the container a name"},
       {"[1, 2]\n", "1:1: : expected a map, got a list | "},
       {"", "1:1: : expected a map, got nothing (null) | "},
   };

@@ -79,6 +79,27 @@ hint: remove one of the two
 )");
 }
 
+TEST(LoadExperiment, SaysWhatIsWrongAndWhatIsMissingAtOnce) {
+  struct {
+    const char *says, *text, *paths;
+  } cases[] = {
+      {"a misspelt key and missing ones", "nmae: x\nsearcher: {name: random, metric: m}\n", "nmae, , searcher"},
+      {"a key that is given wrongly is not missing too", "entrypoint: 3\nsearcher: {name: random, metric: m, max_trials: a}\n",
+       "entrypoint, searcher.max_trials"},
+      {"nor is the key that was meant", "entrypoint: x\nsearcher: {name: random, metrc: m, max_trials: 3}\n", "searcher.metrc"},
+      {"what all searchers have is checked where the name is wrong",
+       "entrypoint: x\nsearcher: {name: randm, metric: 3, smaller: true}\n", "searcher.name, searcher.metric, searcher.smaller"},
+      {"a whole that is wrong leaves nothing to say", "[1]", ""},
+  };
+  for (const auto& c : cases) {
+    auto got = load_experiment(c.text, "a.yaml");
+    std::string paths;
+    for (const auto& f : got.faults)
+      paths += (&f == &got.faults.front() ? "" : ", ") + f.path;
+    EXPECT_EQ(paths, c.paths) << c.says << "\n" << all(got, c.text);
+  }
+}
+
 TEST(LoadExperiment, SaysWhatARunLacks) {
   struct {
     const char* text;

@@ -62,15 +62,40 @@ bool original_schemas::accepts(const std::string& name, const value& x, bool com
   return holds(schemas_.at(name), x, complete);
 }
 
+std::set<std::string> original_schemas::refusing(const std::string& name, const value& x, bool complete) const {
+  std::set<std::string> words;
+  refusing_ = &words;
+  own_ = name;
+  holds(schemas_.at(name), x, complete);
+  refusing_ = nullptr;
+  return words;
+}
+
+bool original_schemas::holds_file(const std::string& url, const value& x, bool complete) const {
+  auto name = schema_name(url);
+  bool foreign = name != own_;
+  foreign_ += foreign;
+  bool good = holds(schemas_.at(name), x, complete);
+  foreign_ -= foreign;
+  return good;
+}
+
 bool original_schemas::holds(const value& schema, const value& x, bool complete) const {
   if (schema.is_boolean())
     return schema.get<bool>();
-  if (schema.contains("$ref")) // what stands beside it does not count in draft 7
-    return holds(schemas_.at(schema_name(schema["$ref"].get<std::string>())), x, complete);
-  for (const auto& [word, what] : schema.items())
-    if (!holds_keyword(schema, word, what, x, complete))
+  bool good = true;
+  for (const auto& [word, what] : schema.items()) {
+    if (schema.contains("$ref") && word != "$ref") // what stands beside it does not count in draft 7
+      continue;
+    if (holds_keyword(schema, word, what, x, complete))
+      continue;
+    good = false;
+    if (!refusing_)
       return false;
-  return true;
+    if (foreign_ == 0)
+      refusing_->insert(word);
+  }
+  return good;
 }
 
 bool original_schemas::holds_keyword(const value& schema, const std::string& word, const value& what, const value& x,
@@ -84,6 +109,8 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
              return found == x.end() || (null_counts && found->is_null());
            });
   };
+  if (word == "$ref")
+    return holds_file(what.get<std::string>(), x, complete);
   if (word == "type")
     return what.is_array() ? std::any_of(what.begin(), what.end(), [&](const value& t) { return is_type(x, t); })
                            : is_type(x, what);
@@ -102,20 +129,20 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
   if (word == "minLength")
     return !x.is_string() || x.get<std::string>().size() >= what.get<std::size_t>();
   if (word == "items")
-    return !x.is_array() || std::all_of(x.begin(), x.end(), [&](const value& i) { return holds(what, i, complete); });
-  if (word == "properties") {
+    return !x.is_array() || std::count_if(x.begin(), x.end(), [&](const value& i) { return !holds(what, i, complete); }) == 0;
+  if (word == "properties") { // none is left out, for `refusing`
+    bool good = true;
     if (x.is_object())
       for (const auto& [key, inner] : what.items())
-        if (x.contains(key) && !holds(inner, x[key], complete))
-          return false;
-    return true;
+        good = (!x.contains(key) || holds(inner, x[key], complete)) && good;
+    return good;
   }
   if (word == "additionalProperties") {
+    bool good = true;
     if (x.is_object())
       for (const auto& [key, part] : x.items())
-        if (!(schema.contains("properties") && schema["properties"].contains(key)) && !holds(what, part, complete))
-          return false;
-    return true;
+        good = ((schema.contains("properties") && schema["properties"].contains(key)) || holds(what, part, complete)) && good;
+    return good;
   }
   if (word == "required")
     return !missing(what, false);
@@ -136,11 +163,11 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
   if (word == "if")
     return !holds(what, x, complete) || !schema.contains("then") || holds(schema["then"], x, complete);
   if (word == "checks")
-    return std::all_of(what.begin(), what.end(), [&](const value& one) { return holds(one, x, complete); });
+    return each(what) == static_cast<std::ptrdiff_t>(what.size());
   if (word == "compareProperties")
     return !x.is_object() || compares(what, x);
   if (word == "optionalRef")
-    return x.is_null() || holds(schemas_.at(schema_name(what.get<std::string>())), x, complete);
+    return x.is_null() || holds_file(what.get<std::string>(), x, complete);
   if (word == "disallowProperties") {
     return !x.is_object() ||
            std::none_of(x.items().begin(), x.items().end(), [&](const auto& e) { return what.contains(e.key()); });

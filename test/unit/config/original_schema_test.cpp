@@ -83,6 +83,51 @@ TEST(Table, AcceptsTheSamplesAtTheirLevel) {
     EXPECT_TRUE(covered.contains(name)) << "no sample for " << name;
 }
 
+/// The keywords that `schema` uses and that can refuse something.
+void collect_keywords(const value& schema, std::set<std::string>& words) {
+  static const std::set<std::string> silent{"$schema", "$id", "$comment", "title", "default", "unionKey", "defaultMessage", "then"};
+  if (!schema.is_object())
+    return;
+  for (const auto& [word, part] : schema.items()) {
+    if (!silent.contains(word) && part != value(true) && !((part.is_array() || part.is_object()) && part.empty()))
+      words.insert(word);
+    if (word == "properties" || word == "checks")
+      for (const auto& [name, inner] : part.items())
+        collect_keywords(inner, words);
+    else if (word == "allOf" || word == "anyOf" || word == "oneOf")
+      for (const auto& inner : part)
+        collect_keywords(inner, words);
+    else if (word == "union")
+      for (const auto& inner : part["items"])
+        collect_keywords(inner, words);
+    else if (word == "items" || word == "additionalProperties" || word == "not" || word == "if" || word == "then" ||
+             word == "else" || word == "eventually")
+      collect_keywords(part, words);
+  }
+}
+
+TEST(Table, EveryKeywordOfEveryFileAcceptsAndRefusesSomething) {
+  auto cases = read_data("keyword_cases.yaml");
+  int keywords = 0;
+  for (const auto& [name, schema] : originals().all()) {
+    std::set<std::string> words;
+    collect_keywords(schema, words);
+    EXPECT_FALSE(words.empty()) << name;
+    for (const auto& word : words) {
+      ++keywords;
+      ASSERT_TRUE(cases.contains(name) && cases[name].contains(word)) << "no case for the keyword " << word << " of " << name;
+      const auto &good = cases[name][word]["accept"], &bad = cases[name][word]["refuse"];
+      EXPECT_TRUE(originals().accepts(name, good, true)) << name << " " << word << " " << good;
+      EXPECT_TRUE(table_accepts(name, good, true)) << name << " " << word << " " << good;
+      bool complete = originals().accepts(name, bad, false);
+      EXPECT_FALSE(originals().accepts(name, bad, complete)) << name << " " << word << " " << bad;
+      EXPECT_FALSE(table_accepts(name, bad, complete)) << name << " " << word << " " << bad;
+      EXPECT_TRUE(originals().refusing(name, bad, complete).contains(word)) << name << ": not " << word << " refuses " << bad;
+    }
+  }
+  EXPECT_GT(keywords, 350);
+}
+
 /// Changes one place of `x`: another value, one key less, one key more.
 void change(value& x, rng& draw, const std::vector<std::string>& keys) {
   static const value others[] = {nullptr, true, false, 0, 1, -1, 2, 100, 1.5, 1.0, 2001, "", "x", ".", "..", "/a", "../b",

@@ -71,6 +71,8 @@ TEST(Reader, PlacesEachFault) {
       {"a: &x [1, *x]\n", "1:11: the alias '*x' stands inside its own anchor: it would never end"},
       {"a: 1\n---\nb: 2\n", "2:1: a second YAML document begins here; a configuration is one document"},
       {"? [a]\n: 1\n", "1:3: a list or map cannot be a key; a key is a string"},
+      {"a: {b: [1,\n", "1:8: cannot read this as YAML: the '[' that opens here is never closed"},
+      {"{\"a\": 1", "1:1: cannot read this as YAML: the '{' that opens here is never closed"},
       {"a: !!int x\n", "1:4: 'x' is no !!int"},
       {"a: !mine x\n", "1:4: the tag '!mine' has no meaning here"},
       {"{\"a\": \"x}", "1:7: cannot read this as YAML: the quote that opens here is never closed"},

@@ -48,17 +48,21 @@ constexpr auto good = "entrypoint: x\nsearcher: {name: single, metric: loss}\n";
 
 TEST(ConfigCheck, SaysEveryFaultOfEveryFile) {
   directory dir;
-  auto fine = dir.file("good.yaml", good), bad = dir.file("bad.yaml", "entrypoint: x\nnmae: 3\n");
+  auto fine = dir.file("good.yaml", good), bad = dir.file("bad.yaml", std::string(good) + "nmae: 3\n");
   auto both = run({"check", fine, bad});
   EXPECT_EQ(both.code, 2);
   EXPECT_EQ(both.out, fine + ": ok\n");
-  EXPECT_EQ(both.err, bad + ":2:1: nmae: unknown key 'nmae'\n  nmae: 3\n  ^\nhint: did you mean 'name'?\n");
+  EXPECT_EQ(both.err, bad + ":3:1: nmae: unknown key 'nmae'\n  nmae: 3\n  ^\nhint: did you mean 'name'?\n");
   auto json = run({"check", "-o", "json", fine, bad});
   EXPECT_EQ(json.code, 2);
   EXPECT_EQ(json.json()["ok"], false);
   EXPECT_EQ(json.json()["errors"][0]["file"], bad);
-  EXPECT_EQ(json.json()["errors"][0]["line"], 2);
+  EXPECT_EQ(json.json()["errors"][0]["line"], 3);
   EXPECT_EQ(run({"check", fine}).code, 0);
+  auto warned = dir.file("warned.yaml", std::string(good) + "retention_policy: {log_retention_days: 3}\n");
+  EXPECT_EQ(run({"check", warned}).code, 0) << "a warning never fails";
+  EXPECT_EQ(run({"check", warned}).err.find(warned + ":3:19: warning: retention_policy: "), 0u) << run({"check", warned}).err;
+  EXPECT_EQ(run({"check", "-o", "json", warned}).json()["warnings"][0]["path"], "retention_policy");
   EXPECT_EQ(run({"check", "-"}, good).out, "<stdin>: ok\n");
   EXPECT_EQ(run({"check", "--level", "sane", "-"}, "name: x").code, 0);
   EXPECT_EQ(run({"check", "-"}, "name: x").code, 2);
@@ -89,6 +93,27 @@ TEST(ConfigComplete, TakesATemplate) {
   EXPECT_EQ(got.json()["max_restarts"], 9);
 }
 
+TEST(ConfigComplete, LaysAllLayersOverOneAnother) {
+  directory dir;
+  auto lowest = dir.file("storage.yaml", "type: directory\ncontainer_path: /ckpt\nsave_trial_best: 7\n");
+  auto pool = dir.file("pool.yaml", "work_dir: /w\nenvironment_variables: {cpu: [A=pool, B=pool]}\n");
+  auto below = dir.file("template.yaml", "environment: {environment_variables: [C=template]}\nmax_restarts: 9\n");
+  auto got = run({"complete", "--template", below, "--task-container-defaults", pool, "--checkpoint-storage", lowest,
+                  "--config", "max_restarts=3", "-"},
+                 "entrypoint: x\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
+                 "environment: {environment_variables: [D=file]}\ncheckpoint_storage: {save_trial_best: 2}\n");
+  ASSERT_EQ(got.code, 0) << got.err;
+  auto all = got.json();
+  EXPECT_EQ(all["max_restarts"], 3);
+  EXPECT_EQ(all["checkpoint_storage"]["container_path"], "/ckpt");
+  EXPECT_EQ(all["checkpoint_storage"]["save_trial_best"], 2);
+  EXPECT_EQ(all["environment"]["environment_variables"]["cpu"],
+            (value{"A=pool", "B=pool", "C=template", "D=file"}));
+  auto bad = run({"complete", "--task-container-defaults", dir.file("bad.yaml", "wrk_dir: 1\n"), "-"}, "entrypoint: x\n");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("bad.yaml:1:1"), std::string::npos) << bad.err;
+}
+
 TEST(ConfigSchemaMode, AnswersWithOneObject) {
   auto ok = run({"check", "--schema", "hyperparameter-int", "--level", "sane", "-"}, R"({"type":"int","minval":1,"maxval":2})");
   EXPECT_EQ(ok.code, 0);
@@ -96,9 +121,12 @@ TEST(ConfigSchemaMode, AnswersWithOneObject) {
   auto bad = run({"check", "--schema", "searcher", "--level", "complete", "-"}, "name: random\nmetrc: x\n");
   EXPECT_EQ(bad.code, 2);
   const auto first = bad.json()["errors"][0];
-  EXPECT_EQ(first["path"], "metrc");
-  EXPECT_EQ(first["line"], 2);
-  EXPECT_EQ(first["column"], 1);
+  EXPECT_EQ(first["path"], "") << "max_trials is missing";
+  const auto second = bad.json()["errors"][1];
+  EXPECT_EQ(second["path"], "metrc");
+  EXPECT_EQ(second["line"], 2);
+  EXPECT_EQ(second["column"], 1);
+  EXPECT_EQ(bad.json()["errors"].size(), 2u) << "metric is not told to be missing: metrc was meant";
   auto full = run({"complete", "--schema", "bind-mount", "-"}, "{host_path: /a, container_path: b}");
   EXPECT_EQ(full.json()["value"], (value{{"host_path", "/a"}, {"container_path", "b"}, {"read_only", false}, {"propagation", "rprivate"}}));
   auto lacking = run({"complete", "--schema", "searcher", "--level", "complete", "-"}, "name: random");

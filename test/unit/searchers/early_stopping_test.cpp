@@ -8,7 +8,8 @@ namespace {
 /// Reports of trial 1 at steps 1, 2, ...; the sentence that stopped it, with the step.
 std::string stopped_by(value policies, const std::vector<value>& metrics, bool smaller_is_better = true,
                        const std::vector<double>& completed = {}) {
-  value config{{"name", "random"}, {"metric", "m"}, {"time_metric", "epochs"}, {"max_trials", 20},
+  policies["time_metric"] = "epochs"; // a random search has no such key of its own
+  value config{{"name", "random"}, {"metric", "m"}, {"max_trials", 20},
                {"max_concurrent_trials", 10}, {"smaller_is_better", smaller_is_better}, {"early_stopping", std::move(policies)}};
   auto made = make_searcher(config, value::object(), 1);
   EXPECT_TRUE(made) << made.error().what;

@@ -1,0 +1,170 @@
+#include "model/config/effects.hpp"
+
+#include "model/config/check.hpp"
+#include "model/config/complete.hpp"
+#include "model/config/experiment_config.hpp"
+
+#include <algorithm>
+
+namespace troupe::config {
+namespace {
+
+constexpr std::string_view by_the_code = "has no effect, as in Determined 0.38: the training code decides";
+constexpr std::string_view by_the_class = "is read where Determined's trial classes run; here the script decides";
+constexpr std::string_view of_old = "is of older versions and ignored, as in Determined";
+constexpr std::string_view of_containers = "has no effect: tasks run as processes of the host, without containers";
+constexpr std::string_view of_pools = "has no effect yet: there is one pool, first come first served";
+
+bool is_zero(const value& x) { return x.is_number() && x == 0; }
+bool is_bucket(const value& x) { return x == "s3" || x == "gcs" || x == "azure"; }
+
+/// `module:Class`, or a launcher that is told `--trial module:Class`.
+bool runs_trial_class(const node& root) {
+  const auto* entrypoint = root.find("entrypoint");
+  if (!entrypoint)
+    return false;
+  std::string text = entrypoint->text;
+  for (const auto& part : entrypoint->items)
+    text += " " + part.text;
+  return text.find("--trial") != std::string::npos ||
+         (text.find(':') != std::string::npos && text.find_first_of(" /") == std::string::npos);
+}
+
+} // namespace
+
+const std::vector<without_effect>& keys_without_effect() {
+  static const std::vector<without_effect> all{
+      {"workspace", "has no effect yet: everything is in one workspace"},
+      {"project", "has no effect yet: everything is in one project"},
+      {"searcher.source_trial_id", "has no effect yet: trials begin anew"},
+      {"searcher.source_checkpoint_uuid", "has no effect yet: trials begin anew"},
+      {"searcher.max_length", by_the_code},
+      {"searcher.stop_once", "has no effect, as in Determined 0.38: trials are never resumed by this searcher"},
+      {"searcher.train_stragglers", of_old},
+      {"resources.slots_per_trial", "asks for no slot; trials get one yet", is_zero},
+      {"resources.max_slots", "has no effect yet: trials use what is free"},
+      {"resources.weight", of_pools},
+      {"resources.priority", of_pools},
+      {"resources.resource_pool", of_pools},
+      {"resources.is_single_node", "has no effect yet: slots of a trial may be on several hosts"},
+      {"resources.shm_size", "has no effect: tasks share /dev/shm of their host"},
+      {"resources.devices", "has no effect: tasks see all devices that their user may use"},
+      {"resources.native_parallel", of_old},
+      {"resources.agent_label", of_old},
+      {"resources.constraints", "has no effect yet: slots are alike to the pool"},
+      {"environment.image", of_containers},
+      {"environment.proxy_ports", "has no effect yet: no port is forwarded"},
+      {"environment.ports", of_containers},
+      {"environment.force_pull_image", of_containers},
+      {"environment.registry_auth", of_containers},
+      {"environment.add_capabilities", of_containers},
+      {"environment.drop_capabilities", of_containers},
+      {"environment.pod_spec", "has no effect: there is no Kubernetes below"},
+      {"environment.environment_variables.cuda", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
+      {"environment.environment_variables.rocm", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
+      {"environment.environment_variables.gpu", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
+      {"bind_mounts", "has no effect yet: tasks see the folders of their host as they are"},
+      {"checkpoint_storage.type", "is for Determined's client in the task; checkpoints of the troupe package go to the cluster's own folder", is_bucket},
+      {"checkpoint_storage.propagation", of_containers},
+      {"checkpoint_storage.save_experiment_best", "has no effect yet: all checkpoints are kept"},
+      {"checkpoint_storage.save_trial_best", "has no effect yet: all checkpoints are kept"},
+      {"checkpoint_storage.save_trial_latest", "has no effect yet: all checkpoints are kept"},
+      {"checkpoint_policy", by_the_class, nullptr, true},
+      {"perform_initial_validation", by_the_class, nullptr, true},
+      {"min_checkpoint_period", by_the_class, nullptr, true},
+      {"min_validation_period", by_the_class, nullptr, true},
+      {"scheduling_unit", by_the_class, nullptr, true},
+      {"records_per_epoch", by_the_code},
+      {"log_policies", "has no effect yet: no action follows a line of a log"},
+      {"retention_policy", "has no effect yet: logs are kept"},
+      {"profiling", by_the_class, nullptr, true},
+      {"optimizations", by_the_class, nullptr, true},
+      {"integrations", "has no effect yet"},
+      {"slurm", "has no effect: there is no Slurm below"},
+      {"pbs", "has no effect: there is no PBS below"},
+      {"tensorboard_storage", of_old},
+      {"security", of_old},
+      {"data_layer", of_old},
+  };
+  return all;
+}
+
+namespace {
+
+struct found_key {
+  const node* at = nullptr;
+  const key* what = nullptr;
+};
+
+const shape& map_of(const shape& s) {
+  for (const auto* one : s.alternatives)
+    if (one->takes(kind::map))
+      return *one;
+  return s;
+}
+
+/// Null where the text does not have it.
+found_key find_key(const node& root, std::string_view path) {
+  found_key found{&root, nullptr};
+  const shape* s = schemas().at("experiment");
+  while (!path.empty()) {
+    auto name = path.substr(0, path.find('.'));
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+    const auto* entry = found.at->entry_of(name);
+    if (!entry || !s)
+      return {};
+    found.what = map_of(narrowed(*s, *found.at)).find(name);
+    found.at = &entry->what;
+    s = found.what ? found.what->what : nullptr;
+  }
+  return found;
+}
+
+bool is_default(const value& given, const key* k) {
+  if (!k)
+    return false;
+  if (k->fallback && given == *k->fallback)
+    return true;
+  if (!k->filled)
+    return false;
+  auto whole = given;
+  normalize(whole, *k->what);
+  fill_defaults(whole, *k->what);
+  return whole == *k->filled;
+}
+
+} // namespace
+
+std::vector<diagnostic> warnings_of(std::string_view text, std::string_view file) {
+  auto read = read_document(text, file);
+  std::vector<diagnostic> out;
+  if (!read.readable)
+    return out;
+  report known{std::string(file)}; // what has a fault is not spoken of twice
+  check(read.root, *schemas().at("experiment"), known);
+  auto faults = known.take();
+  for (auto& one : faults)
+    known.know(one.path);
+  bool trial_class = runs_trial_class(read.root);
+  for (const auto& one : keys_without_effect()) {
+    if (one.of_trial_classes && trial_class)
+      continue;
+    auto path = std::string(one.path);
+    auto found = find_key(read.root, path);
+    if (!found.at || known.knows(path) || known.knows_below(path))
+      continue;
+    auto given = to_value(*found.at);
+    if (one.when ? !one.when(given) : given.is_null() || given.empty() || is_default(given, found.what))
+      continue;
+    auto owner = path.substr(0, path.rfind('.'));
+    if (path.starts_with("environment.environment_variables.") && given == to_value(*find_key(read.root, owner).at).value("cpu", value()))
+      continue;
+    out.push_back({std::string(file), found.at->at.line, found.at->at.column, path, std::string(one.says), "", true});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const diagnostic& a, const diagnostic& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  return out;
+}
+
+} // namespace troupe::config
