@@ -224,12 +224,31 @@ private:
   void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
   void run(const report_allocation_end& x) {
     self_->send(peers_.trial, allocation_ended{id_.run, x.why, x.detail, x.finished});
+    write_end(x);
     for (auto& poll : std::exchange(polls_, {}))
       poll.caller.deliver(signal(machine_->stopping()));
     for (auto& one : std::exchange(gang_, {}))
       one.caller.deliver(refused({errc::conflict, "allocation " + to_string(id_) + " is over"}));
     quit_if_done();
   }
+  /// What went wrong stands at the end of the trial's log, in Determined's words. Lost with the master at worst: the same is in
+  /// the facts. Written again after a recovery it is a repeat.
+  void write_end(const report_allocation_end& x) {
+    if (x.why != end::failed && x.why != end::lost && x.why != end::invalid_hp)
+      return;
+    log_line line;
+    line.at = self_->now();
+    line.allocation = id_;
+    line.stream = "troupe";
+    line.level = x.why == end::invalid_hp ? "WARNING" : "ERROR";
+    line.text = "Trial " + to_string(id_.trial) + " (Experiment " +
+                std::to_string(launch_.value("experiment", std::uint64_t{0})) + ") " +
+                (x.why == end::failed ? "crashed: resources failed with non-zero exit code:  (" + x.detail + ")"
+                                      : "was terminated: " + x.detail);
+    self_->request(peers_.journal, journal_timeout, append_log{id_.trial, {std::move(line)}, name + "/end", 1})
+      .then([](const committed&) {}, [](const caf::error&) {});
+  }
+
   void quit_if_done() {
     if (machine_->closed() && unsent_ == 0)
       self_->quit();

@@ -138,7 +138,7 @@ class Stock(Cluster):
         return self.det("experiment", "wait", "--polling-interval", "1", str(experiment), code=code)
 
     def described(self, experiment):
-        return json.loads(self.det("experiment", "describe", str(experiment), "--json"))[0]
+        return json.loads(self.det("experiment", "describe", str(experiment), "--json"))[0]["experiment"]
 
     def notes(self, trial):
         try:
@@ -263,7 +263,7 @@ def test_a_failing_step_is_trained_again_from_the_checkpoint(cluster):
     trial = cluster.trial_of(experiment)
     assert [one["began"] for one in cluster.notes(trial) if "began" in one] == [0, 5]
     assert "failing as it was told" in cluster.logs(experiment)
-    assert json.loads(cluster.det("trial", "describe", str(trial), "--json"))["restarts"] == 1
+    assert json.loads(cluster.det("trial", "describe", str(trial), "--json"))["trial"]["restarts"] == 1
 
 
 def test_a_pause_in_the_middle_loses_no_step(cluster):
@@ -280,7 +280,7 @@ def test_a_pause_in_the_middle_loses_no_step(cluster):
     left = [one["preempted"] for one in notes if "preempted" in one]
     assert [one["began"] for one in notes if "began" in one] == [0, *left]
     assert notes[-1]["ended"] == 40
-    shown = json.loads(cluster.det("trial", "describe", str(trial), "--json"))
+    shown = json.loads(cluster.det("trial", "describe", str(trial), "--json"))["trial"]
     assert shown["totalBatchesProcessed"] == 40 and shown["restarts"] == 0
 
 
@@ -299,7 +299,8 @@ def test_invalid_hyperparameters_are_not_tried_again_but_replaced(cluster):
 
 def test_a_script_that_exits_non_zero(cluster):
     experiment, _ = cluster.create(name="nonzero", hparams="{steps: 5, exit: 3}")
-    assert "ERROR" in cluster.wait(experiment, code=1)
+    cluster.wait(experiment, code=1)
+    assert cluster.described(experiment)["state"] == "STATE_ERROR"
     assert "exit code 3" in cluster.logs(experiment)
 
 
