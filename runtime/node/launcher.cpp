@@ -37,8 +37,11 @@ int serve(node_options options, bool daemon, const std::string& role) {
     if (number == SIGHUP)
       return;
     std::lock_guard lock(mutex);
-    if (++asked > 1)
+    if (++asked > 1) {
+      if (running)
+        running->end_agent(); // tasks that should not outlive it are killed
       std::_Exit(cli::exit_interrupted);
+    }
     if (running)
       running->ask_to_stop({errc::invalid, ""});
   });

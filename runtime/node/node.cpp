@@ -129,6 +129,12 @@ public:
     wake_.notify_all();
   }
 
+  /// Ends the agent, and with it its tasks where this node is the master too; waits some seconds at most.
+  void end_agent() {
+    std::lock_guard lock(agent_mutex_);
+    end(agent_);
+  }
+
   void stop() {
     if (!system_)
       return;
@@ -137,7 +143,7 @@ public:
     if (link_)
       link_->stop();
     // Top down, each before what it stands on: the journal answers until nobody can ask.
-    end(agent_);
+    end_agent();
     listener_.reset();
     if (published_)
       unpublish(*system_, published_);
@@ -317,6 +323,7 @@ private:
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
   cluster_actor cluster_;
+  std::mutex agent_mutex_; ///< end_agent is called by whoever comes first
   agent_actor agent_;
   std::shared_ptr<master_link> link_;
   std::unique_ptr<forward::forwarder> listener_;
@@ -354,6 +361,7 @@ std::shared_ptr<storage::reader> node::reads() const { return inside_->reads(); 
 result<void> node::wait_registered(std::chrono::milliseconds limit) { return inside_->wait_registered(limit); }
 error node::wait() { return inside_->wait(); }
 void node::ask_to_stop(error why) { inside_->ask_to_stop(std::move(why)); }
+void node::end_agent() { inside_->end_agent(); }
 void node::stop() { inside_->stop(); }
 
 } // namespace troupe::node

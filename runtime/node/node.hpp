@@ -45,6 +45,8 @@ public:
   /// From a signal handler's thread or any other: makes `wait` return.
   void ask_to_stop(error why);
 
+  /// Ends the agent alone, from any thread: for a program that has to leave at once. With both roles here, the tasks end too.
+  void end_agent();
   /// Ends the actors. With both roles here, the tasks end too and are run again at the next start.
   void stop();
 

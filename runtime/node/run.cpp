@@ -141,11 +141,15 @@ int run(const cli::run_options& o, const std::string& version) {
     std::cerr << wanted->warnings;
   }
   std::atomic<bool> once{false}, twice{false};
+  std::atomic<node*> running{nullptr};
   signal_thread signals([&](int number) {
     if (number == SIGHUP)
       return;
-    if (twice.exchange(once.exchange(true)))
-      std::_Exit(cli::exit_interrupted);
+    if (!twice.exchange(once.exchange(true)))
+      return;
+    if (auto* here = running.load())
+      here->end_agent(); // no process of a trial is left behind
+    std::_Exit(cli::exit_interrupted);
   });
   node_options n;
   n.data_dir = o.data_dir;
@@ -158,6 +162,11 @@ int run(const cli::run_options& o, const std::string& version) {
   if (!started)
     return fail(started.error());
   auto& here = **started;
+  running = &here;
+  struct forget_at_end {
+    std::atomic<node*>& who;
+    ~forget_at_end() { who = nullptr; }
+  } before_it_is_gone{running};
   session s(o, here);
   auto id = s.choose(wanted);
   if (!id)

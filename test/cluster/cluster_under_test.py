@@ -109,13 +109,17 @@ class Cluster:
     def json(self, *words):
         return json.loads(self.cli(*words, "-o", "json").stdout)
 
-    def submit(self, trials=12, epoch_s=0.05):
+    def prepare(self, trials, epoch_s):
+        """The files of an experiment: job.yaml, and its context in job/."""
         job = self.root / "job"
         job.mkdir(exist_ok=True)
         (job / "job.py").write_text(SCRIPT)
         config = self.root / "job.yaml"
         config.write_text(CONFIG.format(trials=trials, root=self.root, epoch_s=epoch_s))
-        return self.json("experiment", "create", str(config), str(job))["id"]
+        return str(config), str(job)
+
+    def submit(self, trials=12, epoch_s=0.05):
+        return self.json("experiment", "create", *self.prepare(trials, epoch_s))["id"]
 
     def tree(self):
         """The pids of everything that runs for this data directory: the node, its sandboxes, their tasks."""

@@ -3,10 +3,11 @@
 import os
 import random
 import signal
+import subprocess
 
 import pytest
 
-from cluster_under_test import Cluster, select_for, wait_for
+from cluster_under_test import BINARY, Cluster, select_for, wait_for
 
 TRIALS = 12
 
@@ -43,6 +44,20 @@ def test_twenty_kills_of_the_whole_tree(cluster, tmp_path_factory):
     assert cluster.wait_end(experiment) == "COMPLETED"
     assert cluster.check_books(experiment, TRIALS) == wanted
     assert all(row["restarts"] == 0 for row in cluster.trials(experiment))
+
+
+def test_interrupts_of_a_run_leave_no_process(cluster):
+    cluster.prepare(4, 0.2)
+    for interrupts in (2, 3):
+        before = len([a for a in cluster.acks() if a["kind"] == "validated"])
+        cluster.process = subprocess.Popen([BINARY, "run", str(cluster.root / "job.yaml"), str(cluster.root / "job"), "--slots", "2"],
+                                           env=cluster.env, stdout=cluster.log, stderr=cluster.log, start_new_session=True)
+        wait_for(lambda: len([a for a in cluster.acks() if a["kind"] == "validated"]) > before, 30)
+        for _ in range(interrupts):
+            cluster.process.send_signal(signal.SIGINT)
+            select_for(0.05)
+        assert cluster.process.wait(timeout=30) != 0
+        wait_for(lambda: not cluster.tree(), 10, what=cluster.describe_tree)
 
 
 def test_a_node_that_dies_alone_finds_its_tasks_again(cluster):
