@@ -1,10 +1,10 @@
 #include "actors/cluster/cluster_actor.hpp"
 
 #include "actors/agent/agent_twin_actor.hpp"
+#include "actors/cluster/accepted_config.hpp"
 #include "actors/durable_actor.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/pool/pool_actor.hpp"
-#include "model/config/experiment_config.hpp"
 
 #include <caf/all.hpp>
 
@@ -112,12 +112,16 @@ private:
   }
 
   /// It alone ends as error, and its tasks with it; the rest serve.
-  void set_aside(experiment_id id, const std::string& why) {
+  void set_aside(experiment_id id, const std::string& why, int tries = 5) {
     auto stored = peers_.reads->facts_of(entity(id));
     append_facts last{entity(id), stored ? stored->size() : 0,
                       {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
     self_->request(peers_.journal, journal_timeout, std::move(last))
-      .then([this, id](const committed&) { abandon_tasks(id); }, [](const caf::error&) {});
+      .then([this, id](const committed&) { abandon_tasks(id); },
+            [this, id, why, tries](const caf::error& fault) {
+              if (from_caf(fault).code == errc::gap && tries > 0) // what it had sent before it died came in between
+                set_aside(id, why, tries - 1); // else the next start does it
+            });
   }
   void abandon_tasks(experiment_id id) {
     auto trials = peers_.reads->trials(id);
@@ -246,7 +250,7 @@ private:
     if (x.name == "experiment.create")
       return create(std::move(x));
     if (x.name == "experiment.validate") {
-      auto checked = checked_config(x.fields);
+      auto checked = accept_config(x.fields, setup_.checkpoint_dir);
       return checked ? answered() : refused(checked.error());
     }
     if (x.name == "experiment.activate")
@@ -400,45 +404,8 @@ private:
 
   // ---- creation
 
-  struct accepted_config {
-    value settings;
-    std::string source;
-  };
-
-  /// Scripts and clients look into the folder themselves: a relative one lies in the data directory, beside the default one.
-  value with_absolute_folder(value storage) const {
-    if (storage.is_object() && storage.value("type", value()) == "directory")
-      if (auto path = storage.find("container_path"); path != storage.end() && path->is_string())
-        if (const auto text = path->get<std::string>(); !text.starts_with('/'))
-          *path = setup_.checkpoint_dir.substr(0, setup_.checkpoint_dir.rfind('/') + 1) + text;
-    return storage;
-  }
-
-  /// Complete and good to run, or errc::invalid with the rendered diagnostics.
-  result<accepted_config> checked_config(const value& fields) const {
-    auto text = fields.value("config", value());
-    std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
-    auto file = fields.value("config_name", std::string("experiment.yaml"));
-    config::surroundings around;
-    around.checkpoint_storage = {{"type", "directory"}, {"container_path", setup_.checkpoint_dir}};
-    auto checked = config::load_experiment(source, file, config::level::complete, around);
-    if (!checked.ok()) {
-      std::string all;
-      for (const auto& fault : checked.faults)
-        all += config::render(fault, source) + "\n";
-      return error{errc::invalid, all};
-    }
-    auto& settings = checked.config;
-    if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
-                                              settings.value("hyperparameters", value::object()), 0);
-        !works)
-      return error{errc::invalid, works.error().what};
-    settings["checkpoint_storage"] = with_absolute_folder(settings.value("checkpoint_storage", value()));
-    return accepted_config{std::move(settings), std::move(source)};
-  }
-
   caf::result<command_result> create(client_command x) {
-    auto checked = checked_config(x.fields);
+    auto checked = accept_config(x.fields, setup_.checkpoint_dir);
     if (!checked)
       return refused(checked.error());
     auto& [settings, source] = *checked;

@@ -1,0 +1,42 @@
+#include "actors/cluster/accepted_config.hpp"
+
+#include "model/config/experiment_config.hpp"
+#include "searchers/searcher.hpp"
+
+namespace troupe {
+namespace {
+
+/// Scripts and clients look into the folder themselves: a relative one lies in the data directory, beside the default one.
+value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
+  if (storage.is_object() && storage.value("type", value()) == "directory")
+    if (auto path = storage.find("container_path"); path != storage.end() && path->is_string())
+      if (const auto text = path->get<std::string>(); !text.starts_with('/'))
+        *path = checkpoint_dir.substr(0, checkpoint_dir.rfind('/') + 1) + text;
+  return storage;
+}
+
+} // namespace
+
+result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir) {
+  auto text = fields.value("config", value());
+  std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
+  auto file = fields.value("config_name", std::string("experiment.yaml"));
+  config::surroundings around;
+  around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
+  auto checked = config::load_experiment(source, file, config::level::complete, around);
+  if (!checked.ok()) {
+    std::string all;
+    for (const auto& fault : checked.faults)
+      all += config::render(fault, source) + "\n";
+    return error{errc::invalid, all};
+  }
+  auto& settings = checked.config;
+  if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
+                                            settings.value("hyperparameters", value::object()), 0);
+      !works)
+    return error{errc::invalid, works.error().what};
+  settings["checkpoint_storage"] = with_absolute_folder(settings.value("checkpoint_storage", value()), checkpoint_dir);
+  return accepted_config{std::move(settings), std::move(source)};
+}
+
+} // namespace troupe

@@ -1,0 +1,21 @@
+#pragma once
+// What a cluster makes of a submitted configuration before an experiment of it exists.
+
+#include "model/result.hpp"
+#include "model/value.hpp"
+
+#include <string>
+
+namespace troupe {
+
+struct accepted_config {
+  value settings;     ///< complete; its checkpoint folder is absolute
+  std::string source; ///< as it was submitted
+};
+
+/// `fields`: of experiment.create and experiment.validate (runtime/api/gate.hpp). `checkpoint_dir`: the cluster's own,
+/// absolute; a relative folder of the configuration lies beside it. Fails with errc::invalid and the rendered
+/// diagnostics, or with what the searcher says of its settings.
+result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir);
+
+} // namespace troupe

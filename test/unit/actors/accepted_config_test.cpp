@@ -1,0 +1,38 @@
+#include "actors/cluster/accepted_config.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+value submitted(const std::string& more = "") {
+  return {{"config", "entrypoint: x\nhyperparameters: {}\n" + more}, {"config_name", "mine.yaml"}};
+}
+const std::string single = "searcher: {name: single, metric: loss}\n";
+
+TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
+  struct {
+    std::string storage, folder;
+  } cases[] = {
+    {"", "/data/checkpoints"},
+    {"checkpoint_storage: {type: directory, container_path: /else}\n", "/else"},
+    {"checkpoint_storage: {type: directory, container_path: mine}\n", "/data/mine"},
+  };
+  for (const auto& c : cases) {
+    auto got = accept_config(submitted(single + c.storage), "/data/checkpoints");
+    ASSERT_TRUE(got) << got.error().what;
+    EXPECT_EQ(got->settings["checkpoint_storage"]["container_path"], c.folder);
+    EXPECT_NE(got->source.find("entrypoint: x"), std::string::npos);
+  }
+}
+
+TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
+  auto got = accept_config(submitted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n"), "/data/checkpoints");
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, errc::invalid);
+  EXPECT_NE(got.error().what.find("mine.yaml:3:18"), std::string::npos) << got.error().what;
+  EXPECT_NE(got.error().what.find("mine.yaml:4:1"), std::string::npos) << got.error().what;
+}
+
+} // namespace
+} // namespace troupe
