@@ -48,6 +48,16 @@ handler answer_with(std::function<result<value>(const call&)> make) {
   });
 }
 
+result<experiment_row> named_experiment(const call& c) {
+  const auto id = parse_id<experiment_id>(c.named("experimentId"));
+  if (!id)
+    return error{errc::invalid, "'" + std::string(c.named("experimentId")) + "' is no id of an experiment"};
+  auto row = c.parts->storage->experiment(id);
+  if (!row && row.error().code == errc::not_found)
+    return error{errc::not_found, "experiment '" + to_string(id) + "' not found"};
+  return row;
+}
+
 void command(const call_ptr& c, const reply& back, const std::string& name, value with,
              std::function<result<value>(value)> shape, std::function<response(const error&)> on_error) {
   c->parts->cluster.call(

@@ -11,16 +11,6 @@
 namespace troupe::api {
 namespace {
 
-result<experiment_row> row_of(const call& c) {
-  const auto id = parse_id<experiment_id>(c.named("experimentId"));
-  if (!id)
-    return error{errc::invalid, "'" + std::string(c.named("experimentId")) + "' is no id of an experiment"};
-  auto row = c.parts->storage->experiment(id);
-  if (!row && row.error().code == errc::not_found)
-    return error{errc::not_found, "experiment '" + to_string(id) + "' not found"};
-  return row;
-}
-
 bool descending(const call& c) { return c.query.first("orderBy") == "ORDER_BY_DESC" || c.query.first("orderBy") == "2"; }
 
 /// "STATE_RUNNING" also asks for experiments that we call ACTIVE: the real master refines that state.
@@ -117,7 +107,7 @@ result<value> list(const call& c) {
 }
 
 result<value> one(const call& c) {
-  auto row = row_of(c);
+  auto row = named_experiment(c);
   if (!row)
     return row.error();
   auto shape = experiment_shape(*row, *c.parts->users);
@@ -125,7 +115,7 @@ result<value> one(const call& c) {
 }
 
 result<value> trials(const call& c) {
-  auto row = row_of(c);
+  auto row = named_experiment(c);
   if (!row)
     return row.error();
   auto rows = c.parts->storage->trials(row->id);
@@ -150,7 +140,7 @@ result<value> trials(const call& c) {
 }
 
 result<value> progress_of_trials(const call& c) {
-  auto row = row_of(c);
+  auto row = named_experiment(c);
   if (!row)
     return row.error();
   auto rows = c.parts->storage->trials(row->id);
@@ -163,7 +153,7 @@ result<value> progress_of_trials(const call& c) {
 }
 
 result<value> outcome(const call& c) {
-  auto row = row_of(c);
+  auto row = named_experiment(c);
   if (!row)
     return row.error();
   value x = {{"id", row->id.value},       {"state", state_name(row->state)},
@@ -193,7 +183,7 @@ result<value> outcome(const call& c) {
 
 /// The metric of the best validation, signed so that smaller is better; 404 means none yet.
 result<value> best_validation(const call& c) {
-  auto row = row_of(c);
+  auto row = named_experiment(c);
   if (!row)
     return row.error();
   if (!row->best_trial)
@@ -203,7 +193,7 @@ result<value> best_validation(const call& c) {
 
 handler order(const char* command_name) {
   return [command_name](const call_ptr& c, const reply& back) {
-    const auto row = row_of(*c);
+    const auto row = named_experiment(*c);
     if (!row)
       return back(failure(row.error()));
     command(c, back, command_name, {{"id", row->id.value}}, {}, [](const error& why) {

@@ -15,16 +15,6 @@ namespace {
 constexpr std::size_t most_events = 10'000;
 constexpr std::int64_t longest_wait_s = 50;
 
-result<experiment_row> row_of(const call& c) {
-  const auto id = parse_id<experiment_id>(c.named("experimentId"));
-  if (!id)
-    return error{errc::invalid, "'" + std::string(c.named("experimentId")) + "' is no id of an experiment"};
-  auto row = c.parts->storage->experiment(id);
-  if (!row && row.error().code == errc::not_found)
-    return error{errc::not_found, "experiment '" + to_string(id) + "' not found"};
-  return row;
-}
-
 const char* reason_name(int reason) {
   constexpr const char* names[] = {"ERRORED", "USER_REQUESTED_STOP", "USER_CANCELED", "INVALID_HP", "INIT_INVALID_HP"};
   return reason >= 0 && reason < static_cast<int>(std::size(names)) ? names[reason] : "ERRORED";
@@ -91,7 +81,7 @@ result<value> events_after(const call& c, experiment_id id, std::uint64_t after)
 }
 
 void events(const call_ptr& c, const reply& back) {
-  auto row = row_of(*c);
+  auto row = named_experiment(*c);
   if (!row)
     return back(failure(row.error()));
   auto after = c->query.number("after", 0), wait = c->query.number("wait", 0);
@@ -107,7 +97,7 @@ void events(const call_ptr& c, const reply& back) {
 }
 
 void orders(const call_ptr& c, const reply& back) {
-  auto row = row_of(*c);
+  auto row = named_experiment(*c);
   if (!row)
     return back(failure(row.error()));
   auto body = parse_object(c->body);
@@ -162,7 +152,7 @@ result<std::optional<std::vector<double>>> point_of(const call& c, const trial_r
 }
 
 result<value> pareto(const call& c) {
-  auto row = row_of(c);
+  auto row = named_experiment(c);
   if (!row)
     return row.error();
   auto wanted = objectives_of(*row);
