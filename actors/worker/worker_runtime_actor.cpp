@@ -1,6 +1,7 @@
 #include "actors/worker/worker_runtime_actor.hpp"
 
 #include "actors/probed_actor.hpp"
+#include "actors/worker/disk_watch.hpp"
 #include "actors/worker/task_environment.hpp"
 #include "workers/context_files.hpp"
 #include "workers/port_claims.hpp"
@@ -256,7 +257,6 @@ private:
 
   /// Sampled with the heartbeats and whenever something fails.
   void look_at_disks() {
-    constexpr std::uintmax_t least = 4 << 20;
     std::set<std::string> folders{setup_.tasks.string()};
     for (const auto& [id, launch] : launches_)
       if (launch.is_object())
@@ -264,11 +264,11 @@ private:
     for (const auto& folder : folders) {
       std::error_code fault;
       auto space = fs::space(folder, fault);
-      if (!fault && space.available < least)
-        full_at_ = boot_time();
+      if (!fault)
+        disks_.saw(space.available, boot_time());
     }
   }
-  bool disk_was_full() const { return full_at_ && boot_time() - *full_at_ < std::chrono::seconds(5); }
+  bool disk_was_full() const { return disks_.full_lately(boot_time()); }
 
   void pass_on(task_news x) {
     auto id = to_string(x.task.allocation);
@@ -313,7 +313,7 @@ private:
   /// Hooks are written for bash, where there is one.
   const std::string shell_ = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
   std::vector<std::string> frozen_;
-  std::optional<time_point> full_at_; ///< when a disk that tasks write to was last seen without room
+  disk_watch disks_;
   std::set<allocation_id> dropping_;
 };
 
