@@ -13,9 +13,11 @@ import platform
 import subprocess
 import sys
 import time
-import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "test" / "differential"))
+from client_environment import client_python  # noqa: E402
+
 TYPICAL = HERE / "typical.yaml"
 
 CLIENT = r'''
@@ -43,18 +45,6 @@ def cost(job, times):
     return (time.process_time() - begin) / times * 1e6
 print(json.dumps({"read_us": cost(read, 50), "check_us": cost(lambda: expconf.sanity_validation_errors(read(), url), 50)}))
 '''
-
-
-def client_python(build):
-    home = build / "perf-config-client"
-    python = home / "bin" / "python"
-    if not (home / "ready").exists():
-        venv.create(home, with_pip=True, clear=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet"]
-        subprocess.run(pip + ["--no-deps", "determined==0.21.0"], check=True)
-        subprocess.run(pip + ["jsonschema==4.17.3", "pyyaml"], check=True)
-        (home / "ready").touch()
-    return python
 
 
 def main():

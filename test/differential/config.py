@@ -17,7 +17,8 @@ import pathlib
 import random
 import subprocess
 import sys
-import venv
+
+import client_environment
 
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE.parent / "data" / "config"
@@ -27,15 +28,8 @@ LEVELS = ("sane", "complete")
 
 def in_own_environment(build):
     """Runs this file again by an interpreter that has the client's validators."""
-    home = build / "differential-client"
-    python = home / "bin" / "python"
-    if not (home / "ready").exists():
-        venv.create(home, with_pip=True, clear=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet"]
-        subprocess.run(pip + ["--no-deps", "determined==0.21.0"], check=True)
-        subprocess.run(pip + ["jsonschema==4.17.3", "pyyaml"], check=True)
-        (home / "ready").touch()
-    if pathlib.Path(sys.prefix).resolve() != home.resolve():
+    python = client_environment.client_python(build)
+    if pathlib.Path(sys.prefix).resolve() != python.parent.parent.resolve():
         os.execv(python, [str(python)] + sys.argv)
 
 
