@@ -71,6 +71,11 @@ public:
     return {std::filesystem::read_symlink("/proc/self/exe"), "--gtest_also_run_disabled_tests", "--gtest_filter=" + name};
   }
 
+  bool ended() const {
+    siginfo_t info{};
+    return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+  }
+
   /// The next line of its output; none at the deadline or at its end.
   std::optional<std::string> line(steady_clock::time_point deadline) {
     for (;;) {
