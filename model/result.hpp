@@ -3,7 +3,6 @@
 
 #include "model/assert.hpp"
 
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,20 +36,6 @@ struct error {
   friend bool operator==(const error&, const error&) = default;
 };
 
-/// What a list type `T` is written as in braces: its member type `listed`. Of other types there is none.
-template <class T>
-struct element_in_braces {
-  struct none {
-    none() = delete;
-  };
-  using type = none;
-};
-template <class T>
-  requires requires { typename T::listed; }
-struct element_in_braces<T> {
-  using type = typename T::listed;
-};
-
 /// Holds a `T` or an `error`. Access to the wrong side is an assertion.
 template <class T>
 class [[nodiscard]] result {
@@ -61,10 +46,6 @@ public:
     requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::decay_t<U>, T> &&
              !std::is_same_v<std::decay_t<U>, troupe::error> && !std::is_same_v<std::decay_t<U>, result>)
   result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
-
-  result(std::initializer_list<typename element_in_braces<T>::type> elements)
-    requires requires { typename T::listed; }
-      : state_(std::in_place_index<0>, elements) {}
 
   explicit operator bool() const { return state_.index() == 0; }
   T& value() & { return TROUPE_ASSERT(state_.index() == 0), *std::get_if<0>(&state_); }

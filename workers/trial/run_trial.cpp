@@ -62,9 +62,9 @@ int fail(const error& why, const char* program) {
 result<std::unique_ptr<collective>> join_ranks(const settings& s) {
   if (s.size == 1)
     return make_alone_collective();
-  if (s.local_size != s.size)
-    return error{errc::unsupported, "the ranks of this trial are on several hosts (" +
-                                        std::to_string(s.local_size) + " of " + std::to_string(s.size) +
+  if (!s.one_host)
+    return error{errc::unsupported, "the ranks of this trial are on several hosts (" + std::to_string(s.local_size) + " of " +
+                                        std::to_string(s.size) +
                                         " here); trials in C++ run on one host yet: give it fewer slots"};
   shm_group group{.name = s.group, .rank = s.rank, .size = s.size};
   return join_shm(group);

@@ -117,6 +117,8 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
     return invalid("RANK=" + std::to_string(s.rank) + " of WORLD_SIZE=" + std::to_string(s.size) +
                    ", LOCAL_RANK=" + std::to_string(s.local_rank) +
                    " of LOCAL_WORLD_SIZE=" + std::to_string(s.local_size) + " cannot be");
+  const std::string meeting = variable("MASTER_ADDR"); // agents of one host meet on its loopback
+  s.one_host = s.local_size == s.size || meeting == "127.0.0.1" || meeting == "localhost" || meeting == "::1";
   // By hand, ranks that torchrun has started meet by its address and name.
   s.group = s.on_cluster() ? "task-" + s.allocation
                            : "hand-" + variable("MASTER_ADDR") + "-" + variable("MASTER_PORT") + "-" +

@@ -25,6 +25,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +36,7 @@ namespace troupe {
 /// Named numbers: `return troupe::metrics{{"loss", loss}, {"accuracy", right / total}};`
 class metrics {
 public:
-  using listed = std::pair<std::string, double>; ///< so that a result<metrics> may be returned as a list
+  using listed = std::pair<std::string, double>;
   metrics() = default;
   metrics(std::initializer_list<listed> of) : all_(of) {}
   void set(std::string name, double x); ///< replaces one of that name
@@ -43,6 +44,28 @@ public:
 
 private:
   std::vector<listed> all_;
+};
+
+/// As every result; and may be returned as a list: `return {{"loss", loss}};`
+template <>
+class [[nodiscard]] result<metrics> {
+public:
+  result(metrics value) : value_(std::move(value)) {}
+  result(std::initializer_list<metrics::listed> of) : value_(of) {}
+  result(troupe::error why) : why_(std::move(why)) {}
+
+  explicit operator bool() const { return !why_; }
+  metrics& value() { return TROUPE_ASSERT(!why_), value_; }
+  const metrics& value() const { return TROUPE_ASSERT(!why_), value_; }
+  metrics& operator*() { return value(); }
+  const metrics& operator*() const { return value(); }
+  metrics* operator->() { return &value(); }
+  const metrics* operator->() const { return &value(); }
+  const troupe::error& error() const { return TROUPE_ASSERT(why_.has_value()), *why_; }
+
+private:
+  metrics value_;
+  std::optional<troupe::error> why_;
 };
 
 /// How long a trial is, in batches of all ranks together. `*_every` 0: only at the end.
