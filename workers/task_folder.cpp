@@ -189,6 +189,10 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
       put(bytes, "arg", arg);
     for (const auto& entry : rank.env)
       put(bytes, "env", entry);
+    for (const auto& arg : rank.direct_argv)
+      put(bytes, "direct-arg", arg);
+    for (const auto& entry : rank.direct_env)
+      put(bytes, "direct-env", entry);
   }
   return bytes;
 }

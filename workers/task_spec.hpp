@@ -16,6 +16,8 @@ struct rank_spec {
   std::vector<std::string> argv; ///< argv[0] is a path, or is searched in the PATH of `env`
   std::vector<std::string> env;  ///< all of it, "NAME=VALUE"; the sandbox adds TROUPE_TASK_ID, TROUPE_RUN_DIR
   std::string cwd = "/";
+  /// What `argv` comes down to, and the variables that it then has: for a rank that a zygote forks. Empty: none does.
+  std::vector<std::string> direct_argv, direct_env;
 };
 
 /// Limits of each process, as setrlimit(2) has them; what is empty stays as the agent has it.

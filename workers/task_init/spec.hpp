@@ -9,6 +9,8 @@ struct rank_spec {
   const char* cwd = "/";
   list<char*> argv; ///< ends with a null pointer
   list<char*> env;  ///< ends with a null pointer
+  /// What the command comes down to, to be forked from a warmed parent; empty: only to be started.
+  list<char*> direct_argv, direct_env;
 };
 
 struct task_spec {
