@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Real training side by side: a small network on scikit-learn's digits, 24 trials of at most 16 epochs, two at a time.
+
+Troupe's adaptive_asha (configs/experiments/digits-asha.yaml), Ray Tune's ASHA, Optuna's TPE with its Hyperband pruner. Prints for each
+the error of the best validation, wall and CPU seconds of the whole command (start and end of the platform included), and the
+epochs trained; means with 95 % bootstrap intervals over the seeds. One run at a time, the systems in turn within a seed.
+    .venv-peers/bin/python perf/searchers/digits.py --troupe build/release/troupe [--seeds 10] [--raw FILE]
+A run is a line of JSON in --raw; what is there is not run again.
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+TRIALS, EPOCHS, WORKERS, LONGEST_S = 24, 16, 2, 600
+BECOME_SUBREAPER = 36  # prctl: the orphans of a run become ours, so that their CPU time is counted
+
+
+def cpu_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def reap(deadline):
+    """Waits for every process that the run left behind; after the deadline they are killed."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            if time.monotonic() > deadline:
+                for child in pathlib.Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
+                    os.kill(int(child), signal.SIGKILL)
+            time.sleep(0.05)
+
+
+def command(system, seed, args, folder):
+    if system == "troupe":
+        return [args.troupe, "run", str(ROOT / "configs/experiments/digits-asha.yaml"), "--new", "--data-dir", str(folder / "data"),
+                "--listen", "127.0.0.1:0", "--slots", str(WORKERS),
+                "--config", f"reproducibility.experiment_seed={seed}",
+                "--config", f"environment.environment_variables=[\"DIGITS_TRACE={folder / 'trace'}\"]"]
+    return [sys.executable, str(HERE / "digits_peers.py"), system, *map(str, (seed, TRIALS, EPOCHS, WORKERS))]
+
+
+def run(system, seed, args):
+    with tempfile.TemporaryDirectory(prefix="digits-", ignore_cleanup_errors=True) as name:
+        folder = pathlib.Path(name)
+        env = os.environ | {"HOME": name, "DIGITS_TRACE": str(folder / "trace"), "OMP_NUM_THREADS": "1",
+                            "PATH": f"{ROOT / '.venv/bin'}:{os.environ['PATH']}"}
+        cpu, wall = cpu_of_children(), time.monotonic()
+        with open(folder / "log", "wb") as log:
+            process = subprocess.Popen(command(system, seed, args, folder), cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            try:
+                code = process.wait(LONGEST_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+        wall = time.monotonic() - wall
+        reap(time.monotonic() + 15)
+        if code != 0:
+            sys.exit(f"{system}, seed {seed}: exit code {code}\n{(folder / 'log').read_text(errors='replace')[-3000:]}")
+        epochs = [e for e in map(json.loads, open(folder / "trace")) if e["ev"] == "epoch"]
+        return {"system": system, "seed": seed, "error": round(1 - max(e["acc"] for e in epochs), 5), "wall_s": round(wall, 2),
+                "cpu_s": round(cpu_of_children() - cpu, 2), "epochs": len(epochs), "load": os.getloadavg()[0]}
+
+
+def interval(values):
+    rng = random.Random(0)
+    means = sorted(statistics.fmean(rng.choices(values, k=len(values))) for _ in range(10000))
+    return f"{statistics.fmean(values):9.4f} [{means[250]:8.4f}, {means[9750]:8.4f}]"
+
+
+def main():
+    parse = argparse.ArgumentParser()
+    parse.add_argument("--troupe", required=True)
+    parse.add_argument("--seeds", type=int, default=10)
+    parse.add_argument("--systems", default="troupe,ray,optuna")
+    parse.add_argument("--raw", type=pathlib.Path)
+    args = parse.parse_args()
+    args.troupe = str(pathlib.Path(args.troupe).resolve())
+    ctypes.CDLL(None).prctl(BECOME_SUBREAPER, 1, 0, 0, 0)
+    rows = [json.loads(line) for line in open(args.raw)] if args.raw and args.raw.exists() else []
+    for seed in range(args.seeds):
+        for system in args.systems.split(","):
+            if any(r["system"] == system and r["seed"] == seed for r in rows):
+                continue
+            rows.append(run(system, seed, args))
+            if args.raw:
+                with open(args.raw, "a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    print(f"digits: {TRIALS} trials of at most {EPOCHS} epochs, {WORKERS} at a time, seeds 0 to {args.seeds - 1}; mean [95 % interval]")
+    print(f"{'':8} {'error':>30} {'wall s':>30} {'CPU s':>30} {'epochs':>30}")
+    for system in args.systems.split(","):
+        own = [r for r in rows if r["system"] == system and r["seed"] < args.seeds]
+        print(f"{system:8} " + " ".join(interval([r[key] for r in own]) for key in ("error", "wall_s", "cpu_s", "epochs")))
+
+
+if __name__ == "__main__":
+    main()
