@@ -69,6 +69,12 @@ void set_last_pid(const char* number) {
   close(fd);
 }
 
+/// A peer that ended with something unread makes the first call fail, though its last words are there to read.
+ssize_t receive(int socket, char* text, std::size_t room) {
+  auto n = recv(socket, text, room, MSG_DONTWAIT);
+  return n < 0 && errno == ECONNRESET ? recv(socket, text, room, MSG_DONTWAIT) : n;
+}
+
 void shut(int& fd) {
   if (fd >= 0)
     close(fd);
@@ -115,11 +121,11 @@ fault supervisor::ask_zygote() {
 
 void supervisor::hear_zygote() {
   char text[1024];
-  auto n = recv(zygote_, text, sizeof text - 1, MSG_DONTWAIT);
+  auto n = receive(zygote_, text, sizeof text - 1);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n <= 0) {
-    // What it forked may be on its way: that one speaks for itself.
+    // What it has begun to fork speaks for itself.
     shut(zygote_);
     if (ask_until_ms_ > boot_ms() + fork_limit_ms)
       start_cold("the zygote ended");
@@ -134,7 +140,7 @@ void supervisor::hear_zygote() {
 
 void supervisor::hear_gate() {
   char text[64];
-  auto n = recv(gate_, text, sizeof text - 1, MSG_DONTWAIT);
+  auto n = receive(gate_, text, sizeof text - 1);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   text[n > 0 ? n : 0] = 0;
