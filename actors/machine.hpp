@@ -3,6 +3,7 @@
 
 #include "model/facts.hpp"
 
+#include <map>
 #include <variant>
 #include <vector>
 
@@ -23,6 +24,17 @@ struct time_passed {
 template <class... Fs>
 struct overloaded : Fs... {
   using Fs::operator()...;
+};
+
+/// How often a child that died is made again. Soft state: whoever owns it begins anew after its own restart.
+template <class Id>
+class child_restarts {
+public:
+  static constexpr int most = 5; ///< deaths of one child
+  bool again(const Id& child) { return ++deaths_[child] <= most; }
+
+private:
+  std::map<Id, int> deaths_;
 };
 
 /// A test may plant one bug here to prove that the simulation finds it. Release builds never set it.

@@ -169,6 +169,42 @@ struct events_heard {
   MSGPACK_DEFINE_ARRAY(heard)
 };
 
+// ---- snapshots
+struct search_save { ///< to the searcher: the state after all that it has heard
+  MSGPACK_DEFINE_ARRAY()
+};
+struct search_saved {
+  std::string bytes;
+  MSGPACK_DEFINE_ARRAY(bytes)
+};
+struct store_snapshot { ///< to the journal
+  std::string entity;
+  std::uint64_t facts = 0;
+  std::string bytes;
+  MSGPACK_DEFINE_ARRAY(entity, facts, bytes)
+};
+
+// ---- retention
+struct erase_log { ///< to the journal: all lines of a trial that has ended
+  trial_id trial;
+  MSGPACK_DEFINE_ARRAY(trial)
+};
+struct sweep_experiment { ///< to retention: it has ended
+  experiment_id id;
+  MSGPACK_DEFINE_ARRAY(id)
+};
+struct sweep_finished { ///< nothing superfluous of it is left
+  experiment_id id;
+  MSGPACK_DEFINE_ARRAY(id)
+};
+struct clean_logs { ///< of all trials whose time is over
+  MSGPACK_DEFINE_ARRAY()
+};
+struct logs_cleaned {
+  std::uint64_t trials = 0;
+  MSGPACK_DEFINE_ARRAY(trials)
+};
+
 // ---- searcher
 struct search_ask {
   search_input input = search_input::started;
@@ -325,9 +361,14 @@ struct harness_frames {
 using journal_actor =
   caf::typed_actor<caf::replies_to<append_facts>::with<committed>, caf::replies_to<append_reports>::with<reports_committed>,
                    caf::replies_to<append_log>::with<committed>, caf::replies_to<store_blob>::with<blob_stored>,
-                   caf::replies_to<log_position>::with<log_position_is>, caf::reacts_to<flush_journal>>;
+                   caf::replies_to<log_position>::with<log_position_is>, caf::reacts_to<flush_journal>,
+                   caf::replies_to<erase_log>::with<committed>, caf::replies_to<store_snapshot>::with<committed>>;
 
-using searcher_actor = caf::typed_actor<caf::replies_to<search_ask>::with<search_decided>>;
+using retention_actor = caf::typed_actor<caf::reacts_to<sweep_experiment>, caf::replies_to<clean_logs>::with<logs_cleaned>,
+                                         caf::reacts_to<time_passed>>;
+
+using searcher_actor = caf::typed_actor<caf::replies_to<search_ask>::with<search_decided>,
+                                        caf::replies_to<search_save>::with<search_saved>>;
 
 using agent_actor =
   caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>, caf::reacts_to<validation_answer>,
@@ -407,7 +448,7 @@ using cluster_actor =
   caf::typed_actor<caf::replies_to<register_agent, agent_actor>::with<registered>,
                    caf::replies_to<client_command>::with<command_result>,
                    caf::replies_to<reserve_trials>::with<trials_reserved>, caf::reacts_to<experiment_finished>,
-                   caf::reacts_to<route_validation>, caf::reacts_to<time_passed>>;
+                   caf::reacts_to<route_validation>, caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>>;
 
 command_result refused(const error& why);
 inline command_result answered(value with = value::object()) { return {0, "", std::move(with)}; }
@@ -519,4 +560,12 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::await_events))
   CAF_ADD_TYPE_ID(troupe, (troupe::events_heard))
   CAF_ADD_TYPE_ID(troupe, (troupe::task_call))
+  CAF_ADD_TYPE_ID(troupe, (troupe::erase_log))
+  CAF_ADD_TYPE_ID(troupe, (troupe::sweep_experiment))
+  CAF_ADD_TYPE_ID(troupe, (troupe::sweep_finished))
+  CAF_ADD_TYPE_ID(troupe, (troupe::clean_logs))
+  CAF_ADD_TYPE_ID(troupe, (troupe::logs_cleaned))
+  CAF_ADD_TYPE_ID(troupe, (troupe::search_save))
+  CAF_ADD_TYPE_ID(troupe, (troupe::search_saved))
+  CAF_ADD_TYPE_ID(troupe, (troupe::store_snapshot))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -39,6 +39,13 @@ struct agent_joined { ///< a new agent, or a known one with other slots or anoth
   MSGPACK_DEFINE_ARRAY(at, agent, id, slots, host)
 };
 
+struct experiment_swept { ///< it has ended, and the checkpoints that its policy does not keep are gone, with their files
+  static constexpr const char* tag = "experiment_swept";
+  time_point at;
+  experiment_id id;
+  MSGPACK_DEFINE_ARRAY(at, id)
+};
+
 // ---- stream "experiment/N"
 
 struct experiment_changed {
@@ -247,7 +254,7 @@ struct allocation_closed {
   MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
 };
 
-using cluster_fact = std::variant<experiment_created, agent_joined>;
+using cluster_fact = std::variant<experiment_created, agent_joined, experiment_swept>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
 using trial_fact = std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded,
                                 run_ended, trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set,
@@ -257,7 +264,8 @@ using allocation_fact = std::variant<allocation_placed, allocation_closed, alloc
 using fact = std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
                           trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
                           trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
-                          trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon>;
+                          trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
+                          experiment_swept>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

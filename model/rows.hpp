@@ -3,6 +3,7 @@
 
 #include "model/facts.hpp"
 
+#include <limits>
 #include <optional>
 
 namespace troupe {
@@ -30,7 +31,8 @@ struct validation_row { ///< the best or latest validation of a trial
   double metric = 0;      ///< the searcher's
   time_point at;
   run_id run;
-  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run)
+  double units = std::numeric_limits<double>::quiet_NaN(); ///< the searcher's time metric; NaN where it has none
+  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units)
 };
 
 struct run_row {

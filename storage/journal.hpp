@@ -73,6 +73,13 @@ struct commit_summary {
   std::vector<committed_fact> facts;
 };
 
+/// What an entity was after the first `facts` facts of its stream.
+struct kept_snapshot {
+  std::uint64_t facts = 0;
+  std::string bytes; ///< as its owner wrote them
+  MSGPACK_DEFINE_ARRAY(facts, bytes)
+};
+
 struct journal_options {
   std::filesystem::path directory;
   std::size_t lane_bytes = 1 << 20;
@@ -107,6 +114,8 @@ public:
   virtual result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const = 0;
   /// The facts of one entity from number `first` on, oldest first.
   virtual result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first = 0) const = 0;
+  /// The newest snapshot of an entity; none where there is none.
+  virtual result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const = 0;
   /// Names of the entities of one kind ("experiment", "trial", ...) that hold facts.
   virtual result<std::vector<std::string>> entities(std::string_view kind) const = 0;
   /// A blob by its name (see journal::put_blob).
@@ -122,12 +131,18 @@ public:
   /// queues nothing and succeeds (it is durable after the next commit at the latest). `errc::no_space` below the reserve.
   virtual result<void> append(const struct append& x) = 0;
 
+  /// Queues the snapshot of an entity in place of its last one. `errc::gap` where its stream has fewer facts.
+  virtual result<void> keep_snapshot(const std::string& entity, const kept_snapshot& x) = 0;
+
   /// Queues reports. Refused with `errc::conflict` when the run is not the open one of its trial (a fenced or
   /// ended run), with `errc::gap` when sequence numbers are missing, `errc::busy` when the lane is full,
   /// `errc::no_space`. The receipt holds once the next commit has returned.
   virtual result<report_receipt> report(const report_batch& x) = 0;
 
   virtual result<void> log(const log_batch& x) = 0;
+
+  /// Queues the end of all stored lines of a trial; later ones may follow, with any numbers.
+  virtual result<void> erase_log(trial_id trial) = 0;
 
   /// Where the log of this source was stored up to; 0 for a new one.
   virtual std::uint64_t log_position(const std::string& source) const = 0;

@@ -4,6 +4,7 @@
 //   facts   's'                             schema version
 //           'p'                             version of the projections; absent while they are being rebuilt
 //           'f' entity 0 number             one fact
+//           'n' entity                      its newest snapshot
 //           'g' sequence of its last fact   one commit: which facts, in order
 //           'm' trial run rank process      high-water mark of one library instance's reports
 //           'l' source                      position up to which a log was stored

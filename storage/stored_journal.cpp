@@ -30,9 +30,11 @@ public:
   result<void> append(const struct append& x) override;
   result<report_receipt> report(const report_batch& x) override;
   result<void> log(const log_batch& x) override;
+  result<void> erase_log(trial_id trial) override;
+  result<void> keep_snapshot(const std::string& entity, const kept_snapshot& x) override;
   std::uint64_t log_position(const std::string& source) const override;
   result<std::string> put_blob(std::string_view bytes) override;
-  bool dirty() const override { return !pending_.empty() || !changed_marks_.empty() || lines_; }
+  bool dirty() const override { return !pending_.empty() || !changed_marks_.empty() || unsynced_; }
   result<commit_summary> commit() override;
   std::shared_ptr<reader> reads() const override { return reader_; }
 
@@ -76,7 +78,7 @@ private:
   std::size_t report_bytes_ = 0; ///< queued
 
   std::size_t log_bytes_ = 0; ///< queued
-  bool lines_ = false;        ///< is anything of logs queued?
+  bool unsynced_ = false;     ///< is anything queued that alone causes no sync: of logs, a snapshot?
   mutable std::unordered_map<std::string, log_source> log_sources_;
   std::vector<std::string> changed_sources_;
 
@@ -253,6 +255,22 @@ result<void> stored_journal::append(const struct append& x) {
   return {};
 }
 
+result<void> stored_journal::keep_snapshot(const std::string& entity, const kept_snapshot& x) {
+  if (closed_)
+    return *closed_;
+  auto next = next_of(entity);
+  if (!next)
+    return next.error();
+  if (x.facts > **next)
+    return error{errc::gap, entity + ": a snapshot of " + std::to_string(x.facts) + " facts, and its stream has " +
+                              std::to_string(**next)};
+  if (auto room = store_->admit(batch_->bytes() + x.bytes.size()); !room)
+    return room;
+  batch_->put(family::facts, keys::tagged('n', entity), pack(x));
+  unsynced_ = true;
+  return {};
+}
+
 // ---- reports
 
 result<std::uint64_t*> stored_journal::mark_of(const std::string& key) {
@@ -423,7 +441,18 @@ result<void> stored_journal::log(const log_batch& x) {
   log_sources_[x.source].queued = x.position;
   changed_sources_.push_back(x.source);
   log_bytes_ += bytes;
-  lines_ = true;
+  unsynced_ = true;
+  return {};
+}
+
+result<void> stored_journal::erase_log(trial_id trial) {
+  if (closed_)
+    return *closed_;
+  auto from = keys::one(trial.value), until = keys::one(trial.value + 1);
+  if (auto room = store_->admit(batch_->bytes() + from.size() + until.size()); !room)
+    return room;
+  batch_->erase_range(family::logs, from, until);
+  unsynced_ = true;
   return {};
 }
 
@@ -500,7 +529,7 @@ void stored_journal::settle() {
   changed_marks_.clear();
   changed_sources_.clear();
   report_bytes_ = log_bytes_ = 0;
-  lines_ = false;
+  unsynced_ = false;
   batch_->clear();
   rows_.settle();
   rows_.forget(cached_rows);

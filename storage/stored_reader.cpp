@@ -253,6 +253,18 @@ result<std::vector<std::string>> stored_reader::facts_of(std::string_view entity
   return facts;
 }
 
+result<std::optional<kept_snapshot>> stored_reader::snapshot_of(std::string_view entity) const {
+  auto bytes = store_->get(family::facts, keys::tagged('n', entity));
+  if (!bytes)
+    return bytes.error();
+  if (!*bytes)
+    return std::optional<kept_snapshot>{};
+  auto kept = unpack<kept_snapshot>(**bytes);
+  if (!kept)
+    return error{errc::corrupt, "the snapshot of " + std::string(entity) + ": " + kept.error().what};
+  return std::optional{std::move(*kept)};
+}
+
 result<std::vector<std::string>> stored_reader::entities(std::string_view kind) const {
   auto now = store_->look();
   std::vector<std::string> names;

@@ -45,6 +45,7 @@ public:
   result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before, std::size_t limit) const override;
   result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const override;
   result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first) const override;
+  result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const override;
   result<std::vector<std::string>> entities(std::string_view kind) const override;
   result<std::string> blob(std::string_view name) const override { return store_->blob(name); }
 

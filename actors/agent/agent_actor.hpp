@@ -24,6 +24,7 @@ struct agent_setup {
   std::function<void(std::uint16_t http_port)> on_registered; ///< from the agent's thread
   /// ADDRESS:PORT in digits where the sandboxes of a dead agent may ask the master; empty: nowhere. Thread-safe.
   std::function<std::string()> fence_address;
+  std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the message

@@ -216,6 +216,13 @@ private:
     spec["nodes"] = x.nodes;
     spec["resources_id"] = part_name(id_, x.node_rank);
     spec["slots"] = x.on.slots;
+    std::size_t rank = 0, ranks = 0; // where every slot is a rank
+    for (std::size_t n = 0; n < machine_->placed().size(); ++n) {
+      rank += static_cast<int>(n) < x.node_rank ? machine_->placed()[n].slots.size() : 0;
+      ranks += machine_->placed()[n].slots.size();
+    }
+    spec["first_rank"] = rank;
+    spec["ranks"] = ranks;
     send_to(x.on.agent, start_ordered{id_, x.on.slots, to_msgpack(spec)});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }

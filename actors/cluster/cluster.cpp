@@ -27,6 +27,14 @@ result<std::vector<cluster_fact>> cluster::join(const agent_joined& who, bool ta
   return std::vector<cluster_fact>{std::move(fact)};
 }
 
+std::vector<cluster_fact> cluster::swept(experiment_id id, time_point now) {
+  if (!unswept_.contains(id))
+    return {};
+  cluster_fact fact = experiment_swept{now, id};
+  replay(fact);
+  return {std::move(fact)};
+}
+
 trial_id cluster::reserve_trials(std::uint64_t count) {
   trial_id first{ids_.newest_trial.value + 1};
   ids_.newest_trial.value += count;
@@ -39,8 +47,10 @@ void cluster::replay(const cluster_fact& fact) {
                  ids_.newest_experiment = std::max(ids_.newest_experiment, f.id);
                  if (!f.key.empty())
                    keys_[f.key] = f.id;
+                 unswept_.insert(f.id);
                },
                [this](const agent_joined& f) { agents_[f.agent] = {f.id, f.slots, f.host}; },
+               [this](const experiment_swept& f) { unswept_.erase(f.id); },
              },
              fact);
 }
@@ -49,7 +59,7 @@ std::string cluster::snapshot() const {
   std::vector<std::tuple<std::string, std::string, int>> agents;
   for (const auto& [name, a] : agents_)
     agents.emplace_back(name, a.id, a.slots);
-  return pack(std::tuple{ids_.newest_experiment, keys_, agents});
+  return pack(std::tuple{ids_.newest_experiment, keys_, agents, unswept_});
 }
 
 } // namespace troupe

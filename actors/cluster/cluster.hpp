@@ -4,6 +4,7 @@
 #include "actors/machine.hpp"
 
 #include <map>
+#include <set>
 
 namespace troupe {
 
@@ -37,6 +38,10 @@ public:
   /// The first of `count` fresh trial ids. Soft: after a crash only those that stand in a fact are used up.
   trial_id reserve_trials(std::uint64_t count);
 
+  /// Nothing superfluous of experiment `id` is left. No fact where that is known, or the experiment is not.
+  [[nodiscard]] std::vector<cluster_fact> swept(experiment_id id, time_point now);
+  bool unswept(experiment_id id) const { return unswept_.contains(id); }
+
   void replay(const cluster_fact& fact);
   const std::map<std::string, known_agent>& agents() const { return agents_; }
   std::string snapshot() const;
@@ -45,6 +50,7 @@ private:
   id_counters ids_;
   std::map<std::string, experiment_id> keys_;
   std::map<std::string, known_agent> agents_;
+  std::set<experiment_id> unswept_;
 };
 
 } // namespace troupe

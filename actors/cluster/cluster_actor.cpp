@@ -5,6 +5,7 @@
 #include "actors/durable_actor.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/pool/pool_actor.hpp"
+#include "actors/retention/retention_actor.hpp"
 
 #include <caf/all.hpp>
 
@@ -42,12 +43,16 @@ public:
       [this](register_agent& x, agent_actor& who) { return admit(std::move(x), std::move(who)); },
       [this](client_command& x) { return obey(std::move(x)); },
       [this](const reserve_trials& x) { return trials_reserved{machine_->reserve_trials(x.count)}; },
-      [this](const experiment_finished& x) { forget(x.id); },
+      [this](const experiment_finished& x) {
+        forget(x.id);
+        self_->send(retention_, sweep_experiment{x.id});
+      },
       [this](route_validation& x) {
         if (auto it = experiments_.find(x.experiment); it != experiments_.end())
           self_->send(it->second, std::move(x.what));
       },
       [this](const time_passed&) { timer_fired(); },
+      [this](const sweep_finished& x) { take(machine_->swept(x.id, self_->now()), {}); },
     };
   }
 
@@ -85,6 +90,16 @@ private:
       for (const auto& row : *rows)
         if (!terminal(row.state))
           recover(row);
+    make_retention();
+  }
+
+  void make_retention() {
+    retention_ = spawn_retention(self_->system(), {cluster_actor{self_}, peers_.journal, peers_.reads});
+    self_->monitor(retention_);
+    if (auto rows = peers_.reads->experiments())
+      for (const auto& row : *rows)
+        if (terminal(row.state) && machine_->unswept(row.id))
+          self_->send(retention_, sweep_experiment{row.id});
   }
 
   void expect_open_runs(const std::vector<experiment_row>& rows) {
@@ -104,7 +119,7 @@ private:
   }
 
   void recover(const experiment_row& row) {
-    auto past = experiment_facts(*peers_.reads, row.id);
+    auto past = past_of(*peers_.reads, row.id, row.config);
     auto ok = past ? replayable(*past) : result<void>(past.error());
     if (!ok)
       return set_aside(row.id, ok.error().what);
@@ -139,7 +154,7 @@ private:
   }
 
   void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
-             const std::vector<experiment_fact>& past, bool paused = false) {
+             const experiment_past& past, bool paused = false) {
     auto experiment = spawn_experiment(self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
                                        {cluster_actor{self_}, peers_.journal, pool_, peers_.reads, setup_.tokens}, past);
     experiments_[id] = experiment;
@@ -163,10 +178,12 @@ private:
       auto row = peers_.reads->experiment(id);
       if (!row || terminal(row->state))
         return;
-      if (++deaths_[id] > 5)
+      if (!restarts_.again(entity(id)))
         return set_aside(id, "its actor died again and again: " + from_caf(down.reason).what);
       return recover(*row); // made again from what is durable
     }
+    if (!closing_ && down.source == retention_.address())
+      return restarts_.again("retention") ? make_retention() : leave(down.reason);
     if (!closing_ && down.source == pool_.address())
       return leave(to_caf({errc::internal, "the resource pool died: " + from_caf(down.reason).what}));
     for (const auto& [agent, link] : links_)
@@ -187,6 +204,7 @@ private:
       if (link.twin)
         self_->send_exit(link.twin, why);
     self_->send_exit(pool_, why);
+    self_->send_exit(retention_, why);
   }
 
   // ---- agents
@@ -278,6 +296,8 @@ private:
       return patch(x.fields);
     if (x.name == "trial.metadata" || x.name == "trial.set_metadata")
       return metadata(x);
+    if (x.name == "logs.cleanup")
+      return clean_up_logs();
     if (x.name == "node.shutdown") {
       if (setup_.shut_down)
         setup_.shut_down();
@@ -529,6 +549,14 @@ private:
     return promise;
   }
 
+  caf::result<command_result> clean_up_logs() {
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(retention_, std::chrono::minutes(10), clean_logs{})
+      .then([promise](const logs_cleaned& x) mutable { promise.deliver(answered({{"removedCount", x.trials}})); },
+            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+
   template <class Handle, class Message>
   caf::result<command_result> forward(const Handle& to, Message message) {
     auto promise = self_->make_response_promise<command_result>();
@@ -587,11 +615,12 @@ private:
   cluster_peers peers_;
   std::optional<cluster> machine_;
   pool_actor pool_;
+  retention_actor retention_;
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
   std::map<std::string, agent_link> links_;
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;
-  std::map<experiment_id, int> deaths_;
+  child_restarts<std::string> restarts_;
   bool closing_ = false;
 };
 

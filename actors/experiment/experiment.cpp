@@ -144,6 +144,10 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
   }
   auto fact = decided(heard, ev, now);
   note(s, fact);
+  if (facts_ >= kept_ + spec_.snapshot_every) {
+    kept_ = facts_;
+    s.actions.push_back(keep_snapshot{facts_, snapshot()});
+  }
   carry_out(s, fact);
   if (heard.origin.sequence)
     s.actions.push_back(answer_to(heard.origin, trials_[heard.trial]));
@@ -302,7 +306,8 @@ void experiment::replay(const experiment_fact& fact) {
     return;
   }
   const auto& f = std::get<search_stepped>(fact);
-  history_.push_back(event_of({f.input, f.trial, {}, f.row, f.steps, f.metrics, f.reason, f.checkpoint, f.time}));
+  if (remembers_)
+    history_.push_back(event_of({f.input, f.trial, {}, f.row, f.steps, f.metrics, f.reason, f.checkpoint, f.time}));
   started_ = true;
   if (auto it = trials_.find(f.trial); it != trials_.end()) {
     it->second.heard_row = std::max(it->second.heard_row, f.row);
@@ -440,12 +445,74 @@ std::map<trial_id, std::uint64_t> experiment::heard_rows() const {
   return rows;
 }
 
+std::vector<searchers::search_event> experiment::take_history() {
+  remembers_ = false;
+  return std::exchange(history_, {});
+}
+
+namespace {
+
+constexpr std::uint32_t snapshot_version = 1;
+
+struct kept_trial {
+  trial_created made;
+  std::uint64_t heard_row = 0;
+  bool exited = false, paused = false;
+  std::string stop_why;
+  std::vector<trial_perturb_decided> perturb; ///< none or one
+  std::uint64_t reports = 0;
+  std::vector<std::pair<std::int64_t, double>> times;
+  MSGPACK_DEFINE_ARRAY(made, heard_row, exited, paused, stop_why, perturb, reports, times)
+};
+
+struct kept_experiment {
+  std::uint32_t version = snapshot_version;
+  experiment_state state = experiment_state::active;
+  bool started = false;
+  std::uint64_t facts = 0;
+  std::vector<search_stepped> over; ///< none or one
+  std::vector<kept_trial> trials;
+  std::map<std::string, std::int64_t> checkpoint_steps;
+  MSGPACK_DEFINE_ARRAY(version, state, started, facts, over, trials, checkpoint_steps)
+};
+
+} // namespace
+
 std::string experiment::snapshot() const {
-  std::vector<std::tuple<trial_id, std::string, std::uint64_t, bool, std::string, bool, std::uint32_t, std::uint64_t>> trials;
-  for (const auto& [id, t] : trials_)
-    trials.emplace_back(id, t.made.key, t.heard_row, t.exited, t.stop_why, t.paused, t.perturb ? t.perturb->number : 0,
-                        t.times.size());
-  return pack(std::tuple{state_, started_, over_.has_value(), trials, facts_, checkpoint_steps_});
+  kept_experiment kept{snapshot_version, state_, started_, facts_, {}, {}, checkpoint_steps_};
+  if (over_)
+    kept.over.push_back(*over_);
+  for (const auto& [id, t] : trials_) {
+    kept.trials.push_back({t.made, t.heard_row, t.exited, t.paused, t.stop_why, {}, t.reports, t.times});
+    if (t.perturb)
+      kept.trials.back().perturb.push_back(*t.perturb);
+  }
+  return pack(kept);
+}
+
+result<void> experiment::restore(std::string_view snapshot) {
+  auto kept = unpack<kept_experiment>(snapshot);
+  if (!kept)
+    return kept.error();
+  if (kept->version != snapshot_version)
+    return error{errc::unsupported, "a snapshot of version " + std::to_string(kept->version)};
+  state_ = kept->state;
+  started_ = kept->started;
+  facts_ = kept_ = kept->facts;
+  if (!kept->over.empty())
+    over_ = kept->over.front();
+  checkpoint_steps_ = std::move(kept->checkpoint_steps);
+  for (auto& k : kept->trials) {
+    const auto id = k.made.trial;
+    by_key_[k.made.key] = id;
+    auto& t = trials_[id];
+    t = {.made = std::move(k.made), .heard_row = k.heard_row, .exited = k.exited, .stop_why = std::move(k.stop_why),
+         .paused = k.paused, .reports = k.reports, .times = std::move(k.times)};
+    if (!k.perturb.empty())
+      t.perturb = k.perturb.front();
+    t.taken = !t.perturb;
+  }
+  return {};
 }
 
 } // namespace troupe

@@ -18,6 +18,7 @@ struct experiment_spec {
   std::string time_metric; ///< or empty
   std::vector<std::string> more_metrics; ///< that the search compares trials by too
   bool hears_checkpoints = false;        ///< the search wants to know of them
+  std::uint64_t snapshot_every = 4096;   ///< facts of its stream
 };
 
 /// Which report waits for the decision on it.
@@ -124,11 +125,18 @@ struct answer_orders {
   std::uint64_t heard = 0;    ///< how many facts its stream holds: the id of its newest event
   std::vector<std::pair<std::string, trial_id>> created;
 };
+/// The state as it is after so many facts of its stream, in which the searcher has heard nothing more: with the searcher's
+/// own snapshot of this moment a start need not replay them.
+struct keep_snapshot {
+  std::uint64_t facts = 0;
+  std::string machine;
+};
 struct report_experiment_end {
   experiment_state state = experiment_state::completed;
 };
 using experiment_action =
-  std::variant<ask_searcher, spawn_trial, order_trial, answer_validation, answer_orders, report_experiment_end>;
+  std::variant<ask_searcher, spawn_trial, order_trial, answer_validation, answer_orders, report_experiment_end,
+               keep_snapshot>;
 using experiment_step = step_of<experiment_fact, experiment_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -146,15 +154,19 @@ public:
   [[nodiscard]] std::vector<experiment_action> resume(time_point now);
   /// The same for one trial, whose actor died: what was ordered of it may not have reached its journal.
   [[nodiscard]] std::vector<experiment_action> resume_trial(trial_id id) const;
-  std::string snapshot() const; ///< of what the facts hold
+  /// Versioned bytes of all that the facts hold, but for what the searcher has heard.
+  std::string snapshot() const;
+  /// Of a fresh machine: as if it had replayed what `snapshot` holds. `errc::corrupt` or `unsupported` leaves it fresh.
+  result<void> restore(std::string_view snapshot);
 
   experiment_state state() const { return state_; }
   std::size_t live_trials() const;
   std::uint64_t facts() const { return facts_; } ///< of its stream so far
   /// The newest validation row that the search has heard, by trial that has not ended.
   std::map<trial_id, std::uint64_t> heard_rows() const;
-  /// The events the searcher has answered, oldest first: a fresh searcher that takes them is where this one is.
-  const std::vector<searchers::search_event>& history() const { return history_; }
+  /// The events that the searcher has answered since the snapshot, oldest first: a fresh or restored one that takes them is
+  /// where this one is. From now on they are not remembered.
+  std::vector<searchers::search_event> take_history();
 
 private:
   struct trial_entry {
@@ -220,6 +232,8 @@ private:
   // Soft state.
   std::deque<input> inputs_;
   bool asking_ = false;
+  bool remembers_ = true;      ///< what the searcher hears
+  std::uint64_t kept_ = 0;     ///< facts in the newest snapshot
 };
 
 } // namespace troupe

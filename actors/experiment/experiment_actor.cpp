@@ -13,15 +13,15 @@ namespace {
 using base = actor_base<experiment_actor>;
 
 template <class Fact>
-result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::string& entity) {
-  auto stored = reads.facts_of(entity);
+result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::string& entity, std::uint64_t first = 0) {
+  auto stored = reads.facts_of(entity, first);
   if (!stored)
     return stored.error();
   std::vector<Fact> out;
   for (const auto& bytes : *stored) {
     auto fact = decode_as<Fact>(bytes);
     if (!fact)
-      return error{errc::corrupt, "fact " + std::to_string(out.size()) + " of " + entity + " cannot be read: " +
+      return error{errc::corrupt, "fact " + std::to_string(first + out.size()) + " of " + entity + " cannot be read: " +
                                     fact.error().what};
     out.push_back(std::move(*fact));
   }
@@ -36,23 +36,25 @@ public:
   explicit experiment_shell_state(base* self) : durable(self) {}
 
   experiment_actor::behavior_type make_behavior(experiment_setup setup, experiment_peers peers,
-                                                const std::vector<experiment_fact>& past) {
+                                                const experiment_past& past) {
     name = entity(setup.id);
     self_->enter(name);
     setup_ = std::move(setup);
     peers_ = std::move(peers);
     machine_.emplace(experiment_spec_of(setup_.id, setup_.config));
-    for (const auto& fact : past)
+    if (!past.machine.empty())
+      static_cast<void>(machine_->restore(past.machine)); // past_of has tried it
+    for (const auto& fact : past.facts)
       machine_->replay(fact);
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     if (!terminal(machine_->state()))
-      start_searcher();
-    if (setup_.start_paused && past.empty()) {
+      start_searcher(past.searcher);
+    if (setup_.start_paused && !machine_->facts()) {
       begin(name, 0, peers_.journal, {});
       step(experiment_pause{}); // before anything that the machine resumes with
       take({}, machine_->resume(self_->now()));
     } else {
-      begin(name, past.size(), peers_.journal, machine_->resume(self_->now()));
+      begin(name, machine_->facts(), peers_.journal, machine_->resume(self_->now()));
     }
     hear_missed_validations();
     return {
@@ -115,10 +117,10 @@ private:
     return promise;
   }
 
-  void start_searcher() {
+  void start_searcher(const std::string& snapshot) {
     searcher_ = spawn_searcher(self_->system(), {setup_.id, setup_.config.value("searcher", value::object()),
                                                  setup_.config.value("hyperparameters", value::object()),
-                                                 seed_of(setup_.config), machine_->history()});
+                                                 seed_of(setup_.config), snapshot, machine_->take_history()});
     self_->monitor(searcher_);
   }
 
@@ -234,6 +236,16 @@ private:
     if (auto it = trials_.find(x.origin.allocation.trial); it != trials_.end() && x.origin.sequence)
       self_->send(it->second, validation_answer{x.origin, x.stop, x.reason});
   }
+  /// Nothing waits for it: what fails here is kept with the next one.
+  void run(const keep_snapshot& x) {
+    self_->request(searcher_, std::chrono::minutes(10), search_save{})
+      .then(
+        [this, x](const search_saved& search) {
+          self_->request(peers_.journal, journal_timeout, store_snapshot{entity(setup_.id), x.facts, pack(std::pair{x.machine, search.bytes})})
+            .then([](const committed&) {}, [](const caf::error&) {});
+        },
+        [](const caf::error&) {});
+  }
   void run(const report_experiment_end&) {
     if (searcher_)
       self_->send_exit(searcher_, caf::exit_reason::user_shutdown);
@@ -255,7 +267,7 @@ private:
     auto id = it->second;
     by_address_.erase(it);
     // It could not go on (the journal was late, say): made again from what is durable.
-    if (++deaths_[id] > 5)
+    if (!restarts_.again(id))
       return step(experiment_stop{true, "trial " + to_string(id) + " died again and again: " +
                                           from_caf(down.reason).what, true});
     for (auto& action : machine_->resume_trial(id))
@@ -268,7 +280,7 @@ private:
   searcher_actor searcher_;
   std::map<trial_id, trial_actor> trials_;
   std::map<caf::actor_addr, trial_id> by_address_;
-  std::map<trial_id, int> deaths_;
+  child_restarts<trial_id> restarts_;
   struct waiting_driver {
     caf::typed_response_promise<events_heard> promise;
     std::uint64_t after = 0;
@@ -284,7 +296,7 @@ struct broken_replay {
 };
 
 template <class Machine, class Fact>
-result<void> replay_apart(Machine machine, const std::vector<Fact>& past) {
+result<void> replay_apart(Machine machine, const std::vector<Fact>& past, std::uint64_t before = 0) {
   auto previous = set_assertion_handler([](const assertion_failed& x) { throw broken_replay{x.expression}; });
   result<void> outcome;
   std::size_t number = 0;
@@ -293,7 +305,7 @@ result<void> replay_apart(Machine machine, const std::vector<Fact>& past) {
       machine.replay(past[number]);
     static_cast<void>(machine.snapshot());
   } catch (const broken_replay& x) {
-    outcome = error{errc::corrupt, "fact " + std::to_string(number) + " of its stream cannot be replayed: " + x.what};
+    outcome = error{errc::corrupt, "fact " + std::to_string(before + number) + " of its stream cannot be replayed: " + x.what};
   }
   set_assertion_handler(previous);
   return outcome;
@@ -301,17 +313,36 @@ result<void> replay_apart(Machine machine, const std::vector<Fact>& past) {
 
 } // namespace
 
-result<std::vector<experiment_fact>> experiment_facts(const storage::reader& reads, experiment_id id) {
-  return facts_of<experiment_fact>(reads, entity(id));
+result<experiment_past> past_of(const storage::reader& reads, experiment_id id, const value& config) {
+  experiment_past past;
+  const auto kept = reads.snapshot_of(entity(id));
+  if (kept && *kept) {
+    auto both = unpack<std::pair<std::string, std::string>>((*kept)->bytes);
+    if (both && experiment({}).restore(both->first) &&
+        searchers::load_searcher(config.value("searcher", value::object()),
+                                 config.value("hyperparameters", value::object()), seed_of(config),
+                                 searchers::search_mode::native, both->second))
+      past = {(*kept)->facts, std::move(both->first), std::move(both->second), {}};
+  }
+  auto facts = facts_of<experiment_fact>(reads, entity(id), past.before);
+  if (!facts)
+    return facts.error();
+  past.facts = std::move(*facts);
+  return past;
 }
 
-result<void> replayable(const std::vector<experiment_fact>& past) { return replay_apart(experiment({}), past); }
+result<void> replayable(const experiment_past& past) {
+  experiment machine({});
+  if (!past.machine.empty())
+    if (auto restored = machine.restore(past.machine); !restored)
+      return restored;
+  return replay_apart(std::move(machine), past.facts, past.before);
+}
 result<void> replayable(const std::vector<trial_fact>& past) { return replay_apart(trial({}), past); }
 
 experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
-                                  const std::vector<experiment_fact>& past) {
-  using impl = shell<experiment_shell_state, experiment_actor, experiment_setup, experiment_peers,
-                     std::vector<experiment_fact>>;
+                                  const experiment_past& past) {
+  using impl = shell<experiment_shell_state, experiment_actor, experiment_setup, experiment_peers, experiment_past>;
   return sys.spawn<impl>(std::move(setup), std::move(peers), past);
 }
 

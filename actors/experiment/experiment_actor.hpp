@@ -23,16 +23,23 @@ struct experiment_peers {
   task_tokens tokens;
 };
 
-/// `past`: the facts of its stream, oldest first. Ends by itself once its end is durable and told.
-experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
-                                  const std::vector<experiment_fact>& past);
+/// What is stored of an experiment: the newest snapshots of its machine and its searcher, and the facts since.
+struct experiment_past {
+  std::uint64_t before = 0;      ///< how many facts the snapshots stand for
+  std::string machine, searcher; ///< empty where there are none
+  std::vector<experiment_fact> facts; ///< oldest first
+};
 
-/// The facts of a stream, oldest first; errc::corrupt, with the number, where one cannot be read: the stream is then of no
-/// use, since what follows stands on it.
-result<std::vector<experiment_fact>> experiment_facts(const storage::reader& reads, experiment_id id);
+/// Ends by itself once its end is durable and told.
+experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
+                                  const experiment_past& past);
+
+/// errc::corrupt, with the number, where a fact cannot be read: the stream is then of no use, since what follows stands on
+/// it. A snapshot that this build does not read, of machine or searcher, is left out: then all facts are there.
+result<experiment_past> past_of(const storage::reader& reads, experiment_id id, const value& config);
 
 /// Replays the stream in a machine of its own: the reason why it cannot be, where an assertion fails.
-result<void> replayable(const std::vector<experiment_fact>& past);
+result<void> replayable(const experiment_past& past);
 result<void> replayable(const std::vector<trial_fact>& past);
 
 } // namespace troupe

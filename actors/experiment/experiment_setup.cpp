@@ -87,6 +87,7 @@ value launch_of(experiment_id id, const value& config, const std::string& contex
   // A string is a shell's, a list is exec'd as it is: as Determined does.
   const auto& entry = at(config, {"entrypoint"});
   launch["entrypoint"] = entry.is_array() ? entry : value{"/bin/sh", "-c", text(entry)};
+  launch["launch"] = text(at(config, {"launch"}), "per_agent");
   value env = value::object();
   const auto& variables = at(config, {"environment", "environment_variables"});
   if (variables.is_object() && (variables.contains("cpu") || variables.contains("cuda") || variables.contains("rocm")))

@@ -30,7 +30,10 @@ public:
   searcher_actor::behavior_type make_behavior(searcher_setup setup) {
     name = "searcher/" + to_string(setup.experiment);
     self_->enter(name);
-    auto made = searchers::make_searcher(setup.config, setup.hyperparameters, setup.seed);
+    auto made = setup.snapshot.empty()
+                  ? searchers::make_searcher(setup.config, setup.hyperparameters, setup.seed)
+                  : searchers::load_searcher(setup.config, setup.hyperparameters, setup.seed,
+                                             searchers::search_mode::native, setup.snapshot);
     if (!made) {
       fault_ = made.error().what;
     } else {
@@ -39,7 +42,14 @@ public:
         if (auto step = searcher_->apply(event); !step && fault_.empty())
           fault_ = "the search cannot be replayed: " + step.error().what;
     }
-    return {[this](const search_ask& x) { return answer(x); }};
+    return {
+      [this](const search_ask& x) { return answer(x); },
+      [this](const search_save&) -> caf::result<search_saved> {
+        if (!fault_.empty())
+          return to_caf({errc::conflict, fault_});
+        return search_saved{searcher_->snapshot()};
+      },
+    };
   }
 
 private:

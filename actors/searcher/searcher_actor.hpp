@@ -11,7 +11,8 @@ struct searcher_setup {
   value config;          ///< the `searcher` section
   value hyperparameters; ///< the section of that name
   std::uint64_t seed = 0;
-  std::vector<searchers::search_event> history; ///< answered before; replayed, its actions are dropped
+  std::string snapshot;  ///< of the searcher, or empty
+  std::vector<searchers::search_event> history; ///< answered since; replayed, its actions are dropped
 };
 
 /// Detached: some algorithms compute long. A configuration or history that cannot be used answers every event with

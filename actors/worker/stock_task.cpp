@@ -66,6 +66,11 @@ if [ -f startup-hook.sh ]; then
 fi
 if [ "$TROUPE_NODES" != 1 ]; then
   "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --rendezvous
+  if [ "$TROUPE_LAUNCH" = per_slot ]; then
+    MASTER_ADDR=$("$DET_PYTHON_EXECUTABLE" -c 'import json
+print(json.load(open("/run/determined/info/rendezvous.json"))["container_addrs"][0])')
+    export MASTER_ADDR
+  fi
 fi
 exec "$@"
 )";

@@ -26,6 +26,7 @@ struct task_surroundings {
   std::string harness_endpoint, harness_file;
   std::string python;     ///< folder that holds the package `troupe`
   std::string python_bin; ///< put in front of PATH; may be empty
+  std::string programs;   ///< the folder of troupe itself and of the examples in C++, put behind PATH; may be empty
   std::string master_url; ///< of the agent's own listener, which forwards: "http://127.0.0.1:40123"
   std::string shell = "/bin/sh"; ///< that runs the entrypoint script and the users' hooks
   task_ports ports;

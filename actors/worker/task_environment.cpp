@@ -36,6 +36,24 @@ void go_direct(std::map<std::string, std::string>& env) {
   }
 }
 
+/// What torchrun sets for each of its processes, as `launch: per_slot` does. The address of the first agent is learned at the
+/// rendezvous where there are several: the entrypoint script sets it.
+std::map<std::string, std::string> rank_variables(allocation_id id, const value& launch, const task_surroundings& around,
+                                                  std::size_t local, std::size_t local_ranks) {
+  const auto first = launch.value("first_rank", std::size_t{0});
+  return {{"RANK", std::to_string(first + local)},
+          {"WORLD_SIZE", std::to_string(launch.value("ranks", local_ranks))},
+          {"LOCAL_RANK", std::to_string(local)},
+          {"LOCAL_WORLD_SIZE", std::to_string(local_ranks)},
+          {"GROUP_RANK", std::to_string(launch.value("node_rank", 0))},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(around.ports.c10d)},
+          {"TROUPE_DIST_PORT", std::to_string(around.ports.communication_1)},
+          {"TORCHELASTIC_RUN_ID", to_string(id)},
+          {"TORCHELASTIC_RESTART_COUNT", std::to_string(id.run.value - 1)},
+          {"TORCHELASTIC_MAX_RESTARTS", "0"}};
+}
+
 bool ours(std::string_view name) { return name.starts_with("TROUPE_") || name.starts_with("DET_"); }
 
 } // namespace
@@ -47,8 +65,12 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
     if (auto equals = pair.find('='); equals != std::string_view::npos && !ours(pair.substr(0, equals)))
       env[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
   }
+  if (!env.contains("PATH"))
+    env["PATH"] = "/usr/bin:/bin";
   if (!around.python_bin.empty())
-    env["PATH"] = around.python_bin + ":" + (env.contains("PATH") ? env["PATH"] : "/usr/bin:/bin");
+    env["PATH"] = around.python_bin + ":" + env["PATH"];
+  if (!around.programs.empty())
+    env["PATH"] += ":" + around.programs;
   for (auto& [key, one] : stock_variables(id, launch, around))
     env[key] = std::move(one);
   go_direct(env);
@@ -68,13 +90,26 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   env["TROUPE_RESUME_CHECKPOINT"] = text("resume");
   env["TROUPE_TRIAL_SEED"] = std::to_string(launch.value("seed", 0));
 
+  const bool per_slot = launch.value("launch", std::string()) == "per_slot";
+  const auto processes = per_slot ? std::max<std::size_t>(1, launch.value("slots", value::array()).size()) : 1;
+  if (per_slot)
+    env["TROUPE_LAUNCH"] = "per_slot";
+
   workers::task_spec spec;
   spec.id = to_string(id);
   workers::rank_spec rank;
   rank.argv = stock_command(launch.value("entrypoint", std::vector<std::string>()), around.shell);
   rank.cwd = task_workdir;
-  for (const auto& [key, one] : env)
-    rank.env.push_back(key + "=" + one);
+  for (std::size_t local = 0; local < processes; ++local) {
+    auto of_rank = env;
+    if (per_slot)
+      for (auto& [key, one] : rank_variables(id, launch, around, local, processes))
+        of_rank[key] = std::move(one);
+    rank.env.clear();
+    for (const auto& [key, one] : of_rank)
+      rank.env.push_back(key + "=" + one);
+    spec.ranks.push_back(rank);
+  }
   for (const auto& [key, one] : env)
     if (key != "DET_EXPERIMENT_CONFIG") // its paths are JSON's; the folder of checkpoints has a variable of its own
       keep_named(spec.keep, one);
@@ -82,7 +117,6 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
     keep_named(spec.keep, argument);
   std::sort(spec.keep.begin(), spec.keep.end());
   spec.keep.erase(std::unique(spec.keep.begin(), spec.keep.end()), spec.keep.end());
-  spec.ranks.push_back(std::move(rank));
   return spec;
 }
 

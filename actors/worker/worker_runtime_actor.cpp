@@ -110,10 +110,22 @@ private:
                  [&](const workers::task_exited& x) {
                    news.change = task_change::ended;
                    news.task = ended_task(x.id, x.why == workers::end_reason::failed, x.detail);
+                   // The first that failed says why; the others may have been killed because of it.
+                   auto ranks = x.ranks;
+                   std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+                     return std::pair(a.killed, a.at) < std::pair(b.killed, b.at);
+                   });
+                   const bool failed = std::any_of(ranks.begin(), ranks.end(), failed_by_itself);
                    // Killed, but not by its allocation, which would not ask why: lost, and run again.
-                   news.task.certain = x.why != workers::end_reason::killed && x.why != workers::end_reason::lease;
-                   for (const auto& rank : x.ranks)
+                   news.task.certain = failed || (x.why != workers::end_reason::killed && x.why != workers::end_reason::lease);
+                   for (const auto& rank : ranks)
                      add_rank(news.task, rank.rank, rank.signalled, rank.value, rank.out_of_memory);
+                 },
+                 [&](const workers::rank_ended& x) {
+                   news.change = task_change::nothing;
+                   // The others cannot go on without it. They hear of it from their own group and end; if not, by force.
+                   if (failed_by_itself(x.end))
+                     caf::delayed_anon_send(me, std::chrono::seconds(5), destroy_order{parse_allocation(x.id)});
                  },
                  [&](const workers::task_lost& x) {
                    news.change = task_change::ended;
@@ -131,6 +143,8 @@ private:
     if (news.change != task_change::nothing)
       caf::anon_send(me, std::move(news));
   }
+
+  static bool failed_by_itself(const workers::rank_end& x) { return x.value != 0 && !x.killed; }
 
   static task_report ended_task(const std::string& id, bool failed, const std::string& detail) {
     task_report t;
@@ -220,7 +234,7 @@ private:
     (*launch)["slots"] = x.slots;
     (*launch)["ports"] = *ports;
     task_surroundings around{setup_.agent, setup_.agent_id, setup_.harness_endpoint(), setup_.harness_file.string(),
-                             setup_.python.string(), setup_.python_bin, setup_.master_url, shell_,
+                             setup_.python.string(), setup_.python_bin, setup_.programs, setup_.master_url, shell_,
                              {ports->at(0), ports->at(1), ports->at(2), ports->at(3)}};
     auto folder = runtime_->prepare(id);
     auto ready = folder ? fill(*folder, x.allocation, *launch, around) : result<void>{folder.error()};
@@ -250,8 +264,9 @@ private:
     auto direct = direct_start_of(launch.value("entrypoint", std::vector<std::string>()), path);
     if (!direct)
       return {};
-    rank.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
-    if (!zygotes_ || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
+    for (auto& one : spec.ranks)
+      one.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
+    if (!zygotes_ || spec.ranks.size() != 1 || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
         fs::exists(work / "startup-hook.sh", ignored) || !fs::is_regular_file(work / direct->script, ignored))
       return {};
     workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

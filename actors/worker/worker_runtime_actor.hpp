@@ -25,6 +25,7 @@ struct worker_runtime_setup {
   /// The tar of a context by its blob name; may block.
   std::function<result<std::string>(const std::string&)> fetch;
   std::function<std::string()> fence_address; ///< as in agent_setup
+  std::string programs;                       ///< as in agent_setup
 };
 
 worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup, agent_actor agent);

@@ -107,6 +107,9 @@ void add_experiment(schema_table& t) {
       given("project", text(t), "", "Where the experiment belongs; with workspace."),
       unset("entrypoint", either(t, {text(t), list_of(t, text(t))}),
             "What a trial runs: a shell command, or a program and its arguments."),
+      native(given("launch", one_of(t, {"per_agent", "per_slot"}), "per_agent",
+                   "How many processes a trial is: one on each agent, whose entrypoint starts its own ranks, or one for each slot, "
+                   "with the variables that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, ...).")),
       by_default("hyperparameters", "hyperparameters"),
       to_run(unset("searcher", t.at("searcher"), t.at("searcher")->doc)),
       by_default("resources", "resources"),

@@ -31,6 +31,7 @@ value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) :
 value shape(const experiment_created& x) {
   return {{"id", x.id.value}, {"name", x.name}, {"owner", x.owner}, {"context", x.context}, {"key", x.key}, {"parent", x.parent.value}};
 }
+value shape(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
 value shape(const agent_joined& x) { return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}}; }
 value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
 value shape(const search_stepped& x) {

@@ -43,6 +43,7 @@ public:
   ///                       lives. denied where the token is not the agent's.
   ///
   /// Reads of what storage does not hold.
+  ///   logs.cleanup        {} -> {removedCount}            logs of trials whose log_retention_days are over, now
   ///   agent.list          {} -> {agents: [{id, name, host, since, state, version?, enabled?,
   ///                              slots: [{id, device, enabled, brand?, uuid?, allocation?}]}]}
   ///                       since: RFC 3339; state: "alive", "lost", "draining"; device: "cpu", "cuda", "rocm"

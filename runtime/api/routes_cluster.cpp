@@ -116,6 +116,12 @@ handler passed_on(const char* name) {
   };
 }
 
+void clean_logs(const call_ptr& c, const reply& back) {
+  command(c, back, "logs.cleanup", value::object(), [](value got) -> result<value> {
+    return value{{"removedCount", std::to_string(got.value("removedCount", std::uint64_t{0}))}};
+  });
+}
+
 } // namespace
 
 std::vector<route> cluster_routes() {
@@ -133,6 +139,8 @@ std::vector<route> cluster_routes() {
     {"GET", "/api/v1/agents/{agentId}/slots/{slotId}", access::user, with_agent(one_slot), "", "v1GetSlotResponse", "One slot."},
     {"GET", "/troupe/v1/status", access::user, passed_on("status"), "", "Status", "Slots, agents and running experiments in numbers."},
     {"GET", "/troupe/v1/queue", access::user, passed_on("queue.list"), "", "Queue", "Allocations that wait for slots."},
+    {"POST", "/api/v1/cleanup_logs", access::admin, clean_logs, "", "v1CleanupLogsResponse",
+     "Erases now the logs of ended trials whose log_retention_days are over; counts trials."},
     {"POST", "/troupe/v1/shutdown", access::admin, passed_on("node.shutdown"), "", "Empty", "Stops the node after the answer."},
   };
 }

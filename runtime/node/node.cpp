@@ -74,6 +74,7 @@ public:
     setup.program = places_.troupe_task;
     setup.python = places_.python;
     setup.python_bin = places_.python_bin.string();
+    setup.programs = places_.programs.string();
     setup.kill_on_stop = options_.master;
     if (auto ok = open_listener(setup.dir); !ok)
       return ok.error();

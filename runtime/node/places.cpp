@@ -40,6 +40,7 @@ result<places> find_places() {
   if (fault)
     return error{errc::io, "cannot read /proc/self/exe: " + fault.message()};
   places out;
+  out.programs = here;
   out.troupe_task =
     first_that_exists({here / "troupe-task", here.parent_path() / "libexec" / "troupe" / "troupe-task"});
   if (out.troupe_task.empty())

@@ -10,6 +10,7 @@ namespace troupe::node {
 struct places {
   std::filesystem::path troupe_task; ///< the static first process of a sandbox
   std::filesystem::path python;      ///< folder that holds the package `troupe`
+  std::filesystem::path programs;    ///< folder of this program, and of the examples in C++
   std::filesystem::path python_bin;  ///< folder with the tasks' python3; empty: as PATH has it
 };
 

@@ -266,3 +266,28 @@ def test_a_process_outside_drives_a_custom_search(cluster):
     random = cluster.submit_search("random", "name: random, max_trials: 1")
     status, said = cluster.call(f"/troupe/v1/experiments/{random}/searcher/orders", {"actions": []})
     assert status == 400 and "only `custom` takes orders" in said["message"], said
+
+
+def test_a_search_of_thousands_of_steps_goes_on_from_its_snapshot(cluster):
+    experiment = cluster.submit_search("custom", "name: custom, time_metric: epoch, max_trials: 4")
+    (cluster.root / "job-custom" / "hold").touch()
+    path = f"/troupe/v1/experiments/{experiment}/searcher"
+    status, said = cluster.call(path + "/orders", {"actions": [{"create": "a", "hparams": {"x": 0.5}}]})
+    assert status == 200, said
+    for step in range(4200):  # each is a fact, and a snapshot comes with the 4,096th
+        status, said = cluster.call(path + "/orders", {"actions": [{"progress": step / 10000}]})
+        assert status == 200, said
+    last = cluster.call(path + "/events?after=0&wait=0")[1]["last"]
+    assert last > 4200
+    cluster.kill_everything()
+    (cluster.root / "job-custom" / "hold").unlink()
+    cluster.up(slots=3)
+    del cluster._token
+    status, said = cluster.call(path + "/orders", {"actions": [{"create": "a", "hparams": {"x": 0.5}}, {"create": "b", "hparams": {"x": 0.2}}]})
+    assert status == 200 and len(said["trials"]) == 1, said  # a is known
+    wait_for(lambda: {row["state"] for row in cluster.trials(experiment)} == {"STATE_COMPLETED"}, 60,
+             what=lambda: cluster.trials(experiment))
+    assert cluster.call(path + "/orders", {"actions": [{"shutdown": True}]})[0] == 200
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    assert len(cluster.trials(experiment)) == 2
+    assert cluster.call(path + f"/events?after={last}&wait=0")[1]["events"][0]["id"] > last

@@ -331,6 +331,44 @@ TEST_P(Journal, PagesThroughLogsBothWays) {
             std::tuple("line 2", "a", 1, "stdout", "INFO", t0));
 }
 
+TEST_P(Journal, KeepsTheNewestSnapshotOfEachEntity) {
+  set_up_trials(2);
+  EXPECT_EQ(j().keep_snapshot("trial/1", {2, "of facts to come"}).error().code, errc::gap);
+  EXPECT_FALSE(*r()->snapshot_of("trial/1"));
+  EXPECT_TRUE(j().keep_snapshot("trial/1", {0, "old"}));
+  EXPECT_TRUE(j().keep_snapshot("trial/1", {1, std::string("new\0\xff", 5)}));
+  EXPECT_TRUE(j().keep_snapshot("trial/2", {1, ""}));
+  EXPECT_TRUE(j().dirty());
+  commit();
+  w->reopen();
+  auto kept = r()->snapshot_of("trial/1");
+  ASSERT_TRUE(kept && *kept);
+  EXPECT_EQ((*kept)->facts, 1u);
+  EXPECT_EQ((*kept)->bytes, std::string("new\0\xff", 5));
+  EXPECT_TRUE(*r()->snapshot_of("trial/2"));
+  EXPECT_FALSE(*r()->snapshot_of("trial/3"));
+  EXPECT_EQ(r()->facts_of("trial/1")->size(), 1u) << "facts stay";
+}
+
+TEST_P(Journal, ErasesTheLogOfOneTrial) {
+  set_up_trials(2);
+  for (std::uint64_t trial : {1, 2})
+    EXPECT_TRUE(j().log({{trial}, {{.text = "a"}, {.text = "b"}}, std::to_string(trial) + ".1/0", 2}));
+  commit();
+  EXPECT_TRUE(j().erase_log({1}));
+  EXPECT_TRUE(j().dirty());
+  commit();
+  EXPECT_TRUE(r()->logs({1}, 0, 100)->empty());
+  EXPECT_EQ(r()->logs({2}, 0, 100)->size(), 2u);
+  EXPECT_TRUE(j().erase_log({1})) << "again is no fault";
+  EXPECT_TRUE(j().log({{1}, {{.text = "late"}}, "1.1/0", 3}));
+  commit();
+  w->reopen();
+  ASSERT_EQ(r()->logs({1}, 0, 100)->size(), 1u);
+  EXPECT_EQ(r()->logs({1}, 0, 100)->front().text, "late");
+  EXPECT_EQ(r()->logs({2}, 0, 100)->size(), 2u);
+}
+
 TEST_P(Journal, ServesReadersOfOtherThreadsWhileItWrites) {
   set_up_trials();
   std::atomic<bool> over = false;

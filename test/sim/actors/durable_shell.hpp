@@ -42,14 +42,24 @@ public:
 protected:
   durable_shell(world& w, fake_journal& journal, address self, std::string entity, Machine fresh)
       : machine(fresh), w_(w), journal_(journal), self_(self), entity_(std::move(entity)), twin_(std::move(fresh)) {
+    std::uint64_t before = 0;
+    if constexpr (requires { machine.restore(std::string_view()); })
+      if (auto kept = journal_.snapshots.find(entity_); kept != journal_.snapshots.end()) {
+        before = kept->second.facts;
+        if (auto restored = machine.restore(kept->second.machine); !restored)
+          fail(entity_ + ": " + restored.error().what);
+      }
     for (const auto& bytes : journal_.facts_of(entity_)) {
       auto fact = decode_as<Fact>(bytes);
       if (!fact)
         fail(entity_ + ": " + fact.error().what);
-      machine.replay(*fact);
+      if (next_ >= before)
+        machine.replay(*fact);
       twin_.replay(*fact);
       ++next_;
     }
+    if (next_ < before || twin_.snapshot() != machine.snapshot())
+      fail(entity_ + ": restored from a snapshot it differs from the whole replay");
   }
 
   void begin(std::vector<Action> resumed) {

@@ -22,6 +22,14 @@ public:
   using streams = std::map<std::string, std::vector<std::string>, std::less<>>;
   using rows = std::map<trial_id, std::vector<report_row>>;
 
+  /// Newest of each entity; durable at once.
+  struct snapshot {
+    std::uint64_t facts = 0;
+    std::string machine;
+    std::vector<searchers::search_event> heard;
+  };
+  std::map<std::string, snapshot, std::less<>> snapshots;
+
   const streams& facts() const { return durable_; }
   const std::vector<std::string>& facts_of(const std::string& entity) const {
     static const std::vector<std::string> none;

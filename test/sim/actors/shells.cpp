@@ -7,13 +7,17 @@ namespace troupe::sim {
 // ---- experiment
 
 experiment_shell::experiment_shell(master& m, experiment_id id)
-    : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches", {}, true})), id(id) {}
+    : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches", {}, true, 5})), id(id) {}
 
 void experiment_shell::start() {
   auto plan = m.w.plan.search;
   plan.seed = mix64(plan.seed + id.value);
   searcher_ = make_search(plan);
-  for (const auto& event : machine.history())
+  if (auto kept = journal_.snapshots.find(entity_); kept != journal_.snapshots.end())
+    heard_ = kept->second.heard;
+  for (auto& event : machine.take_history())
+    heard_.push_back(std::move(event));
+  for (const auto& event : heard_)
     if (auto step = searcher_->apply(event); !step)
       fail("the search cannot be replayed: " + step.error().what);
   begin(machine.resume(w_.now()));
@@ -31,6 +35,7 @@ void experiment_shell::run(const ask_searcher& x) {
   w_.send(self_, back, [this, x, back, life = guard()] {
     if (!life())
       return;
+    heard_.push_back(x.event);
     auto step_ = searcher_->apply(x.event);
     search_decided out;
     if (!step_)
@@ -92,6 +97,13 @@ void experiment_shell::run(const order_trial& x) {
 void experiment_shell::run(const answer_validation& x) {
   if (x.origin.sequence)
     m.tell_trial(self_, x.origin.allocation.trial, validation_answer{x.origin, x.stop});
+}
+
+void experiment_shell::run(const keep_snapshot& x) {
+  w_.send(self_, at(role::searcher, id.value), [this, x, life = guard()] {
+    if (life())
+      journal_.snapshots[entity_] = {x.facts, x.machine, heard_};
+  });
 }
 
 void experiment_shell::run(const report_experiment_end&) {

@@ -47,6 +47,7 @@ public:
   void run(const order_trial& x);
   void run(const answer_validation& x);
   void run(const answer_orders&) {}
+  void run(const keep_snapshot& x);
   void run(const report_experiment_end& x);
   std::optional<time_point> deadline() const { return std::nullopt; }
   void timer() {}
@@ -56,6 +57,7 @@ public:
 
 private:
   std::unique_ptr<searchers::searcher> searcher_;
+  std::vector<searchers::search_event> heard_; ///< by the searcher: its snapshot
 };
 
 class trial_shell : public shell<trial_shell, trial, trial_fact, trial_action> {

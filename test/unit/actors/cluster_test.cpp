@@ -37,6 +37,23 @@ TEST(Cluster, ReservesTrialIdsInARow) {
   EXPECT_EQ(c.reserve_trials(1), trial_id{44});
 }
 
+TEST(Cluster, KnowsWhatIsNotSwept) {
+  cluster c({}), after({});
+  for (int i = 0; i < 2; ++i)
+    for (const auto& fact : c.create({}).facts)
+      after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+  EXPECT_TRUE(c.unswept({1}));
+  auto facts = c.swept({1}, t0);
+  EXPECT_EQ(show(facts), "swept(1)");
+  EXPECT_TRUE(c.swept({1}, t0).empty()) << "once is enough";
+  EXPECT_TRUE(c.swept({7}, t0).empty()) << "nobody made it";
+  for (const auto& fact : facts)
+    after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+  EXPECT_FALSE(after.unswept({1}));
+  EXPECT_TRUE(after.unswept({2}));
+  EXPECT_EQ(after.snapshot(), c.snapshot());
+}
+
 TEST(Cluster, KnowsItsAgents) {
   cluster c({}), after({});
   struct {

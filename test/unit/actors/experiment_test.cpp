@@ -145,8 +145,50 @@ TEST(Experiment, ResumesWithItsTrialsAndWhatTheyWereTold) {
   EXPECT_EQ(show(after.resume(t0)), "spawn(1) stop(1 COMPLETED) spawn(2)");
   EXPECT_EQ(show(after.resume_trial({1})), "spawn(1) stop(1 COMPLETED)");
   EXPECT_EQ(after.heard_rows(), (std::map<trial_id, std::uint64_t>{{{1}, 1}, {{2}, 0}}));
-  EXPECT_EQ(after.history().size(), 2u);
+  EXPECT_EQ(after.take_history().size(), 2u);
   EXPECT_EQ(show(after.apply(trial_finished{{2}}, t0)), " | ask(exited)"); // its trial says it again
+}
+
+TEST(Experiment, GoesOnFromItsSnapshotAsFromItsFacts) {
+  experiment e({{1}, "loss", "batches", {}, false, 2}), whole(spec);
+  static_cast<void>(e.resume(t0));
+  std::vector<keep_snapshot> kept;
+  std::vector<experiment_fact> since;
+  auto hear = [&](const experiment_event& ev) {
+    auto s = e.apply(ev, t0);
+    for (const auto& fact : s.facts) {
+      whole.replay(fact);
+      since.push_back(fact);
+    }
+    for (auto& action : s.actions)
+      if (auto* keep = std::get_if<keep_snapshot>(&action)) {
+        kept.push_back(*keep);
+        since.clear();
+      }
+    return show(s);
+  };
+  EXPECT_EQ(hear(creates({1, 2})), "stepped(started +1 +2) | spawn(1) spawn(2)");
+  hear(validated(1, 1));
+  EXPECT_EQ(hear(stops("1")), "stepped(validated 1#1 -1) | keep(2) stop(1 COMPLETED) answer(stop)");
+  hear(validated(2, 1));
+  hear(search_decided{});
+  ASSERT_EQ(kept.size(), 1u);
+  ASSERT_EQ(since.size(), 1u);
+
+  experiment restored(spec);
+  ASSERT_TRUE(restored.restore(kept.front().machine));
+  EXPECT_EQ(restored.facts(), kept.front().facts);
+  for (const auto& fact : since)
+    restored.replay(fact);
+  EXPECT_EQ(restored.snapshot(), whole.snapshot());
+  EXPECT_EQ(restored.heard_rows(), whole.heard_rows());
+  EXPECT_EQ(restored.take_history().size(), 1u) << "the searcher's own snapshot has the rest";
+  EXPECT_EQ(show(restored.resume(t0)), show(whole.resume(t0)));
+
+  experiment fresh(spec);
+  for (const char* bad : {"", "no snapshot", "\x97\x63"})
+    EXPECT_FALSE(fresh.restore(bad)) << bad;
+  EXPECT_EQ(fresh.snapshot(), experiment(spec).snapshot());
 }
 
 TEST(Experiment, AsksAgainToStartAfterACrashBeforeTheFirstDecision) {

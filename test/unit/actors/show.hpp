@@ -38,6 +38,7 @@ inline std::string show(const placement& x) {
 
 // ---- facts
 inline std::string show(const experiment_created& x) { return "created(" + to_string(x.id) + ")"; }
+inline std::string show(const experiment_swept& x) { return "swept(" + text(x.id) + ")"; }
 inline std::string show(const agent_joined& x) { return "joined(" + x.agent + " " + text(x.slots) + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
@@ -210,6 +211,7 @@ inline std::string show(const search_decided& x) {
   return "decided(+" + text(std::int64_t(x.created.size())) + " -" + text(std::int64_t(x.stopped.size())) +
          text(x.shut_down, "over") + ")";
 }
+inline std::string show(const keep_snapshot& x) { return "keep(" + std::to_string(x.facts) + ")"; }
 inline std::string show(const ask_searcher& x) {
   static constexpr const char* kinds[] = {"started", "validated", "exited_early", "exited", "progressed", "checkpointed", "ordered"};
   return std::string("ask(") + kinds[x.event.index()] + ")";

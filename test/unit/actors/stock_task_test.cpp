@@ -120,5 +120,25 @@ TEST(StockTask, TheExperimentsVariablesWinOverOursButNotOverTheTaskLinks) {
   EXPECT_TRUE(std::any_of(env.begin(), env.end(), [](const auto& e) { return e.starts_with("PATH=/opt/venv/bin:"); }));
 }
 
+TEST(TaskSpec, PerSlotIsAProcessForEachSlotWithTheVariablesOfTorchrun) {
+  auto launch = launch_of_trial_12();
+  EXPECT_EQ(task_spec_of({{12}, {3}}, launch, around()).ranks.size(), 1u) << "the default is one for each agent";
+  launch["launch"] = "per_slot";
+  launch["nodes"] = 2;
+  launch["node_rank"] = 1;
+  launch["first_rank"] = 3;
+  launch["ranks"] = 5;
+  const auto spec = task_spec_of({{12}, {3}}, launch, around());
+  ASSERT_EQ(spec.ranks.size(), 2u);
+  for (std::size_t local = 0; local < 2; ++local)
+    for (const std::string& expected :
+         {"RANK=" + std::to_string(3 + local), std::string("WORLD_SIZE=5"), "LOCAL_RANK=" + std::to_string(local),
+          std::string("LOCAL_WORLD_SIZE=2"), std::string("GROUP_RANK=1"), std::string("MASTER_ADDR=127.0.0.1"),
+          std::string("MASTER_PORT=29401"), std::string("TORCHELASTIC_RUN_ID=12.3"), std::string("TORCHELASTIC_RESTART_COUNT=2")}) {
+      const auto& env = spec.ranks[local].env;
+      EXPECT_NE(std::find(env.begin(), env.end(), expected), env.end()) << expected << " of " << local;
+    }
+}
+
 } // namespace
 } // namespace troupe

@@ -141,6 +141,7 @@ struct fake_reader : storage::reader {
     return all;
   }
   result<std::vector<std::string>> facts_of(std::string_view, std::uint64_t) const override { return std::vector<std::string>{}; }
+  result<std::optional<storage::kept_snapshot>> snapshot_of(std::string_view) const override { return std::optional<storage::kept_snapshot>{}; }
   result<std::vector<std::string>> entities(std::string_view) const override { return std::vector<std::string>{}; }
   result<std::string> blob(std::string_view name) const override {
     std::lock_guard lock{mutex};

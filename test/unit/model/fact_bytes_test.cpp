@@ -73,6 +73,8 @@ TEST(FactBytes, StayTheSame) {
      "93b2616c6c6f636174696f6e5f7969656c646564019205c3"},
     {allocation_gave_up{time_point{5us}},
      "93b2616c6c6f636174696f6e5f676176655f7570019105"},
+    {experiment_swept{time_point{5us}, {7}},
+     "93b06578706572696d656e745f737765707401920507"},
     {part_made_daemon{time_point{5us}, "a1"},
      "93b0706172745f6d6164655f6461656d6f6e019205a26131"},
   };

@@ -1,0 +1,41 @@
+#pragma once
+// What is kept of an experiment that has ended, by the words of its configuration. Pure; the shell is
+// retention_actor.cpp.
+
+#include "model/rows.hpp"
+
+#include <optional>
+
+namespace troupe {
+
+struct retention_policy {
+  // How many checkpoints each rule keeps; a checkpoint goes when no rule keeps it.
+  std::uint64_t experiment_best = 0, trial_best = 1, trial_latest = 1;
+  bool deletes_here = true;    ///< false where checkpoints lie in a bucket, which only its own client reaches
+  std::optional<int> log_days; ///< after a trial's end; none: its log is kept
+};
+
+/// Keys that are absent or null have Determined's defaults.
+retention_policy retention_of(const value& config);
+
+/// One checkpoint that is not deleted, beside the validation of the same trial at the same steps.
+struct checkpoint_standing {
+  trial_id trial;
+  std::string uuid;
+  std::int64_t steps = 0;
+  std::optional<double> metric; ///< the searcher's; none where no validation stands there, or it is no number
+};
+
+/// The uuids that no rule keeps, in the order of `all`, which is oldest first within a trial. The rules are Determined's
+/// (0.38, deletion of an experiment's checkpoints): the best of the experiment and of each trial count only checkpoints
+/// with a metric, the older one first among equals; the latest of a trial are those of the most steps.
+std::vector<std::string> superfluous(const retention_policy& policy, bool smaller_is_better,
+                                     const std::vector<checkpoint_standing>& all);
+
+/// May the log of a trial go that ended at `ended`?
+bool log_expired(const retention_policy& policy, time_point ended, time_point now);
+
+/// May the files of this checkpoint be removed by its path? Only a folder that is named by the uuid itself.
+bool removable(const checkpoint& saved);
+
+} // namespace troupe

@@ -1,0 +1,97 @@
+// all_reduce of f32 by two processes through `shm`, beside the floor: each of both has just written its data
+// into memory that both see, copies the other's out of it once, and they tell each other. Prints a line
+// `BYTES SHM_SECONDS FLOOR_SECONDS` for each length given: the fastest tenth's slowest, because a machine
+// that does other work as well adds to the rest.
+#include "workers/collectives/shm.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+struct floor_memory {
+  alignas(64) std::atomic<std::uint32_t> told[2][16];
+};
+
+double seconds_since(clock_type::time_point from) {
+  return std::chrono::duration<double>(clock_type::now() - from).count();
+}
+
+double fastest_tenth(std::vector<double> x) {
+  std::nth_element(x.begin(), x.begin() + std::ptrdiff_t(x.size() / 10), x.end());
+  return x[x.size() / 10];
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  std::size_t largest = 0;
+  std::vector<std::size_t> sizes;
+  for (int i = 1; i < argc; ++i) {
+    sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+    largest = std::max(largest, sizes.back());
+  }
+  if (largest == 0) {
+    std::fprintf(stderr, "usage: perf_collective BYTES...\n");
+    return 2;
+  }
+  const auto map = [](std::size_t bytes) {
+    return static_cast<std::byte*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  };
+  auto* memory = new (map(sizeof(floor_memory))) floor_memory{};
+  std::byte* shared[2] = {map(largest), map(largest)};
+  const std::string name = "perf-" + std::to_string(getpid());
+  const int rank = fork() == 0 ? 1 : 0;
+
+  auto c = troupe::join_shm({.name = name, .rank = rank, .size = 2});
+  if (!c) {
+    std::fprintf(stderr, "%s\n", c.error().what.c_str());
+    return 1;
+  }
+  std::uint32_t turn = 0, spins = 0;
+  const auto meet = [&] {
+    memory->told[rank][0].store(++turn, std::memory_order_release);
+    while (std::int32_t(memory->told[1 - rank][0].load(std::memory_order_acquire) - turn) < 0)
+      if (++spins % 4096 == 0)
+        sched_yield();
+  };
+  for (const std::size_t bytes : sizes) {
+    std::vector<float> data(bytes / sizeof(float), 1.0f);
+    const int repeats = std::clamp<int>(int((std::size_t(256) << 20) / (bytes + 65536)), 21, 1000);
+    std::vector<double> shm, least;
+    for (int i = 0; i < repeats + 3; ++i) {
+      std::memset(data.data(), i & 1, bytes); // as a backward pass would have
+      meet();
+      auto from = clock_type::now();
+      if (!(*c)->all_reduce(data, troupe::reduce::sum))
+        return 1;
+      const double one = seconds_since(from);
+      std::memset(shared[rank], i & 1, bytes);
+      meet();
+      from = clock_type::now();
+      std::memcpy(data.data(), shared[1 - rank], bytes);
+      meet();
+      if (i >= 3) {
+        shm.push_back(one);
+        least.push_back(seconds_since(from));
+      }
+    }
+    if (rank == 0)
+      std::printf("%zu %.9f %.9f\n", bytes, fastest_tenth(shm), fastest_tenth(least));
+  }
+  std::fflush(stdout);
+  if (rank == 1)
+    _exit(0);
+  wait(nullptr);
+  return 0;
+}

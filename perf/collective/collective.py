@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""CPU all-reduce of f32 by two processes on one host: `shm` beside PyTorch's Gloo and beside a one-copy floor, in one run.
+
+    cmake --preset release -DTROUPE_PERF=ON && ninja -C build/release perf_collective
+    .venv/bin/python perf/collective/collective.py [--rounds 3]
+
+Asked: at least 5 times Gloo's bandwidth up to 16 MiB, at least half of the floor at every size. Rounds alternate between the
+programs; each figure is the best round's, and within a round the fastest tenth's, because other work on the machine only adds.
+"""
+import argparse
+import os
+import pathlib
+import platform
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SIZES = [1 << n for n in range(10, 27, 2)]
+
+
+def gloo_rank(rank, port):
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    for size in SIZES:
+        data = torch.ones(size // 4)
+        times = []
+        for i in range(max(11, min(400, (128 << 20) // (size + 65536))) + 3):
+            data.fill_(i & 1)
+            dist.barrier()
+            start = time.perf_counter()
+            dist.all_reduce(data)
+            times.append(time.perf_counter() - start)
+        times = sorted(times[3:])
+        if rank == 0:
+            print(size, times[len(times) // 10], flush=True)
+    dist.destroy_process_group()
+
+
+def gloo():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    ranks = [subprocess.Popen([sys.executable, __file__, "--rank", str(r), "--port", port], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}) for r in (0, 1)]
+    lines = ranks[0].communicate()[0].split("\n")
+    ranks[1].wait()
+    return {int(a): float(b) for a, b in (line.split() for line in lines if line)}
+
+
+def ours(program):
+    text = subprocess.run([program, *map(str, SIZES)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    rows = [line.split() for line in text.splitlines()]
+    return {int(a): float(b) for a, b, _ in rows}, {int(a): float(c) for a, _, c in rows}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--program", default=str(ROOT / "build/release/perf/collective/perf_collective"))
+    parser.add_argument("--rank", type=int)
+    parser.add_argument("--port", type=int)
+    a = parser.parse_args()
+    if a.rank is not None:
+        return gloo_rank(a.rank, a.port)
+    best = {"gloo": {}, "shm": {}, "floor": {}}
+    for _ in range(a.rounds):
+        shm, floor = ours(a.program)
+        for name, times in (("gloo", gloo()), ("shm", shm), ("floor", floor)):
+            for size, seconds in times.items():
+                best[name][size] = min(seconds, best[name].get(size, seconds))
+    print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {a.rounds} rounds")
+    print(f"{'bytes':>10} {'gloo us':>10} {'shm us':>10} {'floor us':>10} {'gloo/shm':>9} {'floor/shm':>10}")
+    for size in SIZES:
+        g, s, f = (best[name][size] for name in ("gloo", "shm", "floor"))
+        print(f"{size:10} {g * 1e6:10.1f} {s * 1e6:10.1f} {f * 1e6:10.1f} {g / s:9.1f} {f / s:10.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Trials in C++ as a user meets them: built outside the tree against the installed package, by hand, and on a cluster."""
+
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+
+import pytest
+
+from cluster_under_test import BINARY, Cluster, wait_for
+
+BUILD = pathlib.Path(BINARY).parent
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """test/data/native_trial, as somebody builds it who has only the package."""
+    prefix, build = tmp_path_factory.mktemp("prefix"), tmp_path_factory.mktemp("build")
+    subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "-S", SOURCE / "test/data/native_trial", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}"], check=True,
+                   stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", build], check=True, stdout=subprocess.DEVNULL)
+    return build / "outside"
+
+
+def by_hand(program, folder, *flags, ranks=1, name="run", check=True, **env):
+    """Starts the ranks of one run as torchrun would, and gives the standard error of rank 0."""
+    env = {**os.environ, "TROUPE_RUN_NAME": name, "MASTER_PORT": f"{name}{os.getpid()}", **env}
+    env.pop("TROUPE_HARNESS", None)
+    started = [subprocess.Popen([program, *flags], cwd=folder, stderr=subprocess.PIPE, text=True,
+                                env={**env, "RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)})
+               for r in range(ranks)]
+    texts = [p.communicate(timeout=120)[1] for p in started]
+    assert not check or all(p.returncode == 0 for p in started), texts
+    return texts[0]
+
+
+def losses(folder, name):
+    rows = [json.loads(line) for line in (folder / "troupe-runs" / name / "reports.jsonl").read_text().splitlines()]
+    return [row["metrics"]["loss"] for row in rows if row["group"] == "training"]
+
+
+def last_weights(folder, name):
+    run = folder / "troupe-runs" / name
+    uuid = json.loads((run / "checkpoints.jsonl").read_text().splitlines()[-1])["uuid"]
+    return (run / "checkpoints" / uuid / "weights").read_bytes()
+
+
+def test_alone_it_shows_its_progress_and_a_flag_is_a_hyperparameter(program, tmp_path):
+    text = by_hand(program, tmp_path, "--lr=0.1")
+    assert "step 200/200 (100 %)" in text and "validation at step 200:  distance" in text, text
+    assert struct.unpack("2d", last_weights(tmp_path, "run")) == pytest.approx((3, -1), abs=1e-6)
+    missing = by_hand(program, tmp_path, check=False)
+    assert "the hyperparameter 'lr' is not given" in missing and "--lr=VALUE" in missing, missing
+
+
+def test_two_ranks_with_half_the_batch_have_the_curve_of_one(program, tmp_path):
+    # No convergence to zero, where only rounding is left of the loss.
+    by_hand(program, tmp_path, "--lr=0.002", name="one")
+    by_hand(program, tmp_path, "--lr=0.002", name="two", ranks=2)
+    one, two = losses(tmp_path, "one"), losses(tmp_path, "two")
+    assert len(one) == len(two) == 200
+    for a, b in zip(one, two):
+        assert b == pytest.approx(a, rel=1e-5)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_run_that_went_on_from_a_checkpoint_has_the_same_bits(program, tmp_path, ranks):
+    seed = random.randrange(1 << 30)
+    batches = random.Random(seed).randrange(3, 199)
+    by_hand(program, tmp_path, "--lr=0.002", name="whole", ranks=ranks)
+    by_hand(program, tmp_path, "--lr=0.002", f"--batches={batches}", name="parts", ranks=ranks)
+    by_hand(program, tmp_path, "--lr=0.002", name="parts", ranks=ranks, TROUPE_RESUME="parts")
+    assert last_weights(tmp_path, "parts") == last_weights(tmp_path, "whole"), f"seed {seed}, interrupted after {batches}"
+    assert losses(tmp_path, "parts") == losses(tmp_path, "whole")
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    c = Cluster(tmp_path)
+    c.up(slots=2)
+    yield c
+    c.close()
+
+
+def submit(cluster, program, hparams, slots=2, restarts=1):
+    job = cluster.root / "job"
+    job.mkdir(exist_ok=True)
+    config = cluster.root / "job.yaml"
+    config.write_text(f"""
+name: native
+entrypoint: ["{program}"]
+launch: per_slot
+hyperparameters: {json.dumps(hparams)}
+searcher: {{name: single, metric: distance}}
+resources: {{slots_per_trial: {slots}}}
+max_restarts: {restarts}
+""")
+    return cluster.json("experiment", "create", str(config), str(job))["id"]
+
+
+def checkpoint_weights(cluster, experiment):
+    newest = max(cluster.checkpoints(experiment), key=lambda c: c["totalBatches"])
+    return next(cluster.data.rglob(f"{newest['uuid']}/weights")).read_bytes()
+
+
+def logs(cluster, trial):
+    return cluster.cli("trial", "logs", str(trial)).stdout
+
+
+def test_on_a_cluster_it_is_a_trial_like_any(cluster, program):
+    experiment = submit(cluster, program, {"lr": 0.1, "batches": 200})
+    trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
+    assert cluster.wait_end(experiment) == "COMPLETED", logs(cluster, trial)
+    rows = cluster.json("trial", "metrics", str(trial))
+    assert [r["totalBatches"] for r in rows if r["group"] == "validation"] == [50, 100, 150, 200]
+    assert len([r for r in rows if r["group"] == "training"]) == 200
+    assert {c["totalBatches"] for c in cluster.checkpoints(experiment)} == {70, 140, 200}
+
+
+def test_paused_at_any_step_it_goes_on_to_the_same_bits(cluster, program, tmp_path):
+    by_hand(program, tmp_path, "--lr=0.002", name="whole", ranks=2)
+    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 20000})
+    trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
+    wait_for(lambda: len(cluster.json("trial", "metrics", str(trial))) > 20, 30, what=lambda: logs(cluster, trial))
+    cluster.cli("experiment", "pause", str(experiment))
+    wait_for(lambda: cluster.state(experiment) == "PAUSED" and cluster.json("status")["slots"]["used"] == 0, 30)
+    assert cluster.checkpoints(experiment), "a pause leaves a checkpoint at its step"
+    cluster.cli("experiment", "activate", str(experiment))
+    assert cluster.wait_end(experiment) == "COMPLETED", logs(cluster, trial)
+    assert checkpoint_weights(cluster, experiment) == last_weights(tmp_path, "whole")
+    steps = [r["totalBatches"] for r in cluster.json("trial", "metrics", str(trial)) if r["group"] == "training"]
+    assert sorted(steps) == list(range(1, 201)), "each batch was reported once"
+
+
+def test_a_killed_rank_is_one_restart_of_its_trial(cluster, program, tmp_path):
+    by_hand(program, tmp_path, "--lr=0.002", name="whole", ranks=2)
+    experiment = submit(cluster, program, {"lr": 0.002, "die_at": 100})
+    trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
+    assert cluster.wait_end(experiment) == "COMPLETED", logs(cluster, trial)
+    assert cluster.trials(experiment)[0]["restarts"] == 1
+    assert checkpoint_weights(cluster, experiment) == last_weights(tmp_path, "whole")
+    assert "rank 1 of 2 died" in logs(cluster, trial)
+
+
+@pytest.mark.parametrize("example", ["digits-native", "digits-ddp"])
+def test_the_example_runs_as_it_is(tmp_path, example):
+    cluster = Cluster(tmp_path)
+    try:
+        done = cluster.cli("run", str(SOURCE / f"configs/experiments/{example}.yaml"), timeout=300)
+        assert "COMPLETED" in done.stdout + done.stderr, (done.stdout, done.stderr)
+    finally:
+        cluster.close()

@@ -1,0 +1,114 @@
+"""What is kept of an experiment that has ended: checkpoints by its policy, logs by its days, also through kill -9."""
+
+import pathlib
+
+import json
+import urllib.request
+
+import pytest
+
+from cluster_under_test import Cluster, wait_for
+
+SCRIPT = """
+import troupe
+p = troupe.params(x=0.5)
+print("trained with", p.x, flush=True)
+for epoch in range(1, 6):
+    with troupe.checkpoint(epoch) as path:
+        (path / "weights").write_bytes(b"w" * 1000)
+    if epoch != 5:
+        troupe.validate({"loss": abs(epoch - p.best)}, step=epoch)
+"""
+
+# The best of trial x is at epoch `best`; the fifth checkpoint has no validation, and is the latest.
+CONFIG = """
+name: retention
+entrypoint: python3 job.py
+hyperparameters: {{x: 1.0, best: {{type: categorical, vals: [2, 3]}}}}
+searcher: {{name: grid, metric: loss, max_concurrent_trials: 2}}
+checkpoint_storage: {{type: directory, container_path: "{root}/saved", {keep}}}
+{logs}
+max_restarts: 0
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    one = Cluster(tmp_path)
+    one.up()
+    yield one
+    one.close()
+
+
+def submit(cluster, keep, logs=""):
+    job = cluster.root / "job"
+    job.mkdir(exist_ok=True)
+    (job / "job.py").write_text(SCRIPT)
+    config = cluster.root / "retention.yaml"
+    config.write_text(CONFIG.format(root=cluster.root, keep=keep, logs=logs))
+    id = cluster.json("experiment", "create", str(config), str(job))["id"]
+    cluster.cli("experiment", "wait", str(id))
+    return id
+
+
+def folders(cluster):
+    return sorted(x.name for x in (cluster.root / "saved").iterdir())
+
+
+def alive(cluster, id):
+    return [x for x in cluster.checkpoints(id) if x["state"].removeprefix("STATE_") != "DELETED"]
+
+
+def kept(cluster, id):
+    """Steps of the checkpoints that are left, by trial in order."""
+    trials = sorted(x["id"] for x in cluster.trials(id))
+    return [sorted(x["totalBatches"] for x in alive(cluster, id) if x["trialId"] == trial) for trial in trials]
+
+
+def clean_logs(cluster):
+    ask = urllib.request.Request(cluster.url() + "/api/v1/auth/login", method="POST",
+                                 data=json.dumps({"username": "admin", "password": ""}).encode())
+    token = json.load(urllib.request.urlopen(ask, timeout=10))["token"]
+    ask = urllib.request.Request(cluster.url() + "/api/v1/cleanup_logs", method="POST", data=b"{}",
+                                 headers={"Authorization": "Bearer " + token})
+    return json.load(urllib.request.urlopen(ask, timeout=30))
+
+
+@pytest.mark.parametrize("keep, left", [
+    ("save_trial_best: 1, save_trial_latest: 1, save_experiment_best: 0", [[2, 5], [3, 5]]),
+    ("save_trial_best: 0, save_trial_latest: 0, save_experiment_best: 1", [[2], []]),
+    ("save_trial_best: 0, save_trial_latest: 2, save_experiment_best: 0", [[4, 5], [4, 5]]),
+    ("save_trial_best: 9, save_trial_latest: 9, save_experiment_best: 9", [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]),
+])
+def test_an_ended_experiment_keeps_what_its_policy_says(cluster, keep, left):
+    id = submit(cluster, keep)
+    wait_for(lambda: kept(cluster, id) == left, 20, what=lambda: kept(cluster, id))
+    wait_for(lambda: len(folders(cluster)) == sum(map(len, left)), 20, what=lambda: folders(cluster))
+    assert set(folders(cluster)) == {x["uuid"] for x in alive(cluster, id)}
+
+
+def test_what_a_killed_master_left_is_swept_by_the_next_one(cluster):
+    id = submit(cluster, "save_trial_best: 1, save_trial_latest: 0, save_experiment_best: 0")
+    wait_for(lambda: len(folders(cluster)) == 2, 20, what=lambda: folders(cluster))
+    second = submit(cluster, "save_trial_best: 0, save_trial_latest: 0, save_experiment_best: 0")
+    cluster.kill_node()  # somewhere in its sweep
+    (cluster.root / "saved" / "of-a-user").mkdir()
+    cluster.up()
+    wait_for(lambda: kept(cluster, second) == [[], []], 20, what=lambda: kept(cluster, second))
+    wait_for(lambda: len(folders(cluster)) == 3, 20, what=lambda: folders(cluster))
+    assert kept(cluster, id) == [[2], [3]] and "of-a-user" in folders(cluster)
+
+
+def test_logs_go_when_their_days_are_over(cluster):
+    keep = "save_trial_best: 1"
+    lost = submit(cluster, keep, "retention_policy: {log_retention_days: 0}")
+    for id, logs in ((submit(cluster, keep, "retention_policy: {log_retention_days: 1}"), 2), (submit(cluster, keep), 2)):
+        assert cluster.cli("experiment", "logs", str(id)).stdout.count("trained with") == logs
+    assert cluster.cli("experiment", "logs", str(lost)).stdout.count("trained with") == 2
+    assert clean_logs(cluster) == {"removedCount": "2"}
+    assert clean_logs(cluster) == {"removedCount": "0"}
+    assert "trained with" not in cluster.cli("experiment", "logs", str(lost)).stdout
+    cluster.kill_node()
+    cluster.up()
+    assert "trained with" not in cluster.cli("experiment", "logs", str(lost)).stdout
+    assert cluster.cli("experiment", "logs", str(id)).stdout.count("trained with") == 2

@@ -1,0 +1,225 @@
+// What becomes of the others when a rank dies, leaves, stops or does something else. Ranks are processes here.
+
+#include "ranks.hpp"
+
+#include <csignal>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+// A rank as a process that ends with the value of `body`.
+pid_t fork_rank(const std::string& group, int rank, int size, const std::function<int(collective&)>& body) {
+  const pid_t child = fork();
+  if (child != 0)
+    return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  auto joined = join_test_shm(group, rank, size);
+  const int code = joined ? body(**joined) : 99;
+  joined = error{}; // leaves the group in order
+  _exit(code);
+}
+
+int keep_reducing(collective& c) {
+  std::vector<float> data(100'000, 1.0f);
+  while (c.all_reduce(data, reduce::max)) {
+  }
+  return 3;
+}
+
+// Memory that outlives the call.
+std::span<float> floats(std::size_t n) {
+  thread_local std::vector<float> memory;
+  memory.resize(n);
+  return memory;
+}
+std::span<std::int32_t> ints() {
+  thread_local std::vector<std::int32_t> memory(3);
+  return memory;
+}
+
+int exit_code(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(BrokenGroup, TheDeathOfARankInAnOperationEndsThatOfAllOthersWithinASecond) {
+  for (int trial = 0; trial < 5; ++trial) {
+    const auto name = fresh_group_name();
+    const pid_t other = fork_rank(name, 1, 3, keep_reducing);
+    const pid_t victim = fork_rank(name, 2, 3, keep_reducing);
+    auto c = join_test_shm(name, 0, 3);
+    ASSERT_TRUE(c) << c.error().what;
+    std::vector<float> data(100'000, 1.0f);
+    for (int i = 0; i < 20 * trial; ++i)
+      ASSERT_TRUE((*c)->all_reduce(data, reduce::max));
+    kill(victim, SIGKILL);
+    const auto from = clock::now();
+    auto outcome = (*c)->all_reduce(data, reduce::max);
+    while (outcome)
+      outcome = (*c)->all_reduce(data, reduce::max);
+    EXPECT_LT(clock::now() - from, 1s);
+    EXPECT_EQ(outcome.error().code, errc::unreachable);
+    EXPECT_THAT(outcome.error().what, testing::HasSubstr("rank 2 of 3 died"));
+    EXPECT_EQ(exit_code(other), 3);
+    EXPECT_EQ(exit_code(victim), 128 + SIGKILL);
+    EXPECT_THAT((*c)->barrier().error().what, testing::HasSubstr("rank 2 of 3 died")) << "a broken group stays broken";
+    EXPECT_FALSE((*c)->all_reduce_async(data, reduce::sum).wait());
+  }
+}
+
+TEST(BrokenGroup, ARankThatLeavesIsMissedByAnOperationThatNeedsIt) {
+  const auto name = fresh_group_name();
+  const pid_t leaver = fork_rank(name, 1, 2, [](collective& c) { return c.barrier() ? 0 : 1; });
+  auto c = join_test_shm(name, 0, 2);
+  ASSERT_TRUE(c);
+  ASSERT_TRUE((*c)->barrier()) << "the last operation that it took part in is whole";
+  EXPECT_THAT((*c)->barrier().error().what, testing::HasSubstr("rank 1 of 2 left the group"));
+  EXPECT_EQ(exit_code(leaver), 0);
+}
+
+TEST(BrokenGroup, AnAbortEndsWhatIsPendingEverywhere) {
+  const auto name = fresh_group_name();
+  const pid_t other = fork_rank(name, 1, 2, keep_reducing);
+  auto c = join_test_shm(name, 0, 2);
+  ASSERT_TRUE(c);
+  const auto from = clock::now();
+  (*c)->abort("the allocation says that rank 7 is dead");
+  EXPECT_EQ(exit_code(other), 3);
+  EXPECT_LT(clock::now() - from, 1s);
+  EXPECT_THAT((*c)->barrier().error().what, testing::HasSubstr("the allocation says that rank 7 is dead"));
+}
+
+TEST(BrokenGroup, ARankThatIsStoppedIsGoneAfterTheSilence) {
+  const auto name = fresh_group_name();
+  const pid_t stopped = fork_rank(name, 1, 2, keep_reducing);
+  shm_group mine{.name = name, .rank = 0, .size = 2};
+  mine.chunk_bytes = 4096;
+  mine.silence = 500ms;
+  auto c = join_shm(mine);
+  ASSERT_TRUE(c);
+  kill(stopped, SIGSTOP);
+  const auto from = clock::now();
+  auto outcome = (*c)->barrier();
+  std::vector<float> data(100'000);
+  while (outcome)
+    outcome = (*c)->all_reduce(data, reduce::max);
+  EXPECT_LT(clock::now() - from, 3s);
+  EXPECT_THAT(outcome.error().what, testing::AnyOf(testing::HasSubstr("has not run for 500 ms"), testing::HasSubstr("called")));
+  kill(stopped, SIGKILL);
+  kill(stopped, SIGCONT);
+  EXPECT_EQ(exit_code(stopped), 128 + SIGKILL);
+}
+
+TEST(BrokenGroup, ARankThatIsLateButRunsIsWaitedFor) {
+  const auto name = fresh_group_name();
+  shm_group mine{.name = name, .rank = 0, .size = 2};
+  mine.chunk_bytes = 4096;
+  mine.silence = 1000ms;
+  const pid_t late = fork_rank(name, 1, 2, [](collective& c) {
+    for (const auto until = clock::now() + 2500ms; clock::now() < until;) // computes, calls nothing
+      ;
+    return c.barrier() ? 0 : 1;
+  });
+  auto c = join_shm(mine);
+  ASSERT_TRUE(c);
+  EXPECT_TRUE((*c)->barrier());
+  EXPECT_EQ(exit_code(late), 0);
+}
+
+TEST(BrokenGroup, RanksThatDoDifferentThingsAreToldSo) {
+  struct {
+    std::function<result<void>(collective&)> zero, one;
+    const char* text;
+  } const cases[] = {
+      {[](collective& c) { return c.barrier(); },
+       [](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+       "all_reduce of 12 bytes of f32, sum"},
+      {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+       [](collective& c) { return c.all_reduce(floats(4000), reduce::sum); }, "16000 bytes"},
+      {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+       [](collective& c) { return c.all_reduce(ints(), reduce::sum); }, "i32"},
+      {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+       [](collective& c) { return c.all_reduce(floats(3), reduce::max); }, "max"},
+      {[](collective& c) { return c.broadcast(floats(3), 0); },
+       [](collective& c) { return c.broadcast(floats(3), 1); }, "from rank 1"},
+  };
+  for (const auto& x : cases) {
+    const auto name = fresh_group_name();
+    result<void> outcomes[2];
+    std::thread ranks[2];
+    for (int r = 0; r < 2; ++r)
+      ranks[r] = std::thread([&, r] {
+        auto c = join_test_shm(name, r, 2);
+        ASSERT_TRUE(c);
+        outcomes[r] = r == 0 ? x.zero(**c) : x.one(**c);
+      });
+    for (auto& r : ranks)
+      r.join();
+    for (const auto& outcome : outcomes) {
+      ASSERT_FALSE(outcome) << x.text;
+      EXPECT_EQ(outcome.error().code, errc::conflict);
+      EXPECT_THAT(outcome.error().what, testing::HasSubstr(x.text));
+    }
+  }
+}
+
+TEST(JoinShm, SaysWhatIsWrongWithASetting) {
+  struct {
+    shm_group group;
+    const char* text;
+  } const cases[] = {
+      {{.name = "", .rank = 0, .size = 1}, "the name ''"},
+      {{.name = "a/b", .rank = 0, .size = 1}, "the name 'a/b'"},
+      {{.name = "x", .rank = 2, .size = 2}, "rank 2 of 2"},
+      {{.name = "x", .rank = -1, .size = 2}, "rank -1 of 2"},
+      {{.name = "x", .rank = 0, .size = 0}, "rank 0 of 0"},
+      {{.name = "x", .rank = 0, .size = 1, .chunk_bytes = 1000}, "chunks of 1000 bytes"},
+  };
+  for (const auto& x : cases) {
+    auto c = join_shm(x.group);
+    ASSERT_FALSE(c);
+    EXPECT_EQ(c.error().code, errc::invalid);
+    EXPECT_THAT(c.error().what, testing::HasSubstr(x.text));
+  }
+}
+
+TEST(JoinShm, NamesTheRanksThatDidNotComeAndLeavesNothingBehind) {
+  shm_group group{.name = fresh_group_name(), .rank = 1, .size = 3};
+  group.join_within = 200ms;
+  auto c = join_shm(group);
+  ASSERT_FALSE(c);
+  EXPECT_EQ(c.error().code, errc::timeout);
+  EXPECT_THAT(c.error().what, testing::HasSubstr("rank 0, 2 of 3 did not join within 200 ms"));
+  EXPECT_NE(access(("/dev/shm/troupe-" + group.name).c_str(), F_OK), 0);
+}
+
+TEST(JoinShm, RefusesASecondProcessOfTheSameRankAndOtherSettings) {
+  const auto name = fresh_group_name();
+  std::thread first([&] {
+    auto c = join_test_shm(name, 0, 2);
+    ASSERT_TRUE(c) << c.error().what;
+    EXPECT_TRUE((*c)->barrier());
+  });
+  while (access(("/dev/shm/troupe-" + name).c_str(), F_OK) != 0)
+    std::this_thread::yield();
+  shm_group other{.name = name, .rank = 1, .size = 2}; // of another chunk size
+  EXPECT_EQ(join_shm(other).error().code, errc::invalid);
+  auto again = join_test_shm(name, 0, 2);
+  while (!again && again.error().code == errc::timeout)
+    again = join_test_shm(name, 0, 2);
+  EXPECT_EQ(again.error().code, errc::conflict);
+  auto c = join_test_shm(name, 1, 2);
+  ASSERT_TRUE(c) << c.error().what;
+  EXPECT_NE(access(("/dev/shm/troupe-" + name).c_str(), F_OK), 0) << "the name goes when all have joined";
+  EXPECT_TRUE((*c)->barrier());
+  first.join();
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,116 @@
+// Which checkpoints and logs go.
+
+#include "actors/retention/retention.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+value storage(const char* members) {
+  return {{"checkpoint_storage", *parse_json(members)}};
+}
+
+std::string joined(const std::vector<std::string>& all) {
+  std::string text;
+  for (const auto& one : all)
+    text += (text.empty() ? "" : " ") + one;
+  return text;
+}
+
+TEST(Retention, DeletesWhatNoRuleKeeps) {
+  const auto none = std::optional<double>{};
+  const auto nan = std::optional<double>{std::nan("")};
+  const std::vector<checkpoint_standing> two_trials{
+    {{1}, "a1", 10, 0.5}, {{1}, "a2", 20, 0.3}, {{1}, "a3", 30, 0.4},
+    {{2}, "b1", 10, 0.2}, {{2}, "b2", 20, 0.2}, {{2}, "b3", 30, 0.9},
+  };
+  struct {
+    const char* what;
+    retention_policy policy;
+    bool smaller;
+    std::vector<checkpoint_standing> all;
+    const char* gone;
+  } cases[] = {
+    {"the best and the latest of each trial stay", {0, 1, 1}, true, two_trials, "a1 b2"},
+    {"larger may be better", {0, 1, 1}, false, two_trials, "a2 b1 b2"},
+    {"only the best of the experiment", {1, 0, 0}, true, two_trials, "a1 a2 a3 b2 b3"},
+    {"the two best of the experiment are one trial's", {2, 0, 0}, true, two_trials, "a1 a2 a3 b3"},
+    {"no rule keeps anything", {0, 0, 0}, true, two_trials, "a1 a2 a3 b1 b2 b3"},
+    {"more are kept than there are", {0, 9, 0}, true, two_trials, ""},
+    {"without a metric only the latest stays", {5, 5, 1}, true,
+     {{{1}, "a", 1, none}, {{1}, "b", 2, nan}, {{1}, "c", 3, none}}, "a b"},
+    {"the latest has the most steps, not the last name", {0, 0, 1}, true,
+     {{{1}, "a", 9, 1.0}, {{1}, "b", 2, 0.5}}, "b"},
+    {"among equals the older one is the best", {0, 1, 0}, false, {{{1}, "a", 1, 1.0}, {{1}, "b", 2, 1.0}}, "b"},
+    {"infinities are ranked", {0, 1, 0}, true, {{{1}, "a", 1, INFINITY}, {{1}, "b", 2, 3.0}, {{1}, "c", 3, -INFINITY}}, "a b"},
+    {"nothing of nothing", {0, 1, 1}, true, {}, ""},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(joined(superfluous(c.policy, c.smaller, c.all)), c.gone) << c.what;
+}
+
+TEST(Retention, ReadsTheConfiguration) {
+  struct {
+    value config;
+    std::uint64_t experiment, best, latest;
+    bool here;
+    std::optional<int> days;
+  } cases[] = {
+    {value::object(), 0, 1, 1, true, {}},
+    {value(), 0, 1, 1, true, {}},
+    {storage(R"({"type": "shared_fs", "save_experiment_best": 2, "save_trial_best": 3, "save_trial_latest": 0})"), 2, 3, 0, true, {}},
+    {storage(R"({"save_trial_best": null, "save_trial_latest": -1})"), 0, 1, 0, true, {}},
+    {storage(R"({"type": "s3"})"), 0, 1, 1, false, {}},
+    {{{"retention_policy", {{"log_retention_days", 3}}}}, 0, 1, 1, true, 3},
+    {{{"retention_policy", {{"log_retention_days", 0}}}}, 0, 1, 1, true, 0},
+    {{{"retention_policy", {{"log_retention_days", -1}}}}, 0, 1, 1, true, {}},
+    {{{"retention_policy", nullptr}}, 0, 1, 1, true, {}},
+  };
+  for (const auto& c : cases) {
+    auto got = retention_of(c.config);
+    EXPECT_EQ(got.experiment_best, c.experiment) << c.config;
+    EXPECT_EQ(got.trial_best, c.best) << c.config;
+    EXPECT_EQ(got.trial_latest, c.latest) << c.config;
+    EXPECT_EQ(got.deletes_here, c.here) << c.config;
+    EXPECT_EQ(got.log_days, c.days) << c.config;
+  }
+}
+
+TEST(Retention, LogsGoWhenTheirDaysAreOver) {
+  constexpr time_point end{1'700'000'000s};
+  retention_policy kept, two_days, at_once;
+  two_days.log_days = 2;
+  at_once.log_days = 0;
+  EXPECT_FALSE(log_expired(kept, end, end + 10'000h));
+  EXPECT_FALSE(log_expired(two_days, end, end + 48h - 1us));
+  EXPECT_TRUE(log_expired(two_days, end, end + 48h));
+  EXPECT_TRUE(log_expired(at_once, end, end));
+  EXPECT_FALSE(log_expired(at_once, time_point{}, end)) << "it has not ended";
+}
+
+TEST(Retention, RemovesOnlyFoldersNamedByTheirUuid) {
+  const std::string uuid = "0b8a4c4e-6a0f-4ad9-9f2f-6d1d0b1d3f11";
+  struct {
+    std::string uuid, path;
+    bool removable;
+  } cases[] = {
+    {uuid, "/data/checkpoints/" + uuid, true},
+    {uuid, "/data/checkpoints", false},
+    {uuid, "checkpoints/" + uuid, false},
+    {"..", "/data/..", false},
+    {"", "/data/", false},
+    {uuid, "/data/x" + uuid, false},
+  };
+  for (const auto& c : cases) {
+    checkpoint saved;
+    saved.uuid = c.uuid;
+    saved.path = c.path;
+    EXPECT_EQ(removable(saved), c.removable) << c.path;
+  }
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,148 @@
+#pragma once
+// Operations that all ranks of a group do together: reductions, broadcast, gathering, barrier.
+
+#include "model/result.hpp"
+#include "workers/half.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How the values of the ranks become one. Always in order of rank, so that the bits do not depend on who came first.
+/// f16 and bf16 are added in float and rounded once. Integer sums wrap around; an integer average is exact, rounded
+/// toward zero. `min` and `max` of values with a NaN among them are NaN.
+enum class reduce { sum, average, min, max };
+
+enum class element : std::uint8_t { f16, bf16, f32, f64, i32, i64 };
+
+std::size_t size_of(element type); ///< bytes
+const char* name(element type);
+const char* name(reduce how);
+
+template <class T>
+constexpr element element_of = element::f32;
+template <>
+inline constexpr element element_of<f16> = element::f16;
+template <>
+inline constexpr element element_of<bf16> = element::bf16;
+template <>
+inline constexpr element element_of<double> = element::f64;
+template <>
+inline constexpr element element_of<std::int32_t> = element::i32;
+template <>
+inline constexpr element element_of<std::int64_t> = element::i64;
+
+enum class operation_kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier };
+const char* name(operation_kind what);
+
+/// One buffer of an operation. `count` is in elements: of `out` where ranks are reduced, of `in` where they are gathered.
+struct operation_buffer {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::size_t count = 0;
+};
+
+/// What a member is told to do, without types.
+struct operation {
+  operation_kind what = operation_kind::barrier;
+  element type = element::f32;
+  reduce how = reduce::sum;
+  int root = 0;
+  operation_buffer first;             ///< the only one, unless grouped
+  std::vector<operation_buffer> more; ///< further ones of a grouped all_reduce
+};
+
+/// The handle of an operation that was started: it runs beside its caller. One that is thrown away is waited for first,
+/// because the operation uses its caller's memory.
+class pending {
+public:
+  struct state; ///< known to members
+  pending() = default;
+  explicit pending(std::shared_ptr<state> of) : state_(std::move(of)) {}
+  pending(pending&&) = default;
+  pending& operator=(pending&& other) noexcept;
+  ~pending();
+
+  bool done() const; ///< whether wait() returns at once
+  /// Returns when the operation has ended; a second call gives the same answer. An empty handle has succeeded.
+  result<void> wait();
+
+private:
+  std::shared_ptr<state> state_;
+};
+
+class collective;
+
+/// The calls for one element type, as overloads, so that a std::vector can stand for a span.
+template <class T>
+class typed_collective {
+public:
+  /// Every rank's `data` becomes the reduction over all ranks, in place. Equal lengths on all ranks.
+  result<void> all_reduce(std::span<T> data, reduce how);
+  /// As all_reduce, but starts it and returns; `data` is left alone until it is done. Operations run in the order of their calls.
+  pending all_reduce_async(std::span<T> data, reduce how);
+  /// Several buffers as one operation; the same lengths in the same order on all ranks.
+  result<void> all_reduce_grouped(std::span<const std::span<T>> data, reduce how);
+  pending all_reduce_grouped_async(std::span<const std::span<T>> data, reduce how);
+  /// Every rank's `data` becomes that of rank `root`.
+  result<void> broadcast(std::span<T> data, int root);
+  /// `all` becomes the ranks' `mine`, one behind the other in order of rank: `all.size() == size() * mine.size()`.
+  /// `mine` may be this rank's own part of `all`.
+  result<void> all_gather(std::span<const T> mine, std::span<T> all);
+  /// `mine` becomes the reduction of part `rank()` of the ranks' `all`: `all.size() == size() * mine.size()`.
+  /// `mine` may be this rank's own part of `all`.
+  result<void> reduce_scatter(std::span<const T> all, std::span<T> mine, reduce how);
+
+private:
+  collective& self();
+};
+
+template <class... T>
+class typed_collectives : public typed_collective<T>... {
+public:
+  using typed_collective<T>::all_reduce...;
+  using typed_collective<T>::all_reduce_async...;
+  using typed_collective<T>::all_reduce_grouped...;
+  using typed_collective<T>::all_reduce_grouped_async...;
+  using typed_collective<T>::broadcast...;
+  using typed_collective<T>::all_gather...;
+  using typed_collective<T>::reduce_scatter...;
+};
+
+/// A group of ranks. All ranks call the same operations with the same lengths in the same order; a rank that differs breaks the
+/// group: everybody's operation ends with `conflict`. One thread of a process at a time.
+///
+/// No operation hangs: where a rank dies, leaves or stops answering (5 s), the pending and all later operations end with
+/// `unreachable` on all others, as they do after abort(). A rank that is merely late is waited for without limit. What the
+/// buffers hold after an error is not defined. A broken group stays broken: make a new one.
+class collective : public typed_collectives<f16, bf16, float, double, std::int32_t, std::int64_t> {
+public:
+  virtual ~collective() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const char* member() const = 0; ///< what carries it: "alone", "shm", ...
+
+  /// Returns when every rank has called it.
+  result<void> barrier();
+
+  /// Ends what is pending on every rank of the group within a second, with `why` as the text. Any thread may call it.
+  virtual void abort(const std::string& why) = 0;
+
+  /// The group of some of this group's ranks, in that order. Called by these ranks alone, with the same list.
+  virtual result<std::unique_ptr<collective>> group(std::span<const int> ranks) = 0;
+
+  /// The member's part: the operation is checked, and its memory stays valid until the end.
+  virtual result<void> perform(const operation& x) = 0;
+  virtual pending start(operation x) = 0;
+};
+
+/// A group of one rank.
+std::unique_ptr<collective> make_alone_collective();
+
+} // namespace troupe

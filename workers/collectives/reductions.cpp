@@ -1,0 +1,126 @@
+#include "workers/collectives/reductions.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace troupe {
+namespace {
+
+// How an element lies in memory, at any address, and the type in which it is added up.
+template <class Raw, class Sum>
+struct plain {
+  using raw [[gnu::aligned(1), gnu::may_alias]] = Raw;
+  using sum = Sum;
+  using wide = std::conditional_t<std::is_same_v<Raw, std::int64_t>, __int128, // of an exact average
+                                  std::conditional_t<std::is_same_v<Raw, std::int32_t>, std::int64_t, Raw>>;
+  static Sum load(Raw x) { return Sum(x); }
+  static Raw store(Sum x) { return Raw(x); }
+};
+template <class Half, Half (*from_float)(float)>
+struct half {
+  using raw [[gnu::aligned(1), gnu::may_alias]] = std::uint16_t;
+  using sum = float;
+  using wide = float;
+  static float load(std::uint16_t x) { return to_float(Half{x}); }
+  static std::uint16_t store(float x) { return from_float(x).bits; }
+};
+
+struct add {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (std::is_same_v<T, std::int32_t>)
+      return T(std::uint32_t(a) + std::uint32_t(b));
+    else if constexpr (std::is_same_v<T, std::int64_t>)
+      return T(std::uint64_t(a) + std::uint64_t(b));
+    else
+      return a + b;
+  }
+};
+struct least {
+  template <class T>
+  static T of(T a, T b) {
+    return (a < b) | (a != a) ? a : b; // a NaN that comes later is not less, so it is kept as well
+  }
+};
+struct greatest {
+  template <class T>
+  static T of(T a, T b) {
+    return (a > b) | (a != a) ? a : b;
+  }
+};
+
+// The common case of two ranks: one pass, no memory but theirs.
+template <class Type, class Combine, bool average>
+void two(const std::byte* a, const std::byte* b, std::byte* out, std::size_t count) {
+  using raw = typename Type::raw;
+  using sum = typename Type::sum;
+  const auto* x = reinterpret_cast<const raw*>(a);
+  const auto* y = reinterpret_cast<const raw*>(b);
+  auto* z = reinterpret_cast<raw*>(out);
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) {
+    sum s = Combine::of(Type::load(x[i]), Type::load(y[i]));
+    if constexpr (average)
+      s = s * sum(0.5); // exact as the division is, and quicker
+    z[i] = Type::store(s);
+  }
+}
+
+// Any number, in blocks that stay in the nearest cache.
+template <class Type, class Combine, bool average, class Sum>
+void many(std::span<const std::byte* const> in, std::byte* out, std::size_t count) {
+  using raw = typename Type::raw;
+  constexpr std::size_t block = 512;
+  Sum sums[block];
+  for (std::size_t from = 0; from < count; from += block) {
+    const std::size_t n = std::min(block, count - from);
+    const auto* first = reinterpret_cast<const raw*>(in[0]) + from;
+    for (std::size_t i = 0; i < n; ++i)
+      sums[i] = Sum(Type::load(first[i]));
+    for (std::size_t k = 1; k < in.size(); ++k) {
+      const auto* next = reinterpret_cast<const raw*>(in[k]) + from;
+      for (std::size_t i = 0; i < n; ++i)
+        sums[i] = Combine::of(sums[i], Sum(Type::load(next[i])));
+    }
+    auto* to = reinterpret_cast<raw*>(out) + from;
+    for (std::size_t i = 0; i < n; ++i)
+      to[i] = Type::store(typename Type::sum(average ? sums[i] / Sum(in.size()) : sums[i]));
+  }
+}
+
+template <class Type>
+void typed(reduce how, std::span<const std::byte* const> in, std::byte* out, std::size_t count) {
+  using sum = typename Type::sum;
+  const bool pair = in.size() == 2;
+  switch (how) {
+  case reduce::sum:
+    return pair ? two<Type, add, false>(in[0], in[1], out, count) : many<Type, add, false, sum>(in, out, count);
+  case reduce::average:
+    if constexpr (std::is_floating_point_v<sum>)
+      if (pair)
+        return two<Type, add, true>(in[0], in[1], out, count);
+    return many<Type, add, true, typename Type::wide>(in, out, count);
+  case reduce::min:
+    return pair ? two<Type, least, false>(in[0], in[1], out, count)
+                : many<Type, least, false, sum>(in, out, count);
+  case reduce::max:
+    return pair ? two<Type, greatest, false>(in[0], in[1], out, count)
+                : many<Type, greatest, false, sum>(in, out, count);
+  }
+}
+
+} // namespace
+
+void reduce_elements(element type, reduce how, std::span<const std::byte* const> in, std::byte* out,
+                     std::size_t count) {
+  switch (type) {
+  case element::f16: return typed<half<f16, to_f16>>(how, in, out, count);
+  case element::bf16: return typed<half<bf16, to_bf16>>(how, in, out, count);
+  case element::f32: return typed<plain<float, float>>(how, in, out, count);
+  case element::f64: return typed<plain<double, double>>(how, in, out, count);
+  case element::i32: return typed<plain<std::int32_t, std::int32_t>>(how, in, out, count);
+  case element::i64: return typed<plain<std::int64_t, std::int64_t>>(how, in, out, count);
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,237 @@
+#include "workers/collectives/shm.hpp"
+
+#include "workers/collectives/operation_queue.hpp"
+#include "workers/collectives/reductions.hpp"
+#include "workers/collectives/shm_segment.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace troupe {
+namespace {
+
+std::size_t elements_of(const operation& x) {
+  std::size_t n = x.first.count;
+  for (const auto& b : x.more)
+    n += b.count;
+  return n;
+}
+
+operation_mark mark_of(const operation& x) {
+  const bool reduces = x.what == operation_kind::all_reduce || x.what == operation_kind::reduce_scatter;
+  operation_mark mark;
+  mark.what = x.what;
+  mark.type = x.type;
+  mark.how = reduces ? x.how : reduce::sum;
+  mark.root = x.root;
+  mark.bytes = elements_of(x) * size_of(x.type);
+  mark.buffers = 1 + x.more.size();
+  return mark;
+}
+
+// Every operation moves in chunks, numbered through the life of the group: a rank writes what others want of
+// its chunk into its slot, publishes it, and reads theirs. It writes some chunks ahead, so that few of them
+// wait for a process that the system has put aside. The slot that it writes next was read by all: before
+// chunk m it has waited for m - ahead - 1 of all, and who has published that one has read m - 2 * ahead - 2.
+class shm final : public collective {
+public:
+  shm(const shm_group& group, std::unique_ptr<shm_segment> segment)
+      : group_(group), segment_(std::move(segment)),
+        queue_({.execute = [this](const operation& x) { return execute(x); },
+                .begin = [this] { segment_->enter(); },
+                .tick = [this] { segment_->beat(); },
+                .end = [this] { segment_->leave(); }}) {}
+
+  result<void> wait_for_all() { return segment_->wait_for_all(); }
+
+  int rank() const override { return group_.rank; }
+  int size() const override { return group_.size; }
+  const char* member() const override { return "shm"; }
+  void abort(const std::string& why) override { segment_->break_group(errc::unreachable, why); }
+  result<void> perform(const operation& x) override { return queue_.perform(x); }
+  pending start(operation x) override { return queue_.start(std::move(x)); }
+
+  result<std::unique_ptr<collective>> group(std::span<const int> ranks) override {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const int r : ranks)
+      hash = (hash ^ std::uint64_t(r + 1)) * 0x100000001b3;
+    const auto at = std::find(ranks.begin(), ranks.end(), group_.rank);
+    const std::vector<int> list(ranks.begin(), ranks.end());
+    auto sorted = list;
+    std::sort(sorted.begin(), sorted.end());
+    if (at == ranks.end() || sorted.front() < 0 || sorted.back() >= group_.size ||
+        std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+      return error{errc::invalid, "collective shm: the ranks of a group are different ranks of its parent, "
+                                  "and the caller is one of them"};
+    auto inner = group_;
+    inner.name += "." + std::to_string(hash) + "-" + std::to_string(groups_[list]++);
+    inner.rank = int(at - ranks.begin());
+    inner.size = int(ranks.size());
+    return join_shm(inner);
+  }
+
+private:
+  result<void> execute(const operation& x);
+  void write(const operation& x, std::size_t from, std::size_t count, std::byte* slot) const;
+  void read(const operation& x, std::size_t from, std::size_t count, std::uint32_t chunk);
+  result<void> compare_marks(std::uint32_t chunk, const operation_mark& mine);
+
+  shm_group group_;
+  std::unique_ptr<shm_segment> segment_;
+  std::uint32_t next_chunk_ = 0;
+  std::vector<const std::byte*> sources_; // of the reduction under way, in order of rank
+  std::map<std::vector<int>, int> groups_;
+  operation_queue queue_; // last: its thread uses what stands above
+};
+
+// Calls f(buffer, offset in it, count, offset in the chunk) for the parts of the buffers, seen as one, in
+// [from, from + count).
+template <class F>
+void each_part(const operation& x, std::size_t from, std::size_t count, F f) {
+  std::size_t done = 0;
+  const auto part = [&](const operation_buffer& b) {
+    if (from >= b.count) {
+      from -= b.count;
+      return;
+    }
+    const std::size_t n = std::min(b.count - from, count - done);
+    if (n > 0)
+      f(b, from, n, done);
+    done += n;
+    from = 0;
+  };
+  part(x.first);
+  for (const auto& b : x.more) {
+    if (done == count)
+      return;
+    part(b);
+  }
+}
+
+result<void> shm::execute(const operation& x) {
+  if (auto ok = segment_->unbroken(); !ok)
+    return ok;
+  const std::uint32_t base = next_chunk_;
+  const auto mark = mark_of(x);
+  const std::size_t total = elements_of(x);
+  const std::size_t shares = x.what == operation_kind::reduce_scatter ? std::size_t(group_.size) : 1;
+  const std::size_t room = std::max<std::size_t>(1, group_.chunk_bytes / size_of(x.type) / shares);
+  const std::size_t chunks = std::max<std::size_t>(1, (total + room - 1) / room);
+  const auto count_of = [&](std::size_t k) { return std::min(room, total - k * room); };
+  const auto offer = [&](std::size_t k) {
+    const auto chunk = base + std::uint32_t(k);
+    write(x, k * room, count_of(k), segment_->slot(group_.rank, chunk));
+    segment_->publish(chunk + 1);
+  };
+
+  segment_->mark(group_.rank, base) = mark;
+  std::size_t offered = 0;
+  for (std::size_t k = 0; k < chunks; ++k) {
+    const auto chunk = base + std::uint32_t(k);
+    for (; offered < std::min(chunks, k + 1 + shm_segment::ahead); ++offered)
+      offer(offered);
+    for (int r = 0; r < group_.size; ++r)
+      if (r != group_.rank)
+        if (auto ok = segment_->wait_for(r, chunk + 1); !ok)
+          return error{ok.error().code, ok.error().what + ", during " + show(mark)};
+    if (k == 0)
+      if (auto ok = compare_marks(chunk, mark); !ok)
+        return ok;
+    read(x, k * room, count_of(k), chunk);
+  }
+  next_chunk_ = base + std::uint32_t(chunks);
+  return {};
+}
+
+void shm::write(const operation& x, std::size_t from, std::size_t count, std::byte* slot) const {
+  const std::size_t width = size_of(x.type);
+  switch (x.what) {
+  case operation_kind::barrier:
+    return;
+  case operation_kind::broadcast:
+    if (x.root != group_.rank)
+      return;
+    [[fallthrough]];
+  case operation_kind::all_reduce:
+  case operation_kind::all_gather:
+    each_part(x, from, count,
+              [&](const operation_buffer& b, std::size_t at, std::size_t n, std::size_t done) {
+                std::memcpy(slot + done * width, b.in + at * width, n * width);
+              });
+    return;
+  case operation_kind::reduce_scatter:
+    for (int r = 0; r < group_.size && count > 0; ++r)
+      if (r != group_.rank)
+        std::memcpy(slot + std::size_t(r) * count * width,
+                    x.first.in + (std::size_t(r) * x.first.count + from) * width, count * width);
+    return;
+  }
+}
+
+void shm::read(const operation& x, std::size_t from, std::size_t count, std::uint32_t chunk) {
+  const std::size_t width = size_of(x.type);
+  const auto reduce_from = [&](const std::byte* mine, std::size_t offset, std::size_t n, std::byte* out) {
+    sources_.clear();
+    for (int r = 0; r < group_.size; ++r)
+      sources_.push_back(r == group_.rank ? mine : segment_->slot(r, chunk) + offset * width);
+    reduce_elements(x.type, x.how, sources_, out, n);
+  };
+  switch (x.what) {
+  case operation_kind::barrier:
+    return;
+  case operation_kind::broadcast:
+    if (x.root != group_.rank && count > 0)
+      std::memcpy(x.first.out + from * width, segment_->slot(x.root, chunk), count * width);
+    return;
+  case operation_kind::all_reduce:
+    each_part(x, from, count,
+              [&](const operation_buffer& b, std::size_t at, std::size_t n, std::size_t done) {
+                reduce_from(b.in + at * width, done, n, b.out + at * width);
+              });
+    return;
+  case operation_kind::all_gather:
+    for (int r = 0; r < group_.size && count > 0; ++r) {
+      std::byte* to = x.first.out + (std::size_t(r) * x.first.count + from) * width;
+      if (r != group_.rank)
+        std::memcpy(to, segment_->slot(r, chunk), count * width);
+      else if (to != x.first.in + from * width)
+        std::memmove(to, x.first.in + from * width, count * width);
+    }
+    return;
+  case operation_kind::reduce_scatter:
+    if (count > 0)
+      reduce_from(x.first.in + (std::size_t(group_.rank) * x.first.count + from) * width,
+                  std::size_t(group_.rank) * count, count, x.first.out + from * width);
+    return;
+  }
+}
+
+result<void> shm::compare_marks(std::uint32_t chunk, const operation_mark& mine) {
+  for (int r = 0; r < group_.size; ++r) {
+    const auto& other = segment_->mark(r, chunk);
+    if (r == group_.rank || other == mine)
+      continue;
+    segment_->break_group(errc::conflict, "rank " + std::to_string(r) + " called " + show(other) +
+                                              " where rank " + std::to_string(group_.rank) + " called " +
+                                              show(mine));
+    return segment_->unbroken();
+  }
+  return {};
+}
+
+} // namespace
+
+result<std::unique_ptr<collective>> join_shm(const shm_group& group) {
+  auto segment = shm_segment::open(group);
+  if (!segment)
+    return segment.error();
+  if (auto mine = (*segment)->claim(); !mine)
+    return mine.error();
+  auto joined = std::make_unique<shm>(group, std::move(*segment));
+  if (auto all = joined->wait_for_all(); !all)
+    return all.error();
+  return std::unique_ptr<collective>(std::move(joined));
+}
+
+} // namespace troupe

@@ -1,0 +1,336 @@
+#include "workers/collectives/shm_segment.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <new>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t magic = 0x31307075'6f727475; // changes with the layout
+constexpr milliseconds look{50};                     // between two looks at a rank that is waited for
+constexpr int most_ranks = 1024;
+
+enum rank_state : std::uint32_t { absent = 0, claimed = 1, present = 2, left = 3 };
+
+error failed(errc code, const std::string& what) { return {code, "collective shm: " + what}; }
+error failed_call(const std::string& what) {
+  const int why = errno;
+  return failed(why == ENOSPC ? errc::no_space : errc::io, what + ": " + std::strerror(why));
+}
+
+void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, milliseconds at_most) {
+  const timespec limit{at_most.count() / 1000, (at_most.count() % 1000) * 1'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+}
+void wake(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+bool reached(std::uint32_t published, std::uint32_t upto) { return std::int32_t(published - upto) >= 0; }
+
+bool is_name(const std::string& x) {
+  return !x.empty() && x.size() <= 200 && std::all_of(x.begin(), x.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '.' || c == '-' || c == '_';
+  });
+}
+
+} // namespace
+
+struct alignas(64) shm_segment::place {
+  alignas(64) std::atomic<std::uint32_t> published{0}; // chunks; wraps around
+  std::atomic<std::uint32_t> waiters{0};
+  alignas(64) std::atomic<std::uint32_t> state{absent};
+  std::atomic<std::uint32_t> beats{0};
+  pthread_mutex_t alive; // held while present
+  alignas(64) operation_mark marks[slots];
+};
+
+struct alignas(4096) shm_segment::header {
+  std::uint64_t layout = 0;
+  std::int32_t size = 0;
+  std::uint64_t chunk_bytes = 0;
+  std::atomic<std::uint32_t> present_ranks{0};
+  std::atomic<std::uint32_t> broken{0}; // 0: no, 1: the text is being written, 2: yes
+  errc code{};
+  char why[256]{};
+};
+
+std::string show(const operation_mark& x) {
+  std::string text = name(x.what);
+  if (x.what == operation_kind::barrier)
+    return text;
+  text += " of " + std::to_string(x.bytes) + " bytes of " + name(x.type);
+  if (x.buffers > 1)
+    text += " in " + std::to_string(x.buffers) + " buffers";
+  if (x.what == operation_kind::all_reduce || x.what == operation_kind::reduce_scatter)
+    text += std::string(", ") + name(x.how);
+  if (x.what == operation_kind::broadcast)
+    text += " from rank " + std::to_string(x.root);
+  return text;
+}
+
+shm_segment::place& shm_segment::of(int rank) const {
+  return reinterpret_cast<place*>(reinterpret_cast<std::byte*>(header_) + sizeof(header))[rank];
+}
+
+std::byte* shm_segment::ring(int rank) const {
+  const std::size_t places = (sizeof(place) * std::size_t(group_.size) + 4095) / 4096 * 4096;
+  return reinterpret_cast<std::byte*>(header_) + sizeof(header) + places + std::size_t(rank) * slots * group_.chunk_bytes;
+}
+
+std::byte* shm_segment::slot(int rank, std::uint32_t chunk) const {
+  return ring(rank) + chunk % slots * group_.chunk_bytes;
+}
+
+operation_mark& shm_segment::mark(int rank, std::uint32_t chunk) const { return of(rank).marks[chunk % slots]; }
+
+// The segment gets its name only when it is complete, so that whoever finds the name finds it usable.
+result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
+  if (!is_name(group.name))
+    return failed(errc::invalid, "the name '" + group.name + "' is empty, too long or has other characters than letters, digits and .-_");
+  if (group.size < 1 || group.size > most_ranks || group.rank < 0 || group.rank >= group.size)
+    return failed(errc::invalid, "rank " + std::to_string(group.rank) + " of " + std::to_string(group.size) + ": at most 1,024 ranks, counted from 0");
+  if (group.chunk_bytes == 0 || group.chunk_bytes % 4096 != 0)
+    return failed(errc::invalid, "chunks of " + std::to_string(group.chunk_bytes) + " bytes: a multiple of 4,096 is needed");
+
+  std::unique_ptr<shm_segment> s(new shm_segment);
+  s->group_ = group;
+  s->path_ = "/dev/shm/troupe-" + group.name;
+  const std::size_t places = (sizeof(place) * std::size_t(group.size) + 4095) / 4096 * 4096;
+  s->bytes_ = sizeof(header) + places + std::size_t(group.size) * slots * group.chunk_bytes;
+  // More ranks than processors wait better asleep; else the other side is about to answer.
+  s->spins_ = group.size <= int(std::thread::hardware_concurrency()) ? 4000 : 50;
+
+  const auto map = [&](int fd) -> result<void> {
+    void* at = mmap(nullptr, s->bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+      return failed_call("cannot map " + s->path_);
+    s->header_ = static_cast<header*>(at);
+    return {};
+  };
+
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    int fd = ::open(s->path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) {
+      struct stat about{};
+      const bool whole = fstat(fd, &about) == 0 && std::size_t(about.st_size) == s->bytes_;
+      auto mapped = whole ? map(fd) : failed(errc::invalid, "the ranks of " + group.name + " differ in their number or chunk size");
+      close(fd);
+      if (!mapped)
+        return mapped.error();
+      if (s->header_->layout != magic || s->header_->size != group.size || s->header_->chunk_bytes != group.chunk_bytes)
+        return failed(errc::invalid, "the ranks of " + group.name + " differ in their settings or in the version of Troupe");
+      return s;
+    }
+    if (errno != ENOENT)
+      return failed_call("cannot open " + s->path_);
+
+    static std::atomic<unsigned> count{0};
+    const std::string draft = s->path_ + "." + std::to_string(getpid()) + "-" + std::to_string(count++) + ".tmp";
+    fd = ::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+      return failed_call("cannot make " + draft);
+    result<void> made;
+    if (const int why = posix_fallocate(fd, 0, off_t(s->bytes_)); why != 0) { // else a full /dev/shm is a SIGBUS later
+      errno = why;
+      made = failed_call("/dev/shm has no room for " + std::to_string(s->bytes_) + " bytes");
+    } else {
+      made = map(fd);
+    }
+    close(fd);
+    if (made) {
+      new (s->header_) header;
+      s->header_->layout = magic;
+      s->header_->size = group.size;
+      s->header_->chunk_bytes = group.chunk_bytes;
+      pthread_mutexattr_t kind;
+      pthread_mutexattr_init(&kind);
+      pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+      pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+      for (int r = 0; r < group.size; ++r)
+        pthread_mutex_init(&(new (&s->of(r)) place)->alive, &kind);
+      pthread_mutexattr_destroy(&kind);
+      if (link(draft.c_str(), s->path_.c_str()) != 0) {
+        const bool taken = errno == EEXIST; // another rank was first: use its segment
+        made = failed_call("cannot name " + s->path_);
+        munmap(s->header_, s->bytes_);
+        s->header_ = nullptr;
+        if (taken) {
+          unlink(draft.c_str());
+          continue;
+        }
+      }
+    }
+    unlink(draft.c_str());
+    if (!made)
+      return made.error();
+    return s;
+  }
+  return failed(errc::conflict, s->path_ + " comes and goes: another group uses the same name");
+}
+
+shm_segment::~shm_segment() {
+  if (header_)
+    munmap(header_, bytes_);
+}
+
+result<void> shm_segment::claim() {
+  std::uint32_t expected = absent;
+  if (of(group_.rank).state.compare_exchange_strong(expected, claimed))
+    return {};
+  return failed(errc::conflict, "rank " + std::to_string(group_.rank) + " of " + group_.name + " has already joined");
+}
+
+void shm_segment::enter() {
+  place& mine = of(group_.rank);
+  if (pthread_mutex_lock(&mine.alive) == EOWNERDEAD)
+    pthread_mutex_consistent(&mine.alive);
+  mine.state = present;
+  if (header_->present_ranks.fetch_add(1) + 1 == std::uint32_t(group_.size))
+    unlink(path_.c_str()); // nobody else will look for it
+  wake(header_->present_ranks);
+}
+
+void shm_segment::leave() {
+  place& mine = of(group_.rank);
+  mine.state = left;
+  pthread_mutex_unlock(&mine.alive);
+  wake(mine.published);
+  if (header_->present_ranks < std::uint32_t(group_.size)) {
+    break_group(errc::unreachable, "rank " + std::to_string(group_.rank) + " left before all had joined");
+    unlink(path_.c_str());
+  }
+}
+
+result<void> shm_segment::wait_for_all() {
+  const auto size = std::uint32_t(group_.size);
+  const auto until = std::chrono::steady_clock::now() + group_.join_within;
+  std::vector<int> silent(size, 0);
+  std::vector<std::uint32_t> beats(size, 0);
+  for (;;) {
+    const std::uint32_t here = header_->present_ranks;
+    if (here == size)
+      return {};
+    if (auto ok = unbroken(); !ok)
+      return ok;
+    for (int r = 0; r < group_.size; ++r)
+      if (of(r).state >= present && r != group_.rank)
+        if (auto ok = check(r, silent[std::size_t(r)], beats[std::size_t(r)]); !ok)
+          return ok;
+    if (std::chrono::steady_clock::now() >= until) {
+      std::string missing;
+      for (int r = 0; r < group_.size; ++r)
+        if (of(r).state < present)
+          missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+      break_group(errc::timeout, "rank " + missing + " of " + std::to_string(group_.size) + " did not join within " +
+                                     std::to_string(group_.join_within.count()) + " ms");
+      return unbroken();
+    }
+    wait_on(header_->present_ranks, here, look);
+  }
+}
+
+void shm_segment::beat() { of(group_.rank).beats.fetch_add(1, std::memory_order_relaxed); }
+
+void shm_segment::publish(std::uint32_t upto) {
+  place& mine = of(group_.rank);
+  mine.published.store(upto); // sequentially consistent, as are the waiters': one of both sees the other
+  if (mine.waiters.load() != 0)
+    wake(mine.published);
+}
+
+result<void> shm_segment::wait_for(int rank, std::uint32_t upto) {
+  place& other = of(rank);
+  for (int i = 0; i < spins_; ++i) {
+    if (reached(other.published.load(std::memory_order_acquire), upto))
+      return {};
+    relax();
+  }
+  int silent = 0;
+  std::uint32_t beats = other.beats;
+  for (;;) {
+    other.waiters.fetch_add(1);
+    const std::uint32_t seen = other.published;
+    if (!reached(seen, upto))
+      wait_on(other.published, seen, look);
+    other.waiters.fetch_sub(1);
+    if (reached(other.published, upto))
+      return {};
+    beat();
+    if (auto ok = unbroken(); !ok)
+      return ok;
+    if (other.published == seen)
+      if (auto ok = check(rank, silent, beats); !ok)
+        return reached(other.published, upto) ? result<void>{} : ok; // it may have answered and left since
+  }
+}
+
+// `silent` counts looks, not time: a process that was itself stopped must not blame the others for it.
+result<void> shm_segment::check(int rank, int& silent, std::uint32_t& last_beat) {
+  place& other = of(rank);
+  const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(group_.size);
+  if (other.state == left) {
+    break_group(errc::unreachable, who + " left the group");
+    return unbroken();
+  }
+  const int lock = pthread_mutex_trylock(&other.alive);
+  if (lock == EOWNERDEAD || lock == ENOTRECOVERABLE || (lock == 0 && other.state == present)) {
+    break_group(errc::unreachable, who + " died");
+    if (lock != ENOTRECOVERABLE)
+      pthread_mutex_unlock(&other.alive); // never made consistent again: everybody sees the death
+    return unbroken();
+  }
+  if (lock == 0) { // it left between the two looks
+    pthread_mutex_unlock(&other.alive);
+    return {};
+  }
+  const std::uint32_t beats = other.beats;
+  if (std::exchange(last_beat, beats) != beats)
+    silent = 0;
+  else if (++silent * look >= group_.silence) {
+    break_group(errc::unreachable, who + " has not run for " + std::to_string(group_.silence.count()) + " ms");
+    return unbroken();
+  }
+  return {};
+}
+
+void shm_segment::break_group(errc code, const std::string& why) {
+  std::uint32_t expected = 0;
+  if (!header_->broken.compare_exchange_strong(expected, 1))
+    return;
+  header_->code = code;
+  std::strncpy(header_->why, why.c_str(), sizeof header_->why - 1);
+  header_->broken = 2;
+  wake(header_->present_ranks);
+  for (int r = 0; r < group_.size; ++r)
+    wake(of(r).published);
+}
+
+result<void> shm_segment::unbroken() const {
+  const std::uint32_t broken = header_->broken;
+  if (broken == 0)
+    return {};
+  if (broken == 1) // whoever writes the text may have died over it
+    return failed(errc::unreachable, group_.name + " is broken");
+  return failed(header_->code, group_.name + ": " + std::string(header_->why, strnlen(header_->why, sizeof header_->why)));
+}
+
+} // namespace troupe

@@ -1,0 +1,48 @@
+#pragma once
+// Averages gradients over the ranks while the backward pass still makes the next ones.
+
+#include "workers/collective.hpp"
+
+#include <optional>
+
+namespace troupe {
+
+/// Gradients are grouped into buckets in the order in which they are given, which should be that in which the backward pass
+/// completes them: the last layer first. All ranks give the same lengths in the same order. The gradients are not copied.
+///
+///     gradient_bucketer<float> bucketer(context.collective(), {w2_gradient, b2_gradient, w1_gradient, b1_gradient});
+///     ... for each step, as the backward pass goes: bucketer.ready(0); ... bucketer.ready(3);
+///     if (auto done = bucketer.finish(); !done) return done.error();
+template <class T>
+class gradient_bucketer {
+public:
+  /// `bucket_bytes`: a bucket is closed when it has that much; one gradient may be more.
+  gradient_bucketer(collective& over, std::vector<std::span<T>> gradients, std::size_t bucket_bytes = 1 << 20);
+
+  /// Gradient `index` of this step is complete and will not be touched until finish(). The buckets start in their order,
+  /// each when its gradients and all earlier buckets are ready, so that all ranks do the same. `invalid` for an index that
+  /// does not exist or was ready already in this step.
+  result<void> ready(std::size_t index);
+
+  /// Waits until every gradient is the average over all ranks; then the next step may begin. Those never marked ready count as
+  /// ready now. The first error of a bucket, once all have ended.
+  result<void> finish();
+
+  std::size_t buckets() const { return buckets_.size(); }
+
+private:
+  struct bucket {
+    std::vector<std::span<T>> gradients;
+    std::size_t missing = 0;
+  };
+  void start_what_is_ready();
+
+  collective& over_;
+  std::vector<bucket> buckets_;
+  std::vector<std::size_t> bucket_of_; // by gradient
+  std::vector<bool> is_ready_;         // by gradient
+  std::size_t started_ = 0;            // buckets
+  std::vector<pending> under_way_;
+};
+
+} // namespace troupe

@@ -1,0 +1,226 @@
+"""What the ranks of one run tell each other, without torch: small Python objects, through rank 0.
+
+    import troupe.dist as dist
+
+    if dist.rank() == 0:
+        vocabulary = build()
+    vocabulary = dist.broadcast(vocabulary if dist.rank() == 0 else None)
+
+Ranks are those of the environment (RANK, WORLD_SIZE, LOCAL_RANK: `launch: per_slot`, torchrun); without it there is one, and every
+call returns at once. All ranks make the same calls in the same order, from one thread. Values are pickled. They meet at MASTER_ADDR
+and TROUPE_DIST_PORT, or else the port after MASTER_PORT, on the first call that needs the others.
+
+A rank that ends or dies ends the others' call with TroupeError; one that is late is waited for.
+"""
+
+import atexit
+import os
+import time
+from typing import Any, Dict, List, Optional
+
+from troupe._errors import TroupeError
+
+__all__ = ["all_gather", "barrier", "broadcast", "gather", "local_rank", "local_size", "rank", "size"]
+
+JOIN_S = 60.0
+
+
+def rank() -> int:
+    """This process's number, from 0."""
+    return _number("RANK", 0)
+
+
+def size() -> int:
+    """How many ranks the run has."""
+    return _number("WORLD_SIZE", 1)
+
+
+def local_rank() -> int:
+    """This process's number among those of its agent."""
+    return _number("LOCAL_RANK", 0)
+
+
+def local_size() -> int:
+    """How many ranks of the run are on this agent."""
+    return _number("LOCAL_WORLD_SIZE", 1)
+
+
+def broadcast(value: Any, root: int = 0) -> Any:
+    """The `value` that rank `root` gave, on every rank; what others give is ignored."""
+    _check_root(root)
+    return _exchange("broadcast", root, value if rank() == root else None)
+
+
+def gather(value: Any, root: int = 0) -> Optional[List[Any]]:
+    """On rank `root` the values of all ranks in order of rank, elsewhere None."""
+    _check_root(root)
+    return _exchange("gather", root, value)
+
+
+def all_gather(value: Any) -> List[Any]:
+    """The values of all ranks in order of rank, on every rank."""
+    return _exchange("all_gather", 0, value)
+
+
+def barrier() -> None:
+    """Returns when every rank has called it."""
+    _exchange("barrier", 0, None)
+
+
+def _number(name: str, otherwise: int) -> int:
+    text = os.environ.get(name) or str(otherwise)
+    if not text.isascii() or not text.isdigit():
+        raise TroupeError(f"{name}={text!r}: expected a number from 0")
+    return int(text)
+
+
+def _check_root(root: int) -> None:
+    if not 0 <= root < size():
+        raise ValueError(f"root={root}: the ranks are 0 to {size() - 1}")
+
+
+def _answers(what: str, root: int, values: List[Any]) -> List[Any]:
+    """What each rank gets back."""
+    if what == "broadcast":
+        return [values[root]] * len(values)
+    if what == "gather":
+        return [values if r == root else None for r in range(len(values))]
+    return [values if what == "all_gather" else None] * len(values)
+
+
+class _Group:
+    """Connections to rank 0, or of rank 0 to all others."""
+
+    def __init__(self) -> None:
+        from multiprocessing import connection
+
+        self.pid = os.getpid()
+        self.calls = 0
+        self.broken: Optional[str] = None
+        self.peers: Dict[int, Any] = {}
+        if not os.environ.get("MASTER_ADDR"):
+            raise TroupeError(f"WORLD_SIZE={size()}, but MASTER_ADDR does not say where the ranks meet")
+        port = _number("TROUPE_DIST_PORT", 0) or _number("MASTER_PORT", 29500) + 1
+        address = (os.environ["MASTER_ADDR"], port)
+        # On a cluster only the run's own processes know the token.
+        name = os.environ.get("TORCHELASTIC_RUN_ID", "")
+        key = (os.environ.get("TROUPE_TASK_TOKEN") or f"run {name}").encode()
+        until = time.monotonic() + JOIN_S
+        if rank() == 0:
+            self._accept(connection, address, key, until)
+        else:
+            self._dial(connection, address, key, until)
+
+    def _accept(self, connection: Any, address: Any, key: bytes, until: float) -> None:
+        from multiprocessing import AuthenticationError
+
+        try:
+            listener = connection.Listener(address, family="AF_INET", backlog=size(), authkey=key)
+        except OSError as why:
+            raise TroupeError(f"rank 0 cannot listen on {address[0]}:{address[1]}: {why}; TROUPE_DIST_PORT names another port") from None
+        with listener:
+            listener._listener._socket.settimeout(1.0)  # the class has no call for it; a rank may never come
+            while len(self.peers) < size() - 1:
+                if time.monotonic() > until:
+                    missing = [r for r in range(1, size()) if r not in self.peers]
+                    raise TroupeError(f"ranks {missing} of {size()} did not come within {JOIN_S:.0f} s")
+                try:
+                    peer = listener.accept()
+                    number = peer.recv()
+                except (TimeoutError, AuthenticationError, EOFError, OSError):
+                    continue  # nobody yet, or somebody else
+                self.peers[number] = peer
+
+    def _dial(self, connection: Any, address: Any, key: bytes, until: float) -> None:
+        from multiprocessing import AuthenticationError
+
+        while True:
+            try:
+                peer = connection.Client(address, family="AF_INET", authkey=key)
+                peer.send(rank())
+                self.peers[0] = peer
+                return
+            except AuthenticationError:
+                raise TroupeError(f"rank 0 at {address[0]}:{address[1]} belongs to another run") from None
+            except (OSError, EOFError) as why:
+                if time.monotonic() > until:
+                    raise TroupeError(f"rank 0 does not answer at {address[0]}:{address[1]} ({why})") from None
+                time.sleep(0.02)
+
+    def exchange(self, what: str, root: int, value: Any) -> Any:
+        if self.broken:
+            raise TroupeError(self.broken)
+        self.calls += 1
+        call = (self.calls, what, root)
+        try:
+            return self._lead(call, value) if rank() == 0 else self._follow(call, value)
+        except TroupeError as why:
+            self._break(str(why))
+            raise
+        except BaseException:
+            self._break("an earlier call of troupe.dist failed")
+            raise
+
+    def _lead(self, call: Any, value: Any) -> Any:
+        values = [value] + [None] * (size() - 1)
+        for number in range(1, size()):
+            theirs, values[number] = self._receive(number)
+            if theirs != call:
+                fault = f"rank {number} called {theirs[1]} (call {theirs[0]}, root {theirs[2]}) where rank 0 called {call[1]} (call {call[0]}, root {call[2]})"
+                for peer in self.peers.values():
+                    peer.send((None, fault))
+                raise TroupeError(fault)
+        answers = _answers(call[1], call[2], values)
+        for number, peer in self.peers.items():
+            try:
+                peer.send((call, answers[number]))
+            except OSError:
+                raise TroupeError(f"rank {number} of {size()} is gone") from None
+        return answers[0]
+
+    def _follow(self, call: Any, value: Any) -> Any:
+        try:
+            self.peers[0].send((call, value))
+        except OSError:
+            pass  # what rank 0 said last may say why
+        theirs, answer = self._receive(0)
+        if theirs is None:
+            raise TroupeError(answer)
+        return answer
+
+    def _receive(self, number: int) -> Any:
+        try:
+            return self.peers[number].recv()
+        except (EOFError, OSError):
+            raise TroupeError(f"rank {number} of {size()} is gone") from None
+
+    def _break(self, why: str) -> None:
+        self.broken = why
+        for peer in self.peers.values():
+            if rank() == 0:
+                try:
+                    peer.send((None, why))
+                except OSError:
+                    pass
+            peer.close()
+
+
+_group: Optional[_Group] = None
+
+
+def _exchange(what: str, root: int, value: Any) -> Any:
+    global _group
+    if size() == 1:
+        return _answers(what, root, [value])[0]
+    if rank() >= size():
+        raise TroupeError(f"RANK={rank()} of WORLD_SIZE={size()} cannot be")
+    if _group is None or _group.pid != os.getpid():
+        _group = _Group()
+        atexit.register(_close, os.getpid())
+    return _group.exchange(what, root, value)
+
+
+def _close(pid: int) -> None:
+    if _group is not None and os.getpid() == pid:
+        for peer in _group.peers.values():
+            peer.close()

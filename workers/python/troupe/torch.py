@@ -1,0 +1,448 @@
+"""A PyTorch training as a class with hooks, on one process or on the ranks of a run.
+
+    import torch, troupe, troupe.torch
+
+    class Digits(troupe.torch.Trial):
+        def __init__(self, ctx, p):
+            self.net = ctx.wrap(Net(p.hidden))
+            self.opt = ctx.wrap(torch.optim.SGD(self.net.parameters(), p.lr))
+        def train_loader(self):                   return DataLoader(train_set, batch_size=64, shuffle=True)
+        def val_loader(self):                     return DataLoader(val_set, batch_size=256)
+        def train_batch(self, batch, epoch, i):   return {"loss": loss_of(self.net, batch)}
+        def evaluate_batch(self, batch, i):       return {"val_loss": ..., "accuracy": ...}
+
+    troupe.torch.fit(Digits, epochs=3, validate_every="100 batches", checkpoint_every="1 epoch")
+
+A loader's `batch_size` is that of all ranks together: each rank takes its part of every batch, and gradients are weighted by the parts'
+lengths, so two ranks follow the curve of one. Ranks are those of the environment (`launch: per_slot`, torchrun).
+
+What is drawn at random depends on the seed, the batch's number and the rank alone: a run that stops in the middle of an epoch goes on
+as if it had not stopped. Random numbers that a loader's own worker processes draw are the exception.
+"""
+
+import contextlib
+import inspect
+import os
+import random
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+import torch
+import torch.distributed as torch_dist
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
+
+import troupe
+from troupe import dist as ranks
+
+__all__ = ["Callback", "Context", "Trial", "fit"]
+
+Period = Union[int, str, None]  #: batches, or "100 batches", "2 epochs"; None: only at the end
+
+
+class Trial:
+    """What fit() trains. Build the model in __init__(self, ctx, p): `ctx` is a Context, `p` the hyperparameters."""
+
+    def train_loader(self) -> DataLoader:
+        raise NotImplementedError(f"{type(self).__name__} has no train_loader()")
+
+    def val_loader(self) -> Optional[DataLoader]:
+        return None
+
+    def train_batch(self, batch: Any, epoch: int, i: int) -> Mapping[str, Any]:
+        """Metrics of this rank's part of batch `i`, from 0 over the whole run. "loss" is trained on, unless ctx.manual()."""
+        raise NotImplementedError(f"{type(self).__name__} has no train_batch()")
+
+    def evaluate_batch(self, batch: Any, i: int) -> Mapping[str, Any]:
+        """Metrics of a batch of the val_loader; their mean over all samples is reported, unless reducers() says otherwise."""
+        raise NotImplementedError(f"{type(self).__name__} has no evaluate_batch()")
+
+    def reducers(self) -> Mapping[str, Callable[[List[Any]], Any]]:
+        """For a metric of evaluate_batch(): what makes one value of those of all batches and ranks, given as a list."""
+        return {}
+
+
+class Callback:
+    """Called by fit(); what state_dict() gives is kept in checkpoints."""
+
+    def on_start(self, trial: Trial) -> None: ...
+    def on_epoch_start(self, epoch: int) -> None: ...
+    def on_epoch_end(self, epoch: int) -> None: ...
+    def on_batch_end(self, i: int, metrics: Mapping[str, Any]) -> None: ...
+    def on_validation_end(self, metrics: Mapping[str, Any]) -> None: ...
+    def on_checkpoint(self, path: "os.PathLike[str]") -> None: ...
+    def on_end(self) -> None: ...
+
+    def state_dict(self) -> Dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None: ...
+
+
+class Context:
+    """What a trial is given to build itself with."""
+
+    def __init__(self, amp: Optional[str], accumulate: int, clip_norm: Optional[float], clip_value: Optional[float]):
+        if amp not in (None, "bf16", "fp16"):
+            raise ValueError(f"amp={amp!r}: expected None, 'bf16' or 'fp16'")
+        if accumulate < 1:
+            raise ValueError(f"accumulate={accumulate}: expected at least 1")
+        self.rank, self.size = ranks.rank(), ranks.size()
+        cuda = torch.cuda.is_available()
+        self.device = torch.device("cuda", ranks.local_rank() % torch.cuda.device_count()) if cuda else torch.device("cpu")
+        if cuda:
+            torch.cuda.set_device(self.device)
+        if self.size > 1 and not torch_dist.is_initialized():
+            torch_dist.init_process_group("nccl" if cuda else "gloo")
+        self._amp = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(amp or "")
+        # Half precision loses small gradients unless the loss is scaled; there is nothing to gain from it on a CPU.
+        self._scaler = torch.amp.GradScaler(self.device.type, enabled=amp == "fp16" and cuda)
+        self._accumulate, self._clip_norm, self._clip_value = accumulate, clip_norm, clip_value
+        self._modules: List[torch.nn.Module] = []
+        self._optimizers: List[torch.optim.Optimizer] = []
+        self._schedulers: List[Tuple[Any, str]] = []
+        self._manual = False
+        self._weight = 1.0  # of this rank's part in the mean gradient
+        self._steps_now = True  # the batch under way is the last of those whose gradients are accumulated
+
+    def wrap(self, what: Any, every: str = "batch") -> Any:
+        """Takes a module (moved to the device, and made one of all ranks), an optimizer or a scheduler (stepped after `every`
+        "batch" in which the optimizer stepped, or "epoch") into the trial and its checkpoints. Use what it returns."""
+        if isinstance(what, torch.nn.Module):
+            what = what.to(self.device)
+            if self.size > 1 and any(x.requires_grad for x in what.parameters()):
+                devices = [self.device] if self.device.type == "cuda" else None
+                what = torch.nn.parallel.DistributedDataParallel(what, device_ids=devices)
+            self._modules.append(what)
+        elif isinstance(what, torch.optim.Optimizer):
+            self._optimizers.append(what)
+        elif hasattr(what, "step") and hasattr(what, "state_dict"):
+            if every not in ("batch", "epoch"):
+                raise ValueError(f"every={every!r}: expected 'batch' or 'epoch'")
+            self._schedulers.append((what, every))
+        else:
+            raise TypeError(f"wrap() takes a module, an optimizer or a scheduler, not {type(what).__name__}")
+        return what
+
+    def manual(self) -> None:
+        """From now on train_batch() calls backward() and step() itself."""
+        self._manual = True
+
+    def backward(self, loss: torch.Tensor) -> None:
+        self._scaler.scale(loss * (self._weight / self._accumulate)).backward()
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Clips, steps and clears the gradients; does nothing while gradients are still accumulated."""
+        if not self._steps_now:
+            return
+        self._scaler.unscale_(optimizer)
+        parameters = [x for group in optimizer.param_groups for x in group["params"] if x.grad is not None]
+        if self._clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, self._clip_norm)
+        if self._clip_value is not None:
+            torch.nn.utils.clip_grad_value_(parameters, self._clip_value)
+        self._scaler.step(optimizer)
+        optimizer.zero_grad()
+
+    def autocast(self) -> Any:
+        return torch.autocast(self.device.type, self._amp) if self._amp else contextlib.nullcontext()
+
+    def to_device(self, batch: Any) -> Any:
+        """The tensors in lists, tuples and maps moved to the device."""
+        if isinstance(batch, torch.Tensor):
+            return batch.to(self.device, non_blocking=True)
+        if isinstance(batch, Mapping):
+            return type(batch)({k: self.to_device(x) for k, x in batch.items()})
+        if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+            return type(batch)(*map(self.to_device, batch))
+        if isinstance(batch, (list, tuple)):
+            return type(batch)(map(self.to_device, batch))
+        return batch
+
+    def _quiet_ranks(self) -> Any:
+        """Ranks exchange gradients only in the batch after which the optimizer steps."""
+        stack = contextlib.ExitStack()
+        if not self._steps_now:
+            for module in self._modules:
+                if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+                    stack.enter_context(module.no_sync())
+        return stack
+
+    def _state(self) -> Dict[str, Any]:
+        plain = [m.module if isinstance(m, torch.nn.parallel.DistributedDataParallel) else m for m in self._modules]
+        return {"modules": [m.state_dict() for m in plain], "optimizers": [o.state_dict() for o in self._optimizers],
+                "schedulers": [s.state_dict() for s, _ in self._schedulers], "scaler": self._scaler.state_dict()}
+
+    def _load(self, state: Dict[str, Any]) -> None:
+        plain = [m.module if isinstance(m, torch.nn.parallel.DistributedDataParallel) else m for m in self._modules]
+        for things, key in ((plain, "modules"), (self._optimizers, "optimizers"), ([s for s, _ in self._schedulers], "schedulers")):
+            if len(things) != len(state[key]):
+                raise troupe.TroupeError(f"the checkpoint has {len(state[key])} {key}, the trial wraps {len(things)}")
+            for thing, one in zip(things, state[key]):
+                thing.load_state_dict(one)
+        self._scaler.load_state_dict(state["scaler"])
+
+
+class _Part:
+    """Of batches of all ranks, this rank's part: consecutive samples, as equal in number as can be. Begins at batch `first`."""
+
+    def __init__(self, samples: Sequence[int], batch_size: int, drop_last: bool, rank: int, size: int, first: int):
+        self.samples, self.batch_size, self.rank, self.size, self.first = samples, batch_size, rank, size, first
+        whole, rest = divmod(len(samples), batch_size)
+        # A batch with fewer samples than ranks would leave one without work.
+        self.lengths = [batch_size] * whole + ([rest] if rest >= size and not drop_last else [])
+
+    def part(self, i: int) -> Tuple[int, int]:
+        n, begin = self.lengths[i], i * self.batch_size
+        return begin + n * self.rank // self.size, begin + n * (self.rank + 1) // self.size
+
+    def weight(self, i: int) -> float:
+        begin, end = self.part(i)
+        return (end - begin) * self.size / self.lengths[i]
+
+    def __len__(self) -> int:
+        return len(self.lengths) - self.first
+
+    def __iter__(self) -> Iterator[List[int]]:
+        for i in range(self.first, len(self.lengths)):
+            begin, end = self.part(i)
+            yield list(self.samples[begin:end])
+
+
+def _order(loader: DataLoader, seed: int, epoch: int, what: str) -> List[int]:
+    if isinstance(loader.dataset, IterableDataset) or type(loader.batch_sampler) is not BatchSampler:
+        raise troupe.TroupeError(f"{what}: give it a dataset with a length and a batch_size, with shuffle=True or not; "
+                                 "batches of one's own making cannot be shared by ranks or gone on with in the middle")
+    count = len(loader.dataset)  # type: ignore[arg-type]
+    if isinstance(loader.sampler, RandomSampler):
+        return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch)).tolist()
+    if isinstance(loader.sampler, SequentialSampler):
+        return list(range(count))
+    samples = list(loader.sampler)  # its own order, which it has to give again after a restart
+    return samples
+
+
+def _remade(loader: DataLoader, part: _Part, seed: int) -> DataLoader:
+    return DataLoader(loader.dataset, batch_sampler=part, num_workers=loader.num_workers, collate_fn=loader.collate_fn,  # type: ignore[arg-type]
+                      pin_memory=loader.pin_memory, timeout=loader.timeout, worker_init_fn=loader.worker_init_fn,
+                      multiprocessing_context=loader.multiprocessing_context, generator=torch.Generator().manual_seed(seed),
+                      prefetch_factor=loader.prefetch_factor)
+
+
+def _in_batches(period: Period, epoch_batches: int, name: str) -> int:
+    """0: only at the end."""
+    if period is None:
+        return 0
+    words = str(period).split()
+    if not words or len(words) > 2 or not words[0].isdigit() or int(words[0]) < 1 or (
+            len(words) == 2 and words[1].rstrip("s") not in ("batch", "batche", "epoch")):
+        raise ValueError(f"{name}={period!r}: expected a number of batches, '100 batches' or '1 epoch'")
+    return int(words[0]) * (epoch_batches if len(words) == 2 and words[1].startswith("epoch") else 1)
+
+
+def _number(x: Any) -> float:
+    return float(x.detach()) if isinstance(x, torch.Tensor) else float(x)
+
+
+class _Run:
+    def __init__(self, trial: Trial, ctx: Context, callbacks: Sequence[Callback], seed: int):
+        self.trial, self.ctx, self.callbacks, self.seed = trial, ctx, callbacks, seed
+        self.done = 0  # batches
+        self.sums: Dict[str, float] = {}  # of training metrics since the last report
+        self.counted = 0
+        self.saved_at = -1
+
+    def seed_batch(self) -> None:
+        number = (self.seed * 1_000_003 + self.done) * 65_537 + self.ctx.rank
+        torch.manual_seed(number % (1 << 63))
+        random.seed(number)
+
+    def over_ranks(self, values: List[float]) -> List[float]:
+        """The sums over all ranks."""
+        if self.ctx.size == 1:
+            return values
+        total = torch.tensor(values, dtype=torch.float64, device=self.ctx.device)
+        torch_dist.all_reduce(total)
+        return total.tolist()
+
+    def train(self, batch: Any, epoch: int) -> None:
+        ctx = self.ctx
+        with ctx._quiet_ranks():
+            with ctx.autocast():
+                metrics = dict(self.trial.train_batch(ctx.to_device(batch), epoch, self.done))
+            if not ctx._manual:
+                if "loss" not in metrics:
+                    raise troupe.TroupeError("train_batch() gave no 'loss' to train on; after ctx.manual() it need not")
+                ctx.backward(metrics["loss"])
+        if not ctx._manual:
+            for optimizer in ctx._optimizers:
+                ctx.step(optimizer)
+        if ctx._steps_now:
+            ctx._scaler.update()
+            for scheduler, every in ctx._schedulers:
+                if every == "batch":
+                    scheduler.step()
+        self.done += 1
+        self.counted += 1
+        for name, x in metrics.items():
+            self.sums[name] = self.sums.get(name, 0.0) + _number(x) * ctx._weight
+        for callback in self.callbacks:
+            callback.on_batch_end(self.done - 1, metrics)
+
+    def report(self) -> None:
+        names = sorted(self.sums)
+        sums = self.over_ranks([self.sums[name] for name in names])
+        troupe.log({name: x / self.counted / self.ctx.size for name, x in zip(names, sums)}, step=self.done)
+        self.sums, self.counted = {}, 0
+
+    def validate(self) -> None:
+        loader = self.trial.val_loader()
+        if loader is None:
+            return
+        ctx = self.ctx
+        samples = _order(loader, self.seed, 0, "val_loader()")
+        part = _Part(samples, loader.batch_size or 1, False, ctx.rank, ctx.size, 0)
+        left = len(samples) - sum(part.lengths)  # fewer than there are ranks: rank 0 takes them
+        reducers = self.trial.reducers()
+        sums: Dict[str, float] = {}
+        lists: Dict[str, List[Any]] = {name: [] for name in reducers}
+        count = 0
+        modes = [m.training for m in ctx._modules]
+        for module in ctx._modules:
+            module.eval()
+        batches = list(part)
+        if left and ctx.rank == 0:
+            batches.append(samples[len(samples) - left:])
+        with torch.no_grad(), ctx.autocast():
+            for i, batch in enumerate(_remade(loader, batches, self.seed)):  # type: ignore[arg-type]
+                n = len(batches[i])
+                for name, x in self.trial.evaluate_batch(ctx.to_device(batch), i).items():
+                    if name in lists:
+                        lists[name].append(x.detach().cpu() if isinstance(x, torch.Tensor) else x)
+                    else:
+                        sums[name] = sums.get(name, 0.0) + _number(x) * n
+                count += n
+        for module, mode in zip(ctx._modules, modes):
+            module.train(mode)
+        names = sorted(sums)
+        if ctx.size > 1:
+            of_all: List[Any] = [None] * ctx.size
+            torch_dist.all_gather_object(of_all, (names, lists))
+            names = max((theirs for theirs, _ in of_all), key=len)
+            lists = {name: [x for _, theirs in of_all for x in theirs[name]] for name in lists}
+        totals = self.over_ranks([sums.get(name, 0.0) for name in names] + [float(count)])
+        metrics: Dict[str, Any] = {name: x / totals[-1] for name, x in zip(names, totals)}
+        for name, values in lists.items():
+            metrics[name] = reducers[name](values)
+        troupe.validate(metrics, step=self.done)
+        for callback in self.callbacks:
+            callback.on_validation_end(metrics)
+
+    def save(self) -> None:
+        if self.saved_at == self.done:
+            return
+        of_all: List[Any] = [(self.sums, self.counted)]
+        if self.ctx.size > 1:
+            of_all = [None] * self.ctx.size
+            torch_dist.all_gather_object(of_all, (self.sums, self.counted))
+        state = {"version": 1, "batches": self.done, "means": of_all, "context": self.ctx._state(),
+                 "callbacks": [c.state_dict() for c in self.callbacks]}
+        with troupe.checkpoint(self.done, {"batches": self.done}) as path:  # rank 0's is kept
+            if self.ctx.rank == 0:
+                torch.save(state, path / "troupe.pt")
+                for callback in self.callbacks:
+                    callback.on_checkpoint(path)
+        self.saved_at = self.done
+        if self.ctx.size > 1:
+            torch_dist.barrier()
+
+    def load(self) -> None:
+        folder = troupe.resume()
+        if folder is None:
+            return
+        state = torch.load(folder / "troupe.pt", map_location=self.ctx.device, weights_only=True)
+        self.ctx._load(state["context"])
+        self.done = self.saved_at = state["batches"]
+        means = state["means"]
+        # With another number of ranks the old sums belong to nobody; those of rank 0 are as good as any.
+        self.sums, self.counted = means[self.ctx.rank] if len(means) == self.ctx.size else means[0]
+        for callback, one in zip(self.callbacks, state["callbacks"]):
+            callback.load_state_dict(one)
+
+    def stopped(self) -> bool:
+        """A stop reaches the ranks at different times; they end after the same batch."""
+        return self.over_ranks([float(troupe.should_stop())])[0] > 0
+
+
+def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batches: Optional[int] = None, validate_every: Period = "1 epoch",
+        checkpoint_every: Period = "1 epoch", report_every: int = 10, amp: Optional[str] = None, accumulate: int = 1,
+        clip_norm: Optional[float] = None, clip_value: Optional[float] = None, callbacks: Sequence[Callback] = (),
+        seed: Optional[int] = None, **defaults: Any) -> Trial:
+    """Trains `epochs` or `batches` (the fewer), from the latest checkpoint on where there is one, and returns the trial.
+
+    Validates and saves as asked, at the end, and saves when the run is asked to stop. `amp`: "bf16" or "fp16". Gradients of `accumulate`
+    batches make a step, and are clipped to `clip_norm` or `clip_value`. `defaults` are those of the hyperparameters.
+    """
+    if epochs is None and batches is None:
+        raise ValueError("fit() needs epochs=N or batches=N")
+    params = troupe.params(**defaults)
+    if seed is None:
+        seed = int(os.environ.get("TROUPE_TRIAL_SEED") or 0)
+    torch.manual_seed(seed)  # the same parameters on every rank
+    ctx = Context(amp, accumulate, clip_norm, clip_value)
+    takes_params = len(inspect.signature(trial_class).parameters) > 1
+    trial = trial_class(ctx, params) if takes_params else trial_class(ctx)
+    run = _Run(trial, ctx, callbacks, seed)
+    loader = trial.train_loader()
+    if not loader.batch_size or loader.batch_size < ctx.size:
+        raise troupe.TroupeError(f"train_loader(): a batch_size of {loader.batch_size} cannot be shared by {ctx.size} ranks")
+
+    def part_of(epoch: int, first: int) -> _Part:
+        return _Part(_order(loader, seed, epoch, "train_loader()"), loader.batch_size or 1, loader.drop_last, ctx.rank, ctx.size, first)
+
+    in_epoch = len(part_of(0, 0))
+    if in_epoch == 0:
+        raise troupe.TroupeError("train_loader() has no whole batch")
+    last = min(x for x in (batches, epochs * in_epoch if epochs is not None else None) if x is not None)
+    validates, saves = _in_batches(validate_every, in_epoch, "validate_every"), _in_batches(checkpoint_every, in_epoch, "checkpoint_every")
+    run.load()
+    for callback in callbacks:
+        callback.on_start(trial)
+    waiting_validation = waiting_save = False
+    stop = False
+    while run.done < last and not stop:
+        epoch, first = divmod(run.done, in_epoch)
+        part = part_of(epoch, first)
+        if first == 0:
+            for callback in callbacks:
+                callback.on_epoch_start(epoch)
+        run.seed_batch()
+        source = iter(_remade(loader, part, seed * 1_000_003 + epoch))
+        for inner in range(first, in_epoch):
+            run.seed_batch()
+            ctx._weight = part.weight(inner)
+            ctx._steps_now = (run.done + 1) % accumulate == 0 or run.done + 1 == last
+            run.train(next(source), epoch)
+            if run.done % max(1, report_every) == 0 or run.done == last:
+                run.report()
+            if inner + 1 == in_epoch:
+                for scheduler, every in ctx._schedulers:
+                    if every == "epoch":
+                        scheduler.step()
+                for callback in callbacks:
+                    callback.on_epoch_end(epoch)
+            waiting_validation |= run.done == last or (validates > 0 and run.done % validates == 0)
+            waiting_save |= run.done == last or (saves > 0 and run.done % saves == 0)
+            troupe.progress(run.done, last)
+            if not ctx._steps_now:
+                continue  # half-made gradients are in no checkpoint
+            if waiting_validation:
+                run.validate()
+                waiting_validation = False
+            stop = run.stopped()
+            if waiting_save or stop:
+                run.save()
+                waiting_save = False
+            if stop or run.done >= last:
+                break
+    for callback in callbacks:
+        callback.on_end()
+    return trial

@@ -1,0 +1,131 @@
+#include "workers/collectives/shm.hpp"
+#include "workers/trial/trial_loop.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <unistd.h>
+
+namespace troupe {
+
+void metrics::set(std::string name, double x) {
+  const auto place = std::find_if(all_.begin(), all_.end(), [&](const listed& m) { return m.first == name; });
+  if (place != all_.end())
+    place->second = x;
+  else
+    all_.emplace_back(std::move(name), x);
+}
+
+namespace trial {
+namespace {
+
+class context final : public trial_context {
+public:
+  context(const settings& s, troupe::collective& group) : settings_(s), group_(group) {}
+  troupe::collective& collective() override { return group_; }
+  std::uint64_t seed() const override { return settings_.seed; }
+  result<void> faults() const { return fault_ ? result<void>(*fault_) : result<void>{}; }
+
+protected:
+  result<std::string> find_text(std::string_view name) override {
+    return noted(text_in(settings_.hparams, name));
+  }
+  result<double> find_double(std::string_view name) override {
+    return noted(double_in(settings_.hparams, name));
+  }
+  result<std::int64_t> find_integer(std::string_view name) override {
+    return noted(integer_in(settings_.hparams, name));
+  }
+  result<bool> find_bool(std::string_view name) override { return noted(bool_in(settings_.hparams, name)); }
+  bool given(std::string_view name) const override { return find(settings_.hparams, name) != nullptr; }
+
+private:
+  template <class T>
+  result<T> noted(result<T> found) {
+    if (!found && !fault_)
+      fault_ = found.error();
+    return found;
+  }
+
+  const settings& settings_;
+  troupe::collective& group_;
+  std::optional<error> fault_;
+};
+
+int fail(const error& why, const char* program) {
+  std::fprintf(stderr, "%s: %s\n", program, why.what.c_str());
+  return 1;
+}
+
+result<std::unique_ptr<collective>> join_ranks(const settings& s) {
+  if (s.size == 1)
+    return make_alone_collective();
+  if (!s.one_host)
+    return error{errc::unsupported, "the ranks of this trial are on several hosts (" + std::to_string(s.local_size) + " of " +
+                                        std::to_string(s.size) +
+                                        " here); trials in C++ run on one host yet: give it fewer slots"};
+  shm_group group{.name = s.group, .rank = s.rank, .size = s.size};
+  return join_shm(group);
+}
+
+int train(const settings& s, const char* program,
+          const std::function<std::unique_ptr<trial_program>()>& make) {
+  auto sink = s.on_cluster() ? open_task_link(s) : open_local_run(s, program);
+  if (!sink)
+    return fail(sink.error(), program);
+  auto group = join_ranks(s);
+  if (!group)
+    return fail(group.error(), program);
+  progress_line line(s.on_cluster() || s.rank != 0, isatty(STDERR_FILENO) == 1);
+  context around(s, **group);
+  result<void> outcome;
+  try {
+    const auto trial = make();
+    outcome = trial_loop(*trial, **group, **sink, line).run(around, [&] { return around.faults(); });
+  } catch (const std::exception& why) {
+    outcome = error{errc::internal, std::string("the trial threw an exception: ") + why.what()};
+  }
+  line.end();
+  if (!outcome) {
+    (*group)->abort("rank " + std::to_string(s.rank) + " failed: " + outcome.error().what);
+    (void)(*sink)->finish();
+    return fail(outcome.error(), program);
+  }
+  if (s.rank == 0) {
+    if (auto ok = (*sink)->finish(); !ok)
+      return fail(ok.error(), program);
+    if (!s.on_cluster())
+      std::fprintf(stderr, "reports and checkpoints: %s\n", (*sink)->place().c_str());
+  }
+  return 0;
+}
+
+} // namespace
+} // namespace trial
+
+int run_trial_program(int argc, char** argv, const std::function<std::unique_ptr<trial_program>()>& make) {
+  const char* program = argc > 0 ? argv[0] : "trial";
+  const auto s = trial::read_settings(
+      [](const char* name) {
+        const char* text = std::getenv(name);
+        return std::string(text ? text : "");
+      },
+      std::vector<std::string>(argv + std::min(argc, 1), argv + argc), trial::random_hex(32));
+  if (!s) {
+    std::fprintf(stderr, "%s: %s\n", program, s.error().what.c_str());
+    return 2;
+  }
+  if (s->wants_help) {
+    std::printf("usage: %s [--NAME=VALUE]...\n\nTrains this trial alone. Hyperparameters are given as "
+                "--NAME=VALUE; reports and checkpoints go to\n"
+                "./troupe-runs/NAME (TROUPE_RUN_NAME), and TROUPE_RESUME=NAME or =latest goes on from the "
+                "newest checkpoint.\n",
+                program);
+    return 0;
+  }
+  return trial::train(*s, program, make);
+}
+
+} // namespace troupe

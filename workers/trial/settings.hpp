@@ -1,0 +1,43 @@
+#pragma once
+// What the surroundings tell a trial: hyperparameters, ranks, where reports go. docs/task-link.md has the
+// variables.
+
+#include "model/result.hpp"
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace troupe::trial {
+
+struct settings {
+  std::string endpoint, endpoint_file; ///< of the agent; both empty: by hand
+  std::string token, allocation, checkpoint_dir, resume;
+  std::string run_name, resume_run; ///< by hand
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;
+  std::string group;   ///< names the group of ranks, the same on all and of no other run
+  std::string process; ///< 32 hex digits, random
+  std::uint64_t seed = 0;
+  nlohmann::json hparams = nlohmann::json::object(); ///< those of the command line included, as strings
+  bool wants_help = false;
+
+  bool on_cluster() const { return !endpoint.empty() || !endpoint_file.empty(); }
+};
+
+/// `variable` gives an environment variable, empty where it is not set; `arguments` are those behind the
+/// program's name.
+result<settings> read_settings(const std::function<std::string(const char*)>& variable,
+                               const std::vector<std::string>& arguments, const std::string& process);
+
+// One hyperparameter by its path. `not_found` where it is missing, naming those that are there; `invalid` for
+// another type.
+result<std::string> text_in(const nlohmann::json& hparams, std::string_view path);
+result<double> double_in(const nlohmann::json& hparams, std::string_view path);
+result<std::int64_t> integer_in(const nlohmann::json& hparams, std::string_view path);
+result<bool> bool_in(const nlohmann::json& hparams, std::string_view path);
+const nlohmann::json* find(const nlohmann::json& hparams,
+                           std::string_view path); ///< null where it is missing
+
+} // namespace troupe::trial

@@ -1,0 +1,193 @@
+#include "workers/trial/trial_loop.hpp"
+
+#include <algorithm>
+
+namespace troupe::trial {
+namespace {
+
+bool is_due(std::int64_t step, std::int64_t every, std::int64_t last) {
+  return step == last || (every > 0 && step % every == 0);
+}
+
+error at_step(const char* what, std::int64_t step, const error& why) {
+  return {why.code, std::string(what) + " at step " + std::to_string(step) + ": " + why.what};
+}
+
+std::int64_t hash_of(const std::vector<std::pair<std::string, double>>& sums) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const auto& [name, ignored] : sums)
+    for (const char c : name + '\n')
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return std::int64_t(hash);
+}
+
+result<void> check(const schedule& plan) {
+  if (plan.batches < 1)
+    return error{errc::invalid, "build: the schedule has " + std::to_string(plan.batches) +
+                                    " batches; at least 1 is needed"};
+  if (plan.report_every < 0 || plan.validate_every < 0 || plan.checkpoint_every < 0)
+    return error{
+        errc::invalid,
+        "build: report_every, validate_every and checkpoint_every of the schedule count batches, from 0"};
+  return {};
+}
+
+} // namespace
+
+result<void> trial_loop::run(trial_context& context, const std::function<result<void>()>& check_hparams) {
+  auto plan = trial_.build(context);
+  if (auto ok = check_hparams(); !ok)
+    return ok;
+  if (!plan)
+    return error{plan.error().code, "build: " + plan.error().what};
+  plan_ = *plan;
+  if (auto ok = check(plan_); !ok)
+    return ok;
+  if (auto ok = load(); !ok)
+    return ok;
+  line_.begin(at_.steps, plan_.batches);
+  while (at_.steps < plan_.batches) {
+    auto stopped = is_stopped();
+    if (!stopped)
+      return stopped.error();
+    if (*stopped) {
+      line_.say("stopping at step " + std::to_string(at_.steps) +
+                (sink_.stop_reason().empty() ? "" : " (" + sink_.stop_reason() + ")"));
+      return checkpoint();
+    }
+    if (auto ok = train(at_.steps + 1); !ok)
+      return ok;
+  }
+  return group_.barrier(); // none leaves while another still needs it
+}
+
+result<void> trial_loop::load() {
+  auto from = sink_.resume_from();
+  if (!from)
+    return from.error();
+  if (from->empty())
+    return {};
+  auto position = read_position(*from);
+  if (!position)
+    return position.error();
+  if (auto ok = trial_.load(*from); !ok)
+    return error{ok.error().code, "load of " + from->string() + ": " + ok.error().what};
+  at_ = std::move(*position);
+  checkpoint_at_ = at_.steps;
+  line_.say("going on after step " + std::to_string(at_.steps));
+  return {};
+}
+
+result<void> trial_loop::train(std::int64_t step) {
+  auto m = trial_.train_batch(step);
+  if (!m)
+    return at_step("train_batch", step, m.error());
+  at_.steps = step;
+  ++at_.batches_in_means;
+  for (const auto& [name, x] : m->all()) {
+    const auto place = std::lower_bound(at_.sums.begin(), at_.sums.end(), name,
+                                        [](const auto& a, const auto& b) { return a.first < b; });
+    if (place != at_.sums.end() && place->first == name)
+      place->second += x;
+    else if (at_.batches_in_means == 1)
+      at_.sums.insert(place, {name, x});
+    else
+      return error{errc::invalid, "train_batch at step " + std::to_string(step) + ": the metric '" + name +
+                                      "' is new; a trial names the same metrics in each batch"};
+  }
+  line_.stepped(step, *m);
+  const auto last = plan_.batches;
+  if (is_due(step, plan_.report_every, last))
+    if (auto ok = report(); !ok)
+      return ok;
+  if (is_due(step, plan_.validate_every, last))
+    if (auto ok = validate(); !ok)
+      return ok;
+  if (is_due(step, plan_.checkpoint_every, last))
+    if (auto ok = checkpoint(); !ok)
+      return ok;
+  if (group_.rank() == 0)
+    sink_.progress(double(step) / double(last));
+  return {};
+}
+
+result<metrics> trial_loop::mean_over_ranks(const std::vector<std::pair<std::string, double>>& sums,
+                                            double divisor, const char* whose) {
+  std::vector<double> values;
+  for (const auto& [name, sum] : sums)
+    values.push_back(sum / divisor);
+  if (group_.size() > 1) {
+    const std::int64_t hash = hash_of(sums);
+    std::vector<std::int64_t> least{hash, ~hash}; // the minimum of both is its own only where all are equal
+    if (auto ok = group_.all_reduce(least, reduce::min); !ok)
+      return ok.error();
+    if (least[0] != hash || least[1] != ~hash)
+      return error{errc::invalid, std::string("the ranks name different metrics in ") + whose};
+    if (auto ok = group_.all_reduce(values, reduce::average); !ok)
+      return ok.error();
+  }
+  metrics m;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    m.set(sums[i].first, values[i]);
+  return m;
+}
+
+result<void> trial_loop::report() {
+  auto m = mean_over_ranks(at_.sums, double(at_.batches_in_means), "train_batch");
+  if (!m)
+    return m.error();
+  at_.sums.clear();
+  at_.batches_in_means = 0;
+  return group_.rank() == 0 ? sink_.training(at_.steps, *m) : result<void>{};
+}
+
+result<void> trial_loop::validate() {
+  auto mine = trial_.validate();
+  if (!mine)
+    return at_step("validate", at_.steps, mine.error());
+  auto sorted = mine->all();
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  auto m = mean_over_ranks(sorted, 1, "validate");
+  if (!m)
+    return m.error();
+  line_.validated(at_.steps, *m);
+  return group_.rank() == 0 ? sink_.validation(at_.steps, *m) : result<void>{};
+}
+
+// The sums of means under way are each rank's own: rank 0's file takes those of all, averaged, and the result
+// is the same for every rank to go on with.
+result<void> trial_loop::checkpoint() {
+  if (checkpoint_at_ == at_.steps)
+    return {};
+  auto position = at_;
+  if (!at_.sums.empty()) {
+    auto m = mean_over_ranks(at_.sums, 1, "train_batch");
+    if (!m)
+      return m.error();
+    position.sums = m->all();
+  }
+  if (group_.rank() == 0) {
+    auto root = sink_.checkpoint_root();
+    if (!root)
+      return root.error();
+    auto written = write_checkpoint(
+        *root, position, [this](const std::filesystem::path& folder) { return trial_.save(folder); });
+    if (!written)
+      return at_step("save", at_.steps, written.error());
+    if (auto ok = sink_.checkpoint(written->uuid, at_.steps, written->files); !ok)
+      return ok;
+    line_.say("checkpoint " + written->uuid + " at step " + std::to_string(at_.steps));
+  }
+  checkpoint_at_ = at_.steps;
+  return group_.barrier();
+}
+
+// Ranks hear of a stop at different times, and end at the same step.
+result<bool> trial_loop::is_stopped() {
+  std::int32_t heard[1] = {sink_.stop_reason().empty() ? 0 : 1};
+  if (auto ok = group_.all_reduce(heard, reduce::max); !ok)
+    return ok.error();
+  return heard[0] != 0;
+}
+
+} // namespace troupe::trial
