@@ -76,7 +76,7 @@ result<void> check(const task_spec& spec) {
                              {"cpu_seconds", spec.limits.cpu_seconds}})
     if (limit && (*limit == 0 || *limit > INT64_MAX))
       return wrong(where, std::string("the limit ") + what + " is out of range");
-  if (auto ok = check_strings(where, {spec.fence.address, spec.fence.ask, spec.fence.dead}); !ok)
+  if (auto ok = check_strings(where, {spec.fence.address, spec.fence.ask, spec.fence.dead, spec.fence.program, spec.fence.ca}); !ok)
     return ok;
   return check_strings(where, spec.keep);
 }

@@ -243,8 +243,8 @@ private:
     auto spec = task_spec_of(x.allocation, *launch, around);
     auto zygote = zygote_for(spec, *launch, *folder);
     launches_[x.allocation] = std::move(*launch);
-    if (setup_.fence_address && !x.fence_token.empty())
-      spec.fence = fence_of(x, setup_.fence_address());
+    if (setup_.fence && !x.fence_token.empty())
+      spec.fence = fence_of(x, setup_.fence());
     if (auto ok = runtime_->launch(spec, std::move(zygote)); !ok)
       return undo(x, ok.error().what);
     static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
@@ -287,12 +287,13 @@ private:
     return said != value(false) && said != value("off");
   }
 
-  workers::fence_spec fence_of(const launch_order& x, std::string address) const {
+  workers::fence_spec fence_of(const launch_order& x, workers::fence_spec at) const {
     value claim{{"agent", setup_.agent}, {"allocation", to_string(x.allocation)}, {"token", x.fence_token}};
     claim["dead"] = false;
-    auto ask = to_json(claim);
+    at.ask = to_json(claim);
     claim["dead"] = true;
-    return {std::move(address), std::move(ask), to_json(claim)};
+    at.dead = to_json(claim);
+    return at;
   }
 
   void undo(const launch_order& x, const std::string& why) {

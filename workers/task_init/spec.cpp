@@ -35,7 +35,11 @@ constexpr number_key number_keys[] = {
 };
 
 constexpr text_key text_keys[] = {
-    {"fence", &task_spec::fence}, {"fence-ask", &task_spec::fence_ask}, {"fence-dead", &task_spec::fence_dead}};
+    {"fence", &task_spec::fence},
+    {"fence-ask", &task_spec::fence_ask},
+    {"fence-dead", &task_spec::fence_dead},
+    {"fence-program", &task_spec::fence_program},
+    {"fence-ca", &task_spec::fence_ca}};
 
 fault take_pair(task_spec& spec, const char* key, char* value) {
   for (const auto& known : number_keys)

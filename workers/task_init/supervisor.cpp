@@ -65,7 +65,8 @@ void supervisor::start(int spec, int zygote) {
     (void)!fallocate(draft_, 0, 0, static_cast<off_t>(128 * spec_.ranks.size));
   spool_.limit(spec_.spool_file_bytes, spec_.spool_files);
   if (*spec_.fence)
-    fence_.set(spec_.fence, spec_.fence_ask, spec_.fence_dead);
+    fence_.set({spec_.fence, spec_.fence_ask, spec_.fence_dead, spec_.fence_ca,
+                *spec_.fence_program ? open_host_program(box_.host, spec_.fence_program) : -1, *spec_.fence_program != 0});
   if (box_.pid_namespace) {
     for (auto* path : spec_.keep)
       if ((f = keep_host_path(box_.host, path)))

@@ -17,6 +17,7 @@ struct settings {
   std::string run_name, resume_run; ///< by hand
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
+  bool one_host = true;    ///< all ranks are on this host, be it on several agents
   std::string group;   ///< names the group of ranks, the same on all and of no other run
   std::string process; ///< 32 hex digits, random
   std::uint64_t seed = 0;
