@@ -264,8 +264,9 @@ private:
     auto direct = direct_start_of(launch.value("entrypoint", std::vector<std::string>()), path);
     if (!direct)
       return {};
-    rank.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
-    if (!zygotes_ || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
+    for (auto& one : spec.ranks)
+      one.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
+    if (!zygotes_ || spec.ranks.size() != 1 || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
         fs::exists(work / "startup-hook.sh", ignored) || !fs::is_regular_file(work / direct->script, ignored))
       return {};
     workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
