@@ -3,6 +3,7 @@
 #include "actors/probed_actor.hpp"
 #include "actors/worker/disk_watch.hpp"
 #include "actors/worker/task_environment.hpp"
+#include "workers/collectives/shm.hpp"
 #include "workers/context_files.hpp"
 #include "workers/port_claims.hpp"
 #include "workers/process_runtime.hpp"
@@ -313,6 +314,7 @@ private:
       if (x.change == task_change::ended) {
         launches_.erase(x.task.allocation);
         ports_.release(id);
+        remove_left_memory(group_of_task(id, x.token));
       }
     }
     self_->send(agent_, std::move(x));
