@@ -4,6 +4,10 @@
 
 namespace troupe {
 
+experiment_standing standing_of(const experiment_row& row) {
+  return {row.id, row.state, row.ended, row.progress, row.num_trials, row.best_trial, row.best_metric};
+}
+
 bool archived(const metric_row& report, const std::vector<run_row>& runs) {
   return std::any_of(runs.begin(), runs.end(),
                      [&](const run_row& r) { return r.run > report.run && report.steps > r.from_steps; });

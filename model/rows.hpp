@@ -3,6 +3,7 @@
 
 #include "model/facts.hpp"
 
+#include <limits>
 #include <optional>
 
 namespace troupe {
@@ -24,13 +25,27 @@ struct experiment_row {
                        metric, smaller_is_better, best_trial, best_metric, parent)
 };
 
+/// What of an experiment's row changes in its life; all else of it is as it was created.
+struct experiment_standing {
+  experiment_id id;
+  experiment_state state = experiment_state::active;
+  time_point ended;
+  double progress = 0;
+  std::uint64_t num_trials = 0;
+  trial_id best_trial;
+  double best_metric = 0;
+  friend bool operator==(const experiment_standing&, const experiment_standing&) = default;
+};
+experiment_standing standing_of(const experiment_row& row);
+
 struct validation_row { ///< the best or latest validation of a trial
   std::uint64_t row = 0;  ///< in its metric series; 0 where there is none
   std::int64_t steps = 0;
   double metric = 0;      ///< the searcher's
   time_point at;
   run_id run;
-  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run)
+  double units = std::numeric_limits<double>::quiet_NaN(); ///< the searcher's time metric; NaN where it has none
+  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units)
 };
 
 struct run_row {

@@ -3,9 +3,14 @@
 #include "runtime/cli/config_commands/config_commands.hpp"
 #include "runtime/cli/run.hpp"
 #include "runtime/cli/search_commands/search_command.hpp"
+#include "runtime/node/fence_call.hpp"
 #include "runtime/node/launcher.hpp"
 
+#include <string_view>
+
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == std::string_view("--fence")) // how sandboxes call it; no verb of people
+    return troupe::node::fence_call();
   troupe::cli::hooks node;
   const auto version = node.version;
   node.up = [&](const auto& o) { return troupe::node::up(o, version); };

@@ -96,6 +96,8 @@ public:
   virtual std::uint64_t sequence() const = 0; ///< of the newest durable fact
   virtual trial_id newest_trial() const = 0;  ///< the highest id that a fact holds, or 0
   virtual result<std::vector<experiment_row>> experiments() const = 0;
+  /// Of every experiment, in the order of their ids: without the configurations, and so a hundred times faster.
+  virtual result<std::vector<experiment_standing>> experiment_standings() const = 0;
   virtual result<experiment_row> experiment(experiment_id id) const = 0;
   /// The experiment that was created with this key of its submitter; `errc::not_found` where there is none.
   virtual result<experiment_id> experiment_with_key(std::string_view key) const = 0;

@@ -167,6 +167,22 @@ result<std::vector<experiment_row>> stored_reader::experiments() const {
   return rows;
 }
 
+result<std::vector<experiment_standing>> stored_reader::experiment_standings() const {
+  auto now = store_->look();
+  std::vector<experiment_standing> all;
+  auto at = now->scan(family::rows, keys::tagged('E', 0), keys::after('E'));
+  for (; at->valid(); at->next()) {
+    const experiment_id id{keys::last_number(at->key())};
+    auto row = unpack<projections::experiment_changing>(at->data());
+    if (!row)
+      return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
+    all.push_back({id, row->state, row->ended, row->progress, row->num_trials, row->best_trial, row->best_metric});
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return all;
+}
+
 result<experiment_row> stored_reader::experiment(experiment_id id) const { return read_experiment(*store_->look(), id); }
 
 result<experiment_id> stored_reader::experiment_with_key(std::string_view key) const {

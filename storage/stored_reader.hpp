@@ -32,6 +32,7 @@ public:
   trial_id newest_trial() const override;
   std::uint64_t sequence() const override { return sequence_.load(std::memory_order_acquire); }
   result<std::vector<experiment_row>> experiments() const override;
+  result<std::vector<experiment_standing>> experiment_standings() const override;
   result<experiment_row> experiment(experiment_id id) const override;
   result<experiment_id> experiment_with_key(std::string_view key) const override;
   result<std::vector<trial_row>> trials(experiment_id id) const override;

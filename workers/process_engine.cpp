@@ -28,6 +28,10 @@ owned_fd open_folder(int root, const std::string& name) {
   return owned_fd{::openat(root, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 }
 
+bool send_run(int socket, int spec, const owned_fd& zygote) {
+  return zygote ? send_with(socket, run_line, {spec, zygote.get()}) : send_with(socket, run_line, {spec});
+}
+
 bool has(int folder, const char* name) { return ::faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
 
 } // namespace
@@ -90,7 +94,7 @@ result<void> process_runtime::engine::queue(order x, bool wake) {
   return {};
 }
 
-result<void> process_runtime::engine::launch(const task_spec& spec) {
+result<void> process_runtime::engine::launch(const task_spec& spec, owned_fd zygote) {
   auto bytes = encode(spec, options_.sandbox);
   std::lock_guard lock(mutex_);
   if (known_.contains(spec.id))
@@ -113,7 +117,8 @@ result<void> process_runtime::engine::launch(const task_spec& spec) {
     prepared_.erase(mine);
   else if (spare.serial)
     ready_.pop_back();
-  if (auto ok = queue(launch_order{spec.id, std::move(bytes), spare.serial}, !spare.serial); !ok) {
+  owned_fd to_send{spare.serial && zygote ? ::fcntl(zygote.get(), F_DUPFD_CLOEXEC, 0) : -1};
+  if (auto ok = queue(launch_order{spec.id, std::move(bytes), spare.serial, std::move(zygote)}, !spare.serial); !ok) {
     if (prepared)
       prepared_[spec.id] = spare;
     else if (spare.serial)
@@ -123,7 +128,7 @@ result<void> process_runtime::engine::launch(const task_spec& spec) {
   // Where this fails the connection is broken, and the order is given again over the next one.
   if (spare.serial) {
     if (spare.socket >= 0)
-      (void)send_with(spare.socket, run_line, file->get());
+      (void)send_run(spare.socket, file->get(), to_send);
     ::eventfd_write(wake_.get(), 1);
   }
   known_[spec.id] = {spec.id, task_phase::starting, 0};
@@ -366,14 +371,20 @@ void process_runtime::engine::obey(launch_order& x) {
     return lose(box, "its prepared files: " + ok.error().what);
   if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec); !ok)
     return lose(box, ok.error().what);
-  start(box, {path_of(box) + "/" + task_format::spec_file});
+  if (!x.zygote)
+    return start(box, {path_of(box) + "/" + task_format::spec_file});
+  // The connection to the zygote can only be handed to a sandbox that is there.
+  box.zygote = std::move(x.zygote);
+  box.run_due = true;
+  start(box, {"--spare", path_of(box), std::to_string(spare_idle.count())});
 }
 
 /// A spare was told to run this task, and it does so while this thread waits for the disk. Should this process die
 /// in between, its successor kills what runs in the folder of a spare, of which nobody was told.
-void process_runtime::engine::name_spare(sandbox& box, const launch_order& x) {
+void process_runtime::engine::name_spare(sandbox& box, launch_order& x) {
   box.ready = false;
   box.run_due = true;
+  box.zygote = std::move(x.zygote);
   box.id = x.id;
   serials_[x.id] = box.serial;
   auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec);
@@ -387,7 +398,7 @@ void process_runtime::engine::name_spare(sandbox& box, const launch_order& x) {
 /// Tells a former spare, over a new connection, what it is to run.
 void process_runtime::engine::run(sandbox& box) {
   owned_fd spec{::openat(box.folder.get(), task_format::spec_file, O_RDONLY | O_CLOEXEC)};
-  if (!spec || !box.link || !send_with(box.link->socket(), run_line, spec.get()))
+  if (!spec || !box.link || !send_run(box.link->socket(), spec.get(), box.zygote))
     kill_helper(box); // its death is judged
 }
 

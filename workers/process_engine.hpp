@@ -18,7 +18,7 @@ public:
   ~engine();
 
   result<void> open();
-  result<void> launch(const task_spec& spec);
+  result<void> launch(const task_spec& spec, owned_fd zygote);
   result<std::filesystem::path> prepare(const std::string& id);
   void discard(const std::string& id);
   result<void> adopt_all();
@@ -37,6 +37,7 @@ private:
   struct launch_order {
     std::string id, spec;
     std::uint64_t spare = 0; ///< the sandbox that was told to run it; 0: none
+    owned_fd zygote;
   };
   struct adopt_order {};
   struct renew_all_order {};
@@ -64,6 +65,7 @@ private:
     owned_fd starter;    ///< its pidfd
     std::optional<task_link> link;
     owned_fd helper; ///< pidfd of troupe-task
+    owned_fd zygote; ///< for its task, until that has started
     std::vector<std::string> unsent; ///< ordered before there was a connection
     isolation how = isolation::process_group;
     std::string remark;
@@ -114,7 +116,7 @@ private:
   sandbox& add(std::string folder_name, owned_fd folder);
   void erase(std::uint64_t serial);
   void keep_spares();
-  void name_spare(sandbox& box, const launch_order& x);
+  void name_spare(sandbox& box, launch_order& x);
   void run(sandbox& box);
   void drop_link(sandbox& box);
 

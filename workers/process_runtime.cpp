@@ -29,10 +29,10 @@ result<std::unique_ptr<process_runtime>> process_runtime::start(const process_ru
   return std::unique_ptr<process_runtime>(new process_runtime(std::move(inside)));
 }
 
-result<void> process_runtime::launch(const task_spec& spec) {
+result<void> process_runtime::launch(const task_spec& spec, owned_fd zygote) {
   if (auto ok = check(spec); !ok)
     return ok;
-  return engine_->launch(spec);
+  return engine_->launch(spec, std::move(zygote));
 }
 
 result<std::filesystem::path> process_runtime::prepare(const std::string& id) { return engine_->prepare(id); }

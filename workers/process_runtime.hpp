@@ -49,8 +49,9 @@ public:
   ~process_runtime();
 
   /// Reports task_started, or task_exited with `failed`, or task_lost. `conflict` where the id is known: a repeat
-  /// starts nothing. Uses the files that were prepared for the id.
-  result<void> launch(const task_spec& spec);
+  /// starts nothing. Uses the files that were prepared for the id. `zygote`, of zygote_keeper::attach(): a warmed parent
+  /// that rank 0 is forked from where its spec says so and that is possible; else it is started as any command.
+  result<void> launch(const task_spec& spec, owned_fd zygote = {});
 
   /// A folder for the caller to fill before the launch: it becomes the task's, and its `run`, which is there, the task's
   /// /run/determined. Where a spare sandbox is ready it is that one's, so that the launch has nothing to move.

@@ -187,6 +187,8 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     // Its agent died between taking the spare and ordering the run.
     return kill_helper(box);
   }
+  if (x.phase == "starting")
+    return; // it waits for its zygote
   tell_started(box, x.rank0_pid);
   if (x.phase == "running" && box.frozen_told)
     hear(box, sandbox_thawed{});
@@ -198,6 +200,7 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_started& x) { tel
 
 void process_runtime::engine::tell_started(sandbox& box, int pid) {
   box.run_due = false;
+  box.zygote.reset();
   if (!box.given_up.empty())
     return;
   if (!box.kill_wanted)
@@ -301,6 +304,7 @@ void process_runtime::engine::lose(sandbox& box, const std::string& why) {
 
 void process_runtime::engine::end(sandbox& box, task_end how) {
   box.done = true;
+  box.zygote.reset();
   box.retry_at = box.kill_at = clock::time_point::max();
   bool lost = std::holds_alternative<task_lost>(how);
   set_phase(box.id, lost ? task_phase::lost : task_phase::exited, 0);

@@ -175,6 +175,10 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
     put(bytes, "fence", spec.fence.address);
     put(bytes, "fence-ask", spec.fence.ask);
     put(bytes, "fence-dead", spec.fence.dead);
+    if (!spec.fence.program.empty()) {
+      put(bytes, "fence-program", spec.fence.program);
+      put(bytes, "fence-ca", spec.fence.ca);
+    }
   }
   for (const auto& path : spec.keep)
     put(bytes, "keep", path);
@@ -189,6 +193,10 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
       put(bytes, "arg", arg);
     for (const auto& entry : rank.env)
       put(bytes, "env", entry);
+    for (const auto& arg : rank.direct_argv)
+      put(bytes, "direct-arg", arg);
+    for (const auto& entry : rank.direct_env)
+      put(bytes, "direct-env", entry);
   }
   return bytes;
 }

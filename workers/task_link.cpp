@@ -135,19 +135,20 @@ bool task_link::receive(std::vector<std::string>& lines) {
   return false;
 }
 
-bool send_with(int socket, std::string_view line, int descriptor) {
+bool send_with(int socket, std::string_view line, std::initializer_list<int> descriptors) {
+  const auto bytes_of_them = descriptors.size() * sizeof(int);
   iovec bytes{const_cast<char*>(line.data()), line.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  message.msg_controllen = CMSG_SPACE(bytes_of_them);
   auto* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptor);
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  header->cmsg_len = CMSG_LEN(bytes_of_them);
+  std::memcpy(CMSG_DATA(header), descriptors.begin(), bytes_of_them);
   return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(line.size());
 }
 

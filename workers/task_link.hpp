@@ -11,7 +11,7 @@ namespace troupe::workers {
 
 /// A line of task_format.hpp from troupe-task.
 struct sandbox_state {
-  std::string phase; ///< spare running frozen ended
+  std::string phase; ///< spare starting running frozen ended
   int rank0_pid = 0;
   isolation how = isolation::namespaces;
   std::string remark;
@@ -59,8 +59,8 @@ private:
   std::string partial_;
 };
 
-/// Sends one line and hands over a descriptor. False where the socket does not take both at once.
-bool send_with(int socket, std::string_view line, int descriptor);
+/// Sends one line and hands over at most two descriptors. False where the socket does not take all at once.
+bool send_with(int socket, std::string_view line, std::initializer_list<int> descriptors);
 
 /// A file in memory that holds `bytes`.
 result<owned_fd> file_in_memory(std::string_view bytes);

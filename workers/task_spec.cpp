@@ -32,7 +32,7 @@ result<void> check_rank(const std::string& where, const rank_spec& rank) {
   for (const auto& entry : rank.env)
     if (entry.find('=') == std::string::npos || entry[0] == '=')
       return wrong(where, "the variable '" + entry.substr(0, 40) + "' is not NAME=VALUE");
-  for (const auto* strings : {&rank.argv, &rank.env})
+  for (const auto* strings : {&rank.argv, &rank.env, &rank.direct_argv, &rank.direct_env})
     if (auto ok = check_strings(where, *strings); !ok)
       return ok;
   return check_strings(where, {rank.cwd});
@@ -60,7 +60,8 @@ result<void> check(const task_spec& spec) {
   for (std::size_t n = 0; n < spec.ranks.size(); ++n) {
     if (auto ok = check_rank(where + ", rank " + std::to_string(n), spec.ranks[n]); !ok)
       return ok;
-    for (const auto* strings : {&spec.ranks[n].argv, &spec.ranks[n].env})
+    for (const auto* strings : {&spec.ranks[n].argv, &spec.ranks[n].env, &spec.ranks[n].direct_argv,
+                                &spec.ranks[n].direct_env})
       for (const auto& s : *strings)
         bytes += s.size() + 5;
   }
@@ -75,7 +76,7 @@ result<void> check(const task_spec& spec) {
                              {"cpu_seconds", spec.limits.cpu_seconds}})
     if (limit && (*limit == 0 || *limit > INT64_MAX))
       return wrong(where, std::string("the limit ") + what + " is out of range");
-  if (auto ok = check_strings(where, {spec.fence.address, spec.fence.ask, spec.fence.dead}); !ok)
+  if (auto ok = check_strings(where, {spec.fence.address, spec.fence.ask, spec.fence.dead, spec.fence.program, spec.fence.ca}); !ok)
     return ok;
   return check_strings(where, spec.keep);
 }

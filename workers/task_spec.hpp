@@ -16,6 +16,8 @@ struct rank_spec {
   std::vector<std::string> argv; ///< argv[0] is a path, or is searched in the PATH of `env`
   std::vector<std::string> env;  ///< all of it, "NAME=VALUE"; the sandbox adds TROUPE_TASK_ID, TROUPE_RUN_DIR
   std::string cwd = "/";
+  /// What `argv` comes down to, and the variables that it then has: for a rank that a zygote forks. Empty: none does.
+  std::vector<std::string> direct_argv, direct_env;
 };
 
 /// Limits of each process, as setrlimit(2) has them; what is empty stays as the agent has it.
@@ -25,11 +27,13 @@ struct task_limits {
   std::optional<std::uint64_t> cpu_seconds;  ///< beyond it SIGXCPU, a second later SIGKILL
 };
 
-/// Whom a sandbox whose agent is dead asks what to do: an HTTP port on this host. Bodies of `POST /troupe/v1/fence`.
+/// Whom a sandbox whose agent is dead asks what to do: the master. Bodies of `POST /troupe/v1/fence`.
 struct fence_spec {
-  std::string address; ///< "127.0.0.1:8080", "[::1]:8080"; empty: nobody
+  std::string address; ///< "127.0.0.1:8080", "[::1]:8080", with a program "https://host:8080"; empty: nobody
   std::string ask;     ///< may it go on?
   std::string dead;    ///< nothing of it lives
+  std::string program; ///< speaks TLS for the sandbox, which cannot: run as `PROGRAM --fence`; empty: plain HTTP
+  std::string ca;      ///< PEM; of the master's certificate
 };
 
 /// All ranks of one allocation on this host share one sandbox: private /tmp, /run/determined and /proc; all else

@@ -123,7 +123,7 @@ private:
                                  setup_.python, setup_.python_bin, setup_.master_url,
                                  [endpoint = opened->endpoint] { return endpoint; }, harness_file,
                                  setup_.freeze, setup_.slots,
-                                 setup_.kill_on_stop, setup_.fetch, setup_.fence_address, setup_.programs};
+                                 setup_.kill_on_stop, setup_.fetch, setup_.fence, setup_.programs};
     runtime_ = spawn_worker_runtime(self_->system(), std::move(runtime), me);
     for (auto part : {caf::actor_cast<caf::strong_actor_ptr>(harness_), caf::actor_cast<caf::strong_actor_ptr>(pump_),
                       caf::actor_cast<caf::strong_actor_ptr>(runtime_)})

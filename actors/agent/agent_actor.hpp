@@ -3,6 +3,7 @@
 // and the log pump of its host, and registers at a master.
 
 #include "actors/messages.hpp"
+#include "workers/task_spec.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -22,8 +23,8 @@ struct agent_setup {
   std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block
   std::function<void(const error&)> on_fatal; ///< the agent cannot be: its folder, its port, its name
   std::function<void(std::uint16_t http_port)> on_registered; ///< from the agent's thread
-  /// ADDRESS:PORT in digits where the sandboxes of a dead agent may ask the master; empty: nowhere. Thread-safe.
-  std::function<std::string()> fence_address;
+  /// Where the sandboxes of a dead agent may ask the master: all but the bodies. Thread-safe.
+  std::function<workers::fence_spec()> fence;
   std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
 };
 

@@ -95,9 +95,9 @@ value launch_of(experiment_id id, const value& config, const std::string& contex
   else
     add_variables(env, variables);
   launch["env"] = env;
-  auto dir = text(at(config, {"checkpoint_storage", "container_path"}));
-  if (dir.empty())
-    dir = text(at(config, {"checkpoint_storage", "host_path"}));
+  // A shared_fs may carry a container_path, too, which Determined has not read for years.
+  const bool shared = text(at(config, {"checkpoint_storage", "type"})) == "shared_fs";
+  auto dir = text(at(config, {"checkpoint_storage", shared ? "host_path" : "container_path"}));
   if (auto sub = text(at(config, {"checkpoint_storage", "storage_path"})); !dir.empty() && !sub.empty())
     dir = sub.starts_with('/') ? sub : dir + "/" + sub;
   // A relative folder lies in the master's data directory, beside the default one.

@@ -82,7 +82,7 @@ private:
   void pump(allocation_id id, source& s) {
     if (!journal_ || s.waiting || s.over)
       return;
-    auto key = to_string(id);
+    const auto key = to_string(id) + "@" + s.agent; // each agent of a gang has a spool of its own
     if (!s.positioned) {
       s.waiting = true;
       self_->request(journal_, std::chrono::seconds(30), log_position{key})

@@ -1,18 +1,21 @@
 #include "actors/worker/worker_runtime_actor.hpp"
 
 #include "actors/probed_actor.hpp"
+#include "actors/worker/direct_start.hpp"
 #include "actors/worker/disk_watch.hpp"
 #include "actors/worker/task_environment.hpp"
 #include "workers/collectives/shm.hpp"
 #include "workers/context_files.hpp"
 #include "workers/port_claims.hpp"
 #include "workers/process_runtime.hpp"
+#include "workers/zygote_keeper.hpp"
 
 #include <caf/all.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <thread>
 #include <unistd.h>
@@ -57,10 +60,14 @@ public:
       runtime_ = std::move(*started);
     else
       self_->quit(to_caf(started.error())); // no handler below runs after it
+    if (auto keeper = workers::zygote_keeper::start(
+          {setup_.program.parent_path() / "libtroupe-zygote.so", setup_.python / "troupe" / "_zygote", setup_.tasks.string()}))
+      zygotes_ = std::move(*keeper);
     self_->set_exit_handler([this](caf::exit_msg& x) {
       if (setup_.kill_on_stop)
         end_all();
       runtime_.reset();
+      zygotes_.reset();
       self_->quit(x.reason);
     });
     return {
@@ -235,20 +242,58 @@ private:
     if (!ready)
       return undo(x, ready.error().what);
     auto spec = task_spec_of(x.allocation, *launch, around);
+    auto zygote = zygote_for(spec, *launch, *folder);
     launches_[x.allocation] = std::move(*launch);
-    if (setup_.fence_address && !x.fence_token.empty())
-      spec.fence = fence_of(x, setup_.fence_address());
-    if (auto ok = runtime_->launch(spec); !ok)
+    if (setup_.fence && !x.fence_token.empty())
+      spec.fence = fence_of(x, setup_.fence());
+    if (auto ok = runtime_->launch(spec, std::move(zygote)); !ok)
       return undo(x, ok.error().what);
     static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
   }
 
-  workers::fence_spec fence_of(const launch_order& x, std::string address) const {
+  /// Where the command is one Python script: a connection to a warmed parent, and in `spec` what that one is asked to
+  /// fork.
+  workers::owned_fd zygote_for(workers::task_spec& spec, const value& launch, const fs::path& folder) {
+    std::error_code ignored;
+    const auto work = folder / "run" / "workdir";
+    auto& rank = spec.ranks.at(0);
+    auto env = direct_variables(rank.env);
+    std::string path;
+    for (const auto& pair : env)
+      if (pair.starts_with("PATH="))
+        path = pair.substr(5);
+    auto direct = direct_start_of(launch.value("entrypoint", std::vector<std::string>()), path);
+    if (!direct)
+      return {};
+    rank.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
+    if (!zygotes_ || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
+        fs::exists(work / "startup-hook.sh", ignored) || !fs::is_regular_file(work / direct->script, ignored))
+      return {};
+    workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    auto connection = zygotes_->attach({direct->program, direct->argv[0], env, launch.value("context", std::string()),
+                                        direct->script, std::move(files)});
+    if (!connection)
+      return {};
+    rank.direct_argv = std::move(direct->argv);
+    rank.direct_env = std::move(env);
+    return std::move(*connection);
+  }
+
+  /// `runtime: {zygote: false}` in the configuration turns it off.
+  static bool zygote_wanted(const value& launch) {
+    const auto config = launch.value("config", value::object());
+    const auto runtime = config.is_object() ? config.value("runtime", value::object()) : value::object();
+    const auto said = runtime.is_object() ? runtime.value("zygote", value()) : value();
+    return said != value(false) && said != value("off");
+  }
+
+  workers::fence_spec fence_of(const launch_order& x, workers::fence_spec at) const {
     value claim{{"agent", setup_.agent}, {"allocation", to_string(x.allocation)}, {"token", x.fence_token}};
     claim["dead"] = false;
-    auto ask = to_json(claim);
+    at.ask = to_json(claim);
     claim["dead"] = true;
-    return {std::move(address), std::move(ask), to_json(claim)};
+    at.dead = to_json(claim);
+    return at;
   }
 
   void undo(const launch_order& x, const std::string& why) {
@@ -324,6 +369,7 @@ private:
   worker_runtime_setup setup_;
   agent_actor agent_;
   std::unique_ptr<workers::process_runtime> runtime_;
+  std::unique_ptr<workers::zygote_keeper> zygotes_; ///< none where its files are missing
   std::map<allocation_id, value> launches_;
   workers::port_claims ports_;
   /// Hooks are written for bash, where there is one.

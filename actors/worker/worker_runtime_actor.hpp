@@ -3,6 +3,7 @@
 // files first, so it is detached.
 
 #include "actors/messages.hpp"
+#include "workers/task_spec.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -24,7 +25,7 @@ struct worker_runtime_setup {
   bool kill_on_stop = false; ///< its tasks end with it; else they wait to be adopted
   /// The tar of a context by its blob name; may block.
   std::function<result<std::string>(const std::string&)> fetch;
-  std::function<std::string()> fence_address; ///< as in agent_setup
+  std::function<workers::fence_spec()> fence; ///< as in agent_setup
   std::string programs;                       ///< as in agent_setup
 };
 

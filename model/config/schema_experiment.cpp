@@ -32,6 +32,10 @@ void add_sections(schema_table& t) {
        given("sync_timings", boolean(t), true, "Of older versions.")});
   profiling.rules.push_back({"begin_on_batch must not be more than end_after_batch", begins_before_end,
                              "begin_on_batch", need::always, nullptr, ""});
+  section(t, "runtime", "How the processes of trials are started.",
+          {unset("zygote", either(t, {boolean(t), one_of(t, {"on", "off"}, "true, false, \"on\" or \"off\"")}),
+                 "Whether a trial that is one Python script may be forked from a process that has its libraries loaded; "
+                 "it may, unless false or off.")});
   section(t, "reproducibility", "What makes runs repeatable.",
           {to_run(unset("experiment_seed", integer(t, {.least = 0, .most = 4294967295.0}),
                         "The seed of the search and of the trials; the cluster draws one unless given."))});
@@ -139,6 +143,9 @@ void add_experiment(schema_table& t) {
       if (k.name == name)
         k.needed = need::to_run;
   // The version of the format, which was never another.
+  auto runtime = unset("runtime", t.at("runtime"), t.at("runtime")->doc);
+  runtime.since = "troupe";
+  e.keys.push_back(std::move(runtime));
   auto version = ignored(unset("version", integer(t, {.least = 0, .most = 0}), "The version of the format: 0."));
   version.since = "troupe"; // no schema has it; Determined takes it off before it checks
   e.keys.push_back(std::move(version));

@@ -15,8 +15,10 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
+#include <filesystem>
 #include <iostream>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -109,6 +111,41 @@ value large_config() {
   return config;
 }
 
+/// Microseconds of a list of 100 experiments out of a journal on disk, right after a new fact about one of them.
+double list_of_a_hundred(const std::string& target) {
+  const auto folder = std::filesystem::temp_directory_path() / ("perf_api." + std::to_string(::getpid()));
+  double after_fact = 0;
+  {
+    auto journal = storage::open_journal({.directory = folder}).value();
+    const auto commit = [&](experiment_id id, std::uint64_t number, const fact& x) {
+      if (!journal->append({entity(id), number, {encode(x)}}) || !journal->commit())
+        std::abort();
+    };
+    for (std::uint64_t id = 1; id <= 100; ++id)
+      commit({id}, 0, experiment_created{t0, {id}, large_config(), "digits", "determined", "", "name: digits\n", "", {}});
+    auto users = std::shared_ptr<accounts>(std::move(*accounts::open({}, t0)));
+    fake_gate cluster;
+    service api{{cluster, journal->reads(), users, {"c", "m", "", "0"}, [] { return t0; }}};
+    request_headers who;
+    who.authorization = "Bearer " + users->log_in("determined", "", true, t0)->token;
+    std::size_t bytes = 0;
+    const auto ask = [&] {
+      auto let_in = api.admit({"GET", target, who});
+      api.run(std::move(std::get<admission>(let_in)), {}, reply{[&](response x) { bytes = x.body.size(); }});
+    };
+    const auto first = microseconds(1, ask);
+    const auto kept = microseconds(200, ask);
+    for (std::uint64_t n = 0; n < 200; ++n) {
+      commit({n % 100 + 1}, 1 + n / 100, experiment_changed{t0, n % 2 ? experiment_state::paused : experiment_state::active, ""});
+      after_fact += microseconds(1, ask) / 200;
+    }
+    std::cout << "list of 100 (" << bytes << " bytes): " << first << " us the first time, " << kept << " us as kept, " << after_fact
+              << " us after a new fact about one of them\n";
+  }
+  std::filesystem::remove_all(folder);
+  return after_fact;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -132,14 +169,6 @@ int main(int argc, char** argv) {
   }
   std::cout << "bare Beast " << static_cast<long>(theirs) << "/s, troupe " << static_cast<long>(ours) << "/s, ratio " << ours / theirs << "\n";
 
-  table t;
-  t.reader->experiment_rows = x.reader->experiment_rows;
-  const auto who = t.user();
-  const auto kept = microseconds(200, [&] { t.ask("GET", list, who); });
-  const auto fresh = microseconds(200, [&] {
-    t.reader->add("trial/12", trial_activated{t0});
-    t.ask("GET", list, who);
-  });
-  std::cout << "list of 100: " << kept << " us as kept, " << fresh << " us after a new fact\n";
-  return ours / theirs >= 0.55 ? 0 : 1;
+  const auto slowest = list_of_a_hundred(list);
+  return ours / theirs >= 0.55 && slowest < 1000 ? 0 : 1;
 }

@@ -265,13 +265,16 @@ private:
     if (!head_only_)
       m.body() = std::move(x.body);
     http::response_serializer<http::string_body> out{m};
-    while (!bad && !out.is_done()) {
-      lowest().expires_after(core_.options.write_time);
+    const auto began = std::chrono::steady_clock::now();
+    for (std::size_t sent = 0; !bad && !out.is_done();) { // a reader that takes a byte now and then is dropped, too
+      const auto whole = began + core_.options.write_time +
+                         std::chrono::seconds{sent / std::max<std::size_t>(core_.options.body_rate, 1)};
+      lowest().expires_at(std::min(whole, std::chrono::steady_clock::now() + core_.options.write_time));
       if (head_only_) {
         co_await http::async_write_header(stream_, out, into(bad));
         break;
       }
-      co_await http::async_write_some(stream_, out, into(bad));
+      sent += co_await http::async_write_some(stream_, out, into(bad));
     }
     keep_alive_ = keep_alive_ && !bad;
   }

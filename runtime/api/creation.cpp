@@ -97,6 +97,23 @@ result<value> stock_fields(const call& c, fields& f) {
   return with;
 }
 
+/// With a warning where a trial asks for more slots than there are now: it waits until agents with more have come.
+void answer_created(const call_ptr& c, const reply& back, value shape) {
+  c->parts->cluster.call(c->by.who, "status", value::object(), [c, back, shape = std::move(shape)](result<value> now) mutable {
+    const auto number = [](const value& x, const char* outer, const char* inner) {
+      auto part = x.is_object() ? x.value(outer, value()) : value();
+      return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
+    };
+    const auto wanted = number(shape["config"], "resources", "slots_per_trial");
+    const auto there = now ? number(*now, "slots", "total") : std::nullopt;
+    auto warnings = value::array();
+    if (wanted && there && *wanted > *there)
+      warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
+    auto config = shape["config"];
+    back(json({{"config", std::move(config)}, {"experiment", std::move(shape)}, {"warnings", std::move(warnings)}}, c->query.has("pretty")));
+  });
+}
+
 void create_stock(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -111,12 +128,11 @@ void create_stock(const call_ptr& c, const reply& back) {
                    [](value) -> result<value> {
                      return value{{"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
                    });
-  command(c, back, "experiment.create", std::move(*with), [c](value got) -> result<value> {
-    auto row = c->parts->storage->experiment({got.at("id").get<std::uint64_t>()});
+  c->parts->cluster.call(c->by.who, "experiment.create", std::move(*with), [c, back](result<value> got) {
+    auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})}) : result<experiment_row>(got.error());
     if (!row)
-      return row.error();
-    auto shape = experiment_shape(*row, *c->parts->users);
-    return value{{"config", shape["config"]}, {"experiment", std::move(shape)}, {"warnings", value::array()}};
+      return back(failure(row.error()));
+    answer_created(c, back, experiment_shape(*row, *c->parts->users));
   });
 }
 

@@ -3,6 +3,7 @@
 // are read from here and from nowhere else.
 
 #include "runtime/api/accounts.hpp"
+#include "runtime/api/experiment_texts.hpp"
 #include "runtime/api/gate.hpp"
 #include "runtime/api/http.hpp"
 #include "runtime/api/runner_states.hpp"
@@ -50,6 +51,7 @@ struct services {
   cluster_identity about;
   std::function<time_point()> now;
   std::shared_ptr<runner_states> runners = std::make_shared<runner_states>();
+  std::shared_ptr<experiment_texts> texts = std::make_shared<experiment_texts>();
 };
 
 struct call {

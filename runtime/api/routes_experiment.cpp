@@ -14,10 +14,10 @@ namespace {
 bool descending(const call& c) { return c.query.first("orderBy") == "ORDER_BY_DESC" || c.query.first("orderBy") == "2"; }
 
 /// "STATE_RUNNING" also asks for experiments that we call ACTIVE: the real master refines that state.
-bool state_wanted(const experiment_row& row, const std::vector<std::string_view>& states) {
-  const auto own = state_name(row.state);
+bool state_wanted(experiment_state state, const std::vector<std::string_view>& states) {
+  const auto own = state_name(state);
   return states.empty() || std::any_of(states.begin(), states.end(), [&](auto wanted) {
-           return wanted == own || (row.state == experiment_state::active &&
+           return wanted == own || (state == experiment_state::active &&
                                     (wanted == "STATE_RUNNING" || wanted == "STATE_QUEUED" || wanted == "STATE_STARTING" ||
                                      wanted == "STATE_PULLING"));
          });
@@ -44,66 +44,76 @@ bool contains_folded(const std::string& text, std::string_view part) {
          }) != text.end();
 }
 
-bool wanted(const call& c, const experiment_row& row) {
+using entry = experiment_texts::entry;
+
+bool wanted(const call& c, const entry& one) {
+  const auto& face = *one.lasting;
   const auto users = c.query.every("users"), ids = c.query.every("userIds");
-  if (!users.empty() && std::find(users.begin(), users.end(), row.owner) == users.end())
+  if (!users.empty() && std::find(users.begin(), users.end(), face.owner) == users.end())
     return false;
   if (!ids.empty()) {
-    auto owner = c.parts->users->find(row.owner);
+    auto owner = c.parts->users->find(face.owner);
     if (!owner || std::find(ids.begin(), ids.end(), std::to_string(owner->id)) == ids.end())
       return false;
   }
-  const auto labels = row.config.is_object() ? row.config.value("labels", value::array()) : value::array();
   for (auto label : c.query.every("labels"))
-    if (std::find(labels.begin(), labels.end(), value(std::string(label))) == labels.end())
+    if (std::find(face.labels.begin(), face.labels.end(), value(std::string(label))) == face.labels.end())
       return false;
   const auto project = c.query.first("projectId");
   if (!project.empty() && project != "0" && project != "1")
     return false; // everything is in the first project
   if (c.query.flag("archived"))
     return false; // nothing can be archived yet
-  return state_wanted(row, c.query.every("states")) && id_wanted(c, row.id.value) &&
-         contains_folded(row.name, c.query.first("name"));
+  return state_wanted(one.now.state, c.query.every("states")) && id_wanted(c, one.now.id.value) &&
+         contains_folded(face.name, c.query.first("name"));
 }
 
-void sort_rows(const call& c, std::vector<experiment_row>& rows) {
+void sort_entries(const call& c, std::vector<entry>& all) {
   const auto by = c.query.first("sortBy");
-  const auto key = [&](auto less) { std::stable_sort(rows.begin(), rows.end(), less); };
+  const auto key = [&](auto less) { std::stable_sort(all.begin(), all.end(), less); };
   if (by == "SORT_BY_NAME")
-    key([](const auto& a, const auto& b) { return a.name < b.name; });
+    key([](const auto& a, const auto& b) { return a.lasting->name < b.lasting->name; });
   else if (by == "SORT_BY_START_TIME")
-    key([](const auto& a, const auto& b) { return a.created < b.created; });
+    key([](const auto& a, const auto& b) { return a.lasting->created < b.lasting->created; });
   else if (by == "SORT_BY_END_TIME")
-    key([](const auto& a, const auto& b) { return a.ended < b.ended; });
+    key([](const auto& a, const auto& b) { return a.now.ended < b.now.ended; });
   else if (by == "SORT_BY_STATE")
-    key([](const auto& a, const auto& b) { return name(a.state) < name(b.state); });
+    key([](const auto& a, const auto& b) { return name(a.now.state) < name(b.now.state); });
   else if (by == "SORT_BY_NUM_TRIALS")
-    key([](const auto& a, const auto& b) { return a.num_trials < b.num_trials; });
+    key([](const auto& a, const auto& b) { return a.now.num_trials < b.now.num_trials; });
   else if (by == "SORT_BY_PROGRESS")
-    key([](const auto& a, const auto& b) { return a.progress < b.progress; });
+    key([](const auto& a, const auto& b) { return a.now.progress < b.now.progress; });
   else if (by == "SORT_BY_USER")
-    key([](const auto& a, const auto& b) { return a.owner < b.owner; });
+    key([](const auto& a, const auto& b) { return a.lasting->owner < b.lasting->owner; });
   else if (by == "SORT_BY_SEARCHER_METRIC_VAL")
-    key([](const auto& a, const auto& b) { return a.best_metric < b.best_metric; });
+    key([](const auto& a, const auto& b) { return a.now.best_metric < b.now.best_metric; });
   else
-    key([](const auto& a, const auto& b) { return a.id < b.id; });
+    key([](const auto& a, const auto& b) { return a.now.id < b.now.id; });
   if (descending(c))
-    std::reverse(rows.begin(), rows.end());
+    std::reverse(all.begin(), all.end());
 }
 
-result<value> list(const call& c) {
-  auto rows = c.parts->storage->experiments();
-  if (!rows)
-    return rows.error();
-  std::erase_if(*rows, [&](const auto& row) { return !wanted(c, row); });
-  sort_rows(c, *rows);
-  auto part = page_of(c.query, rows->size(), 100);
+result<response> list(const call& c) {
+  auto all = c.parts->texts->all(*c.parts->storage);
+  if (!all)
+    return all.error();
+  std::erase_if(*all, [&](const auto& one) { return !wanted(c, one); });
+  sort_entries(c, *all);
+  auto part = page_of(c.query, all->size(), 100);
   if (!part)
     return part.error();
-  value shaped = value::array();
-  for (auto i = part->first; i < part->last; ++i)
-    shaped.push_back(experiment_shape((*rows)[i], *c.parts->users));
-  return value{{"experiments", std::move(shaped)}, {"pagination", part->pagination}};
+  response out;
+  out.body = "{\"experiments\":[";
+  for (auto i = part->first; i < part->last; ++i) {
+    if (i > part->first)
+      out.body += ',';
+    if (auto ok = c.parts->texts->write((*all)[i], *c.parts->storage, *c.parts->users, out.body); !ok)
+      return ok.error();
+  }
+  out.body += "],\"pagination\":" + to_json(part->pagination) + "}";
+  if (c.query.has("pretty"))
+    out.body = to_json(parse_json(out.body).value(), 2);
+  return out;
 }
 
 result<value> one(const call& c) {
@@ -211,7 +221,7 @@ route of_facts(route row) {
 
 std::vector<route> experiment_routes() {
   std::vector<route> rows = {
-    of_facts({"GET", "/api/v1/experiments", access::user, answer_with(list), "", "v1GetExperimentsResponse", "Experiments, 100 unless a limit is given."}),
+    of_facts({"GET", "/api/v1/experiments", access::user, respond_with(list), "", "v1GetExperimentsResponse", "Experiments, 100 unless a limit is given."}),
     of_facts({"GET", "/api/v1/experiments/{experimentId}", access::user_or_own_experiment, answer_with(one), "", "v1GetExperimentResponse", "One experiment."}),
     {"GET", "/api/v1/experiments/{experimentId}/trials", access::user_or_own_experiment, answer_with(trials), "", "v1GetExperimentTrialsResponse", "Its trials."},
     {"GET", "/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric", access::user_or_own_experiment,

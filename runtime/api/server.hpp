@@ -33,7 +33,7 @@ struct server_options {
   std::chrono::milliseconds head_time{30000}; ///< for a request's head to arrive
   std::chrono::milliseconds idle_time{75000}; ///< a kept connection without a request
   std::chrono::milliseconds body_time{30000}; ///< for a body, plus a second per `body_rate` bytes
-  std::chrono::milliseconds write_time{30000}; ///< without progress: the reader is dropped
+  std::chrono::milliseconds write_time{30000}; ///< for an answer to be taken, plus a second per `body_rate` bytes; for each piece of a stream
   std::size_t body_rate = 64u << 10;
   std::function<time_point()> now; ///< default: the system clock
 };

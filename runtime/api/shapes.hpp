@@ -11,6 +11,9 @@
 namespace troupe::api {
 
 value experiment_shape(const experiment_row& row, const accounts& users);
+/// Its two parts: no key is in both.
+value lasting_experiment_shape(const experiment_row& row);
+value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created, const accounts& users);
 /// What is answered where nothing was created: every required key, unset.
 value empty_experiment_shape();
 

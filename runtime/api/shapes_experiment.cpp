@@ -24,8 +24,7 @@ std::string config_text(const value& config, const char* outer, const char* inne
 std::string state_name(experiment_state state) { return "STATE_" + std::string(name(state)); }
 std::string state_name(trial_state state) { return "STATE_" + std::string(name(state)); }
 
-value experiment_shape(const experiment_row& row, const accounts& users) {
-  auto owner = users.find(row.owner);
+value lasting_experiment_shape(const experiment_row& row) {
   value x = {{"id", row.id.value},
              {"name", row.name},
              {"description", config_text(row.config, "description", nullptr, "")},
@@ -37,7 +36,6 @@ value experiment_shape(const experiment_row& row, const accounts& users) {
              {"config", row.config.is_null() ? value::object() : row.config},
              {"originalConfig", row.source},
              {"jobId", job_name(row.id)},
-             {"numTrials", row.num_trials},
              {"projectId", 1},
              {"projectName", "Uncategorized"},
              {"projectOwnerId", 1},
@@ -47,23 +45,35 @@ value experiment_shape(const experiment_row& row, const accounts& users) {
              {"searcherType", config_text(row.config, "searcher", "name", "")},
              {"searcherMetric", row.metric},
              {"startTime", to_rfc3339(row.created)},
-             {"state", state_name(row.state)},
-             {"progress", row.progress},
              {"forkedFrom", row.parent ? value(row.parent.value) : value(nullptr)},
-             {"username", row.owner},
-             {"displayName", owner ? owner->display_name : std::string{}}};
+             {"username", row.owner}};
   if (!x["labels"].is_array())
     x["labels"] = value::array();
+  return x;
+}
+
+value changing_experiment_shape(const experiment_standing& now, const std::string& owner_name, time_point created, const accounts& users) {
+  auto owner = users.find(owner_name);
+  value x = {{"numTrials", now.num_trials},
+             {"state", state_name(now.state)},
+             {"progress", now.progress},
+             {"displayName", owner ? owner->display_name : std::string{}}};
   if (owner)
     x["userId"] = owner->id;
-  if (row.ended != time_point{}) {
-    x["endTime"] = to_rfc3339(row.ended);
-    x["duration"] = std::chrono::duration_cast<std::chrono::seconds>(row.ended - row.created).count();
+  if (now.ended != time_point{}) {
+    x["endTime"] = to_rfc3339(now.ended);
+    x["duration"] = std::chrono::duration_cast<std::chrono::seconds>(now.ended - created).count();
   }
-  if (row.best_trial) {
-    x["bestTrialId"] = row.best_trial.value;
-    x["bestTrialSearcherMetric"] = row.best_metric;
+  if (now.best_trial) {
+    x["bestTrialId"] = now.best_trial.value;
+    x["bestTrialSearcherMetric"] = now.best_metric;
   }
+  return x;
+}
+
+value experiment_shape(const experiment_row& row, const accounts& users) {
+  auto x = lasting_experiment_shape(row);
+  x.update(changing_experiment_shape(standing_of(row), row.owner, row.created, users));
   return x;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe::api {
 namespace {
@@ -57,7 +58,12 @@ double wall_seconds(const trial_row& row, time_point now) {
 }
 
 value progress_validation(const validation_row& v) {
-  return v.row == 0 ? value(nullptr) : value{{"totalBatches", v.steps}, {"metric", v.metric}};
+  if (v.row == 0)
+    return nullptr;
+  value shape{{"totalBatches", v.steps}, {"metric", v.metric}};
+  if (!std::isnan(v.units))
+    shape["units"] = v.units;
+  return shape;
 }
 
 const char* state_of(const checkpoint_row& row) {

@@ -85,6 +85,10 @@ struct transfer {
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, &to);
     if (!options.ca_file.empty())
       curl_easy_setopt(easy, CURLOPT_CAINFO, options.ca_file.c_str());
+    if (!options.ca_pem.empty()) {
+      curl_blob pem{const_cast<char*>(options.ca_pem.data()), options.ca_pem.size(), CURL_BLOB_COPY};
+      curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &pem);
+    }
   }
 
   error fault(CURLcode code, const receiver& to) const {

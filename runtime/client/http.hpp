@@ -30,6 +30,7 @@ struct reply {
 
 struct transport_options {
   std::string ca_file;                        ///< for https; empty: the system's
+  std::string ca_pem;                         ///< the same as text, in place of a file
   std::chrono::milliseconds connect_timeout{5'000};
   std::size_t most_bytes = 256 << 20;         ///< of an answer kept in memory
 };

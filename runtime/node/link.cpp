@@ -1,5 +1,6 @@
 #include "runtime/node/link.hpp"
 
+#include "runtime/api/durable_file.hpp"
 #include "runtime/api/server.hpp"
 #include "runtime/client/http.hpp"
 #include "workers/owned_fd.hpp"
@@ -356,16 +357,28 @@ void master_link::learn_http_port(std::uint16_t port) {
     inside_->http_port = port;
 }
 
-std::string master_link::fence_address() const {
+workers::fence_spec master_link::fence() const {
   const auto& in = *inside_;
   const std::uint16_t port = in.http_port;
-  if (!in.tls_dir.empty() || !port || !api::is_loopback(in.host))
+  workers::fence_spec at;
+  if (port && !in.tls_dir.empty()) {
+    std::error_code bad;
+    auto ca = api::read_whole(in.tls_dir / "ca.pem");
+    at.program = fs::read_symlink("/proc/self/exe", bad).string();
+    if (bad || !ca || !*ca)
+      return {};
+    at.address = in.url(port);
+    at.ca = std::move(**ca);
+    return at;
+  }
+  if (!port || !api::is_loopback(in.host))
     return {};
   auto address = in.host.find(':') == std::string::npos ? std::string("127.0.0.1") : "[" + in.host + "]";
   in6_addr ignored;
   if (::inet_pton(AF_INET, in.host.c_str(), &ignored) == 1)
     address = in.host;
-  return address + ":" + std::to_string(port);
+  at.address = address + ":" + std::to_string(port);
+  return at;
 }
 
 std::optional<forward::master_address> master_link::http_address() const {

@@ -6,6 +6,7 @@
 
 #include "actors/probed_actor.hpp"
 #include "runtime/forward/forwarder.hpp"
+#include "workers/task_spec.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -49,8 +50,9 @@ public:
   void dial(const agent_actor& who);
   /// What a registration told: files come from there. Needed where `address` is the agent port.
   void learn_http_port(std::uint16_t port);
-  /// ADDRESS:PORT of the master's HTTP port in digits, where it is plain and on this host; else empty.
-  std::string fence_address() const;
+  /// How a sandbox reaches the master: itself where that is plain and on this host, over TLS by this very program. The
+  /// address is empty while it cannot.
+  workers::fence_spec fence() const;
   /// The master's HTTP port; nothing before it is known. Thread-safe.
   std::optional<forward::master_address> http_address() const;
   /// A blob; blocks, at most 10 minutes.

@@ -96,7 +96,7 @@ public:
     } else {
       setup.join_token = link_->join_token();
       setup.fetch = [link = link_](const std::string& blob) { return link->fetch(blob); };
-      setup.fence_address = [link = link_] { return link->fence_address(); };
+      setup.fence = [link = link_] { return link->fence(); };
       dial = [link = link_](const agent_actor& who) { link->dial(who); };
     }
     agent_ = spawn_agent(*system_, std::move(setup), std::move(dial));

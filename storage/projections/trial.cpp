@@ -24,17 +24,25 @@ void create(const search_stepped& step, const trial_created& x, const subject& o
   rows.entries.emplace_back(keys::tagged('X', of.experiment.value, x.trial.value), "");
 }
 
+/// The value of a metric that the searcher's configuration names, in a report's.
+std::optional<double> named_metric(const experiment_constant& experiment, const char* key, const value& metrics) {
+  const auto searcher = experiment.config.is_object() ? experiment.config.value("searcher", value()) : value();
+  const auto name = searcher.is_object() ? searcher.value(key, value()) : value();
+  if (!name.is_string() || !metrics.is_object())
+    return std::nullopt;
+  auto found = metrics.find(name.get<std::string>());
+  return found == metrics.end() ? std::nullopt : number_in(*found);
+}
+
 void validated(const search_stepped& x, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(x.trial);
   const auto* experiment = rows.experiments.find(of.experiment);
   if (!row || !experiment)
     return;
-  std::optional<double> metric;
-  if (x.metrics.is_object())
-    if (auto found = x.metrics.find(experiment->metric); found != x.metrics.end())
-      metric = number_in(*found);
-  row->latest = {x.row, x.steps, metric.value_or(std::numeric_limits<double>::quiet_NaN()), x.at,
-                 row->runs.empty() ? run_id{} : row->runs.back().run};
+  constexpr auto none = std::numeric_limits<double>::quiet_NaN();
+  const auto metric = named_metric(*experiment, "metric", x.metrics);
+  row->latest = {x.row, x.steps, metric.value_or(none), x.at, row->runs.empty() ? run_id{} : row->runs.back().run,
+                 named_metric(*experiment, "time_metric", x.metrics).value_or(none)};
   if (!metric)
     return;
   // The same result of the same steps comes again when a restarted run trains them again; the newer report stands,

@@ -175,7 +175,9 @@ def test_tasks_outlive_the_master_and_cost_no_restart(plain):
     assert all(a["run"] == 1 for a in plain.starts()), plain.starts()
 
 
-def test_a_dead_agents_trial_runs_elsewhere_within_seconds(plain):
+@pytest.mark.parametrize("link", ["plain", "secured"])
+def test_a_dead_agents_trial_runs_elsewhere_within_seconds(link, request):
+    plain = request.getfixturevalue(link)
     plain.master()
     plain.agent("a1")
     wait_for(lambda: plain.alive_agents() == 1, 30)
@@ -186,7 +188,7 @@ def test_a_dead_agents_trial_runs_elsewhere_within_seconds(plain):
     plain.kill_agent("a1")
     died = time.monotonic()
     wait_for(lambda: len(plain.starts()) == 2, 20, 0.02)
-    print("elsewhere after", time.monotonic() - died)
+    print(f"{link}: elsewhere after {time.monotonic() - died:.2f} s")
     assert plain.wait_end(experiment) == "COMPLETED"
     plain.check_books(experiment, 1)
     assert plain.trials(experiment)[0]["restarts"] == 0

@@ -1,8 +1,11 @@
 #include "workers/task_init/fence.hpp"
 
 #include <arpa/inet.h>
+#include <csignal>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 namespace troupe::task_init {
 namespace {
@@ -32,22 +35,30 @@ socklen_t parse(const char* text, sockaddr_storage& out) {
 
 } // namespace
 
-void fence::set(const char* address, const char* ask, const char* dead) {
-  address_ = address;
-  ask_ = ask;
-  dead_ = dead;
-}
-
 void fence::give_up() {
+  if (child_ >= 0) {
+    syscall(SYS_pidfd_send_signal, child_, SIGKILL, nullptr, 0);
+    close(child_);
+  }
   if (fd_ >= 0)
     close(fd_);
-  fd_ = -1;
+  fd_ = child_ = -1;
 }
 
 void fence::begin(bool dead) {
   give_up();
+  about_death_ = dead;
+  used_ = 0;
+  gives_up_at_ms_ = boot_ms() + patience_ms;
+  if (at_.by_program)
+    start_program();
+  else
+    connect_to_master();
+}
+
+void fence::connect_to_master() {
   sockaddr_storage where{};
-  auto size = parse(address_, where);
+  auto size = parse(at_.address, where);
   if (!size)
     return;
   fd_ = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -56,18 +67,49 @@ void fence::begin(bool dead) {
   if (connect(fd_, reinterpret_cast<sockaddr*>(&where), size) != 0 && errno != EINPROGRESS)
     return give_up();
   sent_ = false;
-  about_death_ = dead;
-  used_ = 0;
-  gives_up_at_ms_ = boot_ms() + patience_ms;
+}
+
+void fence::start_program() {
+  char* told = nullptr;
+  const int bytes = asprintf(&told, "%s\n%s\n%s", at_.address, about_death_ ? at_.dead : at_.ask, at_.ca);
+  int in[2] = {-1, -1}, out[2] = {-1, -1};
+  // What it is told fits into an empty pipe, or it is not asked: nothing here may block.
+  bool ready = bytes > 0 && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
+               fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 && write(in[1], told, static_cast<std::size_t>(bytes)) == bytes;
+  free(told);
+  const pid_t pid = ready ? fork() : -1;
+  if (pid == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    dup2(in[0], 0);
+    dup2(out[1], 1);
+    char name[] = "troupe", verb[] = "--fence";
+    char* arguments[] = {name, verb, nullptr};
+    char* environment[] = {nullptr};
+    syscall(SYS_execveat, at_.program, "", arguments, environment, AT_EMPTY_PATH);
+    _exit(127);
+  }
+  if (pid > 0) {
+    child_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); // it is not reaped yet: that happens in this thread
+    fd_ = out[0];
+    out[0] = -1;
+    fcntl(fd_, F_SETFL, O_NONBLOCK);
+    sent_ = true;
+  }
+  const int ends[] = {in[0], in[1], out[0], out[1]};
+  for (int end : ends)
+    if (end >= 0)
+      close(end);
 }
 
 fence::answer fence::on_ready() {
   if (!sent_) {
-    const char* body = about_death_ ? dead_ : ask_;
+    const char* body = about_death_ ? at_.dead : at_.ask;
     auto n = snprintf(text_, sizeof text_,
                       "POST /troupe/v1/fence HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
                       "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                      address_, strlen(body), body);
+                      at_.address, strlen(body), body);
     // It fits into an empty socket's buffer, or the connection is broken.
     sent_ = static_cast<std::size_t>(n) < sizeof text_ && send(fd_, text_, static_cast<std::size_t>(n), MSG_NOSIGNAL) == n;
     if (sent_)
@@ -75,7 +117,7 @@ fence::answer fence::on_ready() {
     give_up();
     return answer::failed;
   }
-  auto n = recv(fd_, text_ + used_, sizeof text_ - 1 - used_, 0);
+  auto n = read(fd_, text_ + used_, sizeof text_ - 1 - used_);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return answer::none;
   if (n > 0) {
@@ -83,8 +125,14 @@ fence::answer fence::on_ready() {
     if (used_ < sizeof text_ - 1)
       return answer::none;
   }
-  give_up(); // all of it is here: the connection ends with the answer
+  give_up(); // all of it is here: the connection, or the program, ends with the answer
   text_[used_] = 0;
+  return read_answer();
+}
+
+fence::answer fence::read_answer() {
+  if (at_.by_program)
+    return strcmp(text_, "kill\n") == 0 ? answer::kill : strcmp(text_, "go\n") == 0 ? answer::go_on : answer::failed;
   if (strncmp(text_, "HTTP/1.1 200 ", 13) != 0)
     return answer::failed;
   return strstr(text_, "\"kill\":true") ? answer::kill : answer::go_on;

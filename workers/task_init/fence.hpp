@@ -1,5 +1,7 @@
 #pragma once
 // How a sandbox without an agent asks the master whether to go on: one small HTTP request at a time, which never blocks.
+// Over TLS, which this program does not speak, another one asks: a child that is told by its standard input whom and what,
+// and prints "go" or "kill".
 
 #include "workers/task_init/base.hpp"
 
@@ -11,9 +13,15 @@ class fence {
 public:
   enum class answer { none, go_on, kill, failed };
 
-  /// `address`: ADDRESS:PORT in digits. The texts live as long as the process.
-  void set(const char* address, const char* ask, const char* dead);
-  bool known() const { return address_ != nullptr; }
+  /// The texts live as long as the process.
+  struct place {
+    const char* address = nullptr; ///< ADDRESS:PORT in digits; a URL for the program
+    const char *ask = "", *dead = "", *ca = "";
+    int program = -1;   ///< a descriptor to execute
+    bool by_program = false;
+  };
+  void set(const place& where) { at_ = where; }
+  bool known() const { return at_.address && (!at_.by_program || at_.program >= 0); }
   bool open() const { return fd_ >= 0; }
 
   /// Begins a request; one that is open is given up.
@@ -25,8 +33,13 @@ public:
   void give_up();
 
 private:
-  const char *address_ = nullptr, *ask_ = "", *dead_ = "";
-  int fd_ = -1;
+  void connect_to_master();
+  void start_program();
+  answer read_answer();
+
+  place at_;
+  int fd_ = -1;      ///< the connection, or the program's output
+  int child_ = -1;   ///< a pidfd of the program, which somebody else reaps
   bool sent_ = false, about_death_ = false;
   std::int64_t gives_up_at_ms_ = 0;
   std::size_t used_ = 0;

@@ -53,17 +53,18 @@ struct child_report {
   pid_t host_pid = 0;
 };
 
-bool limit(int resource, std::int64_t value) {
+/// `pid` 0: of this process.
+bool limit(int resource, std::int64_t value, pid_t pid = 0) {
   if (value < 0)
     return true;
   rlimit now{};
-  getrlimit(static_cast<__rlimit_resource>(resource), &now);
+  prlimit(pid, static_cast<__rlimit_resource>(resource), nullptr, &now);
   auto wanted = static_cast<rlim_t>(value);
   // CPU gets a second more before SIGKILL, so that the script sees SIGXCPU first.
   rlimit next{wanted, resource == RLIMIT_CPU ? wanted + 1 : wanted};
   if (next.rlim_max > now.rlim_max)
     next.rlim_max = now.rlim_max;
-  return setrlimit(static_cast<__rlimit_resource>(resource), &next) == 0;
+  return prlimit(pid, static_cast<__rlimit_resource>(resource), &next, nullptr) == 0;
 }
 
 [[noreturn]] void become_rank(const task_spec& spec, const rank_spec& rank, int host_proc, const int fds[3],
@@ -79,9 +80,8 @@ bool limit(int resource, std::int64_t value) {
     digits[n] = 0;
     report.host_pid = static_cast<pid_t>(atoi(digits));
   }
-  // A group, not a session: the session is the sandbox's, and a new one costs a scheduling group of its own just
-  // when the task is to start.
-  setpgid(0, 0);
+  // A process that is forked from a zygote cannot join the sandbox's session, so that every rank has one of its own.
+  setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int fd = 0; fd < 3; ++fd)
     if (dup2(fds[fd], fd) < 0)
@@ -204,6 +204,11 @@ fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, ra
   state.value = report.why == ENOENT ? 127 : 126;
   bool in_folder = report.step[0] == 'e';
   return complain("%s: %s: %s", report.step, in_folder ? rank.cwd : rank.argv[0], strerror(report.why));
+}
+
+bool limit_process(pid_t pid, const task_spec& spec) {
+  return limit(RLIMIT_DATA, spec.memory_bytes, pid) && limit(RLIMIT_NOFILE, spec.open_files, pid) &&
+         limit(RLIMIT_CPU, spec.cpu_seconds, pid);
 }
 
 int signal_everything(bool pid_namespace, int signal) {

@@ -26,6 +26,9 @@ struct rank_pipes {
 /// run; `state` then holds 127 (not found), 126 (not executable) as its exit code.
 fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state, rank_pipes& pipes);
 
+/// The same limits for a process that somebody else has started.
+bool limit_process(pid_t pid, const task_spec& spec);
+
 /// Sends `signal` to every process of the sandbox but this one. As pid 1 of a pid namespace that is one call that
 /// no fork can outrun; without one the descendants are searched, so a caller repeats until nothing is left. Returns
 /// how many it found that were not stopped before; 0 in a pid namespace.

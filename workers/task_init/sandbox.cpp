@@ -169,4 +169,16 @@ void keep_if_there(const host_view& host, const char* path) {
     (void)keep_host_path(host, path);
 }
 
+int open_host_program(const host_view& host, const char* path) {
+  constexpr int how = O_PATH | O_CLOEXEC;
+  const char* in_run = below(path, "/run/determined");
+  const char* in_tmp = below(path, "/tmp");
+  if (in_run && host.run >= 0) {
+    char from[PATH_MAX];
+    snprintf(from, sizeof from, "determined/%s", in_run);
+    return openat(host.run, from, how);
+  }
+  return in_tmp && host.tmp >= 0 ? openat(host.tmp, in_tmp, how) : open(path, how);
+}
+
 } // namespace troupe::task_init

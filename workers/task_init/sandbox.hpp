@@ -23,4 +23,7 @@ fault keep_host_path(const host_view& host, const char* path);
 /// The same for a path below /tmp, if it is there; nothing for /tmp itself, which stays private.
 void keep_if_there(const host_view& host, const char* path);
 
+/// A descriptor that names the host's file `path`, to be executed from; -1 where there is none.
+int open_host_program(const host_view& host, const char* path);
+
 } // namespace troupe::task_init

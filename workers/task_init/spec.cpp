@@ -18,6 +18,11 @@ struct text_key {
   const char* task_spec::*field;
 };
 
+struct rank_key {
+  const char* key;
+  list<char*> rank_spec::*field;
+};
+
 constexpr number_key number_keys[] = {
     {"lease-ms", &task_spec::lease_ms, 0},
     {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
@@ -30,7 +35,11 @@ constexpr number_key number_keys[] = {
 };
 
 constexpr text_key text_keys[] = {
-    {"fence", &task_spec::fence}, {"fence-ask", &task_spec::fence_ask}, {"fence-dead", &task_spec::fence_dead}};
+    {"fence", &task_spec::fence},
+    {"fence-ask", &task_spec::fence_ask},
+    {"fence-dead", &task_spec::fence_dead},
+    {"fence-program", &task_spec::fence_program},
+    {"fence-ca", &task_spec::fence_ca}};
 
 fault take_pair(task_spec& spec, const char* key, char* value) {
   for (const auto& known : number_keys)
@@ -67,14 +76,18 @@ fault take_pair(task_spec& spec, const char* key, char* value) {
     spec.ranks.push(rank_spec{}).cwd = value;
     return {};
   }
-  bool arg = strcmp(key, "arg") == 0;
-  if (!arg && strcmp(key, "env") != 0)
-    return complain("spec: unknown key '%s'", key);
-  if (spec.ranks.size == 0)
-    return complain("spec: '%s' stands before the first rank", key);
-  auto& rank = spec.ranks[spec.ranks.size - 1];
-  (arg ? rank.argv : rank.env).push(value);
-  return {};
+  constexpr rank_key rank_keys[] = {{"arg", &rank_spec::argv},
+                                    {"env", &rank_spec::env},
+                                    {"direct-arg", &rank_spec::direct_argv},
+                                    {"direct-env", &rank_spec::direct_env}};
+  for (const auto& known : rank_keys)
+    if (strcmp(key, known.key) == 0) {
+      if (spec.ranks.size == 0)
+        return complain("spec: '%s' stands before the first rank", key);
+      (spec.ranks[spec.ranks.size - 1].*known.field).push(value);
+      return {};
+    }
+  return complain("spec: unknown key '%s'", key);
 }
 
 fault read_whole(int fd, char*& bytes, std::size_t& size) {

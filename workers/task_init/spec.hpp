@@ -9,6 +9,8 @@ struct rank_spec {
   const char* cwd = "/";
   list<char*> argv; ///< ends with a null pointer
   list<char*> env;  ///< ends with a null pointer
+  /// What the command comes down to, to be forked from a warmed parent; empty: only to be started.
+  list<char*> direct_argv, direct_env;
 };
 
 struct task_spec {
@@ -20,6 +22,7 @@ struct task_spec {
   std::int64_t spool_files = 16;
   std::int64_t memory_bytes = -1, open_files = -1, cpu_seconds = -1; ///< -1: as inherited
   const char *fence = "", *fence_ask = "", *fence_dead = ""; ///< whom to ask without an agent, and the bodies; or empty
+  const char *fence_program = "", *fence_ca = "";            ///< what asks over TLS, and its certificates; or empty
   list<const char*> keep;          ///< host paths below /tmp, /run/determined that stay the host's
   list<const char*> keep_if_there; ///< the same for what lies below /tmp, without an error where it does not
   list<rank_spec> ranks;

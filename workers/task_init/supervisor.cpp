@@ -5,6 +5,7 @@
 #include <climits>
 #include <csignal>
 #include <fcntl.h>
+#include <initializer_list>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -48,13 +49,14 @@ void supervisor::run(int spec) {
   // What touches the disk is done before there is a task to wait for it.
   spool_.open(box_.folder);
   if (spec >= 0)
-    start(spec);
+    start(spec, -1);
   while (!gone_)
     wait_for_news();
 }
 
-void supervisor::start(int spec) {
+void supervisor::start(int spec, int zygote) {
   phase_ = phase::running;
+  zygote_ = zygote;
   auto f = read_spec(spec, spec_);
   close(spec);
   if (f)
@@ -63,7 +65,8 @@ void supervisor::start(int spec) {
     (void)!fallocate(draft_, 0, 0, static_cast<off_t>(128 * spec_.ranks.size));
   spool_.limit(spec_.spool_file_bytes, spec_.spool_files);
   if (*spec_.fence)
-    fence_.set(spec_.fence, spec_.fence_ask, spec_.fence_dead);
+    fence_.set({spec_.fence, spec_.fence_ask, spec_.fence_dead, spec_.fence_ca,
+                *spec_.fence_program ? open_host_program(box_.host, spec_.fence_program) : -1, *spec_.fence_program != 0});
   if (box_.pid_namespace) {
     for (auto* path : spec_.keep)
       if ((f = keep_host_path(box_.host, path)))
@@ -81,24 +84,35 @@ void supervisor::start(int spec) {
   snprintf(mark, sizeof mark, "%llu-%llu", static_cast<unsigned long long>(about.st_dev),
            static_cast<unsigned long long>(about.st_ino));
   for (auto& rank : spec_.ranks) {
-    rank.env.push(assignment("TROUPE_TASK_ID", spec_.id));
-    rank.env.push(assignment("TROUPE_SANDBOX", mark));
-    if (box_.pid_namespace)
-      rank.env.push(assignment("TROUPE_RUN_DIR", "/run/determined"));
-    else {
-      char path[PATH_MAX + 16];
-      snprintf(path, sizeof path, "%s/%s", here, run_folder);
-      rank.env.push(assignment("TROUPE_RUN_DIR", path));
-      snprintf(path, sizeof path, "%s/%s", here, tmp_folder);
-      rank.env.push(assignment("TMPDIR", path));
+    for (auto* env : {&rank.env, &rank.direct_env}) {
+      env->push(assignment("TROUPE_TASK_ID", spec_.id));
+      env->push(assignment("TROUPE_SANDBOX", mark));
+      if (box_.pid_namespace)
+        env->push(assignment("TROUPE_RUN_DIR", "/run/determined"));
+      else {
+        char path[PATH_MAX + 16];
+        snprintf(path, sizeof path, "%s/%s", here, run_folder);
+        env->push(assignment("TROUPE_RUN_DIR", path));
+        snprintf(path, sizeof path, "%s/%s", here, tmp_folder);
+        env->push(assignment("TMPDIR", path));
+      }
     }
     rank.env.push(nullptr);
     ranks_.push(rank_state{});
     streams_.push(source{});
     streams_.push(source{});
   }
+  if (spec_.ranks[0].direct_argv.size > 1) {
+    if (auto f = ask_zygote())
+      start_cold(f.text);
+    return;
+  }
   for (std::size_t n = 0; n < ranks_.size; ++n)
     start_one(n);
+  tell_started();
+}
+
+void supervisor::tell_started() {
   char text[64];
   snprintf(text, sizeof text, "started %d\n", ranks_[0].host_pid);
   tell_all(text);
@@ -113,7 +127,7 @@ void supervisor::start_one(std::size_t n) {
   streams_[2 * n].fd = pipes.out;
   streams_[2 * n + 1].fd = pipes.err;
   for (std::size_t i = 2 * n; i < 2 * n + 2; ++i)
-    if (!(streams_[i].line = static_cast<char*>(malloc(max_payload_bytes))))
+    if (!streams_[i].line && !(streams_[i].line = static_cast<char*>(malloc(max_payload_bytes))))
       abort();
   if (!f)
     return;
@@ -140,13 +154,17 @@ void supervisor::wait_for_news() {
   for (auto& c : connections_)
     polled.push({c.fd, POLLIN, 0}); // poll skips descriptors below 0
   polled.push(fence_.waits_for());
+  // A frozen task begins nothing.
+  polled.push({asking() && !frozen_ ? zygote_ : -1, POLLIN, 0});
+  polled.push({frozen_ ? -1 : gate_, POLLIN, 0});
   for (auto& s : streams_)
     polled.push({s.fd, POLLIN, 0});
   arm_timer();
   if (poll(polled.data, polled.size, -1) < 0)
     return;
   // Output first: what a rank wrote before it died is spooled before its death is told.
-  constexpr std::size_t fence_at = 3 + max_connections, first_stream = fence_at + 1;
+  constexpr std::size_t fence_at = 3 + max_connections, zygote_at = fence_at + 1, gate_at = fence_at + 2,
+                        first_stream = fence_at + 3;
   for (std::size_t i = first_stream; i < polled.size; ++i)
     if (polled[i].revents)
       read_stream((i - first_stream) / 2, (i - first_stream) % 2, false);
@@ -160,6 +178,10 @@ void supervisor::wait_for_news() {
       read_connection(connections_[i]);
   if (polled[fence_at].revents && fence_.open())
     hear_master(fence_.on_ready());
+  if (polled[zygote_at].revents && asking() && zygote_ >= 0)
+    hear_zygote();
+  if (polled[gate_at].revents && asking())
+    hear_gate();
   if (polled[0].revents)
     accept_connection();
 }
@@ -193,8 +215,10 @@ std::int64_t supervisor::fence_deadline() const {
 }
 
 std::int64_t supervisor::next_deadline() const {
-  auto life = life_deadline(), ask = fence_deadline();
-  return life < ask ? life : ask;
+  auto first = life_deadline();
+  for (auto other : {fence_deadline(), asking() && !frozen_ ? ask_until_ms_ : never})
+    first = other < first ? other : first;
+  return first;
 }
 
 std::int64_t supervisor::life_deadline() const {
@@ -230,6 +254,8 @@ void supervisor::on_timer() {
   (void)!read(timer_, &count, sizeof count);
   if (boot_ms() >= fence_deadline())
     ask_master();
+  if (asking() && !frozen_ && boot_ms() >= ask_until_ms_)
+    start_cold("the zygote did not answer in time");
   if (boot_ms() < life_deadline())
     return;
   switch (phase_) {
@@ -373,6 +399,7 @@ void supervisor::kill_all(const char* why) {
     return;
   why_ = why;
   killed_ = true;
+  stop_asking();
   phase_ = phase::ending;
   if (!box_.pid_namespace)
     stop_all();

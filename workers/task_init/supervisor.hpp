@@ -40,14 +40,15 @@ private:
   };
   struct connection {
     int fd = -1;
-    int passed = -1; ///< a descriptor that came along, for the next `run`
+    int passed[2] = {-1, -1}; ///< descriptors that came along, for the next `run`
     std::size_t used = 0;
     char line[4096];
   };
   static constexpr unsigned max_connections = 4;
 
-  void start(int spec);
+  void start(int spec, int zygote);
   void start_one(std::size_t n);
+  void tell_started();
   void fail(const fault& why);
   void wait_for_news();
   void on_timer();
@@ -72,6 +73,15 @@ private:
   void tell_state(connection& c);
   void describe_end(std::size_t rank, char* text, std::size_t room) const;
   void drop(connection& c);
+
+  // supervisor_zygote.cpp: a rank that a warmed parent forks
+  bool asking() const { return gate_ >= 0; }
+  fault ask_zygote();
+  void hear_zygote();
+  void hear_gate();
+  void let_go(pid_t pid, pid_t host_pid);
+  void start_cold(const char* why);
+  void stop_asking();
 
   void freeze(const char* why);
   void thaw(std::int64_t lease_ms);
@@ -100,6 +110,9 @@ private:
   // Without an agent the master is asked whether to go on; fenced: it said no, and is told when all is dead.
   fence fence_;
   bool fenced_ = false, death_told_ = false;
+  // While rank 0 waits to be forked; the gate is closed once it is, or is not to be.
+  int zygote_ = -1, gate_ = -1;
+  std::int64_t ask_until_ms_ = 0;
   std::int64_t next_ask_ms_ = 0;
 };
 

@@ -32,9 +32,12 @@ void supervisor::drop(connection& c) {
   if (c.fd < 0)
     return;
   close(c.fd);
-  if (c.passed >= 0)
-    close(c.passed);
-  c.fd = c.passed = -1;
+  c.fd = -1;
+  for (auto& fd : c.passed) {
+    if (fd >= 0)
+      close(fd);
+    fd = -1;
+  }
   for (auto& other : connections_)
     if (other.fd >= 0)
       return;
@@ -56,6 +59,7 @@ void supervisor::tell_all(const char* text) {
 void supervisor::tell_state(connection& c) {
   const char* state = phase_ == phase::spare   ? "spare"
                       : phase_ == phase::ended ? "ended"
+                      : asking()               ? "starting"
                       : frozen_                ? "frozen"
                                                : "running";
   long long left = phase_ == phase::running && lease_end_ms_ != INT64_MAX ? lease_end_ms_ - boot_ms() : 0;
@@ -84,7 +88,7 @@ void supervisor::describe_end(std::size_t n, char* text, std::size_t room) const
 
 void supervisor::read_connection(connection& c) {
   iovec bytes{c.line + c.used, sizeof c.line - c.used};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof c.passed)];
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
@@ -96,9 +100,12 @@ void supervisor::read_connection(connection& c) {
   if (n <= 0)
     return drop(c);
   if (auto* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
-    if (c.passed >= 0)
-      close(c.passed);
-    memcpy(&c.passed, CMSG_DATA(header), sizeof c.passed);
+    for (auto& fd : c.passed) {
+      if (fd >= 0)
+        close(fd);
+      fd = -1;
+    }
+    memcpy(c.passed, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
   }
   c.used += static_cast<std::size_t>(n);
   while (auto* newline = static_cast<char*>(memchr(c.line, '\n', c.used))) {
@@ -135,10 +142,10 @@ void supervisor::obey(connection& c, char* line) {
     freeze("order");
   else if (is("thaw") && value)
     thaw(number);
-  else if (is("run") && c.passed >= 0 && phase_ == phase::spare) {
-    int spec = c.passed;
-    c.passed = -1;
-    start(spec);
+  else if (is("run") && c.passed[0] >= 0 && phase_ == phase::spare) {
+    int spec = c.passed[0], zygote = c.passed[1];
+    c.passed[0] = c.passed[1] = -1;
+    start(spec, zygote);
   } else if (is("bye"))
     gone_ = phase_ == phase::ended || phase_ == phase::spare;
   else

@@ -4,15 +4,20 @@
 //
 // Socket lines (each ends with '\n', at most 4096 bytes). To troupe-task:
 //   status | renew MS | signal N | kill | freeze | thaw MS | run | bye
-// `run` comes with a descriptor of the spec, which need not have a name on disk yet
+// `run` comes with a descriptor of the spec, which need not have a name on disk yet, and perhaps with a second one: a
+// connection to a warmed parent (a zygote), which is asked to fork the rank.
 // From troupe-task; `state` comes first on every connection:
-//   state STATE HELPER_PID RANK0_PID ISOLATION LEASE_LEFT_MS WHY...   STATE: spare running frozen ended
+//   state STATE HELPER_PID RANK0_PID ISOLATION LEASE_LEFT_MS WHY...   STATE: spare starting running frozen ended
 //   started RANK0_PID | rank N code|signal V AT_US FLAGS | frozen WHY | thawed | exited | error TEXT
 // Pids are in the numbering of whoever started troupe-task.
 
 #include <cstdint>
 
 namespace troupe::task_format {
+
+// The zygote is sent "fork" with eight descriptors: the request ("cwd\0...", "arg\0...", "env\0...", each ended by a
+// zero byte), the sandbox's mount, pid and user namespaces, stdin, stdout, stderr, and a gate. It answers "taken" or
+// "no WHY". The forked process says "ready PID HOST_PID" at the gate and runs the script once it hears "go".
 
 inline constexpr int protocol = 1;
 inline constexpr unsigned max_line_bytes = 4096;
@@ -32,7 +37,7 @@ inline constexpr char tmp_folder[] = "tmp"; ///< /tmp of the sandbox
 inline constexpr char run_folder[] = "run"; ///< /run/determined of the sandbox
 
 // The spec is a list of "KEY\0VALUE\0", spec_key first. `rank` opens a rank and holds its working directory;
-// `arg` and `env` belong to the rank above them; everything else stands before the first rank.
+// `arg`, `env`, `direct-arg` and `direct-env` belong to the rank above them; everything else stands before the first rank.
 inline constexpr char spec_key[] = "troupe-task-spec"; ///< "1"
 
 // The exit record is text: "troupe-exit 1\nid ID\nat US\nwhy exited|killed|lease|failed [TEXT]\n", then a line

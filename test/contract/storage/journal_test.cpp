@@ -462,6 +462,7 @@ TEST_P(Journal, FoldsFactsIntoRows) {
   EXPECT_EQ(*r()->experiment_with_key("k"), experiment_id{1});
   EXPECT_EQ(r()->experiment_with_key("none").error().code, errc::not_found);
   EXPECT_EQ(r()->experiments()->size(), 1u);
+  EXPECT_EQ(*r()->experiment_standings(), (std::vector{standing_of(*e)}));
   auto trials = r()->trials({1});
   ASSERT_EQ(trials->size(), 2u);
   const auto& t = (*trials)[1];

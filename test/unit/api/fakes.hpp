@@ -67,6 +67,13 @@ struct fake_reader : storage::reader {
       all.push_back(row);
     return all;
   }
+  result<std::vector<experiment_standing>> experiment_standings() const override {
+    std::lock_guard lock{mutex};
+    std::vector<experiment_standing> all;
+    for (const auto& [id, row] : experiment_rows)
+      all.push_back(standing_of(row));
+    return all;
+  }
   trial_id newest_trial() const override {
     std::lock_guard lock{mutex};
     return trial_rows.empty() ? trial_id{} : trial_id{trial_rows.rbegin()->first};

@@ -103,6 +103,15 @@ TEST(TrialRow, TakesMetricsByNameAndNothingElse) {
   EXPECT_EQ(f.trial().best.metric, 3);
 }
 
+TEST(TrialRow, KnowsHowFarTheValidationsWereInUnitsOfTheSearch) {
+  folded f;
+  f.say("cluster", experiment_created{t0, {1}, value{{"searcher", {{"metric", "loss"}, {"time_metric", "epoch"}}}}, "n"});
+  f.validate({7}, 1, 10, value{{"loss", 0.5}, {"epoch", 2}});
+  f.validate({7}, 2, 20, value{{"loss", 0.9}});
+  EXPECT_EQ(f.trial().best.units, 2);
+  EXPECT_TRUE(std::isnan(f.trial().latest.units));
+}
+
 TEST(TrialRow, PointsAtTheNewerReportOfTheSameResult) {
   folded f;
   f.say("trial/7", started);

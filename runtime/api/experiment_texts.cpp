@@ -1,0 +1,74 @@
+#include "runtime/api/experiment_texts.hpp"
+
+#include "runtime/api/shapes.hpp"
+
+namespace troupe::api {
+namespace {
+
+std::shared_ptr<const experiment_texts::face> face_of(const experiment_row& row) {
+  auto labels = row.config.is_object() ? row.config.value("labels", value::array()) : value::array();
+  return std::make_shared<const experiment_texts::face>(
+    experiment_texts::face{row.name, row.owner, labels.is_array() ? std::move(labels) : value::array(), row.created});
+}
+
+} // namespace
+
+/// With mutex_ held.
+result<experiment_texts::known*> experiment_texts::found(experiment_id id, const storage::reader& storage, bool with_text) {
+  auto at = known_.find(id);
+  if (at != known_.end() && (!with_text || !at->second.constant.empty()))
+    return &at->second;
+  auto row = storage.experiment(id);
+  if (!row)
+    return row.error();
+  if (at == known_.end())
+    at = known_.emplace(id, known{}).first;
+  auto& one = at->second;
+  one.lasting = face_of(*row);
+  auto text = to_json(lasting_experiment_shape(*row));
+  text.pop_back();
+  if (bytes_ + text.size() > most_bytes) {
+    for (auto& [other, forgotten] : known_)
+      forgotten.constant = std::string();
+    bytes_ = 0;
+  }
+  bytes_ += text.size();
+  one.constant = std::move(text);
+  one.changing.clear();
+  return &one;
+}
+
+result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage::reader& storage) {
+  auto standings = storage.experiment_standings();
+  if (!standings)
+    return standings.error();
+  std::vector<entry> out;
+  out.reserve(standings->size());
+  std::lock_guard lock{mutex_};
+  for (auto& now : *standings) {
+    auto one = found(now.id, storage, false);
+    if (!one)
+      return one.error();
+    out.push_back({std::move(now), (*one)->lasting});
+  }
+  return out;
+}
+
+result<void> experiment_texts::write(const entry& of, const storage::reader& storage, const accounts& users, std::string& out) {
+  const auto version = users.version();
+  std::lock_guard lock{mutex_};
+  auto one = found(of.now.id, storage, true);
+  if (!one)
+    return one.error();
+  auto& kept = **one;
+  if (kept.changing.empty() || !(kept.now == of.now) || kept.users != version) {
+    kept.changing = to_json(changing_experiment_shape(of.now, of.lasting->owner, of.lasting->created, users));
+    kept.changing.front() = ',';
+    kept.now = of.now;
+    kept.users = version;
+  }
+  out.append(kept.constant).append(kept.changing);
+  return {};
+}
+
+} // namespace troupe::api

@@ -1,0 +1,44 @@
+#pragma once
+// Experiments as the list of them prints each: what never changes is read and shaped once, so that a list right after a
+// new fact costs the one that the fact was about. Thread-safe.
+
+#include "runtime/api/accounts.hpp"
+#include "storage/journal.hpp"
+
+namespace troupe::api {
+
+class experiment_texts {
+public:
+  /// What a list is filtered and sorted by.
+  struct face {
+    std::string name, owner;
+    value labels; ///< an array
+    time_point created;
+  };
+  struct entry {
+    experiment_standing now;
+    std::shared_ptr<const face> lasting;
+  };
+  /// Every experiment, in the order of their ids.
+  result<std::vector<entry>> all(const storage::reader& storage);
+  /// Appends the JSON of `experiment_shape` for that standing to `out`.
+  result<void> write(const entry& of, const storage::reader& storage, const accounts& users, std::string& out);
+
+  static constexpr std::size_t most_bytes = 64u << 20; ///< of the texts; beyond it all are forgotten and made again
+
+private:
+  struct known {
+    std::shared_ptr<const face> lasting;
+    std::string constant; ///< the fields that never change, without the closing brace; empty: not kept
+    experiment_standing now;
+    std::uint64_t users = 0;
+    std::string changing; ///< the rest, for `now` and `users`
+  };
+  result<known*> found(experiment_id id, const storage::reader& storage, bool with_text);
+
+  std::mutex mutex_;
+  std::map<experiment_id, known> known_;
+  std::size_t bytes_ = 0;
+};
+
+} // namespace troupe::api

@@ -1,0 +1,203 @@
+"""A script cannot tell whether its process was forked from a warmed parent, and needs no such parent to run."""
+
+import json
+import os
+import pathlib
+import signal
+
+import pytest
+
+from cluster_under_test import Cluster, wait_for
+
+HERE = pathlib.Path(__file__).parent
+CONFIG = """
+name: facts
+entrypoint: {entrypoint}
+hyperparameters: {{x: 1}}
+searcher: {{name: random, metric: loss, max_trials: {trials}, max_concurrent_trials: {trials}}}
+max_restarts: 0
+environment: {{environment_variables: ["FACTS_DIR={root}"]}}
+{more}
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    one = Cluster(tmp_path)
+    one.up(slots=1)
+    yield one
+    one.close()
+
+
+def submit(cluster, script, arguments="", trials=1, more="", config=CONFIG):
+    job = cluster.root / "job"
+    (job / "sub").mkdir(parents=True, exist_ok=True)
+    (job / "sub" / "train.py").write_text(script)
+    file = cluster.root / "job.yaml"
+    entrypoint = arguments if arguments.startswith("[") else f"python3 sub/train.py {arguments}"
+    file.write_text(config.format(entrypoint=entrypoint, root=cluster.root, trials=trials, more=more))
+    return cluster.json("experiment", "create", str(file), str(job))["id"]
+
+
+def ended(cluster, experiment):
+    """The state in which it ended, and its trials."""
+    return cluster.wait_end(experiment, 300), cluster.trials(experiment)
+
+
+def logs(cluster, experiment):
+    return "".join(cluster.cli("trial", "logs", str(row["id"])).stdout for row in cluster.trials(experiment))
+
+
+def facts_of(cluster, experiment):
+    return [json.loads((cluster.root / f"{row['id']}.json").read_text()) for row in cluster.trials(experiment)]
+
+
+def zygotes(cluster):
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0] == b"troupe-zygote" and str(cluster.data).encode() in words[2]:
+            found.append(int(entry))
+    return found
+
+
+def test_a_script_cannot_tell(cluster):
+    script = (HERE / "facts.py").read_text()
+    seen = {}
+    for arguments in ("--lr=0.1 'two words'", '["python3", "./sub/train.py", "--exit", "7"]'):
+        for more in ("", "runtime: {zygote: false}"):
+            experiment = submit(cluster, script, arguments, more=more)
+            state, rows = ended(cluster, experiment)
+            assert state == ("ERROR" if "7" in arguments else "COMPLETED"), logs(cluster, experiment)
+            (seen[more],) = facts_of(cluster, experiment)
+            trial = rows[0]["id"]
+            assert (cluster.root / f"late-{trial}").read_text() == "late"
+            assert (cluster.root / f"ended-{trial}").exists()
+            assert "no newline at the end" in logs(cluster, experiment)
+        warm, cold = seen[""], seen["runtime: {zygote: false}"]
+        assert (warm["forked"], cold["forked"]) == (True, False), logs(cluster, experiment - 1)
+        assert len(cold["facts"]) > 60
+        different = {name: (warm["facts"][name], fact) for name, fact in cold["facts"].items() if warm["facts"][name] != fact}
+        assert not different, json.dumps(different, indent=1)
+        for name, value in cold["drawn"].items():
+            assert warm["drawn"][name] != value
+
+
+def test_each_fork_draws_anew(cluster):
+    experiment = submit(cluster, (HERE / "facts.py").read_text(), trials=3)
+    assert ended(cluster, experiment)[0] == "COMPLETED", logs(cluster, experiment)
+    every = facts_of(cluster, experiment)
+    assert all(one["forked"] for one in every)
+    for name in every[0]["drawn"]:
+        assert len({str(one["drawn"][name]) for one in every}) == 3, name
+
+
+SLEEPER = """
+import os, time, troupe
+troupe.params(x=1)
+with open(os.environ["FACTS_DIR"] + "/began-" + os.environ["DET_TRIAL_ID"], "w") as file:
+    import gc
+    file.write(str(gc.get_freeze_count() > 0))
+while not os.path.exists(os.environ["FACTS_DIR"] + "/go"):
+    time.sleep(0.01)
+troupe.validate({"loss": 1.0, "epoch": 1}, step=1)
+"""
+
+
+def began(cluster, experiment):
+    """Whether each of the running trials was forked."""
+    def look():
+        found = [(cluster.root / f"began-{row['id']}") for row in cluster.trials(experiment)]
+        return found and all(one.exists() and one.read_text() for one in found) and [one.read_text() == "True" for one in found]
+    return wait_for(look, 120, what=lambda: logs(cluster, experiment))
+
+
+def test_a_trial_outlives_its_zygote(cluster):
+    experiment = submit(cluster, SLEEPER)
+    assert began(cluster, experiment) == [True]
+    (zygote,) = zygotes(cluster)
+    os.kill(zygote, signal.SIGKILL)
+    wait_for(lambda: not zygotes(cluster), 10)
+    (cluster.root / "go").touch()
+    assert ended(cluster, experiment)[0] == "COMPLETED"
+
+
+def test_a_zygote_that_hangs_costs_a_cold_start(cluster):
+    first = submit(cluster, SLEEPER)
+    assert began(cluster, first) == [True]
+    (zygote,) = zygotes(cluster)
+    os.kill(zygote, signal.SIGSTOP)
+    (cluster.root / "go").touch()
+    second = submit(cluster, SLEEPER)
+    assert began(cluster, second) == [False]
+    for experiment in (first, second):
+        assert ended(cluster, experiment)[0] == "COMPLETED"
+    assert "started without the zygote" in logs(cluster, second)
+
+
+def test_nothing_of_a_zygote_outlives_its_agent(cluster):
+    experiment = submit(cluster, SLEEPER)
+    began(cluster, experiment)
+    assert len(zygotes(cluster)) == 1
+    os.kill(cluster.process.pid, signal.SIGKILL)
+    wait_for(lambda: not zygotes(cluster), 10)
+    cluster.process.wait()
+    cluster.up(slots=1)
+    (cluster.root / "go").touch()
+    assert ended(cluster, experiment)[0] == "COMPLETED"
+    assert [row["restarts"] for row in cluster.trials(experiment)] == [0]
+
+
+@pytest.mark.parametrize("import_of, says", [
+    ("broken_one", "importing broken_one: RuntimeError: not today"),
+    ("thread_one", "importing thread_one starts threads"),
+    ("dying_one", "started without the zygote"),
+])
+def test_a_failed_warm_up_turns_it_off(cluster, import_of, says):
+    place = cluster.root / "site-packages"
+    place.mkdir()
+    (place / "broken_one.py").write_text("import sys\nif 'train' not in sys.argv[0]: raise RuntimeError('not today')\n")
+    (place / "thread_one.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\n")
+    (place / "dying_one.py").write_text("import os, sys\nif 'train' not in sys.argv[0]: os.abort()\n")
+    (cluster.root / "go").touch()
+    more = f"environment: {{environment_variables: [\"FACTS_DIR={cluster.root}\", \"PYTHONPATH={place}\"]}}"
+    config = CONFIG.replace('environment: {{environment_variables: ["FACTS_DIR={root}"]}}', "")
+    for _ in range(2):
+        experiment = submit(cluster, f"import {import_of}\n" + SLEEPER, more=more, config=config)
+        assert ended(cluster, experiment)[0] == "COMPLETED", logs(cluster, experiment)
+        assert began(cluster, experiment) == [False]
+        assert says in logs(cluster, experiment)
+
+
+def test_a_changed_module_is_loaded_anew(cluster):
+    place = cluster.root / "site-packages"
+    place.mkdir()
+    config = CONFIG.replace('environment: {{environment_variables: ["FACTS_DIR={root}"]}}', "")
+    more = f"environment: {{environment_variables: [\"FACTS_DIR={cluster.root}\", \"PYTHONPATH={place}\"]}}"
+    (cluster.root / "go").touch()
+    for version in ("one", "three"):
+        (place / "changing.py").write_text(f"VERSION = '{version}'\n")
+        experiment = submit(cluster, "import changing\nprint('version', changing.VERSION)\n" + SLEEPER, more=more, config=config)
+        assert ended(cluster, experiment)[0] == "COMPLETED", logs(cluster, experiment)
+        assert f"version {version}" in logs(cluster, experiment)
+
+
+def test_what_the_script_sets_or_hides_is_not_warm(cluster):
+    place = cluster.root / "site-packages"
+    place.mkdir()
+    config = CONFIG.replace('environment: {{environment_variables: ["FACTS_DIR={root}"]}}', "")
+    more = f"environment: {{environment_variables: [\"FACTS_DIR={cluster.root}\", \"PYTHONPATH={place}\"]}}"
+    (cluster.root / "go").touch()
+    (place / "reads.py").write_text("import os\nSEEN = os.environ.get('WANTED')\n")
+    (place / "hidden.py").write_text("WHOSE = 'installed'\n")
+    script = "import os\nos.environ['WANTED'] = 'yes'\nimport reads\nprint('seen', reads.SEEN)\n" + SLEEPER
+    experiment = submit(cluster, script, more=more, config=config)
+    assert ended(cluster, experiment)[0] == "COMPLETED"
+    assert "seen yes" in logs(cluster, experiment)
+    (cluster.root / "job" / "sub" / "hidden.py").write_text("WHOSE = 'mine'\n")
+    experiment = submit(cluster, "import hidden\nprint('whose', hidden.WHOSE)\n" + SLEEPER, more=more, config=config)
+    assert ended(cluster, experiment)[0] == "COMPLETED"
+    assert "whose mine" in logs(cluster, experiment)

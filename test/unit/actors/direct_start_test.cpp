@@ -1,0 +1,83 @@
+#include "actors/worker/direct_start.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using words = std::vector<std::string>;
+
+TEST(DirectStart, TakesOnlyTheWordsOfAPlainCommand) {
+  struct {
+    std::string command;
+    std::optional<words> are;
+  } cases[] = {
+    {"python3 train.py", words{"python3", "train.py"}},
+    {"  exec python3 train.py --lr=0.1  \n", words{"python3", "train.py", "--lr=0.1"}},
+    {"python3 train.py 'two words' \"and more\"x ''", words{"python3", "train.py", "two words", "and morex", ""}},
+    {"python3 train.py \"$LR\"", {}},
+    {"python3 train.py $LR", {}},
+    {"python3 train.py 'open", {}},
+    {"python3 train.py && echo done", {}},
+    {"python3 train.py | tee log", {}},
+    {"python3 train.py > log", {}},
+    {"python3 train.py *.csv", {}},
+    {"python3 train.py ~/data", {}},
+    {"python3 train.py # why", {}},
+    {"LR=1 python3 train.py", {}},
+    {"python3 prepare.py\npython3 train.py", {}},
+    {"", {}},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(plain_words(c.command), c.are) << c.command;
+}
+
+TEST(DirectStart, IsAScriptOfTheWorkingDirectoryRunByAnInterpreterThatIsAProgram) {
+  const auto folder = fs::temp_directory_path() / ("direct-start-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  fs::create_symlink("/proc/self/exe", folder / "python3");
+  fs::create_symlink("/proc/self/exe", folder / "ruby");
+  fs::create_symlink("/usr/bin/ldd", folder / "python4"); // a script of the shell
+  struct {
+    words entrypoint;
+    std::string script; // empty: none
+  } cases[] = {
+    {{"/bin/sh", "-c", "python3 digits/train.py --lr=1"}, "digits/train.py"},
+    {{"python3", "./a/../train.py"}, "train.py"},
+    {{"python3", "/run/determined/workdir/train.py"}, "train.py"},
+    {{"python3", "../train.py"}, ""},
+    {{"python3", "/opt/train.py"}, ""},
+    {{"python3", "-m", "train"}, ""},
+    {{"python3", "-u", "train.py"}, ""},
+    {{"python3"}, ""},
+    {{"python4", "train.py"}, ""},
+    {{"python5", "train.py"}, ""},
+    {{"ruby", "train.py"}, ""},
+    {{"/bin/sh", "-c", "python3 train.py; true"}, ""},
+    {{}, ""},
+  };
+  for (const auto& c : cases) {
+    auto got = direct_start_of(c.entrypoint, "/nowhere:" + folder.string());
+    EXPECT_EQ(got ? got->script : "", c.script) << (c.entrypoint.empty() ? "" : c.entrypoint.back());
+    if (got)
+      EXPECT_EQ(got->program, (folder / "python3").string());
+  }
+  fs::remove_all(folder);
+}
+
+TEST(DirectStart, HasTheVariablesThatTheShellWouldLeave) {
+  const words env = {"DET_WORKDIR=/run/determined/workdir", "HOME=/", "OLDPWD=/not/there", "PATH=/usr/bin",
+                     "PYTHONUSERBASE=/base",                "X=a=b", "_=/usr/bin/env"};
+  const words wanted = {"DET_WORKDIR=/run/determined/workdir", "HOME=/run/determined/workdir", "PATH=/base/bin:/usr/bin",
+                        "PWD=/run/determined/workdir",         "PYTHONUSERBASE=/base",         "SHLVL=0",
+                        "X=a=b"};
+  EXPECT_EQ(direct_variables(env), wanted);
+}
+
+} // namespace
+} // namespace troupe

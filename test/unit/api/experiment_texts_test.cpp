@@ -1,0 +1,79 @@
+// The list of experiments is made of kept texts: it must say what the rows say, after every kind of change.
+
+#include "table.hpp"
+
+namespace troupe::api {
+namespace {
+
+value listed(table& t, const std::string& query = {}) {
+  auto got = t.ask("GET", "/api/v1/experiments" + query, t.user());
+  EXPECT_EQ(got.status, 200u) << got.body;
+  return parse_json(got.body).value()["experiments"];
+}
+
+value shaped(table& t) {
+  value all = value::array();
+  for (const auto& [id, row] : t.reader->experiment_rows)
+    all.push_back(experiment_shape(row, *t.users));
+  return all;
+}
+
+TEST(ExperimentTexts, SayWhatTheRowsSayAfterEveryChange) {
+  table t;
+  auto& rows = t.reader->experiment_rows;
+  for (std::uint64_t id : {3, 9}) {
+    rows[id] = rows[7];
+    rows[id].id = {id};
+    rows[id].name = "number " + std::to_string(id);
+  }
+  struct {
+    const char* what;
+    std::function<void()> change;
+  } changes[] = {
+    {"as they are", [] {}},
+    {"a state", [&] { rows[7].state = experiment_state::paused; }},
+    {"an end", [&] { rows[7].state = experiment_state::completed, rows[7].ended = t0 + std::chrono::seconds{90}, rows[7].progress = 1; }},
+    {"a best trial", [&] { rows[3].best_trial = {12}, rows[3].best_metric = 0.25, rows[3].num_trials = 4; }},
+    {"a best metric alone", [&] { rows[3].best_metric = 0.125; }},
+    {"a new experiment", [&] { rows[11] = rows[9], rows[11].id = {11}; }},
+    {"a name of the owner", [&] {
+       user_change x;
+       x.display_name = "Dora";
+       EXPECT_TRUE(t.users->change(2, x, t0));
+     }},
+  };
+  for (const auto& [what, change] : changes) {
+    change();
+    t.reader->add("trial/12", trial_activated{t0}); // a commit, so that no answer is kept
+    EXPECT_EQ(listed(t), shaped(t)) << what;
+    EXPECT_EQ(parse_json(t.ask("GET", "/api/v1/experiments?pretty", t.user()).body).value()["experiments"], shaped(t)) << what;
+  }
+  EXPECT_EQ(listed(t, "?name=NUMBER&orderBy=ORDER_BY_DESC&limit=2").size(), 2u);
+  EXPECT_EQ(listed(t, "?states=STATE_COMPLETED")[0]["id"], 7);
+}
+
+TEST(ExperimentTexts, ForgetTheTextsWhenTheyAreTooMany) {
+  table t;
+  auto& rows = t.reader->experiment_rows;
+  const auto one = rows[7];
+  rows.clear();
+  constexpr std::size_t each = 4u << 20, count = 2 * experiment_texts::most_bytes / each;
+  for (std::uint64_t id = 1; id <= count; ++id) {
+    rows[id] = one;
+    rows[id].id = {id};
+    rows[id].source = std::string(each, 'x');
+  }
+  experiment_texts texts;
+  auto all = texts.all(*t.reader);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->size(), count);
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t i : {std::size_t{0}, count / 2, count - 1}) {
+      std::string text;
+      ASSERT_TRUE(texts.write((*all)[i], *t.reader, *t.users, text));
+      EXPECT_EQ(parse_json(text).value(), experiment_shape(rows[i + 1], *t.users));
+    }
+}
+
+} // namespace
+} // namespace troupe::api

@@ -1,0 +1,224 @@
+"""A process that was just forked from the zygote becomes what a fresh start of the script would be."""
+
+import os
+import sys
+
+
+# ---- the name of the script, of which the interpreter keeps its own copy
+
+
+def find_placeholder(name):
+    """Addresses of the interpreter's copies of its script's name, in wide characters, with the room of each in bytes.
+
+    The zygote is started with a long name that no file has; the interpreter opens it only after the fork.
+    """
+    sought, spots, own = wide(name), [], []
+    own.append(sought)
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
+        for line in maps.read().split("\n"):
+            fields = line.split()
+            if len(fields) < 5 or not fields[1].startswith("rw") or fields[4] != "0":
+                continue
+            if len(fields) > 5 and fields[5] != "[heap]":
+                continue
+            begin, _, end = fields[0].partition("-")
+            begin, end = int(begin, 16), int(end, 16)
+            memory.seek(begin)
+            own.append(data := memory.read(min(end - begin, 64 << 20)))
+            at = data.find(sought)
+            while at >= 0:
+                spots.append(begin + at)
+                at = data.find(sought, at + len(sought))
+    # What this search itself has copied is none of them.
+    ranges = [(id(x), id(x) + sys.getsizeof(x)) for x in own]
+    return [spot for spot in spots if not any(begin <= spot < end for begin, end in ranges)]
+
+
+def wide(text):
+    return text.encode("utf-32-le" if sys.byteorder == "little" else "utf-32-be", "surrogateescape")
+
+
+def put_script(ctypes, spots, name, path):
+    """The interpreter has made the name absolute at its start, so all copies get the absolute one."""
+    old, new = wide(name), wide(path) + b"\0\0\0\0"
+    if len(new) > len(old):
+        raise ValueError("the script's path is too long")
+    found = 0
+    for spot in spots:
+        # What was freed meanwhile has other bytes at its beginning.
+        if ctypes.string_at(spot, len(old)) == old:
+            ctypes.memmove(spot, new, len(new))
+            found += 1
+    if not found:
+        raise ValueError("the interpreter keeps its script's name elsewhere")
+
+
+# ---- threads of numerical libraries
+
+
+def cpus(physical=False):
+    mine = os.sched_getaffinity(0)
+    if not physical:
+        return len(mine)
+    cores = set()
+    for cpu in mine:
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") as file:
+                cores.add(file.read())
+        except OSError:
+            cores.add(cpu)
+    return len(cores)
+
+
+def thread_setters(ctypes):
+    """[(function, variables that it goes by, whether it counts cores)] of the numerical libraries that are loaded."""
+    with open("/proc/self/maps") as maps:
+        fields = (line.split(None, 5) for line in maps)
+        paths = sorted({part[5].strip() for part in fields if len(part) > 5 and part[5].startswith("/")})
+    openmp = ("OMP_NUM_THREADS",)
+    # PyTorch with MKL takes MKL's number for OpenMP too.
+    of_torch = (("MKL_NUM_THREADS",) + openmp, True)
+    found = []
+    for path in paths:
+        base = path.rpartition("/")[2]
+        if "openblas" in base:
+            names = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads",
+                     "openblas_set_num_threads64_", "openblas_set_num_threads")
+            rule = (("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS") + openmp, False)
+        elif base.startswith("libtorch_cpu"):
+            names, rule = ("mkl_serv_set_num_threads",), of_torch
+        elif base.startswith(("libgomp", "libomp", "libiomp")):
+            names, rule = ("omp_set_num_threads",), of_torch if "/torch/lib/" in path else (openmp, False)
+        else:
+            continue
+        try:
+            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        except OSError:
+            continue
+        function = next((f for f in (getattr(library, name, None) for name in names) if f is not None), None)
+        if function is not None:
+            found.append((function, *rule))
+    return found
+
+
+def number(environment, variables):
+    for name in variables:
+        first = environment.get(name, "").partition(",")[0].strip()
+        if first.isdigit() and int(first) > 0:
+            return int(first)
+    return None
+
+
+def set_threads(setters):
+    counts = {physical: cpus(physical) for physical in {rule[2] for rule in setters}}
+    for function, variables, physical in setters:
+        function(number(os.environ, variables) or counts[physical])
+
+
+# ---- what a process draws when it starts
+
+
+def draw_again():
+    if numpy := sys.modules.get("numpy.random"):
+        numpy.seed()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.initial_seed() != 67280421310721:  # what older ones always begin with
+        torch.default_generator.seed()
+    if tempfile := sys.modules.get("tempfile"):
+        tempfile.tempdir = None
+    if process := sys.modules.get("multiprocessing.process"):
+        process.current_process()._config["authkey"] = process.AuthenticationString(os.urandom(32))
+    if threading := sys.modules.get("threading"):
+        threading.main_thread()._set_native_id()
+    # Folders that only the sandbox has were not there when the zygote looked.
+    for path in [path for path, finder in sys.path_importer_cache.items() if finder is None]:
+        del sys.path_importer_cache[path]
+
+
+def set_environment(pairs):
+    coerced = os.environb.get(b"LC_CTYPE")  # Python sets it itself where no variable names a locale
+    names = {pair.partition(b"=")[0] for pair in pairs}
+    os.environb.clear()
+    for pair in pairs:
+        name, _, value = pair.partition(b"=")
+        os.environb[name] = value
+    if coerced is not None and b"LC_CTYPE" not in names:
+        os.environb[b"LC_CTYPE"] = coerced
+
+
+def make_task_folders():
+    """What the entrypoint script does before it runs the command."""
+    run, allocation = os.environ.get("DET_RUN_DIR"), os.environ.get("DET_ALLOCATION_ID")
+    for target, link in ((f"/proc/{os.getpid()}/fd/1", f"{run}/train/logs/stdout.log"),
+                         (f"/proc/{os.getpid()}/fd/2", f"{run}/train/logs/stderr.log"),
+                         (f"/tmp/tensorboard-{allocation}-0", "/tmp/tensorboard")):
+        try:
+            if link == "/tmp/tensorboard":
+                os.makedirs(target, exist_ok=True)
+            os.symlink(target, link)
+        except FileExistsError:
+            pass
+
+
+def read_request(fd):
+    with open(fd, "rb", closefd=False) as file:
+        file.seek(0)
+        parts = file.read().split(b"\0")
+    fields = {b"cwd": [], b"arg": [], b"env": []}
+    for key, value in zip(parts[::2], parts[1::2]):
+        fields[key].append(value)
+    return fields[b"cwd"][0], fields[b"arg"], fields[b"env"]
+
+
+def become(parent, request, streams, gate_fd):
+    """Returns once troupe-task has said so. On any failure the process ends, and troupe-task starts the script cold."""
+    try:
+        _become(parent, request, streams, gate_fd)
+    except BaseException as why:
+        os.write(2, f"the zygote's child: {type(why).__name__}: {why}\n".encode(errors="replace"))
+        os._exit(1)
+
+
+def _become(parent, request, streams, gate_fd):
+    ctypes = parent.ctypes
+    host_pid = os.readlink("self", dir_fd=parent.host_proc)
+    for fd, stream in enumerate(streams):
+        os.dup2(stream, fd)
+    cwd, arguments, variables = read_request(request)
+    os.chdir(cwd)
+    set_environment(variables)
+    make_task_folders()
+    script, placeholder = os.fsdecode(arguments[1]), sys.argv[0]
+    sys.argv = [os.fsdecode(argument) for argument in arguments[1:]]
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv = [os.fsdecode(argument) for argument in arguments]
+    put_script(ctypes, parent.spots, placeholder, script if script.startswith("/") else f"{os.fsdecode(cwd)}/{script}")
+    shown, named = (b"".join(part + b"\0" for part in parts) for parts in (arguments, variables))
+    parent.library.troupe_show_command(shown, ctypes.c_size_t(len(shown)), named, ctypes.c_size_t(len(named)))
+    draw_again()
+    set_threads(parent.numbers)
+    os.setsid()
+    gate = parent._socket.socket(fileno=gate_fd)
+    gate.send(f"ready {os.getpid()} {host_pid}".encode())
+    if gate.recv(16) != b"go":
+        os._exit(0)
+    # Before troupe-task is the parent, this would ask for the death of this process.
+    while os.getppid() > 1:
+        parent.select.select((), (), (), 0.0001)
+    ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+    gate.detach()
+    parent.control.detach()
+    for connection, _ in parent.pending.values():
+        connection.detach()
+    os.closerange(parent.high, parent.high + 2 * 1024)
+    parent.library.troupe_leave_quickly()
+    parent.kept.append(parent)  # to take it apart would cost a millisecond
+
+
+def keep_modules(warm, kept, ctypes):
+    """The last thing before the interpreter ends: to take the warm modules apart costs 0.2 s and serves nobody."""
+    for name in warm:
+        if (module := sys.modules.get(name)) is not None:
+            kept.append(module)
+            sys.modules[name] = None  # as the interpreter does
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))

@@ -1,0 +1,271 @@
+"""The zygote itself: warms up, and forks a process for each trial into the sandbox that its troupe-task has made.
+
+Messages of the agent, each with two descriptors (a connection to a troupe-task, the trial's working directory):
+    serve \0 CONTEXT \0 SCRIPT          and, without descriptors:  ping
+To the agent:  hello \0 PATH \0 MTIME_NS ...  |  warming | ready | failed WHY | stale WHY | pong
+To a troupe-task:  taken | no WHY         From it:  fork, with eight descriptors
+"""
+
+import os
+import sys
+
+MUST_CLOSE = 64  # descriptors of the zygote's own, at the end of the range so that libraries get the usual numbers
+
+
+class Refused(Exception):
+    pass
+
+
+def site_folders():
+    return [path for path in sys.path if path.rpartition("/")[2] in ("site-packages", "dist-packages")]
+
+
+class Parent:
+    def __init__(self, here):
+        before = set(sys.modules)
+        import ctypes
+        import fcntl
+        import gc
+        import resource
+        import select
+
+        import _socket
+
+        self.ctypes, self.fcntl, self.select, self._socket, self.gc = ctypes, fcntl, select, _socket, gc
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.high = max(64, min(soft, 1024) - MUST_CLOSE)
+        self.ours = here.rpartition("/")[0].rpartition("/")[0]
+        self.reading = load("reading")  # noqa: F821  given by sitecustomize
+        self.child = load("child")  # noqa: F821
+        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: it lives no longer than its agent
+        self.control = self.socket(int(os.environ.pop("TROUPE_ZYGOTE_CONTROL")))
+        self.library = ctypes.PyDLL(os.environ.pop("TROUPE_ZYGOTE_LIBRARY"))
+        self.host_proc = self.up(os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        self.own_user = os.stat("/proc/self/ns/user").st_ino
+        self.spots = self.child["find_placeholder"](sys.argv[0])
+        owner = os.environb.pop(b"TROUPE_ZYGOTE_OWNER", b"")
+        shown = b"\0".join([b"troupe-zygote", os.fsencode(sys.executable), owner, b""])
+        self.library.troupe_show_command(shown, ctypes.c_size_t(len(shown)), b"", ctypes.c_size_t(0))
+        self.pending = {}
+        self.contexts = {}  # by its name: what is beside its script
+        self.warm = {}  # module name -> None, in the order of their import
+        self.watched = {}
+        self.checked = 0.0
+        self.sites = site_folders()
+        self.kept = []
+        import atexit
+
+        atexit.register(self.child["keep_modules"], self.warm, self.kept, ctypes)
+        # None of this is there in a fresh start. What a library imports of it later is loaded anew.
+        self.hidden = {name: sys.modules.pop(name) for name in set(sys.modules) - before}
+        self.base = set(sys.modules)
+
+    # ---- descriptors
+
+    def up(self, fd):
+        moved = self.fcntl.fcntl(fd, self.fcntl.F_DUPFD_CLOEXEC, self.high)
+        os.close(fd)
+        return moved
+
+    def socket(self, fd):
+        return self._socket.socket(fileno=self.up(fd))
+
+    def receive(self, connection, count):
+        data, control, _, _ = connection.recvmsg(8192, self._socket.CMSG_SPACE(4 * count))
+        fds = []
+        for level, kind, body in control:
+            if level == self._socket.SOL_SOCKET and kind == self._socket.SCM_RIGHTS:
+                fds += [int.from_bytes(body[i : i + 4], sys.byteorder) for i in range(0, len(body) // 4 * 4, 4)]
+        return data, [self.up(fd) for fd in fds]
+
+    def tell(self, text):
+        self.control.send(text.encode(errors="replace")[:4000])
+
+    # ---- the loop
+
+    def run(self):
+        """Returns only in a forked process, with what finishes it."""
+        self.hello()
+        poll = self.select.poll()
+        poll.register(self.control.fileno(), self.select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self.control.fileno():
+                    data, fds = self.receive(self.control, 2)
+                    if not data:
+                        os._exit(0)  # the agent is gone
+                    if data == b"ping":
+                        self.tell("pong")
+                    elif len(fds) == 2:
+                        self.take(data, fds, poll)
+                elif fd in self.pending:
+                    connection, script = self.pending.pop(fd)
+                    poll.unregister(fd)
+                    if self.serve(connection, script):
+                        return
+
+    def hello(self):
+        for path in [sys.executable, os.path.join(sys.prefix, "pyvenv.cfg")] + self.sites:
+            self.watch(path)
+        self.tell("hello\0" + "\0".join(f"{path}\0{mtime}" for path, mtime in self.watched.items()))
+
+    def watch(self, path):
+        try:
+            self.watched[path] = os.stat(path).st_mtime_ns
+        except OSError:
+            pass
+
+    def take(self, data, fds, poll):
+        _, context, script = (os.fsdecode(part) for part in data.split(b"\0"))
+        connection, folder = self._socket.socket(fileno=fds[0]), fds[1]
+        try:
+            if context not in self.contexts:
+                self.tell("warming")
+                self.warm_up(folder, script)
+                self.contexts[context] = self.reading["top_names"](folder, script)
+                self.tell("ready")
+        except Refused as why:
+            self.answer(connection, f"no {why}")
+            self.tell(f"failed {why}")
+            os._exit(1)
+        finally:
+            os.close(folder)
+        self.pending[connection.fileno()] = (connection, context)
+        poll.register(connection.fileno(), self.select.POLLIN)
+
+    def answer(self, connection, text):
+        try:
+            connection.send(text.encode(errors="replace")[:900])
+        except OSError:
+            pass
+
+    def serve(self, connection, context):
+        try:
+            data, fds = self.receive(connection, 8)
+        except OSError:
+            data, fds = b"", []
+        if len(fds) != 8:
+            connection.close()  # the trial ended before it began
+            return False
+        try:
+            self.check(context)
+            self.answer(connection, "taken")
+            if self.fork(fds):
+                connection.detach()
+                return True
+        except Refused as why:
+            self.answer(connection, f"no {why}")
+        for fd in fds:
+            os.close(fd)
+        connection.close()
+        return False
+
+    def check(self, context):
+        threads = len(os.listdir("/proc/self/task"))
+        if threads != 1:
+            raise Refused(f"the zygote has {threads} threads, of which a fork would keep one")
+        hiding = self.contexts[context] & {name.partition(".")[0] for name in self.warm}
+        if hiding:
+            raise Refused(f"'{sorted(hiding)[0]}' beside the script has the name of an installed module that is warm")
+        import time
+
+        if time.monotonic() - self.checked < 1:
+            return
+        for path, mtime in self.watched.items():
+            try:
+                same = os.stat(path).st_mtime_ns == mtime
+            except OSError:
+                same = False
+            if not same:
+                self.tell(f"stale {path} has changed")
+                raise Refused(f"{path} has changed since the zygote warmed up")
+        self.checked = time.monotonic()
+
+    def fork(self, fds):
+        request, mounts, pids, user = fds[:4]
+        same_user = os.fstat(user).st_ino == self.own_user
+        step = self.ctypes.c_char_p()
+        outcome = self.library.troupe_fork_into(-1 if same_user else user, mounts, pids, self.ctypes.byref(step))
+        if outcome < 0:
+            raise Refused(f"{(step.value or b'').decode()}: {os.strerror(-outcome)}")
+        if outcome == 1:
+            return False
+        self.child["become"](self, request, fds[4:7], fds[7])
+        return True
+
+    # ---- warming up
+
+    def warm_up(self, folder, script):
+        known = set(sys.modules)
+        for module, names in self.reading["wanted_imports"](folder, script):
+            place = self.reading["place_of"](module.partition(".")[0])
+            if not place or not self.reading["is_below"](place, self.sites + [self.ours]):
+                continue
+            self.warm_module(module)
+            for name in names:
+                if name != "*" and not hasattr(sys.modules[module], name):
+                    self.warm_module(f"{module}.{name}", may_miss=True)
+        if "troupe" in sys.modules:
+            self.warm_module("troupe._link")
+        # Before the step of torch, which loads libraries that a script may never ask for.
+        self.numbers = self.child["thread_setters"](self.ctypes)
+        if "torch" in sys.modules and "torch" not in known:
+            self.warm_torch(sys.modules["torch"])
+        for name in sys.modules:
+            if name not in known:
+                self.warm[name] = None
+                if path := getattr(sys.modules[name], "__file__", None):
+                    self.watch(path)
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink(f"/proc/self/fd/{fd}").startswith("/dev/nvidia"):
+                    raise Refused("what the script imports opens a GPU, which a fork cannot share")
+            except OSError:
+                pass
+        if weakref := sys.modules.get("weakref"):
+            for finalizer in list(weakref.finalize._registry):
+                finalizer.atexit = False  # torch takes its operators apart, one by one
+        self.gc.collect()
+        self.gc.freeze()
+
+    def warm_module(self, name, may_miss=False):
+        import importlib
+
+        if name in sys.modules:
+            return
+        try:
+            importlib.import_module(name)
+        except ImportError as why:
+            if may_miss and why.name == name:
+                return
+            raise Refused(f"importing {name}: {why}") from None
+        except BaseException as why:
+            raise Refused(f"importing {name}: {type(why).__name__}: {why}") from None
+        threads = len(os.listdir("/proc/self/task"))
+        if threads != 1:
+            raise Refused(f"importing {name} starts threads ({threads - 1}), which a fork would lose")
+
+    def warm_torch(self, torch):
+        """The first optimizer of a process takes a second, most of it imports."""
+        filters = list(sys.modules["warnings"].filters)
+        try:
+            state = torch.random.get_rng_state()
+            net = torch.nn.Linear(2, 2)
+            optimizer = torch.optim.AdamW(net.parameters())
+            if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+                torch.nn.functional.cross_entropy(net(torch.ones(2, 2)), torch.tensor([0, 1])).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            torch.random.set_rng_state(state)
+        except Exception as why:
+            raise Refused(f"a first step of torch: {type(why).__name__}: {why}") from None
+        sys.modules["warnings"].filters[:] = filters
+        sys.modules["warnings"]._filters_mutated()
+
+
+def serve(here):
+    parent = Parent(here)
+    try:
+        parent.run()
+    except OSError:
+        os._exit(1)  # the agent is gone

@@ -1,0 +1,155 @@
+// What the warmed Python parent cannot do in Python: fork into another sandbox, and look there like a fresh start.
+// Called through ctypes with the GIL held, by a process of exactly one thread.
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/prctl.h>
+
+// Of the interpreter that loads this.
+extern "C" {
+[[gnu::weak]] void PyOS_BeforeFork();
+[[gnu::weak]] void PyOS_AfterFork_Parent();
+[[gnu::weak]] void PyOS_AfterFork_Child();
+}
+
+namespace {
+
+bool write_text(const char* path, const char* text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  bool ok = fd >= 0 && write(fd, text, strlen(text)) == static_cast<ssize_t>(strlen(text));
+  if (fd >= 0)
+    close(fd);
+  return ok;
+}
+
+bool enter(int user, int mounts, int pids, const char*& step) {
+  step = "entering its user namespace";
+  if (user >= 0 && setns(user, CLONE_NEWUSER) != 0)
+    return false;
+  step = "entering its mount namespace";
+  if (setns(mounts, CLONE_NEWNS) != 0)
+    return false;
+  step = "entering its pid namespace";
+  return setns(pids, CLONE_NEWPID) == 0;
+}
+
+void leave(int status, void*) {
+  // The destructors of libraries that the parent loaded take 0.2 s of processor time for PyTorch, to free memory.
+  fflush(nullptr);
+  _exit(status);
+}
+
+} // namespace
+
+extern "C" {
+
+/// Forks once into the sandbox of the given namespaces (`user` -1: no other user namespace). Two helpers share the
+/// caller's memory as after vfork, so only one copy is made: the first enters the namespaces, whose pid namespace counts
+/// for its children, the second is such a child and forks. It ends at once, so the sandbox's first process is the parent
+/// of the new one. The caller itself never leaves its own namespaces.
+/// Returns 0 in the new process and 1 in the caller; -errno in the caller where it failed, `*step` then says at what.
+int troupe_fork_into(int user, int mounts, int pids, const char** step) {
+  volatile int outcome = 1;
+  const char* volatile failed = "";
+  PyOS_BeforeFork();
+  pid_t first = vfork();
+  if (first == 0) {
+    const char* at = "";
+    if (!enter(user, mounts, pids, at)) {
+      outcome = -errno;
+      failed = at;
+      _exit(1);
+    }
+    pid_t second = vfork();
+    if (second == 0) {
+      // Its own number was chosen high by troupe-task; the new process gets the one that a cold start gets.
+      write_text("/proc/sys/kernel/ns_last_pid", "1");
+      pid_t rank = fork();
+      if (rank == 0) {
+        PyOS_AfterFork_Child();
+        return 0;
+      }
+      if (rank < 0) {
+        outcome = -errno;
+        failed = "forking";
+      }
+      _exit(0);
+    }
+    if (second < 0) {
+      outcome = -errno;
+      failed = "forking in its pid namespace";
+    } else {
+      waitpid(second, nullptr, 0);
+    }
+    _exit(0);
+  }
+  if (first < 0) {
+    outcome = -errno;
+    failed = "forking";
+  } else {
+    waitpid(first, nullptr, 0);
+  }
+  PyOS_AfterFork_Parent();
+  *step = failed;
+  return outcome;
+}
+
+/// What /proc/self/cmdline and /proc/self/environ show from now on: strings that each end with a zero byte. 0, or errno.
+int troupe_show_command(const char* arguments, std::size_t argument_bytes, const char* variables,
+                        std::size_t variable_bytes) {
+  char text[2048];
+  int stat = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  auto n = stat < 0 ? -1 : read(stat, text, sizeof text - 1);
+  if (stat >= 0)
+    close(stat);
+  if (n <= 0)
+    return errno;
+  text[n] = 0;
+  std::uint64_t fields[53] = {};
+  char* p = strrchr(text, ')');
+  for (int field = 3; p && field <= 52; ++field) {
+    p = strchr(p + 1, ' ');
+    if (p)
+      fields[field] = strtoull(p + 1, nullptr, 10);
+  }
+  auto* shown = static_cast<char*>(mmap(nullptr, argument_bytes + variable_bytes + 1, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (shown == MAP_FAILED)
+    return errno;
+  memcpy(shown, arguments, argument_bytes);
+  memcpy(shown + argument_bytes, variables, variable_bytes);
+  const auto begin = reinterpret_cast<std::uint64_t>(shown);
+  prctl_mm_map map{};
+  map.start_code = fields[26];
+  map.end_code = fields[27];
+  map.start_stack = fields[28];
+  map.start_data = fields[45];
+  map.end_data = fields[46];
+  map.start_brk = fields[47];
+  map.brk = reinterpret_cast<std::uint64_t>(sbrk(0));
+  map.arg_start = begin;
+  map.arg_end = map.env_start = begin + argument_bytes;
+  map.env_end = map.env_start + variable_bytes;
+  map.exe_fd = ~0u;
+  if (prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0) == 0)
+    return 0;
+  int why = errno;
+  munmap(shown, argument_bytes + variable_bytes + 1);
+  return why;
+}
+
+/// Ends this process, when it exits, before the destructors of everything that was loaded so far.
+void troupe_leave_quickly() { on_exit(leave, nullptr); }
+
+} // extern "C"

@@ -1,0 +1,423 @@
+#include "workers/zygote_keeper.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <fcntl.h>
+#include <map>
+#include <mutex>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <thread>
+
+namespace troupe::workers {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t kept_output = 2000;
+constexpr int control_fd = 3;
+
+/// The interpreter opens it only in a forked process, which has put the script's name into its place.
+std::string placeholder() { return "/troupe-zygote/" + std::string(4080, '-'); }
+
+bool is_own(std::string_view pair) {
+  const auto name = pair.substr(0, pair.find('='));
+  for (std::string_view prefix : {"DET_", "TROUPE_"})
+    if (name.starts_with(prefix))
+      return true;
+  for (std::string_view one :
+       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
+        "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+        "DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT"})
+    if (name == one)
+      return true;
+  return false;
+}
+
+std::string value_of(const std::vector<std::string>& env, std::string_view name) {
+  for (const auto& pair : env)
+    if (pair.size() > name.size() && pair.starts_with(name) && pair[name.size()] == '=')
+      return pair.substr(name.size() + 1);
+  return {};
+}
+
+void set(std::vector<std::string>& env, const std::string& name, const std::string& text) {
+  std::erase_if(env, [&](const auto& pair) { return pair.starts_with(name + "="); });
+  env.push_back(name + "=" + text);
+}
+
+bool send_text(int socket, const std::string& text, const int* fds = nullptr, std::size_t count = 0) {
+  iovec bytes{const_cast<char*>(text.data()), text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (count > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    auto* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+  }
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(text.size());
+}
+
+std::int64_t modified_ns(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0)
+    return -1;
+  return about.st_mtim.tv_sec * 1'000'000'000ll + about.st_mtim.tv_nsec;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    auto end = std::min(text.find('\0', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// The last line that was written, which of a Python that fails names the error.
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+} // namespace
+
+std::vector<std::string> shared_variables(const std::vector<std::string>& env) {
+  std::vector<std::string> shared;
+  std::copy_if(env.begin(), env.end(), std::back_inserter(shared), [](const auto& pair) { return !is_own(pair); });
+  std::sort(shared.begin(), shared.end());
+  return shared;
+}
+
+class zygote_keeper::inside {
+public:
+  explicit inside(zygote_options options) : options_(std::move(options)) {}
+
+  result<void> open() {
+    for (const auto& path : {options_.library, options_.hook / "sitecustomize.py"})
+      if (::access(path.c_str(), R_OK) != 0)
+        return error{errc::not_found, "zygote: " + path.string() + ": " + strerror(errno)};
+    wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_)
+      return error{errc::io, std::string("zygote: ") + strerror(errno)};
+    thread_ = std::thread([this] { work(); });
+    return {};
+  }
+
+  ~inside() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    if (wake_)
+      ::eventfd_write(wake_.get(), 1);
+    if (thread_.joinable())
+      thread_.join();
+  }
+
+  result<owned_fd> attach(zygote_order order) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+      return error{errc::io, std::string("zygote: ") + strerror(errno)};
+    owned_fd theirs{ends[0]};
+    {
+      std::lock_guard lock(mutex_);
+      wanted_.push_back({std::move(order), owned_fd{ends[1]}});
+    }
+    ::eventfd_write(wake_.get(), 1);
+    return theirs;
+  }
+
+private:
+  struct request {
+    zygote_order order;
+    owned_fd connection;
+  };
+  struct zygote {
+    int pid = 0;
+    owned_fd control, output;
+    bool warming = true; ///< begins with its start
+    std::string output_tail, failure;
+    std::vector<std::string> contexts; ///< that it was asked to serve, the last one last
+    std::map<std::string, std::int64_t> watched;
+    clock::time_point used, heard, asked{}; ///< asked: when a ping was sent that it has not answered
+  };
+
+  void work() {
+    while (true) {
+      std::deque<request> now;
+      {
+        std::lock_guard lock(mutex_);
+        if (stopping_)
+          break;
+        now.swap(wanted_);
+      }
+      for (auto& x : now)
+        hand_on(x);
+      std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
+      std::vector<std::string> keys;
+      for (auto& [key, z] : zygotes_) {
+        polled.push_back({z.control.get(), POLLIN, 0});
+        polled.push_back({z.output.get(), POLLIN, 0});
+        keys.push_back(key);
+      }
+      if (::poll(polled.data(), polled.size(), wait_ms()) < 0)
+        continue;
+      eventfd_t count;
+      if (polled[0].revents)
+        ::eventfd_read(wake_.get(), &count);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        auto& z = zygotes_.at(keys[i]);
+        if (polled[2 * i + 2].revents)
+          read_output(z);
+        if (polled[2 * i + 1].revents && !hear(z))
+          drop(keys[i], z.failure.empty() ? "it ended: " + last_line(z.output_tail) : z.failure);
+      }
+      on_time();
+    }
+    for (auto& [key, z] : zygotes_)
+      end(z);
+  }
+
+  void hand_on(request& x) {
+    const auto shared = shared_variables(x.order.env);
+    std::string key = x.order.program + '\0' + x.order.name;
+    for (const auto& pair : shared)
+      key += '\0' + pair;
+    const auto now = clock::now();
+    if (auto it = zygotes_.find(key); it != zygotes_.end() && has_changed(it->second))
+      drop(key, {});
+    if (auto it = off_.find(key + '\0' + x.order.context); it != off_.end()) {
+      if (now < it->second.until) {
+        send_text(x.connection.get(), "no " + it->second.why);
+        return;
+      }
+      off_.erase(it);
+    }
+    auto it = zygotes_.find(key);
+    if (it == zygotes_.end()) {
+      make_room();
+      zygote fresh;
+      if (auto ok = spawn(fresh, x.order, shared); !ok) {
+        send_text(x.connection.get(), "no " + ok.error().what);
+        return;
+      }
+      fresh.used = fresh.heard = now;
+      it = zygotes_.emplace(key, std::move(fresh)).first;
+    }
+    auto& z = it->second;
+    z.used = now;
+    if (z.asked == clock::time_point{})
+      z.heard = now;
+    std::erase(z.contexts, x.order.context);
+    z.contexts.push_back(x.order.context);
+    const int fds[] = {x.connection.get(), x.order.folder.get()};
+    bool sent = send_text(z.control.get(), "serve" + std::string(1, '\0') + x.order.context + '\0' + x.order.script, fds, 2) &&
+                send_text(z.control.get(), "ping");
+    if (!sent)
+      send_text(x.connection.get(), "no the zygote takes no more: it is busy");
+    else if (z.asked == clock::time_point{})
+      z.asked = now;
+  }
+
+  result<void> spawn(zygote& z, const zygote_order& order, const std::vector<std::string>& shared) {
+    int control[2], output[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0)
+      return error{errc::io, std::string("zygote: ") + strerror(errno)};
+    z.control.reset(control[0]);
+    owned_fd its_control{control[1]};
+    if (::pipe2(output, O_CLOEXEC) != 0)
+      return error{errc::io, std::string("zygote: ") + strerror(errno)};
+    z.output.reset(output[0]);
+    owned_fd its_output{output[1]};
+    ::fcntl(z.output.get(), F_SETFL, O_NONBLOCK);
+
+    auto env = shared;
+    // Else numerical libraries start threads while they are imported, and a fork keeps only one.
+    for (const char* name : {"OMP", "MKL", "OPENBLAS", "NUMEXPR", "BLIS", "VECLIB_MAXIMUM", "RAYON"})
+      set(env, std::string(name) + "_NUM_THREADS", "1");
+    set(env, "PYTORCH_NVML_BASED_CUDA_CHECK", "1");
+    auto path = value_of(env, "PYTHONPATH");
+    set(env, "PYTHONPATH", options_.hook.string() + (path.empty() ? "" : ":" + path));
+    set(env, "TROUPE_ZYGOTE_CONTROL", std::to_string(control_fd));
+    set(env, "TROUPE_ZYGOTE_OWNER", options_.owner);
+    set(env, "TROUPE_ZYGOTE_LIBRARY", options_.library.string());
+    std::vector<char*> variables;
+    for (auto& pair : env)
+      variables.push_back(pair.data());
+    variables.push_back(nullptr);
+    auto name = order.name, script = placeholder();
+    char* arguments[] = {name.data(), script.data(), nullptr};
+
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, its_output.get(), 1);
+    posix_spawn_file_actions_adddup2(&files, its_output.get(), 2);
+    posix_spawn_file_actions_adddup2(&files, its_control.get(), control_fd);
+    posix_spawn_file_actions_addclosefrom_np(&files, control_fd + 1);
+    posix_spawn_file_actions_addchdir_np(&files, "/");
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    int why = ::posix_spawn(&z.pid, order.program.c_str(), &files, &attributes, arguments, variables.data());
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    if (why != 0)
+      return error{errc::io, "starting " + order.program + ": " + strerror(why)};
+    return {};
+  }
+
+  void read_output(zygote& z) {
+    char bytes[4096];
+    auto n = ::read(z.output.get(), bytes, sizeof bytes);
+    if (n <= 0) {
+      if (n == 0 || errno != EAGAIN)
+        z.output.reset(); // poll skips it from now on
+      return;
+    }
+    z.output_tail.append(bytes, static_cast<std::size_t>(n));
+    if (z.output_tail.size() > kept_output)
+      z.output_tail.erase(0, z.output_tail.size() - kept_output);
+  }
+
+  /// False when it has ended.
+  bool hear(zygote& z) {
+    char bytes[8192];
+    auto n = ::recv(z.control.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n < 0)
+      return errno == EAGAIN || errno == EINTR;
+    if (n == 0) {
+      if (z.output)
+        read_output(z);
+      return false;
+    }
+    const std::string text(bytes, static_cast<std::size_t>(n));
+    z.heard = clock::now();
+    if (text == "pong")
+      z.asked = {};
+    else if (text == "warming" || text == "ready") {
+      z.warming = text == "warming";
+      z.asked = z.heard;
+    } else if (text.starts_with("failed "))
+      z.failure = text.substr(7);
+    else if (text.starts_with("hello")) {
+      const auto parts = split(text);
+      for (std::size_t i = 1; i + 1 < parts.size(); i += 2)
+        z.watched[parts[i]] = std::strtoll(parts[i + 1].c_str(), nullptr, 10);
+    } else if (text.starts_with("stale "))
+      z.watched["stale"] = 0; // no such file: it has changed
+    return true;
+  }
+
+  static bool has_changed(const zygote& z) {
+    return std::any_of(z.watched.begin(), z.watched.end(),
+                       [](const auto& x) { return modified_ns(x.first) != x.second; });
+  }
+
+  clock::time_point deadline(const zygote& z) const {
+    if (z.asked == clock::time_point{})
+      return z.used + options_.idle;
+    return z.heard + (z.warming ? options_.warm_up : options_.answer);
+  }
+
+  int wait_ms() const {
+    auto first = clock::time_point::max();
+    for (const auto& [key, z] : zygotes_)
+      first = std::min(first, deadline(z));
+    if (first == clock::time_point::max())
+      return -1;
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(first - clock::now()).count();
+    return static_cast<int>(std::clamp<long long>(left + 1, 0, 1'000'000));
+  }
+
+  void on_time() {
+    const auto now = clock::now();
+    std::vector<std::string> due;
+    for (const auto& [key, z] : zygotes_)
+      if (deadline(z) <= now)
+        due.push_back(key);
+    for (const auto& key : due) {
+      const auto& z = zygotes_.at(key);
+      const bool idle = z.asked == clock::time_point{};
+      const bool warming = z.warming;
+      drop(key, idle      ? std::string()
+                : warming ? "its warm-up took longer than " + std::to_string(options_.warm_up.count() / 1000) + " s"
+                          : std::string());
+    }
+  }
+
+  /// `why` is not empty where its last context is to be started without a zygote for a while.
+  void drop(const std::string& key, const std::string& why) {
+    auto& z = zygotes_.at(key);
+    if (!why.empty() && z.warming && !z.contexts.empty())
+      off_[key + '\0' + z.contexts.back()] = {why, clock::now() + options_.off};
+    end(z);
+    zygotes_.erase(key);
+    if (off_.size() > 1000)
+      off_.clear();
+  }
+
+  static void end(zygote& z) {
+    ::kill(z.pid, SIGKILL); // not reaped yet, so the number is its own
+    while (::waitpid(z.pid, nullptr, 0) < 0 && errno == EINTR)
+      ;
+  }
+
+  void make_room() {
+    while (zygotes_.size() >= options_.most) {
+      auto oldest = std::min_element(zygotes_.begin(), zygotes_.end(),
+                                     [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+      drop(std::string(oldest->first), {});
+    }
+  }
+
+  struct switched_off {
+    std::string why;
+    clock::time_point until;
+  };
+
+  const zygote_options options_;
+  owned_fd wake_;
+  std::mutex mutex_; ///< guards the next two
+  std::deque<request> wanted_;
+  bool stopping_ = false;
+  std::map<std::string, zygote> zygotes_;
+  std::map<std::string, switched_off> off_;
+  std::thread thread_;
+};
+
+zygote_keeper::zygote_keeper(std::unique_ptr<inside> i) : inside_(std::move(i)) {}
+zygote_keeper::~zygote_keeper() = default;
+
+result<std::unique_ptr<zygote_keeper>> zygote_keeper::start(zygote_options options) {
+  auto i = std::make_unique<inside>(std::move(options));
+  if (auto ok = i->open(); !ok)
+    return ok.error();
+  return std::unique_ptr<zygote_keeper>(new zygote_keeper(std::move(i)));
+}
+
+result<owned_fd> zygote_keeper::attach(zygote_order order) { return inside_->attach(std::move(order)); }
+
+} // namespace troupe::workers
