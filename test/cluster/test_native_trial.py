@@ -118,7 +118,7 @@ def test_on_a_cluster_it_is_a_trial_like_any(cluster, program):
     rows = cluster.json("trial", "metrics", str(trial))
     assert [r["totalBatches"] for r in rows if r["group"] == "validation"] == [50, 100, 150, 200]
     assert len([r for r in rows if r["group"] == "training"]) == 200
-    assert {c["totalBatches"] for c in cluster.checkpoints(experiment)} == {70, 140, 200}
+    assert 200 in {c["totalBatches"] for c in cluster.checkpoints(experiment)}  # older ones may be gone: save_trial_latest
 
 
 def test_paused_at_any_step_it_goes_on_to_the_same_bits(cluster, program, tmp_path):
