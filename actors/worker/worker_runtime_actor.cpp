@@ -4,6 +4,7 @@
 #include "actors/worker/direct_start.hpp"
 #include "actors/worker/disk_watch.hpp"
 #include "actors/worker/task_environment.hpp"
+#include "workers/collectives/shm.hpp"
 #include "workers/context_files.hpp"
 #include "workers/port_claims.hpp"
 #include "workers/process_runtime.hpp"
@@ -359,6 +360,7 @@ private:
       if (x.change == task_change::ended) {
         launches_.erase(x.task.allocation);
         ports_.release(id);
+        remove_left_memory(group_of_task(id, x.token));
       }
     }
     self_->send(agent_, std::move(x));
