@@ -9,7 +9,7 @@ namespace troupe::searchers {
 namespace {
 
 constexpr std::uint32_t snapshot_magic = 0x43535254; // "TRSC"
-constexpr std::uint32_t snapshot_version = 1;
+constexpr std::uint32_t snapshot_version = 2; // 1 had no driver
 constexpr std::uint64_t trial_seed_stream = 2;
 constexpr std::size_t longest_key = 256;
 
@@ -63,13 +63,18 @@ result<std::vector<search_action>> custom_search::obey(const value& orders) {
   if (!orders.is_object() || !member(orders, "actions").is_array())
     return wrong("orders are an object with the list `actions`");
   for (const auto& [key, unused] : orders.items())
-    if (key != "actions" && key != "upto")
-      return wrong("orders: unknown member `" + key + "`; they take actions, upto");
+    if (key != "actions" && key != "upto" && key != "driver" && key != "take_over")
+      return wrong("orders: unknown member `" + key + "`; they take actions, upto, driver, take_over");
+  auto driver = driver_of(orders);
+  if (!driver)
+    return driver.error();
   const auto& upto = member(orders, "upto");
   if (!upto.is_null() && (!upto.is_number_integer() || upto.get<std::int64_t>() < 0))
     return wrong("`upto` must be the number of an event");
-  if (!upto.is_null() && upto.get<std::uint64_t>() <= taken_upto_)
+  if (!upto.is_null() && upto.get<std::uint64_t>() <= taken_upto_) {
+    driver_ = std::move(*driver);
     return std::vector<search_action>{};
+  }
   if (over_)
     return error{errc::conflict, "the search was shut down"};
   draft d{{}, trials_, {}, progress_, false};
@@ -85,9 +90,25 @@ result<std::vector<search_action>> custom_search::obey(const value& orders) {
     trials_[key] = at;
   progress_ = d.progress;
   over_ = d.over;
+  driver_ = std::move(*driver);
   if (!upto.is_null())
     taken_upto_ = upto.get<std::uint64_t>();
   return std::move(d.actions);
+}
+
+result<std::string> custom_search::driver_of(const value& orders) const {
+  const auto &named = member(orders, "driver"), &take_over = member(orders, "take_over");
+  if (!named.is_null() && (!named.is_string() || named.get<std::string>().empty() || named.get<std::string>().size() > longest_key))
+    return wrong("`driver` must name the process that decides: a string of at most 256 bytes");
+  if (!take_over.is_null() && !take_over.is_boolean())
+    return wrong("`take_over` must be true or false");
+  auto name = named.is_null() ? std::string() : named.get<std::string>();
+  if (take_over == true && name.empty())
+    return wrong("`take_over` needs `driver`, the name of the new one");
+  if (driver_.empty() || name == driver_ || take_over == true)
+    return name.empty() ? driver_ : name;
+  return error{errc::conflict, "the search is driven by `" + driver_ + "`" + (name.empty() ? "; these orders name no driver" : ", not by `" + name + "`") +
+                                 "; to take it over, send `driver` and `\"take_over\": true`"};
 }
 
 result<void> custom_search::obey_one(draft& d, const value& action) const {
@@ -177,7 +198,7 @@ result<void> custom_search::obey_one(draft& d, const value& action) const {
   return {};
 }
 
-void custom_search::persist(archive& ar) {
+void custom_search::persist(archive& ar, std::uint32_t version) {
   std::vector<std::string> keys;
   std::vector<stage> stages;
   for (const auto& [key, at] : trials_) {
@@ -185,6 +206,8 @@ void custom_search::persist(archive& ar) {
     stages.push_back(at);
   }
   ar(keys, stages, taken_upto_, progress_, over_);
+  if (version >= 2)
+    ar(driver_);
   if (!ar.reading() || keys.size() != stages.size())
     return keys.size() == stages.size() ? void() : ar.fail();
   for (std::size_t i = 0; i < keys.size(); ++i)
@@ -195,7 +218,7 @@ std::string custom_search::snapshot() const {
   archive ar;
   auto magic = snapshot_magic, version = snapshot_version;
   ar(magic, version);
-  custom_search(*this).persist(ar);
+  custom_search(*this).persist(ar, version);
   return sealed(ar.take());
 }
 
@@ -208,10 +231,10 @@ result<void> custom_search::restore(std::string_view bytes) {
   ar(magic, version);
   if (ar.failed() || magic != snapshot_magic)
     return error{errc::corrupt, "searcher snapshot: these bytes are none of a custom search"};
-  if (version != snapshot_version)
-    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) + ", this build reads " +
+  if (version < 1 || version > snapshot_version)
+    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) + ", this build reads 1 to " +
                                       std::to_string(snapshot_version)};
-  persist(ar);
+  persist(ar, version);
   if (ar.failed() || !ar.at_end())
     return error{errc::corrupt, "searcher snapshot: lengths do not fit together"};
   return {};

@@ -17,9 +17,13 @@ using matrix = Eigen::MatrixXd;
 
 constexpr std::size_t most_points = 400; ///< of the model: the best, the newest, and every k-th of the others
 
+/// Up to so many results the parameters are fitted anew at each proposal, and more places are tried; beyond it the cost of
+/// one proposal, which grows with the square and the cube of the results, is held down.
+constexpr std::size_t few_results = 120;
+
 /// Of the results with their predictions from all others. Below it the model is no guide, as where a landscape
 /// is rough on a finer scale than the trials can see, and its improvement is the same everywhere.
-constexpr double least_correlation = 0.8;
+constexpr double least_correlation = 0.65;
 
 /// log of the expected improvement over a standard normal that must fall below z, and its slope.
 double log_improvement(double z, double& slope) {
@@ -128,7 +132,7 @@ private:
     y = warped(y);
     gaussian_process model(x, y, categorical_);
     auto count = finished_.size();
-    if (fitted_at_ == 0 || count >= fitted_at_ + std::max<std::size_t>(1, count / 20)) {
+    if (fitted_at_ == 0 || count >= fitted_at_ + (count <= few_results ? 1 : count / 20)) {
       fitted_ = model.fit(fitted_, fitted_at_ == 0 ? 60 : 25);
       fitted_at_ = count;
     }
@@ -171,7 +175,12 @@ private:
       ranked.push_back({-(log_improvement((best - mean[i]) / deviation[i], slope) + std::log(deviation[i])), i});
     }
     std::sort(ranked.begin(), ranked.end());
-    constexpr std::size_t starts = 4;
+    // The best start, and others drawn by their improvement without repeats (Gumbel noise on its logarithm): the best few
+    // alone would all lie on one hill.
+    for (std::size_t i = 1; i < ranked.size(); ++i)
+      ranked[i].first += std::log(-std::log(1 - random.unit()));
+    std::sort(ranked.begin() + 1, ranked.end());
+    const std::size_t starts = data.size() <= few_results ? 8 : 4;
     vec chosen = rows.row(ranked[0].second).transpose();
     double chosen_value = -std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < starts && k < ranked.size(); ++k) {
@@ -197,7 +206,7 @@ private:
   matrix candidates(const std::vector<ordinal>& data, rng& random) const {
     const auto& dimensions = domain_->dimensions();
     auto d = dimensions.size();
-    matrix rows(s_.candidates, static_cast<Eigen::Index>(d));
+    matrix rows(data.size() <= few_results ? s_.candidates : (s_.candidates + 2) / 3, static_cast<Eigen::Index>(d));
     for (Eigen::Index i = 0; i < rows.rows(); ++i) {
       bool local = i % 2 == 1;
       auto centre = data[random.below(std::min<std::size_t>(data.size(), 5))];

@@ -189,10 +189,12 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
     a.policies = std::move(policies);
   if (a.policies && mode == search_mode::compat)
     in.fault("early_stopping", "compat mode has Determined's rules only; use native mode");
-  constexpr std::uint64_t most_at_once = 10'000'000;
-  if (faults.empty() && !made.custom && a.limits.max_concurrent == 0 && a.limits.max_trials > most_at_once)
-    in.fault("max_concurrent_trials", "0 would start " + std::to_string(a.limits.max_trials) +
-                                        " trials at once; give a limit");
+  constexpr std::uint64_t most_at_once = 1'000'000;
+  auto limit = a.limits.max_concurrent;
+  auto at_once = limit == 0 ? a.limits.max_trials : std::min<std::uint64_t>(a.limits.max_trials, limit);
+  if (faults.empty() && !made.custom && at_once > most_at_once)
+    in.fault("max_concurrent_trials", std::to_string(limit) + " would start " + std::to_string(at_once) + " trials at once; " +
+                                        std::to_string(most_at_once) + " are the most");
   if (!faults.empty())
     return all_of(faults);
   made.common = std::move(a.common);

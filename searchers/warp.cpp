@@ -30,7 +30,7 @@ vec warped(const vec& y) {
   double best = -std::numeric_limits<double>::infinity();
   vec chosen = z;
   auto n = static_cast<double>(z.size());
-  for (double lambda = -2; lambda <= 3.01; lambda += 0.25) {
+  for (double lambda = 1; lambda <= 3.01; lambda += 0.25) {
     vec t = z.unaryExpr([&](double v) { return moved(v, lambda); });
     double variance = (t.array() - t.mean()).square().sum() / n;
     double jacobian = 0;

@@ -1,4 +1,10 @@
-"""The test problems, once for every side: name, space, function, least value, and median of random search at 100."""
+"""The test problems, once for every side: name, space, function, least value, and median of random search at 100.
+
+Spaces are written as Troupe's hyperparameters. Troupe's logarithmic dimension is a float that a script rounds where it needs
+an integer; `"integer": True` marks such a one, so that a side with logarithmic integers of its own uses those.
+"""
+import hashlib
+import json
 import math
 
 
@@ -50,7 +56,7 @@ def bump(z):
 
 
 def mixed8(h):
-    a, b, w = math.log10(h["lr"]), math.log10(h["wd"]), math.log2(h["width"])
+    a, b, w = math.log10(h["lr"]), math.log10(h["wd"]), math.log2(round(h["width"]))
     size = math.log2(h["batch"] / 64)
     best = {"sgd": -0.7, "momentum": -1.5, "adam": -3.0}[h["opt"]] + 0.25 * size
     return (0.05 + 0.25 * bump((a - best) / 0.8) + 0.03 * bump((b + 4) / 1.5) + 0.1 * (h["dropout"] - 0.25) ** 2
@@ -61,7 +67,7 @@ def mixed8(h):
 
 
 MIXED = {"lr": log(10, -5, 0), "wd": log(10, -6, -1), "dropout": real(0, 0.7),
-         "layers": {"type": "int", "minval": 1, "maxval": 6}, "width": log(2, 4, 9),
+         "layers": {"type": "int", "minval": 1, "maxval": 6}, "width": log(2, 4, 9) | {"integer": True},
          "opt": {"type": "categorical", "vals": ["sgd", "momentum", "adam"]},
          "batch": {"type": "categorical", "vals": [32, 64, 128, 256]},
          "act": {"type": "categorical", "vals": ["relu", "tanh", "gelu"]}}
@@ -74,3 +80,23 @@ PROBLEMS = {
     "rastrigin5 shifted": (box(5, -4, 5.12), rastrigin, 0.0, 37.96),
     "mixed8": (MIXED, mixed8, 0.05, 0.081),
 }
+
+
+def for_troupe(space):
+    """The space without the mark of integers, which Troupe's configuration does not know."""
+    return {name: {k: v for k, v in spec.items() if k != "integer"} for name, spec in space.items()}
+
+
+def digest(name):
+    """Changes with the problem: of its space and of its values at a few places, so that kept results of another are not used."""
+    space, function, least, _ = PROBLEMS[name]
+
+    def at(spec, u):
+        if spec["type"] == "categorical":
+            return spec["vals"][int(u * len(spec["vals"]))]
+        x = spec["minval"] + u * (spec["maxval"] - spec["minval"])
+        return spec["base"] ** x if spec["type"] == "log" else round(x) if spec["type"] == "int" else x
+
+    places = [[(0.137 * (i + 1) * (j + 2)) % 1 for j in range(len(space))] for i in range(7)]
+    values = [f"{function({n: at(s, u) for (n, s), u in zip(space.items(), place)}):.9g}" for place in places]
+    return hashlib.sha256(json.dumps([space, values, least]).encode()).hexdigest()[:8]

@@ -2,12 +2,15 @@
 """Claim: TPE and GP no worse than Optuna's on every problem, and better in the mean of normalised regret.
 
 Runs both sides on the same problems and prints the table with 95 % bootstrap intervals. One command:
-    python3 perf/searchers/quality.py --troupe build/release/perf/searchers/perf_search [--seeds 30] [--samplers tpe,gp]
-Needs optuna (and torch for GP) in the Python that runs it; perf/searchers/README.md has the set-up. Both sides on one core.
+    .venv-peers/bin/python perf/searchers/quality.py --troupe build/release/perf/searchers/perf_search [--samplers tpe,gp]
+Optuna's runs are kept, a line each, in perf/results/optuna-quality.csv and not run again (its Gaussian process takes half a
+CPU minute a run); --fresh runs all of them anew, --peer-only fills the file and prints no table. One core for both sides.
 """
 import argparse
+import csv
 import json
 import os
+import pathlib
 import random
 import resource
 import statistics
@@ -15,7 +18,12 @@ import subprocess
 import sys
 import time
 
-from problems import PROBLEMS
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from problems import PROBLEMS, digest, for_troupe  # noqa: E402  (the number of threads is read at import)
+
+KEPT = pathlib.Path(__file__).resolve().parents[1] / "results" / "optuna-quality.csv"
+COLUMNS = ["sampler", "optuna", "problem", "digest", "trials", "seed", "best", "cpu_s"]
 
 
 class Troupe:
@@ -34,7 +42,7 @@ class Troupe:
 
     def best(self, sampler, space, function, seed, trials):
         actions = self.say({"config": {"name": sampler, "metric": "loss", "max_trials": trials,
-                                       "max_concurrent_trials": 1}, "hyperparameters": space, "seed": seed})
+                                       "max_concurrent_trials": 1}, "hyperparameters": for_troupe(space), "seed": seed})
         best = float("inf")
         while True:
             create = next((a for a in actions if "create" in a), None)
@@ -45,82 +53,133 @@ class Troupe:
             self.say({"event": "validation", "trial": create["create"], "metrics": {"loss": value}})
             actions = self.say({"event": "exited", "trial": create["create"]})
 
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+
+def suggested(trial, name, spec):
+    if spec["type"] == "double":
+        return trial.suggest_float(name, spec["minval"], spec["maxval"])
+    if spec["type"] == "log":
+        low, high = spec["base"] ** spec["minval"], spec["base"] ** spec["maxval"]
+        if spec.get("integer"):
+            return trial.suggest_int(name, round(low), round(high), log=True)
+        return trial.suggest_float(name, low, high, log=True)
+    if spec["type"] == "int":
+        return trial.suggest_int(name, spec["minval"], spec["maxval"])
+    return trial.suggest_categorical(name, spec["vals"])
+
 
 def optuna_best(sampler, space, function, seed, trials):
     import warnings
     warnings.simplefilter("ignore")
     import optuna
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    made = {"tpe": lambda: optuna.samplers.TPESampler(seed=seed), "gp": lambda: optuna.samplers.GPSampler(seed=seed),
-            "cma_es": lambda: optuna.samplers.CmaEsSampler(seed=seed),
-            "random": lambda: optuna.samplers.RandomSampler(seed=seed)}[sampler]()
-
-    def objective(trial):
-        h = {}
-        for name, spec in space.items():
-            if spec["type"] == "double":
-                h[name] = trial.suggest_float(name, spec["minval"], spec["maxval"])
-            elif spec["type"] == "log":
-                h[name] = trial.suggest_float(name, spec["base"] ** spec["minval"], spec["base"] ** spec["maxval"], log=True)
-            elif spec["type"] == "int":
-                h[name] = trial.suggest_int(name, spec["minval"], spec["maxval"])
-            else:
-                h[name] = trial.suggest_categorical(name, spec["vals"])
-        return function(h)
-
+    made = {"tpe": optuna.samplers.TPESampler, "gp": optuna.samplers.GPSampler, "cma_es": optuna.samplers.CmaEsSampler,
+            "random": optuna.samplers.RandomSampler}[sampler](seed=seed)
     study = optuna.create_study(sampler=made)
-    study.optimize(objective, n_trials=trials)
+    study.optimize(lambda trial: function({n: suggested(trial, n, s) for n, s in space.items()}), n_trials=trials)
     return study.best_value
 
 
-def interval(draws, repeats=10000):
+class Peer:
+    """Optuna's results: the kept ones, and the missing ones as they are made. A result is of one version and one problem."""
+
+    def __init__(self, path, fresh):
+        import optuna
+        self.path, self.version, self.rows = path, optuna.__version__, {}
+        if path.exists() and not fresh:
+            with open(path, newline="") as f:
+                self.rows = {self.key(r): r for r in csv.DictReader(f)}
+        elif not path.exists() or fresh:
+            with open(path, "w", newline="") as f:
+                csv.writer(f).writerow(COLUMNS)
+
+    @staticmethod
+    def key(row):
+        return tuple(str(row[c]) for c in COLUMNS[:6])
+
+    def run(self, sampler, problem, seed, trials):
+        """Best value and CPU seconds."""
+        row = dict(sampler=sampler, optuna=self.version, problem=problem, digest=digest(problem), trials=trials, seed=seed)
+        kept = self.rows.get(self.key(row))
+        if kept is None:
+            space, function, _, _ = PROBLEMS[problem]
+            before = time.process_time()
+            best = optuna_best(sampler, space, function, seed, trials)
+            kept = row | {"best": repr(best), "cpu_s": f"{time.process_time() - before:.3f}"}
+            self.rows[self.key(row)] = kept
+            with open(self.path, "a", newline="") as f:
+                csv.DictWriter(f, COLUMNS).writerow(kept)
+        return float(kept["best"]), float(kept["cpu_s"])
+
+
+def interval(draws, repeats):
     """Mean of the per-problem means, resampled over seeds within each problem."""
     rng = random.Random(0)
     means = sorted(statistics.fmean(statistics.fmean(rng.choices(d, k=len(d))) for d in draws) for _ in range(repeats))
     return means[int(0.025 * repeats)], means[int(0.975 * repeats)]
 
 
+def table(sampler, args, troupe, peer):
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    print(f"\n{sampler}: {args.seeds} seeds x {args.trials} trials, optuna {peer.version}; mean best [95 % interval], lower is better")
+    ours_all, theirs_all, paired, their_cpu = [], [], [], []
+    for name in args.problems.split(","):
+        space, function, least, by_random = PROBLEMS[name]
+        ours = [troupe.best(sampler, space, function, s, args.trials) for s in seeds]
+        theirs, cpu = zip(*(peer.run(sampler, name, s, args.trials) for s in seeds))
+        their_cpu += cpu
+
+        def regret(values):
+            return [min(2.0, (v - least) / (by_random - least)) for v in values]
+        ours_all.append(regret(ours))
+        theirs_all.append(regret(theirs))
+        paired.append([a - b for a, b in zip(ours_all[-1], theirs_all[-1])])
+        low, high = interval([ours], args.repeats)
+        tlow, thigh = interval([theirs], args.repeats)
+        dlow, dhigh = interval([paired[-1]], args.repeats)
+        print(f"  {name:20} troupe {statistics.fmean(ours):9.4f} [{low:9.4f}, {high:9.4f}]   "
+              f"optuna {statistics.fmean(theirs):9.4f} [{tlow:9.4f}, {thigh:9.4f}]   "
+              f"regret difference {statistics.fmean(paired[-1]):+.4f} [{dlow:+.4f}, {dhigh:+.4f}]", flush=True)
+    low, high = interval(paired, args.repeats)
+    print(f"  mean normalised regret: troupe {statistics.fmean(map(statistics.fmean, ours_all)):.4f}, optuna "
+          f"{statistics.fmean(map(statistics.fmean, theirs_all)):.4f}, difference [{low:+.4f}, {high:+.4f}]"
+          f"{'  (wholly ours)' if high < 0 else ''}", flush=True)
+    print(f"  CPU: optuna {statistics.fmean(their_cpu):.2f} s a run", flush=True)
+    return len(paired) * args.seeds
+
+
 def main():
     parse = argparse.ArgumentParser()
-    parse.add_argument("--troupe", required=True)
+    parse.add_argument("--troupe", help="the program that answers `search replay -`")
     parse.add_argument("--seeds", type=int, default=30)
     parse.add_argument("--first-seed", type=int, default=0)
     parse.add_argument("--trials", type=int, default=100)
     parse.add_argument("--samplers", default="tpe,gp")
     parse.add_argument("--problems", default=",".join(PROBLEMS))
     parse.add_argument("--repeats", type=int, default=10000)
+    parse.add_argument("--kept", type=pathlib.Path, default=KEPT)
+    parse.add_argument("--fresh", action="store_true")
+    parse.add_argument("--peer-only", action="store_true")
     args = parse.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    seeds = range(args.first_seed, args.first_seed + args.seeds)
-    troupe = Troupe([args.troupe, "search", "replay", "-"])
+    peer = Peer(args.kept, args.fresh)
+    if args.peer_only:
+        for seed in range(args.first_seed, args.first_seed + args.seeds):
+            for sampler in args.samplers.split(","):
+                for name in args.problems.split(","):
+                    peer.run(sampler, name, seed, args.trials)
+        return
+    if not args.troupe:
+        parse.error("--troupe PROGRAM is missing")
     for sampler in args.samplers.split(","):
-        print(f"\n{sampler}: {args.seeds} seeds x {args.trials} trials; mean best [95 % interval]")
-        ours_all, theirs_all, paired, their_cpu = [], [], [], 0.0
-        for name in args.problems.split(","):
-            space, function, least, by_random = PROBLEMS[name]
-            ours = [troupe.best(sampler, space, function, s, args.trials) for s in seeds]
-            before = time.process_time()
-            theirs = [optuna_best(sampler, space, function, s, args.trials) for s in seeds]
-            their_cpu += time.process_time() - before
-            regret = lambda values: [min(2.0, (v - least) / (by_random - least)) for v in values]
-            ours_all.append(regret(ours))
-            theirs_all.append(regret(theirs))
-            paired.append([a - b for a, b in zip(ours_all[-1], theirs_all[-1])])
-            low, high = interval([ours], args.repeats)
-            tlow, thigh = interval([theirs], args.repeats)
-            dlow, dhigh = interval([paired[-1]], args.repeats)
-            print(f"  {name:20} troupe {statistics.fmean(ours):9.4f} [{low:9.4f}, {high:9.4f}]   "
-                  f"optuna {statistics.fmean(theirs):9.4f} [{tlow:9.4f}, {thigh:9.4f}]   "
-                  f"regret difference [{dlow:+.3f}, {dhigh:+.3f}]", flush=True)
-        low, high = interval(paired, args.repeats)
-        print(f"  mean normalised regret: troupe {statistics.fmean(map(statistics.fmean, ours_all)):.4f}, optuna "
-              f"{statistics.fmean(map(statistics.fmean, theirs_all)):.4f}, difference [{low:+.4f}, {high:+.4f}]"
-              f"{'  (wholly ours)' if high < 0 else ''}", flush=True)
-        print(f"  CPU: optuna {their_cpu / args.seeds / len(paired):.2f} s a run", flush=True)
-    troupe.process.stdin.close()
-    troupe.process.wait()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"  CPU: troupe {(used.ru_utime + used.ru_stime) / args.seeds / len(args.samplers.split(',')) / len(paired):.3f} s a run")
+        troupe = Troupe([args.troupe, "search", "replay", "-"])
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        runs = table(sampler, args, troupe, peer)
+        print(f"  CPU: troupe {(troupe.end() - before.ru_utime - before.ru_stime) / runs:.3f} s a run")
 
 
 if __name__ == "__main__":

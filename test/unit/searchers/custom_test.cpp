@@ -89,6 +89,34 @@ TEST(CustomSearch, HearsEventsOfItsTrialsOnlyAndGoesOnFromASnapshot) {
   EXPECT_FALSE(load_searcher(config, value::object(), 5, search_mode::native, s->snapshot().substr(3)));
 }
 
+TEST(CustomSearch, HasOneDriverAtATimeOnceItNamesItself) {
+  auto s = fresh();
+  struct {
+    const char* orders;
+    std::string said;
+  } rows[] = {
+    {R"({"actions": [{"create": "a", "hparams": {}}]})", "create a {}"}, // nobody has a name yet
+    {R"({"actions": [], "take_over": true})", "refused: `take_over` needs `driver`, the name of the new one"},
+    {R"({"actions": [], "driver": 3})", "refused: `driver` must name the process that decides: a string of at most 256 bytes"},
+    {R"({"actions": [], "driver": "one", "take_over": 1})", "refused: `take_over` must be true or false"},
+    {R"({"actions": [{"stop": "q"}], "driver": "lost"})", "refused: actions[0]: trial `q` was never created by this search"},
+    {R"({"actions": [], "driver": "one", "upto": 3})", ""}, // the refused orders above made no driver
+    {R"({"actions": [{"create": "b", "hparams": {}}], "driver": "two", "upto": 3})",
+     "refused: the search is driven by `one`, not by `two`; to take it over, send `driver` and `\"take_over\": true`"},
+    {R"({"actions": [{"create": "b", "hparams": {}}]})",
+     "refused: the search is driven by `one`; these orders name no driver; to take it over, send `driver` and `\"take_over\": true`"},
+    {R"({"actions": [{"create": "b", "hparams": {}}], "driver": "one", "upto": 4})", "create b {}"},
+    {R"({"actions": [{"create": "c", "hparams": {}}], "driver": "two", "take_over": true, "upto": 5})", "create c {}"},
+    {R"({"actions": [{"stop": "a"}], "driver": "one", "upto": 6})",
+     "refused: the search is driven by `two`, not by `one`; to take it over, send `driver` and `\"take_over\": true`"},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(told(*s, row.orders), row.said) << row.orders;
+    s = std::move(load_searcher(config, value::object(), 5, search_mode::native, s->snapshot())).value();
+  }
+  EXPECT_EQ(told(*s, R"({"actions": [{"stop": "a"}], "driver": "two"})"), "stop a (stopped by the custom search)");
+}
+
 TEST(CustomSearch, IsTheOnlyOneThatTakesOrders) {
   auto s = std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 2}}, value::object(), 1)).value();
   EXPECT_EQ(told(*s, R"({"actions": []})"), "refused: a `random` search decides by itself; only `custom` takes orders");

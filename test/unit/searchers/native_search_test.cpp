@@ -92,6 +92,16 @@ TEST(NativeSearch, NamesEveryFault) {
     EXPECT_NE(r.error().what.find(part), std::string::npos) << part << " in " << r.error().what;
 }
 
+TEST(NativeSearch, RefusesToStartMoreTrialsAtOnceThanMemoryHolds) {
+  for (std::int64_t slots : {std::int64_t{0}, std::int64_t{900'000'000}})
+    for (auto mode : {search_mode::native, search_mode::compat}) {
+      auto r = make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 1'000'000'000}, {"max_concurrent_trials", slots}},
+                             value::object(), 0, mode);
+      ASSERT_FALSE(r) << slots;
+      EXPECT_NE(r.error().what.find("trials at once; 1000000 are the most"), std::string::npos) << r.error().what;
+    }
+}
+
 TEST(NativeSearch, GridNeverBuildsItsPoints) {
   value axis{{"type", "int"}, {"minval", 0}, {"maxval", 9999}, {"count", 10000}};
   auto s = std::move(make_searcher({{"name", "grid"}, {"metric", "loss"}, {"max_concurrent_trials", 2}},
