@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job beside a bare pool of two processes and Optuna in one, on the same data, one after another in one run.
+# The main job beside a bare pool of two processes and Optuna in one and in two, on the same data, one after another in one run.
 #   perf/main_job.sh PEERS_DIR [SEED]      PEERS_DIR: the folder with measure.py, digits_task.py and the peers
 # Uses build/release/troupe and .venv of ./setup; installs Optuna into a temporary environment above it. One line of JSON each.
 set -euo pipefail
@@ -23,3 +23,5 @@ one() {
 one troupe "$here/.venv/bin" 'val_accuracy 0' "$here/build/release/troupe" run "$here/configs/experiments/digits-asha.yaml"
 one bare_pool "$here/.venv/bin" '0\.\d{3,}' python bare_pool.py
 one optuna "$work/optuna/bin" 'value:' python optuna_digits.py 24 2
+one optuna_two_processes "$work/optuna/bin" 'value:' \
+  bash -c 'python optuna_digits.py 12 1 & sleep 0.5; python optuna_digits.py 12 1; wait'

@@ -4,6 +4,7 @@
 #include "actors/worker/direct_start.hpp"
 #include "actors/worker/disk_watch.hpp"
 #include "actors/worker/task_environment.hpp"
+#include "workers/collectives/shm.hpp"
 #include "workers/context_files.hpp"
 #include "workers/port_claims.hpp"
 #include "workers/process_runtime.hpp"
@@ -264,8 +265,9 @@ private:
     auto direct = direct_start_of(launch.value("entrypoint", std::vector<std::string>()), path);
     if (!direct)
       return {};
-    rank.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
-    if (!zygotes_ || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
+    for (auto& one : spec.ranks)
+      one.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
+    if (!zygotes_ || spec.ranks.size() != 1 || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
         fs::exists(work / "startup-hook.sh", ignored) || !fs::is_regular_file(work / direct->script, ignored))
       return {};
     workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -358,6 +360,7 @@ private:
       if (x.change == task_change::ended) {
         launches_.erase(x.task.allocation);
         ports_.release(id);
+        remove_left_memory(group_of_task(id, x.token));
       }
     }
     self_->send(agent_, std::move(x));

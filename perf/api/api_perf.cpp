@@ -116,7 +116,7 @@ double list_of_a_hundred(const std::string& target) {
   const auto folder = std::filesystem::temp_directory_path() / ("perf_api." + std::to_string(::getpid()));
   double after_fact = 0;
   {
-    auto journal = storage::open_journal({.directory = folder}).value();
+    auto journal = std::move(*storage::open_journal({.directory = folder}));
     const auto commit = [&](experiment_id id, std::uint64_t number, const fact& x) {
       if (!journal->append({entity(id), number, {encode(x)}}) || !journal->commit())
         std::abort();

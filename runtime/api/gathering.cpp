@@ -8,32 +8,50 @@ namespace troupe::api {
 
 constexpr duration forgotten_after = 1h; // peers that came and whose others never did
 
+/// An earlier try of the same request is replaced; usually nobody waits for it any more.
+void gathering::join(round& in, const std::string& request, value data, const reply& back, std::vector<reply>& replaced) {
+  auto own = std::find_if(in.parts.begin(), in.parts.end(), [&](const auto& p) { return p.request == request; });
+  if (own == in.parts.end())
+    own = in.parts.insert(in.parts.end(), {request, {}, {}});
+  own->data = std::move(data);
+  replaced = std::exchange(own->waiting, {back});
+}
+
 void gathering::add(allocation_id who, const std::string& request, std::size_t peers, value data, time_point now, reply back) {
   if (peers == 0 || peers > most_peers || request.empty())
     return back(failure({errc::invalid, "all_gather needs a requestUuid and numPeers between 1 and 4096"}));
-  std::vector<reply> complete;
+  std::vector<reply> complete, replaced, forgotten; // answered without the lock
   value all = value::array();
+  std::size_t others = 0;
   {
     std::lock_guard lock{mutex_};
-    std::erase_if(rounds_, [&](const auto& one) { return now - one.second.last > forgotten_after; });
+    std::erase_if(rounds_, [&](auto& one) {
+      const bool over = now - one.second.last > forgotten_after;
+      for (auto& part : one.second.parts)
+        if (over)
+          std::move(part.waiting.begin(), part.waiting.end(), std::back_inserter(forgotten));
+      return over;
+    });
     auto& round = rounds_[who];
-    if (!round.parts.empty() && round.peers != peers)
-      return back(failure({errc::invalid, "numPeers is " + std::to_string(peers) + ", but other peers said " + std::to_string(round.peers)}));
-    round.peers = peers;
+    others = round.parts.empty() ? peers : round.peers;
+    if (others == peers)
+      join(round, request, std::move(data), back, replaced);
+    round.peers = others;
     round.last = now;
-    auto own = std::find_if(round.parts.begin(), round.parts.end(), [&](const auto& p) { return p.request == request; });
-    if (own == round.parts.end())
-      own = round.parts.insert(round.parts.end(), {request, {}, {}});
-    own->data = std::move(data);
-    own->waiting = {std::move(back)}; // an earlier try of the same request has given up
-    if (round.parts.size() < peers)
-      return;
-    for (auto& part : round.parts) {
-      all.push_back(std::move(part.data));
-      std::move(part.waiting.begin(), part.waiting.end(), std::back_inserter(complete));
+    if (round.parts.size() >= others) {
+      for (auto& part : round.parts) {
+        all.push_back(std::move(part.data));
+        std::move(part.waiting.begin(), part.waiting.end(), std::back_inserter(complete));
+      }
+      rounds_.erase(who);
     }
-    rounds_.erase(who);
   }
+  if (others != peers)
+    back(failure({errc::invalid, "numPeers is " + std::to_string(peers) + ", but other peers said " + std::to_string(others)}));
+  for (const auto& one : replaced)
+    one(failure({errc::conflict, "the same request has come again, and waits in this one's place"}));
+  for (const auto& one : forgotten)
+    one(failure({errc::timeout, "the other peers have not come"}));
   for (const auto& one : complete)
     one(json({{"data", all}}));
 }

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, wait_for
+from cluster_under_test import BINARY, Cluster, select_for, wait_for
 
 BUILD = pathlib.Path(BINARY).parent
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -118,7 +118,7 @@ def test_on_a_cluster_it_is_a_trial_like_any(cluster, program):
     rows = cluster.json("trial", "metrics", str(trial))
     assert [r["totalBatches"] for r in rows if r["group"] == "validation"] == [50, 100, 150, 200]
     assert len([r for r in rows if r["group"] == "training"]) == 200
-    assert {c["totalBatches"] for c in cluster.checkpoints(experiment)} == {70, 140, 200}
+    assert 200 in {c["totalBatches"] for c in cluster.checkpoints(experiment)}  # older ones may be gone: save_trial_latest
 
 
 def test_paused_at_any_step_it_goes_on_to_the_same_bits(cluster, program, tmp_path):
@@ -144,6 +144,43 @@ def test_a_killed_rank_is_one_restart_of_its_trial(cluster, program, tmp_path):
     assert cluster.trials(experiment)[0]["restarts"] == 1
     assert checkpoint_weights(cluster, experiment) == last_weights(tmp_path, "whole")
     assert "rank 1 of 2 died" in logs(cluster, trial)
+
+
+def rank_processes(program):
+    """The pids of the ranks that run now, by rank."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if os.readlink(f"/proc/{entry}/exe") == str(program):
+                    env = pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
+                    found[next(int(x[5:]) for x in env if x.startswith(b"RANK="))] = int(entry)
+            except (OSError, StopIteration):
+                continue
+    return found
+
+
+def test_random_ranks_are_killed_and_the_model_is_that_of_the_undisturbed_run(cluster, program, tmp_path):
+    seed = int(os.environ.get("TROUPE_KILL_SEED", "11"))
+    kills = int(os.environ.get("TROUPE_KILLS", "4"))
+    chance = random.Random(seed)
+    by_hand(program, tmp_path, "--lr=0.002", name="whole", ranks=2)
+    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 10000}, restarts=kills)
+    trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
+    for n in range(kills):
+        ranks = wait_for(lambda: len(found := rank_processes(program)) == 2 and found, 60, 0.01, lambda: f"seed {seed}, kill {n}")
+        select_for(chance.uniform(0, 1.2))
+        try:
+            os.kill(ranks[chance.randrange(2)], 9)
+        except ProcessLookupError:
+            kills -= 1  # it had just ended
+            break
+        wait_for(lambda: not set(rank_processes(program).values()) & set(ranks.values()), 10, 0.01, lambda: f"seed {seed}: the others hang")
+    assert cluster.wait_end(experiment) == "COMPLETED", f"seed {seed}\n" + logs(cluster, trial)
+    assert cluster.trials(experiment)[0]["restarts"] <= kills
+    assert checkpoint_weights(cluster, experiment) == last_weights(tmp_path, "whole"), f"seed {seed}"
+    assert cluster.json("status")["slots"]["used"] == 0
+    assert not [x for x in os.listdir("/dev/shm") if x.startswith("troupe-task-")], "memory was left"
 
 
 @pytest.mark.parametrize("example", ["digits-native", "digits-ddp"])

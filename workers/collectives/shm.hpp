@@ -24,4 +24,12 @@ struct shm_group {
 /// died meanwhile.
 result<std::unique_ptr<collective>> join_shm(const shm_group& group);
 
+/// The group of all ranks of an allocation on this host. Two clusters may have allocations of the same id at the same time; their
+/// tokens differ.
+std::string group_of_task(const std::string& allocation, const std::string& token);
+
+/// Removes what a group, or one made of some of its ranks, has left in /dev/shm because not all of its ranks came. Those that have
+/// joined keep theirs.
+void remove_left_memory(const std::string& group);
+
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <linux/futex.h>
 #include <new>
 #include <sys/mman.h>
@@ -331,6 +332,22 @@ result<void> shm_segment::unbroken() const {
   if (broken == 1) // whoever writes the text may have died over it
     return failed(errc::unreachable, group_.name + " is broken");
   return failed(header_->code, group_.name + ": " + std::string(header_->why, strnlen(header_->why, sizeof header_->why)));
+}
+
+std::string group_of_task(const std::string& allocation, const std::string& token) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char c : token)
+    hash = (hash ^ c) * 0x100000001b3;
+  return "task-" + allocation + "-" + std::to_string(hash);
+}
+
+void remove_left_memory(const std::string& group) {
+  std::error_code fault;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", fault)) {
+    const auto name = entry.path().filename().string();
+    if (name == "troupe-" + group || name.starts_with("troupe-" + group + "."))
+      std::filesystem::remove(entry.path(), fault);
+  }
 }
 
 } // namespace troupe

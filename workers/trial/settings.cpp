@@ -1,5 +1,7 @@
 #include "workers/trial/settings.hpp"
 
+#include "workers/collectives/shm.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -120,10 +122,9 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
   const std::string meeting = variable("MASTER_ADDR"); // agents of one host meet on its loopback
   s.one_host = s.local_size == s.size || meeting == "127.0.0.1" || meeting == "localhost" || meeting == "::1";
   // By hand, ranks that torchrun has started meet by its address and name.
-  s.group = s.on_cluster() ? "task-" + s.allocation
-                           : "hand-" + variable("MASTER_ADDR") + "-" + variable("MASTER_PORT") + "-" +
-                                 variable("TORCHELASTIC_RUN_ID");
-  s.group += "-" + variable("TORCHELASTIC_RESTART_COUNT");
+  s.group = s.on_cluster() ? group_of_task(s.allocation, s.token)
+                           : "hand-" + meeting + "-" + variable("MASTER_PORT") + "-" + variable("TORCHELASTIC_RUN_ID") + "-" +
+                                 variable("TORCHELASTIC_RESTART_COUNT");
   for (char& c : s.group)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.')
       c = '_';

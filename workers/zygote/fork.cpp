@@ -149,6 +149,29 @@ int troupe_show_command(const char* arguments, std::size_t argument_bytes, const
   return why;
 }
 
+/// Exchanges the contents of two dictionaries of Python, `head` and `size` being those of any object and of a dictionary,
+/// without touching an item: each touch would copy a page.
+void troupe_swap_contents(void* one, void* other, std::size_t head, std::size_t size) {
+  char bytes[512];
+  auto *a = static_cast<char*>(one) + head, *b = static_cast<char*>(other) + head;
+  if (size <= head || size - head > sizeof bytes)
+    return;
+  memcpy(bytes, a, size - head);
+  memcpy(a, b, size - head);
+  memcpy(b, bytes, size - head);
+}
+
+/// The first of `paths`, each ended by a zero byte, that was not modified at the time in `nanoseconds` beside it; null
+/// where none has changed.
+const char* troupe_changed(const char* paths, const std::int64_t* nanoseconds, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i, paths += strlen(paths) + 1) {
+    struct stat about {};
+    if (stat(paths, &about) != 0 || about.st_mtim.tv_sec * 1'000'000'000ll + about.st_mtim.tv_nsec != nanoseconds[i])
+      return paths;
+  }
+  return nullptr;
+}
+
 /// Ends this process, when it exits, before the destructors of everything that was loaded so far.
 void troupe_leave_quickly() { on_exit(leave, nullptr); }
 

@@ -221,5 +221,23 @@ TEST(JoinShm, RefusesASecondProcessOfTheSameRankAndOtherSettings) {
   first.join();
 }
 
+TEST(JoinShm, WhatAGroupLeftThatNeverMetIsRemovedAndNoOthers) {
+  const auto name = fresh_group_name();
+  const pid_t early = fork_rank(name, 0, 2, [](collective&) { return 0; });
+  const pid_t other = fork_rank(name + "0", 0, 2, [](collective&) { return 0; });
+  const auto exists = [](const std::string& group) { return access(("/dev/shm/troupe-" + group).c_str(), F_OK) == 0; };
+  while (!exists(name) || !exists(name + "0"))
+    std::this_thread::yield();
+  for (const pid_t child : {early, other}) {
+    kill(child, SIGKILL);
+    exit_code(child);
+  }
+  remove_left_memory(name);
+  EXPECT_FALSE(exists(name));
+  EXPECT_TRUE(exists(name + "0"));
+  remove_left_memory(name + "0");
+  EXPECT_FALSE(exists(name + "0"));
+}
+
 } // namespace
 } // namespace troupe

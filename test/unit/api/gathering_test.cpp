@@ -16,14 +16,16 @@ TEST(Gathering, AnswersAllPeersOnceTheLastHasCome) {
   EXPECT_TRUE(got.empty());
   g.add(a, "z", 3, {}, {}, back("z")); // disagrees on the number
   EXPECT_EQ(got["z"].at(0).status, 400u);
-  g.add(a, "x", 2, {{"n", 2}}, {}, back("x again")); // the first try is given up, and answered as dropped
-  EXPECT_EQ(got["x"].at(0).status, 500u);
+  g.add(a, "x", 2, {{"n", 2}}, {}, back("x again")); // takes the place of the first try
+  EXPECT_EQ(got["x"].at(0).status, 409u);
   g.add(a, "w", 2, {{"n", 3}}, {}, back("w"));
   for (const char* who : {"x again", "w"})
     EXPECT_EQ(*parse_json(got[who].at(0).body), (value{{"data", value::array({{{"n", 2}}, {{"n", 3}}})}}));
   EXPECT_FALSE(got.contains("y"));
   g.add(a, "v", 0, {}, {}, back("v"));
   EXPECT_EQ(got["v"].at(0).status, 400u);
+  g.add(a, "u", 2, {}, time_point{std::chrono::hours{2}}, back("u")); // looks for who waits in vain
+  EXPECT_EQ(got["y"].at(0).status, 504u);
 }
 
 TEST(AnswerCache, GivesWhatWasKeptUntilTheNextFactOrUser) {

@@ -1,5 +1,6 @@
 // What a trial in C++ reads of its environment and its command line.
 
+#include "workers/collectives/shm.hpp"
 #include "workers/trial/settings.hpp"
 
 #include <gmock/gmock.h>
@@ -51,7 +52,8 @@ TEST(TrialSettings, OnAClusterTheConfigurationsValuesKeepTheirTypesAndAFlagRepla
   EXPECT_FALSE(*bool_in(s->hparams, "deep.a.b"));
   EXPECT_EQ(*text_in(s->hparams, "x.y"), "whole");
   EXPECT_EQ(s->seed, 77u);
-  EXPECT_EQ(s->group, "task-12.3-");
+  EXPECT_EQ(s->group, group_of_task("12.3", "t"));
+  EXPECT_NE(s->group, group_of_task("12.3", "u")) << "an allocation of another cluster on this host";
 }
 
 TEST(TrialSettings, AHyperparameterThatIsMissingOrAnotherThingIsNamedWithWhatIsThere) {

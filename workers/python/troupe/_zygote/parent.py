@@ -28,9 +28,11 @@ class Parent:
         import gc
         import resource
         import select
+        import time
 
         import _socket
 
+        self.now = time.monotonic
         self.ctypes, self.fcntl, self.select, self._socket, self.gc = ctypes, fcntl, select, _socket, gc
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.high = max(64, min(soft, 1024) - MUST_CLOSE)
@@ -40,6 +42,7 @@ class Parent:
         ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: it lives no longer than its agent
         self.control = self.socket(int(os.environ.pop("TROUPE_ZYGOTE_CONTROL")))
         self.library = ctypes.PyDLL(os.environ.pop("TROUPE_ZYGOTE_LIBRARY"))
+        self.library.troupe_changed.restype = ctypes.c_char_p
         self.host_proc = self.up(os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         self.own_user = os.stat("/proc/self/ns/user").st_ino
         self.spots = self.child["find_placeholder"](sys.argv[0])
@@ -52,10 +55,10 @@ class Parent:
         self.watched = {}
         self.checked = 0.0
         self.sites = site_folders()
-        self.kept = []
+        self.kept, self.last_warm = [], None
         import atexit
 
-        atexit.register(self.child["keep_modules"], self.warm, self.kept, ctypes)
+        atexit.register(self.child["keep_modules"], self)
         # None of this is there in a fresh start. What a library imports of it later is loaded anew.
         self.hidden = {name: sys.modules.pop(name) for name in set(sys.modules) - before}
         self.base = set(sys.modules)
@@ -164,22 +167,17 @@ class Parent:
         threads = len(os.listdir("/proc/self/task"))
         if threads != 1:
             raise Refused(f"the zygote has {threads} threads, of which a fork would keep one")
-        hiding = self.contexts[context] & {name.partition(".")[0] for name in self.warm}
+        hiding = self.contexts[context] & self.warm_names
         if hiding:
             raise Refused(f"'{sorted(hiding)[0]}' beside the script has the name of an installed module that is warm")
-        import time
-
-        if time.monotonic() - self.checked < 1:
+        if self.now() - self.checked < 1:
             return
-        for path, mtime in self.watched.items():
-            try:
-                same = os.stat(path).st_mtime_ns == mtime
-            except OSError:
-                same = False
-            if not same:
-                self.tell(f"stale {path} has changed")
-                raise Refused(f"{path} has changed since the zygote warmed up")
-        self.checked = time.monotonic()
+        # In one go over packed memory: what Python touches here is copied, page by page, after each fork.
+        if changed := self.library.troupe_changed(*self.packed):
+            path = os.fsdecode(changed)
+            self.tell(f"stale {path} has changed")
+            raise Refused(f"{path} has changed since the zygote warmed up")
+        self.checked = self.now()
 
     def fork(self, fds):
         request, mounts, pids, user = fds[:4]
@@ -225,6 +223,11 @@ class Parent:
         if weakref := sys.modules.get("weakref"):
             for finalizer in list(weakref.finalize._registry):
                 finalizer.atexit = False  # torch takes its operators apart, one by one
+        self.warm_names = {name.partition(".")[0] for name in self.warm}
+        paths, times = zip(*self.watched.items())
+        self.packed = (b"".join(os.fsencode(path) + b"\0" for path in paths),
+                       (self.ctypes.c_int64 * len(times))(*times), self.ctypes.c_size_t(len(times)))
+        self.absent = [path for path, finder in sys.path_importer_cache.items() if finder is None]
         self.gc.collect()
         self.gc.freeze()
 
