@@ -72,6 +72,13 @@ std::vector<std::string> superfluous(const retention_policy& policy, bool smalle
   return out;
 }
 
+time_point sweep_due(std::string_view source, time_point ended) {
+  for (auto key : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
+    if (source.find(key) != std::string_view::npos)
+      return ended;
+  return ended + std::chrono::hours(1);
+}
+
 bool log_expired(const retention_policy& policy, time_point ended, time_point now) {
   return policy.log_days && ended != time_point{} && ended + std::chrono::hours(24) * *policy.log_days <= now;
 }

@@ -32,6 +32,10 @@ struct checkpoint_standing {
 std::vector<std::string> superfluous(const retention_policy& policy, bool smaller_is_better,
                                      const std::vector<checkpoint_standing>& all);
 
+/// When the superfluous checkpoints go of an experiment that ended at `ended`: at once where the submitted `source` says how
+/// many are kept; else, by the defaults, an hour later, so that whoever waited for the end still finds all of them.
+time_point sweep_due(std::string_view source, time_point ended);
+
 /// May the log of a trial go that ended at `ended`?
 bool log_expired(const retention_policy& policy, time_point ended, time_point now);
 

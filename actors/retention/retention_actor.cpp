@@ -72,6 +72,11 @@ private:
   };
 
   void sweep(experiment_id id) {
+    if (auto row = peers_.reads->experiment(id); row && terminal(row->state))
+      if (auto wait = sweep_due(row->source, row->ended) - self_->now(); wait > duration{}) {
+        self_->delayed_send(retention_actor{self_}, wait, sweep_experiment{id});
+        return;
+      }
     auto planned = plan(id);
     if (!planned)
       return later(id);

@@ -26,7 +26,7 @@ name: retention
 entrypoint: python3 job.py
 hyperparameters: {{x: 1.0, best: {{type: categorical, vals: [2, 3]}}}}
 searcher: {{name: grid, metric: loss, max_concurrent_trials: 2}}
-checkpoint_storage: {{type: directory, container_path: "{root}/saved", {keep}}}
+checkpoint_storage: {{type: directory, container_path: "{root}/saved"{keep}}}
 {logs}
 max_restarts: 0
 """
@@ -45,7 +45,7 @@ def submit(cluster, keep, logs=""):
     job.mkdir(exist_ok=True)
     (job / "job.py").write_text(SCRIPT)
     config = cluster.root / "retention.yaml"
-    config.write_text(CONFIG.format(root=cluster.root, keep=keep, logs=logs))
+    config.write_text(CONFIG.format(root=cluster.root, keep=", " + keep if keep else "", logs=logs))
     id = cluster.json("experiment", "create", str(config), str(job))["id"]
     cluster.cli("experiment", "wait", str(id))
     return id
@@ -72,6 +72,15 @@ def clean_logs(cluster):
     ask = urllib.request.Request(cluster.url() + "/api/v1/cleanup_logs", method="POST", data=b"{}",
                                  headers={"Authorization": "Bearer " + token})
     return json.load(urllib.request.urlopen(ask, timeout=30))
+
+
+def test_without_a_word_on_it_all_checkpoints_stay_for_a_while(cluster):
+    id = submit(cluster, "save_trial_best: 0, save_trial_latest: 0")
+    wait_for(lambda: kept(cluster, id) == [[], []], 20, what=lambda: kept(cluster, id))
+    second = submit(cluster, "")
+    third = submit(cluster, "save_trial_best: 0, save_trial_latest: 0")
+    wait_for(lambda: kept(cluster, third) == [[], []], 20, what=lambda: kept(cluster, third))
+    assert kept(cluster, second) == [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5]], "it ended before the third was swept"
 
 
 @pytest.mark.parametrize("keep, left", [

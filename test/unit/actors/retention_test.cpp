@@ -79,6 +79,14 @@ TEST(Retention, ReadsTheConfiguration) {
   }
 }
 
+TEST(Retention, WaitsAnHourWhereNobodySaidHowManyToKeep) {
+  constexpr time_point end{1'700'000'000s};
+  EXPECT_EQ(sweep_due("name: x\ncheckpoint_storage: {type: shared_fs, host_path: /a}\n", end), end + 1h);
+  EXPECT_EQ(sweep_due("", end), end + 1h);
+  for (const char* key : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
+    EXPECT_EQ(sweep_due("checkpoint_storage:\n  " + std::string(key) + ": 1\n", end), end) << key;
+}
+
 TEST(Retention, LogsGoWhenTheirDaysAreOver) {
   constexpr time_point end{1'700'000'000s};
   retention_policy kept, two_days, at_once;

@@ -59,10 +59,10 @@ TEST(ConfigCheck, SaysEveryFaultOfEveryFile) {
   EXPECT_EQ(json.json()["errors"][0]["file"], bad);
   EXPECT_EQ(json.json()["errors"][0]["line"], 3);
   EXPECT_EQ(run({"check", fine}).code, 0);
-  auto warned = dir.file("warned.yaml", std::string(good) + "retention_policy: {log_retention_days: 3}\n");
+  auto warned = dir.file("warned.yaml", std::string(good) + "bind_mounts: [{host_path: /a, container_path: /a}]\n");
   EXPECT_EQ(run({"check", warned}).code, 0) << "a warning never fails";
-  EXPECT_EQ(run({"check", warned}).err.find(warned + ":3:19: warning: retention_policy: "), 0u) << run({"check", warned}).err;
-  EXPECT_EQ(run({"check", "-o", "json", warned}).json()["warnings"][0]["path"], "retention_policy");
+  EXPECT_EQ(run({"check", warned}).err.find(warned + ":3:14: warning: bind_mounts: "), 0u) << run({"check", warned}).err;
+  EXPECT_EQ(run({"check", "-o", "json", warned}).json()["warnings"][0]["path"], "bind_mounts");
   EXPECT_EQ(run({"check", "-"}, good).out, "<stdin>: ok\n");
   EXPECT_EQ(run({"check", "--level", "sane", "-"}, "name: x").code, 0);
   EXPECT_EQ(run({"check", "-"}, "name: x").code, 2);

@@ -28,11 +28,9 @@ class Parent:
         import gc
         import resource
         import select
-        import time
 
         import _socket
 
-        self.now = time.monotonic
         self.ctypes, self.fcntl, self.select, self._socket, self.gc = ctypes, fcntl, select, _socket, gc
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.high = max(64, min(soft, 1024) - MUST_CLOSE)
@@ -53,7 +51,6 @@ class Parent:
         self.contexts = {}  # by its name: what is beside its script
         self.warm = {}  # module name -> None, in the order of their import
         self.watched = {}
-        self.checked = 0.0
         self.sites = site_folders()
         self.kept, self.last_warm = [], None
         import atexit
@@ -170,14 +167,11 @@ class Parent:
         hiding = self.contexts[context] & self.warm_names
         if hiding:
             raise Refused(f"'{sorted(hiding)[0]}' beside the script has the name of an installed module that is warm")
-        if self.now() - self.checked < 1:
-            return
         # In one go over packed memory: what Python touches here is copied, page by page, after each fork.
         if changed := self.library.troupe_changed(*self.packed):
             path = os.fsdecode(changed)
             self.tell(f"stale {path} has changed")
             raise Refused(f"{path} has changed since the zygote warmed up")
-        self.checked = self.now()
 
     def fork(self, fds):
         request, mounts, pids, user = fds[:4]
