@@ -13,7 +13,7 @@ ls -d "$here"/.venv/lib/python3*/site-packages >"$(ls -d "$work"/optuna/lib/pyth
 
 # one NAME ENVIRONMENT METRIC COMMAND...
 one() {
-  local name=$1 bin=$2 metric=$3 folder=$work/$1
+  local name=$1 bin=$2 metric=$3 folder=$work/run-$1
   shift 3
   mkdir "$folder"
   cp "$peers"/{digits_task,bare_pool,optuna_digits}.py "$folder"

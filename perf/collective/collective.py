@@ -61,7 +61,7 @@ def ours(program):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--program", default=str(ROOT / "build/release/perf/collective/perf_collective"))
+    parser.add_argument("--program", default=str(ROOT / "build/perf/perf/collective/perf_collective"))
     parser.add_argument("--rank", type=int)
     parser.add_argument("--port", type=int)
     a = parser.parse_args()

@@ -57,9 +57,12 @@ def until(true, seconds=600):
     return got
 
 
-def placed(url, token_header, trials):
+def placed(url, trials):
     """Seconds since 1970 of each allocation's placement, by TRIAL.RUN."""
-    request = urllib.request.Request(url + "/troupe/v1/events?after=0", headers=token_header)
+    login = json.dumps({"username": "determined", "password": ""}).encode()
+    with urllib.request.urlopen(url + "/api/v1/auth/login", data=login, timeout=30) as answer:
+        token = json.load(answer)["token"]
+    request = urllib.request.Request(url + "/troupe/v1/events?after=0", headers={"Authorization": "Bearer " + token})
     found, trial = {}, None
     with urllib.request.urlopen(request, timeout=30) as stream:
         for line in stream:
@@ -100,7 +103,7 @@ def main():
                 until(lambda: len(marks(root)) >= total)
             lines = (root / "data" / "lock").read_text().splitlines()
             url = next(line.split(" ", 1)[1] for line in lines if line.startswith("url "))
-            at = placed(url, {}, total)
+            at = placed(url, total)
             seen = marks(root)
             late = [(float(now) - at[name]) * 1e3 for name, now in seen]
             python = next((p for p in (str(pathlib.Path(__file__).parents[2] / ".venv/bin/python3"),) if os.path.exists(p)), "python3")
