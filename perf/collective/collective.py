@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CPU all-reduce of f32 by two processes on one host: `shm` beside PyTorch's Gloo and beside a one-copy floor, in one run.
 
-    cmake --preset release -DTROUPE_PERF=ON && ninja -C build/release perf_collective
+    cmake -S . -B build/perf -G Ninja -DCMAKE_BUILD_TYPE=Release -DTROUPE_TESTS=OFF -DTROUPE_PERF=ON && ninja -C build/perf perf_collective
     .venv/bin/python perf/collective/collective.py [--rounds 3]
 
 Asked: at least 5 times Gloo's bandwidth up to 16 MiB, at least half of the floor at every size. Rounds alternate between the
