@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -67,6 +68,19 @@ def select_for(seconds):
     import select
 
     select.select([], [], [], seconds)
+
+
+def send_noise(port, noise):
+    """Sends bytes to a port of this host and reads whatever comes back until the other side closes or is silent for 3 s."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+        try:
+            s.sendall(noise)
+            s.shutdown(socket.SHUT_WR)
+            s.settimeout(3)
+            while s.recv(65536):
+                pass
+        except OSError:
+            pass
 
 
 class Cluster:

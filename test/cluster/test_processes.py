@@ -11,7 +11,7 @@ import http.server
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, select_for, wait_for
+from cluster_under_test import BINARY, Cluster, select_for, send_noise, wait_for
 
 
 def free_port():
@@ -309,15 +309,7 @@ def test_garbage_on_any_port_changes_nothing(plain):
              b"\x16\x03\x01\x02\x00" + os.urandom(512), b"\xff" * 40]
     for port in (plain.http, plain.link, harness_port):
         for bytes_ in noise:
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
-                try:
-                    s.sendall(bytes_)
-                    s.shutdown(socket.SHUT_WR)
-                    s.settimeout(2)
-                    while s.recv(65536):
-                        pass
-                except OSError:
-                    pass
+            send_noise(port, bytes_)
     experiment = plain.submit(1, 0.01)
     assert plain.wait_end(experiment) == "COMPLETED"
     plain.check_books(experiment, 1)

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from cluster_under_test import wait_for
+from cluster_under_test import send_noise, wait_for
 from test_task_routes import Api, ByHand, Task
 
 ROUTES = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "openapi.json").read_text())["paths"]
@@ -360,16 +360,7 @@ def test_noise_on_every_port_changes_nothing(cluster):
     seed = 20261121
     for port in ports:
         for n in range(40):
-            noise = hashlib.shake_128(f"{seed}.{n}".encode()).digest(1 << (n % 14))
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
-                try:
-                    s.sendall(noise)
-                    s.shutdown(socket.SHUT_WR)
-                    s.settimeout(3)
-                    while s.recv(65536):
-                        pass
-                except OSError:
-                    pass
+            send_noise(port, hashlib.shake_128(f"{seed}.{n}".encode()).digest(1 << (n % 14)))
     cluster.tasks[0].report("validation", 1, {"loss": 1})
     assert cluster.process.poll() is None
     for number, task in enumerate(cluster.tasks):
