@@ -5,6 +5,7 @@
 #include "runtime/cli/search_commands/search_command.hpp"
 #include "runtime/node/fence_call.hpp"
 #include "runtime/node/launcher.hpp"
+#include "runtime/shell/shell.hpp"
 
 #include <string_view>
 
@@ -21,5 +22,6 @@ int main(int argc, char** argv) {
   node.tls_init = troupe::node::tls_init;
   node.config = troupe::cli::config_command;
   node.search = troupe::cli::search_command;
+  node.shell = [&](const auto& o) { return troupe::shell::run(o, node); };
   return troupe::cli::run(argc, argv, node);
 }

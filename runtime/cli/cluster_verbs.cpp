@@ -282,7 +282,8 @@ int tls_init(session& s, const arguments& given) {
 
 int shell(session& s, const arguments& given) {
   return call(s, "shell", s.node.shell,
-              shell_options{given.text("--attach"), given.all("--execute"), given.text("--file")});
+              shell_options{given.text("--attach"), given.all("--execute"), given.text("--file"),
+                            given.text("--output", "table"), given.has("--keep-going"), given.text("--color", "auto")});
 }
 
 int version(session& s, const arguments&) {

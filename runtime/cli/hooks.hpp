@@ -67,7 +67,10 @@ struct tls_init_options {
 struct shell_options {
   std::string attach;                   ///< HOST:PORT or URL; empty: the cluster that is found
   std::vector<std::string> commands;    ///< `-e`, in order
-  std::filesystem::path file;           ///< `-f`
+  std::filesystem::path file;           ///< `-f`; "-" is standard input
+  std::string format = "table";         ///< or "json", "csv", "yaml"
+  bool keep_going = false;              ///< a failed command does not end it
+  std::string color = "auto";
 };
 
 using words = std::vector<std::string>;

@@ -41,7 +41,9 @@ constexpr option_spec tls_flags[] = {
 constexpr option_spec shell_flags[] = {
   {"--attach", "URL", "The cluster to look into; else the one that is found", text},
   {"-e,--execute", "COMMAND", "Run this and end; may be given again", list},
-  {"-f,--file", "FILE", "Run the commands of a file and end", text},
+  {"-f,--file", "FILE", "Run the commands of a file and end; - is standard input", text},
+  {"-o,--output", "FORMAT", "table, json, csv or yaml; json is one value a command", text, "table json csv yaml"},
+  {"--keep-going", "", "Go on after a command that failed; the exit code is still the first failure's", toggle},
 };
 constexpr option_spec down_flags[] = {
   {"--timeout", "SECONDS", "How long to wait for its end; default 60", number},
@@ -159,7 +161,8 @@ constexpr verb_spec table[] = {
   {"config", "Check experiment configurations and explain their fields", {}, {}, false, false, "troupe config --help", "",
    nullptr},
   {"search", "Preview and simulate searches", {}, {}, false, false, "troupe search --help", "", nullptr},
-  {"shell", "Look into the live actors", {}, shell_flags, false, false, "troupe shell -e actors", "", verbs::shell},
+  {"shell", "Look into the live actors, and act on them", {}, shell_flags, false, false,
+   "troupe shell\ntroupe shell -e 'ps --top 3' -o json", "docs/shell.md", verbs::shell},
   {"tls init", "Make the cluster's certificates and join token", {}, tls_flags, false, false,
    "troupe tls init --dir tls --host head.example.org", "troupe master, troupe agent", verbs::tls_init},
   {"version", "Print the version", {}, {}, false, false, "troupe version", "", verbs::version},

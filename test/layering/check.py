@@ -36,7 +36,7 @@ def faults_of(root):
                     yield f"{name}:{number}: caf/ outside the shells: {target}"
                 if top == "rocksdb" and folder != "storage":
                     yield f"{name}:{number}: rocksdb/ outside storage/: {target}"
-                if name.startswith(("runtime/client/", "runtime/cli/")) and target.startswith(("actors/", "runtime/node/")):
+                if name.startswith(("runtime/client/", "runtime/cli/", "runtime/shell/")) and target.startswith(("actors/", "runtime/node/", "caf/")):
                     yield f"{name}:{number}: the client side knows no actor: {target}"
 
 

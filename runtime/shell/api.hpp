@@ -1,0 +1,62 @@
+#pragma once
+// The shell's part of the cluster's HTTP API: calls that Ctrl-C ends, and streams of rows.
+
+#include "runtime/client/server.hpp"
+#include "runtime/client/sse.hpp"
+
+#include <atomic>
+#include <functional>
+
+namespace troupe::shell {
+
+/// Of one stream: a row, "this many were dropped", or its end.
+struct stream_event {
+  enum class kind { row, lost, end } what = kind::row;
+  value data; ///< lost: {"count"}; end: {"seen", "shown", "dropped", "why"}
+};
+
+/// Not thread-safe. Errors are those of client::server.
+class row_stream {
+public:
+  row_stream(client::server& from, std::string path, client::query with);
+
+  /// Waits at most `wait`. An empty list is no end: `ended()` is. Fails where the stream is refused or breaks.
+  result<std::vector<stream_event>> read(std::chrono::milliseconds wait);
+  bool ended() const { return ended_; }
+  bool open() const { return answered_; } ///< the server has taken it
+
+private:
+  client::server& from_;
+  std::string path_;
+  client::query with_;
+  std::unique_ptr<client::http_stream> stream_;
+  client::sse_parser parser_{1 << 20};
+  bool answered_ = false, ended_ = false, logged_in_again_ = false;
+};
+
+/// Not thread-safe; each thread has one of its own.
+class api {
+public:
+  /// `interrupted` is looked at while an answer is waited for; it outlives this.
+  api(client::server_address where, client::server_options options, const std::atomic<bool>* interrupted = nullptr);
+
+  const client::server_address& where() const { return server_.where(); }
+  bool find_again() { return server_.find_again(); }
+
+  /// At most 30 s. Fails with errc::timeout and "interrupted" where Ctrl-C came.
+  result<value> get(const std::string& path, const client::query& with = {});
+  result<value> post(const std::string& path, const value& body);
+  /// Called about every 100 ms while `get` waits; it gives up, as after Ctrl-C, where this returns true.
+  void set_idle(std::function<bool()> idle) { idle_ = std::move(idle); }
+  row_stream stream(const std::string& path, client::query with) { return {server_, path, std::move(with)}; }
+
+private:
+  client::server server_;
+  const std::atomic<bool>* interrupted_;
+  std::function<bool()> idle_;
+};
+
+/// Below this all the shell's routes are.
+inline std::string route(const std::string& name) { return "/troupe/v1/shell/" + name; }
+
+} // namespace troupe::shell

@@ -1,0 +1,66 @@
+#pragma once
+// What an interactive session learns while nobody asks: events of the cluster, and the names that Tab offers. Each has a
+// thread and a connection of its own, bounded queues, and dials again for as long as it lives.
+
+#include "runtime/shell/api.hpp"
+#include "runtime/shell/completion.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace troupe::shell {
+
+/// The events of the cluster, for lines above the prompt.
+class event_feed {
+public:
+  static constexpr std::size_t most_waiting = 200;
+
+  /// `own_user`: whose audit rows are left out, as that person sees the answers.
+  event_feed(client::server_address where, client::server_options options, std::string own_user);
+  ~event_feed();
+
+  int fd() const { return fd_; } ///< readable while something waits
+  struct news {
+    std::vector<value> rows;
+    std::size_t dropped = 0;
+    std::string link; ///< "the connection to ... is lost", "... is back"; or empty
+  };
+  news take();
+
+private:
+  void run();
+  void wake();
+
+  std::atomic<bool> stop_{false};
+  api api_;
+  std::string where_, own_user_;
+  int fd_ = -1;
+  std::mutex mutex_;
+  news waiting_;
+  std::thread thread_;
+};
+
+/// Names of actors, nodes and messages, refreshed when asked for and older than some seconds.
+class name_cache {
+public:
+  name_cache(client::server_address where, client::server_options options);
+  ~name_cache();
+
+  /// What is known; waits at most `patience` for what was never read.
+  live_names get(std::chrono::milliseconds patience);
+
+private:
+  void run();
+
+  std::atomic<bool> stop_{false};
+  api api_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  live_names names_;
+  bool wanted_ = true, loaded_ = false;
+  std::chrono::steady_clock::time_point read_at_{};
+  std::thread thread_;
+};
+
+} // namespace troupe::shell

@@ -1,0 +1,167 @@
+#include "runtime/shell/filters.hpp"
+#include "runtime/cli/words.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace troupe::shell {
+namespace {
+
+using cli::part;
+
+std::string text_of(const value& x) { return x.is_string() ? x.get<std::string>() : x.is_null() ? "" : to_json(x); }
+
+error wrong(const std::string& what, const std::string& hint) { return {errc::invalid, what + "\nhint: " + hint}; }
+
+error no_key(const std::string& key, const value& rows) {
+  auto keys = keys_of(rows);
+  auto near = cli::nearest(key, keys);
+  std::string list;
+  for (const auto& k : keys)
+    list += (list.empty() ? "" : ", ") + k;
+  return wrong("the rows have no '" + key + "'", near ? "did you mean '" + *near + "'?" : "they have " + list);
+}
+
+bool has_key(const value& rows, const std::string& key) {
+  return rows.empty() || std::any_of(rows.begin(), rows.end(), [&](const value& row) { return !part(row, key).is_null() || row.contains(key); });
+}
+
+struct condition {
+  std::string key, op, text;
+};
+
+result<condition> condition_of(const std::string& word) {
+  auto at = word.find_first_of("=!~<>");
+  if (at == 0 || at == word.npos)
+    return wrong("'" + word + "' is no condition", "where state=RUNNING 'backlog>10' actor~trial");
+  condition c{word.substr(0, at), word.substr(at, 1), ""};
+  auto rest = at + 1;
+  if (rest < word.size() && word[rest] == '=' && c.op != "=" && c.op != "~")
+    c.op += word[rest++];
+  if (c.op == "!")
+    return wrong("'" + word + "' is no condition", "where state!=RUNNING");
+  c.text = word.substr(rest);
+  return c;
+}
+
+std::optional<double> as_number(const std::string& text) {
+  double x = 0;
+  auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), x);
+  return fault == std::errc{} && end == text.data() + text.size() ? std::optional(x) : std::nullopt;
+}
+
+int compared(const value& x, const std::string& text) {
+  auto wanted = as_number(text);
+  auto have = number_in(x);
+  if (wanted && have)
+    return *have < *wanted ? -1 : *have > *wanted;
+  return text_of(x).compare(text);
+}
+
+bool holds(const value& row, const condition& c) {
+  const auto& x = part(row, c.key);
+  if (c.op == "~")
+    return text_of(x).find(c.text) != std::string::npos;
+  if (c.op == "!=")
+    return compared(x, c.text) != 0;
+  if (x.is_null() && c.op != "=")
+    return false;
+  auto order = compared(x, c.text);
+  return c.op == "=" ? order == 0 : c.op == "<" ? order < 0 : c.op == "<=" ? order <= 0 : c.op == ">" ? order > 0 : order >= 0;
+}
+
+result<std::size_t> number_after(const std::vector<std::string>& words, std::size_t otherwise) {
+  if (words.size() < 2)
+    return otherwise;
+  std::size_t n = 0;
+  const auto& text = words[1];
+  auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (fault != std::errc{} || end != text.data() + text.size() || words.size() > 2)
+    return wrong("'" + words[0] + "' takes one whole number", words[0] + " 10");
+  return n;
+}
+
+} // namespace
+
+result<answer> filtered(answer a, const std::vector<std::string>& words) {
+  const auto& name = words.front();
+  if (a.how == shape::tree || a.how == shape::info || a.how == shape::state || a.how == shape::stats || !a.what.is_array())
+    return wrong("'" + name + "' works on rows, and this command gives none", "ps | " + name + "; other text goes to host commands: | grep, | head");
+  if (name == "count") {
+    if (words.size() > 1)
+      return wrong("'count' takes nothing", "ps | count");
+    return answer{shape::text, a.what.size(), {}, a.notes};
+  }
+  if (name == "first" || name == "last") {
+    auto n = number_after(words, 1);
+    if (!n)
+      return n.error();
+    auto keep = static_cast<std::ptrdiff_t>(std::min(*n, a.what.size()));
+    a.what = name == "first" ? value(value::array_t(a.what.begin(), a.what.begin() + keep))
+                             : value(value::array_t(a.what.end() - keep, a.what.end()));
+    return a;
+  }
+  if (words.size() < 2)
+    return wrong("'" + name + "' needs a word", name == "where" ? "where state=RUNNING" : name == "order" ? "order -backlog" : "columns actor,backlog");
+  if (name == "where") {
+    std::vector<condition> all;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      auto c = condition_of(words[i]);
+      if (!c)
+        return c.error();
+      if (!has_key(a.what, c->key))
+        return no_key(c->key, a.what);
+      all.push_back(*std::move(c));
+    }
+    auto kept = value::array();
+    for (auto& row : a.what)
+      if (std::all_of(all.begin(), all.end(), [&](const condition& c) { return holds(row, c); }))
+        kept.push_back(std::move(row));
+    a.what = std::move(kept);
+    return a;
+  }
+  if (name == "order") {
+    auto key = words[1];
+    bool falls = key.starts_with('-');
+    key.erase(0, falls);
+    if (!has_key(a.what, key))
+      return no_key(key, a.what);
+    std::stable_sort(a.what.begin(), a.what.end(), [&](const value& x, const value& y) {
+      const auto& left = part(falls ? y : x, key);
+      const auto& right = part(falls ? x : y, key);
+      auto l = number_in(left), r = number_in(right);
+      return l && r ? *l < *r : text_of(left) < text_of(right);
+    });
+    return a;
+  }
+  std::vector<std::string> keys; // columns
+  for (std::size_t i = 1; i < words.size(); ++i)
+    for (std::size_t at = 0; at < words[i].size();) {
+      auto end = std::min(words[i].find(',', at), words[i].size());
+      if (end > at)
+        keys.push_back(words[i].substr(at, end - at));
+      at = end + 1;
+    }
+  auto rows = value::array();
+  for (const auto& key : keys)
+    if (!has_key(a.what, key))
+      return no_key(key, a.what);
+  for (const auto& row : a.what) {
+    auto kept = value::object();
+    for (const auto& key : keys)
+      kept[key] = part(row, key);
+    rows.push_back(std::move(kept));
+  }
+  // The titles live in the columns of the command; those of other keys are the keys, whose text must outlive the answer.
+  std::vector<cli::column> columns;
+  for (const auto& key : keys) {
+    auto at = std::find_if(a.columns.begin(), a.columns.end(), [&](const cli::column& c) { return c.path == key; });
+    if (at != a.columns.end())
+      columns.push_back(*at);
+  }
+  a.columns = columns.size() == keys.size() ? columns : std::vector<cli::column>{};
+  a.what = std::move(rows);
+  return a;
+}
+
+} // namespace troupe::shell

@@ -1,0 +1,105 @@
+#include "runtime/shell/history.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace troupe::shell {
+namespace {
+
+/// A line of the file: newlines and backslashes escaped.
+std::string escaped(const std::string& line) {
+  std::string out;
+  for (char c : line)
+    out += c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string(1, c);
+  return out;
+}
+
+std::string unescaped(const std::string& line) {
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    bool pair = line[i] == '\\' && i + 1 < line.size();
+    out += pair ? (line[i + 1] == 'n' ? '\n' : line[i + 1]) : line[i];
+    i += pair;
+  }
+  return out;
+}
+
+bool write_all(int fd, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    auto count = ::write(fd, text.data() + at, text.size() - at);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return false;
+    at += static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+} // namespace
+
+std::filesystem::path history_file(const client::environment& env) {
+  return client::pointer_file(env).parent_path() / "shell_history";
+}
+
+bool is_secret(std::string_view line) {
+  std::string lower(line);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* word : {"password", "passwd", "passphrase", "token", "secret", "credential", "apikey", "api_key", "api-key", "private_key", "bearer"})
+    if (lower.find(word) != lower.npos)
+      return true;
+  auto scheme = lower.find("://"); // a URL with a password in it
+  auto at = scheme == lower.npos ? lower.npos : lower.find('@', scheme);
+  return at != lower.npos && lower.find_first_of("/ ", scheme + 3) > at && lower.find(':', scheme + 3) < at;
+}
+
+std::vector<std::string> history::load() {
+  std::vector<std::string> lines;
+  std::ifstream in(file_);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty())
+      lines.push_back(unescaped(line));
+  if (lines.size() > most_lines) {
+    bool much = lines.size() > 2 * most_lines;
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(most_lines));
+    if (much) { // the newest ones, in a new file that takes the old one's place
+      auto fresh = file_.string() + "." + std::to_string(::getpid());
+      int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+      std::string text;
+      for (const auto& line : lines)
+        text += escaped(line) + "\n";
+      bool ok = fd >= 0 && write_all(fd, text);
+      if (fd >= 0)
+        ::close(fd);
+      if (!ok || ::rename(fresh.c_str(), file_.c_str()) != 0)
+        ::unlink(fresh.c_str());
+    }
+  }
+  if (!lines.empty())
+    last_ = lines.back();
+  return lines;
+}
+
+result<bool> history::add(const std::string& line) {
+  if (line.find_first_not_of(" \t\n") == line.npos || line == last_ || is_secret(line))
+    return false;
+  last_ = line;
+  std::error_code ignored;
+  std::filesystem::create_directories(file_.parent_path(), ignored);
+  int fd = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  auto fault = [&] { return error{errc::io, file_.string() + ": " + std::strerror(errno) + "\nhint: the history is not kept"}; };
+  if (fd < 0)
+    return fault();
+  ::fchmod(fd, 0600); // also of a file that somebody made readable
+  bool ok = write_all(fd, escaped(line) + "\n");
+  auto out = ok ? result<bool>(true) : result<bool>(fault());
+  ::close(fd);
+  return out;
+}
+
+} // namespace troupe::shell

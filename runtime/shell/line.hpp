@@ -1,0 +1,77 @@
+#pragma once
+// What a typed line means, as values. Pure: nothing is run, looked up or expanded here.
+//
+//   line      = statement { ";" statement } [ "#" comment ]
+//   statement = command { "|" filter } [ "|" host command ] [ ">" file | ">>" file ]
+//
+// Words are parted by blanks. 'single quotes' keep everything, "double quotes" keep all but $x and the backslash's
+// \" \\ \$ \n \t, a bare backslash keeps the next character. $x, ${x} and ${x.field} name a variable, a bare _ the last
+// result. What follows a "|" that starts none of our own filters goes to the host's shell as it is written.
+
+#include "model/result.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::shell {
+
+/// Of one line with its continuations, in bytes; a longer one is refused before it is parsed.
+constexpr std::size_t most_line_bytes = 64 * 1024;
+
+struct word_part {
+  std::string text;      ///< itself, or "x" and "x.field" of a variable
+  bool variable = false;
+  friend bool operator==(const word_part&, const word_part&) = default;
+};
+
+struct word {
+  std::vector<word_part> parts;
+  bool quoted = false;   ///< in part; a quoted word names no command and is no option
+  std::size_t at = 0;    ///< its first byte in the line
+  friend bool operator==(const word& a, const word& b) { return a.parts == b.parts && a.quoted == b.quoted; }
+};
+
+struct stage {
+  std::vector<word> words; ///< one of our filters; empty where `host` is set
+  std::string host;        ///< for /bin/sh
+  friend bool operator==(const stage&, const stage&) = default;
+};
+
+struct redirection {
+  word file;
+  bool append = false;
+  friend bool operator==(const redirection&, const redirection&) = default;
+};
+
+struct statement {
+  std::vector<word> words; ///< never empty
+  std::vector<stage> pipes;
+  std::optional<redirection> to;
+};
+
+struct parsed_line {
+  std::vector<statement> statements;
+  bool open = false; ///< a quote is not closed or the last character is a backslash: the next line belongs to it
+};
+
+/// The words after a "|" that are ours.
+const std::vector<std::string>& filter_names();
+
+/// Fails with errc::invalid, naming the column, counted from 1 in characters.
+result<parsed_line> parse_line(std::string_view text);
+
+/// Text of a variable, or an error that names it.
+using lookup = std::function<result<std::string>(const std::string&)>;
+result<std::string> expanded(const word& w, const lookup& variables);
+result<std::vector<std::string>> expanded(const std::vector<word>& words, const lookup& variables);
+
+/// As it can be typed again: quoted where it has to be.
+std::string quoted(std::string_view text);
+
+/// Whether `text` is UTF-8 without control characters other than tab and newline.
+bool is_text(std::string_view text);
+
+} // namespace troupe::shell

@@ -1,0 +1,128 @@
+#pragma once
+// One session of the shell: the cluster it is attached to, its mode, its variables, and running statements in it.
+
+#include "runtime/cli/session.hpp"
+#include "runtime/shell/answer.hpp"
+#include "runtime/shell/api.hpp"
+#include "runtime/shell/command.hpp"
+#include "runtime/shell/line.hpp"
+
+#include <iosfwd>
+
+namespace troupe::shell {
+
+/// How a command ended: an answer still to be shown, a fault still to be said, or neither (it showed all itself).
+struct outcome {
+  outcome() = default;
+  outcome(answer a) : what(std::move(a)) {}
+  outcome(error why) : fault(std::move(why)) {}
+  outcome(int code) : code(code) {}
+
+  answer what;
+  std::optional<error> fault;
+  int code = 0;      ///< of a verb of `troupe` that has said its fault itself
+};
+
+struct variable {
+  value what;
+  std::string id; ///< of the first row
+};
+
+class session {
+public:
+  using clock = std::chrono::steady_clock;
+
+  /// `node` is what `troupe` verbs run with; both outlive this. `interrupted` is set by Ctrl-C.
+  session(const cli::hooks& node, cli::console& io, std::atomic<bool>& interrupted);
+
+  // ---- the cluster
+  /// "": the one that is found. Connects at the first call only.
+  result<void> attach(const std::string& where);
+  result<api*> cluster();
+  result<value> get(const std::string& name, const client::query& with = {}); ///< of the shell's routes
+  result<value> post(const std::string& name, const value& body);
+  std::string url() const;
+
+  // ---- running
+  /// Runs a complete text of one or more statements; the exit code of the first that fails, whereupon the rest is left
+  /// out. Faults are said on standard error, with `place` ("file:3: ") before them.
+  /// Clear `interrupted` before it.
+  int run(std::string_view text, const std::string& place = "");
+  int run_file(const std::string& path, bool keep_going);
+  int run_stream(std::istream& in, const std::string& name, bool keep_going);
+  int run_statement(const statement& s);
+  /// Says a fault; its exit code.
+  int fail(const error& why);
+  bool quitting() const { return quitting_; }
+  void quit() { quitting_ = true; }
+  bool interrupted() const { return interrupted_.load(); }
+  std::atomic<bool>& interrupt_flag() { return interrupted_; }
+  /// Waits at most so long, less where Ctrl-C comes; false then.
+  bool pause(std::chrono::milliseconds time) const;
+
+  // ---- what commands need
+  cli::console& io() { return io_; }
+  std::ostream& out() { return *out_; }            ///< the terminal, a file or a host command
+  bool to_screen() const { return out_ == &io_.out; }
+  look how() const;                                ///< of the command that runs
+  void set_own_format(const std::string& name);
+  cli::output_format format() const { return format_; }
+  void set_format(cli::output_format f) { format_ = f; }
+  /// A stream's rows: shown at once, or kept where a filter or `let` takes them (at most 10,000; then false).
+  void begin_rows(std::vector<cli::column> columns);
+  bool take_row(const value& row);
+  outcome end_rows();
+  void note(const std::string& text); ///< a line on standard error
+
+  bool may_write() const { return clock::now() < writable_until_; }
+  void set_writable(std::chrono::minutes time) { writable_until_ = time.count() ? clock::now() + time : clock::time_point{}; }
+  const std::string& actor_scope() const { return actor_; }
+  const std::string& node_scope() const { return node_; }
+  void set_scope(std::string actor, std::string node) { actor_ = std::move(actor), node_ = std::move(node); }
+  const std::map<std::string, variable>& variables() const { return variables_; }
+  std::string prompt() const;
+  bool interactive = false;
+
+private:
+  int run_here(std::string_view text);
+  int run_pipeline(const std::vector<word>& words, const statement& s);
+  int finish_pipeline(outcome got, const std::vector<std::vector<std::string>>& filters);
+  outcome evaluate(std::vector<std::string> words, std::vector<bool> quoted);
+  outcome run_command(const command& c, const std::vector<std::string>& words, const std::vector<bool>& quoted);
+  outcome run_verb(const std::vector<std::string>& words);
+  int run_let(const statement& s);
+  int run_watch(const statement& s);
+  int run_repeat(const statement& s);
+  int run_script(std::istream& in, const std::string& name, bool keep_going);
+  result<std::string> text_of(const std::string& name) const;
+  lookup variables_as_text() const;
+  void remember(const answer& a);
+
+  const cli::hooks& node_hooks_;
+  cli::console& io_;
+  std::atomic<bool>& interrupted_;
+  std::string attach_;
+  std::unique_ptr<api> api_;
+  cli::output_format format_ = cli::output_format::table;
+  std::optional<cli::output_format> own_format_; ///< of the command that runs
+  clock::time_point writable_until_{};
+  std::string actor_, node_;
+  std::map<std::string, variable> variables_;
+  std::ostream* out_;
+  std::istream* in_;             ///< what verbs may read
+  answer rows_;                  ///< of the stream that runs
+  std::size_t row_count_ = 0;
+  bool collecting_ = false;      ///< rows and what verbs print are kept in place of shown
+  bool capturing_ = false;       ///< `let` takes the answer
+  bool quitting_ = false;
+  int depth_ = 0;                ///< of `source`
+  std::string place_;            ///< of the script's line that runs
+  answer captured_;
+};
+
+/// Words that start a command of ours or a verb of `troupe`.
+std::vector<std::string> first_words();
+/// Whether a verb of `troupe` changes something, so that it needs :rw.
+bool verb_acts(std::string_view path);
+
+} // namespace troupe::shell
