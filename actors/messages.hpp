@@ -261,24 +261,27 @@ struct pool_description { ///< for people: `agents` as gate.hpp's agent.list, `w
 };
 
 // ---- agent
-struct link_order { ///< master to agent: exactly one of the four orders is set
+struct link_order { ///< master to agent: exactly one of the orders is set
   std::uint64_t epoch = 0;
   std::vector<start_ordered> start;
   std::vector<preempt_ordered> preempt;
   std::vector<kill_ordered> kill;
   std::vector<forget_ordered> forget;
-  MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget)
+  std::vector<worker_ordered> worker;
+  MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget, worker)
 };
 struct heartbeat_ack {
   std::uint64_t epoch = 0;
   time_point sent; ///< of the heartbeat, on the agent's clock
   MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
-struct link_report { ///< agent to master: one of the two is set
+struct link_report { ///< agent to master: one of them is set
   std::uint64_t epoch = 0;
   std::vector<task_started> started;
   std::vector<task_exited> exited;
-  MSGPACK_DEFINE_ARRAY(epoch, started, exited)
+  std::vector<member_failed> failed;
+  std::vector<worker_said> said;
+  MSGPACK_DEFINE_ARRAY(epoch, started, exited, failed, said)
 };
 /// To an agent: the master's cluster actor, or null where it could not be reached. Dynamic, since the two interfaces
 /// name each other.
@@ -319,12 +322,13 @@ struct renew_order {
 struct adopt_order {
   MSGPACK_DEFINE_ARRAY()
 };
-enum class task_change : int { adopted = 0, launched, ended, all_adopted, frozen, nothing };
+enum class task_change : int { adopted = 0, launched, ended, all_adopted, frozen, nothing, rank_failed };
 struct task_news { ///< by the worker runtime
   task_change change = task_change::launched;
   task_report task;
   std::string token, checkpoint_dir, spool;
-  MSGPACK_DEFINE_ARRAY(change, task, token, checkpoint_dir, spool)
+  int rank = -1; ///< of the gang, where one has failed
+  MSGPACK_DEFINE_ARRAY(change, task, token, checkpoint_dir, spool, rank)
 };
 struct harness_task { ///< its processes may report from now on
   allocation_id allocation;
@@ -352,6 +356,21 @@ struct pumped { ///< everything of it is in the journal
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
+struct worker_frame { ///< up, from the gateway to the stand-in: a process with the allocation's token says this
+  allocation_id allocation;
+  int member = 0; ///< its rank, as it says
+  std::string process;
+  std::uint64_t protocol = 0;
+  std::string word;
+  MSGPACK_DEFINE_ARRAY(allocation, member, process, protocol, word)
+};
+struct worker_reply { ///< down, from the stand-in to the gateway: one of the two is set
+  allocation_id allocation;
+  int member = 0;
+  std::string process;
+  std::string order, refused;
+  MSGPACK_DEFINE_ARRAY(allocation, member, process, order, refused)
+};
 /// What the socket's thread decoded; never leaves the process.
 struct harness_frames {
   std::shared_ptr<std::vector<workers::task_message>> messages;
@@ -374,14 +393,17 @@ using agent_actor =
   caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>, caf::reacts_to<validation_answer>,
                    caf::reacts_to<checkpoint_answer>, caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>,
                    caf::reacts_to<time_passed>, caf::reacts_to<task_news>, caf::reacts_to<harness_drained>,
-                   caf::reacts_to<pumped>, caf::reacts_to<master_found>>;
+                   caf::reacts_to<pumped>, caf::reacts_to<master_found>, caf::reacts_to<worker_frame>,
+                   caf::reacts_to<worker_said>, caf::reacts_to<member_failed>>;
 using worker_runtime_actor =
   caf::typed_actor<caf::reacts_to<launch_order>, caf::reacts_to<destroy_order>, caf::reacts_to<drop_order>,
                    caf::reacts_to<renew_order>, caf::reacts_to<adopt_order>, caf::reacts_to<task_news>>;
 using harness_actor =
   caf::typed_actor<caf::reacts_to<harness_frames>, caf::reacts_to<harness_task>, caf::reacts_to<harness_gone>,
                    caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>, caf::reacts_to<preempt_ordered>,
-                   caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
+                   caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>, caf::reacts_to<worker_reply>>;
+using stand_in_actor = ///< of one worker, on its agent; its clock ticks by the renewals of leases
+  caf::typed_actor<caf::reacts_to<worker_frame>, caf::reacts_to<worker_ordered>, caf::reacts_to<renew_order>>;
 using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_to<pump_end>,
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
 
@@ -389,7 +411,8 @@ using allocation_actor =
   caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>, caf::reacts_to<allocation_stop>,
                    caf::reacts_to<task_started>, caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
                    caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
-                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
+                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
+                   caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>>;
 
 using twin_actor =
   caf::typed_actor<caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>,
@@ -397,7 +420,7 @@ using twin_actor =
                    caf::reacts_to<kill_ordered>, caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>,
                    caf::reacts_to<expect_tasks>,
                    caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
-                   caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>>;
+                   caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>>;
 
 using pool_actor =
   caf::typed_actor<caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
@@ -568,4 +591,10 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::search_save))
   CAF_ADD_TYPE_ID(troupe, (troupe::search_saved))
   CAF_ADD_TYPE_ID(troupe, (troupe::store_snapshot))
+  CAF_ADD_TYPE_ID(troupe, (troupe::member_failed))
+  CAF_ADD_TYPE_ID(troupe, (troupe::worker_said))
+  CAF_ADD_TYPE_ID(troupe, (troupe::slots_spare))
+  CAF_ADD_TYPE_ID(troupe, (troupe::worker_ordered))
+  CAF_ADD_TYPE_ID(troupe, (troupe::worker_frame))
+  CAF_ADD_TYPE_ID(troupe, (troupe::worker_reply))
 CAF_END_TYPE_ID_BLOCK(troupe)

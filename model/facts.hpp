@@ -244,6 +244,28 @@ struct part_made_daemon { ///< the end of this part of the gang does not count
   std::string agent;
   MSGPACK_DEFINE_ARRAY(at, agent)
 };
+/// A rank of the gang is gone while the run was open, or all of them on an agent that is. Its consequence is another fact: the
+/// end of the run, or allocation_resized.
+struct member_lost {
+  static constexpr const char* tag = "member_lost";
+  time_point at;
+  std::string agent;
+  int rank = -1;   ///< of the gang; -1: every rank on the agent
+  std::string why; ///< for people: "signal 9", "silent for 20 s"
+  MSGPACK_DEFINE_ARRAY(at, agent, rank, why)
+};
+/// The gang goes on with another number of ranks: at once with those that are left, which go back to the last checkpoint, or, where
+/// it is `later`, as the next run, since slots are there again.
+struct allocation_resized {
+  static constexpr const char* tag = "allocation_resized";
+  time_point at;
+  std::uint32_t generation = 0; ///< of the group of ranks; counts the changes within the run
+  std::vector<int> members;     ///< the ranks it started with that are left, in the order of their new ranks
+  int ranks = 0;                ///< how many there will be
+  bool later = false;
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(at, generation, members, ranks, later, why)
+};
 struct allocation_closed {
   static constexpr const char* tag = "allocation_closed";
   time_point at;
@@ -260,12 +282,12 @@ using trial_fact = std::variant<trial_activated, trial_paused, trial_stop_ordere
                                 run_ended, trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set,
                                 trial_progressed>;
 using allocation_fact = std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded,
-                                     allocation_gave_up, part_made_daemon>;
+                                     allocation_gave_up, part_made_daemon, member_lost, allocation_resized>;
 using fact = std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
                           trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
                           trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
                           trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
-                          experiment_swept>;
+                          experiment_swept, member_lost, allocation_resized>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

@@ -122,6 +122,12 @@ public:
       return wrong(what, "a string"), std::string_view{};
     return take(size);
   }
+  std::string_view bytes(const char* what) {
+    const auto head = byte();
+    if (head < 0xc4 || head > 0xc6)
+      return wrong(what, "binary"), std::string_view{};
+    return take(big_endian(std::size_t{1} << (head - 0xc4)));
+  }
   /// An integer from 0 to 2^63-1.
   std::int64_t number(const char* what) {
     auto x = integer(what);
@@ -322,6 +328,17 @@ task_progress decode_progress(cursor& in, std::uint32_t fields) {
   return x;
 }
 
+worker_mail decode_worker_mail(cursor& in, std::uint32_t fields) {
+  worker_mail x;
+  if (fields < 3)
+    return in.blame("worker has 3 fields: version, word"), x;
+  x.protocol = static_cast<std::uint64_t>(in.number("version"));
+  x.body = in.bytes("word");
+  if (x.body.size() > max_worker_mail_bytes)
+    in.blame("a worker's word has at most " + std::to_string(max_worker_mail_bytes) + " bytes");
+  return x;
+}
+
 } // namespace
 
 task_frame decode_task_frame(std::string_view body) {
@@ -339,6 +356,8 @@ task_frame decode_task_frame(std::string_view body) {
     frame = decode_hello(in, fields);
   else if (kind == "progress")
     frame = decode_progress(in, fields);
+  else if (kind == "worker")
+    frame = decode_worker_mail(in, fields);
   else if (kind == "checkpoint")
     frame = decode_checkpoint(in, fields);
   else
@@ -381,6 +400,10 @@ struct pack_frame {
     pack_stop(out, x.stop);
   }
   void operator()(const again&) const { head(1, "again"); }
+  void operator()(const worker_mail& x) const {
+    head(3, "worker").pack(x.protocol);
+    out.pack_bin(static_cast<std::uint32_t>(x.body.size())).pack_bin_body(x.body.data(), static_cast<std::uint32_t>(x.body.size()));
+  }
   void operator()(const link_error& x) const { head(3, "error").pack(x.code).pack(x.why); }
 };
 

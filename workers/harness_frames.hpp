@@ -22,6 +22,7 @@ constexpr std::size_t max_report_bytes = 1 << 20; ///< of one metrics map as msg
 constexpr int max_report_levels = 64;             ///< the map itself is the first
 constexpr int max_report_keys = 1000;             ///< in all maps of one report together
 constexpr std::size_t max_name_bytes = 10'240;
+constexpr std::size_t max_worker_mail_bytes = 64 << 10;
 
 // From a task.
 
@@ -65,6 +66,13 @@ struct task_progress {
   friend bool operator==(const task_progress&, const task_progress&) = default;
 };
 
+/// Of a trial in C++, both ways: an order or a word of workers/worker_messages.hpp.
+struct worker_mail {
+  std::uint64_t protocol = 0;
+  std::string body;
+  friend bool operator==(const worker_mail&, const worker_mail&) = default;
+};
+
 struct ping {
   friend bool operator==(const ping&, const ping&) = default;
 };
@@ -80,7 +88,7 @@ struct peer_gone {
   friend bool operator==(const peer_gone&, const peer_gone&) = default;
 };
 
-using task_frame = std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone>;
+using task_frame = std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone, worker_mail>;
 
 /// Never fails: what is no frame comes back as `malformed`, a bad report as a row with a refusal.
 task_frame decode_task_frame(std::string_view body);
@@ -99,6 +107,8 @@ inline std::size_t weight(const task_frame& frame) {
   if (auto* x = std::get_if<reports>(&frame))
     for (const auto& row : x->rows)
       sum += weight(row);
+  if (auto* x = std::get_if<worker_mail>(&frame))
+    sum += x->body.size();
   if (auto* x = std::get_if<task_checkpoint>(&frame)) {
     sum += x->metadata.size();
     for (const auto& [path, bytes] : x->files)
@@ -152,13 +162,13 @@ struct again {
   friend bool operator==(const again&, const again&) = default;
 };
 struct link_error {
-  std::string code; ///< version, token, malformed, window (final), unknown (ask again)
+  std::string code; ///< version, token, malformed, window, worker (final), unknown (ask again)
   std::string why;
   friend bool operator==(const link_error&, const link_error&) = default;
 };
 
 using agent_frame =
-    std::variant<welcome, ack, decision, refused, saved, unsaved, stop, pong, again, link_error>;
+    std::variant<welcome, ack, decision, refused, saved, unsaved, stop, pong, again, link_error, worker_mail>;
 
 std::string encode(const agent_frame& frame);
 

@@ -4,6 +4,9 @@
 
 namespace troupe {
 
+/// From the failure of one rank to the end of the others by force.
+constexpr duration end_patience = 5s;
+
 agent::agent(std::string name, duration heartbeat) : name_(std::move(name)), heartbeat_(heartbeat) {}
 
 std::vector<agent_action> agent::apply(const agent_event& ev, time_point now) {
@@ -22,8 +25,11 @@ void agent::on(out& o, const link_up& ev, time_point now) {
   // acknowledgement.
   next_heartbeat_ = now + heartbeat_;
   o.push_back(send_heartbeat{epoch_, now});
-  for (const auto& [id, t] : tasks_) // what changed since the inventory was taken was said to nobody
+  for (const auto& [id, t] : tasks_) { // what changed since the inventory was taken was said to nobody
+    for (const auto& one : t.lost)
+      o.push_back(report_to_twin{one});
     report(o, t);
+  }
   auto early = std::exchange(early_, {});
   for (const auto& x : early)
     on(o, x, now);
@@ -88,6 +94,11 @@ void agent::obey(out& o, const forget_ordered& x) {
   if (dropped_.size() > 10'000)
     dropped_.erase(dropped_.begin()); // trial ids grow: the oldest trial
   launch_waiting(o);
+}
+
+void agent::obey(out& o, const worker_ordered& x) {
+  if (runs(x.allocation))
+    o.push_back(tell_worker{x});
 }
 
 void agent::destroy(out& o, task& t) {
@@ -161,7 +172,38 @@ void agent::on(out& o, const task_ended& ev, time_point) {
   launch_waiting(o);
 }
 
+/// The others cannot go on without it. They hear of it from their own group, and end or wait for the allocation's word; who still
+/// runs later is ended by force. One that is silent will not end by itself.
+void agent::on(out& o, const member_failed& ev, time_point now) {
+  auto it = tasks_.find(ev.allocation);
+  if (it == tasks_.end() || it->second.report.exited || it->second.waits_with)
+    return;
+  auto& t = it->second;
+  for (const auto& known : t.lost)
+    if (known.rank == ev.rank)
+      return;
+  t.lost.push_back(ev);
+  t.lost.back().agent = name_;
+  if (linked_)
+    o.push_back(report_to_twin{t.lost.back()});
+  if (ev.silent)
+    o.push_back(destroy_task{ev.allocation});
+  else if (!t.end_at)
+    t.end_at = now + end_patience;
+}
+
+void agent::on(out& o, const worker_said& ev, time_point) {
+  if (linked_ && runs(ev.allocation)) // else it is said again
+    o.push_back(report_to_twin{worker_said{ev.allocation, name_, ev.member, ev.word}});
+}
+
 void agent::on(out& o, const time_passed&, time_point now) {
+  for (auto& [id, t] : tasks_)
+    if (t.end_at && now >= *t.end_at) {
+      t.end_at = now + end_patience; // until it is done
+      if (!t.report.exited)
+        o.push_back(destroy_task{id});
+    }
   if (!linked_ || now < next_heartbeat_)
     return;
   next_heartbeat_ = now + heartbeat_;
@@ -179,7 +221,13 @@ void agent::report(out& o, const task& x) const {
     o.push_back(report_to_twin{task_started{t.allocation, name_, t.pid}});
 }
 
-std::optional<time_point> agent::deadline() const { return linked_ ? std::optional{next_heartbeat_} : std::nullopt; }
+std::optional<time_point> agent::deadline() const {
+  auto next = linked_ ? std::optional{next_heartbeat_} : std::nullopt;
+  for (const auto& [id, t] : tasks_)
+    if (t.end_at && !t.report.exited)
+      next = next ? std::min(*next, *t.end_at) : t.end_at;
+  return next;
+}
 
 std::vector<task_report> agent::inventory() const {
   std::vector<task_report> all;

@@ -32,8 +32,9 @@ struct task_launched {
 struct task_ended {
   task_report task;
 };
+/// `member_failed` comes from the sandbox, or from the stand-in of a worker that is silent; `worker_said` from a stand-in.
 using agent_event = std::variant<link_up, link_down, order_received, heartbeat_acked, task_adopted, task_launched,
-                                 task_ended, time_passed>;
+                                 task_ended, time_passed, member_failed, worker_said>;
 
 // Actions. A lease of freeze = 30 s counts from `lease_from`, the time at which the agent sent the newest word that
 // the master has answered: the master has then renewed its own, longer one later than that. A lease never shrinks.
@@ -61,10 +62,13 @@ struct send_heartbeat {
   time_point sent;
 };
 struct report_to_twin {
-  std::variant<task_started, task_exited> report;
+  std::variant<task_started, task_exited, member_failed, worker_said> report;
+};
+struct tell_worker { ///< through its stand-in
+  worker_ordered order;
 };
 using agent_action =
-  std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases, send_heartbeat, report_to_twin>;
+  std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases, send_heartbeat, report_to_twin, tell_worker>;
 
 /// Not thread-safe: one actor owns it. Its clock is one of the host that never jumps (CLOCK_BOOTTIME): leases hang
 /// on it, no fact does.
@@ -84,6 +88,8 @@ private:
   struct task {
     task_report report;
     std::optional<std::string> waits_with; ///< its spec, while a task that ends holds one of its slots
+    std::vector<member_failed> lost;       ///< its ranks that failed, said again to every new master
+    std::optional<time_point> end_at;      ///< the others had time to end by themselves
   };
   void on(out& o, const link_up& ev, time_point now);
   void on(out& o, const link_down& ev, time_point now);
@@ -93,10 +99,13 @@ private:
   void on(out& o, const task_launched& ev, time_point now);
   void on(out& o, const task_ended& ev, time_point now);
   void on(out& o, const time_passed& ev, time_point now);
+  void on(out& o, const member_failed& ev, time_point now);
+  void on(out& o, const worker_said& ev, time_point now);
   void obey(out& o, const start_ordered& x);
   void obey(out& o, const preempt_ordered& x);
   void obey(out& o, const kill_ordered& x);
   void obey(out& o, const forget_ordered& x);
+  void obey(out& o, const worker_ordered& x);
   void destroy(out& o, task& t);
   void never_start(out& o, task& t, int signal, std::string detail);
   void launch_waiting(out& o);

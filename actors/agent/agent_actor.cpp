@@ -4,10 +4,12 @@
 #include "actors/harness/harness_actor.hpp"
 #include "actors/probed_actor.hpp"
 #include "actors/worker/log_pump_actor.hpp"
+#include "actors/worker/stand_in_actor.hpp"
 #include "actors/worker/worker_runtime_actor.hpp"
 
 #include <caf/all.hpp>
 
+#include <climits>
 #include <fstream>
 #include <random>
 
@@ -65,6 +67,7 @@ public:
         obey(x.preempt);
         obey(x.kill);
         obey(x.forget);
+        obey(x.worker);
       },
       [this](const heartbeat_ack& x) { step(heartbeat_acked{x.epoch, x.sent}); },
       [this](validation_answer& x) { self_->send(harness_, std::move(x)); },
@@ -80,6 +83,9 @@ public:
       },
       [this](task_news& x) { hear(std::move(x)); },
       [this](const harness_drained& x) { settle(x.allocation, &ending::drained); },
+      [this](worker_frame& x) { to_stand_in(x); },
+      [this](const worker_said& x) { step(x); },
+      [this](const member_failed& x) { step(x); },
       [this](const pumped& x) { settle(x.allocation, &ending::logged); },
       [this](const master_found& x) {
         if (x.final)
@@ -209,15 +215,37 @@ private:
         self_->send(pump_, pump_end{id});
         return step(task_adopted{x.task});
       }
+      end_stand_ins(id);
       endings_[id] = {std::move(x.task)};
       self_->send(pump_, pump_spool{id, setup_.name, x.spool});
       self_->send(pump_, pump_end{id});
       return self_->send(harness_, harness_gone{id});
     case task_change::all_adopted:
       return call_master();
+    case task_change::rank_failed:
+      return step(member_failed{id, setup_.name, x.rank, x.task.detail});
     case task_change::frozen:
     case task_change::nothing:
       return;
+    }
+  }
+
+  /// The first word of a worker makes its stand-in; the end of its task ends it.
+  void to_stand_in(worker_frame& x) {
+    if (!machine_->runs(x.allocation))
+      return;
+    const auto id = std::pair(x.allocation, x.member);
+    auto it = stand_ins_.find(id);
+    if (it == stand_ins_.end()) {
+      auto made = spawn_stand_in(self_->system(), {x.allocation, setup_.name, x.member}, agent_actor{self_}, harness_);
+      it = stand_ins_.emplace(id, std::move(made)).first;
+    }
+    self_->send(it->second, std::move(x));
+  }
+  void end_stand_ins(allocation_id id) {
+    for (auto it = stand_ins_.lower_bound({id, INT_MIN}); it != stand_ins_.end() && it->first.first == id;) {
+      self_->send_exit(it->second, caf::exit_reason::user_shutdown);
+      it = stand_ins_.erase(it);
     }
   }
 
@@ -250,8 +278,16 @@ private:
   }
   void run(const stop_task& x) { self_->send(harness_, preempt_ordered{x.allocation, x.reason}); }
   void run(const destroy_task& x) { self_->send(runtime_, destroy_order{x.allocation}); }
+  void run(tell_worker& x) {
+    if (auto it = stand_ins_.find({x.order.allocation, x.order.member}); it != stand_ins_.end())
+      self_->send(it->second, std::move(x.order)); // else it has not spoken since this agent started
+  }
   void run(const drop_task& x) { self_->send(runtime_, drop_order{x.allocation}); }
-  void run(const renew_leases& x) { self_->send(runtime_, renew_order{x.lease_from}); }
+  void run(const renew_leases& x) {
+    self_->send(runtime_, renew_order{x.lease_from});
+    for (const auto& [id, one] : stand_ins_)
+      self_->send(one, renew_order{x.lease_from});
+  }
   void run(const send_heartbeat& x) {
     if (twin_)
       self_->send(twin_, agent_heartbeat{x.epoch, x.sent});
@@ -263,6 +299,8 @@ private:
     std::visit(overloaded{
                  [&](const task_started& r) { mail.started = {r}; },
                  [&](const task_exited& r) { mail.exited = {r}; },
+                 [&](const member_failed& r) { mail.failed = {r}; },
+                 [&](const worker_said& r) { mail.said = {r}; },
                },
                x.report);
     self_->send(twin_, std::move(mail));
@@ -270,6 +308,9 @@ private:
 
   void close(const caf::error& reason) {
     closing_ = true;
+    for (const auto& [id, one] : stand_ins_)
+      self_->send_exit(one, reason);
+    stand_ins_.clear();
     if (harness_)
       self_->send_exit(harness_, reason);
     if (pump_)
@@ -290,6 +331,7 @@ private:
   twin_actor twin_;
   std::string fence_token_;
   std::map<allocation_id, ending> endings_;
+  std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
   std::chrono::milliseconds wait_{200};
   bool was_registered_ = false, closing_ = false;
   std::optional<time_point> armed_;

@@ -90,7 +90,7 @@ void agent_twin::on(out& o, const task_exited& ev, time_point) {
     return tell(o, ev.allocation, ev);
   o.push_back(agent_order{forget_ordered{ev.allocation}});
   if (strays_.erase(ev.allocation))
-    o.push_back(tell_pool{slots_released{ev.allocation}});
+    o.push_back(tell_pool{slots_released{ev.allocation, name_}});
 }
 
 void agent_twin::tell(out& o, allocation_id id, allocation_event news) {
@@ -119,12 +119,27 @@ void agent_twin::on(out& o, const kill_ordered& ev, time_point) {
     o.push_back(agent_order{ev});
 }
 
+void agent_twin::on(out& o, const worker_ordered& ev, time_point) {
+  if (status_ == status::alive && tasks_.contains(ev.allocation))
+    o.push_back(agent_order{ev}); // else the worker says again how it fares, and is led on
+}
+
+void agent_twin::on(out& o, const member_failed& ev, time_point) {
+  if (tasks_.contains(ev.allocation))
+    o.push_back(tell_allocation{ev.allocation, ev});
+}
+
+void agent_twin::on(out& o, const worker_said& ev, time_point) {
+  if (tasks_.contains(ev.allocation))
+    o.push_back(tell_allocation{ev.allocation, ev});
+}
+
 void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
   tasks_.erase(ev.allocation);
   if (status_ == status::alive)
     o.push_back(agent_order{ev});
   // The allocation has told the pool too, but that may have overtaken an inventory that calls the slots taken.
-  o.push_back(tell_pool{slots_released{ev.allocation}});
+  o.push_back(tell_pool{slots_released{ev.allocation, name_}});
 }
 
 void agent_twin::on(out& o, const watch_ordered& ev, time_point) {

@@ -64,6 +64,14 @@ struct watch_ordered {
   std::vector<int> slots;
   MSGPACK_DEFINE_ARRAY(allocation, slots)
 };
+/// To one rank of a trial in C++, through its stand-in on the agent, which refuses what is not its own.
+struct worker_ordered {
+  allocation_id allocation;
+  int member = 0;             ///< the rank it was started with
+  std::uint64_t protocol = 0; ///< of workers/worker_messages.hpp
+  std::string order;
+  MSGPACK_DEFINE_ARRAY(allocation, member, protocol, order)
+};
 /// The sandbox of an agent that is away says that everything in it is dead.
 struct death_confirmed {
   allocation_id allocation;
@@ -71,10 +79,10 @@ struct death_confirmed {
 };
 using twin_event = std::variant<agent_registered, agent_heartbeat, link_lost, task_started, task_exited, start_ordered,
                                 preempt_ordered, kill_ordered, forget_ordered, watch_ordered, death_confirmed,
-                                time_passed>;
+                                time_passed, worker_ordered, member_failed, worker_said>;
 
 // Actions. Orders to the agent go with the current epoch.
-using agent_order = std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered>;
+using agent_order = std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered, worker_ordered>;
 struct tell_allocation {
   allocation_id allocation;
   allocation_event event;
@@ -131,6 +139,9 @@ private:
   void on(out& o, const watch_ordered& ev, time_point now);
   void on(out& o, const death_confirmed& ev, time_point now);
   void on(out& o, const time_passed& ev, time_point now);
+  void on(out& o, const worker_ordered& ev, time_point now);
+  void on(out& o, const member_failed& ev, time_point now);
+  void on(out& o, const worker_said& ev, time_point now);
   void lose(out& o, const std::string& why);
   void tell(out& o, allocation_id id, allocation_event news);
 

@@ -40,6 +40,10 @@ public:
           step(ev);
         for (const auto& ev : x.exited)
           step(ev);
+        for (const auto& ev : x.failed)
+          step(ev);
+        for (const auto& ev : x.said)
+          step(ev);
       },
       [this](const start_ordered& ev) { from_allocation(ev); },
       [this](const preempt_ordered& ev) { from_allocation(ev); },
@@ -65,6 +69,7 @@ public:
       },
       [this](const checkpoint_answer& down) { to_agent(down); },
       [this](const validation_answer& down) { to_agent(down); },
+      [this](const worker_ordered& ev) { from_allocation(ev); },
     };
   }
 
@@ -89,6 +94,7 @@ private:
                  [&](const preempt_ordered& o) { order.preempt = {o}; },
                  [&](const kill_ordered& o) { order.kill = {o}; },
                  [&](const forget_ordered& o) { order.forget = {o}; },
+                 [&](const worker_ordered& o) { order.worker = {o}; },
                },
                x);
     to_agent(std::move(order));

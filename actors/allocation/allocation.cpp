@@ -1,11 +1,24 @@
 #include "actors/allocation/allocation.hpp"
 
+#include "workers/worker_messages.hpp"
+
 #include <algorithm>
 
 namespace troupe {
 
 /// A task that cannot be trained ends by itself, as a rule at once.
 constexpr duration give_up_patience = 10s;
+
+namespace {
+
+std::size_t ranks_of(const std::vector<placement>& on) {
+  std::size_t n = 0;
+  for (const auto& part : on)
+    n += part.slots.size();
+  return n;
+}
+
+} // namespace
 
 allocation::allocation(allocation_spec spec) : spec_(std::move(spec)) {}
 
@@ -43,6 +56,7 @@ void allocation::on(allocation_step& s, const slots_granted& ev, time_point now)
   if (!parts_.empty())
     return; // a repeat of the grant that is in use
   note(s, allocation_placed{now, ev.on});
+  placed_at_ = now;
   for (std::size_t i = 0; i < ev.on.size(); ++i) {
     parts_[ev.on[i].agent] = {};
     s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size())});
@@ -69,6 +83,9 @@ void allocation::order_stop(allocation_step& s, time_point now) {
       else
         s.actions.push_back(preempt_task{agent, stop_->reason});
     }
+  if (!kill)
+    for (const auto& [member, w] : workers_)
+      lead(s, member);
   if (kill)
     killing_ = true;
   if (kill || !kill_at_)
@@ -82,6 +99,10 @@ void allocation::on(allocation_step& s, const task_started& ev, time_point now) 
     return;
   }
   it->second.state = part::running;
+  if (!placed_at_ && spec_.least > 0) { // recovered: the pool does not know that it would take more
+    placed_at_ = now;
+    s.actions.push_back(request_slots{spec_.slots, spec_.least});
+  }
   if (stop_)
     order_stop(s, now); // the first order may have died with a master or a link
 }
@@ -126,7 +147,7 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   if (parts_.size() == 1) {
     parts_.clear();
     s.actions.push_back(release_slots{});
-    s.actions.push_back(request_slots{spec_.slots});
+    s.actions.push_back(request_slots{spec_.slots, spec_.least});
     return;
   }
   part_over(s, ev.agent, end::lost, -1, "the start order to agent " + ev.agent + " was lost", now);
@@ -144,7 +165,11 @@ void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
     kill_rest(s, now);
     return close_if_over(s, now);
   }
+  if (failed_first_ && failed_first_->agent == ev.agent)
+    failed_first_.reset(); // it was its host that died
   if (it->second.state == part::over)
+    return;
+  if (go_on_without(s, ev.agent, ev.why, now))
     return;
   part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, "agent " + ev.agent + ": " + ev.why, now);
 }
@@ -157,6 +182,128 @@ void allocation::on(allocation_step& s, const time_passed&, time_point now) {
   }
   if (!closed_ && kill_at_ && now >= *kill_at_)
     kill_rest(s, now);
+  if (!closed_ && grow_at_ && now >= *grow_at_)
+    grow(s, now);
+}
+
+// ---- its ranks
+
+/// The numbers that the ranks of one agent were started with.
+std::vector<int> allocation::ranks_on(const std::string& agent) const {
+  std::vector<int> ranks;
+  int next = 0;
+  for (const auto& part : on_)
+    for (std::size_t i = 0; i < part.slots.size(); ++i, ++next)
+      if (part.agent == agent)
+        ranks.push_back(next);
+  return ranks;
+}
+
+std::string allocation::agent_of(int member) const {
+  int next = 0;
+  for (const auto& part : on_)
+    if (next += static_cast<int>(part.slots.size()); member >= 0 && member < next)
+      return part.agent;
+  return {};
+}
+
+void allocation::on(allocation_step& s, const member_failed& ev, time_point now) {
+  auto it = parts_.find(ev.agent);
+  if (it == parts_.end() || it->second.state == part::over || lost_.contains(ev.rank) || stop_ || killing_)
+    return;
+  note(s, member_lost{now, ev.agent, ev.rank, ev.detail});
+  // Its slot is still there: a replacement starts from the last checkpoint, as the next run. Who waits for a smaller group waits in
+  // vain.
+  if (!failed_first_)
+    failed_first_ = ev;
+  if (spec_.least > 0 && !workers_.empty())
+    kill_rest(s, now);
+}
+
+/// Whether the ranks on the other agents are a gang that may be so small, and can meet anew.
+bool allocation::go_on_without(allocation_step& s, const std::string& agent, const std::string& why, time_point now) {
+  if (spec_.least <= 0 || stop_ || killing_ || verdict_ || judge_at_ || failed_first_)
+    return false;
+  std::vector<int> left;
+  for (const auto& part : on_)
+    if (part.agent != agent && !given_up_.contains(part.agent)) {
+      const auto state = parts_.find(part.agent);
+      if (state == parts_.end() || state->second.state == part::over)
+        return false;
+      for (const int rank : ranks_on(part.agent))
+        left.push_back(rank);
+    }
+  const bool can = std::all_of(left.begin(), left.end(), [&](int rank) { return workers_.contains(rank); });
+  if (!can || left.empty() || static_cast<int>(left.size()) < spec_.least)
+    return false;
+  note(s, member_lost{now, agent, -1, why});
+  const auto count = static_cast<int>(left.size());
+  note(s, allocation_resized{now, generation_ + 1, std::move(left), count, false, "agent " + agent + ": " + why});
+  parts_[agent].state = part::over;
+  s.actions.push_back(release_slots{agent});
+  s.actions.push_back(forget_task{agent});
+  for (const int member : members_)
+    lead(s, member);
+  return true;
+}
+
+void allocation::on(allocation_step& s, const worker_said& ev, time_point now) {
+  auto it = parts_.find(ev.agent);
+  if (it == parts_.end() || it->second.state == part::over)
+    return;
+  auto word = workers::decode_worker<workers::worker_word>(ev.word);
+  if (!word)
+    return; // its stand-in lets through what it can read
+  if (auto* failure = std::get_if<workers::worker_failure>(&*word)) {
+    if (failure_.empty())
+      failure_ = failure->why;
+    return;
+  }
+  const auto& status = std::get<workers::worker_status>(*word);
+  if (agent_of(ev.member) != ev.agent) { // started once per agent, each is a rank 0 of its own and trains alone
+    if (status.until < status.batches && !stop_)
+      s.actions.push_back(order_worker{ev.agent, ev.member, workers::encode_worker(workers::worker_order{workers::train_until{status.batches}})});
+    return;
+  }
+  workers_[ev.member] = {status.step, status.until, status.generation, status.batches};
+  lead(s, ev.member);
+  if (spare_ > 0 && !grow_at_)
+    grow_at_ = std::max(now, placed_at_.value_or(now) + spec_.grow_after);
+}
+
+/// Tells a worker what it should be doing, where that is not what it says.
+void allocation::lead(allocation_step& s, int member) {
+  auto it = workers_.find(member);
+  if (it == workers_.end() || killing_ || (generation_ > 0 && std::find(members_.begin(), members_.end(), member) == members_.end()))
+    return;
+  const auto& w = it->second;
+  const auto order = [&](workers::worker_order x) {
+    s.actions.push_back(order_worker{agent_of(member), member, workers::encode_worker(x)});
+  };
+  if (stop_)
+    order(workers::stop_training{stop_->reason});
+  else if (w.generation < generation_)
+    order(workers::rebuild_group{generation_, members_});
+  else if (w.until < w.batches)
+    order(workers::train_until{w.batches, spec_.least > 0 && on_.size() > 1});
+}
+
+void allocation::on(allocation_step&, const slots_spare& ev, time_point now) {
+  const auto ranks = generation_ > 0 ? members_.size() : ranks_of(on_);
+  spare_ = ev.slots > static_cast<int>(ranks) ? ev.slots : 0;
+  grow_at_.reset();
+  if (spare_ > 0 && placed_at_)
+    grow_at_ = std::max(now, *placed_at_ + spec_.grow_after);
+}
+
+/// A larger gang is another run: this one saves at the next batch and ends.
+void allocation::grow(allocation_step& s, time_point now) {
+  grow_at_.reset();
+  if (stop_ || killing_ || verdict_ || failed_first_ || spare_ <= 0 || spec_.least <= 0)
+    return;
+  note(s, allocation_resized{now, generation_, {}, spare_, true, "slots are free again"});
+  stop_ = allocation_stop{false, "preempted"};
+  order_stop(s, now);
 }
 
 void allocation::on(allocation_step&, const signal_polled&, time_point) { polls_ = true; }
@@ -222,6 +369,10 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
   if (judge_at_ || !std::all_of(parts_.begin(), parts_.end(), over))
     return;
   auto v = verdict_.value_or(verdict{});
+  if (failed_first_ && !stop_ && v.why != end::failed && v.why != end::lost)
+    v = {end::failed, 1, failed_first_->detail, failed_first_->agent};
+  if (v.why == end::failed && !failure_.empty())
+    v.detail = failure_ + " (" + v.detail + ")";
   close(s, v.why, v.code, v.detail, now);
 }
 
@@ -257,6 +408,18 @@ void allocation::replay(const allocation_fact& fact) {
                  kill_at_ = kill_at_ ? std::min(*kill_at_, patience) : patience;
                },
                [this](const part_made_daemon& f) { daemons_.insert(f.agent); },
+               [this](const member_lost& f) {
+                 if (f.rank >= 0)
+                   lost_.insert(f.rank);
+                 else
+                   given_up_.insert(f.agent);
+               },
+               [this](const allocation_resized& f) {
+                 if (f.later)
+                   return;
+                 generation_ = f.generation;
+                 members_ = f.members;
+               },
              },
              fact);
 }
@@ -270,9 +433,14 @@ std::vector<allocation_action> allocation::resume() {
     return out;
   }
   if (on_.empty())
-    return {request_slots{spec_.slots}};
+    return {request_slots{spec_.slots, spec_.least}};
   std::vector<allocation_action> out;
   for (const auto& p : on_) {
+    if (given_up_.contains(p.agent) && generation_ > 0) {
+      parts_[p.agent] = {part::over};
+      out.push_back(forget_task{p.agent});
+      continue;
+    }
     parts_[p.agent] = {part::watched};
     out.push_back(watch_task{p.agent, p.slots});
   }
@@ -282,14 +450,16 @@ std::vector<allocation_action> allocation::resume() {
 std::optional<time_point> allocation::deadline() const {
   if (closed_)
     return std::nullopt;
-  if (judge_at_ && kill_at_)
-    return std::min(*judge_at_, *kill_at_);
-  return judge_at_ ? judge_at_ : kill_at_;
+  std::optional<time_point> next;
+  for (const auto& at : {judge_at_, kill_at_, grow_at_})
+    if (at)
+      next = next ? std::min(*next, *at) : at;
+  return next;
 }
 
 std::string allocation::snapshot() const {
   return pack(std::tuple{on_, closed_ ? encode(*closed_) : "", ready_, yielded_.has_value(), yielded_.value_or(false),
-                         gave_up_.value_or(time_point{}), daemons_});
+                         gave_up_.value_or(time_point{}), daemons_, generation_, members_, given_up_, lost_});
 }
 
 } // namespace troupe

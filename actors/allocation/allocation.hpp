@@ -17,6 +17,8 @@ struct allocation_spec {
   int slots = 1;
   duration stop_limit = 3600s;    ///< from a graceful stop to the kill
   duration kill_grace = 500ms;    ///< a SIGKILL nobody ordered waits so long for the news that its agent died
+  int least = 0;                  ///< fewer than `slots` that will do as well; 0: none
+  duration grow_after = 10s;      ///< how long a smaller gang trains before it makes room for a larger one
 };
 
 // Events; they are also messages.
@@ -58,8 +60,31 @@ struct agent_lost {
   std::string why;
   MSGPACK_DEFINE_ARRAY(agent, why)
 };
+/// By its agent: one rank has ended other than well, or says nothing any more, while others run.
+struct member_failed {
+  allocation_id allocation;
+  std::string agent;
+  int rank = 0; ///< of the gang
+  std::string detail;
+  bool silent = false; ///< it is there, and runs no instruction
+  MSGPACK_DEFINE_ARRAY(allocation, agent, rank, detail, silent)
+};
+/// By a worker of this allocation, as its stand-in on the agent lets it through.
+struct worker_said {
+  allocation_id allocation;
+  std::string agent;
+  int member = 0;   ///< the rank it was started with
+  std::string word; ///< of workers/worker_messages.hpp
+  MSGPACK_DEFINE_ARRAY(allocation, agent, member, word)
+};
+/// By the pool: an allocation that has fewer slots than it would take could have so many, were it placed anew.
+struct slots_spare {
+  allocation_id allocation;
+  int slots = 0;
+  MSGPACK_DEFINE_ARRAY(allocation, slots)
+};
 using allocation_event = std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown,
-                                      agent_lost, time_passed>;
+                                      agent_lost, time_passed, member_failed, worker_said, slots_spare>;
 
 // What the task says of itself over the HTTP API; the shell makes these of `task_call`.
 /// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it follows it.
@@ -81,8 +106,11 @@ using allocation_task_event =
 // Actions.
 struct request_slots {
   int slots = 1;
+  int least = 0; ///< that will do; 0: no fewer
 };
-struct release_slots {};
+struct release_slots {
+  std::string agent; ///< only those on it; empty: all
+};
 struct start_task {
   placement on;
   int node_rank = 0, nodes = 1;
@@ -109,8 +137,13 @@ struct report_allocation_end {
 };
 struct answer_signals {}; ///< whoever waits for the word to stop hears it
 struct answer_gang {};    ///< whoever waits for the rest of the gang hears where it is
+struct order_worker {     ///< to one rank of a trial in C++
+  std::string agent;
+  int member = 0;
+  std::string order; ///< of workers/worker_messages.hpp
+};
 using allocation_action = std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task,
-                                       forget_task, report_allocation_end, answer_signals, answer_gang>;
+                                       forget_task, report_allocation_end, answer_signals, answer_gang, order_worker>;
 using allocation_step = step_of<allocation_fact, allocation_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -147,6 +180,9 @@ private:
   void on(allocation_step& s, const task_unknown& ev, time_point now);
   void on(allocation_step& s, const agent_lost& ev, time_point now);
   void on(allocation_step& s, const time_passed& ev, time_point now);
+  void on(allocation_step& s, const member_failed& ev, time_point now);
+  void on(allocation_step& s, const worker_said& ev, time_point now);
+  void on(allocation_step& s, const slots_spare& ev, time_point now);
   void on(allocation_step& s, const signal_polled& ev, time_point now);
   void on(allocation_step& s, const stop_agreed& ev, time_point now);
   void on(allocation_step& s, const hyperparameters_refused& ev, time_point now);
@@ -154,6 +190,11 @@ private:
   void on(allocation_step& s, const part_left_alone& ev, time_point now);
   void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail, time_point now);
   void order_stop(allocation_step& s, time_point now);
+  bool go_on_without(allocation_step& s, const std::string& agent, const std::string& why, time_point now);
+  void grow(allocation_step& s, time_point now);
+  void lead(allocation_step& s, int member);
+  std::vector<int> ranks_on(const std::string& agent) const;
+  std::string agent_of(int member) const;
   void kill_rest(allocation_step& s, time_point now);
   void close_if_over(allocation_step& s, time_point now);
   void close(allocation_step& s, end why, int code, std::string detail, time_point now);
@@ -166,6 +207,10 @@ private:
   std::optional<bool> yielded_;       ///< and whether something outside asked it
   std::optional<time_point> gave_up_;
   std::set<std::string> daemons_;     ///< agents whose part does not count
+  std::uint32_t generation_ = 0;      ///< of the group of ranks
+  std::vector<int> members_;          ///< of the group, where it is not all of them; and it is then
+  std::set<std::string> given_up_;    ///< agents that the group goes on without
+  std::set<int> lost_;                ///< ranks of which that was noted
   // Soft state.
   std::map<std::string, part_state> parts_;
   std::optional<allocation_stop> stop_;
@@ -174,6 +219,16 @@ private:
   bool polls_ = false;   ///< it asks whether to stop; learned again soon after a recovery
   std::set<int> called_; ///< node ranks that came to the rendezvous
   bool finished_ = false;
+  struct worker_state { ///< of a rank of a trial in C++
+    std::int64_t step = 0, until = 0;
+    std::uint32_t generation = 0;
+    std::int64_t batches = 0;
+  };
+  std::map<int, worker_state> workers_;
+  std::string failure_;               ///< what the first worker that failed says of it
+  std::optional<member_failed> failed_first_; ///< while its part still ends
+  std::optional<time_point> placed_at_, grow_at_;
+  int spare_ = 0;                     ///< slots that it could have
   struct verdict {
     end why = end::completed;
     int code = 0;

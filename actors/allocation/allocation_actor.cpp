@@ -2,6 +2,7 @@
 
 #include "actors/durable_actor.hpp"
 #include "model/names.hpp"
+#include "workers/worker_messages.hpp"
 
 #include <caf/all.hpp>
 
@@ -63,6 +64,9 @@ public:
       [this](checkpoint_answer& down) { to_all(down); },
       [this](validation_answer& down) { to_all(down); },
       [this](const task_call& x) { return obey(x); },
+      [this](const member_failed& ev) { from_twin(ev); },
+      [this](const worker_said& ev) { from_twin(ev); },
+      [this](const slots_spare& ev) { step(ev); },
     };
   }
 
@@ -208,8 +212,8 @@ private:
         self_->send(twin, x);
   }
 
-  void run(const request_slots& x) { self_->send(peers_.pool, slots_requested{id_, x.slots}); }
-  void run(const release_slots&) { self_->send(peers_.pool, slots_released{id_}); }
+  void run(const request_slots& x) { self_->send(peers_.pool, slots_requested{id_, x.slots, x.least}); }
+  void run(const release_slots& x) { self_->send(peers_.pool, slots_released{id_, x.agent}); }
   void run(const start_task& x) {
     auto spec = launch_;
     spec["node_rank"] = x.node_rank;
@@ -226,6 +230,7 @@ private:
     send_to(x.on.agent, start_ordered{id_, x.on.slots, to_msgpack(spec)});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }
+  void run(const order_worker& x) { send_to(x.agent, worker_ordered{id_, x.member, workers::worker_protocol, x.order}); }
   void run(const kill_task& x) { send_to(x.agent, kill_ordered{id_}); }
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
   void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }

@@ -66,9 +66,14 @@ experiment_spec experiment_spec_of(experiment_id id, const value& config) {
 }
 
 trial_spec trial_spec_of(trial_id id, const value& config, const trial_created& made) {
-  return {id, static_cast<int>(std::max<std::int64_t>(1, number(at(config, {"resources", "slots_per_trial"}), 1))),
+  // A number, or {min, max}.
+  const auto& wanted = at(config, {"resources", "slots_per_trial"});
+  const bool range = wanted.is_object();
+  const auto most = number(range ? at(wanted, {"max"}) : wanted, 1);
+  const auto least = range ? number(at(wanted, {"min"}), 1) : 0;
+  return {id, static_cast<int>(std::max<std::int64_t>(1, most)),
           static_cast<int>(number(at(config, {"max_restarts"}), 5)), 100, made.source_checkpoint, made.source_steps,
-          hears_checkpoints(config)};
+          hears_checkpoints(config), least < most ? static_cast<int>(least) : 0};
 }
 
 value launch_of(experiment_id id, const value& config, const std::string& context, const std::string& checkpoint_dir,

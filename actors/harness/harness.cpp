@@ -230,6 +230,23 @@ void harness::take(out& o, const std::string& peer, const task_progress& x, time
     o.push_back(forward_progress{e->first.allocation, x.done});
 }
 
+void harness::take(out& o, const std::string& peer, const worker_mail& x, time_point) {
+  if (auto* e = find(peer))
+    o.push_back(forward_worker{e->first, x.protocol, x.body});
+  else
+    o.push_back(send_frame{peer, again{}});
+}
+
+void harness::on(out& o, const worker_answered& ev, time_point) {
+  auto at = streams_.find(ev.worker);
+  if (at == streams_.end() || at->second.peer.empty())
+    return; // it is away, and says how it fares when it is back
+  if (ev.refused.empty())
+    tell(o, at->second, worker_mail{ev.protocol, ev.order});
+  else
+    reject(o, std::string(at->second.peer), "worker", ev.refused);
+}
+
 void harness::take(out& o, const std::string& peer, const ping&, time_point) {
   if (auto* e = find(peer))
     tell(o, e->second, pong{e->second.told, tasks_.at(e->first.allocation).stop});

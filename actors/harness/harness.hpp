@@ -74,11 +74,17 @@ struct task_stop_asked {
   allocation_id allocation;
   std::string reason;
 };
+/// By the stand-in of a worker: an order for it, or why it is refused.
+struct worker_answered {
+  task_stream worker;
+  std::uint64_t protocol = 0;
+  std::string order, refused;
+};
 /// Again, over a new connection: what waits for an answer or another try goes once more; the journal knows repeats.
 struct master_reachable {};
 using harness_event =
     std::variant<task_expected, task_gone, frames_received, reports_answered, validation_decided,
-                 checkpoint_answered, task_stop_asked, master_reachable, time_passed>;
+                 checkpoint_answered, task_stop_asked, master_reachable, time_passed, worker_answered>;
 
 // Actions.
 struct send_frame {
@@ -100,6 +106,12 @@ struct forward_progress {
   allocation_id allocation;
   double done = 0; ///< 0..1
 };
+/// To its stand-in. Nothing of it is kept: a worker says it again.
+struct forward_worker {
+  task_stream worker;
+  std::uint64_t protocol = 0;
+  std::string word;
+};
 /// To the link: so many bytes of received frames are no longer held.
 struct release_credit {
   std::size_t bytes = 0;
@@ -109,7 +121,7 @@ struct reports_drained {
   allocation_id allocation;
 };
 using harness_action = std::variant<send_frame, append_task_reports, forward_checkpoint, forward_progress,
-                                    release_credit, reports_drained>;
+                                    release_credit, reports_drained, forward_worker>;
 
 /// Not thread-safe: one actor owns it.
 ///
@@ -185,12 +197,14 @@ private:
   void on(out& o, const task_stop_asked& ev, time_point now);
   void on(out& o, const master_reachable& ev, time_point now);
   void on(out& o, const time_passed& ev, time_point now);
+  void on(out& o, const worker_answered& ev, time_point now);
 
   void take(out& o, const std::string& peer, const workers::hello& x, time_point now);
   void take(out& o, const std::string& peer, const workers::reports& x, time_point now);
   void take(out& o, const std::string& peer, const workers::task_checkpoint& x, time_point now);
   void take(out& o, const std::string& peer, const workers::task_progress& x, time_point now);
   void take(out& o, const std::string& peer, const workers::ping& x, time_point now);
+  void take(out& o, const std::string& peer, const workers::worker_mail& x, time_point now);
   void take(out& o, const std::string& peer, const workers::malformed& x, time_point now);
   void take(out& o, const std::string& peer, const workers::peer_gone& x, time_point now);
 

@@ -2,6 +2,7 @@
 
 #include "actors/harness/harness.hpp"
 #include "actors/probed_actor.hpp"
+#include "workers/worker_messages.hpp"
 
 #include <caf/all.hpp>
 
@@ -53,6 +54,9 @@ public:
         armed_.reset();
         step(x);
       },
+      [this](const worker_reply& x) {
+        step(worker_answered{{x.allocation, x.member, x.process}, workers::worker_protocol, x.order, x.refused});
+      },
     };
   }
 
@@ -97,6 +101,9 @@ private:
     self_->send(agent_, task_checkpoint{{x.stream.allocation, x.stream.rank, x.stream.process, 0}, std::move(x.saved)});
   }
   void run(const forward_progress&) {}
+  void run(forward_worker& x) {
+    self_->send(agent_, worker_frame{x.worker.allocation, x.worker.rank, x.worker.process, x.protocol, std::move(x.word)});
+  }
   void run(const release_credit& x) { link_->link->release(x.bytes); }
   void run(const reports_drained& x) { self_->send(agent_, harness_drained{x.allocation}); }
 

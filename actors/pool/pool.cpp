@@ -8,10 +8,16 @@ namespace {
 class fifo_policy final : public pool_policy {
 public:
   std::optional<choice> next(const pool_view& view) const override {
-    auto first = std::find_if(view.waiting.begin(), view.waiting.end(), [&](const auto& r) { return r.slots <= view.total; });
+    const auto enough = [](const auto& r) { return r.least > 0 ? r.least : r.slots; };
+    auto first = std::find_if(view.waiting.begin(), view.waiting.end(), [&](const auto& r) { return enough(r) <= view.total; });
     if (first == view.waiting.end())
       return std::nullopt;
-    auto on = fit(first->slots, view.free);
+    int free = 0;
+    for (const auto& agent : view.free)
+      free += static_cast<int>(agent.second.size());
+    if (free < enough(*first))
+      return std::nullopt;
+    auto on = fit(std::min(first->slots, std::max(free, enough(*first))), view.free);
     if (on.empty())
       return std::nullopt;
     return choice{static_cast<std::size_t>(first - view.waiting.begin()), std::move(on)};
@@ -57,6 +63,7 @@ std::vector<pool_action> pool::apply(const pool_event& ev) {
   std::vector<pool_action> out;
   std::visit([&](const auto& x) { on(out, x); }, ev);
   place(out);
+  offer_rest(out);
   return out;
 }
 
@@ -89,6 +96,8 @@ void pool::keep_granted(std::vector<allocation_id>& slots) const {
 }
 
 void pool::on(std::vector<pool_action>& out, const slots_requested& ev) {
+  if (ev.least > 0 && ev.least < ev.slots)
+    elastic_.try_emplace(ev.allocation).first->second.most = ev.slots;
   if (auto held = held_by(ev.allocation); !held.empty()) {
     out.push_back(grant_slots{ev.allocation, std::move(held)}); // the first answer may not have arrived
     return;
@@ -96,15 +105,20 @@ void pool::on(std::vector<pool_action>& out, const slots_requested& ev) {
   auto same = [&](const auto& r) { return r.allocation == ev.allocation; };
   if (std::any_of(waiting_.begin(), waiting_.end(), same))
     return;
-  waiting_.push_back({ev.allocation, std::max(1, ev.slots), next_order_++});
-  if (!slots_.empty() && total_slots() < ev.slots)
-    out.push_back(report_unplaceable{ev.allocation, ev.slots, total_slots()});
+  waiting_.push_back({ev.allocation, std::max(1, ev.slots), next_order_++, ev.least});
+  const int enough = ev.least > 0 ? ev.least : ev.slots;
+  if (!slots_.empty() && total_slots() < enough)
+    out.push_back(report_unplaceable{ev.allocation, enough, total_slots()});
 }
 
 void pool::on(std::vector<pool_action>&, const slots_released& ev) {
   for (auto* agents : {&slots_, &away_})
     for (auto& [name, slots] : *agents)
-      std::replace(slots.begin(), slots.end(), ev.allocation, allocation_id{});
+      if (ev.agent.empty() || ev.agent == name)
+        std::replace(slots.begin(), slots.end(), ev.allocation, allocation_id{});
+  if (!ev.agent.empty())
+    return;
+  elastic_.erase(ev.allocation);
   granted_.erase(ev.allocation);
   std::erase_if(waiting_, [&](const auto& r) { return r.allocation == ev.allocation; });
 }
@@ -129,6 +143,25 @@ void pool::place(std::vector<pool_action>& out) {
       }
     granted_.insert(request.allocation);
     out.push_back(grant_slots{request.allocation, std::move(chosen->on)});
+  }
+}
+
+/// Slots that nobody waits for can make a gang larger that had to start, or to go on, with fewer.
+void pool::offer_rest(std::vector<pool_action>& out) {
+  if (elastic_.empty())
+    return;
+  const int free = total_slots() - used_slots();
+  const bool wanted = std::any_of(waiting_.begin(), waiting_.end(),
+                                  [&](const auto& r) { return (r.least > 0 ? r.least : r.slots) <= total_slots(); });
+  for (auto& [id, x] : elastic_) {
+    int held = 0;
+    for (const auto& part : held_by(id))
+      held += static_cast<int>(part.slots.size());
+    const int could = held == 0 || wanted ? 0 : std::min(x.most, held + free);
+    if (could <= held)
+      x.offered = 0;
+    else if (std::exchange(x.offered, could) != could)
+      out.push_back(report_spare{id, could});
   }
 }
 

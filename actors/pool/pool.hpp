@@ -28,12 +28,14 @@ struct agent_down {
 struct slots_requested {
   allocation_id allocation;
   int slots = 1;
-  MSGPACK_DEFINE_ARRAY(allocation, slots)
+  int least = 0; ///< that will do; 0: no fewer. By one that holds some: it would take more
+  MSGPACK_DEFINE_ARRAY(allocation, slots, least)
 };
 /// Also withdraws a request that waits. Unknown allocations are no error.
 struct slots_released {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  std::string agent; ///< only those on it; empty: all
+  MSGPACK_DEFINE_ARRAY(allocation, agent)
 };
 using pool_event = std::variant<agent_up, agent_down, slots_requested, slots_released>;
 
@@ -50,7 +52,13 @@ struct report_unplaceable {
   int total = 0; ///< of the pool
   MSGPACK_DEFINE_ARRAY(allocation, slots, total)
 };
-using pool_action = std::variant<grant_slots, report_unplaceable>;
+/// An allocation that holds fewer slots than it would take could have `slots` of them, were it placed anew. Said once per number, while
+/// nobody waits for the free ones.
+struct report_spare {
+  allocation_id allocation;
+  int slots = 0;
+};
+using pool_action = std::variant<grant_slots, report_unplaceable, report_spare>;
 
 /// What a policy sees of the queue and of the free slots; it answers with the next request to place, and where.
 struct pool_view {
@@ -58,6 +66,7 @@ struct pool_view {
     allocation_id allocation;
     int slots = 1;
     std::uint64_t order = 0; ///< of arrival
+    int least = 0;           ///< that will do; 0: no fewer
   };
   const std::deque<request>& waiting;
   const std::map<std::string, std::vector<int>>& free; ///< free slots by agent, ascending
@@ -99,6 +108,7 @@ private:
   void on(std::vector<pool_action>& out, const slots_requested& ev);
   void on(std::vector<pool_action>& out, const slots_released& ev);
   void place(std::vector<pool_action>& out);
+  void offer_rest(std::vector<pool_action>& out);
   void keep_granted(std::vector<allocation_id>& slots) const;
   std::vector<placement> held_by(allocation_id id) const;
 
@@ -107,6 +117,10 @@ private:
   std::map<std::string, std::vector<allocation_id>> away_; ///< of agents that are down: only what was granted here
   std::set<allocation_id> granted_; ///< by this pool and not released: no inventory takes it back
   std::deque<pool_view::request> waiting_;
+  struct elastic_state {
+    int most = 0, offered = 0;
+  };
+  std::map<allocation_id, elastic_state> elastic_; ///< of those that would take fewer or more slots
   std::uint64_t next_order_ = 0;
 };
 

@@ -25,7 +25,8 @@ public:
         step(ev);
       },
       [this](const slots_released& ev) {
-        waiting_.erase(ev.allocation);
+        if (ev.agent.empty())
+          waiting_.erase(ev.allocation);
         step(ev);
       },
       [this](const watch_by_name& x) {
@@ -72,6 +73,10 @@ private:
               if (auto now = waiting_.find(x.allocation); now != waiting_.end() && now->second == who)
                 step(slots_released{x.allocation});
             });
+  }
+  void run(const report_spare& x) {
+    if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
+      self_->send(it->second, slots_spare{x.allocation, x.slots});
   }
   void run(const report_unplaceable& x) {
     if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)

@@ -18,6 +18,7 @@ struct trial_spec {
   std::string warm_start; ///< uuid of another trial's checkpoint to start from, or empty
   std::int64_t warm_start_steps = 0; ///< where the first run counts on from
   bool tells_checkpoints = false;    ///< its search wants to hear of them
+  int least_slots = 0; ///< fewer than `slots` that will do; 0: none
 };
 
 // Events; they are also messages.

@@ -132,6 +132,7 @@ private:
     if (!x.hparams.is_null())
       launch_["hparams"] = x.hparams;
     allocation_spec allocation{id, spec_.slots};
+    allocation.least = spec_.least_slots;
     allocation.stop_limit = std::chrono::seconds(launch_.value("preemption_timeout", 3600));
     allocation_ = spawn_allocation(self_->system(), allocation, launch_,
                                    {trial_actor{self_}, peers_.journal, peers_.pool}, past);

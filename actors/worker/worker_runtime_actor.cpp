@@ -123,10 +123,10 @@ private:
                      add_rank(news.task, rank.rank, rank.signalled, rank.value, rank.out_of_memory);
                  },
                  [&](const workers::rank_ended& x) {
-                   news.change = task_change::nothing;
-                   // The others cannot go on without it. They hear of it from their own group and end; if not, by force.
-                   if (failed_by_itself(x.end))
-                     caf::delayed_anon_send(me, std::chrono::seconds(5), destroy_order{parse_allocation(x.id)});
+                   news.change = failed_by_itself(x.end) ? task_change::rank_failed : task_change::nothing;
+                   news.task.allocation = parse_allocation(x.id);
+                   news.rank = x.end.rank; // of this host so far
+                   add_rank(news.task, x.end.rank, x.end.signalled, x.end.value, x.end.out_of_memory);
                  },
                  [&](const workers::task_lost& x) {
                    news.change = task_change::ended;
@@ -352,6 +352,12 @@ private:
       if (launch.is_object()) {
         x.task.slots = launch.value("slots", std::vector<int>());
         x.token = launch.value("token", std::string());
+        if (x.change == task_change::rank_failed) {
+          if (launch.value("launch", std::string()) != "per_slot" || launch.value("ranks", std::size_t{1}) < 2)
+            return; // alone: the end of the task says it
+          x.rank += launch.value("first_rank", 0);
+          return self_->send(agent_, std::move(x));
+        }
         x.checkpoint_dir = launch.value("checkpoint_dir", std::string());
         if (x.change == task_change::adopted && launch.value("nodes", 1) == 1)
           ports_.restore(id, launch.value("ports", std::vector<int>()));

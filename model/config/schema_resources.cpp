@@ -62,6 +62,24 @@ shape_ref constraints(schema_table& t) {
   return &s;
 }
 
+bool is_range(const node& x) {
+  const auto* least = x.find("min");
+  const auto* most = x.find("max");
+  return !least || !most || !least->is_integer() || !most->is_integer() || least->as_double() <= most->as_double();
+}
+
+/// A number, or a range in which the number of ranks may change while the trial lives.
+shape_ref slots_per_trial(schema_table& t) {
+  auto& range = t.make();
+  range.kinds = map_bit;
+  range.merge = merging::by_key;
+  range.doc = "As many slots as there are, from min to max; the trial grows and shrinks with them.";
+  range.keys = {native(to_run(unset("min", integer(t, {.least = 1}), "With fewer it does not run.", "slots"))),
+                native(to_run(unset("max", integer(t, {.least = 1}), "It takes no more.", "slots")))};
+  range.rules = {{"min is above max", is_range, "min", need::always, {}, "write {min: 2, max: 8}"}};
+  return either(t, {integer(t, {.least = 0}), &range});
+}
+
 } // namespace
 
 void add_resources(schema_table& t) {
@@ -71,7 +89,7 @@ void add_resources(schema_table& t) {
   r.doc = "How much a trial gets, and where.";
   r.merge = merging::by_key;
   r.keys = {
-      given("slots_per_trial", integer(t, {.least = 0}), 1, "Slots of each trial; 0: no slot.", "slots"),
+      given("slots_per_trial", slots_per_trial(t), 1, "Slots of each trial; 0: no slot. {min: 2, max: 8}: as many as there are.", "slots"),
       unset("max_slots", integer(t), "Slots that all trials together use at most.", "slots"),
       given("weight", number(t), 1, "The share of a fair-share pool."),
       unset("priority", integer(t, {.least = 1, .most = 99}), "The smaller the sooner; 42 unless the pool says so."),

@@ -104,7 +104,9 @@ void answer_created(const call_ptr& c, const reply& back, value shape) {
       auto part = x.is_object() ? x.value(outer, value()) : value();
       return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
     };
-    const auto wanted = number(shape["config"], "resources", "slots_per_trial");
+    auto wanted = number(shape["config"], "resources", "slots_per_trial");
+    if (const auto range = shape.value(value::json_pointer("/config/resources/slots_per_trial"), value()); range.is_object())
+      wanted = number_in(range.value("min", value())); // of {min, max}
     const auto there = now ? number(*now, "slots", "total") : std::nullopt;
     auto warnings = value::array();
     if (wanted && there && *wanted > *there)

@@ -75,6 +75,10 @@ value shape(const allocation_ready&) { return value::object(); }
 value shape(const allocation_yielded& x) { return {{"outside", x.outside}}; }
 value shape(const allocation_gave_up&) { return value::object(); }
 value shape(const part_made_daemon& x) { return {{"agent", x.agent}}; }
+value shape(const member_lost& x) { return {{"agent", x.agent}, {"rank", x.rank}, {"why", x.why}}; }
+value shape(const allocation_resized& x) {
+  return {{"generation", x.generation}, {"members", x.members}, {"ranks", x.ranks}, {"later", x.later}, {"why", x.why}};
+}
 value shape(const run_ended& x) {
   return {{"run", x.run.value},   {"why", troupe::name(x.why)}, {"restarts", x.restarts},
           {"losses", x.losses},   {"detail", x.detail},         {"retryAt", time_or_null(x.retry_at)}};

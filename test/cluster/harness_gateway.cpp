@@ -113,6 +113,7 @@ private:
   void obey(release_credit& x) { link_->release(x.bytes); }
   void obey(reports_drained&) {}
   void obey(forward_progress&) {}
+  void obey(forward_worker&) {}
   void obey(append_task_reports& x) {
     if (open_.empty())
       commit_at_ = now() + options_.commit;

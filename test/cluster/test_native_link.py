@@ -112,3 +112,83 @@ def test_a_refusal_ends_the_run_with_its_reason(agent, tmp_path, how, text):
 def test_a_checkpoint_that_is_gone_is_named(agent, tmp_path):
     codes, text = ends(start(agent, tmp_path, {"lr": 0.1}, TROUPE_RESUME_CHECKPOINT="nowhere"))
     assert codes == [1] and "the checkpoint to resume from is not there" in text and "nowhere" in text
+
+
+PHASES = ["starting", "ready", "training", "broken"]
+
+
+def phases(agent, rank):
+    """The phases after the start that the worker of a rank told, each once in a row."""
+    told = [PHASES[fields[0]] for r, kind, fields in agent.words if r == rank and kind == "status" and fields[0] > 0]
+    return [p for i, p in enumerate(told) if i == 0 or told[i - 1] != p]
+
+
+def test_a_worker_trains_as_far_as_it_is_told_and_says_where_it_is(agent, tmp_path):
+    agent.lead = lambda rank, s: [["train_until", [120, False]]] if s[3] and s[4] < 120 else []
+    (rank,) = start(agent, tmp_path, {"lr": 0.1})
+    agent.wait(lambda: len(steps(agent, "training")) == 120)
+    agent.wait(lambda: any(kind == "status" and f[2] == 120 for _, kind, f in agent.words))
+    assert rank.poll() is None, "it waits for more"
+    agent.lead = FakeAgent._lead_on
+    codes, text = ends([rank])
+    assert codes == [0], text
+    assert steps(agent, "training") == list(range(1, 201))
+    assert phases(agent, 0)[:2] == ["ready", "training"]
+
+
+def test_orders_besides_the_schedule_are_followed_once_by_all_ranks(agent, tmp_path):
+    # Both ranks hear each order many times, only rank 1 hears that of the validation.
+    agent.lead = lambda rank, s: FakeAgent._lead_on(rank, s) + [["checkpoint", [1]]] + ([["validate", [1]]] if rank == 1 else [])
+    codes, text = ends(start(agent, tmp_path, {"lr": 0.1, "pause_us": 2000}, 2))
+    assert codes == [0, 0], text
+    assert len([x for x in steps(agent, "validation") if x not in (50, 100, 150, 200)]) <= 1
+    assert len(steps(agent, "validation")) in (4, 5) and [c[1] for c in agent.checkpoints][-3:] == [70, 140, 200]
+
+
+def test_an_order_to_stop_saves_at_one_step_and_ends_well(agent, tmp_path):
+    agent.lead = lambda rank, s: FakeAgent._lead_on(rank, s) + ([["stop", ["preempted"]]] if s[2] > 20 else [])
+    codes, text = ends(start(agent, tmp_path, {"lr": 0.002, "pause_us": 20000}, 2))
+    assert codes == [0, 0], text
+    at = agent.checkpoints[-1][1]
+    assert 20 < at < 200 and steps(agent, "training") == list(range(1, at + 1))
+
+
+def test_a_refused_worker_ends_before_it_trains_with_the_reason(agent, tmp_path):
+    agent.refuse_worker = "it speaks version 1 of the worker protocol, the cluster version 7"
+    codes, text = ends(start(agent, tmp_path, {"lr": 0.1}))
+    assert codes == [1] and "the cluster version 7" in text, (codes, text)
+    assert not agent.reports
+
+
+def test_a_group_that_lost_a_member_goes_on_from_the_last_checkpoint_and_repeats_no_report(agent, tmp_path):
+    def lead(rank, s):
+        phase, generation, step, batches, until = s
+        if PHASES[phase] == "broken" and generation == 0:
+            return [["rebuild", [1, [0, 1]]]]  # without rank 2
+        return [["train_until", [batches, True]]] if until < batches else []
+
+    agent.lead = lead
+    codes, text = ends(start(agent, tmp_path, {"lr": 0.002, "die_at": 100}, 3))
+    assert codes == [0, 0, -6], (codes, text)
+    assert "rank 0 of 3 goes on as rank 0 of 2" in text or "rank 2 of 3 died" in text, text
+    assert steps(agent, "training") == list(range(1, 201)), "each batch is told once"
+    assert [c[1] for c in agent.checkpoints] == [70, 140, 200]
+    assert [p for p in phases(agent, 1) if p != "ready"] == ["training", "broken", "training"]
+
+
+def test_the_death_of_rank_0_gives_its_work_to_the_next(agent, tmp_path):
+    def lead(rank, s):
+        phase, generation, step, batches, until = s
+        if PHASES[phase] == "broken" and generation == 0:
+            return [["rebuild", [1, [1, 2]]]]
+        return [["train_until", [batches, True]]] if until < batches else []
+
+    agent.lead = lead
+    ranks = start(agent, tmp_path, {"lr": 0.002, "pause_us": 5000}, 3)
+    agent.wait(lambda: len(agent.checkpoints) == 1)
+    ranks[0].kill()
+    codes, text = ends(ranks)
+    assert codes == [-9, 0, 0], (codes, text)
+    told = sorted(row[1] for row in agent.reports.values() if row[0] == "training")
+    assert len(set(told)) == len(told) and set(range(1, 201)) - set(told) <= {max(set(range(1, 201)) - set(told), default=0)}
+    assert agent.checkpoints[-1][1] == 200

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, select_for, wait_for
+from cluster_under_test import BINARY, Cluster, wait_for
 
 BUILD = pathlib.Path(BINARY).parent
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -158,29 +158,6 @@ def rank_processes(program):
             except (OSError, StopIteration):
                 continue
     return found
-
-
-def test_random_ranks_are_killed_and_the_model_is_that_of_the_undisturbed_run(cluster, program, tmp_path):
-    seed = int(os.environ.get("TROUPE_KILL_SEED", "11"))
-    kills = int(os.environ.get("TROUPE_KILLS", "4"))
-    chance = random.Random(seed)
-    by_hand(program, tmp_path, "--lr=0.002", name="whole", ranks=2)
-    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 10000}, restarts=kills)
-    trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
-    for n in range(kills):
-        ranks = wait_for(lambda: len(found := rank_processes(program)) == 2 and found, 60, 0.01, lambda: f"seed {seed}, kill {n}")
-        select_for(chance.uniform(0, 1.2))
-        try:
-            os.kill(ranks[chance.randrange(2)], 9)
-        except ProcessLookupError:
-            kills -= 1  # it had just ended
-            break
-        wait_for(lambda: not set(rank_processes(program).values()) & set(ranks.values()), 10, 0.01, lambda: f"seed {seed}: the others hang")
-    assert cluster.wait_end(experiment) == "COMPLETED", f"seed {seed}\n" + logs(cluster, trial)
-    assert cluster.trials(experiment)[0]["restarts"] <= kills
-    assert checkpoint_weights(cluster, experiment) == last_weights(tmp_path, "whole"), f"seed {seed}"
-    assert cluster.json("status")["slots"]["used"] == 0
-    assert not [x for x in os.listdir("/dev/shm") if x.startswith("troupe-task-")], "memory was left"
 
 
 @pytest.mark.parametrize("example", ["digits-native", "digits-ddp"])

@@ -1,6 +1,7 @@
 // The task link from the side of a trial: what workers/python/troupe/_link.py is for Python.
 
 #include "workers/trial/link_frames.hpp"
+#include "workers/worker_messages.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -122,7 +123,7 @@ public:
     const auto until = steady::now() + exit_patience;
     ++waiters_;
     wake();
-    news_.wait_until(held, until, [&] { return acked_ >= upto || !fatal_.empty(); });
+    news_.wait_until(held, until, [&] { return (acked_ >= upto && words_.empty()) || !fatal_.empty(); });
     --waiters_;
     if (!fatal_.empty())
       return refused();
@@ -133,6 +134,28 @@ public:
   }
 
   std::string place() const override { return {}; }
+
+  void listen(std::function<void(std::uint64_t, std::string)> order, std::function<void(std::string)> refused) override {
+    std::lock_guard held(lock_);
+    order_ = std::move(order);
+    refused_ = std::move(refused);
+    if (refused_ && !fatal_.empty())
+      refused_(fatal_);
+  }
+
+  void say(std::uint64_t protocol, std::string word) override {
+    std::lock_guard held(lock_);
+    protocol_ = protocol;
+    const bool status = std::holds_alternative<workers::worker_status>(
+        workers::decode_worker<workers::worker_word>(word).value());
+    if (status) {
+      status_ = std::move(word);
+      status_waits_ = true;
+    } else if (words_.size() < 16) {
+      words_.push_back(std::move(word));
+    }
+    wake();
+  }
 
 private:
   struct saving {
@@ -241,6 +264,10 @@ private:
       progress_.reset();
       next_progress_ = now + 1s;
     }
+    if (status_waits_ && send(worker_frame(protocol_, status_)))
+      status_waits_ = false;
+    while (!words_.empty() && send(worker_frame(protocol_, words_.front())))
+      words_.pop_front();
     while (!queued_.empty() && !blocked_) {
       const std::size_t room = std::min(frame_bytes, window_ > unacked_bytes_ ? window_ - unacked_bytes_ : 0);
       std::vector<const std::string*> entries;
@@ -291,7 +318,12 @@ private:
   }
 
   void hear(const std::string& kind, const nlohmann::json& frame) {
-    if (kind == "ack") {
+    if (kind == "worker") {
+      if (order_) {
+        if (frame.size() > 2 && frame[2].is_binary())
+          order_(number_at(frame, 1), std::string(frame[2].get_binary().begin(), frame[2].get_binary().end()));
+      }
+    } else if (kind == "ack") {
       advance(number_at(frame, 1));
     } else if (kind == "decision") {
       if (frame.size() > 2 && frame[2] == true)
@@ -305,6 +337,7 @@ private:
       take_unacked_back();
       window_ = std::size_t(number_at(frame, 4));
       greeted_ = true;
+      status_waits_ = !status_.empty(); // whoever leads it may know nothing of it any more
       next_ping_ = {};
     } else if (kind == "stop") {
       take_stop(text_at(frame, 1));
@@ -323,8 +356,10 @@ private:
       next_hello_ = {};
     } else if (kind == "error") {
       const auto code = text_at(frame, 1);
-      if (code == "version" || code == "token" || code == "malformed" || code == "window") {
+      if (code == "version" || code == "token" || code == "malformed" || code == "window" || code == "worker") {
         fatal_ = text_at(frame, 2).empty() ? code : text_at(frame, 2);
+        if (refused_)
+          refused_(fatal_);
       } else {
         greeted_ = false;
         next_hello_ = steady::now() + ping_pause;
@@ -365,6 +400,12 @@ private:
   std::string refusal_, stop_, fatal_;
   std::optional<saving> saving_;
   std::optional<double> progress_;
+  std::function<void(std::uint64_t, std::string)> order_;
+  std::function<void(std::string)> refused_;
+  std::string status_; // the newest word on how the worker is
+  bool status_waits_ = false;
+  std::deque<std::string> words_; // others
+  std::uint64_t protocol_ = 0;
   int waiters_ = 0;
   bool closing_ = false, greeted_ = false, blocked_ = false, told_full_ = false;
   void* socket_ = nullptr;

@@ -92,6 +92,13 @@ std::string progress_frame(double done) {
   return out;
 }
 
+std::string worker_frame(std::uint64_t protocol, const std::string& word) {
+  auto out = frame("worker", 2);
+  put_unsigned(out, protocol);
+  out.push_back(char(0xc6)), put_be(out, word.size(), 4), out += word; // binary
+  return out;
+}
+
 std::string ping_frame() {
   return frame("ping", 0);
 }

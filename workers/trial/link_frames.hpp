@@ -13,5 +13,6 @@ std::string checkpoint_frame(std::uint64_t sequence, const std::string& uuid, st
                              const file_list& files);
 std::string progress_frame(double done);
 std::string ping_frame();
+std::string worker_frame(std::uint64_t protocol, const std::string& word);
 
 } // namespace troupe::trial

@@ -18,6 +18,13 @@ void metrics::set(std::string name, double x) {
     all_.emplace_back(std::move(name), x);
 }
 
+batch_share share_of(std::int64_t batch, int rank, int size) {
+  const auto each = batch / size, over = batch % size;
+  batch_share mine{rank * each + std::min<std::int64_t>(rank, over), each + (rank < over ? 1 : 0)};
+  mine.weight = batch > 0 ? double(mine.count) * size / double(batch) : 1;
+  return mine;
+}
+
 namespace trial {
 namespace {
 
@@ -70,30 +77,74 @@ result<std::unique_ptr<collective>> join_ranks(const settings& s) {
   return join_shm(group);
 }
 
+/// One trial in one group of ranks, from the last checkpoint to the end.
+result<void> train_in_group(const settings& s, std::uint32_t generation, conductor& leader, report_sink& sink, progress_line& line,
+                            run_memory& memory, const std::function<std::unique_ptr<trial_program>()>& make) {
+  auto group = join_ranks(s);
+  if (!group)
+    return group.error();
+  if (generation > 0)
+    if (auto ok = share_memory(**group, memory); !ok)
+      return ok;
+  context around(s, **group);
+  result<void> outcome;
+  try {
+    const auto trial = make();
+    outcome = trial_loop(*trial, **group, sink, line, leader, memory, generation).run(around, [&] { return around.faults(); });
+  } catch (const std::exception& why) {
+    outcome = error{errc::internal, std::string("the trial threw an exception: ") + why.what()};
+  }
+  if (!outcome)
+    (*group)->abort("rank " + std::to_string(s.rank) + " failed: " + outcome.error().what);
+  return outcome;
+}
+
+/// After the group broke: the one to go on in, where the allocation wants that. Waits for its word, as long as the news of an agent's
+/// end may take.
+std::optional<settings> next_group(const settings& started, const error& why, std::uint32_t generation, conductor& leader) {
+  const auto& before = leader.orders().look();
+  if (why.code != errc::unreachable || !before.may_rebuild)
+    return std::nullopt;
+  leader.enter(workers::worker_phase::broken, generation, 0, 0);
+  const auto& m = leader.orders().await(
+      [&](const mandate& x) { return x.generation > generation || !x.stop.empty() || !x.refused.empty(); }, std::chrono::minutes(2));
+  const auto place = std::find(m.members.begin(), m.members.end(), started.rank);
+  if (m.generation <= generation || place == m.members.end())
+    return std::nullopt;
+  auto next = started;
+  next.rank = int(place - m.members.begin());
+  next.size = int(m.members.size());
+  next.group += ".g" + std::to_string(m.generation);
+  return next;
+}
+
 int train(const settings& s, const char* program,
           const std::function<std::unique_ptr<trial_program>()>& make) {
   auto sink = s.on_cluster() ? open_task_link(s) : open_local_run(s, program);
   if (!sink)
     return fail(sink.error(), program);
-  auto group = join_ranks(s);
-  if (!group)
-    return fail(group.error(), program);
+  const auto leader = s.on_cluster() ? start_worker(**sink) : std::make_unique<by_hand>();
   progress_line line(s.on_cluster() || s.rank != 0, isatty(STDERR_FILENO) == 1);
-  context around(s, **group);
-  result<void> outcome;
-  try {
-    const auto trial = make();
-    outcome = trial_loop(*trial, **group, **sink, line).run(around, [&] { return around.faults(); });
-  } catch (const std::exception& why) {
-    outcome = error{errc::internal, std::string("the trial threw an exception: ") + why.what()};
+  run_memory memory;
+  auto now = s;
+  auto outcome = train_in_group(now, 0, *leader, **sink, line, memory, make);
+  for (std::uint32_t generation = 0; !outcome;) {
+    const auto next = next_group(s, outcome.error(), generation, *leader);
+    if (!next)
+      break;
+    line.say("rank " + std::to_string(now.rank) + " of " + std::to_string(now.size) + " goes on as rank " + std::to_string(next->rank) +
+             " of " + std::to_string(next->size) + ": " + outcome.error().what);
+    now = *next;
+    generation = leader->orders().look().generation;
+    outcome = train_in_group(now, generation, *leader, **sink, line, memory, make);
   }
   line.end();
   if (!outcome) {
-    (*group)->abort("rank " + std::to_string(s.rank) + " failed: " + outcome.error().what);
+    leader->fail(outcome.error().what);
     (void)(*sink)->finish();
     return fail(outcome.error(), program);
   }
-  if (s.rank == 0) {
+  if (now.rank == 0) {
     if (auto ok = (*sink)->finish(); !ok)
       return fail(ok.error(), program);
     if (!s.on_cluster())

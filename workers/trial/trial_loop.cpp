@@ -21,6 +21,17 @@ std::int64_t hash_of(const std::vector<std::pair<std::string, double>>& sums) {
   return std::int64_t(hash);
 }
 
+// A uuid, from one rank to all.
+result<void> tell_all(collective& group, std::string& uuid, int root) {
+  std::vector<std::int32_t> letters(36, 0);
+  for (std::size_t i = 0; i < uuid.size() && i < letters.size(); ++i)
+    letters[i] = uuid[i];
+  if (auto ok = group.broadcast(letters, root); !ok)
+    return ok;
+  uuid.assign(letters.begin(), letters.end());
+  return {};
+}
+
 result<void> check(const schedule& plan) {
   if (plan.batches < 1)
     return error{errc::invalid, "build: the schedule has " + std::to_string(plan.batches) +
@@ -46,25 +57,46 @@ result<void> trial_loop::run(trial_context& context, const std::function<result<
   if (auto ok = load(); !ok)
     return ok;
   line_.begin(at_.steps, plan_.batches);
+  leader_.enter(workers::worker_phase::ready, generation_, at_.steps, plan_.batches);
   while (at_.steps < plan_.batches) {
-    auto stopped = is_stopped();
-    if (!stopped)
-      return stopped.error();
-    if (*stopped) {
+    auto orders = agree();
+    if (!orders)
+      return orders.error();
+    if (orders->stop) {
       line_.say("stopping at step " + std::to_string(at_.steps) +
                 (sink_.stop_reason().empty() ? "" : " (" + sink_.stop_reason() + ")"));
       return checkpoint();
     }
+    if (orders->validations > memory_.validations) {
+      memory_.validations = orders->validations;
+      if (auto ok = validate(); !ok)
+        return ok;
+    }
+    if (orders->checkpoints > memory_.checkpoints) {
+      memory_.checkpoints = orders->checkpoints;
+      if (auto ok = checkpoint(); !ok)
+        return ok;
+    }
+    if (orders->until <= at_.steps) {
+      if (auto ok = wait_for_orders(); !ok)
+        return ok;
+      continue;
+    }
+    if (!std::exchange(training_, true))
+      leader_.enter(workers::worker_phase::training, generation_, at_.steps, plan_.batches);
     if (auto ok = train(at_.steps + 1); !ok)
       return ok;
+    leader_.orders().stepped(at_.steps);
   }
   return group_.barrier(); // none leaves while another still needs it
 }
 
 result<void> trial_loop::load() {
-  auto from = sink_.resume_from();
+  auto from = memory_.checkpoint.empty() ? sink_.resume_from() : sink_.checkpoint_root();
   if (!from)
     return from.error();
+  if (!memory_.checkpoint.empty())
+    *from /= memory_.checkpoint;
   if (from->empty())
     return {};
   auto position = read_position(*from);
@@ -138,7 +170,9 @@ result<void> trial_loop::report() {
     return m.error();
   at_.sums.clear();
   at_.batches_in_means = 0;
-  return group_.rank() == 0 ? sink_.training(at_.steps, *m) : result<void>{};
+  const bool again = at_.steps <= memory_.reported; // trained a second time, by a smaller group
+  memory_.reported = std::max(memory_.reported, at_.steps);
+  return group_.rank() == 0 && !again ? sink_.training(at_.steps, *m) : result<void>{};
 }
 
 result<void> trial_loop::validate() {
@@ -151,7 +185,9 @@ result<void> trial_loop::validate() {
   if (!m)
     return m.error();
   line_.validated(at_.steps, *m);
-  return group_.rank() == 0 ? sink_.validation(at_.steps, *m) : result<void>{};
+  const bool again = at_.steps <= memory_.validated;
+  memory_.validated = std::max(memory_.validated, at_.steps);
+  return group_.rank() == 0 && !again ? sink_.validation(at_.steps, *m) : result<void>{};
 }
 
 // The sums of means under way are each rank's own: rank 0's file takes those of all, averaged, and the result
@@ -177,17 +213,55 @@ result<void> trial_loop::checkpoint() {
     if (auto ok = sink_.checkpoint(written->uuid, at_.steps, written->files); !ok)
       return ok;
     line_.say("checkpoint " + written->uuid + " at step " + std::to_string(at_.steps));
+    memory_.checkpoint = written->uuid;
   }
-  checkpoint_at_ = at_.steps;
-  return group_.barrier();
+  if (auto ok = tell_all(group_, memory_.checkpoint, 0); !ok)
+    return ok;
+  checkpoint_at_ = memory_.checkpoint_step = at_.steps;
+  return {};
 }
 
-// Ranks hear of a stop at different times, and end at the same step.
-result<bool> trial_loop::is_stopped() {
-  std::int32_t heard[1] = {sink_.stop_reason().empty() ? 0 : 1};
+// Ranks hear of an order at different times, and follow it at the same step.
+result<trial_loop::agreed> trial_loop::agree() {
+  const auto& m = leader_.orders().look();
+  if (!m.refused.empty())
+    return error{errc::denied, "the agent refused this process: " + m.refused};
+  if (m.generation > generation_) {
+    group_.abort("the group is rebuilt");
+    return error{errc::unreachable, "the group is rebuilt"};
+  }
+  std::int64_t heard[4] = {m.stop.empty() && sink_.stop_reason().empty() ? 0 : 1, std::int64_t(m.validations),
+                           std::int64_t(m.checkpoints), m.until};
   if (auto ok = group_.all_reduce(heard, reduce::max); !ok)
     return ok.error();
-  return heard[0] != 0;
+  return agreed{heard[0] != 0, std::uint64_t(heard[1]), std::uint64_t(heard[2]), heard[3]};
+}
+
+result<void> trial_loop::wait_for_orders() {
+  training_ = false;
+  const auto news = [this](const mandate& m) {
+    return m.until > at_.steps || !m.stop.empty() || !m.refused.empty() || m.generation > generation_ ||
+           m.validations > memory_.validations || m.checkpoints > memory_.checkpoints;
+  };
+  while (sink_.stop_reason().empty() && !news(leader_.orders().await(news, std::chrono::milliseconds(200))))
+    ;
+  return {};
+}
+
+result<void> share_memory(collective& group, run_memory& memory) {
+  std::vector<std::int64_t> best{memory.reported, memory.validated, std::int64_t(memory.validations), std::int64_t(memory.checkpoints)};
+  if (auto ok = group.all_reduce(best, reduce::max); !ok)
+    return ok;
+  std::vector<std::int64_t> steps(std::size_t(group.size()), -1);
+  const std::vector<std::int64_t> mine{memory.checkpoint_step};
+  if (auto ok = group.all_gather(std::span<const std::int64_t>(mine), std::span<std::int64_t>(steps)); !ok)
+    return ok;
+  const auto newest = std::max_element(steps.begin(), steps.end());
+  if (*newest >= 0)
+    if (auto ok = tell_all(group, memory.checkpoint, int(newest - steps.begin())); !ok)
+      return ok;
+  memory = {best[0], best[1], memory.checkpoint, *newest, std::uint64_t(best[2]), std::uint64_t(best[3])};
+  return {};
 }
 
 } // namespace troupe::trial

@@ -2,16 +2,29 @@
 // Drives one trial on one rank: batches, means, validations, checkpoints, and the end.
 
 #include "workers/trial/checkpoint_folder.hpp"
+#include "workers/trial/conductor.hpp"
 #include "workers/trial/progress_line.hpp"
 
 namespace troupe::trial {
+
+/// What a run keeps when its group of ranks changes and the trial goes back to the last checkpoint.
+struct run_memory {
+  std::int64_t reported = 0, validated = 0;       ///< steps up to which that was done: nothing is told twice
+  std::string checkpoint;                         ///< uuid of the newest of this run, on every rank; or empty
+  std::int64_t checkpoint_step = -1;
+  std::uint64_t validations = 0, checkpoints = 0; ///< orders besides the schedule that were followed
+};
+
+/// After a rebuild the ranks that are left may know different things: each learns what any of them does.
+result<void> share_memory(collective& group, run_memory& memory);
 
 /// All ranks do the same: what one rank alone knows (a stop, that a checkpoint is due) is agreed on through
 /// the group.
 class trial_loop {
 public:
-  trial_loop(trial_program& trial, collective& group, report_sink& sink, progress_line& line)
-      : trial_(trial), group_(group), sink_(sink), line_(line) {}
+  trial_loop(trial_program& trial, collective& group, report_sink& sink, progress_line& line, conductor& leader, run_memory& memory,
+             std::uint32_t generation = 0)
+      : trial_(trial), group_(group), sink_(sink), line_(line), leader_(leader), memory_(memory), generation_(generation) {}
 
   /// Builds, loads and trains until the schedule's end or a stop.
   result<void> run(trial_context& context, const std::function<result<void>()>& check_hparams);
@@ -22,7 +35,14 @@ private:
   result<void> report();
   result<void> validate();
   result<void> checkpoint();
-  result<bool> is_stopped();
+  /// What any rank has heard, agreed on.
+  struct agreed {
+    bool stop = false;
+    std::uint64_t validations = 0, checkpoints = 0;
+    std::int64_t until = 0;
+  };
+  result<agreed> agree();
+  result<void> wait_for_orders();
   result<metrics> mean_over_ranks(const std::vector<std::pair<std::string, double>>& sums, double divisor,
                                   const char* whose);
 
@@ -30,6 +50,10 @@ private:
   collective& group_;
   report_sink& sink_;
   progress_line& line_;
+  conductor& leader_;
+  run_memory& memory_;
+  std::uint32_t generation_;
+  bool training_ = false; // was said
   schedule plan_;
   trial_position at_;
   std::int64_t checkpoint_at_ = -1; // steps of the newest checkpoint of this run

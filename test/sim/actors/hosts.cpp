@@ -127,6 +127,7 @@ void hosts::run(agent_process& a, int host, const agent_action& action) {
                  to_sandbox(x.allocation, [this](sandbox& s) { die(s, -1, 9, true, "killed"); });
                },
                [&](const drop_task& x) { hosts_[std::size_t(host)].folders.erase(x.allocation); },
+               [](const tell_worker&) {}, // no trial in C++ here
                [&](const renew_leases& x) {
                  for (auto& [id, s] : hosts_[std::size_t(host)].folders)
                    if (!s->dead)

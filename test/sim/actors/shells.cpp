@@ -174,8 +174,8 @@ void allocation_shell::send_to(const std::string& agent, const Order& x) {
   m.tell_twin(self_, agent, x, id, incarnation);
 }
 
-void allocation_shell::run(const request_slots& x) { m.tell_pool_actor(self_, slots_requested{id, x.slots}, incarnation); }
-void allocation_shell::run(const release_slots&) { m.tell_pool_actor(self_, slots_released{id}); }
+void allocation_shell::run(const request_slots& x) { m.tell_pool_actor(self_, slots_requested{id, x.slots, x.least}, incarnation); }
+void allocation_shell::run(const release_slots& x) { m.tell_pool_actor(self_, slots_released{id, x.agent}); }
 void allocation_shell::run(const start_task& x) {
   auto owner = m.trials.at(id.trial)->owner;
   send_to(x.on.agent, start_ordered{id, x.on.slots,

@@ -86,7 +86,7 @@ public:
   allocation_shell(master& m, const allocation_spec& spec, std::int64_t from_steps);
   void start() { begin(machine.resume()); }
   void run(const request_slots& x);
-  void run(const release_slots&);
+  void run(const release_slots& x);
   void run(const start_task& x);
   void run(const preempt_task& x);
   void run(const kill_task& x);
@@ -94,6 +94,7 @@ public:
   void run(const forget_task& x);
   void run(const answer_signals&) {} // its tasks are told by preempt_task
   void run(const answer_gang&) {}
+  void run(const order_worker&) {} // no trial in C++ here
   void run(const report_allocation_end& x);
   std::optional<time_point> deadline() const { return machine.deadline(); }
   void refused();

@@ -137,5 +137,43 @@ TEST(Agent, AdoptsWhatItsPredecessorLeft) {
   EXPECT_EQ(a.inventory().size(), 2u);
 }
 
+TEST(Agent, EndsTheOthersFiveSecondsAfterOneRankFailed) {
+  const member_failed gone{x, "", 1, "signal 9"};
+  auto a = play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {task_launched{x, 7}, 1s, "up(1.1 a)"},
+    {gone, 2s, "failed(1.1 a/1)"},
+    {gone, 2s, ""}, // noticed twice
+    {member_failed{x, "", 0, "exit code 1"}, 3s, "failed(1.1 a/0)"},
+    {time_passed{}, 6s, "beat"},
+    {time_passed{}, 7s, "destroy(1.1) beat"},
+    {ended(x, 1), 8s, "exit(1.1 a 1)"},
+    {time_passed{}, 20s, "beat"},
+  });
+  EXPECT_EQ(a.deadline(), t0 + 21s);
+}
+
+TEST(Agent, EndsARankThatIsSilentAtOnce) {
+  play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {task_launched{x, 7}, 1s, "up(1.1 a)"},
+    {member_failed{x, "", 0, "silent for 20 s", true}, 2s, "failed(1.1 a/0) destroy(1.1)"},
+  });
+}
+
+TEST(Agent, TellsANewMasterWhatFailedMeanwhile) {
+  play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {task_launched{x, 7}, 1s, "up(1.1 a)"},
+    {link_down{}, 2s, ""},
+    {member_failed{x, "", 1, "signal 9"}, 3s, ""},
+    {time_passed{}, 8s, "destroy(1.1)"}, // without a master too
+    {link_up{2, t0 + 9s}, 9s, "beat failed(1.1 a/1) up(1.1 a)"},
+  });
+}
+
 } // namespace
 } // namespace troupe

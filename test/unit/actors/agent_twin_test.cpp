@@ -36,7 +36,7 @@ TEST(Twin, PassesOrdersAndNews) {
     {task_exited{x, "a"}, 5s, "tell(1.1 exit(1.1 a 0))"},
     {task_exited{x, "a"}, 5s, "tell(1.1 exit(1.1 a 0))"},
     {task_started{x, "a", 7}, 5s, "tell(1.1 exit(1.1 a 0))"}, // late: its end is known
-    {forget_ordered{x}, 6s, "forget(1.1) pool(released(1.1))"},
+    {forget_ordered{x}, 6s, "forget(1.1) pool(released(1.1 a))"},
     {task_exited{x, "a"}, 7s, "forget(1.1)"}, // the first order was lost
   });
 }
@@ -75,7 +75,7 @@ TEST(Twin, ReconcilesAnInventory) {
     {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"},
     {agent_registered{2, 2, {exited(x, 1), running({{9}, {1}}), exited({{8}, {1}})}}, 3s,
      "pool(agent_up(a 2 9.1)) tell(1.1 exit(1.1 a 1)) kill(9.1) forget(8.1) tell(2.1 unknown(2.1 a))"},
-    {task_exited{{{9}, {1}}, "a", -1, 9}, 4s, "forget(9.1) pool(released(9.1))"}, // the stray gives its slot back
+    {task_exited{{{9}, {1}}, "a", -1, 9}, 4s, "forget(9.1) pool(released(9.1 a))"}, // the stray gives its slot back
   });
 }
 
@@ -87,7 +87,7 @@ TEST(Twin, HearsFromTheSandboxThatAnAgentDiedWithItsTask) {
     {death_confirmed{x}, 4s, "tell(1.1 lost(a))"},
     {watch_ordered{x, {0}}, 5s, "tell(1.1 lost(a))"}, // its allocation was not there yet
     {agent_registered{2, 2, {}}, 6s, "pool(agent_up(a 2)) tell(1.1 lost(a))"},
-    {forget_ordered{x}, 7s, "forget(1.1) pool(released(1.1))"},
+    {forget_ordered{x}, 7s, "forget(1.1) pool(released(1.1 a))"},
   });
 }
 

@@ -156,5 +156,120 @@ TEST(Allocation, AsksItsAgentsAfterRecovery) {
                      "closed(lost) | release forget(a) forget(b) report(lost)"}});
 }
 
+// ---- ranks
+
+const slots_granted four{id, {{"a", {0, 1}}, {"b", {0, 1}}}};
+worker_said status(std::string agent, int member, workers::worker_status x) {
+  return {id, std::move(agent), member, workers::encode_worker(workers::worker_word{x})};
+}
+worker_said ready(std::string agent, int member) {
+  return status(std::move(agent), member, {workers::worker_phase::ready, 0, 0, 200, 0});
+}
+worker_said training(std::string agent, int member, std::uint32_t generation = 0) {
+  return status(std::move(agent), member, {workers::worker_phase::training, generation, 5, 200, 200});
+}
+/// A gang of four that may be of two.
+void play_range(const std::vector<row>& rows) {
+  allocation_spec spec{id, 4, 60s};
+  spec.least = 2;
+  allocation a(spec), twin(spec);
+  EXPECT_EQ(show(a.resume()), "request(4 or 2)");
+  continue_with(a, twin, rows);
+}
+const std::vector<row> four_train{
+  {four, 0s, "placed(a:0,1 b:0,1) | start(a:0,1) start(b:0,1)"},
+  {ready("a", 0), 1s, " | order(a/0 train_until(200 or rebuild))"},
+  {ready("a", 1), 1s, " | order(a/1 train_until(200 or rebuild))"},
+  {ready("b", 2), 1s, " | order(b/2 train_until(200 or rebuild))"},
+  {ready("b", 3), 1s, " | order(b/3 train_until(200 or rebuild))"},
+  {training("a", 0), 2s, " | "},
+};
+std::vector<row> then(std::vector<row> first, const std::vector<row>& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+TEST(Allocation, LeadsItsWorkersAsFarAsTheirSchedule) {
+  play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {ready("a", 0), 1s, " | order(a/0 train_until(200))"},
+    {ready("a", 0), 2s, " | order(a/0 train_until(200))"}, // it did not hear
+    {training("a", 0), 3s, " | "},
+    {training("b", 0), 3s, " | "},                         // no agent of it
+    {training("a", 1), 3s, " | "},                         // no rank of it
+    {allocation_stop{false, "pause"}, 4s, " | preempt(a pause) order(a/0 stop(pause))"},
+    {training("a", 0), 5s, " | order(a/0 stop(pause))"},
+    {exit_of("a", 0), 6s, "closed(stopped) | release forget(a) report(stopped)"},
+  });
+}
+
+TEST(Allocation, FailsOfWhatItsWorkerSays) {
+  auto a = play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {worker_said{id, "a", 0, workers::encode_worker(workers::worker_word{workers::worker_failure{"another version"}})}, 1s, " | "},
+    {exit_of("a", 1), 2s, "closed(failed) | release forget(a) report(failed)"},
+  });
+  const auto told = a.resume();
+  EXPECT_EQ(std::get<report_allocation_end>(told.back()).detail.find("another version"), 0u);
+}
+
+TEST(Allocation, ARankThatDiedIsReplacedInTheNextRun) {
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {member_failed{id, "b", 1, "signal 11"}, 1s, "member_lost(b/1) | "},
+    {member_failed{id, "b", 1, "signal 11"}, 1s, " | "},
+    {exit_of("b", -1, 11), 2s, " | kill(a)"},
+    {exit_of("a", 1), 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
+  });
+  play_range(then(four_train, {
+    // Its slot is there still: nothing is gained with fewer ranks. Who waits for a smaller group is ended at once.
+    {member_failed{id, "b", 3, "signal 9"}, 3s, "member_lost(b/3) | kill(a) kill(b)"},
+    {task_exited{id, "b", -1, 9, "signal 9", true, true}, 4s, " | "},
+    {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s, "closed(failed) | release forget(a) forget(b) report(failed)"},
+  }));
+}
+
+TEST(Allocation, ARankThatDiedWithItsAgentIsNoFailure) {
+  play_range(then(four_train, {
+    {member_failed{id, "b", 3, "signal 9"}, 3s, "member_lost(b/3) | kill(a) kill(b)"},
+    {agent_lost{"b", "it died"}, 4s, " | "},
+    {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  }));
+}
+
+TEST(Allocation, GoesOnSmallerWithoutALostAgentAndGrowsWhenSlotsAreBack) {
+  play_range(then(four_train, {
+    {agent_lost{"a", "silent"}, 3s,
+     "member_lost(a) resized(#1 to 2) | release(a) forget(a) order(b/2 rebuild(#1 2 3)) order(b/3 rebuild(#1 2 3))"},
+    {training("b", 2), 4s, " | order(b/2 rebuild(#1 2 3))"}, // it did not hear
+    {training("b", 2, 1), 5s, " | "},
+    {training("a", 0), 5s, " | "},      // late
+    {agent_lost{"a", "silent"}, 5s, " | "},
+    {exit_of("a", 1), 5s, " | "},       // a late word of it
+    {slots_spare{id, 2}, 6s, " | "},    // it has so many
+    {slots_spare{id, 4}, 7s, " | "},    // trains at least ten seconds first
+    {time_passed{}, 10s, "resized(#1 to 4 later) | preempt(b preempted) order(b/2 stop(preempted)) order(b/3 stop(preempted))"},
+    {exit_of("b", 0), 11s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  }));
+}
+
+TEST(Allocation, TooFewLeftIsALostRun) {
+  play_range(then(four_train, {
+    {agent_lost{"a", "silent"}, 3s,
+     "member_lost(a) resized(#1 to 2) | release(a) forget(a) order(b/2 rebuild(#1 2 3)) order(b/3 rebuild(#1 2 3))"},
+    {agent_lost{"b", "silent"}, 4s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  }));
+}
+
+TEST(Allocation, WithoutARangeALostAgentEndsTheRun) {
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {training("a", 0), 1s, " | "},
+    {training("b", 1), 1s, " | "},
+    {agent_lost{"b", "silent"}, 2s, " | kill(a)"},
+    {task_exited{id, "a", -1, 9, "killed", true, true}, 3s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+}
+
 } // namespace
 } // namespace troupe

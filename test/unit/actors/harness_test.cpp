@@ -61,6 +61,7 @@ struct show_frame {
   }
   std::string operator()(const again&) const { return "again"; }
   std::string operator()(const link_error& x) const { return "error(" + x.code + ")"; }
+  std::string operator()(const worker_mail& x) const { return "order(" + x.body + ")"; }
 };
 
 /// Actions in order; credit aside, which the random histories check.
@@ -80,6 +81,7 @@ std::string show(const std::vector<harness_action>& actions) {
             [](const forward_checkpoint& x) { return "checkpoint(" + x.saved.path + ")"; },
             [](const forward_progress& x) { return "progress(" + std::to_string(x.done).substr(0, 4) + ")"; },
             [](const release_credit&) { return std::string(); },
+            [](const forward_worker& x) { return "word(" + x.worker.process + " " + x.word + ")"; },
             [](const reports_drained& x) { return "drained(" + to_string(x.allocation) + ")"; },
         },
         action);
@@ -114,6 +116,19 @@ TEST(Harness, AcknowledgesWhatIsDurableAndOneAppendOfAProcessIsInFlight) {
            {stored(1, 2), 3ms, ""}, // twice
            {stored(2, 3), 4ms, "c1:ack(3)"}});
   EXPECT_EQ(h.held_bytes(), 0u);
+}
+
+TEST(Harness, CarriesTheMailOfAWorkerThatHasSaidHello) {
+  harness h;
+  play(h, {expected,
+           {from("c1", worker_mail{1, "how it is"}), 0ms, "c1:again"},
+           greeted,
+           {from("c1", worker_mail{1, "how it is"}), 1ms, "word(p how it is)"},
+           {worker_answered{stream_of(), 1, "what to do", ""}, 2ms, "c1:order(what to do)"},
+           {worker_answered{stream_of("q"), 1, "what to do", ""}, 2ms, ""}, // nobody of that name
+           {worker_answered{stream_of(), 1, "", "another version"}, 3ms, "c1:error(worker)"},
+           {worker_answered{stream_of(), 1, "what to do", ""}, 4ms, ""},
+           {from("c1", worker_mail{1, "how it is"}), 5ms, "c1:again"}});
 }
 
 TEST(Harness, AnswersARepeatWithTheOldAcknowledgement) {

@@ -88,5 +88,30 @@ TEST(Pool, WithdrawsARequestThatWaits) {
   play({{slots_requested{run(1), 1}, "", 0}, {slots_released{run(1)}, "", 0}, {agent_up{"a", 1}, "", 0}});
 }
 
+TEST(Pool, GivesAGangWithARangeWhatThereIsAndSaysWhenThereIsMore) {
+  play({
+    {slots_requested{run(1), 4, 2}, "", 0},
+    {agent_up{"a", 1}, "", 0},
+    {agent_up{"b", 2}, "grant(1.1 b:0,1 a:0)", 3},
+    {agent_up{"c", 3}, "spare(1.1 4)", 3},
+    {slots_requested{run(2), 3}, "grant(2.1 c:0,1,2)", 6},
+    {slots_released{run(2)}, "spare(1.1 4)", 3},
+    {agent_down{"b"}, "", 1},
+    {slots_released{run(1), "b"}, "", 1}, // it goes on without
+    {agent_up{"b", 2}, "", 1},
+    {slots_released{run(1)}, "", 0},
+  });
+}
+
+TEST(Pool, AsksNobodyToGrowWhileAnotherWaits) {
+  play({
+    {agent_up{"a", 2}, "", 0},
+    {slots_requested{run(1), 4, 2}, "grant(1.1 a:0,1)", 2},
+    {slots_requested{run(2), 3}, "unplaceable(2.1)", 2},
+    {agent_up{"b", 2}, "", 2}, // two are free, and the second one waits for three of the four
+    {agent_up{"c", 1}, "grant(2.1 b:0,1 c:0)", 5},
+  });
+}
+
 } // namespace
 } // namespace troupe

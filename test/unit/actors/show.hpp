@@ -8,6 +8,7 @@
 #include "actors/experiment/experiment.hpp"
 #include "actors/pool/pool.hpp"
 #include "actors/trial/trial.hpp"
+#include "workers/worker_messages.hpp"
 
 #include <string>
 
@@ -86,6 +87,12 @@ inline std::string show(const allocation_ready&) { return "ready"; }
 inline std::string show(const allocation_yielded& x) { return "yielded" + text(x.outside, "outside"); }
 inline std::string show(const allocation_gave_up&) { return "gave_up"; }
 inline std::string show(const part_made_daemon& x) { return "daemon(" + x.agent + ")"; }
+inline std::string show(const member_lost& x) {
+  return "member_lost(" + x.agent + (x.rank < 0 ? "" : "/" + text(x.rank)) + ")";
+}
+inline std::string show(const allocation_resized& x) {
+  return "resized(#" + text(x.generation) + " to " + text(x.ranks) + text(x.later, "later") + ")";
+}
 
 // ---- trial
 inline std::string show(const checkpoint_files_changed& x) {
@@ -118,8 +125,10 @@ inline std::string show(const allocation_ended& x) {
 inline std::string show(const time_passed&) { return "time"; }
 
 // ---- allocation
-inline std::string show(const request_slots& x) { return "request(" + text(x.slots) + ")"; }
-inline std::string show(const release_slots&) { return "release"; }
+inline std::string show(const request_slots& x) {
+  return "request(" + text(x.slots) + (x.least ? " or " + text(x.least) : "") + ")";
+}
+inline std::string show(const release_slots& x) { return x.agent.empty() ? "release" : "release(" + x.agent + ")"; }
 inline std::string show(const start_task& x) { return "start(" + show(x.on) + ")"; }
 inline std::string show(const preempt_task& x) { return "preempt(" + x.agent + " " + x.reason + ")"; }
 inline std::string show(const kill_task& x) { return "kill(" + x.agent + ")"; }
@@ -135,6 +144,43 @@ inline std::string show(const task_exited& x) {
 }
 inline std::string show(const task_unknown& x) { return "unknown(" + text(x.allocation) + " " + x.agent + ")"; }
 inline std::string show(const agent_lost& x) { return "lost(" + x.agent + ")"; }
+
+inline std::string show(const member_failed& x) {
+  return "failed(" + text(x.allocation) + " " + x.agent + "/" + text(x.rank) + ")";
+}
+/// A word or an order as its kind and fields: "train_until(200)".
+inline std::string show_worker(const std::string& bytes) {
+  if (auto order = workers::decode_worker<workers::worker_order>(bytes))
+    return std::visit(overloaded{
+                        [](const workers::train_until& x) { return "train_until(" + text(x.batch) + text(x.may_rebuild, "or rebuild") + ")"; },
+                        [](const workers::stop_training& x) { return "stop(" + x.reason + ")"; },
+                        [](const workers::rebuild_group& x) {
+                          std::string all = "rebuild(#" + text(x.generation);
+                          for (const int member : x.members)
+                            all += " " + text(member);
+                          return all + ")";
+                        },
+                        [](const auto& x) { return x.tag + ("(" + text(x.number)) + ")"; },
+                      },
+                      *order);
+  if (auto word = workers::decode_worker<workers::worker_word>(bytes))
+    return std::visit(overloaded{
+                        [](const workers::worker_status& x) {
+                          return std::string(workers::name(x.phase)) + "(#" + text(x.generation) + " " + text(x.step) + " of " +
+                                 text(x.until) + " of " + text(x.batches) + ")";
+                        },
+                        [](const workers::worker_failure& x) { return "failure(" + x.why + ")"; },
+                      },
+                      *word);
+  return "not readable";
+}
+inline std::string show(const worker_said& x) {
+  return "said(" + text(x.allocation) + "/" + text(x.member) + " " + show_worker(x.word) + ")";
+}
+inline std::string show(const slots_spare& x) { return "spare(" + text(x.allocation) + " " + text(x.slots) + ")"; }
+inline std::string show(const order_worker& x) {
+  return "order(" + x.agent + "/" + text(x.member) + " " + show_worker(x.order) + ")";
+}
 
 inline std::string show(const answer_signals&) { return "signal"; }
 inline std::string show(const answer_gang&) { return "gang"; }
@@ -155,7 +201,10 @@ inline std::string show(const agent_down& x) { return "agent_down(" + x.agent + 
 inline std::string show(const slots_requested& x) {
   return "requested(" + text(x.allocation) + " " + text(x.slots) + ")";
 }
-inline std::string show(const slots_released& x) { return "released(" + text(x.allocation) + ")"; }
+inline std::string show(const slots_released& x) {
+  return "released(" + text(x.allocation) + (x.agent.empty() ? "" : " " + x.agent) + ")";
+}
+inline std::string show(const report_spare& x) { return "spare(" + text(x.allocation) + " " + text(x.slots) + ")"; }
 inline std::string show(const grant_slots& x) { return "grant(" + text(x.allocation) + " " + show(x.on) + ")"; }
 inline std::string show(const report_unplaceable& x) { return "unplaceable(" + text(x.allocation) + ")"; }
 
@@ -173,6 +222,10 @@ inline std::string show(const preempt_ordered& x) { return "preempt(" + text(x.a
 inline std::string show(const kill_ordered& x) { return "kill(" + text(x.allocation) + ")"; }
 inline std::string show(const forget_ordered& x) { return "forget(" + text(x.allocation) + ")"; }
 inline std::string show(const watch_ordered& x) { return "watch(" + text(x.allocation) + ")"; }
+inline std::string show(const worker_ordered& x) {
+  return "order(" + text(x.allocation) + "/" + text(x.member) + " " + show_worker(x.order) + ")";
+}
+inline std::string show(const tell_worker& x) { return show(x.order); }
 inline std::string show(const death_confirmed& x) { return "dead(" + text(x.allocation) + ")"; }
 inline std::string show(const tell_allocation& x) { return "tell(" + text(x.allocation) + " " + show(x.event) + ")"; }
 inline std::string show(const tell_pool& x) { return "pool(" + show(x.event) + ")"; }

@@ -77,6 +77,10 @@ TEST(FactBytes, StayTheSame) {
      "93b06578706572696d656e745f737765707401920507"},
     {part_made_daemon{time_point{5us}, "a1"},
      "93b0706172745f6d6164655f6461656d6f6e019205a26131"},
+    {member_lost{time_point{5us}, "a1", 1, "signal 9"},
+     "93ab6d656d6265725f6c6f7374019405a2613101a87369676e616c2039"},
+    {allocation_resized{time_point{5us}, 1, {0, 2}, 2, true, "a1 lost"},
+     "93b2616c6c6f636174696f6e5f726573697a65640196050192000202c3a76131206c6f7374"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
   for (const auto& f : all) {

@@ -89,11 +89,13 @@ protected:
     const auto alone = make_alone_collective();
     bare_context context(*alone);
     progress_line line(true, false);
-    return trial_loop(trial, *alone, sink, line).run(context, [] { return result<void>{}; });
+    run_memory memory;
+    return trial_loop(trial, *alone, sink, line, leader, memory).run(context, [] { return result<void>{}; });
   }
 
   recording_sink sink;
   counting_trial trial;
+  by_hand leader;
 };
 
 TEST_F(TrialLoop, ReportsMeansValidatesAndSavesWhenTheScheduleSaysAndAtTheEnd) {

@@ -162,6 +162,21 @@ TEST(HarnessFrames, ReadsHelloCheckpointAndProgress) {
   EXPECT_EQ(decode_task_frame(body), task_frame(task_progress{1.0}));
 }
 
+TEST(HarnessFrames, CarriesTheMailOfAWorkerAsItIs) {
+  const std::string body("\x92\xff\x00word", 7);
+  const auto mail = [&](std::size_t bytes) {
+    return packed([&](packer& out) {
+      const auto text = bytes == body.size() ? body : std::string(bytes, 'x');
+      out.pack_array(3).pack("worker").pack(1).pack_bin(std::uint32_t(bytes)).pack_bin_body(text.data(), std::uint32_t(bytes));
+    });
+  };
+  EXPECT_EQ(std::get<worker_mail>(decode_task_frame(mail(body.size()))), (worker_mail{1, body}));
+  EXPECT_EQ(encode(agent_frame{worker_mail{1, body}}), mail(body.size()));
+  EXPECT_TRUE(std::holds_alternative<worker_mail>(decode_task_frame(mail(max_worker_mail_bytes))));
+  EXPECT_TRUE(std::holds_alternative<malformed>(decode_task_frame(mail(max_worker_mail_bytes + 1))));
+  EXPECT_TRUE(std::holds_alternative<malformed>(decode_task_frame(packed([](packer& out) { out.pack_array(3).pack("worker").pack(1).pack("text"); }))));
+}
+
 TEST(HarnessFrames, SurvivesEveryTruncationAndManyMutations) {
   auto good = report_frame(to_msgpack(value{{"loss", 0.1}, {"list", {1, 2, 3}}, {"name", "x"}}));
   for (std::size_t n = 0; n < good.size(); ++n)

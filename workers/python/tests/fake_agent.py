@@ -28,6 +28,9 @@ class FakeAgent:
         self.error: Optional[List[str]] = None
         self.stop_reason: Optional[str] = None
         self.window = 1 << 20
+        self.words: List[Tuple[int, str, Any]] = []  # (rank, kind, fields) of trials in C++
+        self.lead: Callable[[int, Any], List[Any]] = self._lead_on  # (rank, status) -> orders
+        self.refuse_worker: Optional[str] = None
         self.changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
         self._orders: List[Callable[[], None]] = []
@@ -146,6 +149,23 @@ class FakeAgent:
         if [name, steps, files, metadata] not in self.checkpoints:
             self.checkpoints.append([name, steps, files, metadata])
         self._send(peer, ["saved", seq])
+
+    def _on_worker(self, peer: bytes, protocol: int, word: bytes) -> None:
+        if peer not in self._sessions:
+            return self._send(peer, ["again"])
+        if self.refuse_worker:
+            return self._send(peer, ["error", "worker", self.refuse_worker])
+        rank = self._sessions[peer][1]
+        kind, fields = msgpack.unpackb(word)
+        self.words.append((rank, kind, fields))
+        if kind == "status":
+            for order in self.lead(rank, fields):
+                self._send(peer, ["worker", protocol, msgpack.packb(order)])
+
+    @staticmethod
+    def _lead_on(rank: int, status: Any) -> List[Any]:
+        phase, generation, step, batches, until = status
+        return [["train_until", [batches, False]]] if until < batches else []
 
     def _on_progress(self, peer: bytes, done: float) -> None:
         pass

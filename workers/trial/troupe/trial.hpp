@@ -94,6 +94,13 @@ private:
   result<T> found_;
 };
 
+/// One rank's part of a batch that all ranks share, so that the batch stays the same with any number of ranks.
+struct batch_share {
+  std::int64_t first = 0, count = 0; ///< samples [first, first + count) of the batch; parts differ by one sample at most
+  double weight = 1;                 ///< the rank's mean times this, averaged over the ranks, is the mean over the whole batch
+};
+batch_share share_of(std::int64_t batch, int rank, int size);
+
 /// What the program around a trial gives it.
 class trial_context {
 public:
@@ -111,6 +118,9 @@ public:
   virtual troupe::collective& collective() = 0;
   int rank() { return collective().rank(); }
   int size() { return collective().size(); }
+  /// Of a batch of `batch` samples of all ranks together. To ask for in build(): the number of ranks may change between two
+  /// builds, within a run as well.
+  batch_share share(std::int64_t batch) { return share_of(batch, rank(), size()); }
 
   /// The trial's seed, the same on all ranks: of the cluster, or by hand that of --seed, else 0.
   virtual std::uint64_t seed() const = 0;

@@ -1,0 +1,76 @@
+#pragma once
+// Stands for one worker (a rank of a trial in C++) on its agent: lets through what belongs to its allocation, refuses the rest with
+// the reason, and notices a worker that runs no instruction any more. Pure; the shell is stand_in_actor.cpp beside it.
+
+#include "actors/machine.hpp"
+#include "workers/worker_messages.hpp"
+
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+struct stand_in_spec {
+  allocation_id allocation;
+  std::string agent;
+  int member = 0;                ///< the rank that the worker was started with
+  duration silence = 20s;        ///< a worker speaks each second
+  duration repeat_status = 15s;  ///< what has not changed is passed on so often
+};
+
+// Events. The harness has checked the token.
+struct word_heard {
+  allocation_id allocation;
+  int member = 0;
+  std::string process; ///< random, one per process
+  std::uint64_t protocol = 0;
+  std::string word;
+};
+struct order_heard {
+  allocation_id allocation;
+  int member = 0;
+  std::uint64_t protocol = 0;
+  std::string order;
+};
+/// The leases of all tasks of this host were renewed: so none is frozen. Once a second while the master is there.
+struct lease_renewed {};
+using stand_in_event = std::variant<word_heard, order_heard, lease_renewed>;
+
+// Actions.
+struct pass_word { ///< up
+  std::string word;
+};
+struct pass_order { ///< down
+  std::string process, order;
+};
+struct refuse_worker { ///< down; it ends
+  std::string process, why;
+};
+struct report_silence { ///< up
+  std::string detail;
+};
+using stand_in_action = std::variant<pass_word, pass_order, refuse_worker, report_silence>;
+
+/// Not thread-safe: one actor owns it. No facts: a worker says again each second how it is.
+class stand_in {
+public:
+  explicit stand_in(stand_in_spec spec) : spec_(std::move(spec)) {}
+
+  [[nodiscard]] std::vector<stand_in_action> apply(const stand_in_event& ev, time_point now);
+
+private:
+  using out = std::vector<stand_in_action>;
+  void on(out& o, const word_heard& ev, time_point now);
+  void on(out& o, const order_heard& ev, time_point now);
+  void on(out& o, const lease_renewed& ev, time_point now);
+  void refuse(out& o, const std::string& process, std::string why);
+
+  stand_in_spec spec_;
+  std::string process_; ///< that speaks for this rank; the first one
+  std::optional<workers::worker_status> passed_; ///< the newest that was passed on
+  time_point passed_at_, heard_;
+  std::optional<time_point> renewed_;
+  bool refused_ = false, silent_ = false;
+};
+
+} // namespace troupe

@@ -1,0 +1,242 @@
+"""Gangs of C++ ranks that lose members: killed, stopped, with their agent, all at once; that shrink and grow; that are refused."""
+
+import json
+import math
+import os
+import random
+import signal
+import struct
+import urllib.request
+
+import pytest
+
+from cluster_under_test import select_for, wait_for
+from test_native_trial import by_hand, last_weights, logs, program, rank_processes  # noqa: F401
+from test_processes import Processes
+
+class Gang(Processes):
+    """A master and two agents of one slot each: a gang of two has a rank on each."""
+
+    def __init__(self, root, program):
+        super().__init__(root)
+        self.program = program
+        self.marks = self.root / "marks"
+        self.marks.mkdir()
+
+    def start_all(self, *agents):
+        self.master()
+        for name in agents:
+            self.agent(name)
+        wait_for(lambda: self.alive_agents() == len(agents), 30)
+
+    def submit_gang(self, hparams, slots="2", restarts=5, entrypoint=None):
+        job = self.root / "job"
+        job.mkdir(exist_ok=True)
+        config = self.root / "job.yaml"
+        config.write_text(f"""
+name: gang
+entrypoint: {json.dumps(entrypoint or [str(self.program)])}
+launch: per_slot
+hyperparameters: {json.dumps(hparams)}
+searcher: {{name: single, metric: distance}}
+resources: {{slots_per_trial: {slots}}}
+max_restarts: {restarts}
+environment: {{environment_variables: ["MARKS={self.marks}"]}}
+""")
+        experiment = self.json("experiment", "create", str(config), str(job))["id"]
+        return experiment, wait_for(lambda: self.trials(experiment), 20)[0]["id"]
+
+    def kill_tree(self):
+        left = self.tree()
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return left
+
+    def weights(self, experiment):
+        newest = max(self.checkpoints(experiment), key=lambda c: c["totalBatches"])
+        return next(self.data.rglob(f"{newest['uuid']}/weights")).read_bytes()
+
+    def steps(self, trial):
+        return [r["totalBatches"] for r in self.json("trial", "metrics", str(trial)) if r["group"] == "training"]
+
+    def facts(self, kind):
+        """All facts of a kind, oldest first, as the live stream of events tells them."""
+        if not hasattr(self, "token"):
+            body = json.dumps({"username": "admin", "password": ""}).encode()
+            self.token = json.load(urllib.request.urlopen(self.env["TROUPE_MASTER"] + "/api/v1/auth/login", body, timeout=10))["token"]
+        ask = urllib.request.Request(self.env["TROUPE_MASTER"] + "/troupe/v1/events?after=0", headers={"Authorization": "Bearer " + self.token})
+        found = []
+        try:
+            with urllib.request.urlopen(ask, timeout=20) as stream:
+                stream.fp.raw._sock.settimeout(2)  # silent for so long: that was all
+                for line in stream:
+                    if line.startswith(b"data:") and (fact := json.loads(line[5:])).get("type") == kind:
+                        found.append(fact)
+        except TimeoutError:
+            pass  # it waits for the next one
+        return found
+
+    def inside(self, rank):
+        try:
+            return (self.marks / str(rank)).read_bytes() == b"1"
+        except OSError:
+            return False
+
+    def nothing_is_left(self, program):
+        wait_for(lambda: self.json("status")["slots"]["used"] == 0, 20, what=lambda: self.json("agent", "list"))
+        wait_for(lambda: not rank_processes(program), 20, what=lambda: rank_processes(program))
+        wait_for(lambda: not [x for x in os.listdir("/dev/shm") if x.startswith("troupe-task-")], 20, what=lambda: os.listdir("/dev/shm"))
+
+
+@pytest.fixture
+def gang(tmp_path, program):  # noqa: F811
+    one = Gang(tmp_path, program)
+    yield one
+    one.close()
+
+
+def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, program, tmp_path):  # noqa: F811
+    """A random rank, the chief, an agent under the gang, all at once; TROUPE_KILLS times, at least half inside a collective."""
+    seed, kills = int(os.environ.get("TROUPE_KILL_SEED", "11")), int(os.environ.get("TROUPE_KILLS", "6"))
+    chance = random.Random(seed)
+    batches = 200 + 150 * kills
+    by_hand(program, tmp_path, "--lr=0.002", f"--batches={batches}", name="whole", ranks=2)
+    gang.start_all("a", "b")
+    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 10000, "batches": batches}, restarts=kills + 1)
+    kinds = ["rank", "chief", "agent", "all"]
+    inside = done = by_themselves = 0
+    for n in range(kills):
+        kind = kinds[n % 4] if n < 4 else chance.choice(kinds)
+        where = f"seed {seed}, kill {n} of {kind}"
+        if gang.state(experiment) == "COMPLETED":
+            break
+        ranks = wait_for(lambda: len(found := rank_processes(program)) == 2 and found, 90, 0.02,
+                         lambda: f"{where}: no gang again\n{logs(gang, trial)[-2000:]}")
+        select_for(chance.uniform(0, 0.8))
+        victim = 0 if kind == "chief" else chance.randrange(2)
+        if n % 4 != 3:  # the moment is in a collective, mostly; what the byte says after the death is what counts
+            for _ in range(2000):
+                if gang.inside(victim) or set(rank_processes(program).values()) != set(ranks.values()):
+                    break
+                select_for(0.002)
+        try:
+            if kind in ("rank", "chief"):
+                os.kill(ranks[victim], signal.SIGKILL)
+                by_themselves += 1
+            elif kind == "agent":
+                name = chance.choice(["a", "b"])
+                gang.kill_agent(name)
+                select_for(chance.choice([0, 1.5]))  # its tasks are adopted, or given away
+                gang.agent(name)
+            else:
+                for one in [gang.process, *gang.agents.values()]:
+                    one.send_signal(signal.SIGKILL)
+                for one in [gang.process, *gang.agents.values()]:
+                    one.wait()
+                wait_for(lambda: not gang.kill_tree(), 20, 0.01)
+                gang.master()
+                for name in ("a", "b"):
+                    gang.agent(name)
+        except ProcessLookupError:
+            by_themselves -= kind in ("rank", "chief")
+            continue  # it had just ended
+        done += 1
+        inside += gang.inside(victim) if kind != "agent" else gang.inside(0) or gang.inside(1)
+        if kind in ("rank", "chief"):
+            wait_for(lambda: not set(rank_processes(program).values()) & set(ranks.values()), 15, 0.02, lambda: f"{where}: the others hang")
+    assert gang.wait_end(experiment, 60 + 20 * kills) == "COMPLETED", f"seed {seed}\n" + logs(gang, trial)
+    assert gang.weights(experiment) == last_weights(tmp_path, "whole"), f"seed {seed}"
+    assert sorted(gang.steps(trial)) == list(range(1, batches + 1)), f"seed {seed}: each batch counts once"
+    assert gang.trials(experiment)[0]["restarts"] <= by_themselves, f"seed {seed}"
+    assert 2 * inside >= done > 0, f"seed {seed}: {inside} of {done} died inside a collective"
+    gang.nothing_is_left(program)
+
+
+def test_a_gang_with_a_range_goes_on_smaller_and_grows_again(gang, program, tmp_path):  # noqa: F811
+    by_hand(program, tmp_path, "--lr=0.002", "--batches=1500", name="whole", ranks=2)
+    gang.start_all("a", "b")
+    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 20000, "batches": 1500}, slots="{min: 1, max: 2}")
+    wait_for(lambda: len(rank_processes(program)) == 2, 30)
+    wait_for(lambda: gang.checkpoints(experiment), 60, what=lambda: logs(gang, trial))
+    survivor = rank_processes(program)[0]
+    gang.kill_agent("b")  # and does not come back at once: its sandbox ends
+    wait_for(lambda: gang.facts("allocation_resized"), 90, 0.2, lambda: gang.facts("member_lost"))
+    lost, = gang.facts("member_lost")
+    smaller, = gang.facts("allocation_resized")
+    where = {part["agent"]: n for n, part in enumerate(gang.facts("allocation_placed")[0]["on"])}
+    assert lost["agent"] == "b" and lost["rank"] == -1
+    assert smaller["members"] == [1 - where["b"]] and smaller["ranks"] == 1 and not smaller["later"]
+    before = len(gang.steps(trial))
+    wait_for(lambda: len(gang.steps(trial)) > before + 10, 60, what=lambda: logs(gang, trial))
+    assert len(gang.facts("run_started")) == 1 and gang.trials(experiment)[0]["restarts"] == 0, "the same run goes on"
+    assert where == {"a": 0, "b": 1} and rank_processes(program) == {0: survivor}, "in the same process"
+    gang.agent("b")
+    wait_for(lambda: len(rank_processes(program)) == 2, 90, 0.2, lambda: gang.facts("allocation_resized"))
+    larger = gang.facts("allocation_resized")[-1]
+    assert larger["later"] and larger["ranks"] == 2
+    assert len(gang.facts("run_started")) == 2
+    assert gang.wait_end(experiment, 180) == "COMPLETED", logs(gang, trial)
+    assert sorted(gang.steps(trial)) == list(range(1, 1501)), "each batch counts once"
+    for a, b in zip(struct.unpack("2d", gang.weights(experiment)), struct.unpack("2d", last_weights(tmp_path, "whole"))):
+        assert math.isclose(a, b, rel_tol=1e-5), "the batch was the same with one rank and with two"
+    gang.nothing_is_left(program)
+
+
+def test_fewer_slots_than_the_most_start_at_once(gang, program):  # noqa: F811
+    gang.start_all("a")
+    experiment, trial = gang.submit_gang({"lr": 0.1, "batches": 100}, slots="{min: 1, max: 4}")
+    assert gang.wait_end(experiment, 60) == "COMPLETED", logs(gang, trial)
+    assert gang.facts("allocation_placed")[0]["on"] == [{"agent": "a", "slots": [0]}]
+
+
+def test_a_rank_that_is_stopped_is_noticed(gang, program, tmp_path):  # noqa: F811
+    gang.start_all("a", "b")
+    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 10000, "batches": 300})
+    ranks = wait_for(lambda: len(found := rank_processes(program)) == 2 and found, 30)
+    wait_for(lambda: len(gang.steps(trial)) > 10, 60, what=lambda: logs(gang, trial))
+    os.kill(ranks[1], signal.SIGSTOP)
+    wait_for(lambda: not set(rank_processes(program).values()) & set(ranks.values()), 45, what=lambda: rank_processes(program))
+    assert gang.wait_end(experiment, 90) == "COMPLETED", logs(gang, trial)
+    assert gang.trials(experiment)[0]["restarts"] == 1
+    gang.nothing_is_left(program)
+
+
+def test_a_rank_alone_that_is_stopped_is_noticed_by_its_lease(gang, program):  # noqa: F811
+    gang.start_all("a")
+    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 10000, "batches": 300}, slots="1")
+    ranks = wait_for(lambda: len(found := rank_processes(program)) == 1 and found, 30)
+    wait_for(lambda: len(gang.steps(trial)) > 10, 60, what=lambda: logs(gang, trial))
+    os.kill(ranks[0], signal.SIGSTOP)
+    wait_for(lambda: gang.facts("member_lost"), 60, 0.3)
+    assert "silent for" in gang.facts("member_lost")[0]["why"]
+    assert gang.wait_end(experiment, 90) == "COMPLETED", logs(gang, trial)
+    assert gang.trials(experiment)[0]["restarts"] == 1
+
+
+OTHER_VERSION = """
+import os, sys, msgpack, zmq
+s = zmq.Context().socket(zmq.DEALER)
+s.connect(os.environ["TROUPE_HARNESS"])
+send = lambda *f: s.send(msgpack.packb(f))
+send("hello", 1, os.environ["TROUPE_TASK_TOKEN"], os.environ["TROUPE_ALLOCATION_ID"], 0, "0" * 32, 0)
+send("worker", 7, msgpack.packb(["status", [0, 0, 0, 0, 0]]))
+while True:
+    frame = msgpack.unpackb(s.recv())
+    if frame[0] == "error":
+        print(frame[1], frame[2], flush=True)
+        sys.exit(1)
+"""
+
+
+def test_a_worker_of_another_version_is_refused_and_the_trial_fails_of_that(gang):
+    gang.start_all("a")
+    (gang.root / "job").mkdir()
+    (gang.root / "job" / "old.py").write_text(OTHER_VERSION)
+    experiment, trial = gang.submit_gang({}, slots="1", restarts=0, entrypoint=["python3", "old.py"])
+    assert gang.wait_end(experiment, 60) == "ERROR"
+    ended = [f for f in gang.facts("run_ended") if f["entity"] == f"trial/{trial}"]
+    assert "speaks version 7 of the worker protocol" in ended[-1]["detail"], ended
+    assert "worker the worker of rank 0 speaks version 7" in logs(gang, trial)

@@ -1,0 +1,134 @@
+#pragma once
+// The one table of what an allocation orders a worker to do and what the worker says: the worker is the actor within the process of a
+// trial in C++ (one for each rank), the allocation is on the master, and between them stands the worker's stand-in on its agent.
+// docs/task-link.md says how these travel. Pure; nothing of CAF.
+//
+// Every order may be repeated: it says what is to be, not what is to be done next. Every word says how it is, and is repeated each
+// second; so nothing is lost for good with a frame, an agent or a master.
+
+#include "model/pack.hpp"
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::workers {
+
+/// A worker of another version is refused by the stand-in. To raise with every change of a type here.
+inline constexpr std::uint64_t worker_protocol = 1;
+inline constexpr std::size_t max_worker_bytes = 64 << 10; ///< of an order or a word
+
+// ---- orders, down
+
+/// Train up to batch `batch` of all (batches are counted over the whole trial), with the reports, validations and checkpoints of the
+/// trial's own schedule.
+struct train_until {
+  static constexpr const char* tag = "train_until";
+  std::int64_t batch = 0;
+  bool may_rebuild = false; ///< a group that breaks waits for rebuild_group instead of ending
+  MSGPACK_DEFINE_ARRAY(batch, may_rebuild)
+};
+/// Besides the schedule, at the next batch that all ranks agree on. `number` counts from 1: a repeat is done once.
+struct validate_now {
+  static constexpr const char* tag = "validate";
+  std::uint64_t number = 0;
+  MSGPACK_DEFINE_ARRAY(number)
+};
+struct checkpoint_now {
+  static constexpr const char* tag = "checkpoint";
+  std::uint64_t number = 0;
+  MSGPACK_DEFINE_ARRAY(number)
+};
+/// Save a checkpoint and end. The reasons are those of the task link.
+struct stop_training {
+  static constexpr const char* tag = "stop";
+  std::string reason;
+  MSGPACK_DEFINE_ARRAY(reason)
+};
+/// Leave the group, meet as the ranks `members` (numbers that they were started with, in the order of their new ranks), build and load
+/// the last checkpoint.
+struct rebuild_group {
+  static constexpr const char* tag = "rebuild";
+  std::uint32_t generation = 0; ///< from 1; the group that the run started with is 0
+  std::vector<int> members;
+  MSGPACK_DEFINE_ARRAY(generation, members)
+};
+using worker_order = std::variant<train_until, validate_now, checkpoint_now, stop_training, rebuild_group>;
+
+// ---- words, up
+
+enum class worker_phase : int {
+  starting = 0, ///< the group is met, the trial built
+  ready,        ///< built and loaded; waits for train_until
+  training,
+  broken,       ///< a member is gone; waits for rebuild_group
+};
+const char* name(worker_phase x);
+
+struct worker_status {
+  static constexpr const char* tag = "status";
+  worker_phase phase = worker_phase::starting;
+  std::uint32_t generation = 0;
+  std::int64_t step = 0;    ///< batches trained
+  std::int64_t batches = 0; ///< of the schedule; 0 before it is known
+  std::int64_t until = 0;   ///< ordered so far
+  MSGPACK_DEFINE_ARRAY(phase, generation, step, batches, until)
+  friend bool operator==(const worker_status&, const worker_status&) = default;
+};
+struct worker_failure { ///< it will end; what it says is the run's failure
+  static constexpr const char* tag = "failure";
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(why)
+};
+using worker_word = std::variant<worker_status, worker_failure>;
+
+inline const char* name(worker_phase x) {
+  constexpr const char* names[] = {"starting", "ready", "training", "broken"};
+  return names[static_cast<int>(x)];
+}
+
+} // namespace troupe::workers
+
+MSGPACK_ADD_ENUM(troupe::workers::worker_phase)
+
+namespace troupe::workers {
+
+/// As [tag, [fields...]].
+template <class... Kind>
+std::string encode_worker(const std::variant<Kind...>& x) {
+  msgpack::sbuffer bytes;
+  msgpack::packer<msgpack::sbuffer> out(bytes);
+  out.pack_array(2);
+  std::visit([&](const auto& one) { out.pack(std::string(one.tag)).pack(one); }, x);
+  return {bytes.data(), bytes.size()};
+}
+
+/// Fails with `corrupt` for bytes that are none of the variant's kinds.
+template <class Variant>
+result<Variant> decode_worker(std::string_view bytes) {
+  if (bytes.size() > max_worker_bytes)
+    return error{errc::corrupt, "more than " + std::to_string(max_worker_bytes) + " bytes"};
+  try {
+    const auto whole = msgpack::unpack(bytes.data(), bytes.size());
+    const auto& x = whole.get();
+    if (x.type != msgpack::type::ARRAY || x.via.array.size < 2)
+      return error{errc::corrupt, "not [kind, fields]"};
+    const auto kind = x.via.array.ptr[0].as<std::string>();
+    result<Variant> found = error{errc::corrupt, "'" + kind + "' is no kind of it"};
+    [&]<std::size_t... At>(std::index_sequence<At...>) {
+      const auto take = [&]<class Kind>(Kind one) {
+        if (kind != Kind::tag)
+          return;
+        x.via.array.ptr[1].convert(one);
+        found = Variant{std::move(one)};
+      };
+      (take(std::variant_alternative_t<At, Variant>{}), ...);
+    }(std::make_index_sequence<std::variant_size_v<Variant>>{});
+    return found;
+  } catch (const std::exception& fault) {
+    return error{errc::corrupt, fault.what()};
+  }
+}
+
+} // namespace troupe::workers
