@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from cluster_under_test import BINARY, Cluster, wait_for
+from test_processes import Processes
 
 BUILD = pathlib.Path(BINARY).parent
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ def by_hand(program, folder, *flags, ranks=1, name="run", check=True, **env):
     env = {**os.environ, "TROUPE_RUN_NAME": name, "MASTER_PORT": f"{name}{os.getpid()}", **env}
     env.pop("TROUPE_HARNESS", None)
     started = [subprocess.Popen([program, *flags], cwd=folder, stderr=subprocess.PIPE, text=True,
-                                env={**env, "RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)})
+                                env={"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), **env, "RANK": str(r), "LOCAL_RANK": str(r)})
                for r in range(ranks)]
     texts = [p.communicate(timeout=120)[1] for p in started]
     assert not check or all(p.returncode == 0 for p in started), texts
@@ -67,6 +68,15 @@ def test_two_ranks_with_half_the_batch_have_the_curve_of_one(program, tmp_path):
         assert b == pytest.approx(a, rel=1e-5)
 
 
+def test_ranks_that_meet_over_tcp_have_the_bits_of_those_that_share_memory(program, tmp_path):
+    by_hand(program, tmp_path, "--lr=0.002", name="shm", ranks=3)
+    by_hand(program, tmp_path, "--lr=0.002", name="tcp", ranks=3, TROUPE_COLLECTIVE="tcp", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
+    assert last_weights(tmp_path, "tcp") == last_weights(tmp_path, "shm")
+    assert losses(tmp_path, "tcp") == losses(tmp_path, "shm")
+    nowhere = by_hand(program, tmp_path, "--lr=0.002", name="lost", check=False, WORLD_SIZE="2", LOCAL_WORLD_SIZE="1", MASTER_ADDR="")
+    assert "MASTER_ADDR does not say where the ranks meet" in nowhere, nowhere
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_run_that_went_on_from_a_checkpoint_has_the_same_bits(program, tmp_path, ranks):
     seed = random.randrange(1 << 30)
@@ -86,7 +96,7 @@ def cluster(tmp_path):
     c.close()
 
 
-def submit(cluster, program, hparams, slots=2, restarts=1):
+def submit(cluster, program, hparams, slots=2, restarts=1, more=""):
     job = cluster.root / "job"
     job.mkdir(exist_ok=True)
     config = cluster.root / "job.yaml"
@@ -98,7 +108,7 @@ hyperparameters: {json.dumps(hparams)}
 searcher: {{name: single, metric: distance}}
 resources: {{slots_per_trial: {slots}}}
 max_restarts: {restarts}
-""")
+{more}""")
     return cluster.json("experiment", "create", str(config), str(job))["id"]
 
 
@@ -158,6 +168,25 @@ def rank_processes(program):
             except (OSError, StopIteration):
                 continue
     return found
+
+
+def test_ranks_on_two_agents_reduce_over_tcp_and_a_killed_one_ends_the_others_operation(program, tmp_path):
+    by_hand(program, tmp_path, "--lr=0.002", name="whole", ranks=2)
+    cluster = Processes(tmp_path)
+    try:
+        cluster.master()
+        for name in ("a1", "a2"):
+            cluster.agent(name)
+        wait_for(lambda: cluster.alive_agents() == 2, 30)
+        experiment = submit(cluster, program, {"lr": 0.002, "die_at": 100}, more="environment: {environment_variables: [TROUPE_COLLECTIVE=tcp]}\n")
+        trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
+        assert cluster.wait_end(experiment) == "COMPLETED", logs(cluster, trial)
+        assert cluster.trials(experiment)[0]["restarts"] == 1
+        said = logs(cluster, trial)
+        assert "collective tcp" in said and "rank 1 of 2 died" in said, said
+        assert checkpoint_weights(cluster, experiment) == last_weights(tmp_path, "whole"), "the bits of two ranks on one host"
+    finally:
+        cluster.close()
 
 
 @pytest.mark.parametrize("example", ["digits-native", "digits-ddp"])

@@ -1,5 +1,6 @@
 #include "workers/collectives/shm.hpp"
 
+#include "workers/collectives/operation_mark.hpp"
 #include "workers/collectives/operation_queue.hpp"
 #include "workers/collectives/reductions.hpp"
 #include "workers/collectives/shm_segment.hpp"
@@ -10,25 +11,6 @@
 
 namespace troupe {
 namespace {
-
-std::size_t elements_of(const operation& x) {
-  std::size_t n = x.first.count;
-  for (const auto& b : x.more)
-    n += b.count;
-  return n;
-}
-
-operation_mark mark_of(const operation& x) {
-  const bool reduces = x.what == operation_kind::all_reduce || x.what == operation_kind::reduce_scatter;
-  operation_mark mark;
-  mark.what = x.what;
-  mark.type = x.type;
-  mark.how = reduces ? x.how : reduce::sum;
-  mark.root = x.root;
-  mark.bytes = elements_of(x) * size_of(x.type);
-  mark.buffers = 1 + x.more.size();
-  return mark;
-}
 
 // Every operation moves in chunks, numbered through the life of the group: a rank writes what others want of
 // its chunk into its slot, publishes it, and reads theirs. It writes some chunks ahead, so that few of them
@@ -53,20 +35,14 @@ public:
   pending start(operation x) override { return queue_.start(std::move(x)); }
 
   result<std::unique_ptr<collective>> group(std::span<const int> ranks) override {
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (const int r : ranks)
-      hash = (hash ^ std::uint64_t(r + 1)) * 0x100000001b3;
-    const auto at = std::find(ranks.begin(), ranks.end(), group_.rank);
     const std::vector<int> list(ranks.begin(), ranks.end());
-    auto sorted = list;
-    std::sort(sorted.begin(), sorted.end());
-    if (at == ranks.end() || sorted.front() < 0 || sorted.back() >= group_.size ||
-        std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-      return error{errc::invalid, "collective shm: the ranks of a group are different ranks of its parent, "
-                                  "and the caller is one of them"};
+    const auto name = name_of_inner_group(group_.name, ranks, group_.rank, group_.size, groups_[list], "shm");
+    if (!name)
+      return name.error();
+    ++groups_[list];
     auto inner = group_;
-    inner.name += "." + std::to_string(hash) + "-" + std::to_string(groups_[list]++);
-    inner.rank = int(at - ranks.begin());
+    inner.name = *name;
+    inner.rank = int(std::find(ranks.begin(), ranks.end(), group_.rank) - ranks.begin());
     inner.size = int(ranks.size());
     return join_shm(inner);
   }
@@ -84,30 +60,6 @@ private:
   std::map<std::vector<int>, int> groups_;
   operation_queue queue_; // last: its thread uses what stands above
 };
-
-// Calls f(buffer, offset in it, count, offset in the chunk) for the parts of the buffers, seen as one, in
-// [from, from + count).
-template <class F>
-void each_part(const operation& x, std::size_t from, std::size_t count, F f) {
-  std::size_t done = 0;
-  const auto part = [&](const operation_buffer& b) {
-    if (from >= b.count) {
-      from -= b.count;
-      return;
-    }
-    const std::size_t n = std::min(b.count - from, count - done);
-    if (n > 0)
-      f(b, from, n, done);
-    done += n;
-    from = 0;
-  };
-  part(x.first);
-  for (const auto& b : x.more) {
-    if (done == count)
-      return;
-    part(b);
-  }
-}
 
 result<void> shm::execute(const operation& x) {
   if (auto ok = segment_->unbroken(); !ok)

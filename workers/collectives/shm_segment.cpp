@@ -74,20 +74,6 @@ struct alignas(4096) shm_segment::header {
   char why[256]{};
 };
 
-std::string show(const operation_mark& x) {
-  std::string text = name(x.what);
-  if (x.what == operation_kind::barrier)
-    return text;
-  text += " of " + std::to_string(x.bytes) + " bytes of " + name(x.type);
-  if (x.buffers > 1)
-    text += " in " + std::to_string(x.buffers) + " buffers";
-  if (x.what == operation_kind::all_reduce || x.what == operation_kind::reduce_scatter)
-    text += std::string(", ") + name(x.how);
-  if (x.what == operation_kind::broadcast)
-    text += " from rank " + std::to_string(x.root);
-  return text;
-}
-
 shm_segment::place& shm_segment::of(int rank) const {
   return reinterpret_cast<place*>(reinterpret_cast<std::byte*>(header_) + sizeof(header))[rank];
 }

@@ -2,24 +2,13 @@
 // The shared memory of a group: who is there, who has published what, and who is gone.
 
 #include "model/result.hpp"
+#include "workers/collectives/operation_mark.hpp"
 #include "workers/collectives/shm.hpp"
 
 #include <atomic>
 #include <pthread.h>
 
 namespace troupe {
-
-/// What a rank is doing; ranks compare theirs before they touch data.
-struct operation_mark {
-  operation_kind what{};
-  element type{};
-  reduce how{};
-  std::int32_t root = 0;
-  std::uint64_t bytes = 0;   ///< of all buffers
-  std::uint64_t buffers = 0; ///< of a grouped operation
-  friend bool operator==(const operation_mark&, const operation_mark&) = default;
-};
-std::string show(const operation_mark& mark);
 
 /// Mapped by every rank of a group. All waits are bounded: they end when a rank is gone or the group is
 /// broken.

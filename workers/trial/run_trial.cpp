@@ -1,4 +1,5 @@
 #include "workers/collectives/shm.hpp"
+#include "workers/collectives/tcp.hpp"
 #include "workers/trial/trial_loop.hpp"
 
 #include <algorithm>
@@ -69,10 +70,13 @@ int fail(const error& why, const char* program) {
 result<std::unique_ptr<collective>> join_ranks(const settings& s) {
   if (s.size == 1)
     return make_alone_collective();
-  if (!s.one_host)
-    return error{errc::unsupported, "the ranks of this trial are on several hosts (" + std::to_string(s.local_size) + " of " +
-                                        std::to_string(s.size) +
-                                        " here); trials in C++ run on one host yet: give it fewer slots"};
+  if (s.meeting_port != 0)
+    return join_tcp({.name = s.group,
+                     .secret = s.on_cluster() ? s.token : s.group,
+                     .host = s.meeting,
+                     .port = s.meeting_port,
+                     .rank = s.rank,
+                     .size = s.size});
   shm_group group{.name = s.group, .rank = s.rank, .size = s.size};
   return join_shm(group);
 }

@@ -120,7 +120,24 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
                    ", LOCAL_RANK=" + std::to_string(s.local_rank) +
                    " of LOCAL_WORLD_SIZE=" + std::to_string(s.local_size) + " cannot be");
   const std::string meeting = variable("MASTER_ADDR"); // agents of one host meet on its loopback
+  s.meeting = meeting;
   s.one_host = s.local_size == s.size || meeting == "127.0.0.1" || meeting == "localhost" || meeting == "::1";
+  s.member = variable("TROUPE_COLLECTIVE");
+  if (s.member == "auto")
+    s.member.clear();
+  if (!s.member.empty() && s.member != "shm" && s.member != "tcp")
+    return invalid("TROUPE_COLLECTIVE='" + s.member + "': expected auto, shm or tcp");
+  if (s.size > 1 && (!s.one_host || s.member == "tcp")) { // where troupe.dist would meet: that is Python's
+    auto port = number_of(variable, "TROUPE_DIST_PORT", 0, 1, 65535);
+    if (port && *port == 0)
+      if (port = number_of(variable, "MASTER_PORT", 29500, 1, 65534); port)
+        *port += 1;
+    if (!port)
+      return port.error();
+    s.meeting_port = *port;
+    if (meeting.empty())
+      return invalid("WORLD_SIZE=" + std::to_string(s.size) + ", but MASTER_ADDR does not say where the ranks meet");
+  }
   // By hand, ranks that torchrun has started meet by its address and name.
   s.group = s.on_cluster() ? group_of_task(s.allocation, s.token)
                            : "hand-" + meeting + "-" + variable("MASTER_PORT") + "-" + variable("TORCHELASTIC_RUN_ID") + "-" +

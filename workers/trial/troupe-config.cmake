@@ -1,6 +1,7 @@
 # find_package(troupe CONFIG REQUIRED COMPONENTS trial) gives the target troupe::trial.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
+find_dependency(OpenSSL)
 find_dependency(PkgConfig)
 if(NOT TARGET PkgConfig::zmq)
   pkg_check_modules(zmq REQUIRED IMPORTED_TARGET libzmq)

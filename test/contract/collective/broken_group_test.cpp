@@ -2,6 +2,8 @@
 
 #include "ranks.hpp"
 
+#include "workers/collectives/tcp_door.hpp"
+
 #include <csignal>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,8 +13,52 @@ namespace {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
-// A rank as a process that ends with the value of `body`.
+// What the ranks are that may break: the members between processes.
+struct breaking_case {
+  const char* name;
+  std::function<result<std::unique_ptr<collective>>(const std::string& group, int rank, int size, milliseconds silence)> join;
+};
+
+const breaking_case breaking_cases[] = {
+    {"shm",
+     [](const std::string& name, int rank, int size, milliseconds silence) {
+       shm_group group{.name = name, .rank = rank, .size = size};
+       group.chunk_bytes = 4096;
+       group.join_within = 20s;
+       group.silence = silence;
+       return join_shm(group);
+     }},
+    {"tcp",
+     [](const std::string& name, int rank, int size, milliseconds silence) {
+       auto group = test_tcp(name, rank, size);
+       group.silence = silence;
+       return join_tcp(group);
+     }},
+};
+
+class BrokenGroup : public testing::TestWithParam<breaking_case> {
+protected:
+  result<std::unique_ptr<collective>> join(const std::string& name, int rank, int size, milliseconds silence = 5s) {
+    return GetParam().join(name, rank, size, silence);
+  }
+  // A rank as a process that ends with the value of `body`.
+  pid_t fork_rank(const std::string& group, int rank, int size, const std::function<int(collective&)>& body) {
+    const pid_t child = fork();
+    if (child != 0)
+      return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto joined = join(group, rank, size);
+    const int code = joined ? body(**joined) : 99;
+    joined = error{}; // leaves the group in order
+    _exit(code);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Members, BrokenGroup, testing::ValuesIn(breaking_cases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// A rank of `shm` as a process that ends with the value of `body`.
 pid_t fork_rank(const std::string& group, int rank, int size, const std::function<int(collective&)>& body) {
   const pid_t child = fork();
   if (child != 0)
@@ -48,15 +94,15 @@ int exit_code(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(BrokenGroup, TheDeathOfARankInAnOperationEndsThatOfAllOthersWithinASecond) {
+TEST_P(BrokenGroup, TheDeathOfARankInAnOperationEndsThatOfAllOthersWithinASecond) {
   for (int trial = 0; trial < 5; ++trial) {
     const auto name = fresh_group_name();
     const pid_t other = fork_rank(name, 1, 3, keep_reducing);
     const pid_t victim = fork_rank(name, 2, 3, keep_reducing);
-    auto c = join_test_shm(name, 0, 3);
+    auto c = join(name, 0, 3);
     ASSERT_TRUE(c) << c.error().what;
     std::vector<float> data(100'000, 1.0f);
-    for (int i = 0; i < 20 * trial; ++i)
+    for (int i = 0; i < 1 + 20 * trial; ++i) // once at least: then all have joined
       ASSERT_TRUE((*c)->all_reduce(data, reduce::max));
     kill(victim, SIGKILL);
     const auto from = clock::now();
@@ -73,20 +119,20 @@ TEST(BrokenGroup, TheDeathOfARankInAnOperationEndsThatOfAllOthersWithinASecond) 
   }
 }
 
-TEST(BrokenGroup, ARankThatLeavesIsMissedByAnOperationThatNeedsIt) {
+TEST_P(BrokenGroup, ARankThatLeavesIsMissedByAnOperationThatNeedsIt) {
   const auto name = fresh_group_name();
   const pid_t leaver = fork_rank(name, 1, 2, [](collective& c) { return c.barrier() ? 0 : 1; });
-  auto c = join_test_shm(name, 0, 2);
+  auto c = join(name, 0, 2);
   ASSERT_TRUE(c);
   ASSERT_TRUE((*c)->barrier()) << "the last operation that it took part in is whole";
   EXPECT_THAT((*c)->barrier().error().what, testing::HasSubstr("rank 1 of 2 left the group"));
   EXPECT_EQ(exit_code(leaver), 0);
 }
 
-TEST(BrokenGroup, AnAbortEndsWhatIsPendingEverywhere) {
+TEST_P(BrokenGroup, AnAbortEndsWhatIsPendingEverywhere) {
   const auto name = fresh_group_name();
   const pid_t other = fork_rank(name, 1, 2, keep_reducing);
-  auto c = join_test_shm(name, 0, 2);
+  auto c = join(name, 0, 2);
   ASSERT_TRUE(c);
   const auto from = clock::now();
   (*c)->abort("the allocation says that rank 7 is dead");
@@ -95,13 +141,10 @@ TEST(BrokenGroup, AnAbortEndsWhatIsPendingEverywhere) {
   EXPECT_THAT((*c)->barrier().error().what, testing::HasSubstr("the allocation says that rank 7 is dead"));
 }
 
-TEST(BrokenGroup, ARankThatIsStoppedIsGoneAfterTheSilence) {
+TEST_P(BrokenGroup, ARankThatIsStoppedIsGoneAfterTheSilence) {
   const auto name = fresh_group_name();
   const pid_t stopped = fork_rank(name, 1, 2, keep_reducing);
-  shm_group mine{.name = name, .rank = 0, .size = 2};
-  mine.chunk_bytes = 4096;
-  mine.silence = 500ms;
-  auto c = join_shm(mine);
+  auto c = join(name, 0, 2, 500ms);
   ASSERT_TRUE(c);
   kill(stopped, SIGSTOP);
   const auto from = clock::now();
@@ -110,29 +153,27 @@ TEST(BrokenGroup, ARankThatIsStoppedIsGoneAfterTheSilence) {
   while (outcome)
     outcome = (*c)->all_reduce(data, reduce::max);
   EXPECT_LT(clock::now() - from, 3s);
-  EXPECT_THAT(outcome.error().what, testing::AnyOf(testing::HasSubstr("has not run for 500 ms"), testing::HasSubstr("called")));
+  EXPECT_THAT(outcome.error().what, testing::AnyOf(testing::HasSubstr("has not run for 500 ms"), testing::HasSubstr("has not answered for 500 ms"),
+                                                    testing::HasSubstr("called")));
   kill(stopped, SIGKILL);
   kill(stopped, SIGCONT);
   EXPECT_EQ(exit_code(stopped), 128 + SIGKILL);
 }
 
-TEST(BrokenGroup, ARankThatIsLateButRunsIsWaitedFor) {
+TEST_P(BrokenGroup, ARankThatIsLateButRunsIsWaitedFor) {
   const auto name = fresh_group_name();
-  shm_group mine{.name = name, .rank = 0, .size = 2};
-  mine.chunk_bytes = 4096;
-  mine.silence = 1000ms;
   const pid_t late = fork_rank(name, 1, 2, [](collective& c) {
     for (const auto until = clock::now() + 2500ms; clock::now() < until;) // computes, calls nothing
       ;
     return c.barrier() ? 0 : 1;
   });
-  auto c = join_shm(mine);
+  auto c = join(name, 0, 2, 1000ms);
   ASSERT_TRUE(c);
   EXPECT_TRUE((*c)->barrier());
   EXPECT_EQ(exit_code(late), 0);
 }
 
-TEST(BrokenGroup, RanksThatDoDifferentThingsAreToldSo) {
+TEST_P(BrokenGroup, RanksThatDoDifferentThingsAreToldSo) {
   struct {
     std::function<result<void>(collective&)> zero, one;
     const char* text;
@@ -155,7 +196,7 @@ TEST(BrokenGroup, RanksThatDoDifferentThingsAreToldSo) {
     std::thread ranks[2];
     for (int r = 0; r < 2; ++r)
       ranks[r] = std::thread([&, r] {
-        auto c = join_test_shm(name, r, 2);
+        auto c = join(name, r, 2);
         ASSERT_TRUE(c);
         outcomes[r] = r == 0 ? x.zero(**c) : x.one(**c);
       });
@@ -237,6 +278,90 @@ TEST(JoinShm, WhatAGroupLeftThatNeverMetIsRemovedAndNoOthers) {
   EXPECT_TRUE(exists(name + "0"));
   remove_left_memory(name + "0");
   EXPECT_FALSE(exists(name + "0"));
+}
+
+TEST(JoinTcp, SaysWhatIsWrongWithASetting) {
+  struct {
+    tcp_group group;
+    const char* text;
+  } const cases[] = {
+      {{.name = "", .secret = "s", .host = "127.0.0.1", .port = 1, .rank = 0, .size = 1}, "a name and a secret"},
+      {{.name = "x", .secret = "", .host = "127.0.0.1", .port = 1, .rank = 0, .size = 1}, "a name and a secret"},
+      {{.name = "x", .secret = "s", .host = "127.0.0.1", .port = 1, .rank = 2, .size = 2}, "rank 2 of 2"},
+      {{.name = "x", .secret = "s", .host = "", .port = 1, .rank = 0, .size = 1}, "a host and a port"},
+      {{.name = "x", .secret = "s", .host = "h", .port = 70000, .rank = 0, .size = 1}, "port 70000"},
+  };
+  for (const auto& x : cases) {
+    auto c = join_tcp(x.group);
+    ASSERT_FALSE(c);
+    EXPECT_EQ(c.error().code, errc::invalid);
+    EXPECT_THAT(c.error().what, testing::HasSubstr(x.text));
+  }
+}
+
+TEST(JoinTcp, NamesTheRanksThatDidNotCome) {
+  const auto name = fresh_group_name();
+  auto zero = test_tcp(name, 0, 4), one = test_tcp(name, 1, 4);
+  zero.join_within = one.join_within = 500ms;
+  result<void> outcomes[2];
+  std::thread first([&] {
+    if (auto c = join_tcp(zero); !c)
+      outcomes[0] = c.error();
+  });
+  std::thread second([&] {
+    if (auto c = join_tcp(one); !c)
+      outcomes[1] = c.error();
+  });
+  first.join();
+  second.join();
+  for (const auto& outcome : outcomes) {
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, errc::timeout);
+    EXPECT_THAT(outcome.error().what, testing::HasSubstr("rank 2, 3 of 4 did not join within 500 ms"));
+  }
+  auto alone = test_tcp(fresh_group_name(), 1, 2);
+  alone.join_within = 200ms;
+  auto c = join_tcp(alone);
+  ASSERT_FALSE(c);
+  EXPECT_EQ(c.error().code, errc::timeout);
+  EXPECT_THAT(c.error().what, testing::HasSubstr("rank 0 of 2 was not met at 127.0.0.1:"));
+}
+
+TEST(JoinTcp, WhoDoesNotKnowTheSecretOrSpeaksSomethingElseIsNotLetIn) {
+  const auto name = fresh_group_name();
+  std::atomic<bool> over{false};
+  std::vector<std::thread> strangers;
+  for (int n = 0; n < 3; ++n)
+    strangers.emplace_back([&, n] {
+      std::string noise(200, char('A' + n));
+      while (!over) {
+        auto fd = dial_tcp("127.0.0.1", test_tcp(name, 0, 2).port, clock::now() + 1s);
+        if (fd && n != 2) // the third one says nothing
+          (void)!send(fd->get(), noise.data(), noise.size(), MSG_NOSIGNAL);
+        std::this_thread::sleep_for(5ms);
+      }
+    });
+  std::thread thief([&] {
+    auto other = test_tcp(name, 1, 2);
+    other.secret = "another";
+    other.join_within = 300ms;
+    auto c = join_tcp(other);
+    ASSERT_FALSE(c);
+    EXPECT_THAT(c.error().what, testing::HasSubstr("rank 0 of 2 was not met"));
+  });
+  std::thread one([&] {
+    thief.join();
+    auto c = join_test_tcp(name, 1, 2);
+    ASSERT_TRUE(c) << c.error().what;
+    EXPECT_TRUE((*c)->barrier());
+  });
+  auto c = join_test_tcp(name, 0, 2);
+  ASSERT_TRUE(c) << c.error().what;
+  EXPECT_TRUE((*c)->barrier());
+  one.join();
+  over = true;
+  for (auto& s : strangers)
+    s.join();
 }
 
 } // namespace

@@ -3,10 +3,13 @@
 
 #include "workers/collective.hpp"
 #include "workers/collectives/shm.hpp"
+#include "workers/collectives/tcp.hpp"
 
 #include <atomic>
 #include <functional>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 
@@ -18,9 +21,23 @@ struct member_case {
   std::function<result<std::unique_ptr<collective>>(const std::string& group, int rank, int size)> join;
 };
 
+/// Of 127.0.0.1; nobody listens there now.
+inline int free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof at;
+  if (bind(fd, reinterpret_cast<sockaddr*>(&at), length) != 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) != 0)
+    abort();
+  close(fd);
+  return ntohs(at.sin_port);
+}
+
+/// Its end is the port where ranks may meet.
 inline std::string fresh_group_name() {
   static std::atomic<int> count{0};
-  return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+  return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++) + "-" + std::to_string(free_port());
 }
 
 inline result<std::unique_ptr<collective>> join_test_shm(const std::string& name, int rank, int size) {
@@ -28,6 +45,16 @@ inline result<std::unique_ptr<collective>> join_test_shm(const std::string& name
   group.join_within = std::chrono::seconds(20);
   group.chunk_bytes = 4096; // many chunks in short data
   return join_shm(group);
+}
+
+inline tcp_group test_tcp(const std::string& name, int rank, int size) {
+  tcp_group group{.name = name, .secret = "secret of " + name, .host = "127.0.0.1", .port = 0, .rank = rank, .size = size};
+  group.port = std::stoi(name.substr(name.rfind('-') + 1));
+  group.join_within = std::chrono::seconds(20);
+  return group;
+}
+inline result<std::unique_ptr<collective>> join_test_tcp(const std::string& name, int rank, int size) {
+  return join_tcp(test_tcp(name, rank, size));
 }
 
 /// Runs `body` on every rank of a fresh group, each on a thread of its own.
@@ -50,6 +77,10 @@ inline const member_case member_cases[] = {
     {"shm", 2, join_test_shm},
     {"shm", 3, join_test_shm},
     {"shm", 5, join_test_shm},
+    {"tcp", 1, join_test_tcp},
+    {"tcp", 2, join_test_tcp},
+    {"tcp", 3, join_test_tcp},
+    {"tcp", 5, join_test_tcp},
 };
 
 inline std::string case_name(const testing::TestParamInfo<member_case>& info) {

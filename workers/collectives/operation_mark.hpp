@@ -1,0 +1,50 @@
+#pragma once
+// What a rank is doing; ranks compare theirs, so that those that differ are told so before their data is used.
+
+#include "workers/collective.hpp"
+
+namespace troupe {
+
+struct operation_mark {
+  operation_kind what{};
+  element type{};
+  reduce how{};
+  std::int32_t root = 0;
+  std::uint64_t bytes = 0;   ///< of all buffers
+  std::uint64_t buffers = 0; ///< of a grouped operation
+  friend bool operator==(const operation_mark&, const operation_mark&) = default;
+};
+operation_mark mark_of(const operation& x);
+std::string show(const operation_mark& mark);
+
+std::size_t elements_of(const operation& x); ///< of all its buffers
+
+/// Calls f(buffer, offset in it, count, offset in the stretch) for the parts of the buffers, seen as one, in [from, from + count).
+template <class F>
+void each_part(const operation& x, std::size_t from, std::size_t count, F f) {
+  std::size_t done = 0;
+  const auto part = [&](const operation_buffer& b) {
+    if (from >= b.count) {
+      from -= b.count;
+      return;
+    }
+    const std::size_t n = std::min(b.count - from, count - done);
+    if (n > 0)
+      f(b, from, n, done);
+    done += n;
+    from = 0;
+  };
+  part(x.first);
+  for (const auto& b : x.more) {
+    if (done == count)
+      return;
+    part(b);
+  }
+}
+
+/// The name of a group of some ranks of the group `parent`: the same on all of them, another one at each repeat. `invalid` where the
+/// list is none of different ranks of the parent with the caller among them.
+result<std::string> name_of_inner_group(const std::string& parent, std::span<const int> ranks, int rank, int size, int repeat,
+                                        const char* member);
+
+} // namespace troupe

@@ -1,0 +1,27 @@
+#pragma once
+// The group of ranks on several hosts, through TCP.
+
+#include "workers/collective.hpp"
+
+namespace troupe {
+
+struct tcp_group {
+  std::string name;   ///< the same on all ranks and used once
+  std::string secret; ///< the same on all ranks; who does not know it is let into no group
+  std::string host;   ///< where rank 0 is met: a name or address that reaches it from every rank
+  int port = 0;       ///< of the meeting; the other connections use ports that the system chooses
+  int rank = 0;
+  int size = 1; ///< at most 1,024; each rank has two connections to every other
+  std::chrono::milliseconds join_within{60'000}; ///< for the last rank to come
+  std::chrono::milliseconds silence{5'000};      ///< a rank that sends no beat for so long counts as gone
+};
+
+/// Waits until all ranks are connected with each other. A rank whose process dies is noticed when the kernel closes its
+/// connections, one that is stopped or cut off by its missing beats. The ranks prove to each other that they know the secret;
+/// what they send afterwards is neither encrypted nor signed.
+///
+/// Fails with `invalid` for bad settings, `conflict` where the rank has joined already, `io`, `timeout` where ranks are missing,
+/// `unreachable` where one died meanwhile.
+result<std::unique_ptr<collective>> join_tcp(const tcp_group& group);
+
+} // namespace troupe
