@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from cluster_under_test import BINARY, Cluster, wait_for
-from test_processes import Processes
+from test_processes import Processes, free_port
 
 BUILD = pathlib.Path(BINARY).parent
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
