@@ -215,7 +215,7 @@ result<std::vector<metric_row>> stored_reader::metrics(trial_id id, std::uint64_
                                                        std::string_view group) const {
   return collect<metric_row>(*store_->look(), family::series, keys::two(id.value, after + 1),
                              keys::two(id.value + 1, 0), direction::forward, limit, decode_metric,
-                             [&](const metric_row& r) { return group.empty() || r.group == group; });
+                             [&](const metric_row& r) { return group.empty() ? r.group != "system" : r.group == group; });
 }
 
 result<metric_row> stored_reader::metric(trial_id id, std::uint64_t row) const {

@@ -1,6 +1,7 @@
 #include "workers/zygote_keeper.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -37,7 +38,7 @@ bool is_own(std::string_view pair) {
        {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
         "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
         "TORCHELASTIC_MAX_RESTARTS", "DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1",
-        "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT"})
+        "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT", "CUDA_VISIBLE_DEVICES"})
     if (name == one)
       return true;
   return false;
@@ -106,6 +107,13 @@ std::vector<std::string> shared_variables(const std::vector<std::string>& env) {
   return shared;
 }
 
+std::string zygote_key(const zygote_order& order) {
+  std::string key = order.program + '\0' + order.name;
+  for (const auto& pair : shared_variables(order.env))
+    key += '\0' + pair;
+  return key;
+}
+
 class zygote_keeper::inside {
 public:
   explicit inside(zygote_options options) : options_(std::move(options)) {}
@@ -145,7 +153,49 @@ public:
     return theirs;
   }
 
+  void learn(const std::string& key, const std::string& modules) {
+    std::lock_guard lock(mutex_);
+    auto known = learned_.find(key);
+    if (known == learned_.end()) {
+      if (learned_.size() >= most_learned_keys)
+        return;
+      known = learned_.emplace(key, learned{}).first;
+    }
+    auto& names = known->second.names;
+    for (std::size_t begin = 0; begin < modules.size();) {
+      const auto end = std::min(modules.find('\n', begin), modules.size());
+      const auto name = modules.substr(begin, end - begin);
+      begin = end + 1;
+      if (is_module(name) && names.size() < most_learned && known->second.bytes + name.size() < most_learned_bytes &&
+          std::find(names.begin(), names.end(), name) == names.end()) {
+        known->second.bytes += name.size() + 1;
+        names.push_back(name);
+      }
+    }
+  }
+
 private:
+  struct learned {
+    std::vector<std::string> names; ///< in the order of their first import
+    std::size_t bytes = 0;
+    bool over = false; ///< one of them cannot be warm
+  };
+  static constexpr std::size_t most_learned_keys = 64, most_learned = 300, most_learned_bytes = 4000; // a message to a zygote holds 8 KiB
+
+  static bool is_module(const std::string& name) {
+    return !name.empty() && name.size() < 200 && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+           std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+  }
+
+  std::string learned_for(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    std::string text;
+    if (auto it = learned_.find(key); it != learned_.end() && !it->second.over)
+      for (const auto& name : it->second.names)
+        text += (text.empty() ? "" : " ") + name;
+    return text;
+  }
+
   struct request {
     zygote_order order;
     owned_fd connection;
@@ -187,8 +237,15 @@ private:
         auto& z = zygotes_.at(keys[i]);
         if (polled[2 * i + 2].revents)
           read_output(z);
-        if (polled[2 * i + 1].revents && !hear(z))
+        if (polled[2 * i + 1].revents && !hear(z)) {
+          if (z.failure.starts_with("learned ")) { // what the script did not ask for is no reason to do without
+            std::lock_guard lock(mutex_);
+            learned_[keys[i]].over = true;
+            z.failure.clear();
+            z.warming = false;
+          }
           drop(keys[i], z.failure.empty() ? "it ended: " + last_line(z.output_tail) : z.failure);
+        }
       }
       on_time();
     }
@@ -198,9 +255,7 @@ private:
 
   void hand_on(request& x) {
     const auto shared = shared_variables(x.order.env);
-    std::string key = x.order.program + '\0' + x.order.name;
-    for (const auto& pair : shared)
-      key += '\0' + pair;
+    const auto key = zygote_key(x.order);
     const auto now = clock::now();
     if (auto it = zygotes_.find(key); it != zygotes_.end() && has_changed(it->second))
       drop(key, {});
@@ -229,7 +284,7 @@ private:
     std::erase(z.contexts, x.order.context);
     z.contexts.push_back(x.order.context);
     const int fds[] = {x.connection.get(), x.order.folder.get()};
-    bool sent = send_text(z.control.get(), "serve" + std::string(1, '\0') + x.order.context + '\0' + x.order.script, fds, 2) &&
+    bool sent = send_text(z.control.get(), "serve" + std::string(1, '\0') + x.order.context + '\0' + x.order.script + '\0' + learned_for(key), fds, 2) &&
                 send_text(z.control.get(), "ping");
     if (!sent)
       send_text(x.connection.get(), "no the zygote takes no more: it is busy");
@@ -401,9 +456,10 @@ private:
 
   const zygote_options options_;
   owned_fd wake_;
-  std::mutex mutex_; ///< guards the next two
+  std::mutex mutex_; ///< guards the next three
   std::deque<request> wanted_;
   bool stopping_ = false;
+  std::map<std::string, learned> learned_; ///< by key; guarded as well
   std::map<std::string, zygote> zygotes_;
   std::map<std::string, switched_off> off_;
   std::thread thread_;
@@ -418,6 +474,8 @@ result<std::unique_ptr<zygote_keeper>> zygote_keeper::start(zygote_options optio
     return ok.error();
   return std::unique_ptr<zygote_keeper>(new zygote_keeper(std::move(i)));
 }
+
+void zygote_keeper::learn(const std::string& key, const std::string& modules) { inside_->learn(key, modules); }
 
 result<owned_fd> zygote_keeper::attach(zygote_order order) { return inside_->attach(std::move(order)); }
 

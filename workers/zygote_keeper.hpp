@@ -37,6 +37,9 @@ struct zygote_order {
 /// The variables that a zygote is started with and known by: all but the task's own. Sorted.
 std::vector<std::string> shared_variables(const std::vector<std::string>& env);
 
+/// Which zygotes may serve it: the interpreter and its environment, as text.
+std::string zygote_key(const zygote_order& order);
+
 /// Safe from any thread. Its zygotes end with it, and with its process.
 class zygote_keeper {
 public:
@@ -46,6 +49,10 @@ public:
   /// A connection for process_runtime::launch(): through it the sandbox asks a zygote that fits, which is started where
   /// there is none. Returns at once; why none will serve is told through the connection too.
   result<owned_fd> attach(zygote_order order);
+
+  /// The installed modules, one name a line, that a trial of this key had imported at its end. They are warm for those that come
+  /// later; at most 300 for a key are kept, while this keeper lives. One whose import cannot be forked ends the learning for its key.
+  void learn(const std::string& key, const std::string& modules);
 
 private:
   class inside;

@@ -6,6 +6,7 @@
 #include "actors/worker/log_pump_actor.hpp"
 #include "actors/worker/stand_in_actor.hpp"
 #include "actors/worker/worker_runtime_actor.hpp"
+#include "workers/slot_watch.hpp"
 
 #include <caf/all.hpp>
 
@@ -110,6 +111,7 @@ private:
       if (!replace_file(setup_.dir / "id", id_))
         return error{errc::io, "cannot write to the agent's folder '" + setup_.dir.string() + "'"};
     }
+    series_ = "slots-" + std::to_string(boot_time().time_since_epoch().count()) + "-" + id_;
     agent_actor me{self_};
     auto harness_file = setup_.dir / "harness";
     harness_setup gateway;
@@ -130,6 +132,10 @@ private:
                                  [endpoint = opened->endpoint] { return endpoint; }, harness_file,
                                  setup_.freeze, setup_.slots,
                                  setup_.kill_on_stop, setup_.fetch, setup_.fence, setup_.programs};
+    if (setup_.devices)
+      for (const auto& one : setup_.devices->look())
+        runtime.gpu_uuids.push_back(one.uuid);
+    watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
     runtime_ = spawn_worker_runtime(self_->system(), std::move(runtime), me);
     for (auto part : {caf::actor_cast<caf::strong_actor_ptr>(harness_), caf::actor_cast<caf::strong_actor_ptr>(pump_),
                       caf::actor_cast<caf::strong_actor_ptr>(runtime_)})
@@ -152,6 +158,7 @@ private:
   void register_at(cluster_actor master) {
     if (!master)
       return dial_later();
+    master_ = master;
     register_agent mail{link_protocol, setup_.name, id_, setup_.join_token, setup_.host, setup_.slots,
                         machine_->inventory()};
     auto sent = boot_time();
@@ -165,6 +172,8 @@ private:
           self_->monitor(twin_);
           self_->send(harness_, x.journal);
           self_->send(pump_, x.journal);
+          journal_ = x.journal;
+          looks_told_ = 0;
           step(link_up{x.epoch, sent});
           if (setup_.on_registered)
             setup_.on_registered(x.http_port);
@@ -183,6 +192,8 @@ private:
   void peer_down(const caf::down_msg& down) {
     if (twin_ && down.source == twin_.address()) {
       twin_ = nullptr;
+      journal_ = nullptr;
+      master_ = nullptr;
       self_->send(harness_, journal_actor{});
       self_->send(pump_, journal_actor{});
       step(link_down{});
@@ -291,6 +302,7 @@ private:
   void run(const send_heartbeat& x) {
     if (twin_)
       self_->send(twin_, agent_heartbeat{x.epoch, x.sent});
+    tell_slots();
   }
   void run(const report_to_twin& x) {
     if (!twin_)
@@ -304,6 +316,95 @@ private:
                },
                x.report);
     self_->send(twin_, std::move(mail));
+  }
+
+  // ---- slots
+
+  /// Each look at the slots goes to the master once, and into the metrics of the trials that hold them. What is lost is lost: the
+  /// next look comes soon.
+  void tell_slots() {
+    std::vector<workers::slot_watch::held> tasks;
+    const auto running = machine_->inventory();
+    for (const auto& task : running)
+      if (!task.exited && task.pid > 0)
+        tasks.push_back({task.pid, task.slots});
+    watch_->hold(std::move(tasks));
+    const auto looks = watch_->looks();
+    if (!twin_ || !master_ || !journal_ || looks == looks_told_)
+      return;
+    looks_told_ = looks;
+    const auto seen = watch_->newest();
+    value slots = value::array();
+    for (const auto& one : seen)
+      slots.push_back(shape(one));
+    client_command news;
+    news.name = "agent.slots";
+    news.fields = {{"agent", setup_.name}, {"token", fence_token_}, {"slots", std::move(slots)}};
+    self_->request(master_, std::chrono::seconds(10), std::move(news)).then([](const command_result&) {}, [](const caf::error&) {});
+    for (const auto& task : running)
+      if (!task.exited && task.pid > 0 && !endings_.contains(task.allocation))
+        report_slots(task, seen);
+    std::erase_if(reported_, [&](const auto& x) { return !machine_->runs(x.first); });
+  }
+
+  static value shape(const workers::slot_look& x) {
+    value out = {{"device", x.kind}, {"brand", x.name}};
+    if (!x.uuid.empty())
+      out["uuid"] = x.uuid;
+    for (const auto& [name, number] : numbers(x))
+      out["usage"][name] = number;
+    if (!x.fault.empty())
+      out["usage"]["fault"] = x.fault;
+    return out;
+  }
+  static std::vector<std::pair<const char*, double>> numbers(const workers::slot_look& x) {
+    std::vector<std::pair<const char*, double>> out;
+    const auto add = [&](const char* name, const auto& number) {
+      if (number)
+        out.emplace_back(name, static_cast<double>(*number));
+    };
+    add("utilization_percent", x.utilization_percent);
+    add("memory_used_bytes", x.memory_used_bytes);
+    add("memory_bytes", x.memory_bytes);
+    add("temperature_celsius", x.temperature_celsius);
+    add("errors", x.errors);
+    return out;
+  }
+
+  struct slot_series { ///< of one allocation, in the metric group "system"
+    std::uint64_t sequence = 0;
+    bool waits = false; ///< for the answer to its last report
+  };
+
+  void report_slots(const task_report& task, const std::vector<workers::slot_look>& seen) {
+    auto& series = reported_[task.allocation];
+    value metrics = value::object();
+    for (const int slot : task.slots)
+      if (slot >= 0 && static_cast<std::size_t>(slot) < seen.size())
+        for (const auto& [name, number] : numbers(seen[static_cast<std::size_t>(slot)]))
+          if (name != std::string_view("memory_bytes"))
+            metrics[setup_.name + "/" + std::to_string(slot) + "/" + name] = number;
+    if (series.waits || metrics.empty())
+      return;
+    series.waits = true;
+    storage::report_batch::report row;
+    row.group = "system";
+    row.at = self_->now();
+    row.metrics = to_msgpack(metrics);
+    append_reports mail{task.allocation, 0, series_, series.sequence + 1, {std::move(row)}};
+    self_->request(journal_, std::chrono::seconds(10), std::move(mail))
+      .then(
+        [this, id = task.allocation](const reports_committed& x) {
+          auto it = reported_.find(id);
+          if (it == reported_.end())
+            return;
+          it->second.waits = false;
+          it->second.sequence = std::max(it->second.sequence, x.up_to);
+        },
+        [this, id = task.allocation](const caf::error&) {
+          if (auto it = reported_.find(id); it != reported_.end())
+            it->second.waits = false; // the same number again: where it was stored, a repeat
+        });
   }
 
   void close(const caf::error& reason) {
@@ -330,6 +431,12 @@ private:
   log_pump_actor pump_;
   twin_actor twin_;
   std::string fence_token_;
+  cluster_actor master_;
+  journal_actor journal_;
+  std::unique_ptr<workers::slot_watch> watch_;
+  std::uint64_t looks_told_ = 0;
+  std::string series_; ///< names this life of the agent as the sender of system metrics
+  std::map<allocation_id, slot_series> reported_;
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
   std::chrono::milliseconds wait_{200};

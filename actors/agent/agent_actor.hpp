@@ -3,6 +3,7 @@
 // and the log pump of its host, and registers at a master.
 
 #include "actors/messages.hpp"
+#include "workers/slot_devices.hpp"
 #include "workers/task_spec.hpp"
 
 #include <filesystem>
@@ -26,6 +27,8 @@ struct agent_setup {
   /// Where the sandboxes of a dead agent may ask the master: all but the bodies. Thread-safe.
   std::function<workers::fence_spec()> fence;
   std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
+  std::shared_ptr<workers::slot_devices> devices; ///< what the slots are; null: processors
+  std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the message

@@ -214,6 +214,7 @@ private:
     agent_actor actor; ///< null while it is away
     time_point since;  ///< it went away
     time_point up_since;
+    value slots = value::array(); ///< what it said of them last: device, brand, uuid, usage
   };
 
   agent_link& make_twin(const std::string& agent) {
@@ -298,6 +299,8 @@ private:
       return metadata(x);
     if (x.name == "logs.cleanup")
       return clean_up_logs();
+    if (x.name == "agent.slots")
+      return hear_slots(x.fields);
     if (x.name == "node.shutdown") {
       if (setup_.shut_down)
         setup_.shut_down();
@@ -321,6 +324,16 @@ private:
       return command_result{0, "", value{{"kill", false}}};
     }
     return command_result{0, "", value{{"kill", away}}};
+  }
+
+  /// An agent says what its slots are and how busy; no route of the API leads here.
+  caf::result<command_result> hear_slots(value& news) {
+    const auto agent = news.value("agent", std::string());
+    if (setup_.fence_token && !same_secret(news.value("token", std::string()), setup_.fence_token(agent)))
+      return refused({errc::denied, "the token is not this agent's"});
+    if (auto link = links_.find(agent); link != links_.end())
+      link->second.slots = news.value("slots", value::array());
+    return answered();
   }
 
   // ---- from tasks, and about trials
@@ -596,6 +609,8 @@ private:
       auto held = pool.agents.find(agent);
       for (int i = 0; i < known.slots; ++i) {
         value slot{{"id", i}, {"device", "cpu"}, {"enabled", true}};
+        if (link != links_.end() && static_cast<std::size_t>(i) < link->second.slots.size())
+          slot.update(link->second.slots[static_cast<std::size_t>(i)]);
         if (held != pool.agents.end() && i < static_cast<int>(held->second.size()) &&
             held->second[static_cast<std::size_t>(i)].trial)
           slot["allocation"] = to_string(held->second[static_cast<std::size_t>(i)]);

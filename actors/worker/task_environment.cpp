@@ -90,6 +90,13 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   env["TROUPE_RESUME_CHECKPOINT"] = text("resume");
   env["TROUPE_TRIAL_SEED"] = std::to_string(launch.value("seed", 0));
 
+  if (auto uuids = launch.find("gpu_uuids"); uuids != launch.end() && uuids->is_array()) { // the agent's slots are GPUs: only its own
+    std::string list;
+    for (const auto& one : *uuids)
+      list += (list.empty() ? "" : ",") + one.get<std::string>();
+    env["CUDA_VISIBLE_DEVICES"] = list;
+  }
+
   const bool per_slot = launch.value("launch", std::string()) == "per_slot";
   const auto processes = per_slot ? std::max<std::size_t>(1, launch.value("slots", value::array()).size()) : 1;
   if (per_slot)

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -28,6 +29,18 @@ namespace fs = std::filesystem;
 
 /// What the runtime keeps beside a task for its next life: slots, token, checkpoint folder.
 constexpr const char* launch_file = "launch";
+
+/// What a task has written there, which may be anything: a part of a plain file, or nothing.
+std::string learned_modules(const fs::path& file) {
+  workers::owned_fd fd{::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+  struct stat about {};
+  if (!fd || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode))
+    return {};
+  std::string text(16'384, 0);
+  const auto n = ::read(fd.get(), text.data(), text.size());
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return text;
+}
 
 std::string read_whole(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -234,6 +247,12 @@ private:
       return fail(x, ports.error().what);
     (*launch)["slots"] = x.slots;
     (*launch)["ports"] = *ports;
+    if (!setup_.gpu_uuids.empty()) {
+      auto& uuids = (*launch)["gpu_uuids"] = value::array();
+      for (const int slot : x.slots)
+        if (slot >= 0 && static_cast<std::size_t>(slot) < setup_.gpu_uuids.size())
+          uuids.push_back(setup_.gpu_uuids[static_cast<std::size_t>(slot)]);
+    }
     task_surroundings around{setup_.agent, setup_.agent_id, setup_.harness_endpoint(), setup_.harness_file.string(),
                              setup_.python.string(), setup_.python_bin, setup_.programs, setup_.master_url, shell_,
                              {ports->at(0), ports->at(1), ports->at(2), ports->at(3)}};
@@ -256,8 +275,7 @@ private:
   workers::owned_fd zygote_for(workers::task_spec& spec, const value& launch, const fs::path& folder) {
     std::error_code ignored;
     const auto work = folder / "run" / "workdir";
-    auto& rank = spec.ranks.at(0);
-    auto env = direct_variables(rank.env);
+    auto env = direct_variables(spec.ranks.at(0).env);
     std::string path;
     for (const auto& pair : env)
       if (pair.starts_with("PATH="))
@@ -267,16 +285,21 @@ private:
       return {};
     for (auto& one : spec.ranks)
       one.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
-    if (!zygotes_ || spec.ranks.size() != 1 || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
+    if (!zygotes_ || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
         fs::exists(work / "startup-hook.sh", ignored) || !fs::is_regular_file(work / direct->script, ignored))
       return {};
     workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    auto connection = zygotes_->attach({direct->program, direct->argv[0], env, launch.value("context", std::string()),
-                                        direct->script, std::move(files)});
+    workers::zygote_order order{direct->program, direct->argv[0], env, launch.value("context", std::string()), direct->script,
+                                std::move(files)};
+    auto key = workers::zygote_key(order);
+    auto connection = zygotes_->attach(std::move(order));
     if (!connection)
       return {};
-    rank.direct_argv = std::move(direct->argv);
-    rank.direct_env = std::move(env);
+    zygote_keys_[spec.id] = std::move(key);
+    for (auto& one : spec.ranks) {
+      one.direct_argv = direct->argv;
+      one.direct_env = direct_variables(one.env);
+    }
     return std::move(*connection);
   }
 
@@ -301,6 +324,7 @@ private:
     auto id = to_string(x.allocation);
     ports_.release(id);
     launches_.erase(x.allocation);
+    zygote_keys_.erase(id);
     runtime_->discard(id);
     fail(x, why);
   }
@@ -366,6 +390,8 @@ private:
       if (x.change == task_change::ended) {
         launches_.erase(x.task.allocation);
         ports_.release(id);
+        if (auto key = zygote_keys_.extract(id); key && zygotes_)
+          zygotes_->learn(key.mapped(), learned_modules(setup_.tasks / id / "run" / "modules"));
         remove_left_memory(group_of_task(id, x.token));
       }
     }
@@ -377,6 +403,7 @@ private:
   agent_actor agent_;
   std::unique_ptr<workers::process_runtime> runtime_;
   std::unique_ptr<workers::zygote_keeper> zygotes_; ///< none where its files are missing
+  std::map<std::string, std::string> zygote_keys_; ///< by task, until it ends
   std::map<allocation_id, value> launches_;
   workers::port_claims ports_;
   /// Hooks are written for bash, where there is one.

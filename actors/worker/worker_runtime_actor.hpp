@@ -27,6 +27,7 @@ struct worker_runtime_setup {
   std::function<result<std::string>(const std::string&)> fetch;
   std::function<workers::fence_spec()> fence; ///< as in agent_setup
   std::string programs;                       ///< as in agent_setup
+  std::vector<std::string> gpu_uuids;         ///< by slot; empty: the slots are no GPUs
 };
 
 worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup, agent_actor agent);

@@ -137,6 +137,8 @@ value slot_shape(const value& slot, const std::string& agent) {
                {"uuid", slot.value("uuid", agent + "-" + id)},
                {"type", type.find("cuda") != type.npos ? "TYPE_CUDA" : type.find("rocm") != type.npos ? "TYPE_ROCM" : "TYPE_CPU"}}},
              {"container", nullptr}};
+  if (auto usage = slot.find("usage"); usage != slot.end() && usage->is_object())
+    x["usage"] = *usage;
   if (auto busy = slot.find("allocation"); busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty())
     x["container"] = {{"id", *busy}, {"parent", ""}, {"state", "STATE_RUNNING"}, {"devices", {x["device"]}}};
   return x;

@@ -10,7 +10,7 @@ using enum option_kind;
 constexpr option_spec data_dir{"--data-dir", "DIR", "Where the cluster keeps everything ($TROUPE_DATA_DIR)", text};
 constexpr option_spec listen{"--listen", "HOST:PORT", "Address of the HTTP API ($TROUPE_LISTEN)", text};
 constexpr option_spec agent_listen{"--agent-listen", "HOST:PORT", "Address that agents of other hosts dial", text};
-constexpr option_spec slots{"--slots", "N", "Artificial CPU slots instead of what the host has", number};
+constexpr option_spec slots{"--slots", "N", "Artificial CPU slots instead of the GPUs, else processors, of the host", number};
 constexpr option_spec agent_name{"--name", "NAME", "Of the agent; else the host's", text};
 constexpr option_spec cluster_file{"-f,--file", "CLUSTER.YAML", "Settings of the cluster", text};
 constexpr option_spec tls_dir{"--tls-dir", "DIR", "Certificates as `tls init` made them; without, plain on loopback only",
@@ -73,7 +73,7 @@ constexpr option_spec log_flags[] = {
   {"-t,--timestamps", "", "With time, source and level", toggle},
 };
 constexpr option_spec metrics_flags[] = {
-  {"--group", "GROUP", "Only training or validation", text, "training validation"},
+  {"--group", "GROUP", "Only training, validation, or system (the use of its slots, else left out)", text, "training validation system"},
   {"--metric", "NAME", "Draw this one; else the searcher's", text},
 };
 constexpr option_spec checkpoint_flags[] = {

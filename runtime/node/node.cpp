@@ -10,10 +10,12 @@
 #include "runtime/node/link.hpp"
 #include "runtime/node/places.hpp"
 #include "runtime/node/task_records.hpp"
+#include "workers/slot_devices.hpp"
 
 #include <caf/all.hpp>
 
 #include <condition_variable>
+#include <cstdlib>
 #include <fstream>
 #include <sched.h>
 #include <unistd.h>
@@ -69,7 +71,11 @@ public:
     setup.name = name;
     setup.host = host_name();
     setup.join_token = join_token_;
-    setup.slots = options_.slots.value_or(processors());
+    if (!options_.slots) {
+      const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+      setup.devices = workers::find_nvidia_devices(visible ? std::optional<std::string>(visible) : std::nullopt);
+    }
+    setup.slots = setup.devices ? static_cast<int>(setup.devices->count()) : options_.slots.value_or(processors());
     setup.dir = dir_.path() / "agent" / name;
     setup.program = places_.troupe_task;
     setup.python = places_.python;

@@ -95,7 +95,7 @@ class Cluster:
 
     def up(self, slots=2):
         self.process = subprocess.Popen(
-            [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, "--slots", str(slots)],
+            [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, *(["--slots", str(slots)] if slots else [])],
             env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
         wait_for(self.answers, 30)
 

@@ -189,7 +189,7 @@ def test_ranks_on_two_agents_reduce_over_tcp_and_a_killed_one_ends_the_others_op
         cluster.close()
 
 
-@pytest.mark.parametrize("example", ["digits-native", "digits-ddp"])
+@pytest.mark.parametrize("example", ["digits-native", "digits-ddp", "digits-libtorch"])
 def test_the_example_runs_as_it_is(tmp_path, example):
     cluster = Cluster(tmp_path)
     try:

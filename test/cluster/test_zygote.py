@@ -201,3 +201,53 @@ def test_what_the_script_sets_or_hides_is_not_warm(cluster):
     experiment = submit(cluster, "import hidden\nprint('whose', hidden.WHOSE)\n" + SLEEPER, more=more, config=config)
     assert ended(cluster, experiment)[0] == "COMPLETED"
     assert "whose mine" in logs(cluster, experiment)
+
+
+RANKS = """
+import gc, json, os, sys
+import troupe
+import troupe.dist as dist
+troupe.params(x=1)
+everyone = dist.all_gather([os.environ["RANK"], os.environ["LOCAL_RANK"], gc.get_freeze_count() > 0, os.getppid(), sys.argv[1:], os.getpid()])
+if dist.rank() == 0:
+    with open(os.environ["FACTS_DIR"] + "/ranks", "w") as file:
+        json.dump(everyone, file)
+print("rank", dist.rank(), "was here")
+troupe.validate({"loss": 1.0}, step=1)
+sys.exit(0 if dist.rank() == 0 else int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("code, state", [("0", "COMPLETED"), ("3", "ERROR")])
+def test_every_rank_of_a_trial_is_forked(tmp_path, code, state):
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.up(slots=3)
+        experiment = submit(cluster, RANKS, code, more="resources: {slots_per_trial: 3}\nlaunch: per_slot")
+        assert ended(cluster, experiment)[0] == state, logs(cluster, experiment)
+        ranks = json.loads((cluster.root / "ranks").read_text())
+        assert [one[:3] for one in ranks] == [[str(r), str(r), True] for r in range(3)], logs(cluster, experiment)
+        assert all(one[3] == 1 and one[4] == [code] for one in ranks)
+        assert len({one[5] for one in ranks}) == 3
+        said = logs(cluster, experiment)
+        assert all(f"rank {r} was here" in said for r in range(3)), said
+    finally:
+        cluster.close()
+
+
+def test_what_a_trial_imported_late_is_warm_for_the_next_one(cluster):
+    place = cluster.root / "site-packages"
+    place.mkdir()
+    config = CONFIG.replace('environment: {{environment_variables: ["FACTS_DIR={root}"]}}', "")
+    more = f"environment: {{environment_variables: [\"FACTS_DIR={cluster.root}\", \"PYTHONPATH={place}\"]}}"
+    (cluster.root / "go").touch()
+    (place / "late_one.py").write_text("X = 1\n")
+    (place / "set_one.py").write_text("import os\nSEEN = os.environ.get('WANTED')\n")
+    late = "import sys\nprint('warm', 'late_one' in sys.modules)\ndef f():\n    import late_one\nf()\n" + SLEEPER
+    sets = "import os, sys\nprint('warm', 'set_one' in sys.modules)\ndef f():\n    os.environ['WANTED'] = 'yes'\n    import set_one\n    print('seen', set_one.SEEN)\nf()\n" + SLEEPER
+    for script, says in ((late, "warm False"), (late, "warm True"), (sets, "warm False"), (sets, "warm False")):
+        experiment = submit(cluster, script, more=more, config=config)
+        assert ended(cluster, experiment)[0] == "COMPLETED", logs(cluster, experiment)
+        assert began(cluster, experiment) == [True], logs(cluster, experiment)
+        assert says in logs(cluster, experiment), logs(cluster, experiment)
+        assert script is late or "seen yes" in logs(cluster, experiment)

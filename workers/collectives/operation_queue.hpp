@@ -17,11 +17,12 @@ struct pending::state {
   bool ended = false;
   result<void> outcome;
 
-  bool done() {
+  virtual ~state() = default;
+  virtual bool done() {
     std::lock_guard held(lock);
     return ended;
   }
-  result<void> wait() {
+  virtual result<void> wait() {
     std::unique_lock held(lock);
     changed.wait(held, [this] { return ended; });
     return outcome;

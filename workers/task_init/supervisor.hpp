@@ -110,8 +110,9 @@ private:
   // Without an agent the master is asked whether to go on; fenced: it said no, and is told when all is dead.
   fence fence_;
   bool fenced_ = false, death_told_ = false;
-  // While rank 0 waits to be forked; the gate is closed once it is, or is not to be.
+  // While a rank waits to be forked, one after the other; the gate is closed once it is, or is not to be.
   int zygote_ = -1, gate_ = -1;
+  std::size_t asked_for_ = 0; ///< the rank; those before it run
   std::int64_t ask_until_ms_ = 0;
   std::int64_t next_ask_ms_ = 0;
 };

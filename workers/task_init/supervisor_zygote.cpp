@@ -43,9 +43,10 @@ int request_file(const rank_spec& rank) {
   return file;
 }
 
-bool send_all(int socket, const int (&fds)[sent_descriptors]) {
-  char word[] = "fork";
-  iovec bytes{word, 4};
+/// `more`: another rank will be asked for through the same connection.
+bool send_all(int socket, const int (&fds)[sent_descriptors], bool more) {
+  char last[] = "fork", one_of_several[] = "more";
+  iovec bytes{more ? one_of_several : last, 4};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
   message.msg_iov = &bytes;
@@ -86,8 +87,6 @@ void shut(int& fd) {
 fault supervisor::ask_zygote() {
   if (!box_.pid_namespace)
     return complain("the sandbox has no namespaces to fork into");
-  if (spec_.ranks.size != 1)
-    return complain("it has several ranks");
   if (zygote_ < 0)
     return complain("the agent has none");
   int out[2] = {-1, -1}, err[2] = {-1, -1}, gate[2] = {-1, -1};
@@ -97,7 +96,8 @@ fault supervisor::ask_zygote() {
   fcntl(out[0], F_SETFL, O_NONBLOCK);
   fcntl(err[0], F_SETFL, O_NONBLOCK);
   set_last_pid("299"); // leaves the low numbers to the rank, as a cold start would have them
-  int sent[sent_descriptors] = {request_file(spec_.ranks[0]),
+  const std::size_t n = asked_for_;
+  int sent[sent_descriptors] = {request_file(spec_.ranks[n]),
                                 open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC),
                                 open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC),
                                 open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC),
@@ -105,13 +105,13 @@ fault supervisor::ask_zygote() {
                                 out[1],
                                 err[1],
                                 gate[1]};
-  bool ok = send_all(zygote_, sent);
+  bool ok = send_all(zygote_, sent, n + 1 < spec_.ranks.size);
   int why = errno;
   for (int& fd : sent)
     shut(fd);
-  streams_[0].fd = out[0];
-  streams_[1].fd = err[0];
-  for (std::size_t i = 0; i < 2; ++i)
+  streams_[2 * n].fd = out[0];
+  streams_[2 * n + 1].fd = err[0];
+  for (std::size_t i = 2 * n; i < 2 * n + 2; ++i)
     if (!streams_[i].line && !(streams_[i].line = static_cast<char*>(malloc(max_payload_bytes))))
       abort();
   gate_ = gate[0];
@@ -152,7 +152,7 @@ void supervisor::hear_gate() {
 
 /// The forked process stands behind the gate; until now it has run nothing of the user's.
 void supervisor::let_go(pid_t pid, pid_t host_pid) {
-  auto& rank = ranks_[0];
+  auto& rank = ranks_[asked_for_];
   rank.pid = pid;
   rank.host_pid = host_pid;
   rank.ran = true;
@@ -164,38 +164,46 @@ void supervisor::let_go(pid_t pid, pid_t host_pid) {
     return start_cold("its forked process could not be let go");
   }
   shut(gate_);
+  if (++asked_for_ < ranks_.size) {
+    if (auto f = ask_zygote())
+      start_cold(f.text);
+    return;
+  }
   shut(zygote_);
   tell_started();
 }
 
+/// The rank that was asked for, and those after it.
 void supervisor::start_cold(const char* why) {
   // A process behind the gate ends when the gate is closed.
   shut(gate_);
   shut(zygote_);
-  shut(streams_[0].fd);
-  shut(streams_[1].fd);
+  shut(streams_[2 * asked_for_].fd);
+  shut(streams_[2 * asked_for_ + 1].fd);
   char text[1024];
   int bytes = snprintf(text, sizeof text, "troupe: started without the zygote: %s", why);
   auto shown = bytes < static_cast<int>(sizeof text) ? static_cast<std::size_t>(bytes) : sizeof text - 1;
-  spool_.add(0, spool_stream::notice, 0, text, shown);
-  for (std::size_t n = 0; n < ranks_.size; ++n)
+  spool_.add(static_cast<unsigned>(asked_for_), spool_stream::notice, 0, text, shown);
+  for (std::size_t n = asked_for_; n < ranks_.size; ++n)
     start_one(n);
   tell_started();
 }
 
-/// The rank is killed before it began.
+/// The rank, and those after it, are killed before they began.
 void supervisor::stop_asking() {
   if (!asking())
     return;
   shut(gate_);
   shut(zygote_);
-  auto& rank = ranks_[0];
-  rank.ran = rank.ended = rank.signalled = rank.killed = true;
-  rank.value = SIGKILL;
-  rank.at_us = wall_us();
-  char text[128];
-  describe_end(0, text, sizeof text);
-  tell_all(text);
+  for (std::size_t n = asked_for_; n < ranks_.size; ++n) {
+    auto& rank = ranks_[n];
+    rank.ran = rank.ended = rank.signalled = rank.killed = true;
+    rank.value = SIGKILL;
+    rank.at_us = wall_us();
+    char text[128];
+    describe_end(n, text, sizeof text);
+    tell_all(text);
+  }
 }
 
 } // namespace troupe::task_init

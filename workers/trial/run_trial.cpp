@@ -1,3 +1,4 @@
+#include "workers/collectives/nccl.hpp"
 #include "workers/collectives/shm.hpp"
 #include "workers/collectives/tcp.hpp"
 #include "workers/trial/trial_loop.hpp"
@@ -67,8 +68,8 @@ int fail(const error& why, const char* program) {
   return 1;
 }
 
-result<std::unique_ptr<collective>> join_ranks(const settings& s) {
-  if (s.size == 1)
+result<std::unique_ptr<collective>> join_processors(const settings& s) {
+  if (s.size == 1 && s.member != "nccl")
     return make_alone_collective();
   if (s.meeting_port != 0)
     return join_tcp({.name = s.group,
@@ -79,6 +80,14 @@ result<std::unique_ptr<collective>> join_ranks(const settings& s) {
                      .size = s.size});
   shm_group group{.name = s.group, .rank = s.rank, .size = s.size};
   return join_shm(group);
+}
+
+result<std::unique_ptr<collective>> join_ranks(const settings& s) {
+  auto group = join_processors(s);
+  const bool needed = s.member == "nccl";
+  if (!group || !(needed || (s.member.empty() && s.has_gpus && s.size > 1)))
+    return group;
+  return join_nccl(std::move(*group), {.device = s.local_rank, .needed = needed});
 }
 
 /// One trial in one group of ranks, from the last checkpoint to the end.

@@ -125,9 +125,10 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
   s.member = variable("TROUPE_COLLECTIVE");
   if (s.member == "auto")
     s.member.clear();
-  if (!s.member.empty() && s.member != "shm" && s.member != "tcp")
-    return invalid("TROUPE_COLLECTIVE='" + s.member + "': expected auto, shm or tcp");
-  if (s.size > 1 && (!s.one_host || s.member == "tcp")) { // where troupe.dist would meet: that is Python's
+  if (!s.member.empty() && s.member != "shm" && s.member != "tcp" && s.member != "nccl")
+    return invalid("TROUPE_COLLECTIVE='" + s.member + "': expected auto, shm, tcp or nccl");
+  s.has_gpus = !variable("CUDA_VISIBLE_DEVICES").empty();
+  if (s.size > 1 && s.member != "shm" && (!s.one_host || s.member == "tcp")) { // where troupe.dist would meet: that is Python's
     auto port = number_of(variable, "TROUPE_DIST_PORT", 0, 1, 65535);
     if (port && *port == 0)
       if (port = number_of(variable, "MASTER_PORT", 29500, 1, 65534); port)

@@ -18,9 +18,10 @@ struct settings {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   bool one_host = true;    ///< all ranks are on this host, be it on several agents
-  std::string member;      ///< "shm" or "tcp", where the user wants one; else empty
+  std::string member;      ///< "shm", "tcp" or "nccl", where the user wants one; else empty
   std::string meeting;     ///< the host of rank 0, where ranks on several hosts meet
-  int meeting_port = 0;
+  int meeting_port = 0;    ///< 0: the ranks are on one host
+  bool has_gpus = false;   ///< this process was given GPUs
   std::string group;   ///< names the group of ranks, the same on all and of no other run
   std::string process; ///< 32 hex digits, random
   std::uint64_t seed = 0;

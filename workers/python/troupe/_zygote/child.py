@@ -186,6 +186,8 @@ def _become(parent, request, streams, gate_fd):
     cwd, arguments, variables = read_request(request)
     os.chdir(cwd)
     set_environment(variables)
+    if os.environ.get("TROUPE_RUN_DIR") and os.environ.get("LOCAL_RANK", "0") == "0":
+        parent.learned_file, parent.given = os.environ["TROUPE_RUN_DIR"] + "/modules", dict(os.environb)
     make_task_folders()
     script, placeholder = os.fsdecode(arguments[1]), sys.argv[0]
     sys.argv = [os.fsdecode(argument) for argument in arguments[1:]]
@@ -215,6 +217,27 @@ def _become(parent, request, streams, gate_fd):
     parent.kept.append(parent)  # to take it apart would cost a millisecond
 
 
+def tell_modules(parent, later):
+    """For the trials to come: the installed modules that this one has imported though they were not warm.
+
+    Not where the script has changed its environment: a module may have read there what others will not find.
+    """
+    if parent.learned_file is None or dict(os.environb) != parent.given:
+        return
+    names = []
+    for name in later:
+        module = sys.modules.get(name)
+        path = getattr(getattr(module, "__spec__", None), "origin", None)
+        if path and getattr(module, "__name__", None) == name and any(path.startswith(site + "/") for site in parent.sites):
+            names.append(name)
+    if names:
+        try:
+            with open(parent.learned_file, "w") as file:
+                file.write("\n".join(names[:300]))
+        except OSError:
+            pass
+
+
 def keep_modules(parent):
     """The last thing before the interpreter takes its modules apart: the warm ones are left out, which nobody would see.
 
@@ -228,6 +251,7 @@ def keep_modules(parent):
             break
         if name not in parent.warm:
             later.append(name)
+    tell_modules(parent, list(reversed(later)))
     rest = {name: modules[name] for name in [*parent.base, *reversed(later)] if name in modules}
     swap = parent.library.troupe_swap_contents
     pointer, size = parent.ctypes.c_void_p, parent.ctypes.c_size_t

@@ -1,9 +1,10 @@
 """The zygote itself: warms up, and forks a process for each trial into the sandbox that its troupe-task has made.
 
 Messages of the agent, each with two descriptors (a connection to a troupe-task, the trial's working directory):
-    serve \0 CONTEXT \0 SCRIPT          and, without descriptors:  ping
+    serve \0 CONTEXT \0 SCRIPT \0 MODULES    and, without descriptors:  ping
+MODULES, with blanks between: what earlier trials of this environment had imported at their end.
 To the agent:  hello \0 PATH \0 MTIME_NS ...  |  warming | ready | failed WHY | stale WHY | pong
-To a troupe-task:  taken | no WHY         From it:  fork, with eight descriptors
+To a troupe-task:  taken | no WHY         From it:  fork or, where another rank will follow, more; with eight descriptors
 """
 
 import os
@@ -49,6 +50,8 @@ class Parent:
         self.library.troupe_show_command(shown, ctypes.c_size_t(len(shown)), b"", ctypes.c_size_t(0))
         self.pending = {}
         self.contexts = {}  # by its name: what is beside its script
+        self.not_learned = set()
+        self.learned_file, self.given = None, {}  # of a forked process: where it says what it had imported at its end
         self.warm = {}  # module name -> None, in the order of their import
         self.watched = {}
         self.sites = site_folders()
@@ -101,7 +104,7 @@ class Parent:
                 elif fd in self.pending:
                     connection, script = self.pending.pop(fd)
                     poll.unregister(fd)
-                    if self.serve(connection, script):
+                    if self.serve(connection, script, poll):
                         return
 
     def hello(self):
@@ -116,12 +119,13 @@ class Parent:
             pass
 
     def take(self, data, fds, poll):
-        _, context, script = (os.fsdecode(part) for part in data.split(b"\0"))
+        _, context, script, learned = (os.fsdecode(part) for part in data.split(b"\0"))
         connection, folder = self._socket.socket(fileno=fds[0]), fds[1]
         try:
-            if context not in self.contexts:
+            learned = [name for name in learned.split() if name not in self.warm and name not in self.not_learned]
+            if context not in self.contexts or learned:
                 self.tell("warming")
-                self.warm_up(folder, script)
+                self.warm_up(folder, script, learned)
                 self.contexts[context] = self.reading["top_names"](folder, script)
                 self.tell("ready")
         except Refused as why:
@@ -139,7 +143,7 @@ class Parent:
         except OSError:
             pass
 
-    def serve(self, connection, context):
+    def serve(self, connection, context, poll):
         try:
             data, fds = self.receive(connection, 8)
         except OSError:
@@ -153,11 +157,16 @@ class Parent:
             if self.fork(fds):
                 connection.detach()
                 return True
+            if data == b"more":
+                self.pending[connection.fileno()] = (connection, context)
+                poll.register(connection.fileno(), self.select.POLLIN)
+                connection = None
         except Refused as why:
             self.answer(connection, f"no {why}")
         for fd in fds:
             os.close(fd)
-        connection.close()
+        if connection is not None:
+            connection.close()
         return False
 
     def check(self, context):
@@ -187,7 +196,7 @@ class Parent:
 
     # ---- warming up
 
-    def warm_up(self, folder, script):
+    def warm_up(self, folder, script, learned=()):
         known = set(sys.modules)
         for module, names in self.reading["wanted_imports"](folder, script):
             place = self.reading["place_of"](module.partition(".")[0])
@@ -197,6 +206,16 @@ class Parent:
             for name in names:
                 if name != "*" and not hasattr(sys.modules[module], name):
                     self.warm_module(f"{module}.{name}", may_miss=True)
+        hidden = self.reading["top_names"](folder, script)
+        for name in learned:
+            self.not_learned.add(name)  # whatever comes of it, it is not tried again
+            top = name.partition(".")[0]
+            place = None if top in hidden else self.reading["place_of"](top)
+            if place and self.reading["is_below"](place, self.sites):
+                try:
+                    self.warm_module(name, may_miss=True)
+                except Refused as why:
+                    raise Refused(f"learned {name}: {why}") from None
         if "troupe" in sys.modules:
             self.warm_module("troupe._link")
         # Before the step of torch, which loads libraries that a script may never ask for.

@@ -1,0 +1,170 @@
+// Which zygotes the keeper holds, for how long, and what it tells them. They are Pythons whose hook answers and notes what it hears.
+
+#include "workers/zygote_keeper.hpp"
+
+#include <csignal>
+#include <fcntl.h>
+#include <fstream>
+#include <functional>
+#include <gmock/gmock.h>
+#include <sstream>
+#include <thread>
+#include <unistd.h>
+
+namespace troupe::workers {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+constexpr char hook[] = R"(
+import os, socket, sys
+control = socket.socket(fileno=int(os.environ["TROUPE_ZYGOTE_CONTROL"]))
+note = os.environ["NOTES"] + "/" + os.environ["NAME"]
+control.send(b"hello")
+with open(note + ".pids", "a") as file:
+    file.write(str(os.getpid()) + "\n")
+while True:
+    data, fds, _, _ = socket.recv_fds(control, 8192, 2)
+    for fd in fds:
+        os.close(fd)
+    if not data:
+        os._exit(0)
+    if data == b"ping":
+        control.send(b"pong")
+        continue
+    with open(note + ".heard", "ab") as file:
+        file.write(data.replace(b"\0", b"|") + b"\n")
+    if b"poison" in data:
+        control.send(b"warming")
+        control.send(b"failed learned poison: it starts threads")
+        os._exit(1)
+)";
+
+class ZygoteKeeper : public testing::Test {
+protected:
+  void SetUp() override {
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / "sitecustomize.py") << hook;
+    options_.library = folder_ / "sitecustomize.py"; // only looked for
+    options_.hook = folder_;
+  }
+  void TearDown() override {
+    keeper_.reset();
+    fs::remove_all(folder_);
+  }
+  void start() {
+    auto keeper = zygote_keeper::start(options_);
+    ASSERT_TRUE(keeper) << keeper.error().what;
+    keeper_ = std::move(*keeper);
+  }
+  zygote_order order(const std::string& name) {
+    return {"/usr/bin/python3", "python3", {"NAME=" + name, "NOTES=" + folder_.string(), "RANK=3", "PATH=/usr/bin:/bin"}, "context", "train.py",
+            owned_fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
+  }
+  void ask(const std::string& name) {
+    auto connection = keeper_->attach(order(name));
+    ASSERT_TRUE(connection);
+    connections_.push_back(std::move(*connection));
+  }
+  std::vector<std::string> lines(const std::string& file) {
+    std::ifstream in(folder_ / file);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(in, line);)
+      all.push_back(line);
+    return all;
+  }
+  int alive(const std::string& name) { // those of this name that run; the keeper reaps what it ends
+    int n = 0;
+    for (const auto& pid : lines(name + ".pids"))
+      n += ::kill(std::stoi(pid), 0) == 0;
+    return n;
+  }
+  static bool soon(const std::function<bool()>& is) {
+    for (const auto until = clock::now() + 30s; clock::now() < until; std::this_thread::sleep_for(10ms))
+      if (is())
+        return true;
+    return false;
+  }
+
+  fs::path folder_ = fs::temp_directory_path() / ("zygotes-" + std::to_string(getpid()));
+  zygote_options options_;
+  std::unique_ptr<zygote_keeper> keeper_;
+  std::vector<owned_fd> connections_;
+};
+
+TEST_F(ZygoteKeeper, OneThatIsIdleIsDroppedAndTheNextTrialGetsANewOne) {
+  options_.idle = 1500ms;
+  start();
+  ask("a");
+  ASSERT_TRUE(soon([&] { return alive("a") == 1; }));
+  ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 1; }));
+  ASSERT_TRUE(soon([&] { return alive("a") == 0; })) << "nobody has asked it for long";
+  ask("a");
+  ASSERT_TRUE(soon([&] { return lines("a.pids").size() == 2; }));
+  ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 2; }));
+}
+
+TEST_F(ZygoteKeeper, WhileItIsUsedItStays) {
+  options_.idle = 3000ms;
+  start();
+  for (int i = 1; i <= 5; ++i) {
+    ask("a");
+    ASSERT_TRUE(soon([&] { return lines("a.heard").size() == std::size_t(i); }));
+    std::this_thread::sleep_for(options_.idle / 4); // in all longer than it may be idle
+  }
+  EXPECT_EQ(lines("a.pids").size(), 1u);
+}
+
+TEST_F(ZygoteKeeper, BeyondTheLimitTheOneThatWasNotUsedForTheLongestTimeGoes) {
+  options_.most = 2;
+  start();
+  for (const char* name : {"a", "b", "a"}) {
+    const auto before = lines(std::string(name) + ".heard").size();
+    ask(name);
+    ASSERT_TRUE(soon([&] { return lines(std::string(name) + ".heard").size() == before + 1; })) << name;
+  }
+  ask("c");
+  ASSERT_TRUE(soon([&] { return alive("b") == 0; }));
+  ASSERT_TRUE(soon([&] { return alive("c") == 1; }));
+  EXPECT_EQ(alive("a"), 1) << "used after b";
+}
+
+TEST_F(ZygoteKeeper, WhatATrialHadImportedIsToldToTheZygotesOfItsEnvironment) {
+  start();
+  keeper_->learn(zygote_key(order("a")), "numpy.random\nscipy\n1bad\n; rm\nnumpy.random\n\n");
+  auto other_rank = order("a");
+  other_rank.env[2] = "RANK=4";
+  EXPECT_EQ(zygote_key(other_rank), zygote_key(order("a")));
+  ask("a");
+  ask("b");
+  ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 1 && lines("b.heard").size() == 1; }));
+  EXPECT_EQ(lines("a.heard")[0], "serve|context|train.py|numpy.random scipy");
+  EXPECT_EQ(lines("b.heard")[0], "serve|context|train.py|");
+}
+
+TEST_F(ZygoteKeeper, WhatOneTellsOfItsModulesIsBounded) {
+  start();
+  std::string many;
+  for (int i = 0; i < 5000; ++i)
+    many += "module_" + std::to_string(i) + "\n";
+  keeper_->learn(zygote_key(order("a")), many);
+  ask("a");
+  ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 1; }));
+  EXPECT_LT(lines("a.heard")[0].size(), 5000u);
+}
+
+TEST_F(ZygoteKeeper, AModuleThatCannotBeWarmEndsTheLearningAndNotTheZygotes) {
+  start();
+  keeper_->learn(zygote_key(order("a")), "poison\n");
+  ask("a");
+  ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 1 && alive("a") == 0; }));
+  ask("a");
+  ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 2; })) << "it is not switched off";
+  EXPECT_EQ(lines("a.heard")[1], "serve|context|train.py|");
+  EXPECT_EQ(alive("a"), 1);
+}
+
+} // namespace
+} // namespace troupe::workers

@@ -1,0 +1,344 @@
+#include "workers/collectives/nccl.hpp"
+
+#ifndef TROUPE_WITH_NCCL
+
+namespace troupe {
+
+bool has_nccl_member() { return false; }
+
+result<std::unique_ptr<collective>> join_nccl(std::unique_ptr<collective> host, const nccl_group& group) {
+  if (!group.needed)
+    return host;
+  return error{errc::unsupported, "collective nccl: this build has no NCCL: configure it where nccl.h and the CUDA toolkit are"};
+}
+
+} // namespace troupe
+
+#else
+
+#include "workers/collectives/nccl_calls.hpp"
+#include "workers/collectives/operation_mark.hpp"
+#include "workers/collectives/operation_queue.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <numeric>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr auto grace = 500ms; // for an operation that its last partner has finished and left
+
+ncclDataType_t type_of(element x) {
+  switch (x) {
+  case element::f16: return ncclFloat16;
+  case element::bf16: return ncclBfloat16;
+  case element::f32: return ncclFloat32;
+  case element::f64: return ncclFloat64;
+  case element::i32: return ncclInt32;
+  case element::i64: return ncclInt64;
+  }
+  return ncclFloat32;
+}
+
+ncclRedOp_t operation_of(reduce x) {
+  switch (x) {
+  case reduce::sum: return ncclSum;
+  case reduce::average: return ncclAvg;
+  case reduce::min: return ncclMin;
+  case reduce::max: return ncclMax;
+  }
+  return ncclSum;
+}
+
+error failed(errc code, const std::string& what) { return {code, "collective nccl: " + what}; }
+
+const void* memory_of(const operation& x) {
+  if (x.first.count > 0)
+    return x.first.out;
+  for (const auto& b : x.more)
+    if (b.count > 0)
+      return b.out;
+  return nullptr;
+}
+
+class nccl final : public collective {
+public:
+  nccl(std::unique_ptr<collective> host, std::unique_ptr<collective> watch, const nccl_group& group, const nccl_calls& calls)
+      : host_(std::move(host)), watch_(std::move(watch)), group_(group), calls_(calls) {}
+
+  // The communicator is ended by whoever comes first; the streams after it.
+  ~nccl() override {
+    if (comm_ && !broken_ && calls_.nccl_finalize(comm_) != ncclSuccess)
+      (void)settle(clock::now() + 2s);
+    closing_ = true;
+    watch_->abort("rank " + std::to_string(rank()) + " of " + std::to_string(size()) + " left the group");
+    if (watcher_.joinable())
+      watcher_.join();
+    if (comm_)
+      calls_.nccl_abort(comm_);
+    for (auto event : events_)
+      calls_.event_destroy(event);
+    if (stream_)
+      calls_.stream_destroy(stream_);
+  }
+
+  result<void> join() {
+    if (auto ok = cuda(calls_.set_device(group_.device), "device " + std::to_string(group_.device)); !ok)
+      return ok;
+    if (auto ok = cuda(calls_.stream_create(&stream_), "a stream"); !ok)
+      return ok;
+    watcher_ = std::thread([this] { watch(); });
+    ncclUniqueId id{};
+    if (rank() == 0)
+      if (const auto why = calls_.nccl_unique_id(&id); why != ncclSuccess)
+        return failed(errc::io, calls_.nccl_text(why));
+    std::vector<std::int32_t> words(sizeof id / 4);
+    std::memcpy(words.data(), &id, sizeof id);
+    if (auto ok = host_->broadcast(words, 0); !ok)
+      return ok;
+    std::memcpy(&id, words.data(), sizeof id);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    const auto begun = calls_.nccl_init(&comm_, size(), id, rank(), &config);
+    if (begun != ncclSuccess && begun != ncclInProgress)
+      return failed(errc::io, std::string("cannot make the group: ") + calls_.nccl_text(begun) + ": " + calls_.nccl_last_error(comm_));
+    return settle(clock::now() + group_.join_within);
+  }
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  const char* member() const override { return "nccl"; }
+
+  void abort(const std::string& why) override {
+    note_broken(failed(errc::unreachable, why));
+    host_->abort(why);
+    watch_->abort(why);
+  }
+
+  result<std::unique_ptr<collective>> group(std::span<const int> ranks) override {
+    auto inner = host_->group(ranks);
+    if (!inner)
+      return inner;
+    return join_nccl(std::move(*inner), group_);
+  }
+
+  result<void> perform(const operation& x) override {
+    if (!on_device(x))
+      return host_->perform(x);
+    auto event = enqueue(x);
+    return event ? finish(*event, mark_of(x)) : event.error();
+  }
+
+  pending start(operation x) override {
+    if (!on_device(x))
+      return host_->start(std::move(x));
+    auto handle = std::make_shared<state>();
+    handle->of = this;
+    handle->mark = mark_of(x);
+    if (auto event = enqueue(x))
+      handle->event = *event;
+    else
+      handle->end(event.error());
+    return pending{handle};
+  }
+
+private:
+  struct state final : pending::state {
+    nccl* of = nullptr;
+    cudaEvent_t event = nullptr; ///< null: ended
+    operation_mark mark;
+    bool done() override {
+      return pending::state::done() || of->calls_.event_query(event) != cudaErrorNotReady;
+    }
+    result<void> wait() override {
+      if (event)
+        end(of->finish(std::exchange(event, nullptr), mark));
+      return pending::state::wait();
+    }
+  };
+
+  result<void> cuda(cudaError_t why, const std::string& what) const {
+    return why == cudaSuccess ? result<void>{} : failed(errc::io, what + ": " + calls_.cuda_text(why));
+  }
+
+  bool on_device(const operation& x) const {
+    const void* at = memory_of(x);
+    cudaPointerAttributes about{};
+    if (!at || calls_.pointer_attributes(&about, at) != cudaSuccess) {
+      calls_.last_error(); // it stays otherwise, and the user's next call would fail with it
+      return false;
+    }
+    return about.type == cudaMemoryTypeDevice || about.type == cudaMemoryTypeManaged;
+  }
+
+  // Waits until NCCL has taken what it was told: a communicator that does not block answers later.
+  result<void> settle(clock::time_point until) {
+    for (;;) {
+      ncclResult_t now = ncclSuccess;
+      const auto asked = calls_.nccl_async_error(comm_, &now);
+      if (asked != ncclSuccess || (now != ncclSuccess && now != ncclInProgress))
+        return break_group(failed(errc::io, std::string(calls_.nccl_text(asked != ncclSuccess ? asked : now)) + ": " + calls_.nccl_last_error(comm_)));
+      if (now == ncclSuccess)
+        return {};
+      if (auto ok = unbroken(); !ok)
+        return break_group(ok.error());
+      if (clock::now() > until)
+        return break_group(failed(errc::timeout, "NCCL did not answer in time"));
+      std::this_thread::yield();
+    }
+  }
+
+  result<cudaEvent_t> enqueue(const operation& x) {
+    if (auto ok = unbroken(); !ok)
+      return ok.error();
+    if (auto ok = cuda(calls_.set_device(group_.device), "device " + std::to_string(group_.device)); !ok)
+      return ok.error();
+    const auto type = type_of(x.type);
+    ncclResult_t told = ncclSuccess;
+    const auto note = [&](ncclResult_t why) {
+      if (told == ncclSuccess || told == ncclInProgress)
+        told = why;
+    };
+    const auto one = [&](const operation_buffer& b) {
+      switch (x.what) {
+      case operation_kind::all_reduce: return note(calls_.nccl_all_reduce(b.in, b.out, b.count, type, operation_of(x.how), comm_, stream_));
+      case operation_kind::broadcast: return note(calls_.nccl_broadcast(b.in, b.out, b.count, type, x.root, comm_, stream_));
+      case operation_kind::all_gather: return note(calls_.nccl_all_gather(b.in, b.out, b.count, type, comm_, stream_));
+      case operation_kind::reduce_scatter:
+        return note(calls_.nccl_reduce_scatter(b.in, b.out, b.count, type, operation_of(x.how), comm_, stream_));
+      case operation_kind::barrier: return;
+      }
+    };
+    if (x.more.empty()) {
+      one(x.first);
+    } else {
+      note(calls_.nccl_group_start());
+      one(x.first);
+      for (const auto& b : x.more)
+        one(b);
+      note(calls_.nccl_group_end());
+    }
+    if (told != ncclSuccess && told != ncclInProgress)
+      return break_group(failed(errc::io, std::string(calls_.nccl_text(told)) + ": " + calls_.nccl_last_error(comm_))).error();
+    if (told == ncclInProgress)
+      if (auto ok = settle(clock::now() + group_.limit); !ok)
+        return ok.error();
+    cudaEvent_t event = nullptr;
+    if (!free_.empty()) {
+      event = free_.back();
+      free_.pop_back();
+    } else if (auto ok = cuda(calls_.event_create(&event, cudaEventDisableTiming), "an event"); ok) {
+      events_.push_back(event);
+    } else {
+      return ok.error();
+    }
+    if (auto ok = cuda(calls_.event_record(event, stream_), "an event"); !ok)
+      return ok.error();
+    return event;
+  }
+
+  result<void> finish(cudaEvent_t event, const operation_mark& mark) {
+    const auto from = clock::now();
+    for (int looks = 0;; ++looks) {
+      const auto now = calls_.event_query(event);
+      if (now == cudaSuccess) {
+        free_.push_back(event);
+        return comm_gone_ ? unbroken() : result<void>{}; // what was aborted ends as well
+      }
+      if (now != cudaErrorNotReady)
+        return break_group(failed(errc::io, std::string(calls_.cuda_text(now)) + ", during " + show(mark)));
+      if (looks < 4096 || looks % 64 != 0)
+        continue;
+      ncclResult_t why = ncclSuccess;
+      if (!comm_gone_ && calls_.nccl_async_error(comm_, &why) == ncclSuccess && why != ncclSuccess && why != ncclInProgress)
+        return break_group(failed(errc::unreachable, std::string(calls_.nccl_text(why)) + ", during " + show(mark)));
+      if (auto ok = unbroken(); !ok && clock::now() - from > grace)
+        return break_group(error{ok.error().code, ok.error().what + ", during " + show(mark)});
+      if (clock::now() - from > group_.limit)
+        return break_group(failed(errc::timeout, show(mark) + " took longer than " + std::to_string(group_.limit.count()) +
+                                                     " ms: a rank did not come, or called something else"));
+      if (looks > 100'000)
+        std::this_thread::sleep_for(50us);
+    }
+  }
+
+  // The ranks meet on a thread of their own, ten times a second: that fails when one has died, or left, or somebody aborts.
+  void watch() {
+    while (!closing_) {
+      if (auto all = watch_->barrier(); !all)
+        return closing_ ? void() : note_broken(all.error());
+      std::this_thread::sleep_for(100ms);
+    }
+  }
+
+  void note_broken(const error& why) {
+    std::lock_guard held(lock_);
+    if (!broken_) {
+      why_ = why;
+      broken_ = true;
+    }
+  }
+  result<void> unbroken() const {
+    if (!broken_)
+      return {};
+    std::lock_guard held(lock_);
+    return why_;
+  }
+  result<void> break_group(const error& why) {
+    note_broken(why);
+    watch_->abort(unbroken().error().what);
+    host_->abort(unbroken().error().what);
+    std::lock_guard held(abort_lock_);
+    if (comm_ && !comm_gone_.exchange(true)) {
+      calls_.nccl_abort(comm_); // ends its kernels, so that the stream is free again
+      comm_ = nullptr;
+    }
+    return unbroken();
+  }
+
+  std::unique_ptr<collective> host_, watch_;
+  nccl_group group_;
+  const nccl_calls& calls_;
+  ncclComm_t comm_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  std::vector<cudaEvent_t> events_, free_;
+  std::atomic<bool> broken_{false}, closing_{false}, comm_gone_{false};
+  mutable std::mutex lock_;
+  std::mutex abort_lock_;
+  error why_;
+  std::thread watcher_;
+};
+
+} // namespace
+
+bool has_nccl_member() { return true; }
+
+result<std::unique_ptr<collective>> join_nccl(std::unique_ptr<collective> host, const nccl_group& group) {
+  const auto calls = load_nccl(group.library);
+  std::vector<std::int32_t> ready{calls ? 1 : 0};
+  if (auto ok = host->all_reduce(ready, reduce::min); !ok)
+    return ok.error();
+  if (ready[0] == 0 && !group.needed)
+    return host;
+  if (ready[0] == 0)
+    return calls ? failed(errc::unsupported, "another rank has no NCCL") : calls.error();
+  std::vector<int> all(std::size_t(host->size()));
+  std::iota(all.begin(), all.end(), 0);
+  auto watch = host->group(all);
+  if (!watch)
+    return watch.error();
+  auto made = std::make_unique<nccl>(std::move(host), std::move(*watch), group, **calls);
+  if (auto ok = made->join(); !ok) {
+    made->abort(ok.error().what); // the others may have come through
+    return ok.error();
+  }
+  return std::unique_ptr<collective>(std::move(made));
+}
+
+} // namespace troupe
+
+#endif
