@@ -92,7 +92,8 @@ void probe_register::add(std::shared_ptr<probe> p, caf::weak_actor_ptr who) {
   }
   if (auto it = restarts_.find(p->name); it != restarts_.end())
     p->restarts = it->second;
-  live_[p->name] = {std::move(p), std::move(who)};
+  auto& place = live_[p->name];
+  place = {std::move(p), std::move(who)};
 }
 
 void probe_register::remove(const std::shared_ptr<probe>& p, const std::string& why) {
