@@ -110,7 +110,7 @@ value actor_shapes::links_of(const probe& p, const std::vector<std::string>& mon
   if (p.owner != "node")
     rows.push_back({{"actor", p.name}, {"peer", p.owner}, {"how", "owner"}});
   for (const auto& other : reg_->all())
-    if (other->owner == p.name)
+    if (other->owner == p.name || (p.kind == "agent_node" && other->owner == p.kind))
       rows.push_back({{"actor", p.name}, {"peer", other->name}, {"how", "child"}});
   for (const auto& peer : monitored)
     rows.push_back({{"actor", p.name}, {"peer", peer}, {"how", "monitor"}});

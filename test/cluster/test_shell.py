@@ -37,7 +37,7 @@ class Stream:
                         self.rows.append(row)
                 elif not line:
                     name = None
-        except OSError:
+        except (OSError, AttributeError, ValueError):  # closed by the test while it was read
             pass
         self.over = True
 
@@ -64,7 +64,7 @@ class Shell(Processes):
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)["token"]
 
-    def open(self, path, body=None, user="admin", timeout=60, **query):
+    def open(self, path, /, body=None, user="admin", timeout=60, **query):
         if not hasattr(self, "tokens"):
             self.tokens = {}
         if user not in self.tokens:
@@ -75,20 +75,20 @@ class Shell(Processes):
             data=None if body is None else json.dumps(body).encode(), headers={"Authorization": "Bearer " + self.tokens[user]})
         return urllib.request.urlopen(request, timeout=timeout)
 
-    def get(self, path, **query):
+    def get(self, path, /, **query):
         with self.open(path, **query) as answer:
             return json.load(answer)
 
-    def post(self, path, user="admin", **body):
+    def post(self, path, /, user="admin", **body):
         with self.open(path, body=body, user=user) as answer:
             return json.load(answer)
 
-    def refusal(self, path, body=None, user="admin", **query):
+    def refusal(self, path, /, body=None, user="admin", **query):
         with pytest.raises(urllib.error.HTTPError) as caught:
             self.open(path, body=body, user=user, **query).read()
         return caught.value.code, caught.value.read().decode()
 
-    def stream(self, path, **query):
+    def stream(self, path, /, **query):
         return Stream(self.open(path, timeout=120, **query))
 
     def ps(self, **query):
