@@ -28,6 +28,13 @@ protected:
     entity_ = std::move(entity);
     next_ = stored;
     journal_ = std::move(journal);
+    self_->describe_by([this] {
+      auto shown = derived().machine().describe();
+      shown["facts"] = next_;
+      shown["steps_not_durable"] = queue_.size();
+      return shown;
+    });
+    show();
     self_->set_exit_handler([this](caf::exit_msg& x) { leave(x.reason); });
     queue_.push_back({{}, std::move(resumed), {}, true});
     pump();
@@ -50,6 +57,7 @@ protected:
     for (const auto& f : facts)
       h.facts.push_back(encode_as(f));
     queue_.push_back(std::move(h));
+    show();
     pump();
   }
 
@@ -78,6 +86,11 @@ protected:
 
 private:
   Derived& derived() { return static_cast<Derived&>(*this); }
+
+  void show() {
+    if constexpr (requires { derived().machine().shown(); })
+      self_->show(derived().machine().shown());
+  }
 
   struct held {
     std::vector<std::string> facts;

@@ -294,6 +294,15 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, master_found& x) {
   return f(caf::meta::type_name("master_found"), x.cluster, x.why, x.final);
 }
+/// By a node that has joined: where the shell asks about its actors.
+struct node_joined {
+  std::string node;
+  caf::actor inspector;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_joined& x) {
+  return f(caf::meta::type_name("node_joined"), x.node, x.inspector);
+}
 struct dial_master {
   MSGPACK_DEFINE_ARRAY()
 };
@@ -424,7 +433,7 @@ using twin_actor =
 
 using pool_actor =
   caf::typed_actor<caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
-                   caf::reacts_to<slots_released>, caf::reacts_to<watch_by_name>,
+                   caf::reacts_to<slots_released>, caf::reacts_to<watch_by_name>, caf::reacts_to<agent_drain>,
                    caf::reacts_to<twin_actor, std::string>,
                    caf::replies_to<locate_agents>::with<std::vector<twin_actor>>,
                    caf::replies_to<describe_pool>::with<pool_description>>;
@@ -471,7 +480,8 @@ using cluster_actor =
   caf::typed_actor<caf::replies_to<register_agent, agent_actor>::with<registered>,
                    caf::replies_to<client_command>::with<command_result>,
                    caf::replies_to<reserve_trials>::with<trials_reserved>, caf::reacts_to<experiment_finished>,
-                   caf::reacts_to<route_validation>, caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>>;
+                   caf::reacts_to<route_validation>, caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>,
+                   caf::reacts_to<node_joined>>;
 
 command_result refused(const error& why);
 inline command_result answered(value with = value::object()) { return {0, "", std::move(with)}; }
@@ -597,4 +607,6 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::worker_ordered))
   CAF_ADD_TYPE_ID(troupe, (troupe::worker_frame))
   CAF_ADD_TYPE_ID(troupe, (troupe::worker_reply))
+  CAF_ADD_TYPE_ID(troupe, (troupe::node_joined))
+  CAF_ADD_TYPE_ID(troupe, (troupe::agent_drain))
 CAF_END_TYPE_ID_BLOCK(troupe)

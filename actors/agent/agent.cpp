@@ -241,4 +241,14 @@ bool agent::runs(allocation_id id) const {
   return it != tasks_.end() && !it->second.report.exited;
 }
 
+value agent::describe() const {
+  value tasks = value::array();
+  for (const auto& [id, t] : tasks_)
+    tasks.push_back({{"allocation", to_string(id)}, {"slots", t.report.slots}, {"pid", t.report.pid},
+                     {"exited", t.report.exited}, {"waits_for_slots", t.waits_with.has_value()}});
+  return {{"state", shown()}, {"epoch", epoch_}, {"tasks", tasks}, {"early_orders", early_.size()}};
+}
+
+const char* agent::shown() const { return linked_ ? "linked" : "unlinked"; }
+
 } // namespace troupe

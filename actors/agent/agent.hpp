@@ -82,6 +82,8 @@ public:
   std::vector<task_report> inventory() const;
   std::uint64_t epoch() const { return epoch_; }
   bool runs(allocation_id id) const;
+  value describe() const;    ///< the state, for people
+  const char* shown() const; ///< in one word, a literal
 
 private:
   using out = std::vector<agent_action>;

@@ -52,6 +52,7 @@ public:
     setup_ = std::move(setup);
     dial_ = std::move(dial);
     machine_.emplace(setup_.name);
+    self_->describe_by([this] { return machine_->describe(); });
     self_->set_down_handler([this](const caf::down_msg& down) { peer_down(down); });
     self_->set_exit_handler([this](caf::exit_msg& x) { close(x.reason); });
     if (auto ok = open(); !ok) {
@@ -164,7 +165,7 @@ private:
     auto sent = boot_time();
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
-        [this, sent](registered& x) {
+        [this, sent, master](registered& x) {
           wait_ = std::chrono::milliseconds(200);
           was_registered_ = true;
           twin_ = std::move(x.twin);
@@ -175,6 +176,8 @@ private:
           journal_ = x.journal;
           looks_told_ = 0;
           step(link_up{x.epoch, sent});
+          if (setup_.inspector)
+            self_->send(master, node_joined{setup_.name, setup_.inspector});
           if (setup_.on_registered)
             setup_.on_registered(x.http_port);
         },
@@ -277,6 +280,7 @@ private:
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
+    self_->show(machine_->shown());
     auto deadline = machine_->deadline();
     if (deadline && !(armed_ && *armed_ <= *deadline)) {
       armed_ = *deadline;

@@ -26,6 +26,7 @@ struct agent_setup {
   std::function<void(std::uint16_t http_port)> on_registered; ///< from the agent's thread
   /// Where the sandboxes of a dead agent may ask the master: all but the bodies. Thread-safe.
   std::function<workers::fence_spec()> fence;
+  caf::actor inspector;  ///< of this process, told to the master; null where that is in this process
   std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
   std::shared_ptr<workers::slot_devices> devices; ///< what the slots are; null: processors
   std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation

@@ -190,4 +190,18 @@ std::string agent_twin::snapshot() const {
   return pack(std::tuple{int(status_), epoch_, slots_, ids});
 }
 
+value agent_twin::describe() const {
+  value tasks = value::array(), strays = value::array();
+  for (const auto& [id, t] : tasks_)
+    tasks.push_back({{"allocation", to_string(id)}, {"slots", t.slots}, {"heard", t.said.has_value()}});
+  for (const auto& id : strays_)
+    strays.push_back(to_string(id));
+  return {{"state", shown()}, {"epoch", epoch_}, {"slots", slots_}, {"lease_until", to_rfc3339(lease_until_)},
+          {"tasks", tasks},   {"strays", strays}};
+}
+
+const char* agent_twin::shown() const {
+  return status_ == status::alive ? "alive" : status_ == status::away ? "away" : "lost";
+}
+
 } // namespace troupe

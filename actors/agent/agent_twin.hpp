@@ -120,6 +120,8 @@ public:
   std::uint64_t epoch() const { return epoch_; }
   int slots() const { return slots_; }
   std::string snapshot() const;
+  value describe() const;    ///< the state, for people
+  const char* shown() const; ///< in one word, a literal
 
 private:
   using out = std::vector<twin_action>;

@@ -19,6 +19,8 @@ public:
     self_->enter(name);
     pool_ = std::move(pool);
     machine_.emplace(agent, lease, self_->now());
+    self_->describe_by([this] { return machine_->describe(); });
+    self_->show(machine_->shown());
     self_->set_down_handler([this](const caf::down_msg& down) {
       if (agent_ && down.source == agent_.address())
         step(link_lost{machine_->epoch(), "the connection closed"});
@@ -85,6 +87,7 @@ private:
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
+    self_->show(machine_->shown());
     arm();
   }
   void run(const agent_order& x) {

@@ -462,4 +462,38 @@ std::string allocation::snapshot() const {
                          gave_up_.value_or(time_point{}), daemons_, generation_, members_, given_up_, lost_});
 }
 
+value allocation::describe() const {
+  constexpr const char* names[] = {"ordered", "watched", "running", "over"};
+  value on = value::array(), parts = value::object();
+  for (const auto& place : on_)
+    on.push_back({{"agent", place.agent}, {"slots", place.slots}});
+  for (const auto& [agent, one] : parts_)
+    parts[agent] = names[static_cast<int>(one.state)];
+  return {{"state", shown()},
+          {"slots", spec_.slots},
+          {"on", on},
+          {"parts", parts},
+          {"ready", ready_},
+          {"stop", stop_ ? value{{"kill", stop_->kill}, {"reason", stop_->reason}} : value()},
+          {"yielded", yielded_.has_value()},
+          {"kill_at", kill_at_ ? value(to_rfc3339(*kill_at_)) : value()},
+          {"closed", closed_ ? value{{"why", name(closed_->why)}, {"exit_code", closed_->exit_code}, {"detail", closed_->detail}}
+                             : value()}};
+}
+
+const char* allocation::shown() const {
+  if (closed_)
+    return "CLOSED";
+  if (killing_)
+    return "KILLING";
+  if (stopping())
+    return "STOPPING";
+  if (on_.empty())
+    return "QUEUED";
+  for (const auto& [agent, one] : parts_)
+    if (one.state == part::ordered || one.state == part::watched)
+      return "STARTING";
+  return "RUNNING";
+}
+
 } // namespace troupe

@@ -161,6 +161,8 @@ public:
   [[nodiscard]] std::vector<allocation_action> resume();
   std::optional<time_point> deadline() const;
   std::string snapshot() const; ///< of what the facts hold
+  value describe() const;       ///< the state, for people
+  const char* shown() const;    ///< in one word, a literal
 
   bool closed() const { return closed_.has_value(); }
   const std::vector<placement>& placed() const { return on_; }

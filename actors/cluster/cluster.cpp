@@ -62,4 +62,14 @@ std::string cluster::snapshot() const {
   return pack(std::tuple{ids_.newest_experiment, keys_, agents, unswept_});
 }
 
+value cluster::describe() const {
+  value agents = value::object(), unswept = value::array();
+  for (const auto& [name, a] : agents_)
+    agents[name] = {{"id", a.id}, {"slots", a.slots}, {"host", a.host}};
+  for (const auto& id : unswept_)
+    unswept.push_back(id.value);
+  return {{"newest_experiment", ids_.newest_experiment.value}, {"newest_trial", ids_.newest_trial.value},
+          {"agents", agents}, {"keys", keys_.size()}, {"unswept", unswept}};
+}
+
 } // namespace troupe

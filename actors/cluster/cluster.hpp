@@ -45,6 +45,7 @@ public:
   void replay(const cluster_fact& fact);
   const std::map<std::string, known_agent>& agents() const { return agents_; }
   std::string snapshot() const;
+  value describe() const; ///< the state, for people
 
 private:
   id_counters ids_;

@@ -53,6 +53,10 @@ public:
       },
       [this](const time_passed&) { timer_fired(); },
       [this](const sweep_finished& x) { take(machine_->swept(x.id, self_->now()), {}); },
+      [this](node_joined& x) {
+        if (setup_.on_node)
+          setup_.on_node(std::move(x));
+      },
     };
   }
 
@@ -288,6 +292,8 @@ private:
       return wait_for_search(x);
     if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list")
       return describe(x.name);
+    if (x.name == "agent.drain")
+      return drain(x.fields);
     if (x.name == "fence")
       return fence(x.fields);
     if (x.name.starts_with("allocation.") || x.name == "trial.progress" || x.name == "trial.early_exit" ||
@@ -307,6 +313,20 @@ private:
       return command_result{0, "", value::object()};
     }
     return refused({errc::unsupported, "no command '" + x.name + "'"});
+  }
+
+  /// Soft here and in the pool: whoever ordered it keeps it, and orders it again after a start.
+  caf::result<command_result> drain(const value& fields) {
+    const auto agent = fields.value("agent", std::string());
+    const bool on = fields.value("on", true);
+    if (!machine_->agents().contains(agent))
+      return refused({errc::not_found, "no agent '" + agent + "'"});
+    if (on)
+      draining_.insert(agent);
+    else
+      draining_.erase(agent);
+    self_->send(pool_, agent_drain{agent, on});
+    return answered();
   }
 
   /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any more. While the
@@ -621,7 +641,7 @@ private:
                         {"host", known.host},
                         {"slots", slots},
                         {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
-                        {"state", link != links_.end() && link->second.actor ? "alive" : "away"}});
+                        {"state", link == links_.end() || !link->second.actor ? "away" : draining_.contains(agent) ? "draining" : "alive"}});
     }
     return {{"agents", agents}};
   }
@@ -633,6 +653,7 @@ private:
   retention_actor retention_;
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
   std::map<std::string, agent_link> links_;
+  std::set<std::string> draining_;
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<std::string> restarts_;

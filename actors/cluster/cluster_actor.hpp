@@ -18,6 +18,7 @@ struct cluster_setup {
   /// With which the sandboxes of an agent speak for themselves: the same over restarts, and hard to guess. Thread-safe.
   std::function<std::string(const std::string& agent)> fence_token;
   task_tokens tokens;
+  std::function<void(node_joined)> on_node; ///< a node has come, again or for the first time; thread-safe
 };
 
 struct cluster_peers {

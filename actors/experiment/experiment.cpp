@@ -515,4 +515,17 @@ result<void> experiment::restore(std::string_view snapshot) {
   return {};
 }
 
+value experiment::describe() const {
+  value trials = value::object();
+  for (const auto& [id, t] : trials_)
+    trials[to_string(id)] = {{"key", t.made.key},         {"heard_row", t.heard_row}, {"exited", t.exited},
+                             {"finished", t.finished},    {"stop", t.stop_why},       {"paused", t.paused},
+                             {"reports", t.reports},      {"held", t.held.size()}};
+  return {{"state", shown()},      {"search_started", started_}, {"search_over", over_.has_value()},
+          {"facts", facts_},       {"trials", trials},           {"asking_searcher", asking_},
+          {"inputs", inputs_.size()}, {"snapshot_at", kept_}};
+}
+
+const char* experiment::shown() const { return name(state_).data(); }
+
 } // namespace troupe

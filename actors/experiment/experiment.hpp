@@ -156,6 +156,8 @@ public:
   [[nodiscard]] std::vector<experiment_action> resume_trial(trial_id id) const;
   /// Versioned bytes of all that the facts hold, but for what the searcher has heard.
   std::string snapshot() const;
+  value describe() const;    ///< the state, for people
+  const char* shown() const; ///< in one word, a literal
   /// Of a fresh machine: as if it had replayed what `snapshot` holds. `errc::corrupt` or `unsupported` leaves it fresh.
   result<void> restore(std::string_view snapshot);
 

@@ -472,4 +472,16 @@ void harness::on(out& o, const time_passed&, time_point now) {
   }
 }
 
+value harness::describe() const {
+  value tasks = value::array(), streams = value::array();
+  for (const auto& [id, t] : tasks_)
+    tasks.push_back({{"allocation", to_string(id)}, {"stop", t.stop}, {"gone", t.gone}});
+  for (const auto& [id, s] : streams_)
+    streams.push_back({{"allocation", to_string(id.allocation)}, {"rank", id.rank},       {"connected", !s.peer.empty()},
+                       {"committed", s.committed},               {"told", s.told},        {"rows", s.rows.size()},
+                       {"undecided", s.undecided.size()},        {"failures", s.failures}, {"closed", s.closed},
+                       {"checkpoints", s.checkpoints.size()}});
+  return {{"held_bytes", held_}, {"appends_in_flight", flights_.size()}, {"tasks", tasks}, {"streams", streams}};
+}
+
 } // namespace troupe

@@ -137,6 +137,7 @@ public:
 
   std::size_t held_bytes() const { return held_; } ///< weight of the reports that are not durable
   std::size_t streams() const { return streams_.size(); }
+  value describe() const; ///< the state, for people
 
 private:
   using out = std::vector<harness_action>;

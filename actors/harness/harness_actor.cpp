@@ -26,6 +26,7 @@ public:
 
   harness_actor::behavior_type make_behavior(shared_link link, agent_actor agent) {
     self_->enter("harness");
+    self_->describe_by([this] { return machine_.describe(); });
     link_ = std::move(link);
     agent_ = std::move(agent);
     self_->set_exit_handler([this](caf::exit_msg& x) {

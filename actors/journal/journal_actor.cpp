@@ -18,6 +18,9 @@ public:
     self_->enter("journal");
     journal_ = std::move(journal);
     peers_ = std::move(peers);
+    self_->describe_by([this]() -> value {
+      return {{"waiting_for_commit", waiting_.size() + reports_.size()}, {"validations", validations_.size()}, {"dirty", journal_->dirty()}};
+    });
     self_->set_exit_handler([this](caf::exit_msg& x) {
       commit(); // whoever still waits gets its answer
       self_->quit(x.reason);

@@ -123,14 +123,26 @@ void pool::on(std::vector<pool_action>&, const slots_released& ev) {
   std::erase_if(waiting_, [&](const auto& r) { return r.allocation == ev.allocation; });
 }
 
+void pool::on(std::vector<pool_action>&, const agent_drain& ev) {
+  if (ev.on)
+    drained_.insert(ev.agent);
+  else
+    drained_.erase(ev.agent);
+}
+
 void pool::place(std::vector<pool_action>& out) {
   for (;;) {
     std::map<std::string, std::vector<int>> free;
-    for (const auto& [name, slots] : slots_)
+    int usable = 0; // what waits for drained slots lets smaller ones pass
+    for (const auto& [name, slots] : slots_) {
+      if (drained_.contains(name))
+        continue;
+      usable += static_cast<int>(slots.size());
       for (std::size_t i = 0; i < slots.size(); ++i)
         if (!slots[i].trial)
           free[name].push_back(static_cast<int>(i));
-    auto chosen = policy_->next({waiting_, free, total_slots()});
+    }
+    auto chosen = policy_->next({waiting_, free, usable});
     if (!chosen)
       return;
     auto request = waiting_[chosen->index];
@@ -198,6 +210,20 @@ std::string pool::snapshot() const {
   for (const auto& r : waiting_)
     queue.emplace_back(r.allocation, r.slots);
   return pack(std::tuple{slots_, queue});
+}
+
+value pool::describe() const {
+  value agents = value::object(), waiting = value::array();
+  for (const auto* all : {&slots_, &away_})
+    for (const auto& [name, slots] : *all) {
+      value held = value::array();
+      for (const auto& id : slots)
+        held.push_back(id.trial ? value(to_string(id)) : value());
+      agents[name] = {{"slots", held}, {"away", all == &away_}, {"draining", drained_.contains(name)}};
+    }
+  for (const auto& r : waiting_)
+    waiting.push_back({{"allocation", to_string(r.allocation)}, {"slots", r.slots}, {"order", r.order}});
+  return {{"total", total_slots()}, {"used", used_slots()}, {"agents", agents}, {"queue", waiting}};
 }
 
 } // namespace troupe

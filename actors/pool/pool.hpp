@@ -37,7 +37,13 @@ struct slots_released {
   std::string agent; ///< only those on it; empty: all
   MSGPACK_DEFINE_ARRAY(allocation, agent)
 };
-using pool_event = std::variant<agent_up, agent_down, slots_requested, slots_released>;
+/// Nothing new is placed on this agent, or again is. Known or not: it may come later.
+struct agent_drain {
+  std::string agent;
+  bool on = true;
+  MSGPACK_DEFINE_ARRAY(agent, on)
+};
+using pool_event = std::variant<agent_up, agent_down, slots_requested, slots_released, agent_drain>;
 
 // Actions.
 struct grant_slots {
@@ -101,12 +107,14 @@ public:
   /// The allocation in each slot of an agent; an empty id where it is free.
   const std::map<std::string, std::vector<allocation_id>>& agents() const { return slots_; }
   std::string snapshot() const;
+  value describe() const; ///< the state, for people
 
 private:
   void on(std::vector<pool_action>& out, const agent_up& ev);
   void on(std::vector<pool_action>& out, const agent_down& ev);
   void on(std::vector<pool_action>& out, const slots_requested& ev);
   void on(std::vector<pool_action>& out, const slots_released& ev);
+  void on(std::vector<pool_action>& out, const agent_drain& ev);
   void place(std::vector<pool_action>& out);
   void offer_rest(std::vector<pool_action>& out);
   void keep_granted(std::vector<allocation_id>& slots) const;
@@ -115,6 +123,7 @@ private:
   std::unique_ptr<pool_policy> policy_;
   std::map<std::string, std::vector<allocation_id>> slots_;
   std::map<std::string, std::vector<allocation_id>> away_; ///< of agents that are down: only what was granted here
+  std::set<std::string> drained_;
   std::set<allocation_id> granted_; ///< by this pool and not released: no inventory takes it back
   std::deque<pool_view::request> waiting_;
   struct elastic_state {

@@ -17,6 +17,7 @@ public:
   pool_actor::behavior_type make_behavior(const std::string& pool_name) {
     name = "pool/" + pool_name;
     self_->enter(name);
+    self_->describe_by([this] { return machine_.describe(); });
     return {
       [this](const agent_up& ev) { step(ev); },
       [this](const agent_down& ev) { step(ev); },
@@ -29,6 +30,7 @@ public:
           waiting_.erase(ev.allocation);
         step(ev);
       },
+      [this](const agent_drain& ev) { step(ev); },
       [this](const watch_by_name& x) {
         auto from = caf::actor_cast<allocation_actor>(self_->current_sender());
         if (auto it = twins_.find(x.agent); it != twins_.end())

@@ -42,6 +42,9 @@ public:
         if (auto step = searcher_->apply(event); !step && fault_.empty())
           fault_ = "the search cannot be replayed: " + step.error().what;
     }
+    self_->describe_by([this]() -> value {
+      return {{"progress", searcher_ ? value(searcher_->progress()) : value()}, {"fault", fault_}};
+    });
     return {
       [this](const search_ask& x) { return answer(x); },
       [this](const search_save&) -> caf::result<search_saved> {

@@ -260,4 +260,34 @@ std::string trial::snapshot() const {
                          perturbed_ ? encode(*perturbed_) : "", own_checkpoint_});
 }
 
+value trial::describe() const {
+  value earlier = value::array();
+  for (const auto& [uuid, steps] : earlier_)
+    earlier.push_back({{"uuid", uuid}, {"steps", steps}});
+  return {{"state", shown()},
+          {"active", active_},
+          {"slots", spec_.slots},
+          {"run", {{"number", run_.value}, {"open", open_}, {"asked_to_leave", leaving_}}},
+          {"restarts", restarts_},
+          {"losses", losses_},
+          {"retry_at", retry_at_ == time_point{} ? value() : value(to_rfc3339(retry_at_))},
+          {"checkpoint", {{"uuid", checkpoint_}, {"steps", steps_}, {"own", own_checkpoint_}}},
+          {"checkpoints", earlier},
+          {"recorded_by_run", recorded_},
+          {"progress", progress_},
+          {"stop", stop_ ? value{{"outcome", name(stop_->outcome)}, {"kill", stop_->kill}, {"why", stop_->why}} : value()},
+          {"perturbed", perturbed_ ? value(perturbed_->number) : value()},
+          {"ended", ended_ ? value{{"state", name(ended_->state)}, {"why", ended_->why}} : value()}};
+}
+
+const char* trial::shown() const {
+  if (ended_)
+    return name(ended_->state).data();
+  if (stop_)
+    return "STOPPING";
+  if (open_)
+    return leaving_ ? "LEAVING" : "RUNNING";
+  return active_ ? "WAITING" : "PAUSED";
+}
+
 } // namespace troupe

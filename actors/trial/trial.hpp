@@ -127,6 +127,8 @@ public:
 
   std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
   std::string snapshot() const;               ///< the state as bytes
+  value describe() const;                     ///< the state, for people
+  const char* shown() const;                  ///< in one word, a literal
 
   bool ended() const { return ended_.has_value(); }
   run_id open_run() const { return open_ ? run_ : run_id{}; }

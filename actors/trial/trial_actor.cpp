@@ -19,7 +19,7 @@ public:
   trial_actor::behavior_type make_behavior(const trial_spec& spec, task_launch launch, trial_peers peers,
                                            const std::vector<trial_fact>& past) {
     name = entity(spec.id);
-    self_->enter(name);
+    self_->enter(name, "experiment/" + std::to_string(launch.value("experiment", std::uint64_t{0})));
     spec_ = spec;
     launch_ = std::move(launch);
     peers_ = std::move(peers);

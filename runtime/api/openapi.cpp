@@ -29,7 +29,8 @@ const char* media_of(const route& row) {
   const std::string_view type = row.answers, path = row.path;
   if (type == "archive")
     return "application/octet-stream";
-  return path == "/troupe/v1/events" ? "text/event-stream" : "application/json";
+  const bool events = path == "/troupe/v1/events" || (path.starts_with("/troupe/v1/shell/") && type.starts_with("stream of "));
+  return events ? "text/event-stream" : "application/json";
 }
 
 value operation(const route& row, value& schemas) {

@@ -95,6 +95,7 @@ int up(session& s, const arguments& given) {
   o.tls_dir = given.text("--tls-dir");
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
+  o.allow_faults = given.has("--allow-faults");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
     if (!ok)
       return s.fail(ok.error());
@@ -110,6 +111,7 @@ int master(session& s, const arguments& given) {
   o.tls_dir = given.text("--tls-dir");
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
+  o.allow_faults = given.has("--allow-faults");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
     if (!ok)
       return s.fail(ok.error());
@@ -132,6 +134,7 @@ int agent(session& s, const arguments& given) {
   o.token_file = given.text("--token-file");
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
+  o.allow_faults = given.has("--allow-faults");
   return call(s, "agent", s.node.agent, o);
 }
 

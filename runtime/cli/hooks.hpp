@@ -24,6 +24,7 @@ struct up_options {
   std::filesystem::path tls_dir;        ///< as `tls init` made it; empty: plain, loopback only
   std::filesystem::path trace_actors;   ///< one line a message; empty: none
   bool daemon = false;
+  bool allow_faults = false;            ///< the shell may disturb actors' mail: for tests
 };
 
 struct master_options {
@@ -31,6 +32,7 @@ struct master_options {
   std::string listen, agent_listen;
   std::filesystem::path config, tls_dir, trace_actors;
   bool daemon = false;
+  bool allow_faults = false;            ///< the shell may disturb actors' mail: for tests
 };
 
 struct agent_options {
@@ -41,6 +43,7 @@ struct agent_options {
   std::filesystem::path tls_dir, trace_actors;
   std::filesystem::path token_file;     ///< with the join token; empty: in `tls_dir`
   bool daemon = false;
+  bool allow_faults = false;            ///< the shell may disturb actors' mail: for tests
 };
 
 struct run_options {

@@ -16,15 +16,16 @@ constexpr option_spec cluster_file{"-f,--file", "CLUSTER.YAML", "Settings of the
 constexpr option_spec tls_dir{"--tls-dir", "DIR", "Certificates as `tls init` made them; without, plain on loopback only",
                               text};
 constexpr option_spec trace{"--trace-actors", "FILE", "Write one line for each message between actors", text};
+constexpr option_spec faults{"--allow-faults", "", "Let `troupe shell` drop, delay and pause messages: for tests", toggle};
 constexpr option_spec detach{"-d,--daemon", "", "In the background, once it answers", toggle};
 
-constexpr option_spec up_flags[] = {data_dir, listen, agent_listen, slots, agent_name, cluster_file, tls_dir, detach, trace};
-constexpr option_spec master_flags[] = {data_dir, listen, agent_listen, cluster_file, tls_dir, detach, trace};
+constexpr option_spec up_flags[] = {data_dir, listen, agent_listen, slots, agent_name, cluster_file, tls_dir, detach, trace, faults};
+constexpr option_spec master_flags[] = {data_dir, listen, agent_listen, cluster_file, tls_dir, detach, trace, faults};
 constexpr option_spec agent_flags[] = {
   {"--master", "HOST:PORT", "The master's HTTP address ($TROUPE_MASTER)", text},
   data_dir, agent_name, slots, tls_dir,
   {"--token-file", "FILE", "With the join token; else the one in --tls-dir", text},
-  detach, trace,
+  detach, trace, faults,
 };
 constexpr option_spec run_flags[] = {
   {"--config", "KEY=VALUE", "Replaces one value of the configuration; may be given again", list},

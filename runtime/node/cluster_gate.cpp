@@ -9,6 +9,7 @@ namespace {
 
 constexpr duration usual_patience = std::chrono::seconds(60);
 constexpr duration longest_patience = std::chrono::hours(1); ///< as the routes that are held
+constexpr duration shell_patience = std::chrono::seconds(85);  ///< a window or difference of a minute
 constexpr duration lane_wait = std::chrono::milliseconds(20); ///< until a full lane of the journal is tried again
 
 time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
@@ -90,8 +91,21 @@ void cluster_gate::call(const api::principal& who, const std::string& command, v
                                   std::move(done));
   if (command == "task.log")
     return ask<committed>(sys_, journal_, log_of(parse_allocation(who.allocation), fields), usual_patience, std::move(done));
+  if (command.starts_with("shell."))
+    return ask<command_result>(sys_, desk_, shell_call{who.user, who.admin, command.substr(6), std::move(fields)}, shell_patience,
+                               std::move(done));
   const auto patience = patience_of(command, fields);
   ask<command_result>(sys_, cluster_, client_command{who.user, who.admin, who.allocation, command, std::move(fields)}, patience, std::move(done));
+}
+
+void cluster_gate::open(const api::principal& who, const std::string& command, value fields, std::shared_ptr<api::feed> to,
+                        api::answer done) {
+  auto sink = std::make_shared<row_sink>();
+  sink->push = [to](value row) { to->push(std::move(row)); };
+  sink->end = [to](value row) { to->end(std::move(row)); };
+  sink->closed = [to] { return to->closed(); };
+  ask<command_result>(sys_, desk_, open_stream{{who.user, who.admin, command.substr(6), std::move(fields)}, std::move(sink)},
+                      usual_patience, std::move(done));
 }
 
 } // namespace troupe::node

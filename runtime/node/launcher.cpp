@@ -95,6 +95,7 @@ int up(const cli::up_options& o, const std::string& version) {
   n.slots = o.slots;
   n.tls_dir = o.tls_dir;
   n.trace_actors = o.trace_actors;
+  n.allow_faults = o.allow_faults;
   n.version = version;
   return serve(std::move(n), o.daemon, "up");
 }
@@ -106,6 +107,7 @@ int master(const cli::master_options& o, const std::string& version) {
   n.agent_listen = o.agent_listen;
   n.tls_dir = o.tls_dir;
   n.trace_actors = o.trace_actors;
+  n.allow_faults = o.allow_faults;
   n.version = version;
   n.agent = false;
   return serve(std::move(n), o.daemon, "master");
@@ -119,6 +121,7 @@ int agent(const cli::agent_options& o, const std::string& version) {
   n.slots = o.slots;
   n.tls_dir = o.tls_dir;
   n.trace_actors = o.trace_actors;
+  n.allow_faults = o.allow_faults;
   n.version = version;
   n.master = false;
   if (!o.token_file.empty()) {

@@ -2,6 +2,7 @@
 
 #include "actors/agent/agent_actor.hpp"
 #include "actors/cluster/cluster_actor.hpp"
+#include "actors/inspector/shell_desk_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
 #include "actors/probed_actor.hpp"
 #include "runtime/api/server.hpp"
@@ -50,17 +51,21 @@ public:
       return found.error();
     places_ = std::move(*found);
     config_ = std::make_unique<link_config>(options_.tls_dir, options_.master);
+    add_shell_messages(*config_);
+    config_->probes->allow_faults = options_.allow_faults;
     if (!options_.trace_actors.empty())
       if (auto ok = config_->probes->trace_to(options_.trace_actors.string()); !ok)
         return ok.error();
     if (auto ok = config_->check(); !ok)
       return ok.error();
     system_ = std::make_unique<caf::actor_system>(*config_);
+    const auto role = options_.master ? (options_.agent ? "master,agent" : "master") : "agent";
+    inspector_ = spawn_inspector(*system_, {options_.master ? master_node : agent_name(), role, options_.version});
     return options_.master ? open_master() : result<void>{};
   }
 
   result<void> start_agent() {
-    auto name = options_.agent_name.empty() ? host_name() : options_.agent_name;
+    auto name = agent_name();
     if (!options_.master) {
       auto link = master_link::to(*system_, options_.master_address, options_.tls_dir, options_.join_token);
       if (!link)
@@ -104,6 +109,7 @@ public:
       setup.fetch = [link = link_](const std::string& blob) { return link->fetch(blob); };
       setup.fence = [link = link_] { return link->fence(); };
       dial = [link = link_](const agent_actor& who) { link->dial(who); };
+      setup.inspector = caf::actor_cast<caf::actor>(inspector_);
     }
     agent_ = spawn_agent(*system_, std::move(setup), std::move(dial));
     return {};
@@ -154,8 +160,14 @@ public:
     listener_.reset();
     if (published_)
       unpublish(*system_, published_);
+    {
+      std::lock_guard lock(desk_mutex_);
+      desk_for_nodes_ = nullptr;
+    }
+    end(desk_);
     end(cluster_);
     end(journal_actor_);
+    end(inspector_);
     gate_.reset();
     server_.reset();
     journal_.reset();
@@ -163,6 +175,22 @@ public:
   }
 
 private:
+  static constexpr const char* master_node = "master"; ///< its name in the shell
+  std::string agent_name() const { return options_.agent_name.empty() ? host_name() : options_.agent_name; }
+
+  result<void> open_desk() {
+    const auto file = dir_.path() / "master" / "audit";
+    auto audit = storage::audit_log::open(file);
+    if (!audit)
+      return audit.error();
+    desk_setup setup{master_node, options_.agent ? agent_name() : std::string(), inspector_, cluster_, std::move(*audit), standing_orders(file),
+                     options_.allow_faults};
+    desk_ = spawn_shell_desk(*system_, std::move(setup));
+    std::lock_guard lock(desk_mutex_);
+    desk_for_nodes_ = desk_;
+    return {};
+  }
+
   /// The node cannot go on without it: it ends with the reason, and a new start recovers from the journal.
   template <class Handle>
   void watch(const Handle& actor, const std::string& what) {
@@ -287,14 +315,21 @@ private:
     setup.fence_token = [tokens = std::move(*fences)](const std::string& agent) { return tokens.of(agent); };
     setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
+    setup.on_node = [this](node_joined x) {
+      std::lock_guard lock(desk_mutex_);
+      if (desk_for_nodes_)
+        caf::anon_send(desk_for_nodes_, std::move(x));
+    };
     cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
     watch(journal_actor_, "the journal");
     watch(cluster_, "the cluster's actor");
+    if (auto ok = open_desk(); !ok)
+      return ok;
     auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
     if (!link_port)
       return link_port.error();
     published_ = *link_port;
-    gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_);
+    gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_, desk_);
     api::server_options how;
     how.host = where->host;
     how.port = where->port;
@@ -330,6 +365,10 @@ private:
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
   cluster_actor cluster_;
+  inspector_actor inspector_;
+  desk_actor desk_;
+  std::mutex desk_mutex_;
+  desk_actor desk_for_nodes_; ///< told of nodes from the cluster's thread
   std::mutex agent_mutex_; ///< end_agent is called by whoever comes first
   agent_actor agent_;
   std::shared_ptr<master_link> link_;

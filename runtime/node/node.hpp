@@ -22,6 +22,7 @@ struct node_options {
   std::filesystem::path tls_dir;    ///< as `tls init` made it; empty: plain, on loopback only
   std::string join_token;
   std::filesystem::path trace_actors;
+  bool allow_faults = false;        ///< the shell may drop, delay and pause: for tests
   std::string version;
   bool any_port = false;            ///< `run`: nobody waits at a known address
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds docs/messages.md to the code.
 
-Fails when a type of the CAF type id block of actors/messages.hpp, an event of a machine or a fact of model/facts.hpp has no
+Fails when a type of a CAF type id block under actors/, an event of a machine or a fact of model/facts.hpp has no
 row in the page, and when a row of the page names none of these.
 """
 import pathlib
@@ -14,9 +14,9 @@ FIRST_CELL = re.compile(r"^\| `([a-z_:<>]+)`[^|]*\|")
 def types_of(root):
     """Name -> where it is declared."""
     found = {}
-    messages = (root / "actors/messages.hpp").read_text()
-    for inner in re.findall(r"CAF_ADD_TYPE_ID\(troupe, \((.+)\)\)", messages):
-        found[inner.replace("troupe::", "")] = "the type id block of actors/messages.hpp"
+    for file in sorted((root / "actors").rglob("*.hpp")):
+        for inner in re.findall(r"CAF_ADD_TYPE_ID\(\w+, \((.+)\)\)", file.read_text()):
+            found[inner.replace("troupe::", "")] = f"a type id block of {file.relative_to(root).as_posix()}"
     for file in sorted((root / "actors").glob("*/*.hpp")):
         for _, inner in re.findall(r"using (\w+_event) =\s*std::variant<([^;]*)>;", file.read_text()):
             for name in re.split(r"[,\s]+", inner.strip()):

@@ -49,6 +49,21 @@ TEST(Pool, FitsOneAgentBeforeSeveral) {
   });
 }
 
+TEST(Pool, PlacesNothingNewOnADrainedAgent) {
+  play({
+    {agent_drain{"b"}, "", 0}, // it need not be there yet
+    {agent_up{"a", 1}, "", 0},
+    {agent_up{"b", 2}, "", 0},
+    {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
+    {slots_requested{run(2), 2}, "", 1}, // waits for the drained ones, and lets smaller ones pass
+    {slots_requested{run(3), 1}, "", 1},
+    {slots_released{run(1)}, "grant(3.1 a:0)", 1},
+    {agent_drain{"b", false}, "grant(2.1 b:0,1)", 3},
+    {agent_drain{"b"}, "", 3}, // what runs there goes on
+    {slots_released{run(2)}, "", 1},
+  });
+}
+
 TEST(Pool, RepeatsTheGrantThatMayNotHaveArrived) {
   play({
     {agent_up{"a", 2}, "", 0},

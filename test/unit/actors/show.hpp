@@ -205,6 +205,7 @@ inline std::string show(const slots_released& x) {
   return "released(" + text(x.allocation) + (x.agent.empty() ? "" : " " + x.agent) + ")";
 }
 inline std::string show(const report_spare& x) { return "spare(" + text(x.allocation) + " " + text(x.slots) + ")"; }
+inline std::string show(const agent_drain& x) { return (x.on ? "drain(" : "undrain(") + x.agent + ")"; }
 inline std::string show(const grant_slots& x) { return "grant(" + text(x.allocation) + " " + show(x.on) + ")"; }
 inline std::string show(const report_unplaceable& x) { return "unplaceable(" + text(x.allocation) + ")"; }
 

@@ -1,0 +1,137 @@
+#pragma once
+// What the parts of the shell's desk stand on: the nodes and their inspectors, and how to ask them.
+
+#include "actors/inspector/shell_desk_actor.hpp"
+
+#include <caf/typed_response_promise.hpp>
+
+#include <deque>
+#include <set>
+
+namespace troupe {
+
+using given = std::function<void(result<value>)>; ///< called once, on the desk's thread
+using named_answers = std::map<std::string, result<value>>; ///< by node
+
+inline constexpr auto node_patience = std::chrono::seconds(3);
+
+/// The text or number under `name`; nothing where it is missing or of another type.
+std::string field_text(const value& x, const char* name);
+double field_number(const value& x, const char* name, double otherwise);
+std::string kind_of(const std::string& actor);
+std::string id_of(const std::string& actor);
+std::string now_text();
+std::optional<double> number_in_text(const std::string& x);
+
+/// A row under "missing" for each node that did not answer.
+value missing_of(const named_answers& got);
+value audit_row(const value& row);
+
+/// One actor's own.
+class desk_context {
+public:
+  desk_context(actor_base<desk_actor>* self, desk_setup setup);
+
+  void joined(node_joined x);
+  void node_down(const caf::down_msg& down);
+  void note(const std::string& kind, const std::string& actor, const std::string& what, const std::string& user);
+
+  void ask(const std::string& where, const std::string& what, value fields, given then,
+           std::chrono::milliseconds patience = node_patience);
+  /// All nodes, or `only` that one.
+  void ask_all(const std::string& only, const std::string& what, const value& fields, std::function<void(named_answers)> then,
+               std::chrono::milliseconds patience = node_patience);
+
+  /// Where an actor is: "NAME" or "NAME@NODE".
+  struct place {
+    std::string node, actor, kind, owner;
+    std::uint64_t id = 0;
+  };
+  void locate(const std::string& wanted, std::function<void(result<place>)> then);
+
+  /// Writes the node's name for its number in "#12@123", as an inspector names an actor of another node.
+  void name_sender(value& row) const;
+
+  bool knows(const std::string& node) const { return nodes_.contains(node); }
+  std::vector<std::string> nodes(bool here_now = false) const;
+  const std::deque<value>& events() const { return events_; } ///< about nodes
+  std::function<void(const value&)> on_event;
+
+  void later(std::chrono::milliseconds wait, std::function<void()> what);
+  void run_timers();
+
+  actor_base<desk_actor>* self;
+  desk_setup setup;
+
+private:
+  struct node {
+    caf::actor inspector; ///< null while it is away
+  };
+  std::map<std::string, node> nodes_;
+  std::deque<value> events_;
+  std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers_;
+};
+
+/// The commands that only look. `obey` returns false for those that it does not know.
+class shell_views {
+public:
+  explicit shell_views(desk_context& desk) : desk_(desk) {}
+  bool obey(const std::string& name, const value& fields, const given& done);
+
+private:
+  void list_nodes(given done);
+  value join_nodes(const named_answers& got, const value& listed) const;
+  void ps(const value& f, given done);
+  void of_actor(const std::string& what, value f, given done);
+  void state_diff(const value& f, given done);
+  void waits(given done);
+  void tree(const std::string& wanted, given done);
+  void events(const value& f, given done);
+  desk_context& desk_;
+};
+
+/// Live views: traces, what is followed, events.
+class shell_streams {
+public:
+  explicit shell_streams(desk_context& desk) : desk_(desk) {}
+  void open(const open_stream& x, given done);
+  void tell(const value& row); ///< to all who follow events of its kind
+  void serve();                ///< every `tick` while some are open
+  bool idle() const { return streams_.empty(); }
+  std::function<void()> on_open;
+
+  static constexpr std::size_t most = 64;
+  double most_rate = 10'000, most_rows = 1'000'000; ///< of one trace
+
+private:
+  struct watched_node {
+    std::uint64_t id = 0;
+    value last = value::object();
+    bool over = false, asking = false;
+    std::string why;
+  };
+  struct stream {
+    std::shared_ptr<row_sink> to;
+    bool events = false;
+    std::string kind;                          ///< of events
+    std::map<std::string, std::uint64_t> seen; ///< of events: the newest number by node
+    std::map<std::string, watched_node> on;
+    std::string actor, experiment;             ///< of a trace; of a follow
+    std::chrono::steady_clock::time_point until, refreshed;
+    value abouts;                              ///< of a followed experiment: itself and its trials
+    std::set<std::string> polling;             ///< nodes that were asked for events and have not answered
+    std::uint64_t gone = 0;                    ///< answers in a row without the actor
+    std::uint64_t most = 0, shown = 0;
+  };
+  void begin(const std::shared_ptr<row_sink>& to, const std::vector<std::string>& where, const std::string& actor,
+             const std::string& experiment, const value& wish, given done);
+  void end_stream(std::uint64_t id, const std::string& why);
+  void take(std::uint64_t id, stream& s, const std::string& node, watched_node& one);
+  void refresh_trials(std::uint64_t id, stream& s);
+  void poll_events(std::uint64_t id, stream& s);
+  desk_context& desk_;
+  std::map<std::uint64_t, stream> streams_;
+  std::uint64_t stream_ids_ = 0;
+};
+
+} // namespace troupe

@@ -1,0 +1,458 @@
+#include "actors/inspector/shell_desk_actor.hpp"
+
+#include "actors/inspector/desk_parts_actor.hpp"
+#include "actors/inspector/operator_table.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<desk_actor>;
+
+constexpr auto stream_tick = std::chrono::milliseconds(100);
+constexpr auto back_within = std::chrono::seconds(10); ///< a restarted actor
+
+/// Who has no owner that makes it anew: with it its node ends.
+bool holds_its_node(const std::string& kind) {
+  constexpr const char* kinds[] = {"journal",    "cluster", "pool",     "agent",          "desk",
+                                   "agent_node", "harness", "log_pump", "worker_runtime", "inspector"};
+  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+}
+
+class desk_state {
+public:
+  static inline const char* name = "desk";
+  explicit desk_state(base* self) : self_(self) {}
+
+  desk_actor::behavior_type make_behavior(desk_setup setup) {
+    self_->enter("desk");
+    desk_.emplace(self_, std::move(setup));
+    views_.emplace(*desk_);
+    streams_.emplace(*desk_);
+    desk_->on_event = [this](const value& row) { streams_->tell(row); };
+    streams_->on_open = [this] { arm(); };
+    self_->set_down_handler([this](const caf::down_msg& down) { desk_->node_down(down); });
+    for (const auto& order : desk_->setup.standing)
+      stand(order.value("name", std::string()), order.value("fields", value::object()));
+    return {
+        [this](shell_call& x) { return obey(std::move(x)); },
+        [this](open_stream& x) {
+          auto promise = self_->make_response_promise<command_result>();
+          streams_->open(x, into(promise));
+          return promise;
+        },
+        [this](node_joined& x) { desk_->joined(std::move(x)); },
+        [this](const time_passed&) { tick(); },
+    };
+  }
+
+private:
+  using answer_to = caf::typed_response_promise<command_result>;
+  static given into(answer_to promise) {
+    return [promise](result<value> got) mutable {
+      promise.deliver(got ? answered(std::move(*got)) : refused(got.error()));
+    };
+  }
+
+  caf::result<command_result> obey(shell_call x) {
+    if (!x.fields.is_object())
+      x.fields = value::object();
+    auto promise = self_->make_response_promise<command_result>();
+    auto done = into(promise);
+    if (views_->obey(x.name, x.fields, done))
+      return promise;
+    if (!x.admin)
+      done(error{errc::denied, "this changes the cluster, so it is for operators: log in as an admin"});
+    else if (x.name == "log.set")
+      set_log(std::move(x), done);
+    else if (x.name == "send")
+      send(std::move(x), done);
+    else if (x.name == "kill" || x.name == "restart")
+      end(std::move(x), done);
+    else if (x.name == "config")
+      configure(std::move(x), done);
+    else if (x.name == "drain")
+      drain(std::move(x), done);
+    else if (x.name == "fault")
+      fault(std::move(x), done);
+    else
+      done(error{errc::unsupported, "the shell has no command '" + x.name + "'"});
+    return promise;
+  }
+
+  // ---- acting
+
+  /// On disk before it is done.
+  result<void> audit(const shell_call& x, const std::string& actor, const std::string& what) {
+    const value row{{"at", now_text()},
+                    {"user", x.user},
+                    {"actor", actor},
+                    {"what", what},
+                    {"order", {{"name", x.name}, {"fields", x.fields}}}};
+    if (auto ok = desk_->setup.audit->append(row); !ok)
+      return error{ok.error().code, ok.error().what + "; nothing was done"};
+    streams_->tell(audit_row(row));
+    return {};
+  }
+
+  /// What could not be done is said as well.
+  given noting(const shell_call& x, const std::string& actor, given done) {
+    return [this, x, actor, done](result<value> got) {
+      if (!got) {
+        auto failed = x;
+        failed.name += ".failed"; // holds no longer than it was tried
+        static_cast<void>(audit(failed, actor, "that failed: " + got.error().what));
+      }
+      done(std::move(got));
+    };
+  }
+
+  void command(const shell_call& x, const std::string& name, value fields, given done) {
+    self_
+        ->request(desk_->setup.cluster, std::chrono::seconds(30),
+                  client_command{x.user, x.admin, "", name, std::move(fields)})
+        .then(
+            [done](command_result& got) {
+              if (got.refused)
+                done(error{static_cast<errc>(got.refused - 1), got.why});
+              else
+                done(std::move(got.answer));
+            },
+            [done](const caf::error& why) { done(from_caf(why)); });
+  }
+
+  void send(shell_call x, given done) {
+    desk_->locate(field_text(x.fields, "actor"), [this, x, done](result<desk_context::place> at) {
+      if (!at)
+        return done(at.error());
+      const auto wanted = field_text(x.fields, "message");
+      auto message = find_operator_message(at->kind, wanted);
+      if (!message)
+        return done(message.error());
+      auto fields = checked_fields(**message, x.fields.value("fields", value::object()));
+      if (!fields)
+        return done(fields.error());
+      auto answer = [done](result<value> got) {
+        if (got)
+          done(value{{"answer", std::move(*got)}});
+        else
+          done(got.error());
+      };
+      if (wanted == "drain") // kept as the order that it is
+        return drain(
+            {x.user, x.admin, "drain", {{"node", id_of(at->actor)}, {"on", fields->value("on", true)}}},
+            answer);
+      given finish = answer;
+      if ((*message)->acts) {
+        if (auto ok = audit(x, at->actor, "send " + wanted + (fields->empty() ? "" : " " + to_json(*fields)));
+            !ok)
+          return done(ok.error());
+        finish = noting(x, at->actor, answer);
+      }
+      deliver(x, *at, wanted, std::move(*fields), finish);
+    });
+  }
+
+  void deliver(const shell_call& x, const desk_context::place& at, const std::string& message, value fields,
+               given done) {
+    if (at.kind == "experiment" || (at.kind == "trial" && (message == "kill" || message == "set_metadata"))) {
+      if (message != "ping") {
+        fields["id"] = parse_id<trial_id>(id_of(at.actor)).value;
+        return command(x, at.kind + "." + message, std::move(fields), done);
+      }
+    } else if (at.kind == "cluster" && message == "status")
+      return command(x, "status", value::object(), done);
+    else if (at.kind == "cluster" && message == "clean_logs")
+      return command(x, "logs.cleanup", value::object(), done);
+    else if (at.kind == "trial" && message == "preempt")
+      return preempt_trial(at, done);
+    desk_->ask(at.node, "send",
+               {{"actor", at.actor}, {"message", message}, {"fields", std::move(fields)}, {"user", x.user}},
+               done, std::chrono::seconds(25));
+  }
+
+  void preempt_trial(const desk_context::place& at, given done) {
+    desk_->ask(at.node, "tree", value::object(), [this, at, done](result<value> got) {
+      if (!got)
+        return done(got.error());
+      for (const auto& row : (*got)["rows"])
+        if (field_text(row, "owner") == at.actor)
+          return desk_->ask(
+              at.node, "send",
+              {{"actor", field_text(row, "actor")}, {"message", "preempt"}, {"fields", value::object()}},
+              done, std::chrono::seconds(25));
+      done(error{errc::conflict, at.actor + " has no open run: there is nothing to preempt"});
+    });
+  }
+
+  void end(shell_call x, given done) {
+    desk_->locate(field_text(x.fields, "actor"), [this, x, done](result<desk_context::place> at) {
+      if (!at)
+        return done(at.error());
+      if (holds_its_node(at->kind))
+        return done(
+            error{errc::conflict,
+                  "nothing makes " + at->actor +
+                      " again while its node runs: without it the node ends\nhint: stop "
+                      "the node itself, with `troupe down` or a signal; it recovers at the next start"});
+      if (x.name == "restart" && at->kind == "searcher")
+        return done(error{errc::conflict,
+                          "a searcher is not made again: its experiment would end as ERROR\nhint: restart " +
+                              at->owner});
+      if (auto ok = audit(x, at->actor, x.name + " " + at->actor); !ok)
+        return done(ok.error());
+      auto finish = noting(x, at->actor, done);
+      desk_->ask(
+          at->node, "end",
+          {{"actor", at->actor}, {"why", (x.name == "kill" ? "killed by " : "restarted by ") + x.user}},
+          [this, x, at = *at, finish](result<value> got) {
+            if (!got)
+              return finish(got.error());
+            if (x.name == "kill")
+              return finish(value{{"done", at.actor + " was killed; " + at.owner + " notices"}});
+            wait_for_return(at, self_->clock().now() + back_within, finish);
+          });
+    });
+  }
+
+  void wait_for_return(const desk_context::place& before, std::chrono::steady_clock::time_point until,
+                       given done) {
+    desk_->ask(before.node, "actor", {{"actor", before.actor}, {"what", "here"}},
+               [this, before, until, done](result<value> got) {
+                 if (got && got->value("id", before.id) != before.id)
+                   return done(value{{"done", before.actor + " is back, made again by " + before.owner}});
+                 if (self_->clock().now() >= until)
+                   return done(error{errc::timeout, before.actor + " is not back after " +
+                                                        std::to_string(back_within.count()) +
+                                                        " s; `events` may say why"});
+                 desk_->later(std::chrono::milliseconds(50),
+                              [this, before, until, done] { wait_for_return(before, until, done); });
+               });
+  }
+
+  void drain(shell_call x, given done) {
+    auto agent = field_text(x.fields, "node");
+    if (agent == desk_->setup.node && !desk_->setup.local_agent.empty())
+      agent = desk_->setup.local_agent;
+    const bool on = !(x.fields.contains("on") && x.fields["on"] == false);
+    desk_->locate("agent/" + agent, [this, x, agent, on, done](result<desk_context::place> at) {
+      if (!at)
+        return done(
+            error{errc::not_found, "no agent on a node '" + agent.substr(0, 200) + "'; `nodes` lists them"});
+      auto order = x;
+      order.fields["node"] = agent;
+      if (auto ok = audit(order, at->actor, on ? "drain" : "drain ends"); !ok)
+        return done(ok.error());
+      order_drain(
+          x, agent, on, noting(order, at->actor, [agent, on, done](result<value> got) {
+            if (!got)
+              return done(got.error());
+            done(value{{"done", on ? "nothing new is placed on " + agent : agent + " takes work again"}});
+          }));
+    });
+  }
+
+  void order_drain(const shell_call& x, const std::string& agent, bool on, given done) {
+    command(x, "agent.drain", {{"agent", agent}, {"on", on}}, std::move(done));
+  }
+
+  /// What an operator ordered in an earlier life.
+  void stand(const std::string& name, const value& fields) {
+    shell_call by{"", true, name, fields};
+    if (name == "drain")
+      order_drain(by, field_text(fields, "node"), !(fields.contains("on") && fields["on"] == false),
+                  [](result<value>) {});
+    else if (name == "config")
+      static_cast<void>(set(field_text(fields, "key"), fields.value("value", value())));
+  }
+
+  void set_log(shell_call x, given done) {
+    x.fields = {{"key", "log.level"}, {"value", field_text(x.fields, "level")}};
+    x.name = "config";
+    configure(std::move(x), [this, done](result<value> got) {
+      if (!got)
+        return done(got.error());
+      desk_->ask(desk_->setup.node, "log", value::object(), done);
+    });
+  }
+
+  void configure(shell_call x, given done) {
+    const auto key = field_text(x.fields, "key");
+    const auto wanted = x.fields.value("value", value());
+    if (auto ok = settable(key, wanted); !ok)
+      return done(ok.error());
+    if (auto ok = audit(x, "cluster", "config " + key + " = " + to_json(wanted)); !ok)
+      return done(ok.error());
+    if (auto ok = set(key, wanted); !ok)
+      return done(ok.error());
+    done(value{{"done", key + " is " + to_json(wanted)}});
+  }
+
+  static std::optional<double> as_number(const value& x) {
+    if (x.is_number())
+      return x.get<double>();
+    return x.is_string() ? number_in_text(x.get<std::string>()) : std::nullopt;
+  }
+
+  result<void> settable(const std::string& key, const value& wanted) const {
+    if (key == "log.level") {
+      for (const char* level : {"error", "warning", "info", "debug"})
+        if (wanted == level)
+          return {};
+      return error{errc::invalid, "the field 'value': log.level is one of error, warning, info, debug"};
+    }
+    if (key == "trace.rate" || key == "trace.max") {
+      const auto n = as_number(wanted);
+      const double most = key == "trace.rate" ? 10'000 : 1'000'000;
+      if (n && *n >= 1 && *n <= most)
+        return {};
+      return error{errc::invalid, "the field 'value': " + key + " is a number of 1 to " +
+                                      std::to_string(static_cast<int>(most))};
+    }
+    return error{errc::invalid, "the field 'key': '" + key.substr(0, 100) +
+                                    "' cannot be changed while the cluster runs\nhint: log.level, trace.max "
+                                    "(rows that a trace shows at most) and trace.rate (rows a second) can"};
+  }
+
+  result<void> set(const std::string& key, const value& wanted) {
+    if (auto ok = settable(key, wanted); !ok)
+      return ok;
+    if (key == "log.level")
+      for (const auto& node : desk_->nodes())
+        desk_->ask(node, "log", {{"level", wanted}}, [](result<value>) {});
+    else if (key == "trace.rate")
+      streams_->most_rate = *as_number(wanted);
+    else
+      streams_->most_rows = *as_number(wanted);
+    return {};
+  }
+
+  // ---- faults
+
+  void fault(shell_call x, given done) {
+    if (!desk_->setup.allow_faults)
+      return done(error{errc::denied, "this cluster runs without --allow-faults\nhint: start `troupe up` or "
+                                      "`troupe master` with --allow-faults; it is meant for tests"});
+    const auto kind = field_text(x.fields, "fault");
+    if (kind == "kill") {
+      x.name = "kill";
+      return end(std::move(x), done);
+    }
+    desk_->locate(field_text(x.fields, "actor"), [this, x, kind, done](result<desk_context::place> at) {
+      if (!at)
+        return done(at.error());
+      if (kind == "pause" && at->kind != "agent")
+        return done(
+            error{errc::invalid, "the field 'actor': the link that pauses is that of an agent, agent/NAME"});
+      value fields{{"actor", at->actor}, {"fault", kind}};
+      for (const char* key : {"n", "delay_ms", "for_ms"})
+        if (x.fields.contains(key)) {
+          const auto n = as_number(x.fields[key]);
+          if (!n)
+            return done(error{errc::invalid, std::string("the field '") + key + "' has to be a number"});
+          fields[key] = *n;
+        }
+      if (x.fields.contains("for_s")) {
+        const auto n = as_number(x.fields["for_s"]);
+        if (!n)
+          return done(error{errc::invalid, "the field 'for_s' has to be a number"});
+        fields["for_ms"] = *n * 1000;
+      }
+      if (auto ok = audit(x, at->actor, "fault " + kind + " " + to_json(fields)); !ok)
+        return done(ok.error());
+      auto finish = noting(x, at->actor, [at = *at, kind, done](result<value> got) {
+        if (got)
+          done(value{{"done", kind + " is set for " + at.actor}});
+        else
+          done(got.error());
+      });
+      if (kind == "pause")
+        return pause_link(id_of(at->actor), fields, finish);
+      desk_->ask(at->node, "fault", std::move(fields), finish);
+    });
+  }
+
+  /// Both ends hold back what comes from the other.
+  void pause_link(const std::string& agent, value fields, given done) {
+    if (agent == desk_->setup.local_agent) { // one process: the two ends of this link alone
+      auto down = fields, up = fields;
+      down["actor"] = "agent_node/" + agent;
+      down["from_actor"] = "agent/" + agent;
+      up["actor"] = "agent/" + agent;
+      up["from_actor"] = "agent_node/" + agent;
+      return desk_->ask(desk_->setup.node, "fault", std::move(down), [this, up, done](result<value> got) {
+        if (!got)
+          return done(got.error());
+        desk_->ask(desk_->setup.node, "fault", up, done);
+      });
+    }
+    fields["actor"] = "";
+    desk_->ask_all("", "node", value::object(), [this, agent, fields, done](named_answers got) {
+      auto theirs = got.find(agent), ours = got.find(desk_->setup.node);
+      if (theirs == got.end() || !theirs->second || ours == got.end() || !ours->second)
+        return done(error{errc::unreachable, "the node " + agent + " is away: its link is down already"});
+      auto there = fields, here = fields;
+      there["from_node"] = ours->second->value("code", 0u);
+      here["from_node"] = theirs->second->value("code", 0u);
+      // Not waited for: the answer would come over the link that pauses.
+      desk_->ask(agent, "fault", std::move(there), [this, here, done](result<value> first) {
+        if (!first)
+          return done(first.error());
+        desk_->ask(desk_->setup.node, "fault", here, done);
+      });
+    });
+  }
+
+  // ---- time
+
+  void arm() {
+    if (!std::exchange(armed_, true))
+      self_->delayed_send(desk_actor{self_}, stream_tick, time_passed{});
+  }
+  void tick() {
+    desk_->run_timers();
+    const auto now = self_->clock().now();
+    if (now - served_ < stream_tick / 2)
+      return;
+    served_ = now;
+    armed_ = false;
+    streams_->serve();
+    if (!streams_->idle())
+      arm();
+  }
+
+  base* self_;
+  std::optional<desk_context> desk_;
+  std::optional<shell_views> views_;
+  std::optional<shell_streams> streams_;
+  std::chrono::steady_clock::time_point served_;
+  bool armed_ = false;
+};
+
+} // namespace
+
+value standing_orders(const std::filesystem::path& audit_file) {
+  std::map<std::string, value> latest;
+  static_cast<void>(storage::audit_log::replay(audit_file, [&](const value& row) {
+    const auto order = row.contains("order") ? row["order"] : value();
+    const auto fields = order.is_object() && order.contains("fields") ? order["fields"] : value();
+    if (!fields.is_object())
+      return;
+    const auto name = field_text(order, "name");
+    if (name == "drain" || name == "config")
+      latest[name + " " + (name == "drain" ? field_text(fields, "node") : field_text(fields, "key"))] = order;
+    else if (name == "drain.failed")
+      latest.erase("drain " + field_text(fields, "node"));
+  }));
+  value out = value::array();
+  for (auto& [key, order] : latest)
+    out.push_back(std::move(order));
+  return out;
+}
+
+desk_actor spawn_shell_desk(caf::actor_system& sys, desk_setup setup) {
+  return sys.spawn<shell<desk_state, desk_actor, desk_setup>, caf::detached>(std::move(setup));
+}
+
+} // namespace troupe

@@ -1,0 +1,26 @@
+#pragma once
+// Where the shell's commands arrive on the master: it asks the inspectors of all nodes, joins what they answer, and carries
+// out what an operator orders, noted in the audit log before it is done.
+
+#include "actors/inspector/inspector_actor.hpp"
+#include "storage/audit_log.hpp"
+
+namespace troupe {
+
+struct desk_setup {
+  std::string node;        ///< the master's own, "master"
+  std::string local_agent; ///< the agent in this process, or empty
+  inspector_actor inspector;
+  cluster_actor cluster;
+  std::shared_ptr<storage::audit_log> audit;
+  value standing = value::array(); ///< what operators ordered before this start and still holds: {name, fields}
+  bool allow_faults = false;
+};
+
+/// The orders in the audit log that hold until they are taken back: drains and settings, each the latest.
+value standing_orders(const std::filesystem::path& audit_file);
+
+/// Detached: the audit log is synced on its thread.
+desk_actor spawn_shell_desk(caf::actor_system& sys, desk_setup setup);
+
+} // namespace troupe

@@ -1,0 +1,247 @@
+#pragma once
+// What one actor counts of its own mail: how many, how long they waited and ran, and the last 32 of them. One writer, the
+// actor; any thread reads. No lock and no allocation on a message's way. Times are in ticks of the processor's clock.
+
+#include "model/time.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace troupe {
+
+inline std::uint64_t ticks_now() noexcept {
+#if defined(__x86_64__)
+  return __rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t t;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(t));
+  return t;
+#else
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+/// What a tick is worth: measured since it was made, so better the older it is. Thread-safe.
+class tick_scale {
+public:
+  tick_scale();
+  double microseconds(std::uint64_t ticks) const; ///< of a difference
+  std::uint64_t ticks(std::chrono::nanoseconds of) const;
+  time_point wall(std::uint64_t at) const; ///< of a reading
+
+private:
+  double nanoseconds_per_tick() const;
+  std::uint64_t first_;
+  std::chrono::steady_clock::time_point first_steady_;
+};
+
+inline constexpr std::uint64_t not_timed = std::numeric_limits<std::uint64_t>::max();
+
+/// Counts by powers of two. One writer.
+class tick_histogram {
+public:
+  static constexpr int size = 40, finest = 5; ///< the first bucket ends at 2^5 ticks, the last has no end
+  void add(std::uint64_t ticks, std::uint64_t weight = 1) noexcept {
+    auto& count = counts_[static_cast<std::size_t>(std::min<int>(std::bit_width(ticks >> finest), size - 1))];
+    count.store(count.load(std::memory_order_relaxed) + weight, std::memory_order_relaxed);
+  }
+  std::array<std::uint64_t, size> read() const;
+  static std::uint64_t upper(int bucket) { return std::uint64_t{1} << (bucket + finest); } ///< exclusive
+
+private:
+  std::array<std::atomic<std::uint64_t>, size> counts_{};
+};
+
+/// The upper end of the bucket that holds the quantile `q` (0..1) of what `counts` counts; 0 where they are empty.
+std::uint64_t quantile(const std::array<std::uint64_t, tick_histogram::size>& counts, double q);
+
+/// Which experiment or trial a message is about: a kind and a number. 0: none.
+using correlation = std::uint64_t;
+enum class correlation_kind : std::uint8_t { none = 0, experiment, trial };
+constexpr correlation correlate(correlation_kind kind, std::uint64_t id) {
+  return static_cast<std::uint64_t>(kind) << 56 | (id & 0x00ff'ffff'ffff'ffff);
+}
+std::string to_string_of(correlation x); ///< "trial/7"; empty for none
+/// "trial/7" and "allocation/7.1" are trial 7, "experiment/3" and "searcher/3" experiment 3; none for other names.
+correlation correlation_of_name(std::string_view name);
+
+/// The type of a message: a small number for types of CAF, else the address of its type_info.
+using type_key = std::uintptr_t;
+
+/// Reads the correlation out of a message of a known type.
+using correlation_reader = correlation (*)(const void*);
+
+/// One of the last messages, as it was read from the ring.
+struct message_note {
+  std::uint64_t at = 0;       ///< it was begun
+  std::uint64_t number = 0;   ///< of this actor's messages, from 0
+  type_key type = 0;
+  std::uint64_t sender = 0;   ///< actor id, 0: anonymous
+  std::uint32_t node = 0;     ///< of the sender, as node_code gives it; 0: this node
+  std::uint64_t request = 0;  ///< CAF's message id; its top bit is set in answers
+  correlation about = 0;
+  std::uint64_t wait = not_timed, run = not_timed;
+};
+
+class alignas(64) probe {
+public:
+  // ---- set before it enters the register, constant from then on
+  std::string name, kind, owner;
+  std::uint64_t actor_id = 0;
+  correlation about = 0; ///< of messages that name nothing themselves
+  time_point since;      ///< wall time
+  int restarts = 0;      ///< of this name, by the register
+
+  static constexpr std::size_t ring = 32, ring_slots = ring + 1, types = 14, stamped = 16;
+  static constexpr std::uint64_t sampled = 8; ///< under a backlog every eighth message is timed
+
+  // ---- any thread
+  /// A message has come.
+  void arrived() noexcept {
+    const auto number = in_.fetch_add(1, std::memory_order_relaxed);
+    if (number - done_.load(std::memory_order_relaxed) < stamped)
+      stamps_[number % stamped].store(ticks_now(), std::memory_order_relaxed);
+    else if (sample_at_.load(std::memory_order_relaxed) == 0) {
+      sample_number_.store(number, std::memory_order_relaxed);
+      sample_at_.store(ticks_now(), std::memory_order_release);
+    }
+  }
+  std::uint64_t in() const { return in_.load(std::memory_order_relaxed); }
+  std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
+  std::uint64_t backlog() const {
+    const auto done = this->done(), in = this->in(); // in this order: never below 0
+    return in > done ? in - done : 0;
+  }
+  std::uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
+  std::uint32_t waits_for() const { return open_requests_.load(std::memory_order_relaxed); }
+  const char* state() const { return state_.load(std::memory_order_relaxed); } ///< of its machine; nullptr: it has none
+  type_key doing() const { return doing_.load(std::memory_order_relaxed); } ///< 0: nothing
+  const tick_histogram& waits() const { return wait_; }
+  const tick_histogram& runs() const { return run_; }
+  /// Oldest first. What is overwritten meanwhile is left out.
+  std::vector<message_note> recent() const;
+  struct by_type {
+    type_key type = 0; ///< 1: all further types together
+    std::uint64_t count = 0;
+    std::array<std::uint64_t, tick_histogram::size> run{};
+  };
+  std::vector<by_type> of_types() const;
+
+  // ---- the actor alone
+  struct type_slot {
+    std::atomic<type_key> type{0};
+    std::atomic<std::uint64_t> count{0};
+    std::array<std::atomic<std::uint32_t>, tick_histogram::size> run{};
+    correlation_reader reads = nullptr;
+    void timed(std::uint64_t ticks) noexcept;
+  };
+  struct begun {
+    type_slot* slot;
+    std::uint64_t wait, at; ///< at: 0 where this message is not timed
+    bool sampled;
+  };
+  /// The slot of a type that has come before, or nullptr.
+  type_slot* slot_of(type_key type) noexcept {
+    if (last_slot_->type.load(std::memory_order_relaxed) == type)
+      return last_slot_;
+    for (auto& slot : types_)
+      if (slot.type.load(std::memory_order_relaxed) == type)
+        return last_slot_ = &slot;
+    return nullptr;
+  }
+  /// A slot for a type that is new here.
+  type_slot* add_slot(type_key type, correlation_reader reads) noexcept;
+
+  begun begin(type_slot* slot) noexcept {
+    const auto number = done_.load(std::memory_order_relaxed);
+    begun b{slot, not_timed, 0, false};
+    auto& stamp = stamps_[number % stamped];
+    if (const auto came = stamp.load(std::memory_order_relaxed)) {
+      stamp.store(0, std::memory_order_relaxed);
+      b.at = ticks_now();
+      b.wait = b.at > came ? b.at - came : 0;
+    } else if (const auto then = sample_at_.load(std::memory_order_acquire);
+               then && number >= sample_number_.load(std::memory_order_relaxed)) {
+      b.at = ticks_now();
+      b.wait = b.at > then ? b.at - then : 0;
+      b.sampled = true;
+      sample_at_.store(0, std::memory_order_relaxed);
+    } else if (number % sampled == 0) {
+      b.at = ticks_now();
+      b.sampled = true;
+    }
+    if (b.at)
+      latest_ = b.at;
+    doing_.store(slot->type.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return b;
+  }
+  void end(const begun& b, std::uint64_t sender, std::uint32_t node, std::uint64_t request, correlation on) noexcept {
+    const auto number = done_.load(std::memory_order_relaxed);
+    std::uint64_t run = not_timed;
+    if (b.at) {
+      const auto now = ticks_now();
+      run = now > b.at ? now - b.at : 0;
+      run_.add(run, b.sampled ? sampled : 1);
+      b.slot->timed(run);
+      if (b.wait != not_timed)
+        wait_.add(b.wait, b.sampled ? number - last_sample_ + 1 : 1);
+      if (b.wait != not_timed)
+        last_sample_ = number + 1;
+    }
+    auto& slot = ring_[number % ring_slots];
+    slot.at.store(latest_, std::memory_order_relaxed);
+    slot.type.store(b.slot->type.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    slot.sender.store(sender, std::memory_order_relaxed);
+    slot.node.store(node, std::memory_order_relaxed);
+    slot.request.store(request, std::memory_order_relaxed);
+    slot.about.store(on, std::memory_order_relaxed);
+    slot.wait.store(b.wait, std::memory_order_relaxed);
+    slot.run.store(run, std::memory_order_relaxed);
+    b.slot->count.store(b.slot->count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    doing_.store(0, std::memory_order_relaxed);
+    done_.store(number + 1, std::memory_order_release);
+  }
+  /// The message was left in the mailbox, or is none of those that count.
+  void passed() noexcept { doing_.store(0, std::memory_order_relaxed); }
+  void not_counted() noexcept { in_.fetch_sub(1, std::memory_order_relaxed); }
+  void failed() noexcept { errors_.store(errors_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void open_requests(std::size_t n) noexcept { open_requests_.store(static_cast<std::uint32_t>(n), std::memory_order_relaxed); }
+  /// `text` is a literal.
+  void show(const char* text) noexcept { state_.store(text, std::memory_order_relaxed); }
+
+private:
+  struct ring_slot {
+    std::atomic<std::uint64_t> at{0}, sender{0}, request{0}, about{0}, wait{0}, run{0};
+    std::atomic<type_key> type{0};
+    std::atomic<std::uint32_t> node{0};
+  };
+  // Written by whoever sends.
+  alignas(64) std::atomic<std::uint64_t> in_{0};
+  std::array<std::atomic<std::uint64_t>, stamped> stamps_{};
+  std::atomic<std::uint64_t> sample_number_{0}, sample_at_{0};
+  // Written by the actor.
+  alignas(64) std::atomic<std::uint64_t> done_{0};
+  std::atomic<std::uint64_t> errors_{0};
+  std::atomic<type_key> doing_{0};
+  std::atomic<const char*> state_{nullptr};
+  std::atomic<std::uint32_t> open_requests_{0};
+  std::uint64_t latest_ = 0, last_sample_ = 0;
+  type_slot* last_slot_ = types_.data();
+  std::array<type_slot, types> types_;
+  std::array<ring_slot, ring_slots> ring_;
+  tick_histogram wait_, run_;
+};
+
+} // namespace troupe

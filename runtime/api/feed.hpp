@@ -1,0 +1,56 @@
+#pragma once
+// Rows on their way from the cluster to one reader over server-sent events. Bounded: what a slow reader does not take is
+// dropped and counted, and the reader is told.
+
+#include "runtime/api/gate.hpp"
+#include "runtime/api/http.hpp"
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace troupe::api {
+
+/// Thread-safe.
+class feed {
+public:
+  explicit feed(std::size_t most = 1024) : most_(most) {}
+  void push(value row);
+  void end(value row); ///< nothing is taken after it
+  /// Nobody reads any more; whoever pushes should stop.
+  void close() { closed_.store(true, std::memory_order_relaxed); }
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
+
+  struct part {
+    std::vector<value> rows;
+    std::uint64_t lost = 0; ///< dropped before the first of these rows
+    std::optional<value> end;
+  };
+  part take(std::size_t most);
+
+private:
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::deque<value> rows_;
+  std::uint64_t lost_ = 0;
+  std::optional<value> end_;
+  std::atomic<bool> closed_{false};
+};
+
+/// A gate through which the cluster can be watched.
+class feed_gate {
+public:
+  virtual ~feed_gate() = default;
+  /// As gate::call, for "shell.trace", "shell.follow" and "shell.events": answers once rows flow into `to`, or with the
+  /// error.
+  virtual void open(const principal& who, const std::string& command, value fields, std::shared_ptr<feed> to, answer done) = 0;
+};
+
+/// One server-sent event: `data` alone, or with its name.
+std::string sse_event(const value& data, const char* name = nullptr);
+
+/// The body that reads a feed to its end; closes it when the reader goes.
+std::unique_ptr<body_stream> feed_stream(std::shared_ptr<feed> from);
+
+} // namespace troupe::api

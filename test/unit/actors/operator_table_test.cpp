@@ -1,0 +1,69 @@
+#include "actors/inspector/operator_table.hpp"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <set>
+#include <sstream>
+
+namespace troupe {
+namespace {
+
+const operator_message& message(const char* kind, const char* name) {
+  auto found = find_operator_message(kind, name);
+  EXPECT_TRUE(found) << kind << " " << name;
+  return **found;
+}
+
+TEST(OperatorTable, NamesKindsAndDocsAreThereAndNoneTwice) {
+  std::set<std::string> names;
+  for (const auto& m : operator_messages()) {
+    EXPECT_TRUE(names.insert(m.name).second) << m.name;
+    EXPECT_FALSE(m.kinds.empty()) << m.name;
+    EXPECT_GT(std::string(m.doc).size(), 10u) << m.name;
+  }
+}
+
+TEST(OperatorTable, PreemptIsOfAllocationsAndOfTrials) {
+  EXPECT_TRUE(find_operator_message("allocation", "preempt"));
+  EXPECT_TRUE(find_operator_message("trial", "preempt"));
+  const auto refused = find_operator_message("pool", "preempt");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("describe"), std::string::npos) << refused.error().what;
+}
+
+TEST(OperatorTable, FieldsAreCheckedByName) {
+  const auto& drain = message("agent", "drain");
+  EXPECT_EQ(*checked_fields(drain, {{"on", "off"}}), value({{"on", false}}));
+  EXPECT_EQ(*checked_fields(drain, nullptr), value::object());
+  struct {
+    const operator_message& of;
+    value given;
+    const char* says;
+  } const wrong[] = {{drain, {{"on", 3}}, "'on'"},
+                     {drain, {{"of", true}}, "no field 'of'"},
+                     {drain, "on", "'fields'"},
+                     {message("trial", "set_metadata"), value::object(), "'metadata' is missing"},
+                     {message("trial", "set_metadata"), {{"metadata", "[1"}}, "'metadata'"},
+                     {message("trial", "kill"), {{"now", true}}, "it has none"}};
+  for (const auto& c : wrong) {
+    const auto got = checked_fields(c.of, c.given);
+    ASSERT_FALSE(got) << to_json(c.given);
+    EXPECT_EQ(got.error().code, errc::invalid);
+    EXPECT_NE(got.error().what.find(c.says), std::string::npos) << got.error().what;
+  }
+}
+
+// The section of the page is made from the table. On a difference the build folder gets the right text.
+TEST(OperatorTable, ThePageOfMessagesHoldsIt) {
+  std::ifstream in(TROUPE_SOURCE_DIR "/docs/messages.md");
+  std::stringstream page;
+  page << in.rdbuf();
+  const auto section = operator_message_page();
+  if (page.str().find(section) == std::string::npos) {
+    std::ofstream(TROUPE_BINARY_DIR "/operator_messages.md") << section;
+    FAIL() << "docs/messages.md has not the section in " TROUPE_BINARY_DIR "/operator_messages.md";
+  }
+}
+
+} // namespace
+} // namespace troupe
