@@ -27,7 +27,7 @@ result<value> typed(const std::string& field, const std::string& type, const std
   auto bad = [&](const char* wanted, const char* example) {
     return error{errc::invalid, "field '" + field + "' takes " + wanted + ", not '" + text + "'\nhint: " + field + "=" + example};
   };
-  if (begins_with_one_of(type, {"bool"})) {
+  if (begins_with_one_of(type, {"bool", "flag"})) {
     if (text == "true" || text == "yes" || text == "on")
       return value(true);
     if (text == "false" || text == "no" || text == "off")

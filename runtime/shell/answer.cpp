@@ -83,6 +83,8 @@ std::string group_text(const value& x, const look& how) {
       continue;
     auto shown = for_people(key, inner, how);
     auto name = key;
+    if (name.ends_with("_per_s"))
+      name.replace(name.size() - 6, 6, "/s");
     for (const char* unit : {"_us", "_ms", "_s", "_bytes"})
       if (shown != inner && name.ends_with(unit)) {
         name.resize(name.size() - std::string(unit).size());

@@ -10,6 +10,7 @@ namespace troupe::shell {
 namespace {
 
 constexpr std::chrono::seconds fresh_for{3};
+constexpr std::chrono::seconds least_quiet{1}; ///< between two times that lines come above the prompt
 constexpr std::chrono::seconds first_retry{1}, last_retry{15};
 
 std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
@@ -49,12 +50,21 @@ event_feed::news event_feed::take() {
 
 void event_feed::run() {
   std::chrono::milliseconds retry = first_retry;
-  bool lost = false;
+  bool lost = false, due = false;
+  auto woken = std::chrono::steady_clock::now() - least_quiet;
+  auto wake_in_time = [&] { // a busy cluster must not take the screen away from who types
+    if (auto now = std::chrono::steady_clock::now(); due && now - woken >= least_quiet) {
+      due = false;
+      woken = now;
+      wake();
+    }
+  };
   while (!stop_) {
     auto stream = api_.stream(route("events"), {{"follow", "true"}});
     for (bool open = true; open && !stop_;) {
       auto got = stream.read(std::chrono::milliseconds(100));
       std::lock_guard lock(mutex_);
+      wake_in_time();
       if (!got || stream.ended()) {
         open = false;
         auto code = got ? errc::unreachable : got.error().code;
@@ -82,8 +92,9 @@ void event_feed::run() {
           waiting_.rows.push_back(std::move(event.data));
         else
           ++waiting_.dropped;
-        wake();
+        due = true;
       }
+      wake_in_time();
     }
     api_.find_again();
     wait_unless(stop_, retry);

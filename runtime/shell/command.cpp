@@ -156,7 +156,7 @@ result<std::chrono::milliseconds> parse_span(std::string_view text) {
     auto unit = rest.substr(0, std::min(rest.find_first_of("0123456789."), rest.size()));
     rest.remove_prefix(unit.size());
     double ms = unit == "ms" ? 1 : unit == "s" ? 1000 : unit == "m" || unit == "min" ? 60'000 : unit == "h" ? 3'600'000 : unit == "d" ? 86'400'000 : 0;
-    if (unit.empty() && rest.empty())
+    if (unit.empty() && rest.empty() && total == 0) // a number alone
       ms = 1000;
     if (ms == 0)
       return bad();
@@ -205,7 +205,7 @@ std::string overview_help() {
       out += (out.empty() ? "" : "\n") + group + ":\n";
     }
     std::string left = "  " + std::string(c.name) + (c.takes.empty() ? "" : " ") + std::string(c.takes);
-    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
+    left.resize(std::max<std::size_t>(left.size() + 2, 42), ' ');
     out += left + std::string(c.summary) + "\n";
   }
   out += "\nEvery `troupe` verb works here too: experiment list, trial logs 7, help experiment.\n"

@@ -70,9 +70,15 @@ void add_files(std::vector<candidate>& to, const std::string& word) {
     std::error_code ignored;
     add(to, word, folder + name + (at->is_directory(ignored) ? "/" : ""));
   }
+  for (auto& c : to)
+    c.text = shell::quoted(c.text); // not the one of <iomanip>
 }
 
 std::string kind_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
+
+bool takes(const message_fields& m, const std::string& kind) {
+  return m.kinds.empty() || std::any_of(m.kinds.begin(), m.kinds.end(), [&](const std::string& k) { return k == kind || k == "*" || k == "every kind"; });
+}
 
 void add_arguments(std::vector<candidate>& to, const command& c, const std::vector<std::string>& words, const live_names& names) {
   const auto& word = words.back();
@@ -116,7 +122,7 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
         add(to, word, a);
     } else if (position == 1) {
       for (const auto& m : names.messages)
-        if (m.kinds.empty() || std::find(m.kinds.begin(), m.kinds.end(), kind_of(words[0])) != m.kinds.end())
+        if (takes(m, kind_of(words[0])))
           add(to, word, m.name);
     } else {
       for (const auto& m : names.messages)

@@ -19,6 +19,24 @@ outcome formatted(session& s, cli::output_format f) {
   return {};
 }
 
+/// What the cluster takes; empty where it cannot be asked.
+std::string messages_help(session& s) {
+  auto got = s.get("messages");
+  if (!got)
+    return "";
+  std::string out = "\nMessages:\n";
+  auto word = [](const value& x, const char* key) { return cli::shown(cli::part(x, key), cli::show_as::plain, {}); };
+  for (const auto& row : rows_of(*got, {}).what) {
+    std::string left = "  " + word(row, "name");
+    for (const auto& field : cli::part(row, "fields")) {
+      auto one = word(field, "name") + "=" + word(field, "type");
+      left += cli::part(field, "required") == true ? " " + one : " [" + one + "]";
+    }
+    out += cli::printable(cli::padded(left, 40) + "  " + word(row, "kinds") + ": " + word(row, "doc")) + "\n";
+  }
+  return out;
+}
+
 } // namespace
 
 outcome help(session& s, const given& g) {
@@ -32,7 +50,7 @@ outcome help(session& s, const given& g) {
   std::size_t used = 0;
   auto words = g.words;
   if (const auto* c = find_command(words, used))
-    return out(command_help(*c));
+    return out(command_help(*c) + (c->name == "send" ? messages_help(s) : ""));
   if (const auto* c = find_command({":" + words[0]}, used))
     return out(command_help(*c));
   const auto& filters = filter_names();
@@ -48,7 +66,6 @@ outcome help(session& s, const given& g) {
   auto meaning = cli::resolve_words(words);
   if (!meaning)
     return meaning.error();
-  static_cast<void>(s);
   return out(meaning->verb && meaning->verb->act ? cli::help_text(*meaning->verb) : cli::noun_text(meaning->noun.empty() ? words[0] : meaning->noun));
 }
 

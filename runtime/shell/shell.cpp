@@ -95,7 +95,7 @@ std::vector<std::string> lines_of(event_feed::news news, const cli::terminal& sc
   std::vector<std::string> out;
   if (!news.link.empty())
     out.push_back(news.link);
-  constexpr std::size_t most_shown = 10; // at once; the rest is one command away
+  constexpr std::size_t most_shown = 5; // a second; the rest is one command away
   auto skipped = news.dropped + (news.rows.size() > most_shown ? news.rows.size() - most_shown : 0);
   look how{cli::output_format::table, screen, {}};
   for (std::size_t i = news.rows.size() > most_shown ? news.rows.size() - most_shown : 0; i < news.rows.size(); ++i) {

@@ -103,7 +103,8 @@ TEST(Commands, KnowWhichVerbsChangeSomething) {
 std::vector<std::string> offered(std::string_view before) {
   live_names names{{"agent/gpu01", "journal", "trial/7", "trial/8"},
                    {"gpu01", "master"},
-                   {{"preempt", {"trial", "allocation"}, {"reason", "grace_s"}}, {"flush", {"journal"}, {}}}};
+                   {{"preempt", {"trial", "allocation"}, {"reason", "grace_s"}}, {"flush", {"journal"}, {}},
+                    {"ping", {"*"}, {}}}};
   std::vector<std::string> out;
   for (const auto& c : complete(before, names, {"best", "x"}).all)
     out.push_back(c.text);
@@ -117,10 +118,10 @@ TEST(Completion, OffersWhatFits) {
   EXPECT_THAT(offered("nodes; info j"), ElementsAre("journal"));
   EXPECT_THAT(offered("watch -n 2s info j"), ElementsAre("journal"));
   EXPECT_THAT(offered("let y = info j"), ElementsAre("journal"));
-  EXPECT_THAT(offered("send trial/7 "), ElementsAre("preempt"));
+  EXPECT_THAT(offered("send trial/7 "), ElementsAre("preempt", "ping"));
   EXPECT_THAT(offered("send trial/7 preempt "), ElementsAre("reason=", "grace_s="));
   EXPECT_THAT(offered("send trial/7 preempt reason=x g"), ElementsAre("grace_s="));
-  EXPECT_THAT(offered("send journal "), ElementsAre("flush"));
+  EXPECT_THAT(offered("send journal "), ElementsAre("flush", "ping"));
   EXPECT_THAT(offered("drain g"), ElementsAre("gpu01"));
   EXPECT_THAT(offered("ps kind=a"), ElementsAre("kind=agent"));
   EXPECT_THAT(offered("ps --w"), ElementsAre("--window"));

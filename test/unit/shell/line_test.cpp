@@ -120,7 +120,7 @@ TEST(Line, ExpandsVariables) {
 
 TEST(Line, QuotesSoThatItReadsBack) {
   for (std::string text : {"a", "", "a b", "it's", "$x", "_", "a;b|c>d", "\"", "\\", "#", "é"}) {
-    auto line = parse_line("x " + quoted(text));
+    auto line = parse_line("x " + shell::quoted(text));
     ASSERT_TRUE(line) << text;
     ASSERT_EQ(line->statements.size(), 1u) << text;
     ASSERT_EQ(line->statements[0].words.size(), 2u) << text;
