@@ -102,6 +102,8 @@ result<value> api::get(const std::string& path, const client::query& with) {
   }
 }
 
-result<value> api::post(const std::string& path, const value& body) { return server_.post(path, body); }
+result<value> api::post(const std::string& path, const value& body) {
+  return server_.post(path, body);
+}
 
 } // namespace troupe::shell

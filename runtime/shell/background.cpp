@@ -13,7 +13,9 @@ constexpr std::chrono::seconds fresh_for{3};
 constexpr std::chrono::seconds least_quiet{1}; ///< between two times that lines come above the prompt
 constexpr std::chrono::seconds first_retry{1}, last_retry{15};
 
-std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
+std::string text(const value& x) {
+  return x.is_string() ? x.get<std::string>() : "";
+}
 
 bool wait_unless(const std::atomic<bool>& stop, std::chrono::milliseconds time) {
   for (auto until = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < until;) {
@@ -145,14 +147,16 @@ void name_cache::run() {
       listed = api_.get(route("ps"));
     bool ok = take(listed, [&](const value& row) { fresh.actors.push_back(text(cli::part(row, "actor"))); });
     ok = take(api_.get(route("nodes")), [&](const value& row) { fresh.nodes.push_back(text(cli::part(row, "node"))); }) && ok;
-    ok = take(api_.get(route("messages")), [&](const value& row) {
-           message_fields m{text(cli::part(row, "name")), {}, {}};
-           for (const auto& kind : cli::part(row, "kinds"))
-             m.kinds.push_back(text(kind));
-           for (const auto& field : cli::part(row, "fields"))
-             m.fields.push_back(text(cli::part(field, "name")));
-           fresh.messages.push_back(std::move(m));
-         }) && ok;
+    ok = take(api_.get(route("messages")),
+              [&](const value& row) {
+                message_fields m{text(cli::part(row, "name")), {}, {}};
+                for (const auto& kind : cli::part(row, "kinds"))
+                  m.kinds.push_back(text(kind));
+                for (const auto& field : cli::part(row, "fields"))
+                  m.fields.push_back(text(cli::part(field, "name")));
+                fresh.messages.push_back(std::move(m));
+              }) &&
+         ok;
     std::sort(fresh.actors.begin(), fresh.actors.end());
     std::lock_guard lock(mutex_);
     if (ok || !loaded_)

@@ -85,10 +85,13 @@ public:
     el_wset(el_, EL_EDITOR, L"emacs");
     el_wset(el_, EL_SIGNAL, 0);
     el_wset(el_, EL_HIST, history_w, history_);
-    el_wset(el_, EL_PROMPT, +[](EditLine* el) { return of(el).prompt_.data(); });
-    el_wset(el_, EL_GETCFN, +[](EditLine* el, wchar_t* c) { return of(el).next(c); });
-    el_wset(el_, EL_ADDFN, L"troupe-complete", L"complete a word",
-            +[](EditLine* el, int) -> unsigned char { return of(el).complete(); });
+    el_wset(
+      el_, EL_PROMPT, +[](EditLine* el) { return of(el).prompt_.data(); });
+    el_wset(
+      el_, EL_GETCFN, +[](EditLine* el, wchar_t* c) { return of(el).next(c); });
+    el_wset(
+      el_, EL_ADDFN, L"troupe-complete", L"complete a word",
+      +[](EditLine* el, int) -> unsigned char { return of(el).complete(); });
     el_wset(el_, EL_BIND, L"^I", L"troupe-complete", nullptr);
     el_wset(el_, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
     el_wset(el_, EL_BIND, L"\\e[3~", L"ed-delete-next-char", nullptr);
