@@ -25,9 +25,10 @@ bool begins_with_one_of(const std::string& text, std::initializer_list<std::stri
 /// The text of a field as its type wants it; what is of no known type goes as text.
 result<value> typed(const std::string& field, const std::string& type, const std::string& text) {
   auto bad = [&](const char* wanted, const char* example) {
-    return error{errc::invalid, "field '" + field + "' takes " + wanted + ", not '" + text + "'\nhint: " + field + "=" + example};
+    return error{errc::invalid,
+                 "field '" + field + "' takes " + wanted + ", not '" + text + "'\nhint: " + field + "=" + example};
   };
-  if (begins_with_one_of(type, {"bool"})) {
+  if (begins_with_one_of(type, {"bool", "flag"})) {
     if (text == "true" || text == "yes" || text == "on")
       return value(true);
     if (text == "false" || text == "no" || text == "off")
@@ -36,7 +37,8 @@ result<value> typed(const std::string& field, const std::string& type, const std
   }
   if (begins_with_one_of(type, {"int", "uint", "number", "double", "float", "id", "count"})) {
     auto number = parse_json(text);
-    if (!number || !number->is_number() || (!begins_with_one_of(type, {"number", "double", "float"}) && !number->is_number_integer()))
+    if (!number || !number->is_number() ||
+        (!begins_with_one_of(type, {"number", "double", "float"}) && !number->is_number_integer()))
       return bad("a number", "7");
     return *number;
   }
@@ -72,13 +74,15 @@ outcome send(session& s, const given& g) {
     std::string list;
     for (const auto& k : known)
       list += (list.empty() ? "" : ", ") + k;
-    return error{errc::invalid, "there is no message '" + name + "'\nhint: " + (near ? "did you mean '" + *near + "'?" : "there are " + list)};
+    return error{errc::invalid,
+                 "there is no message '" + name + "'\nhint: " + (near ? "did you mean '" + *near + "'?" : "there are " + list)};
   }
   auto fields = value::object();
   for (std::size_t i = 2; i < g.words.size(); ++i) {
     auto pair = pair_of(g.words[i]);
     if (!pair)
-      return error{errc::invalid, "'" + g.words[i] + "' is no FIELD=VALUE\nhint: send " + g.words[0] + " " + name + " reason=maintenance"};
+      return error{errc::invalid,
+                   "'" + g.words[i] + "' is no FIELD=VALUE\nhint: send " + g.words[0] + " " + name + " reason=maintenance"};
     std::string type;
     std::vector<std::string> names;
     for (const auto& field : cli::part(*message, "fields")) {
@@ -92,7 +96,9 @@ outcome send(session& s, const given& g) {
       for (const auto& k : names)
         list += (list.empty() ? "" : ", ") + k;
       return error{errc::invalid, "message '" + name + "' has no field '" + pair->first + "'\nhint: " +
-                                    (near ? "did you mean '" + *near + "'?" : list.empty() ? "it has none" : "it has " + list)};
+                                    (near           ? "did you mean '" + *near + "'?"
+                                     : list.empty() ? "it has none"
+                                                    : "it has " + list)};
     }
     auto x = typed(pair->first, type, pair->second);
     if (!x)
@@ -102,8 +108,12 @@ outcome send(session& s, const given& g) {
   return done(s.post("send", {{"actor", g.words[0]}, {"message", name}, {"fields", fields}}));
 }
 
-outcome kill(session& s, const given& g) { return about_actor(s, g, "kill"); }
-outcome restart(session& s, const given& g) { return about_actor(s, g, "restart"); }
+outcome kill(session& s, const given& g) {
+  return about_actor(s, g, "kill");
+}
+outcome restart(session& s, const given& g) {
+  return about_actor(s, g, "restart");
+}
 
 outcome config_set(session& s, const given& g) {
   return done(s.post("config", {{"key", g.words[0]}, {"value", guessed(g.words[1])}}));
@@ -121,7 +131,8 @@ outcome fault(session& s, const given& g) {
   for (std::size_t i = 2; i < g.words.size(); ++i) {
     auto pair = pair_of(g.words[i]);
     if (!pair || pair->first == "actor" || pair->first == "fault")
-      return error{errc::invalid, "'" + g.words[i] + "' is no KEY=VALUE\nhint: fault " + g.words[0] + " " + g.words[1] + " for=1m"};
+      return error{errc::invalid,
+                   "'" + g.words[i] + "' is no KEY=VALUE\nhint: fault " + g.words[0] + " " + g.words[1] + " for=1m"};
     body[pair->first] = guessed(pair->second);
   }
   return done(s.post("fault", body));

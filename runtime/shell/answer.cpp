@@ -83,6 +83,8 @@ std::string group_text(const value& x, const look& how) {
       continue;
     auto shown = for_people(key, inner, how);
     auto name = key;
+    if (name.ends_with("_per_s"))
+      name.replace(name.size() - 6, 6, "/s");
     for (const char* unit : {"_us", "_ms", "_s", "_bytes"})
       if (shown != inner && name.ends_with(unit)) {
         name.resize(name.size() - std::string(unit).size());
@@ -193,8 +195,8 @@ std::string state_text(const value& x, const look& how) {
       return "nothing changed\n";
     std::string out;
     for (const auto& c : changes)
-      out += cli::printable(raw(part(c, "path")) + "  " + to_json(part(c, "before")) + " -> " + to_json(part(c, "after"))) +
-             "\n";
+      out +=
+        cli::printable(raw(part(c, "path")) + "  " + to_json(part(c, "before")) + " -> " + to_json(part(c, "after"))) + "\n";
     return out;
   }
   static_cast<void>(how);
@@ -231,8 +233,10 @@ std::string histogram_text(const char* title, const value& x, const look& how) {
 std::string stats_text(const value& x, const look& how) {
   auto out = histogram_text("wait", part(x, "wait_us"), how) + histogram_text("run", part(x, "run_us"), how);
   if (const auto& types = part(x, "by_type"); types.is_array() && !types.empty()) {
-    answer list{shape::rows, types,
-                {{"TYPE", "type"}, {"COUNT", "count", show_as::number}, {"RUN P50", "run_us_p50", show_as::number}}, {}};
+    answer list{shape::rows,
+                types,
+                {{"TYPE", "type"}, {"COUNT", "count", show_as::number}, {"RUN P50", "run_us_p50", show_as::number}},
+                {}};
     out += "\n" + in_rows(list, types, how);
   }
   return out;
@@ -242,16 +246,22 @@ std::string stats_text(const value& x, const look& how) {
 value as_rows(const answer& a) {
   auto rows = value::array();
   switch (a.how) {
-  case shape::rows: return a.what;
-  case shape::tree: flatten_tree(a.what, "", 0, rows); break;
+  case shape::rows:
+    return a.what;
+  case shape::tree:
+    flatten_tree(a.what, "", 0, rows);
+    break;
   case shape::info:
-  case shape::stats: flatten(a.what, "", rows); break;
+  case shape::stats:
+    flatten(a.what, "", rows);
+    break;
   case shape::state:
     if (a.what.contains("changes"))
       return a.what["changes"];
     flatten(a.what.contains("state") ? a.what["state"] : a.what, "", rows);
     break;
-  default: rows.push_back(a.what.is_object() ? a.what : value{{"text", a.what}});
+  default:
+    rows.push_back(a.what.is_object() ? a.what : value{{"text", a.what}});
   }
   return rows;
 }
@@ -315,16 +325,21 @@ std::string render(const answer& a, const look& how) {
     return in_rows(rows, rows.what, how);
   }
   switch (a.how) {
-  case shape::rows: return in_rows(a, a.what, how);
+  case shape::rows:
+    return in_rows(a, a.what, how);
   case shape::tree: {
     std::string out;
     tree_lines(a.what, "", how, out);
     return out;
   }
-  case shape::info: return info_text(a.what, how);
-  case shape::state: return state_text(a.what, how);
-  case shape::stats: return stats_text(a.what, how);
-  default: break;
+  case shape::info:
+    return info_text(a.what, how);
+  case shape::state:
+    return state_text(a.what, how);
+  case shape::stats:
+    return stats_text(a.what, how);
+  default:
+    break;
   }
   if (a.what.is_object() && a.what.size() == 1)
     return cli::printable(raw(*a.what.begin())) + "\n";
@@ -367,6 +382,8 @@ std::string stream_row(const answer& a, const value& row, bool first, const look
   return (how.screen.interactive ? cli::fitted(line, how.screen.width, how.screen.utf8) : line) + "\n";
 }
 
-std::string stream_end(const look& how) { return how.format == output_format::json ? "]\n" : ""; }
+std::string stream_end(const look& how) {
+  return how.format == output_format::json ? "]\n" : "";
+}
 
 } // namespace troupe::shell

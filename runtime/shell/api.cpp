@@ -61,11 +61,8 @@ result<std::vector<stream_event>> row_stream::read(std::chrono::milliseconds wai
       out.push_back({stream_event::kind::row, *std::move(data)});
     }
   }
-  if (!*more && !ended_) {
-    if (out.empty())
-      return error{errc::unreachable, from_.where().url + ": the node went away in the middle of the stream"};
-    ended_ = false; // what came is given first; the next read tells
-  }
+  if (!*more && !ended_ && out.empty()) // what came is given first; the next read tells
+    return error{errc::unreachable, from_.where().url + ": the node went away in the middle of the stream"};
   return out;
 }
 
@@ -105,6 +102,8 @@ result<value> api::get(const std::string& path, const client::query& with) {
   }
 }
 
-result<value> api::post(const std::string& path, const value& body) { return server_.post(path, body); }
+result<value> api::post(const std::string& path, const value& body) {
+  return server_.post(path, body);
+}
 
 } // namespace troupe::shell

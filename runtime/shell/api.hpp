@@ -57,6 +57,8 @@ private:
 };
 
 /// Below this all the shell's routes are.
-inline std::string route(const std::string& name) { return "/troupe/v1/shell/" + name; }
+inline std::string route(const std::string& name) {
+  return "/troupe/v1/shell/" + name;
+}
 
 } // namespace troupe::shell

@@ -10,9 +10,12 @@ namespace troupe::shell {
 namespace {
 
 constexpr std::chrono::seconds fresh_for{3};
+constexpr std::chrono::seconds least_quiet{1}; ///< between two times that lines come above the prompt
 constexpr std::chrono::seconds first_retry{1}, last_retry{15};
 
-std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
+std::string text(const value& x) {
+  return x.is_string() ? x.get<std::string>() : "";
+}
 
 bool wait_unless(const std::atomic<bool>& stop, std::chrono::milliseconds time) {
   for (auto until = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < until;) {
@@ -49,12 +52,21 @@ event_feed::news event_feed::take() {
 
 void event_feed::run() {
   std::chrono::milliseconds retry = first_retry;
-  bool lost = false;
+  bool lost = false, due = false;
+  auto woken = std::chrono::steady_clock::now() - least_quiet;
+  auto wake_in_time = [&] { // a busy cluster must not take the screen away from who types
+    if (auto now = std::chrono::steady_clock::now(); due && now - woken >= least_quiet) {
+      due = false;
+      woken = now;
+      wake();
+    }
+  };
   while (!stop_) {
     auto stream = api_.stream(route("events"), {{"follow", "true"}});
     for (bool open = true; open && !stop_;) {
       auto got = stream.read(std::chrono::milliseconds(100));
       std::lock_guard lock(mutex_);
+      wake_in_time();
       if (!got || stream.ended()) {
         open = false;
         auto code = got ? errc::unreachable : got.error().code;
@@ -82,8 +94,9 @@ void event_feed::run() {
           waiting_.rows.push_back(std::move(event.data));
         else
           ++waiting_.dropped;
-        wake();
+        due = true;
       }
+      wake_in_time();
     }
     api_.find_again();
     wait_unless(stop_, retry);
@@ -134,14 +147,16 @@ void name_cache::run() {
       listed = api_.get(route("ps"));
     bool ok = take(listed, [&](const value& row) { fresh.actors.push_back(text(cli::part(row, "actor"))); });
     ok = take(api_.get(route("nodes")), [&](const value& row) { fresh.nodes.push_back(text(cli::part(row, "node"))); }) && ok;
-    ok = take(api_.get(route("messages")), [&](const value& row) {
-           message_fields m{text(cli::part(row, "name")), {}, {}};
-           for (const auto& kind : cli::part(row, "kinds"))
-             m.kinds.push_back(text(kind));
-           for (const auto& field : cli::part(row, "fields"))
-             m.fields.push_back(text(cli::part(field, "name")));
-           fresh.messages.push_back(std::move(m));
-         }) && ok;
+    ok = take(api_.get(route("messages")),
+              [&](const value& row) {
+                message_fields m{text(cli::part(row, "name")), {}, {}};
+                for (const auto& kind : cli::part(row, "kinds"))
+                  m.kinds.push_back(text(kind));
+                for (const auto& field : cli::part(row, "fields"))
+                  m.fields.push_back(text(cli::part(field, "name")));
+                fresh.messages.push_back(std::move(m));
+              }) &&
+         ok;
     std::sort(fresh.actors.begin(), fresh.actors.end());
     std::lock_guard lock(mutex_);
     if (ok || !loaded_)

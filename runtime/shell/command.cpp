@@ -9,9 +9,13 @@
 namespace troupe::shell {
 namespace {
 
-error wrong(std::string what, const std::string& hint) { return {errc::invalid, std::move(what) + "\nhint: " + hint}; }
+error wrong(std::string what, const std::string& hint) {
+  return {errc::invalid, std::move(what) + "\nhint: " + hint};
+}
 
-std::string key_of(const option& o) { return std::string(o.names.substr(o.names.rfind(',') + 1)); }
+std::string key_of(const option& o) {
+  return std::string(o.names.substr(o.names.rfind(',') + 1));
+}
 
 bool named(const option& o, std::string_view name) {
   for (auto rest = o.names; !rest.empty();) {
@@ -47,7 +51,8 @@ result<void> check(const command& c, const option& o, const std::string& text) {
     const std::vector<std::string> formats = {"table", "json", "csv", "yaml"};
     if (std::find(formats.begin(), formats.end(), text) == formats.end()) {
       auto near = cli::nearest(text, formats);
-      return wrong(key + " takes table, json, csv or yaml, not '" + text + "'", near ? "did you mean '" + *near + "'?" : "-o json");
+      return wrong(key + " takes table, json, csv or yaml, not '" + text + "'",
+                   near ? "did you mean '" + *near + "'?" : "-o json");
     }
   }
   return {};
@@ -142,7 +147,9 @@ result<given> read_given(const command& c, const std::vector<std::string>& words
 }
 
 result<std::chrono::milliseconds> parse_span(std::string_view text) {
-  auto bad = [&] { return error{errc::invalid, "'" + std::string(text.substr(0, 40)) + "' is no span of time\nhint: 500ms, 2s, 1m, 1h30m"}; };
+  auto bad = [&] {
+    return error{errc::invalid, "'" + std::string(text.substr(0, 40)) + "' is no span of time\nhint: 500ms, 2s, 1m, 1h30m"};
+  };
   double total = 0;
   auto rest = text;
   if (rest.empty())
@@ -155,8 +162,13 @@ result<std::chrono::milliseconds> parse_span(std::string_view text) {
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     auto unit = rest.substr(0, std::min(rest.find_first_of("0123456789."), rest.size()));
     rest.remove_prefix(unit.size());
-    double ms = unit == "ms" ? 1 : unit == "s" ? 1000 : unit == "m" || unit == "min" ? 60'000 : unit == "h" ? 3'600'000 : unit == "d" ? 86'400'000 : 0;
-    if (unit.empty() && rest.empty())
+    double ms = unit == "ms"                   ? 1
+                : unit == "s"                  ? 1000
+                : unit == "m" || unit == "min" ? 60'000
+                : unit == "h"                  ? 3'600'000
+                : unit == "d"                  ? 86'400'000
+                                               : 0;
+    if (unit.empty() && rest.empty() && total == 0) // a number alone
       ms = 1000;
     if (ms == 0)
       return bad();
@@ -205,7 +217,7 @@ std::string overview_help() {
       out += (out.empty() ? "" : "\n") + group + ":\n";
     }
     std::string left = "  " + std::string(c.name) + (c.takes.empty() ? "" : " ") + std::string(c.takes);
-    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
+    left.resize(std::max<std::size_t>(left.size() + 2, 42), ' ');
     out += left + std::string(c.summary) + "\n";
   }
   out += "\nEvery `troupe` verb works here too: experiment list, trial logs 7, help experiment.\n"

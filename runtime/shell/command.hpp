@@ -22,8 +22,8 @@ struct option {
 enum class what { none, actor, message_of_actor, node, command, level, kind, file, correlation };
 
 struct given {
-  std::vector<std::string> words;               ///< without the command's name
-  std::map<std::string, std::string> options;   ///< "--max" -> "3"; a switch -> ""
+  std::vector<std::string> words;             ///< without the command's name
+  std::map<std::string, std::string> options; ///< "--max" -> "3"; a switch -> ""
   bool has(const std::string& key) const { return options.count(key) != 0; }
   std::string text(const std::string& key, const std::string& otherwise = "") const;
   std::int64_t number(const std::string& key, std::int64_t otherwise) const; ///< has been checked

@@ -65,16 +65,27 @@ void add_files(std::vector<candidate>& to, const std::string& word) {
   auto folder = slash == word.npos ? std::string() : word.substr(0, slash + 1);
   std::error_code wrong;
   std::size_t count = 0;
-  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, wrong), end; !wrong && at != end && ++count < 5000; at.increment(wrong)) {
+  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, wrong), end; !wrong && at != end && ++count < 5000;
+       at.increment(wrong)) {
     auto name = at->path().filename().string();
     std::error_code ignored;
     add(to, word, folder + name + (at->is_directory(ignored) ? "/" : ""));
   }
+  for (auto& c : to)
+    c.text = shell::quoted(c.text); // not the one of <iomanip>
 }
 
-std::string kind_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
+std::string kind_of(const std::string& actor) {
+  return actor.substr(0, actor.find('/'));
+}
 
-void add_arguments(std::vector<candidate>& to, const command& c, const std::vector<std::string>& words, const live_names& names) {
+bool takes(const message_fields& m, const std::string& kind) {
+  return m.kinds.empty() || std::any_of(m.kinds.begin(), m.kinds.end(),
+                                        [&](const std::string& k) { return k == kind || k == "*" || k == "every kind"; });
+}
+
+void add_arguments(std::vector<candidate>& to, const command& c, const std::vector<std::string>& words,
+                   const live_names& names) {
   const auto& word = words.back();
   if (word.starts_with("-")) {
     for (const auto& o : c.options)
@@ -94,7 +105,8 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
     return;
   }
   if (before == "--sort") {
-    for (const char* key : {"backlog", "msg_per_s", "messages", "run_us_p50", "run_us_p99", "wait_us_p99", "restarts", "uptime_s"})
+    for (const char* key :
+         {"backlog", "msg_per_s", "messages", "run_us_p50", "run_us_p99", "wait_us_p99", "restarts", "uptime_s"})
       add(to, word, key);
     return;
   }
@@ -116,13 +128,14 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
         add(to, word, a);
     } else if (position == 1) {
       for (const auto& m : names.messages)
-        if (m.kinds.empty() || std::find(m.kinds.begin(), m.kinds.end(), kind_of(words[0])) != m.kinds.end())
+        if (takes(m, kind_of(words[0])))
           add(to, word, m.name);
     } else {
       for (const auto& m : names.messages)
         if (m.name == words[1])
           for (const auto& f : m.fields) {
-            bool given = std::any_of(words.begin() + 2, words.end() - 1, [&](const std::string& w) { return w.starts_with(f + "="); });
+            bool given =
+              std::any_of(words.begin() + 2, words.end() - 1, [&](const std::string& w) { return w.starts_with(f + "="); });
             if (!given)
               add(to, word, f + "=");
           }
@@ -159,8 +172,11 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
       if (a.starts_with("trial/") || a.starts_with("experiment/"))
         add(to, word, a);
     break;
-  case what::file: add_files(to, word); break;
-  case what::command: break; // handled by the caller
+  case what::file:
+    add_files(to, word);
+    break;
+  case what::command:
+    break; // handled by the caller
   case what::none:
     if (c.name == "events")
       for (const char* kind : {"kind=state", "kind=audit", "kind=supervision", "kind=node"})

@@ -9,9 +9,13 @@ namespace {
 
 using cli::part;
 
-std::string text_of(const value& x) { return x.is_string() ? x.get<std::string>() : x.is_null() ? "" : to_json(x); }
+std::string text_of(const value& x) {
+  return x.is_string() ? x.get<std::string>() : x.is_null() ? "" : to_json(x);
+}
 
-error wrong(const std::string& what, const std::string& hint) { return {errc::invalid, what + "\nhint: " + hint}; }
+error wrong(const std::string& what, const std::string& hint) {
+  return {errc::invalid, what + "\nhint: " + hint};
+}
 
 error no_key(const std::string& key, const value& rows) {
   auto keys = keys_of(rows);
@@ -23,7 +27,8 @@ error no_key(const std::string& key, const value& rows) {
 }
 
 bool has_key(const value& rows, const std::string& key) {
-  return rows.empty() || std::any_of(rows.begin(), rows.end(), [&](const value& row) { return !part(row, key).is_null() || row.contains(key); });
+  return rows.empty() || std::any_of(rows.begin(), rows.end(),
+                                     [&](const value& row) { return !part(row, key).is_null() || row.contains(key); });
 }
 
 struct condition {
@@ -86,7 +91,8 @@ result<std::size_t> number_after(const std::vector<std::string>& words, std::siz
 result<answer> filtered(answer a, const std::vector<std::string>& words) {
   const auto& name = words.front();
   if (a.how == shape::tree || a.how == shape::info || a.how == shape::state || a.how == shape::stats || !a.what.is_array())
-    return wrong("'" + name + "' works on rows, and this command gives none", "ps | " + name + "; other text goes to host commands: | grep, | head");
+    return wrong("'" + name + "' works on rows, and this command gives none",
+                 "ps | " + name + "; other text goes to host commands: | grep, | head");
   if (name == "count") {
     if (words.size() > 1)
       return wrong("'count' takes nothing", "ps | count");
@@ -102,7 +108,9 @@ result<answer> filtered(answer a, const std::vector<std::string>& words) {
     return a;
   }
   if (words.size() < 2)
-    return wrong("'" + name + "' needs a word", name == "where" ? "where state=RUNNING" : name == "order" ? "order -backlog" : "columns actor,backlog");
+    return wrong("'" + name + "' needs a word", name == "where"   ? "where state=RUNNING"
+                                                : name == "order" ? "order -backlog"
+                                                                  : "columns actor,backlog");
   if (name == "where") {
     std::vector<condition> all;
     for (std::size_t i = 1; i < words.size(); ++i) {

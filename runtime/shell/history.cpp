@@ -50,7 +50,8 @@ std::filesystem::path history_file(const client::environment& env) {
 bool is_secret(std::string_view line) {
   std::string lower(line);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const char* word : {"password", "passwd", "passphrase", "token", "secret", "credential", "apikey", "api_key", "api-key", "private_key", "bearer"})
+  for (const char* word : {"password", "passwd", "passphrase", "token", "secret", "credential", "apikey", "api_key", "api-key",
+                           "private_key", "bearer"})
     if (lower.find(word) != lower.npos)
       return true;
   auto scheme = lower.find("://"); // a URL with a password in it
@@ -92,7 +93,9 @@ result<bool> history::add(const std::string& line) {
   std::error_code ignored;
   std::filesystem::create_directories(file_.parent_path(), ignored);
   int fd = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  auto fault = [&] { return error{errc::io, file_.string() + ": " + std::strerror(errno) + "\nhint: the history is not kept"}; };
+  auto fault = [&] {
+    return error{errc::io, file_.string() + ": " + std::strerror(errno) + "\nhint: the history is not kept"};
+  };
   if (fd < 0)
     return fault();
   ::fchmod(fd, 0600); // also of a file that somebody made readable

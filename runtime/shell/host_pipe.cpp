@@ -66,15 +66,19 @@ struct host_pipe::impl {
 };
 
 host_pipe::host_pipe() : impl_(std::make_unique<impl>()) {}
-host_pipe::~host_pipe() { finish(); }
-std::ostream& host_pipe::in() { return impl_->in; }
-const std::string& host_pipe::captured() const { return impl_->captured; }
+host_pipe::~host_pipe() {
+  finish();
+}
+std::ostream& host_pipe::in() {
+  return impl_->in;
+}
+const std::string& host_pipe::captured() const {
+  return impl_->captured;
+}
 
 result<std::unique_ptr<host_pipe>> host_pipe::start(const std::string& command, const std::map<std::string, std::string>& more,
                                                     bool capture) {
-  auto fault = [](const char* what, int number) {
-    return error{errc::io, std::string(what) + ": " + std::strerror(number)};
-  };
+  auto fault = [](const char* what, int number) { return error{errc::io, std::string(what) + ": " + std::strerror(number)}; };
   int in[2] = {-1, -1}, out[2] = {-1, -1};
   if (::pipe2(in, O_CLOEXEC) != 0)
     return fault("a pipe for the host command", errno);

@@ -3,9 +3,9 @@
 
 #include "model/result.hpp"
 
+#include <map>
 #include <memory>
 #include <ostream>
-#include <map>
 #include <string>
 
 namespace troupe::shell {

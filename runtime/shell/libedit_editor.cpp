@@ -85,10 +85,13 @@ public:
     el_wset(el_, EL_EDITOR, L"emacs");
     el_wset(el_, EL_SIGNAL, 0);
     el_wset(el_, EL_HIST, history_w, history_);
-    el_wset(el_, EL_PROMPT, +[](EditLine* el) { return of(el).prompt_.data(); });
-    el_wset(el_, EL_GETCFN, +[](EditLine* el, wchar_t* c) { return of(el).next(c); });
-    el_wset(el_, EL_ADDFN, L"troupe-complete", L"complete a word",
-            +[](EditLine* el, int) -> unsigned char { return of(el).complete(); });
+    el_wset(
+      el_, EL_PROMPT, +[](EditLine* el) { return of(el).prompt_.data(); });
+    el_wset(
+      el_, EL_GETCFN, +[](EditLine* el, wchar_t* c) { return of(el).next(c); });
+    el_wset(
+      el_, EL_ADDFN, L"troupe-complete", L"complete a word",
+      +[](EditLine* el, int) -> unsigned char { return of(el).complete(); });
     el_wset(el_, EL_BIND, L"^I", L"troupe-complete", nullptr);
     el_wset(el_, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
     el_wset(el_, EL_BIND, L"\\e[3~", L"ed-delete-next-char", nullptr);
@@ -108,6 +111,7 @@ public:
     why_ = input::kind::end;
     line_bytes_ = 0;
     int count = 0;
+    el_wset(el_, EL_PREP_TERM, 1); // before the prompt is seen: the kernel would edit what is typed at once
     const wchar_t* text = el_wgets(el_, &count);
     if (text && count > 0) {
       std::wstring_view line(text, static_cast<std::size_t>(count));
@@ -294,9 +298,12 @@ private:
     auto start = common_start(found.all);
     bool whole = found.all.size() == 1 && !start.ends_with('=') && !start.ends_with('/');
     if (start.size() > typed.size() || whole) {
-      el_deletestr(el_, static_cast<int>(wide(typed).size()));
-      auto text = wide(whole ? start + " " : start);
-      if (el_winsertstr(el_, text.c_str()) == -1)
+      auto text = whole ? start + " " : start;
+      if (text.starts_with(typed))
+        text.erase(0, typed.size());
+      else
+        el_deletestr(el_, static_cast<int>(wide(typed).size()));
+      if (el_winsertstr(el_, wide(text).c_str()) == -1)
         return CC_ERROR;
       if (found.all.size() == 1 || start.size() > typed.size())
         return CC_REFRESH;

@@ -6,12 +6,20 @@
 namespace troupe::shell {
 namespace {
 
-bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+bool name_start(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
+}
+bool name_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
 
 /// Bytes of the UTF-8 sequence that starts with `c`; 0 where none does.
-std::size_t bytes_of(unsigned char c) { return c < 0x80 ? 1 : c >= 0xf8 ? 0 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 0; }
+std::size_t bytes_of(unsigned char c) {
+  return c < 0x80 ? 1 : c >= 0xf8 ? 0 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 0;
+}
 
 class reader {
 public:
@@ -185,8 +193,10 @@ private:
         while (!at_end() && text_[at_] != '"') {
           if (text_[at_] == '\\' && at_ + 1 < text_.size()) {
             char next = text_[at_ + 1];
-            literal += next == 'n' ? "\n" : next == 't' ? "\t" : next == '"' || next == '\\' || next == '$'
-                         ? std::string(1, next) : std::string{'\\', next};
+            literal += next == 'n'                                  ? "\n"
+                       : next == 't'                                ? "\t"
+                       : next == '"' || next == '\\' || next == '$' ? std::string(1, next)
+                                                                    : std::string{'\\', next};
             at_ += 2;
           } else if (text_[at_] == '$') {
             if (auto ok = read_variable(out, literal, flush); !ok)
@@ -295,7 +305,9 @@ result<std::vector<std::string>> expanded(const std::vector<word>& words, const 
 }
 
 std::string quoted(std::string_view text) {
-  auto plain = [](unsigned char c) { return std::isalnum(c) || c >= 0x80 || std::string_view("_-./:=,@+%[]").find(char(c)) != std::string_view::npos; };
+  auto plain = [](unsigned char c) {
+    return std::isalnum(c) || c >= 0x80 || std::string_view("_-./:=,@+%[]").find(char(c)) != std::string_view::npos;
+  };
   if (!text.empty() && text != "_" && std::all_of(text.begin(), text.end(), plain))
     return std::string(text);
   std::string out = "'";

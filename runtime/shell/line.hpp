@@ -22,15 +22,15 @@ namespace troupe::shell {
 constexpr std::size_t most_line_bytes = 64 * 1024;
 
 struct word_part {
-  std::string text;      ///< itself, or "x" and "x.field" of a variable
+  std::string text; ///< itself, or "x" and "x.field" of a variable
   bool variable = false;
   friend bool operator==(const word_part&, const word_part&) = default;
 };
 
 struct word {
   std::vector<word_part> parts;
-  bool quoted = false;   ///< in part; a quoted word names no command and is no option
-  std::size_t at = 0;    ///< its first byte in the line
+  bool quoted = false; ///< in part; a quoted word names no command and is no option
+  std::size_t at = 0;  ///< its first byte in the line
   friend bool operator==(const word& a, const word& b) { return a.parts == b.parts && a.quoted == b.quoted; }
 };
 

@@ -20,7 +20,7 @@ public:
       too_long,    ///< more bytes than a line may have came without an end; they are dropped
       end          ///< Ctrl-D on an empty line, a hang-up, or SIGTERM
     } what = kind::end;
-    std::string text; ///< of a line, UTF-8 without its newline
+    std::string text;      ///< of a line, UTF-8 without its newline
     std::size_t bytes = 0; ///< of too_long
   };
 

@@ -70,8 +70,8 @@ answer rows_of(const value& body, std::vector<cli::column> columns) {
     out.what = body;
   if (const auto& missing = cli::part(body, "missing"); missing.is_array())
     for (const auto& m : missing)
-      out.notes.push_back("node " + cli::shown(cli::part(m, "node"), show_as::plain, {}) + " is missing: " +
-                          cli::shown(cli::part(m, "why"), show_as::plain, {}));
+      out.notes.push_back("node " + cli::shown(cli::part(m, "node"), show_as::plain, {}) +
+                          " is missing: " + cli::shown(cli::part(m, "why"), show_as::plain, {}));
   return out;
 }
 
@@ -106,7 +106,8 @@ outcome ps(session& s, const given& g) {
     else if (pair && (pair->first == "state" || pair->first == "actor"))
       ours.push_back(*pair);
     else if (pair)
-      return error{errc::invalid, "'ps' has no filter '" + pair->first + "'\nhint: kind=K, node=N, state=S, actor=A, or a part of the name"};
+      return error{errc::invalid,
+                   "'ps' has no filter '" + pair->first + "'\nhint: kind=K, node=N, state=S, actor=A, or a part of the name"};
     else if (!text.empty())
       return error{errc::invalid, "'ps' takes one part of a name\nhint: ps trial"};
     else
@@ -127,7 +128,8 @@ outcome ps(session& s, const given& g) {
   if (!ours.empty()) {
     auto kept = value::array();
     for (auto& row : out.what)
-      if (std::all_of(ours.begin(), ours.end(), [&](const auto& p) { return cli::shown(cli::part(row, p.first), show_as::plain, {}) == p.second; }))
+      if (std::all_of(ours.begin(), ours.end(),
+                      [&](const auto& p) { return cli::shown(cli::part(row, p.first), show_as::plain, {}) == p.second; }))
         kept.push_back(std::move(row));
     if (auto top = static_cast<std::size_t>(g.number("--top", std::int64_t(kept.size()))); kept.size() > top)
       kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(top), kept.end());
@@ -136,8 +138,12 @@ outcome ps(session& s, const given& g) {
   return out;
 }
 
-outcome info(session& s, const given& g) { return one(s, g, "info", shape::info); }
-outcome stats(session& s, const given& g) { return one(s, g, "stats", shape::stats); }
+outcome info(session& s, const given& g) {
+  return one(s, g, "info", shape::info);
+}
+outcome stats(session& s, const given& g) {
+  return one(s, g, "stats", shape::stats);
+}
 
 outcome tree(session& s, const given& g) {
   client::query with;
@@ -185,7 +191,8 @@ outcome who_waits(session& s, const given& g) {
   auto got = s.get("waits");
   if (!got)
     return got.error();
-  auto out = rows_of(*got, {{"ACTOR", "actor"}, {"WAITS FOR", "waits_for"}, {"WHAT", "what"}, {"SINCE", "since_s", show_as::number}});
+  auto out =
+    rows_of(*got, {{"ACTOR", "actor"}, {"WAITS FOR", "waits_for"}, {"WHAT", "what"}, {"SINCE", "since_s", show_as::number}});
   if (auto actor = actor_of(s, g, "who-waits")) {
     auto kept = value::array();
     for (auto& row : out.what)

@@ -24,7 +24,9 @@ std::string plain(const word& w) {
   return !w.quoted && w.parts.size() == 1 && !w.parts[0].variable ? w.parts[0].text : "";
 }
 
-error wrong(const std::string& what, const std::string& hint) { return {errc::invalid, what + "\nhint: " + hint}; }
+error wrong(const std::string& what, const std::string& hint) {
+  return {errc::invalid, what + "\nhint: " + hint};
+}
 
 bool is_name(const std::string& text) {
   return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') && text != "_" &&
@@ -71,8 +73,9 @@ std::vector<std::string> first_words() {
 }
 
 bool verb_acts(std::string_view path) {
-  static const std::vector<std::string> look = {"list", "describe", "logs", "metrics", "download", "follow", "wait", "pareto", "status",
-                                                "version", "completion", "config", "search", "check", "explain", "show", "diff"};
+  static const std::vector<std::string> look = {"list",   "describe", "logs",    "metrics", "download",   "follow",
+                                                "wait",   "pareto",   "status",  "version", "completion", "config",
+                                                "search", "check",    "explain", "show",    "diff"};
   auto last = std::string(path.substr(path.rfind(' ') + 1));
   return std::find(look.begin(), look.end(), last) == look.end();
 }
@@ -186,7 +189,8 @@ outcome session::evaluate(std::vector<std::string> words, std::vector<bool> quot
       c = find_command(words, used);
     } else if (meant.empty()) {
       auto near = cli::nearest(words[0], known);
-      return wrong("unknown command '" + cli::printable(words[0].substr(0, 60)) + "'", near ? "did you mean '" + *near + "'?" : "help lists the commands");
+      return wrong("unknown command '" + cli::printable(words[0].substr(0, 60)) + "'",
+                   near ? "did you mean '" + *near + "'?" : "help lists the commands");
     } else {
       std::string list;
       for (const auto& m : meant)
@@ -224,10 +228,12 @@ outcome session::run_verb(const std::vector<std::string>& words) {
     if (path == "shell" || path == "up" || path == "master" || path == "agent")
       return wrong("'" + path + "' does not run inside the shell", "troupe " + path + " in a terminal of its own");
     if (verb_acts(path) && !may_write())
-      return error{errc::denied, "the session is read-only, and '" + path + "' changes something\nhint: :rw allows changes for 15 minutes"};
+      return error{errc::denied,
+                   "the session is read-only, and '" + path + "' changes something\nhint: :rw allows changes for 15 minutes"};
   }
   auto formatted = [&] {
-    return std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.starts_with("-o") || w.starts_with("--output"); });
+    return std::any_of(words.begin(), words.end(),
+                       [](const std::string& w) { return w.starts_with("-o") || w.starts_with("--output"); });
   };
   bool reads = !help && meaning->verb && meaning->verb->reads;
   std::ostringstream kept;
@@ -240,8 +246,11 @@ outcome session::run_verb(const std::vector<std::string>& words) {
       asked.insert(asked.end(), {"-o", names[static_cast<int>(format_)]});
   }
   auto url = cluster() ? api_->where().url : attach_;
-  auto env = [this, url](const char* name) { return std::string_view(name) == "TROUPE_MASTER" && !url.empty() ? url : io_.env(name); };
-  cli::console inner{*in_, collecting_ ? kept : *out_, io_.err, screen, io_.err_screen, to_screen() ? io_.out_fd : -1, io_.now, env};
+  auto env = [this, url](const char* name) {
+    return std::string_view(name) == "TROUPE_MASTER" && !url.empty() ? url : io_.env(name);
+  };
+  cli::console inner{*in_,           collecting_ ? kept : *out_,    io_.err, screen,
+                     io_.err_screen, to_screen() ? io_.out_fd : -1, io_.now, env};
   int code = cli::run(asked, node_hooks_, inner);
   if (!collecting_ || code != 0)
     return code;
@@ -284,11 +293,13 @@ int session::run_let(const statement& s) {
     auto at = variables_.find(name);
     if (at == variables_.end())
       return fail(text_of(name).error());
-    *out_ << (how().format == cli::output_format::json ? to_json(at->second.what) + "\n" : cli::to_yaml(at->second.what)) << std::flush;
+    *out_ << (how().format == cli::output_format::json ? to_json(at->second.what) + "\n" : cli::to_yaml(at->second.what))
+          << std::flush;
     return cli::exit_done;
   }
   drop(name.size());
-  if (rest.empty() || rest.front().parts.empty() || rest.front().parts.front().variable || rest.front().parts.front().text[0] != '=')
+  if (rest.empty() || rest.front().parts.empty() || rest.front().parts.front().variable ||
+      rest.front().parts.front().text[0] != '=')
     return bad("'let " + name + "' needs '='");
   drop(1);
   if (rest.empty())
@@ -300,7 +311,8 @@ int session::run_let(const statement& s) {
     return fail(texts.error());
   auto known = first_words();
   std::size_t used = 0;
-  bool runs = !rest.front().quoted && (find_command(*texts, used) || std::find(known.begin(), known.end(), texts->front()) != known.end());
+  bool runs = !rest.front().quoted &&
+              (find_command(*texts, used) || std::find(known.begin(), known.end(), texts->front()) != known.end());
   if (!runs) {
     if (!s.pipes.empty())
       return bad("'" + texts->front() + "' is no command, so nothing can be piped");
@@ -338,7 +350,10 @@ int session::run_watch(const statement& s) {
       break;
     if (draws) {
       cli::refresh_size(io_.out_fd, io_.screen);
-      io_.out << "\x1b[H\x1b[2J" << cli::painted("every " + span_arg(every) + " s, Ctrl-C ends   " + clock_text(to_rfc3339(io_.now())), cli::paint::dim, io_.screen) << "\n";
+      io_.out << "\x1b[H\x1b[2J"
+              << cli::painted("every " + span_arg(every) + " s, Ctrl-C ends   " + clock_text(to_rfc3339(io_.now())),
+                              cli::paint::dim, io_.screen)
+              << "\n";
     }
     int code = run_pipeline(rest, s);
     bool comes_back = interactive && code == cli::exit_unreachable;
@@ -392,7 +407,8 @@ int session::run_file(const std::string& path, bool keep_going) {
   if (path == "-")
     return run_stream(io_.in, "standard input", keep_going);
   if (depth_ >= most_nested)
-    return fail(wrong(path + ": files are sourced " + std::to_string(most_nested) + " deep; does one source itself?", "take the `source` line out"));
+    return fail(wrong(path + ": files are sourced " + std::to_string(most_nested) + " deep; does one source itself?",
+                      "take the `source` line out"));
   std::ifstream in(path);
   if (in && in.peek() == std::ifstream::traits_type::eof() && !in.eof())
     in.setstate(std::ios::failbit); // a folder opens, and cannot be read

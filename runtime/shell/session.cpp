@@ -21,6 +21,7 @@ result<void> session::attach(const std::string& where) {
       return error{errc::invalid, "'" + where + "': " + url.error().what};
   attach_ = where;
   api_.reset();
+  operator_.reset();
   return {};
 }
 
@@ -34,7 +35,9 @@ result<api*> session::cluster() {
   return api_.get();
 }
 
-std::string session::url() const { return api_ ? api_->where().url : attach_; }
+std::string session::url() const {
+  return api_ ? api_->where().url : attach_;
+}
 
 result<value> session::get(const std::string& name, const client::query& with) {
   auto to = cluster();
@@ -50,7 +53,7 @@ result<value> session::post(const std::string& name, const value& body) {
   auto to = cluster();
   if (!to)
     return to.error();
-  return (*to)->post(route(name), body);
+  return (operator_ ? operator_.get() : *to)->post(route(name), body);
 }
 
 look session::how() const {
@@ -151,8 +154,8 @@ result<std::string> session::text_of(const std::string& name) const {
     for (const auto& [n, x] : variables_)
       known.push_back(n);
     auto near = cli::nearest(base, known);
-    return error{errc::invalid, "there is no variable '$" + base + "'\nhint: " +
-                                  (near ? "did you mean '$" + *near + "'?" : "let " + base + " = trial/7")};
+    return error{errc::invalid, "there is no variable '$" + base +
+                                  "'\nhint: " + (near ? "did you mean '$" + *near + "'?" : "let " + base + " = trial/7")};
   }
   if (dot == std::string::npos)
     return at->second.id;

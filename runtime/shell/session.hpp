@@ -20,7 +20,7 @@ struct outcome {
 
   answer what;
   std::optional<error> fault;
-  int code = 0;      ///< of a verb of `troupe` that has said its fault itself
+  int code = 0; ///< of a verb of `troupe` that has said its fault itself
 };
 
 struct variable {
@@ -62,9 +62,9 @@ public:
 
   // ---- what commands need
   cli::console& io() { return io_; }
-  std::ostream& out() { return *out_; }            ///< the terminal, a file or a host command
+  std::ostream& out() { return *out_; } ///< the terminal, a file or a host command
   bool to_screen() const { return out_ == &io_.out; }
-  look how() const;                                ///< of the command that runs
+  look how() const; ///< of the command that runs
   void set_own_format(const std::string& name);
   cli::output_format format() const { return format_; }
   void set_format(cli::output_format f) { format_ = f; }
@@ -74,6 +74,8 @@ public:
   outcome end_rows();
   void note(const std::string& text); ///< a line on standard error
 
+  /// What changes go through, where it is somebody else than who looks; none: the same.
+  void set_operator(std::unique_ptr<api> who) { operator_ = std::move(who); }
   bool may_write() const { return clock::now() < writable_until_; }
   void set_writable(std::chrono::minutes time) { writable_until_ = time.count() ? clock::now() + time : clock::time_point{}; }
   const std::string& actor_scope() const { return actor_; }
@@ -102,21 +104,21 @@ private:
   cli::console& io_;
   std::atomic<bool>& interrupted_;
   std::string attach_;
-  std::unique_ptr<api> api_;
+  std::unique_ptr<api> api_, operator_;
   cli::output_format format_ = cli::output_format::table;
   std::optional<cli::output_format> own_format_; ///< of the command that runs
   clock::time_point writable_until_{};
   std::string actor_, node_;
   std::map<std::string, variable> variables_;
   std::ostream* out_;
-  std::istream* in_;             ///< what verbs may read
-  answer rows_;                  ///< of the stream that runs
+  std::istream* in_; ///< what verbs may read
+  answer rows_;      ///< of the stream that runs
   std::size_t row_count_ = 0;
-  bool collecting_ = false;      ///< rows and what verbs print are kept in place of shown
-  bool capturing_ = false;       ///< `let` takes the answer
+  bool collecting_ = false; ///< rows and what verbs print are kept in place of shown
+  bool capturing_ = false;  ///< `let` takes the answer
   bool quitting_ = false;
-  int depth_ = 0;                ///< of `source`
-  std::string place_;            ///< of the script's line that runs
+  int depth_ = 0;     ///< of `source`
+  std::string place_; ///< of the script's line that runs
   answer captured_;
 };
 

@@ -25,7 +25,9 @@ void on_interrupt(int number) {
   }
 }
 
-void on_end(int) { ended = interrupted = true; }
+void on_end(int) {
+  ended = interrupted = true;
+}
 
 class signal_watch {
 public:
@@ -33,7 +35,7 @@ public:
     interrupted = ended = resized = false;
     set(SIGINT, on_interrupt);
     set(SIGPIPE, SIG_IGN); // a host command or a reader that has gone is an error of writing
-    if (interactive) { // a script dies of them as any program
+    if (interactive) {     // a script dies of them as any program
       set(SIGTERM, on_end);
       set(SIGHUP, on_end);
       set(SIGWINCH, [](int) { resized = true; });
@@ -48,7 +50,8 @@ public:
 
 private:
   void set(int number, void (*handler)(int)) {
-    struct sigaction act {}, before {};
+    struct sigaction act {
+    }, before{};
     act.sa_handler = handler;
     ::sigaction(number, &act, &before);
     before_.emplace_back(number, before);
@@ -63,7 +66,9 @@ cli::output_format format_of(const std::string& name) {
                           : cli::output_format::table;
 }
 
-std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
+std::string text(const value& x) {
+  return x.is_string() ? x.get<std::string>() : "";
+}
 
 /// The first line of an interactive session; fails where no cluster answers.
 result<std::string> greeting(session& s, const std::string& version, std::string& user) {
@@ -95,7 +100,7 @@ std::vector<std::string> lines_of(event_feed::news news, const cli::terminal& sc
   std::vector<std::string> out;
   if (!news.link.empty())
     out.push_back(news.link);
-  constexpr std::size_t most_shown = 10; // at once; the rest is one command away
+  constexpr std::size_t most_shown = 5; // a second; the rest is one command away
   auto skipped = news.dropped + (news.rows.size() > most_shown ? news.rows.size() - most_shown : 0);
   look how{cli::output_format::table, screen, {}};
   for (std::size_t i = news.rows.size() > most_shown ? news.rows.size() - most_shown : 0; i < news.rows.size(); ++i) {

@@ -19,11 +19,19 @@ struct bounds {
 };
 
 std::vector<cli::column> message_columns() {
-  return {{"AT", "at"}, {"ACTOR", "actor"}, {"FROM", "from"}, {"TYPE", "type"}, {"CORRELATION", "correlation"},
-          {"WAITED", "wait_us", show_as::number}, {"RAN", "run_us", show_as::number}, {"TEXT", "text"}};
+  return {{"AT", "at"},
+          {"ACTOR", "actor"},
+          {"FROM", "from"},
+          {"TYPE", "type"},
+          {"CORRELATION", "correlation"},
+          {"WAITED", "wait_us", show_as::number},
+          {"RAN", "run_us", show_as::number},
+          {"TEXT", "text"}};
 }
 
-std::string number(const value& x) { return cli::shown(x, show_as::number, {}); }
+std::string number(const value& x) {
+  return cli::shown(x, show_as::number, {});
+}
 
 void say_end(session& s, const value& end, std::int64_t rows) {
   auto text = std::to_string(rows) + (rows == 1 ? " message" : " messages");
@@ -47,7 +55,8 @@ outcome stream(session& s, const std::string& name, client::query with, const bo
   bool begun = false, more = true;
   value end;
   std::optional<error> fault;
-  while (more && !s.interrupted() && !rows.ended() && session::clock::now() < until && (says_end || limit.max < 0 || count < limit.max)) {
+  while (more && !s.interrupted() && !rows.ended() && session::clock::now() < until &&
+         (says_end || limit.max < 0 || count < limit.max)) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - session::clock::now());
     auto got = rows.read(std::clamp(left, std::chrono::milliseconds(1), std::chrono::milliseconds(100)));
     if (!got) {
@@ -88,14 +97,16 @@ outcome events(session& s, const given& g) {
   for (const auto& word : g.words) {
     auto pair = pair_of(word);
     if (!pair || (pair->first != "kind" && pair->first != "actor" && pair->first != "user"))
-      return error{errc::invalid, "'events' has no filter '" + word + "'\nhint: events kind=audit; kinds are state, audit, supervision, node"};
+      return error{errc::invalid,
+                   "'events' has no filter '" + word + "'\nhint: events kind=audit; kinds are state, audit, supervision, node"};
     if (pair->first == "kind")
       with.push_back(*pair);
     else
       ours.push_back(*pair);
   }
   auto wanted = [ours](const value& row) {
-    return std::all_of(ours.begin(), ours.end(), [&](const auto& p) { return cli::shown(part(row, p.first), show_as::plain, {}) == p.second; });
+    return std::all_of(ours.begin(), ours.end(),
+                       [&](const auto& p) { return cli::shown(part(row, p.first), show_as::plain, {}) == p.second; });
   };
   if (g.has("--follow") || g.has("--for")) {
     with.emplace_back("follow", "true");

@@ -11,7 +11,8 @@ namespace troupe::shell::actions {
 namespace {
 
 const std::vector<std::string>& sort_keys() {
-  static const std::vector<std::string> keys = {"msg_per_s", "backlog", "run_us_p99", "wait_us_p99", "messages", "restarts", "actor"};
+  static const std::vector<std::string> keys = {"msg_per_s", "backlog",  "run_us_p99", "wait_us_p99",
+                                                "messages",  "restarts", "actor"};
   return keys;
 }
 
@@ -89,7 +90,8 @@ std::string picture(session& s, const value& rows, const view& v, const std::str
   answer shown{shape::rows, rows, ps_columns(), {}};
   if (auto most = static_cast<std::size_t>(std::max(1, screen.height - 3)); shown.what.size() > most)
     shown.what.erase(shown.what.begin() + static_cast<std::ptrdiff_t>(most), shown.what.end());
-  auto out = cli::painted(cli::fitted(head, screen.width, screen.utf8), cli::paint::dim, screen) + "\n" + render(shown, s.how());
+  auto out =
+    cli::painted(cli::fitted(head, screen.width, screen.utf8), cli::paint::dim, screen) + "\n" + render(shown, s.how());
   if (!fault.empty())
     out += cli::painted(cli::fitted(cli::printable(fault), screen.width, screen.utf8), cli::paint::red, screen) + "\n";
   std::string lines = "\x1b[H"; // over the last picture, so that nothing flickers
@@ -103,7 +105,8 @@ std::string picture(session& s, const value& rows, const view& v, const std::str
 outcome top(session& s, const given& g) {
   auto sort = g.text("--sort", "msg_per_s");
   auto window = std::max(g.span("--window", std::chrono::seconds(2)), std::chrono::milliseconds(200));
-  bool live = s.to_screen() && s.io().screen.interactive && ::isatty(STDIN_FILENO) && s.how().format == cli::output_format::table;
+  bool live =
+    s.to_screen() && s.io().screen.interactive && ::isatty(STDIN_FILENO) && s.how().format == cli::output_format::table;
   if (!live) {
     auto once = g;
     once.options["--sort"] = sort;

@@ -54,7 +54,7 @@ def run(server, env, *commands, code=0, more=()):
 def test_transcript(server, env):
     """The commands of the first page of docs/shell.md, and what they print."""
     assert run(server, env, "nodes").out == (
-        "NODE    STATE  SLOTS  USED  ACTORS  BACKLOG  VERSION           UP  ROLE\n"
+        "NODE    STATE  SLOTS  USED  ACTORS  BACKLOG  VERSION          UP  ROLE\n"
         "master  up         0     0      41      312  0.1.0    1 h 02 min  master\n"
         "gpu01   up         8     4       5        0  0.1.0    1 min 01 s  agent\n")
     assert run(server, env, "ps --top 3 --sort msg_per_s").out == (
@@ -65,18 +65,18 @@ def test_transcript(server, env):
     assert run(server, env, "info trial/7").out == (
         "identity   trial/7   kind trial   node master   owner experiment/3   since 12:04:11\n"
         "links      child: allocation/7.2   owner: experiment/3\n"
-        "work       backlog 0   messages 118   msg per s 2\n"
+        "work       backlog 0   messages 118   msg/s 2\n"
         "memory     state 3.1 KB\n"
         "recent     12:05:58.114  heartbeat{step=400}  from agent/gpu01  waited 9 µs  ran 31 µs\n")
     assert run(server, env, "tree experiment/3").out == (
         "experiment/3                    ACTIVE\n"
-        "├─ searcher/3                      ready\n"
-        "└─ trial/7                         RUNNING  restarts 1\n"
-        "   └─ allocation/7.2              RUNNING\n")
+        "├─ searcher/3                   ready\n"
+        "└─ trial/7                      RUNNING  restarts 1\n"
+        "   └─ allocation/7.2            RUNNING\n")
     assert run(server, env, "state trial/7").out == "name: \"überblick\"\nruns:\n  - id: 1\n    why: lost\nstep: 400\n"
     assert run(server, env, "state trial/7 step").out == "400\n"
     assert run(server, env, "state trial/7 --diff 1s").out == "step  400 -> 420\n"
-    assert run(server, env, "who-waits").out == "ACTOR    WAITS FOR  WHAT              SINCE\ntrial/8  pool/main  slots_wanted  4 min 00 s\n"
+    assert run(server, env, "who-waits").out == "ACTOR    WAITS FOR  WHAT               SINCE\ntrial/8  pool/main  slots_wanted  4 min 00 s\n"
     done = run(server, env, "trace trial/7 --max 2")
     line = "12:05:58.114  trial/7 ← heartbeat{step=400}  from agent/gpu01  waited 9 µs  ran 31 µs\n"
     assert done.out == 2 * line
@@ -117,6 +117,7 @@ def test_filters_pipes_variables_and_files(server, env, tmp_path):
     assert run(server, env, "let n = 'a b'; let m = ps --top 1; let", more=["-o", "csv"]).out.splitlines()[1:] != []
     assert run(server, env, "let r = ps --top 1; state trial/7 | grep -c \"$r\"; nodes", code=1).out == "0\n"
     assert run(server, env, "ps --top 1; let b = ps | order -backlog; log | sh -c 'echo $b'").out.endswith("journal\n")
+    assert run(server, env, "let n = ps | grep -c trial; let n").out == "\"2\"\n"
     assert run(server, env, "repeat 3 log").out == "info\n" * 3
     assert run(server, env, "watch -n 100ms --max 2 log").out == "info\n" * 2
     (tmp_path / "script").write_text("# two commands\nlog\nlet x = log # and a value\n")
@@ -129,6 +130,7 @@ def test_every_verb_works_inside(server, env):
     assert run(server, env, "let e = experiment list; let e | cat").returncode == 0
     assert "digits" in run(server, env, "experiment list | where id=3 | columns name").out
     assert run(server, env, "version").out.startswith("troupe ")
+    assert "preempt [reason=text] [grace_s=integer]" in run(server, env, "help send").out
     assert "Usage: troupe experiment pause" in run(server, env, "help experiment pause").out
     assert "read-only" in run(server, env, "experiment kill 3", code=4).err
     assert run(server, env, "up", code=2).err.startswith("error: 'up' does not run inside the shell")
@@ -207,7 +209,7 @@ def test_no_cluster(env):
         s.bind(("127.0.0.1", 0))
         free = s.getsockname()[1]
     done = subprocess.run([BINARY, "shell", "--attach", f"127.0.0.1:{free}", "-e", "nodes"], env=env, capture_output=True, text=True)
-    assert done.returncode == 6 and "Connection refused" in done.stderr
+    assert done.returncode == 6 and "connect to" in done.stderr
     done = subprocess.run([BINARY, "shell", "-e", "nodes"], env=env, capture_output=True, text=True)
     assert done.returncode == 6 and "troupe up" in done.stderr
     assert subprocess.run([BINARY, "shell", "--attach", "x:y:z", "-e", "nodes"], env=env, capture_output=True).returncode == 2
@@ -241,15 +243,15 @@ def test_missing_nodes_and_a_node_that_goes_away(server, env):
 
 
 def test_events_end_by_count_and_time(server, env):
-    begin = time.monotonic()
     assert run(server, env, "events --for 300ms", more=["-o", "json"]).out == "[]\n"
-    assert time.monotonic() - begin < 20
+    server.followers.clear()
     process = subprocess.Popen([BINARY, "shell", "--attach", server.url, "-o", "json", "-e", "events -f --max 2"], env=env, stdout=subprocess.PIPE)
     poll(lambda: server.followers)
     for i in range(3):
         server.emit({"at": "2026-11-22T12:00:00Z", "kind": "state", "actor": "trial/7", "what": f"step {i}", "user": ""})
     out, _ = process.communicate(timeout=30)
     assert [r["what"] for r in json.loads(out)] == ["step 0", "step 1"] and process.returncode == 0
+    server.followers.clear()
     process = subprocess.Popen([BINARY, "shell", "--attach", server.url, "-o", "json", "-e", "events -f"], env=env, stdout=subprocess.PIPE)
     poll(lambda: server.followers)
     process.send_signal(signal.SIGINT)
@@ -353,19 +355,19 @@ def test_history_comes_back_without_secrets(server, env, terminal, tmp_path):
 
 def test_completion(server, terminal):
     def completed(text, result):
-        terminal.child.send(text + "\t")
-        terminal.child.expect_exact(result)
+        terminal.child.send(text + "\t\x0c")  # Ctrl-L draws the whole line again
+        terminal.child.expect_exact("troupe> " + result)
         terminal.child.send("\x03")
         terminal.child.expect_exact("^C")
         terminal.prompt()
 
-    completed("who", "who-waits ")
-    completed("info jou", "info journal ")
+    completed("who", "who-waits")
+    completed("info jou", "info journal")
     completed("send tri", "send trial/")
-    completed("send trial/7 pre", "preempt ")
-    completed("send trial/7 preempt re", "reason=")
-    completed("drain gp", "gpu01 ")
-    completed("experiment desc", "describe ")
+    completed("send trial/7 pre", "send trial/7 preempt")
+    completed("send trial/7 preempt re", "send trial/7 preempt reason=")
+    completed("drain gp", "drain gpu01")
+    completed("experiment desc", "experiment describe")
     terminal.child.send("info trial/\t")
     terminal.child.expect_exact("trial/7")
     terminal.child.expect_exact("trial/8")
@@ -376,7 +378,7 @@ def test_completion(server, terminal):
     server.freeze = True  # Tab never waits for long
     begin = time.monotonic()
     time.sleep(3.1)
-    completed("info jou", "info journal ")
+    completed("info jou", "info journal")
     assert time.monotonic() - begin < 15
     server.freeze = False
 
@@ -505,7 +507,7 @@ def test_a_server_that_goes_away_and_a_vanished_actor(server, env, terminal):
     for handler in list(server.followers):
         handler.connection.close()
     server.followers.clear()
-    terminal.line("nodes", r"error: [^\n]*refused[^\n]*\n")
+    terminal.line("nodes", r"error: [^\n]*connect to[^\n]*\n")
     terminal.prompt()
     terminal.child.kill(signal.SIGTERM)
     terminal.child.expect(pexpect.EOF)

@@ -81,7 +81,8 @@ TEST(Commands, HaveHelpThatTellsAll) {
       rest.remove_prefix(std::min(one.size() + 1, rest.size()));
       auto line = parse_line(one);
       ASSERT_TRUE(line) << one;
-      auto words = expanded(line->statements[0].words, [](const std::string&) { return result<std::string>(std::string("trial/7")); });
+      auto words =
+        expanded(line->statements[0].words, [](const std::string&) { return result<std::string>(std::string("trial/7")); });
       std::size_t used = 0;
       const auto* found = find_command(*words, used);
       ASSERT_TRUE(found) << one;
@@ -101,9 +102,10 @@ TEST(Commands, KnowWhichVerbsChangeSomething) {
 }
 
 std::vector<std::string> offered(std::string_view before) {
-  live_names names{{"agent/gpu01", "journal", "trial/7", "trial/8"},
-                   {"gpu01", "master"},
-                   {{"preempt", {"trial", "allocation"}, {"reason", "grace_s"}}, {"flush", {"journal"}, {}}}};
+  live_names names{
+    {"agent/gpu01", "journal", "trial/7", "trial/8"},
+    {"gpu01", "master"},
+    {{"preempt", {"trial", "allocation"}, {"reason", "grace_s"}}, {"flush", {"journal"}, {}}, {"ping", {"*"}, {}}}};
   std::vector<std::string> out;
   for (const auto& c : complete(before, names, {"best", "x"}).all)
     out.push_back(c.text);
@@ -117,14 +119,14 @@ TEST(Completion, OffersWhatFits) {
   EXPECT_THAT(offered("nodes; info j"), ElementsAre("journal"));
   EXPECT_THAT(offered("watch -n 2s info j"), ElementsAre("journal"));
   EXPECT_THAT(offered("let y = info j"), ElementsAre("journal"));
-  EXPECT_THAT(offered("send trial/7 "), ElementsAre("preempt"));
+  EXPECT_THAT(offered("send trial/7 "), ElementsAre("preempt", "ping"));
   EXPECT_THAT(offered("send trial/7 preempt "), ElementsAre("reason=", "grace_s="));
   EXPECT_THAT(offered("send trial/7 preempt reason=x g"), ElementsAre("grace_s="));
-  EXPECT_THAT(offered("send journal "), ElementsAre("flush"));
+  EXPECT_THAT(offered("send journal "), ElementsAre("flush", "ping"));
   EXPECT_THAT(offered("drain g"), ElementsAre("gpu01"));
   EXPECT_THAT(offered("ps kind=a"), ElementsAre("kind=agent"));
   EXPECT_THAT(offered("ps --w"), ElementsAre("--window"));
-  EXPECT_THAT(offered("trace journal --msg p"), ElementsAre("preempt"));
+  EXPECT_THAT(offered("trace journal --msg p"), ElementsAre("preempt", "ping"));
   EXPECT_THAT(offered("info $b"), ElementsAre("$best"));
   EXPECT_THAT(offered("ps | wh"), ElementsAre("where"));
   EXPECT_THAT(offered("experiment pa"), ElementsAre("pause", "pareto"));
@@ -144,7 +146,8 @@ TEST(Completion, ReplacesFromTheWordsFirstByte) {
 }
 
 TEST(History, KeepsNoSecrets) {
-  for (const char* line : {"config set admin.password x", "let TOKEN = 3", "send a login secret=1", ":attach http://ada:pw@head:8080", "x Authorization: Bearer y"})
+  for (const char* line : {"config set admin.password x", "let TOKEN = 3", "send a login secret=1",
+                           ":attach http://ada:pw@head:8080", "x Authorization: Bearer y"})
     EXPECT_TRUE(is_secret(line)) << line;
   for (const char* line : {"ps", "info trial/7", ":attach http://head:8080", "send user@host note"})
     EXPECT_FALSE(is_secret(line)) << line;
@@ -153,7 +156,8 @@ TEST(History, KeepsNoSecrets) {
 TEST(History, IsAFileOfItsOwnerWithTheNewestLines) {
   auto folder = std::filesystem::path(testing::TempDir()) / ("shell_history_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
-  auto file = history_file([&](const char* name) { return std::string(name) == "XDG_STATE_HOME" ? folder.string() : std::string(); });
+  auto file =
+    history_file([&](const char* name) { return std::string(name) == "XDG_STATE_HOME" ? folder.string() : std::string(); });
   EXPECT_EQ(file, folder / "troupe" / "shell_history");
   {
     history h(file);

@@ -98,7 +98,8 @@ TEST(Line, RefusesWhatIsTooLongOrNoText) {
   auto big = parse_line(std::string(1 << 20, 'a'));
   ASSERT_FALSE(big);
   EXPECT_NE(big.error().what.find("1048576 bytes"), std::string::npos);
-  for (std::string_view bad : {std::string_view("ps\0x", 4), std::string_view("\x1b[A"), std::string_view("\xff\xfe"), std::string_view("a\xc3")})
+  for (std::string_view bad :
+       {std::string_view("ps\0x", 4), std::string_view("\x1b[A"), std::string_view("\xff\xfe"), std::string_view("a\xc3")})
     EXPECT_FALSE(parse_line(bad));
 }
 
@@ -120,11 +121,12 @@ TEST(Line, ExpandsVariables) {
 
 TEST(Line, QuotesSoThatItReadsBack) {
   for (std::string text : {"a", "", "a b", "it's", "$x", "_", "a;b|c>d", "\"", "\\", "#", "é"}) {
-    auto line = parse_line("x " + quoted(text));
+    auto line = parse_line("x " + shell::quoted(text));
     ASSERT_TRUE(line) << text;
     ASSERT_EQ(line->statements.size(), 1u) << text;
     ASSERT_EQ(line->statements[0].words.size(), 2u) << text;
-    auto back = expanded(line->statements[0].words[1], [](const std::string&) { return result<std::string>(std::string("?")); });
+    auto back =
+      expanded(line->statements[0].words[1], [](const std::string&) { return result<std::string>(std::string("?")); });
     EXPECT_EQ(*back, text);
   }
 }
