@@ -18,6 +18,7 @@ struct cluster_setup {
   /// With which the sandboxes of an agent speak for themselves: the same over restarts, and hard to guess. Thread-safe.
   std::function<std::string(const std::string& agent)> fence_token;
   task_tokens tokens;
+  value configuration; ///< in force at the start (model/config/cluster_config.hpp); null: none
 };
 
 struct cluster_peers {

@@ -90,6 +90,8 @@ void cluster_gate::call(const api::principal& who, const std::string& command, v
                                   std::move(done));
   if (command == "task.log")
     return ask<committed>(sys_, journal_, log_of(parse_allocation(who.allocation), fields), usual_patience, std::move(done));
+  if (command == "configuration.get" || command == "configuration.put")
+    return configuration_.call(who, command, std::move(fields), std::move(done));
   const auto patience = patience_of(command, fields);
   ask<command_result>(sys_, cluster_, client_command{who.user, who.admin, who.allocation, command, std::move(fields)}, patience, std::move(done));
 }
