@@ -348,7 +348,7 @@ class Sshd:
         shutil.copy(self.root / "user.pub", self.root / "authorized")
         (self.root / "config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.root}/host\nAuthorizedKeysFile {self.root}/authorized\n"
-            f"PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nSetEnv HOME={root}\n")
+            f"PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nSetEnv HOME={root} PATH={os.environ['PATH']}\n")
         (self.root / "known").write_text(f"[127.0.0.1]:{self.port} " + (self.root / "host.pub").read_text())
         os.makedirs("/run/sshd", exist_ok=True) if os.geteuid() == 0 else None
         self.log = open(self.root / "log", "w")
