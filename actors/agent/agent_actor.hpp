@@ -20,7 +20,8 @@ struct agent_setup {
   std::string python_bin;
   std::string master_url; ///< of this agent's own listener, which forwards to the master: what tasks are given
   duration freeze{30s};
-  bool kill_on_stop = false; ///< its tasks end with it; else they wait to be adopted
+  /// Asked at its end: whether its tasks end with it; else, and where it is empty, they wait to be adopted. Thread-safe.
+  std::function<bool()> kill_on_stop;
   std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block
   std::function<void(const error&)> on_fatal; ///< the agent cannot be: its folder, its port, its name
   std::function<void(std::uint16_t http_port)> on_registered; ///< from the agent's thread

@@ -1,5 +1,7 @@
 #include "actors/cluster/accepted_config.hpp"
 
+#include "model/config/cluster_config.hpp"
+#include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
 #include "searchers/searcher.hpp"
 
@@ -17,12 +19,19 @@ value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
 
 } // namespace
 
-result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir) {
+result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir, const value& cluster) {
   auto text = fields.value("config", value());
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   auto file = fields.value("config_name", std::string("experiment.yaml"));
   config::surroundings around;
-  around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
+  around.checkpoint_storage = config::default_storage(cluster);
+  if (around.checkpoint_storage.is_null())
+    around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
+  auto pool = config::pool_of_experiment(cluster, config::to_value(config::read_document(source, file).root));
+  if (!pool)
+    return error{errc::invalid, file + ": " + pool.error().what};
+  if (auto defaults = config::experiment_defaults(cluster, *pool); !defaults.is_null())
+    around.template_text = to_json(defaults);
   auto checked = config::load_experiment(source, file, config::level::complete, around);
   if (!checked.ok()) {
     std::string all;

@@ -6,6 +6,7 @@
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/pool/pool_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
+#include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>
 
@@ -36,6 +37,7 @@ public:
   cluster_actor::behavior_type make_behavior(cluster_setup setup, cluster_peers peers) {
     self_->enter("cluster");
     setup_ = std::move(setup);
+    configuration_ = setup_.configuration;
     peers_ = std::move(peers);
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     recover();
@@ -83,8 +85,7 @@ private:
           machine_->replay(*fact);
       }
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
-    pool_ = spawn_pool(self_->system(), "default");
-    self_->monitor(pool_);
+    make_pools();
     for (const auto& [agent, known] : machine_->agents())
       make_twin(agent);
     if (rows)
@@ -95,6 +96,64 @@ private:
         if (!terminal(row.state))
           recover(row);
     make_retention();
+  }
+
+  // ---- pools
+
+  void make_pools() {
+    for (const auto& pool : config::pool_names(configuration_))
+      if (auto& actor = pools_[pool]; !actor) {
+        actor = spawn_pool(self_->system(), pool);
+        self_->monitor(actor);
+      }
+  }
+
+  /// A pool that the configuration no longer names lives as long as an agent is in it.
+  void drop_unused_pools() {
+    for (auto it = pools_.begin(); it != pools_.end();) {
+      const auto used = config::has_pool(configuration_, it->first) ||
+                        std::any_of(links_.begin(), links_.end(), [&](const auto& l) { return l.second.pool == it->first; }) ||
+                        experiments_in(it->first) > 0;
+      if (used) {
+        ++it;
+        continue;
+      }
+      self_->demonitor(it->second.address());
+      self_->send_exit(it->second, caf::exit_reason::user_shutdown);
+      it = pools_.erase(it);
+    }
+  }
+
+  std::ptrdiff_t experiments_in(const std::string& pool) const {
+    return std::count_if(pool_of_.begin(), pool_of_.end(), [&](const auto& one) { return one.second == pool; });
+  }
+
+  /// Of a running experiment; one whose pool is gone goes on in the default one.
+  std::string choose_pool(const value& settings) const {
+    auto pool = config::pool_of_experiment(configuration_, settings);
+    return pool ? *pool : config::default_pool(configuration_);
+  }
+
+  /// Whether `wanted` could be in force now. It is the node that keeps it; see runtime/node/configuration_store.hpp.
+  result<void> may_configure(const value& wanted) const {
+    for (const auto& [pool, actor] : pools_)
+      if (!config::has_pool(wanted, pool) && config::has_pool(configuration_, pool) && !configuration_.is_null() &&
+          experiments_in(pool) > 0)
+        return error{errc::conflict, "pools." + pool + ": " + std::to_string(experiments_in(pool)) +
+                                       " experiments run in it; end them before the pool goes"};
+    return {};
+  }
+
+  command_result configure(const client_command& x) {
+    const auto wanted = x.fields.value("configuration", value());
+    if (auto ok = may_configure(wanted); !ok && x.name == "configuration.may")
+      return refused(ok.error());
+    if (x.name == "configuration.may")
+      return answered();
+    configuration_ = wanted; // an experiment that came in between keeps its pool's actor alive
+    make_pools();
+    drop_unused_pools();
+    return answered();
   }
 
   void make_retention() {
@@ -150,7 +209,8 @@ private:
       if (trial.runs.empty() || trial.runs.back().ended != time_point{})
         continue;
       const allocation_id run{trial.id, trial.runs.back().run};
-      self_->send(pool_, slots_released{run});
+      for (const auto& [name, pool] : pools_)
+        self_->send(pool, slots_released{run});
       for (const auto& part : trial.runs.back().on)
         if (auto it = links_.find(part.agent); it != links_.end())
           self_->send(it->second.twin, forget_ordered{run});
@@ -159,8 +219,10 @@ private:
 
   void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
              const experiment_past& past, bool paused = false) {
+    const auto pool = choose_pool(config);
     auto experiment = spawn_experiment(self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
-                                       {cluster_actor{self_}, peers_.journal, pool_, peers_.reads, setup_.tokens}, past);
+                                       {cluster_actor{self_}, peers_.journal, pools_[pool], peers_.reads, setup_.tokens}, past);
+    pool_of_[id] = pool;
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -170,6 +232,7 @@ private:
     if (auto it = experiments_.find(id); it != experiments_.end()) {
       by_address_.erase(it->second.address());
       experiments_.erase(it);
+      pool_of_.erase(id);
     }
   }
 
@@ -188,8 +251,9 @@ private:
     }
     if (!closing_ && down.source == retention_.address())
       return restarts_.again("retention") ? make_retention() : leave(down.reason);
-    if (!closing_ && down.source == pool_.address())
-      return leave(to_caf({errc::internal, "the resource pool died: " + from_caf(down.reason).what}));
+    for (const auto& [pool, actor] : pools_)
+      if (!closing_ && down.source == actor.address())
+        return leave(to_caf({errc::internal, "the resource pool " + pool + " died: " + from_caf(down.reason).what}));
     for (const auto& [agent, link] : links_)
       if (!closing_ && link.twin && down.source == link.twin.address())
         return leave(to_caf({errc::internal, "the twin of agent " + agent + " died: " + from_caf(down.reason).what}));
@@ -207,7 +271,8 @@ private:
     for (auto& [agent, link] : links_)
       if (link.twin)
         self_->send_exit(link.twin, why);
-    self_->send_exit(pool_, why);
+    for (const auto& [name, pool] : pools_)
+      self_->send_exit(pool, why);
     self_->send_exit(retention_, why);
   }
 
@@ -219,16 +284,36 @@ private:
     time_point since;  ///< it went away
     time_point up_since;
     value slots = value::array(); ///< what it said of them last: device, brand, uuid, usage
+    std::string pool; ///< of the twin
   };
 
   agent_link& make_twin(const std::string& agent) {
     auto& link = links_[agent];
     if (!link.twin) {
-      link.twin = spawn_twin(self_->system(), agent, setup_.lease, pool_);
+      link.pool = wanted_pool(agent);
+      auto& pool = pools_[link.pool];
+      link.twin = spawn_twin(self_->system(), agent, setup_.lease, pool);
       self_->monitor(link.twin);
-      self_->send(pool_, link.twin, agent); // before anybody that this actor makes later asks the pool for it
+      self_->send(pool, link.twin, agent); // before anybody that this actor makes later asks the pool for it
     }
     return link;
+  }
+
+  std::string wanted_pool(const std::string& agent) const {
+    return config::pool_of_agent(configuration_, agent);
+  }
+
+  /// An agent changes its pool when it registers and nothing runs on it.
+  void leave_pool(const std::string& agent, bool idle) {
+    auto it = links_.find(agent);
+    if (it == links_.end() || !it->second.twin || !idle || it->second.pool == wanted_pool(agent))
+      return;
+    self_->send(pools_[it->second.pool], agent_down{agent});
+    self_->demonitor(it->second.twin.address());
+    self_->send_exit(it->second.twin, caf::exit_reason::user_shutdown);
+    it->second.twin = nullptr;
+    it->second.pool.clear();
+    drop_unused_pools();
   }
 
   caf::result<registered> admit(register_agent x, agent_actor who) {
@@ -255,6 +340,7 @@ private:
         promise.deliver(why);
         return;
       }
+      leave_pool(x.name, x.inventory.empty());
       auto& link = make_twin(x.name);
       link.actor = who;
       self_->monitor(who);
@@ -273,7 +359,7 @@ private:
     if (x.name == "experiment.create")
       return create(std::move(x));
     if (x.name == "experiment.validate") {
-      auto checked = accept_config(x.fields, setup_.checkpoint_dir);
+      auto checked = accept_config(x.fields, setup_.checkpoint_dir, configuration_);
       return checked ? answered() : refused(checked.error());
     }
     if (x.name == "experiment.activate")
@@ -290,7 +376,7 @@ private:
       return order_search(x);
     if (x.name == "search.wait")
       return wait_for_search(x);
-    if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list")
+    if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list" || x.name == "pool.list")
       return describe(x.name);
     if (x.name == "agent.drain")
       return drain(x.fields);
@@ -303,6 +389,8 @@ private:
       return patch(x.fields);
     if (x.name == "trial.metadata" || x.name == "trial.set_metadata")
       return metadata(x);
+    if (x.name == "configuration.may" || x.name == "configuration.enforce")
+      return configure(x);
     if (x.name == "logs.cleanup")
       return clean_up_logs();
     if (x.name == "agent.slots")
@@ -458,7 +546,7 @@ private:
   // ---- creation
 
   caf::result<command_result> create(client_command x) {
-    auto checked = accept_config(x.fields, setup_.checkpoint_dir);
+    auto checked = accept_config(x.fields, setup_.checkpoint_dir, configuration_);
     if (!checked)
       return refused(checked.error());
     auto& [settings, source] = *checked;
@@ -600,28 +688,45 @@ private:
   }
 
   caf::result<command_result> describe(const std::string& what) {
+    struct gathering {
+      std::size_t left = 0;
+      std::map<std::string, pool_description> pools;
+    };
+    auto all = std::make_shared<gathering>();
+    all->left = pools_.size();
     auto promise = self_->make_response_promise<command_result>();
-    self_->request(pool_, std::chrono::seconds(10), describe_pool{})
-      .then(
-        [this, promise, what](const pool_description& pool) mutable {
-          promise.deliver(command_result{0, "", description(what, pool)});
-        },
-        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    for (const auto& [name, pool] : pools_)
+      self_->request(pool, std::chrono::seconds(10), describe_pool{})
+        .then(
+          [this, promise, what, all, name = name](pool_description& one) mutable {
+            all->pools[name] = std::move(one);
+            if (--all->left == 0)
+              promise.deliver(command_result{0, "", description(what, all->pools)});
+          },
+          [promise, all](const caf::error& why) mutable {
+            if (all->left != 0)
+              promise.deliver(refused(from_caf(why)));
+            all->left = 0;
+          });
     return promise;
   }
 
-  value description(const std::string& what, const pool_description& pool) const {
+  value description(const std::string& what, const std::map<std::string, pool_description>& pools) const {
+    pool_description pool; // all of them together
+    for (const auto& [name, one] : pools) {
+      pool.total += one.total;
+      pool.used += one.used;
+      pool.agents.insert(one.agents.begin(), one.agents.end());
+    }
     if (what == "status")
       return {{"slots", {{"total", pool.total}, {"used", pool.used}}},
               {"agents", pool.agents.size()},
-              {"waiting", pool.waiting.size()},
+              {"waiting", waiting_in(pools).size()},
               {"experiments_active", experiments_.size()}};
-    if (what == "queue.list") {
-      value waiting = value::array();
-      for (const auto& [id, slots] : pool.waiting)
-        waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}});
-      return {{"waiting", waiting}};
-    }
+    if (what == "queue.list")
+      return {{"waiting", waiting_in(pools)}};
+    if (what == "pool.list")
+      return {{"pools", pool_rows(pools)}};
     value agents = value::array();
     for (const auto& [agent, known] : machine_->agents()) {
       auto link = links_.find(agent);
@@ -639,6 +744,7 @@ private:
       agents.push_back({{"id", known.id},
                         {"name", agent},
                         {"host", known.host},
+                        {"pool", link == links_.end() ? std::string() : link->second.pool},
                         {"slots", slots},
                         {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
                         {"state", link == links_.end() || !link->second.actor ? "away" : draining_.contains(agent) ? "draining" : "alive"}});
@@ -646,10 +752,32 @@ private:
     return {{"agents", agents}};
   }
 
+  static value waiting_in(const std::map<std::string, pool_description>& pools) {
+    value waiting = value::array();
+    for (const auto& [name, pool] : pools)
+      for (const auto& [id, slots] : pool.waiting)
+        waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}, {"pool", name}});
+    return waiting;
+  }
+
+  value pool_rows(const std::map<std::string, pool_description>& pools) const {
+    value rows = value::array();
+    for (const auto& [name, pool] : pools)
+      rows.push_back({{"name", name},
+                      {"default", name == config::default_pool(configuration_)},
+                      {"slots", {{"total", pool.total}, {"used", pool.used}}},
+                      {"agents", pool.agents.size()},
+                      {"waiting", pool.waiting.size()},
+                      {"experiments", experiments_in(name)}});
+    return rows;
+  }
+
   cluster_setup setup_;
   cluster_peers peers_;
   std::optional<cluster> machine_;
-  pool_actor pool_;
+  value configuration_; ///< in force
+  std::map<std::string, pool_actor> pools_;
+  std::map<experiment_id, std::string> pool_of_; ///< of those that run
   retention_actor retention_;
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
   std::map<std::string, agent_link> links_;

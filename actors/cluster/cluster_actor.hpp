@@ -19,6 +19,7 @@ struct cluster_setup {
   std::function<std::string(const std::string& agent)> fence_token;
   task_tokens tokens;
   std::function<void(node_joined)> on_node; ///< a node has come, again or for the first time; thread-safe
+  value configuration; ///< in force at the start (model/config/cluster_config.hpp); null: none
 };
 
 struct cluster_peers {

@@ -77,7 +77,7 @@ public:
           {setup_.program.parent_path() / "libtroupe-zygote.so", setup_.python / "troupe" / "_zygote", setup_.tasks.string()}))
       zygotes_ = std::move(*keeper);
     self_->set_exit_handler([this](caf::exit_msg& x) {
-      if (setup_.kill_on_stop)
+      if (setup_.kill_on_stop && setup_.kill_on_stop())
         end_all();
       runtime_.reset();
       zygotes_.reset();

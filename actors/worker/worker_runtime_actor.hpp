@@ -22,7 +22,7 @@ struct worker_runtime_setup {
   std::filesystem::path harness_file;
   duration freeze{30s};
   int spares = 0;
-  bool kill_on_stop = false; ///< its tasks end with it; else they wait to be adopted
+  std::function<bool()> kill_on_stop; ///< asked at its end: whether its tasks end with it; else they wait to be adopted
   /// The tar of a context by its blob name; may block.
   std::function<result<std::string>(const std::string&)> fetch;
   std::function<workers::fence_spec()> fence; ///< as in agent_setup

@@ -304,7 +304,7 @@ private:
 
 void report::fault(place at, std::string path, std::string message, std::string hint) {
   if (!full())
-    faults_.push_back({file_, at.line, at.column, std::move(path), std::move(message), std::move(hint)});
+    faults_.push_back({files_[static_cast<std::size_t>(at.file)], at.line, at.column, std::move(path), std::move(message), std::move(hint)});
 }
 
 namespace {

@@ -8,7 +8,9 @@ namespace troupe::config {
 /// Collects faults with their place and path.
 class report {
 public:
-  explicit report(std::string file) : file_(std::move(file)) {}
+  explicit report(std::string file) : files_{std::move(file)} {}
+  /// Of a document made of several: places name them by number.
+  explicit report(std::vector<std::string> files) : files_(std::move(files)) {}
   void fault(place at, std::string path, std::string message, std::string hint = {});
   bool full() const { return faults_.size() >= most_faults; }
   /// A key, or all within it, has faults already: what it would lack is not told too.
@@ -19,7 +21,7 @@ public:
   std::vector<diagnostic> take(); ///< in the order of the text
 
 private:
-  std::string file_;
+  std::vector<std::string> files_;
   std::vector<diagnostic> faults_;
   std::vector<std::string> known_;
 };

@@ -1,5 +1,7 @@
 // The table as people and editors read it: explain, the JSON Schema, the reference page.
 
+#include "model/config/describe.hpp"
+
 #include "model/config/check.hpp"
 #include "model/config/effects.hpp"
 
@@ -26,6 +28,8 @@ std::string range_text(const shape& s) {
   add(s.most, "at most");
   return out;
 }
+
+} // namespace
 
 std::string type_text(const shape& s) {
   if (!s.alternatives.empty()) {
@@ -68,6 +72,8 @@ std::string default_text(const key& k) {
     return "none";
   return k.fallback->is_string() && k.fallback->get<std::string>().empty() ? "\"\"" : k.fallback->dump();
 }
+
+namespace {
 
 bool is_shown(const key& k) { return k.what->kinds != 1u << static_cast<unsigned>(kind::null); }
 

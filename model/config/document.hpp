@@ -14,6 +14,7 @@ namespace troupe::config {
 /// Lines and columns count from 1; columns in characters, not bytes. 0: no place.
 struct place {
   int line = 0, column = 0;
+  int file = 0; ///< of a document made of several: which one
 };
 
 enum class kind : std::uint8_t { null, boolean, integer, number, string, list, map };

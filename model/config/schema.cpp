@@ -108,6 +108,7 @@ schema_table::schema_table() {
   add_experiment(*this);
   add_cluster(*this);
   add_master_and_agent(*this);
+  add_cluster_file(*this);
   finish();
 }
 

@@ -33,6 +33,7 @@ struct key {
   std::string since = "determined"; ///< or "troupe" for what Determined never had
   bool quiet = false;   ///< left out of a completed configuration while it is not given
   bool ignored = false; ///< accepted and dropped
+  std::string example = {}; ///< as it is written, or empty
   std::optional<value> filled = {}; ///< `fallback` with the defaults within it; made by the table once it is whole
 
   bool is_forbidden() const; ///< must not be given; the shape says why
@@ -142,5 +143,6 @@ void add_integrations(schema_table& t);
 void add_experiment(schema_table& t);
 void add_cluster(schema_table& t);
 void add_master_and_agent(schema_table& t);
+void add_cluster_file(schema_table& t);
 
 } // namespace troupe::config

@@ -2,6 +2,7 @@
 
 #include "runtime/api/contract.hpp"
 #include "runtime/api/errors.hpp"
+#include "runtime/api/routes_configuration.hpp"
 #include "runtime/api/routes_shell.hpp"
 
 #include <set>
@@ -79,7 +80,7 @@ std::vector<route> all_routes() {
   std::vector<route> all;
   std::set<std::pair<std::string, std::string>> built;
   for (auto part : {troupe_routes(), cluster_routes(), user_routes(), experiment_routes(), trial_routes(),
-                    checkpoint_routes(), task_routes(), search_routes(), shell_routes()})
+                    checkpoint_routes(), task_routes(), search_routes(), shell_routes(), configuration_routes()})
     for (auto& row : part) {
       built.emplace(row.method, path_shape(row.path));
       all.push_back(std::move(row));

@@ -165,7 +165,7 @@ value agent_shape(const value& one) {
   const auto state = one.value("state", std::string("alive"));
   return {{"id", id},
           {"addresses", {one.value("host", std::string{})}},
-          {"resourcePools", {"default"}},
+          {"resourcePools", {one.value("pool", std::string("default"))}},
           {"registeredTime", one.value("since", to_rfc3339(time_point{}))},
           {"version", one.value("version", std::string("0.38.1"))},
           {"enabled", one.value("enabled", true)},

@@ -3,6 +3,7 @@
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/follow.hpp"
 #include "runtime/cli/verbs.hpp"
+#include "runtime/client/cluster_configuration.hpp"
 #include "runtime/client/submission.hpp"
 
 #include <csignal>
@@ -21,6 +22,11 @@ std::string flag_or_env(session& s, const char* flag, const char* name) {
 std::filesystem::path data_dir(session& s) {
   auto text = s.given.text("--data-dir");
   return text.empty() ? client::default_data_dir(s.io.env) : std::filesystem::path(text);
+}
+
+/// A cluster file may name the data directory; then the hook gets none, unless the command line has one.
+bool is_left_to_file(session& s) {
+  return !s.given.has("--data-dir") && s.io.env("TROUPE_DATA_DIR").empty() && (s.given.has("FILE") || s.given.has("--file"));
 }
 
 std::optional<int> slots(session& s) {
@@ -69,7 +75,10 @@ int submit_and_follow(session& s, const run_options& options) {
     auto context = options.context;
     if (context.empty()) // as on a cluster of its own: the files beside the configuration
       context = std::filesystem::absolute(options.config).parent_path();
-    auto what = client::prepare({options.config, context, options.set, true, "", ""}, s.io.in);
+    client::submission wanted{options.config, context, options.set, true, "", ""};
+    if (auto live = client::live(**cluster))
+      wanted.cluster = std::move(live->configuration);
+    auto what = client::prepare(wanted, s.io.in);
     if (!what)
       return s.fail(what.error());
     s.io.err << what->warnings;
@@ -86,12 +95,15 @@ int submit_and_follow(session& s, const run_options& options) {
 
 int up(session& s, const arguments& given) {
   up_options o;
-  o.data_dir = data_dir(s);
+  if (!is_left_to_file(s))
+    o.data_dir = data_dir(s);
   o.listen = flag_or_env(s, "--listen", "TROUPE_LISTEN");
   o.agent_listen = given.text("--agent-listen");
   o.slots = slots(s);
   o.name = given.text("--name");
-  o.config = given.text("--file");
+  o.config = given.text("FILE", given.text("--file"));
+  if (given.has("FILE") && given.has("--file"))
+    return s.fail({errc::invalid, "the cluster file is given twice: '" + given.text("FILE") + "' and --file '" + given.text("--file") + "'"});
   o.tls_dir = given.text("--tls-dir");
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
@@ -104,7 +116,8 @@ int up(session& s, const arguments& given) {
 
 int master(session& s, const arguments& given) {
   master_options o;
-  o.data_dir = data_dir(s);
+  if (!is_left_to_file(s))
+    o.data_dir = data_dir(s);
   o.listen = flag_or_env(s, "--listen", "TROUPE_LISTEN");
   o.agent_listen = given.text("--agent-listen");
   o.config = given.text("--file");

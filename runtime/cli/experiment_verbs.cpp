@@ -2,6 +2,7 @@
 #include "runtime/cli/follow.hpp"
 #include "runtime/cli/interrupt.hpp"
 #include "runtime/cli/verbs.hpp"
+#include "runtime/client/cluster_configuration.hpp"
 #include "runtime/client/submission.hpp"
 #include "runtime/client/event_stream.hpp"
 
@@ -52,13 +53,16 @@ bool ended(const std::string& state) { return state == "COMPLETED" || state == "
 } // namespace
 
 int experiment_create(session& s, const arguments& given) {
-  auto what = client::prepare({given.text("CONFIG"), given.text("DIR"), given.all("--config"), !given.has("--paused"),
-                               given.text("--key"), given.text("--name")},
-                              s.io.in);
+  client::submission wanted{given.text("CONFIG"), given.text("DIR"), given.all("--config"), !given.has("--paused"),
+                            given.text("--key"), given.text("--name")};
+  auto cluster = s.server();
+  if (cluster) // its defaults lie below; a cluster that cannot be asked says so when it gets the experiment
+    if (auto live = client::live(**cluster))
+      wanted.cluster = std::move(live->configuration);
+  auto what = client::prepare(wanted, s.io.in);
   if (!what)
     return s.fail(what.error());
   s.io.err << what->warnings;
-  auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
   auto id = (*cluster)->create(what->what);

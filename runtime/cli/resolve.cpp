@@ -40,6 +40,8 @@ result<std::string> meant(const std::string& word, const std::string& noun) {
   if (word == "ls" && std::find(known.begin(), known.end(), "list") != known.end())
     return std::string("list");
   auto found = expand(word, known);
+  if (found.size() > 1) // verbs of the cluster file have no short forms that meant something before them
+    std::erase_if(found, [](const std::string& x) { return x == "apply" || x == "check" || x == "explain" || x == "install-service"; });
   if (found.size() == 1)
     return found.front();
   auto prefix = noun.empty() ? std::string("troupe ") : "troupe " + noun + " ";
@@ -101,6 +103,11 @@ result<resolved> resolve_words(const std::vector<std::string>& given) {
   }
   const auto* alone = find_verb(*first);
   bool raw = alone && !alone->act; // its words belong to another library
+  if (raw && at < given.size() && find_verb(*first + " " + given[at])) { // but `config show` is ours
+    out.verb = find_verb(*first + " " + given[at++]);
+    out.rest.insert(out.rest.end(), given.begin() + static_cast<std::ptrdiff_t>(at), given.end());
+    return out;
+  }
   auto seconds = words_after(*first);
   if (!seconds.empty() && !raw) {
     auto before = out.rest.size();

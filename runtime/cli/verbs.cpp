@@ -1,3 +1,4 @@
+#include "runtime/cli/configuration_verbs.hpp"
 #include "runtime/cli/verbs.hpp"
 
 namespace troupe::cli {
@@ -27,6 +28,27 @@ constexpr option_spec agent_flags[] = {
   {"--token-file", "FILE", "With the join token; else the one in --tls-dir", text},
   detach, trace, faults,
 };
+constexpr option_spec check_flags[] = {
+  {"--resolved", "", "Print the merged file, ranges expanded, with the place of each value", toggle},
+};
+constexpr option_spec apply_flags[] = {
+  {"-y,--yes", "", "Do it without asking", toggle},
+  {"--plan", "OUT", "Write the plan to a file and change nothing; apply OUT does exactly that, or exits 8", text},
+  {"--prune", "", "Remove users too that no file made", toggle},
+};
+constexpr option_spec service_flags[] = {
+  {"--user", "", "For the service manager of this user, not of the system", toggle},
+  {"--name", "NAME", "Of the unit; default troupe", text},
+  {"--data-dir", "DIR", "Given to `up`", text},
+  {"--dir", "DIR", "Where the unit goes; else the service manager's own folder", text},
+  {"--replace", "", "Where there is another unit of this name already", toggle},
+};
+constexpr argument_spec maybe_file[] = {{"FILE", "The cluster's file; without, what is in force there already", false}};
+constexpr argument_spec one_file[] = {{"FILE", "The cluster's file"}};
+constexpr argument_spec file_or_plan[] = {{"FILE", "The cluster's file, or a plan that --plan wrote"}};
+constexpr argument_spec service_file[] = {{"FILE", "The cluster's file; without, the unit starts `troupe up`", false}};
+constexpr argument_spec maybe_key[] = {{"KEY", "As storage.type or users.tokens.name; without, the sections", false}};
+
 constexpr option_spec run_flags[] = {
   {"--config", "KEY=VALUE", "Replaces one value of the configuration; may be given again", list},
   {"--resume", "[ID]", "Goes on with experiment ID, or with the newest unfinished one", maybe_text},
@@ -103,9 +125,18 @@ constexpr argument_spec shell_kind[] = {{"SHELL", "bash"}};
 constexpr verb_spec table[] = {
   {"run", "Train an experiment here and show it live; starts what is missing", run_arguments, run_flags, false, true,
    "troupe run configs/experiments/digits-asha.yaml\ntroupe run --resume", "troupe experiment create, troupe up", verbs::run},
-  {"up", "Run a whole cluster, master and agent, in one process", {}, up_flags, false, false,
-   "troupe up --slots 4\ntroupe up -d --data-dir /var/lib/troupe --listen 127.0.0.1:8080", "troupe status, troupe down",
-   verbs::up},
+  {"up", "Run a whole cluster: as a file says, or master and agent in one process", maybe_file, up_flags, false, false,
+   "troupe up lab.yaml\ntroupe up --slots 4\ntroupe up -d --data-dir /var/lib/troupe --listen 127.0.0.1:8080",
+   "troupe apply, troupe status, troupe down", verbs::up},
+  {"apply", "Change a running cluster to what its file says: shows the plan, asks, does it", file_or_plan, apply_flags, false, true,
+   "troupe apply lab.yaml\ntroupe apply lab.yaml --plan plan.json\ntroupe apply plan.json --yes", "troupe check, troupe config show",
+   verbs::apply},
+  {"check", "Say every fault of a cluster's file, with its place; changes nothing", one_file, check_flags, true, false,
+   "troupe check lab.yaml\ntroupe check lab.yaml --resolved", "troupe explain, troupe config check", verbs::check},
+  {"explain", "What a key of a cluster's file means: type, default, example", maybe_key, {}, false, false,
+   "troupe explain nodes.ssh.key\ntroupe explain defaults.max_restarts", "troupe check, troupe config explain", verbs::explain},
+  {"install-service", "Write a systemd unit that keeps the cluster up", service_file, service_flags, false, false,
+   "troupe install-service --user lab.yaml", "troupe up", verbs::install_service},
   {"master", "Run only the master", {}, master_flags, false, false,
    "troupe master --data-dir /var/lib/troupe --listen 0.0.0.0:8080 --tls-dir tls", "troupe agent, troupe tls init",
    verbs::master},
@@ -161,6 +192,8 @@ constexpr verb_spec table[] = {
    verbs::slot_list},
   {"config", "Check experiment configurations and explain their fields", {}, {}, false, false, "troupe config --help", "",
    nullptr},
+  {"config show", "Show the configuration that is in force", {}, {}, true, true, "troupe config show -o json", "troupe apply",
+   verbs::config_show},
   {"search", "Preview and simulate searches", {}, {}, false, false, "troupe search --help", "", nullptr},
   {"shell", "Look into the live actors, and act on them", {}, shell_flags, false, false,
    "troupe shell\ntroupe shell -e 'ps --top 3' -o json", "docs/shell.md", verbs::shell},

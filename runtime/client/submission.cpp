@@ -1,4 +1,5 @@
 #include "runtime/client/submission.hpp"
+#include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
 #include "workers/context_files.hpp"
@@ -30,9 +31,13 @@ result<std::string> read_config(const std::filesystem::path& file, std::istream&
   return std::string(std::istreambuf_iterator<char>(text), {});
 }
 
-result<void> check(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+result<void> check(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
+                   const value& cluster) {
   config::surroundings around;
   around.overrides = overrides;
+  if (auto pool = config::pool_of_experiment(cluster, config::to_value(config::read_document(text, name).root)))
+    if (auto defaults = config::experiment_defaults(cluster, *pool); !defaults.is_null())
+      around.template_text = to_json(defaults);
   auto outcome = config::load_experiment(text, name, config::level::complete, around);
   if (outcome.ok())
     return {};
@@ -79,7 +84,7 @@ result<prepared> prepare(const submission& what, std::istream& in) {
     if (auto equals = one.find('='); equals == std::string::npos || equals == 0)
       return error{errc::invalid, "--config takes KEY=VALUE, not '" + one + "'\nhint: --config searcher.max_trials=8"};
   auto shown_name = what.config == "-" ? std::string("<stdin>") : what.config.string();
-  if (auto ok = check(*text, shown_name, what.overrides); !ok)
+  if (auto ok = check(*text, shown_name, what.overrides, what.cluster); !ok)
     return ok.error();
   prepared out;
   for (const auto& warning : config::warnings_of(*text, shown_name))

@@ -13,6 +13,7 @@ struct submission {
   std::vector<std::string> overrides; ///< "a.b=value", the value as YAML; in the place of what the configuration says
   bool activate = true;
   std::string key, name;
+  value cluster = {}; ///< the configuration in force, whose defaults lie below; null: none is known
 };
 
 struct prepared {

@@ -94,6 +94,8 @@ void cluster_gate::call(const api::principal& who, const std::string& command, v
   if (command.starts_with("shell."))
     return ask<command_result>(sys_, desk_, shell_call{who.user, who.admin, command.substr(6), std::move(fields)}, shell_patience,
                                std::move(done));
+  if (command == "configuration.get" || command == "configuration.put")
+    return configuration_.call(who, command, std::move(fields), std::move(done));
   const auto patience = patience_of(command, fields);
   ask<command_result>(sys_, cluster_, client_command{who.user, who.admin, who.allocation, command, std::move(fields)}, patience, std::move(done));
 }

@@ -1,9 +1,11 @@
 #include "runtime/node/launcher.hpp"
 
 #include "runtime/cli/session.hpp"
+#include "runtime/node/cluster_service.hpp"
 #include "runtime/node/daemon.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/node/service_notice.hpp"
 #include "runtime/node/signals.hpp"
 
 #include <cstdio>
@@ -15,12 +17,14 @@ namespace {
 int fail(const error& why) {
   std::cout.flush();
   std::cerr << cli::error_text(why, {}) << std::flush;
+  if (why.code == errc::invalid)
+    return cli::exit_usage;
   return why.code == errc::unreachable ? cli::exit_unreachable : why.code == errc::conflict ? cli::exit_conflict
                                                                                             : cli::exit_failed;
 }
 
-/// Starts, says where, waits for the end.
-int serve(node_options options, bool daemon, const std::string& role) {
+/// Starts, says where, waits for the end. `cluster` is of the master role.
+int serve(node_options options, bool daemon, const std::string& role, cluster_service* cluster = nullptr) {
   daemon_notice notice;
   if (daemon) {
     auto forked = become_daemon(options.data_dir / (role + ".log"));
@@ -30,13 +34,24 @@ int serve(node_options options, bool daemon, const std::string& role) {
       return forked->exit_code;
     notice = std::move(forked->notice);
   }
+  service_notice service;
   std::unique_ptr<node> running;
   std::mutex mutex;
   int asked = 0;
+  bool serving = false;
   signal_thread signals([&](int number) {
-    if (number == SIGHUP)
-      return;
     std::lock_guard lock(mutex);
+    if (number == SIGHUP) {
+      if (cluster && serving && !asked)
+        cluster->reload([&service] { service.reloading(); }, [&service] { service.ready("serving"); });
+      return;
+    }
+    if (number == SIGUSR1) { // by the keeper of nodes: its tasks end with it
+      if (!cluster && running)
+        running->end_tasks_with_agent();
+      if (cluster)
+        return;
+    }
     if (++asked > 1) {
       if (running)
         running->end_agent(); // tasks that should not outlive it are killed
@@ -48,6 +63,9 @@ int serve(node_options options, bool daemon, const std::string& role) {
   bool with_agent = options.agent;
   auto where = options.data_dir;
   auto master = options.master_address;
+  const auto how = options;
+  if (cluster)
+    cluster->attach(options);
   auto started = node::start(std::move(options));
   if (!started) {
     notice.failed(started.error().what);
@@ -59,6 +77,15 @@ int serve(node_options options, bool daemon, const std::string& role) {
     if (asked)
       running->ask_to_stop({errc::invalid, ""});
   }
+  if (cluster) {
+    if (auto ok = cluster->begin(*running, how); !ok) {
+      notice.failed(ok.error().what);
+      cluster->stop();
+      running->stop();
+      return fail(ok.error());
+    }
+    with_agent = with_agent && !cluster->has_nodes();
+  }
   if (with_agent)
     if (auto ok = running->start_agent(); !ok) {
       notice.failed(ok.error().what);
@@ -68,6 +95,8 @@ int serve(node_options options, bool daemon, const std::string& role) {
   greeting += ", data in " + where.string();
   if (!running->url().empty())
     greeting += std::string("\nstop it with ") + (daemon ? "" : "Ctrl-C or: ") + "troupe down";
+  if (cluster)
+    greeting += cluster->to_do();
   std::cout << greeting << std::endl;
   // In the background "ready" means that work can be given to it.
   if (daemon && with_agent)
@@ -76,8 +105,28 @@ int serve(node_options options, bool daemon, const std::string& role) {
       running->stop();
       return fail(ok.error());
     }
+  if (daemon && cluster && cluster->has_nodes())
+    if (auto ok = cluster->wait_for_nodes(); !ok) {
+      notice.failed(ok.error().what);
+      cluster->stop();
+      running->stop();
+      return fail(ok.error());
+    }
   notice.ready(greeting);
+  service.ready(running->url().empty() ? "agent" : "serving at " + running->url());
+  service.watch([&] { return !cluster || cluster->answers(); });
+  {
+    std::lock_guard lock(mutex);
+    serving = true;
+  }
   auto why = running->wait();
+  service.stopping();
+  {
+    std::lock_guard lock(mutex);
+    serving = false;
+  }
+  if (cluster)
+    cluster->stop(); // agents end before their master
   running->stop();
   if (!why.what.empty())
     return fail(why);
@@ -97,7 +146,10 @@ int up(const cli::up_options& o, const std::string& version) {
   n.trace_actors = o.trace_actors;
   n.allow_faults = o.allow_faults;
   n.version = version;
-  return serve(std::move(n), o.daemon, "up");
+  cluster_service cluster(o.config);
+  if (auto ok = cluster.read(n); !ok)
+    return fail(ok.error());
+  return serve(std::move(n), o.daemon, "up", &cluster);
 }
 
 int master(const cli::master_options& o, const std::string& version) {
@@ -110,7 +162,10 @@ int master(const cli::master_options& o, const std::string& version) {
   n.allow_faults = o.allow_faults;
   n.version = version;
   n.agent = false;
-  return serve(std::move(n), o.daemon, "master");
+  cluster_service cluster(o.config);
+  if (auto ok = cluster.read(n); !ok)
+    return fail(ok.error());
+  return serve(std::move(n), o.daemon, "master", &cluster);
 }
 
 int agent(const cli::agent_options& o, const std::string& version) {

@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <sched.h>
 #include <unistd.h>
 
@@ -86,7 +87,7 @@ public:
     setup.python = places_.python;
     setup.python_bin = places_.python_bin.string();
     setup.programs = places_.programs.string();
-    setup.kill_on_stop = options_.master;
+    setup.kill_on_stop = [this] { return options_.master || end_tasks_.load(); };
     if (auto ok = open_listener(setup.dir); !ok)
       return ok.error();
     setup.master_url = "http://127.0.0.1:" + std::to_string(listener_->port());
@@ -117,6 +118,19 @@ public:
 
   const std::string& url() const { return url_; }
   std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
+
+  result<value> command(const std::string& name, value fields) const {
+    if (!gate_)
+      return error{errc::unsupported, "this node is no master"};
+    auto answered = std::make_shared<std::promise<result<value>>>();
+    auto got = answered->get_future();
+    gate_->call({"admin", true, ""}, name, std::move(fields), [answered](result<value> x) { answered->set_value(std::move(x)); });
+    if (got.wait_for(std::chrono::seconds(60)) != std::future_status::ready)
+      return error{errc::timeout, "the cluster does not answer"};
+    return got.get();
+  }
+
+  void end_tasks_with_agent() { end_tasks_ = true; }
 
   error wait() {
     std::unique_lock lock(mutex_);
@@ -165,6 +179,7 @@ public:
       desk_for_nodes_ = nullptr;
     }
     end(desk_);
+    configuration_.reset(); // it asks the cluster
     end(cluster_);
     end(journal_actor_);
     end(inspector_);
@@ -320,6 +335,11 @@ private:
       if (desk_for_nodes_)
         caf::anon_send(desk_for_nodes_, std::move(x));
     };
+    auto configuration = configuration_store::open({dir_.path() / "master" / "configuration", users, accounts, options_.configured});
+    if (!configuration)
+      return configuration.error();
+    configuration_ = std::move(*configuration);
+    setup.configuration = configuration_->at_start();
     cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
     watch(journal_actor_, "the journal");
     watch(cluster_, "the cluster's actor");
@@ -329,17 +349,20 @@ private:
     if (!link_port)
       return link_port.error();
     published_ = *link_port;
-    gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_, desk_);
+    gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_, desk_, *configuration_);
+    configuration_->serve(*gate_);
     api::server_options how;
     how.host = where->host;
     how.port = where->port;
-    how.about = {"troupe", "troupe", "troupe", options_.version};
+    how.about = {"troupe", "troupe", options_.cluster_name.empty() ? "troupe" : options_.cluster_name, options_.version};
     how.about.link_port = *link_port;
     how.about.link_tls = !options_.tls_dir.empty();
     how.about.join_token = join_token_;
     how.about.link_protocol = link_protocol;
     if (!options_.tls_dir.empty())
       how.tls = api::tls_files{options_.tls_dir / "master.pem", options_.tls_dir / "master.key"};
+    if (!options_.tls_cert.empty())
+      how.tls = api::tls_files{options_.tls_cert, options_.tls_key};
     auto server = api::server::start(how, *gate_, journal_->reads(), accounts);
     if (!server)
       return error{server.error().code, server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
@@ -348,7 +371,7 @@ private:
     listening_.store(server_.get(), std::memory_order_release);
     auto url = client::reachable_url((where->host.find(':') == std::string::npos ? where->host : "[" + where->host + "]") +
                                      ":" + std::to_string(server_->port()),
-                                     !options_.tls_dir.empty());
+                                     how.tls.has_value());
     if (!url)
       return url.error();
     url_ = *url;
@@ -384,6 +407,8 @@ private:
   std::condition_variable wake_;
   std::optional<error> stop_why_;
   bool registered_ = false;
+  std::unique_ptr<configuration_store> configuration_; ///< before the gate's actors end
+  std::atomic<bool> end_tasks_{false};
 };
 
 node::node(std::unique_ptr<inside> x) : inside_(std::move(x)) {}
@@ -404,6 +429,8 @@ result<std::unique_ptr<node>> node::start(node_options options) {
 result<void> node::start_agent() { return inside_->start_agent(); }
 const std::string& node::url() const { return inside_->url(); }
 std::shared_ptr<storage::reader> node::reads() const { return inside_->reads(); }
+result<value> node::command(const std::string& name, value fields) const { return inside_->command(name, std::move(fields)); }
+void node::end_tasks_with_agent() { inside_->end_tasks_with_agent(); }
 result<void> node::wait_registered(std::chrono::milliseconds limit) { return inside_->wait_registered(limit); }
 error node::wait() { return inside_->wait(); }
 void node::ask_to_stop(error why) { inside_->ask_to_stop(std::move(why)); }

@@ -25,6 +25,10 @@ struct node_options {
   bool allow_faults = false;        ///< the shell may drop, delay and pause: for tests
   std::string version;
   bool any_port = false;            ///< `run`: nobody waits at a known address
+  std::string cluster_name;         ///< of the master role; empty: "troupe"
+  std::filesystem::path tls_cert, tls_key; ///< of the HTTP port instead of those in `tls_dir`; both or none
+  /// Of the master role: which configuration is in force, at the start and after each change. Must not block.
+  std::function<void(const value&)> configured;
 };
 
 class node {
@@ -41,6 +45,10 @@ public:
 
   const std::string& url() const;
   std::shared_ptr<storage::reader> reads() const; ///< of the master role
+  /// Of the master role: a command of the API's gate as `admin`; blocks for a minute at most.
+  result<value> command(const std::string& name, value fields) const;
+  /// The agent's tasks end with it, also where they would wait for the next one.
+  void end_tasks_with_agent();
   /// Blocks until somebody asks for the end (`troupe down`, a signal; the error is empty) or a part fails for good.
   error wait();
   /// From a signal handler's thread or any other: makes `wait` return.

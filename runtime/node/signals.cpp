@@ -8,7 +8,7 @@ namespace {
 sigset_t watched() {
   sigset_t set;
   sigemptyset(&set);
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2})
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
     sigaddset(&set, number);
   return set;
 }

@@ -19,7 +19,7 @@ TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
     {"checkpoint_storage: {type: directory, container_path: mine}\n", "/data/mine"},
   };
   for (const auto& c : cases) {
-    auto got = accept_config(submitted(single + c.storage), "/data/checkpoints");
+    auto got = accept_config(submitted(single + c.storage), "/data/checkpoints", nullptr);
     ASSERT_TRUE(got) << got.error().what;
     EXPECT_EQ(got->settings["checkpoint_storage"]["container_path"], c.folder);
     EXPECT_NE(got->source.find("entrypoint: x"), std::string::npos);
@@ -27,7 +27,7 @@ TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
 }
 
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
-  auto got = accept_config(submitted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n"), "/data/checkpoints");
+  auto got = accept_config(submitted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n"), "/data/checkpoints", nullptr);
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, errc::invalid);
   EXPECT_NE(got.error().what.find("mine.yaml:3:18"), std::string::npos) << got.error().what;

@@ -1,0 +1,159 @@
+#include "model/config/cluster_config.hpp"
+
+#include "model/config/check.hpp"
+#include "model/config/complete.hpp"
+#include "model/config/merge.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::config {
+namespace {
+
+const value& part(const value& x, const char* key) {
+  static const value none;
+  if (!x.is_object())
+    return none;
+  auto it = x.find(key);
+  return it == x.end() ? none : *it;
+}
+
+std::string text(const value& x, const char* key) {
+  const auto& at = part(x, key);
+  return at.is_string() ? at.get<std::string>() : std::string();
+}
+
+/// A storage of the file as an experiment's `checkpoint_storage`.
+value as_checkpoint_storage(const value& s) {
+  value out = value::object();
+  const auto type = text(s, "type");
+  out["type"] = type;
+  auto take = [&](const char* name, const char* as) {
+    if (auto got = text(s, name); !got.empty())
+      out[as] = got;
+  };
+  if (type == "directory")
+    take("path", "container_path");
+  if (type == "shared_fs")
+    take("path", "host_path");
+  if (type == "azure")
+    take("bucket", "container");
+  else
+    take("bucket", "bucket");
+  if (type == "s3")
+    take("endpoint", "endpoint_url");
+  if (type != "azure" && type != "directory" && type != "shared_fs")
+    take("prefix", "prefix");
+  return out;
+}
+
+value layer(const value& cluster, const value& partial) {
+  if (!partial.is_object())
+    return nullptr;
+  auto out = partial;
+  if (auto name = text(out, "checkpoint_storage"); !name.empty())
+    out["checkpoint_storage"] = as_checkpoint_storage(part(part(cluster, "storage"), name.c_str()));
+  normalize(out, *schemas().at("experiment"));
+  return out;
+}
+
+} // namespace
+
+std::vector<std::string> pool_names(const value& cluster) {
+  std::vector<std::string> names;
+  if (const auto& pools = part(cluster, "pools"); pools.is_object())
+    for (const auto& [name, pool] : pools.items())
+      names.push_back(name);
+  if (names.empty())
+    names.emplace_back("default");
+  return names;
+}
+
+std::string default_pool(const value& cluster) {
+  if (const auto& pools = part(cluster, "pools"); pools.is_object())
+    for (const auto& [name, pool] : pools.items())
+      if (part(pool, "default") == true)
+        return name;
+  return pool_names(cluster).front();
+}
+
+bool has_pool(const value& cluster, std::string_view pool) {
+  auto names = pool_names(cluster);
+  return std::find(names.begin(), names.end(), pool) != names.end();
+}
+
+std::string pool_of_agent(const value& cluster, std::string_view name) {
+  if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
+    for (const auto& one : nodes)
+      if (text(one, "name") == name)
+        if (auto pool = text(one, "pool"); !pool.empty() && has_pool(cluster, pool))
+          return pool;
+  return default_pool(cluster);
+}
+
+result<std::string> pool_of_experiment(const value& cluster, const value& settings) {
+  auto wish = text(part(settings, "resources"), "resource_pool");
+  if (wish.empty())
+    wish = text(part(part(cluster, "defaults"), "resources"), "resource_pool");
+  if (wish.empty())
+    return default_pool(cluster);
+  if (cluster.is_null()) // no file was ever applied: Determined's names mean the one pool there is
+    return default_pool(cluster);
+  if (has_pool(cluster, wish))
+    return wish;
+  std::string known;
+  for (const auto& name : pool_names(cluster))
+    known += (known.empty() ? "" : ", ") + name;
+  return error{errc::invalid, "resources.resource_pool: there is no pool '" + wish + "' in this cluster\nhint: one of " + known};
+}
+
+value experiment_defaults(const value& cluster, std::string_view pool) {
+  auto of_pool = layer(cluster, part(part(part(cluster, "pools"), std::string(pool).c_str()), "defaults"));
+  auto of_file = layer(cluster, part(cluster, "defaults"));
+  if (of_pool.is_null() || of_file.is_null())
+    return of_pool.is_null() ? of_file : of_pool;
+  return merged(std::move(of_pool), std::move(of_file), *schemas().at("experiment"));
+}
+
+value default_storage(const value& cluster) {
+  const auto& s = part(part(cluster, "storage"), "default");
+  return s.is_object() ? as_checkpoint_storage(s) : value();
+}
+
+std::vector<std::string> configuration_faults(const value& cluster) {
+  if (!cluster.is_object())
+    return {"a configuration is a map"};
+  report found{std::string()};
+  check(to_node(cluster), *schemas().at("cluster-file"), found);
+  std::vector<std::string> out;
+  for (const auto& one : found.take())
+    out.push_back((one.path.empty() ? "" : one.path + ": ") + one.message);
+  std::set<std::string> names;
+  std::ptrdiff_t defaults = 0;
+  if (const auto& pools = part(cluster, "pools"); pools.is_object())
+    defaults = std::count_if(pools.begin(), pools.end(), [](const value& p) { return part(p, "default") == true; });
+  if (defaults > 1)
+    out.emplace_back("pools: more than one is the default");
+  if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
+    for (const auto& one : nodes) {
+      if (auto name = text(one, "name"); !names.insert(name).second)
+        out.push_back("nodes: '" + name + "' is named twice");
+      if (auto pool = text(one, "pool"); !pool.empty() && !has_pool(cluster, pool))
+        out.push_back("nodes: there is no pool '" + pool + "'");
+    }
+  if (const auto& users = part(cluster, "users"); users.is_array())
+    for (const auto& one : users)
+      if (!part(one, "password").is_null())
+        out.push_back("users: the password of '" + text(one, "name") + "' does not belong into a configuration");
+  return out;
+}
+
+value printable_cluster(value cluster) {
+  if (auto users = cluster.is_object() ? cluster.find("users") : cluster.end(); users != cluster.end() && users->is_array())
+    for (auto& one : *users)
+      if (one.is_object() && one.contains("password"))
+        one["password"] = "********";
+  return cluster;
+}
+
+} // namespace troupe::config

@@ -1,0 +1,278 @@
+#include "model/config/cluster_file_reader.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::config {
+namespace {
+
+constexpr std::string_view fifo_only = "has no effect yet: pools are first come, first served";
+
+bool is_local(std::string_view host) { return host == "localhost" || host == "127.0.0.1" || host == "::1"; }
+
+std::string text_of(const node* x) { return x && x->is(kind::string) ? x->text : std::string(); }
+bool is_true(const node* x) { return x && x->is(kind::boolean) && x->flag; }
+
+std::string numbered(const char* list, std::size_t i) { return std::string(list) + "[" + std::to_string(i) + "]"; }
+
+const std::vector<node>& items_of(const node& root, std::string_view key) {
+  static const std::vector<node> none;
+  const auto* list = root.find(key);
+  return list && list->is(kind::list) ? list->items : none;
+}
+
+const std::vector<entry>& entries_of(const node* x) {
+  static const std::vector<entry> none;
+  return x && x->is(kind::map) ? x->entries : none;
+}
+
+class cluster_checker {
+public:
+  cluster_checker(const node& root, cluster_reader& out) : root_(root), out_(out) {}
+
+  void all() {
+    master();
+    storages();
+    pools();
+    nodes();
+    users();
+    defaults(root_.find("defaults"), "defaults");
+    without_effect();
+  }
+
+private:
+  void master() {
+    const auto* cluster = root_.find("cluster");
+    const auto* tls = cluster ? cluster->find("tls") : nullptr;
+    if (!tls)
+      return;
+    const auto *cert = tls->find("cert"), *key = tls->find("key");
+    if (cert && !key)
+      out_.fault(cert->at, "cluster.tls.cert", "its key is missing", "add key: FILE");
+    if (key && !cert)
+      out_.fault(key->at, "cluster.tls.key", "its certificate is missing", "add cert: FILE");
+    if (cert && !tls->find("dir") && !items_of(root_, "nodes").empty())
+      out_.fault(cert->at, "cluster.tls", "nodes need dir, by whose authority they know the master",
+                 "troupe tls init --dir tls --host HOST, then dir: tls");
+  }
+
+  void storages() {
+    for (const auto& e : entries_of(root_.find("storage"))) {
+      const auto type = text_of(e.what.find("type"));
+      const auto path = "storage." + e.key;
+      if ((type == "directory" || type == "shared_fs") && !e.what.find("path"))
+        out_.fault(e.what.at, path, "the key 'path' is missing", "add path: /FOLDER");
+      if ((type == "s3" || type == "gcs" || type == "azure") && !e.what.find("bucket"))
+        out_.fault(e.what.at, path, "the key 'bucket' is missing", "add bucket: NAME");
+    }
+  }
+
+  void pools() {
+    const entry* first = nullptr;
+    for (const auto& e : entries_of(root_.find("pools"))) {
+      if (e.key.empty() || e.key.size() > 64 || !std::all_of(e.key.begin(), e.key.end(), [](char c) {
+            return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-").find(c) != std::string_view::npos;
+          }))
+        out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -", "");
+      if (!is_true(e.what.find("default")) && e.what.is(kind::map)) {
+        defaults(e.what.find("defaults"), "pools." + e.key + ".defaults");
+        continue;
+      }
+      defaults(e.what.find("defaults"), "pools." + e.key + ".defaults");
+      if (e.what.is(kind::map) && first)
+        out_.fault(e.what.entry_of("default")->at, "pools." + e.key + ".default",
+                   "a second default pool; the first is '" + first->key + "' in line " + std::to_string(first->at.line),
+                   "leave default: true to one of them");
+      if (e.what.is(kind::map) && !first)
+        first = &e;
+    }
+  }
+
+  void defaults(const node* x, const std::string& path) {
+    if (!x)
+      return;
+    if (const auto* storage = x->find("checkpoint_storage"); storage && storage->is(kind::string)) {
+      const auto* known = root_.find("storage");
+      if (!known || !known->find(storage->text))
+        out_.fault(storage->at, path + ".checkpoint_storage", "there is no storage '" + storage->text + "' in this file",
+                   known_names(root_.find("storage")));
+    }
+    if (const auto* resources = x->find("resources"))
+      known_pool(resources->find("resource_pool"), path + ".resources.resource_pool");
+  }
+
+  static std::string known_names(const node* map) {
+    std::string names;
+    for (const auto& e : entries_of(map))
+      names += (names.empty() ? "known here: " : ", ") + e.key;
+    return names;
+  }
+
+  void known_pool(const node* pool, const std::string& path) {
+    if (!pool || !pool->is(kind::string))
+      return;
+    const auto* pools = root_.find("pools");
+    if (pools && pools->find(pool->text))
+      return;
+    if (entries_of(pools).empty() && pool->text == "default")
+      return;
+    std::vector<std::string_view> names;
+    for (const auto& e : entries_of(pools))
+      names.push_back(e.key);
+    auto near = nearest(pool->text, names);
+    out_.fault(pool->at, path, "there is no pool '" + pool->text + "' in this file",
+               near.empty() ? known_names(pools) : "did you mean '" + near + "'?");
+  }
+
+  void nodes() {
+    std::map<std::string, place> names;
+    const auto& list = items_of(root_, "nodes");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto& one = list[i];
+      const auto path = numbered("nodes", i);
+      known_pool(one.find("pool"), path + ".pool");
+      const auto name = text_of(one.find("name")), host = text_of(one.find("host"));
+      if (name.empty())
+        continue;
+      if (auto [first, fresh] = names.emplace(name, one.at); !fresh)
+        out_.fault(one.find("name")->at, path + ".name",
+                   "the node '" + name + "' is named twice, first in line " + std::to_string(first->second.line), "give it a name of its own");
+      const bool manual = is_true(one.find("manual"));
+      const auto* ssh = one.find("ssh");
+      if (manual && ssh)
+        out_.fault(ssh->at, path + ".ssh", "a node is reached by ssh or by hand, not both", "leave ssh or manual out");
+      if (!manual && !ssh && !is_local(host))
+        out_.fault(one.find("host") ? one.find("host")->at : one.at, path + ".host", "how is '" + host + "' reached?",
+                   "add ssh: { user: USER }, or manual: true where somebody starts its agent");
+      if (ssh && !is_local(host))
+        reachable(ssh->at, path);
+    }
+  }
+
+  void reachable(place at, const std::string& path) {
+    const auto* cluster = root_.find("cluster");
+    const auto listen = cluster ? text_of(cluster->find("listen")) : std::string();
+    if (listen.empty() || is_local(listen.substr(0, listen.rfind(':'))))
+      out_.warn(at, path + ".ssh", "another host cannot reach the master at " + (listen.empty() ? std::string("127.0.0.1") : listen),
+                "set cluster.listen, cluster.agent_listen and cluster.tls.dir");
+  }
+
+  void users() {
+    std::map<std::string, place> names;
+    const auto& list = items_of(root_, "users");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto* name = list[i].find("name");
+      if (!name || !name->is(kind::string))
+        continue;
+      if (auto [first, fresh] = names.emplace(name->text, name->at); !fresh)
+        out_.fault(name->at, numbered("users", i) + ".name",
+                   "the user '" + name->text + "' is named twice, first in line " + std::to_string(first->second.line), "leave one out");
+      std::set<std::string> tokens;
+      const auto& of = items_of(list[i], "tokens");
+      for (std::size_t k = 0; k < of.size(); ++k)
+        if (const auto* token = of[k].find("name"); token && !tokens.insert(text_of(token)).second)
+          out_.fault(token->at, numbered("users", i) + "." + numbered("tokens", k) + ".name",
+                     "the token '" + text_of(token) + "' is named twice", "give it a name of its own");
+    }
+  }
+
+  void without_effect() {
+    for (const auto& e : entries_of(root_.find("pools"))) {
+      if (const auto* scheduler = e.what.find("scheduler"); text_of(scheduler) == "priority" || text_of(scheduler) == "fair")
+        out_.warn(scheduler->at, "pools." + e.key + ".scheduler", std::string(fifo_only));
+      if (const auto* preemption = e.what.find("preemption"); is_true(preemption))
+        out_.warn(preemption->at, "pools." + e.key + ".preemption", std::string(fifo_only));
+      if (const auto* most = e.what.find("max_slots"); most && !most->is(kind::null))
+        out_.warn(most->at, "pools." + e.key + ".max_slots", "has no effect yet: experiments use what is free");
+    }
+    const auto& list = items_of(root_, "nodes");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (const auto* runtime = list[i].find("runtime"); runtime && text_of(runtime) != "process")
+        out_.warn(runtime->at, numbered("nodes", i) + ".runtime", "has no effect: tasks run as processes of the host, without containers");
+      if (const auto* labels = list[i].find("labels"); !entries_of(labels).empty())
+        out_.warn(labels->at, numbered("nodes", i) + ".labels", "has no effect yet: slots are alike to the pool");
+    }
+    for (const auto& e : entries_of(root_.find("storage")))
+      if (const auto* credentials = e.what.find("credentials"))
+        out_.warn(credentials->at, "storage." + e.key + ".credentials",
+                  "has no effect yet: tasks take the bucket's credentials from their environment");
+    for (const auto& e : entries_of(root_.find("actors")))
+      out_.warn(e.at, "actors." + e.key, "has no effect yet");
+  }
+
+  const node& root_;
+  cluster_reader& out_;
+};
+
+} // namespace
+
+void check_cluster(const node& root, cluster_reader& out) { cluster_checker(root, out).all(); }
+
+void expand_nodes(node& root, cluster_reader& out) {
+  auto list = std::find_if(root.entries.begin(), root.entries.end(), [](const entry& e) { return e.key == "nodes"; });
+  if (list == root.entries.end() || !list->what.is(kind::list))
+    return;
+  std::vector<node> made;
+  for (std::size_t i = 0; i < list->what.items.size(); ++i) {
+    auto& one = list->what.items[i];
+    if (!one.is(kind::map)) {
+      made.push_back(std::move(one));
+      continue;
+    }
+    const auto path = numbered("nodes", i);
+    auto names_in = [&](const node* x, const char* key) {
+      std::vector<std::string> names;
+      std::vector<const node*> parts;
+      if (x && x->is(kind::list))
+        for (const auto& item : x->items)
+          parts.push_back(&item);
+      else if (x)
+        parts.push_back(x);
+      for (const auto* part : parts) {
+        if (!part->is(kind::string))
+          continue;
+        auto more = expand_range(part->text);
+        if (more)
+          names.insert(names.end(), more->begin(), more->end());
+        else
+          out.fault(part->at, path + "." + key, more.error().what, "write it as gpu[01-04] or gpu[01,03]");
+      }
+      return names;
+    };
+    const auto *host = one.find("host"), *hosts = one.find("hosts"), *name = one.find("name");
+    if (host && hosts)
+      out.fault(one.entry_of("hosts")->at, path + ".hosts", "there is a host too", "leave one of them out");
+    const auto& where = hosts ? *hosts : host ? *host : name ? *name : one;
+    auto of_hosts = names_in(hosts ? hosts : host, hosts ? "hosts" : "host");
+    auto names = names_in(name, "name");
+    const auto name_at = name ? name->at : where.at;
+    if (host == nullptr && hosts == nullptr) {
+      const bool elsewhere = one.find("ssh") || is_true(one.find("manual"));
+      of_hosts = elsewhere ? names : std::vector<std::string>(std::max<std::size_t>(names.size(), 1), "localhost");
+    }
+    if (names.empty())
+      names = of_hosts;
+    if (of_hosts.size() == 1 && names.size() > 1)
+      of_hosts.assign(names.size(), of_hosts.front()); // several agents of one host
+    if (names.size() != of_hosts.size()) {
+      out.fault(name_at, path + ".name", std::to_string(names.size()) + " names for " + std::to_string(of_hosts.size()) + " hosts", "");
+      continue;
+    }
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      auto copy = one;
+      std::erase_if(copy.entries, [](const entry& e) { return e.key == "host" || e.key == "hosts" || e.key == "name"; });
+      node text;
+      text.type = kind::string;
+      text.text = of_hosts[k];
+      text.at = where.at;
+      copy.entries.insert(copy.entries.begin(), {"host", where.at, text});
+      text.text = names[k];
+      text.at = name_at;
+      copy.entries.insert(copy.entries.begin(), {"name", name_at, text});
+      made.push_back(std::move(copy));
+    }
+  }
+  list->what.items = std::move(made);
+}
+
+} // namespace troupe::config

@@ -1,0 +1,50 @@
+#pragma once
+// The parts of load_cluster_file: several texts become one tree with places, then a value. For cluster_file*.cpp only.
+
+#include "model/config/check.hpp"
+#include "model/config/cluster_file.hpp"
+
+#include <map>
+
+namespace troupe::config {
+
+/// Texts, includes and variables.
+class cluster_reader {
+public:
+  explicit cluster_reader(const file_world& world) : world_(world) {}
+
+  /// The merged tree, each place with the number of its file in `files`; false where a text cannot be read at all.
+  bool read(const std::string& path, node& out);
+  /// Fills in `${NAME}`: of a key that holds no text, the filling is read as YAML reads a plain scalar.
+  void interpolate(node& x, const shape* s);
+  /// Makes paths absolute that the schema knows as such.
+  void place_paths(node& x, const shape& s) const;
+  std::string absolute(const std::string& path, int file) const;
+
+  void fault(place at, std::string path, std::string message, std::string hint = {});
+  void warn(place at, std::string path, std::string message, std::string hint = {});
+
+  std::vector<std::string> files; ///< as diagnostics name them
+  std::vector<std::pair<std::string, std::string>> texts;
+  std::vector<diagnostic> faults, warnings;
+  std::map<std::tuple<int, int, int>, std::string> variables; ///< that a value at this place was made of
+  bool is_from_environment(place at) const { return variables.contains({at.file, at.line, at.column}); }
+
+private:
+  bool read(const std::string& path, place from, std::vector<std::string> way, node& out);
+  void read_dotenv(const std::string& path);
+  std::optional<std::string> variable(const std::string& name) const;
+  std::string filled(const node& x);
+
+  const file_world& world_;
+  std::map<std::string, std::string> dotenv_;
+};
+
+/// Each item of `nodes` becomes one for each name, with `name` and `host`.
+void expand_nodes(node& root, cluster_reader& out);
+/// What the schema cannot say: names that must be there, or once; and keys that have no effect yet, as warnings.
+void check_cluster(const node& root, cluster_reader& out);
+/// The merged tree as YAML with the place of each value.
+std::string resolved_text(const node& root, const cluster_reader& from);
+
+} // namespace troupe::config

@@ -1,0 +1,130 @@
+// From the configuration in force to another one, as people read it.
+
+#include "model/config/cluster_file.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::config {
+namespace {
+
+const value& part(const value& x, const std::string& key) {
+  static const value none;
+  if (!x.is_object())
+    return none;
+  auto it = x.find(key);
+  return it == x.end() ? none : *it;
+}
+
+std::string shown(const value& x) {
+  auto text = x.is_string() ? x.get<std::string>() : x.is_null() ? std::string("none") : x.dump();
+  if (text.size() > 60) {
+    text.resize(57);
+    text += "...";
+  }
+  return text;
+}
+
+/// A list of things with names as a map.
+value by_name(const value& list) {
+  value out = value::object();
+  if (list.is_array())
+    for (const auto& one : list)
+      if (auto name = part(one, "name"); name.is_string())
+        out[name.get<std::string>()] = one;
+  return out;
+}
+
+class planner {
+public:
+  explicit planner(cluster_plan& out) : out_(out) {}
+
+  void things(const std::string& what, const value& live, const value& wanted, const std::string& changes_are) {
+    for (const auto& [name, one] : wanted.items()) {
+      if (!live.is_object() || !live.contains(name))
+        say('+', what + "." + name, meaning(what, one));
+      else
+        fields(what + "." + name, live[name], one, changes_are);
+    }
+    if (live.is_object())
+      for (const auto& [name, one] : live.items())
+        if (!wanted.contains(name))
+          say('-', what + "." + name, what == "nodes" ? "its agent is stopped" : what == "users" ? "may not come in any more" : "");
+  }
+
+  void fields(const std::string& at, const value& live, const value& wanted, const std::string& changes_are) {
+    if (live == wanted)
+      return;
+    if (!live.is_object() || !wanted.is_object())
+      return say(changes_are.starts_with("needs") ? '!' : '~', at,
+                 shown(live) + " -> " + shown(wanted) + (changes_are.empty() ? "" : "   " + changes_are));
+    std::set<std::string> keys;
+    for (const auto* x : {&live, &wanted})
+      for (const auto& [key, one] : x->items())
+        if (key != "name")
+          keys.insert(key);
+    for (const auto& key : keys)
+      fields(at + "." + key, part(live, key), part(wanted, key), changes_are);
+  }
+
+  void say(char sign, std::string what, std::string text = {}) { out_.changes.push_back({sign, std::move(what), std::move(text)}); }
+
+private:
+  static std::string meaning(const std::string& what, const value& one) {
+    if (what != "nodes")
+      return "";
+    const auto slots = part(one, "slots");
+    auto text = slots.is_number() ? shown(slots) + " slots   " : std::string();
+    if (part(one, "manual") == true)
+      return text + "somebody starts its agent";
+    return text + (part(one, "ssh").is_object() ? "starts an agent over ssh" : "starts an agent here");
+  }
+
+  cluster_plan& out_;
+};
+
+} // namespace
+
+cluster_plan plan_cluster(const value& live, const value& wanted, const value& by_hand, bool prune) {
+  cluster_plan out;
+  planner plan(out);
+  plan.fields("cluster", part(live, "cluster"), part(wanted, "cluster"), "needs a restart of the master");
+  plan.things("pools", part(live, "pools"), part(wanted, "pools"), "");
+  plan.things("users", by_name(part(live, "users")), by_name(part(wanted, "users")), "");
+  const auto named = by_name(part(wanted, "users")), before = by_name(part(live, "users"));
+  if (const auto& users = part(by_hand, "users"); users.is_array())
+    for (const auto& user : users)
+      if (user.is_string() && !named.contains(user.get<std::string>()) && !before.contains(user.get<std::string>()))
+        plan.say(prune ? '-' : '=', "users." + user.get<std::string>(),
+                 prune ? "may not come in any more" : "kept (not made by this file; --prune removes)");
+  plan.things("storage", part(live, "storage"), part(wanted, "storage"), "");
+  plan.fields("defaults", part(live, "defaults").is_null() ? value::object() : part(live, "defaults"),
+              part(wanted, "defaults").is_null() ? value::object() : part(wanted, "defaults"), "");
+  plan.things("nodes", by_name(part(live, "nodes")), by_name(part(wanted, "nodes")), "restarts its agent");
+  const auto there = by_name(part(live, "experiments")), submitted = by_name(part(wanted, "experiments"));
+  for (const auto& [name, one] : submitted.items())
+    if (!there.contains(name))
+      plan.say('+', "experiments." + name, "submitted");
+  plan.fields("actors", part(live, "actors"), part(wanted, "actors"), "needs a restart of the master");
+  return out;
+}
+
+int cluster_plan::counted() const {
+  return static_cast<int>(std::count_if(changes.begin(), changes.end(), [](const auto& c) { return c.sign != '='; }));
+}
+
+std::string cluster_plan::text() const {
+  std::size_t widest = 0;
+  for (const auto& c : changes)
+    widest = std::max(widest, c.what.size());
+  std::string out;
+  for (const auto& c : changes) {
+    out += std::string("  ") + c.sign + " " + c.what;
+    if (!c.text.empty())
+      out += std::string(widest - c.what.size() + 2, ' ') + c.text;
+    out += "\n";
+  }
+  return counted() == 0 ? out + "no changes\n" : out;
+}
+
+} // namespace troupe::config

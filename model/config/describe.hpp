@@ -1,0 +1,11 @@
+#pragma once
+// Words for the table: what people read of a type and of a default.
+
+#include "model/config/schema.hpp"
+
+namespace troupe::config {
+
+std::string type_text(const shape& s);   ///< "integer (at least 1)", "one of fifo, priority"
+std::string default_text(const key& k);  ///< "required", "none", "42"
+
+} // namespace troupe::config

@@ -1,0 +1,178 @@
+// Verbs about the cluster's file and the configuration in force: check, explain, apply, config show.
+
+#include "runtime/cli/configuration_verbs.hpp"
+#include "runtime/cli/session.hpp"
+#include "runtime/client/cluster_configuration.hpp"
+#include "workers/owned_fd.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <istream>
+#include <ostream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace troupe::cli::verbs {
+namespace {
+
+constexpr int plan_format = 1;
+
+/// Faults on standard error; false where there are some.
+bool tell(session& s, const config::cluster_file& file) {
+  s.io.err << file.rendered();
+  return file.ok();
+}
+
+value row_of(const config::diagnostic& x) {
+  value row{{"file", x.file}, {"line", x.line}, {"column", x.column}, {"message", x.message},
+            {"path", x.path}, {"severity", x.is_warning ? "warning" : "error"}};
+  if (!x.hint.empty())
+    row["hint"] = x.hint;
+  return row;
+}
+
+/// Secrets are in it: only its owner may read it.
+result<void> write_private(const std::string& path, const std::string& text) {
+  workers::owned_fd out{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+  if (!out || ::fchmod(out.get(), 0600) != 0 || ::write(out.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return error{errc::io, "cannot write '" + path + "': " + std::strerror(errno)};
+  return {};
+}
+
+/// A file that --plan wrote; nothing where it is something else.
+std::optional<value> plan_in(const std::string& path, const config::file_world& world) {
+  auto text = world.read(path);
+  if (!text || !text->starts_with('{'))
+    return std::nullopt;
+  auto got = parse_json(*text);
+  if (!got || !got->is_object() || !got->contains("troupePlan"))
+    return std::nullopt;
+  return *got;
+}
+
+/// Only an admin may change a cluster: without a name of the caller's own, that is who asks.
+client::server as_admin(session& s, const client::server& cluster) {
+  auto options = client::options_from(s.io.env);
+  if (s.io.env("TROUPE_USER").empty() && options.who.token.empty())
+    options.who.user = "admin";
+  if (s.given.has("--verbose"))
+    options.trace = [&s](const std::string& line) { s.io.err << line << "\n"; };
+  return client::server(cluster.where(), std::move(options));
+}
+
+bool answered_yes(session& s, int changes) {
+  s.io.out << "Apply " << changes << (changes == 1 ? " change? [y/N] " : " changes? [y/N] ") << std::flush;
+  std::string line;
+  std::getline(s.io.in, line);
+  return line == "y" || line == "Y" || line == "yes";
+}
+
+value live_value(const client::live_configuration& x) {
+  return {{"configuration", x.configuration}, {"byHand", x.by_hand}, {"revision", x.revision}};
+}
+
+} // namespace
+
+int check(session& s, const arguments& given) {
+  auto file = config::load_cluster_file(given.text("FILE"), client::host_files(s.io.env));
+  if (s.output().format == output_format::json) {
+    value rows = value::array();
+    for (const auto* list : {&file.faults, &file.warnings})
+      for (const auto& one : *list)
+        rows.push_back(row_of(one));
+    s.io.out << to_json(rows, 2) << "\n";
+    return file.ok() ? exit_done : exit_usage;
+  }
+  if (!tell(s, file))
+    return exit_usage;
+  if (given.has("--resolved"))
+    s.io.out << file.resolved;
+  else
+    s.io.out << given.text("FILE") << " ok (" << file.settings << " settings, " << file.from_environment << " from environment)\n";
+  return exit_done;
+}
+
+int explain(session& s, const arguments& given) {
+  auto text = config::explain_cluster_key(given.text("KEY"));
+  if (!text)
+    return s.fail(text.error());
+  s.io.out << *text;
+  return exit_done;
+}
+
+int config_show(session& s, const arguments&) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto live = client::live(**cluster);
+  if (!live)
+    return s.fail(live.error());
+  auto& shown = live->configuration;
+  if (shown.is_null()) // no file yet: what a cluster without one is
+    shown = {{"troupe", 1}, {"pools", {{"default", {{"default", true}}}}}, {"nodes", value::array()}, {"users", value::array()}};
+  s.io.out << (s.output().format == output_format::json ? to_json(shown, 2) + "\n" : to_yaml(shown));
+  return exit_done;
+}
+
+int apply(session& s, const arguments& given) {
+  const auto path = given.text("FILE");
+  const auto world = client::host_files(s.io.env);
+  auto plan = plan_in(path, world);
+  client::wanted_configuration wanted;
+  if (plan) {
+    if (plan->value("troupePlan", 0) != plan_format)
+      return s.fail({errc::invalid, path + " is a plan of another version of this program\nhint: troupe apply FILE --plan " + path});
+    if (given.has("--plan"))
+      return s.fail({errc::invalid, path + " is a plan already"});
+    wanted.configuration = plan->value("configuration", value());
+    wanted.secrets = plan->value("secrets", value::object());
+    wanted.prune = plan->value("prune", std::vector<std::string>{});
+  } else {
+    auto file = config::load_cluster_file(path, world);
+    if (!tell(s, file))
+      return exit_usage;
+    s.io.err << path << " ok (" << file.settings << " settings, " << file.from_environment << " from environment)\n";
+    wanted.configuration = std::move(file.config);
+    wanted.secrets = std::move(file.secrets);
+  }
+  auto found = s.server();
+  if (!found)
+    return s.fail(found.error());
+  auto cluster = as_admin(s, **found);
+  auto live = client::live(cluster);
+  if (!live)
+    return s.fail(live.error());
+  if (plan && plan->value("live", value()) != live_value(*live))
+    return s.fail({errc::conflict, "the cluster has changed since this plan was made\nhint: make it anew: troupe apply FILE --plan " + path});
+  if (!plan && given.has("--prune"))
+    wanted.prune = client::prunable(live->by_hand, wanted.configuration);
+  const auto changes = config::plan_cluster(live->configuration, wanted.configuration, live->by_hand, !wanted.prune.empty());
+  s.io.out << changes.text() << std::flush;
+  if (given.has("--plan")) {
+    value out{{"troupePlan", plan_format}, {"live", live_value(*live)}, {"configuration", wanted.configuration},
+              {"secrets", wanted.secrets}, {"prune", wanted.prune}};
+    if (auto ok = write_private(given.text("--plan"), to_json(out, 2) + "\n"); !ok)
+      return s.fail(ok.error());
+    s.io.out << "the plan is in " << given.text("--plan") << "; do it with: troupe apply " << given.text("--plan") << " --yes\n";
+    return exit_done;
+  }
+  if (changes.counted() == 0 && !given.has("--yes"))
+    return exit_done;
+  if (!given.has("--yes")) {
+    if (!::isatty(STDIN_FILENO))
+      return s.fail({errc::invalid, "nothing was applied: nobody can be asked, since standard input is no terminal\nhint: --yes applies without asking"});
+    if (!answered_yes(s, changes.counted())) {
+      s.io.out << "nothing was applied\n";
+      return exit_failed;
+    }
+  }
+  auto done = client::put_in_force(cluster, wanted, live->revision, [&](const std::string& line) { s.io.out << line << "\n"; });
+  if (!done)
+    return s.fail(done.error());
+  if (changes.counted() > 0)
+    s.io.out << "applied\n";
+  return exit_done;
+}
+
+} // namespace troupe::cli::verbs

@@ -1,0 +1,39 @@
+#pragma once
+// What systemd hears from this process: ready, reloading, stopping, alive. Datagrams to $NOTIFY_SOCKET; without it, nothing.
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace troupe::node {
+
+class service_notice {
+public:
+  /// Reads the environment, and takes the variables out of it, since tasks must not speak for this process. To be made
+  /// before any thread.
+  service_notice();
+  ~service_notice();
+  service_notice(const service_notice&) = delete;
+  service_notice& operator=(const service_notice&) = delete;
+
+  void ready(const std::string& status);
+  /// From now on, twice in each WATCHDOG_USEC, as long as `alive` says so. `alive` may take some seconds.
+  void watch(std::function<bool()> alive);
+  void reloading();
+  void stopping();
+
+private:
+  void send(const std::string& text) const;
+
+  std::string socket_;
+  std::chrono::microseconds watchdog_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool end_ = false;
+  std::thread thread_;
+};
+
+} // namespace troupe::node

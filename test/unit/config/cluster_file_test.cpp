@@ -1,0 +1,234 @@
+#include "model/config/cluster_config.hpp"
+#include "model/config/cluster_file.hpp"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <map>
+
+namespace troupe::config {
+namespace {
+
+/// Files and variables of one test.
+struct world {
+  std::map<std::string, std::string> files, variables{{"HOME", "/home/ada"}};
+
+  cluster_file load(const std::string& path = "lab.yaml") const {
+    return load_cluster_file(path, {[this](const std::string& name) -> result<std::string> {
+                                      auto it = files.find(name);
+                                      if (it == files.end())
+                                        return error{errc::not_found, "No such file or directory"};
+                                      return it->second;
+                                    },
+                                    [this](const std::string& name) { return files.contains(name); }, "/w",
+                                    [this](const std::string& name) -> std::optional<std::string> {
+                                      auto it = variables.find(name);
+                                      if (it == variables.end())
+                                        return std::nullopt;
+                                      return it->second;
+                                    }});
+  }
+};
+
+cluster_file load(const std::string& text) { return world{{{"lab.yaml", text}}}.load(); }
+
+std::string faults(const cluster_file& x) {
+  std::string out;
+  for (const auto& one : x.faults)
+    out += one.file + ":" + std::to_string(one.line) + ":" + std::to_string(one.column) + " " + one.path + ": " + one.message + "\n";
+  return out;
+}
+
+TEST(ClusterFile, NeedsOnlyItsVersion) {
+  auto got = load("troupe: 1\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(pool_names(got.config), std::vector<std::string>{"default"});
+  EXPECT_EQ(default_pool(got.config), "default");
+  EXPECT_TRUE(got.config["nodes"].empty());
+  EXPECT_TRUE(configuration_faults(got.config).empty()) << configuration_faults(got.config).front();
+  EXPECT_FALSE(load("").ok());
+  EXPECT_EQ(faults(load("troupe: 2\n")), "lab.yaml:1:9 : this program reads format 1\n");
+}
+
+TEST(ClusterFile, TellsAllFaultsAtOnceWithTheirPlaces) {
+  auto got = load("troupe: 1\n"
+                  "cluster:\n"
+                  "  listn: 0.0.0.0:8080\n"
+                  "pools:\n"
+                  "  gpu: {scheduler: priorty, max_slots: eight}\n"
+                  "  gpu: {}\n"
+                  "nodes:\n"
+                  "  - {host: localhost, pool: cpu}\n"
+                  "users:\n"
+                  "  - {name: ada, password: \"${ADA_PW:?put it in .env}\"}\n"
+                  "  - {name: ada}\n");
+  EXPECT_EQ(faults(got), "lab.yaml:3:3 cluster.listn: unknown key 'listn'\n"
+                         "lab.yaml:5:20 pools.gpu.scheduler: expected one of fifo, priority, fair; got 'priorty'\n"
+                         "lab.yaml:5:40 pools.gpu.max_slots: expected an integer, got a string, 'eight'\n"
+                         "lab.yaml:6:3 pools.gpu: the key 'gpu' is given twice; the first is at line 5\n"
+                         "lab.yaml:8:29 nodes[0].pool: there is no pool 'cpu' in this file\n"
+                         "lab.yaml:10:27 : the environment variable ADA_PW is not set\n"
+                         "lab.yaml:11:12 users[1].name: the user 'ada' is named twice, first in line 10\n");
+  auto text = got.rendered();
+  EXPECT_NE(text.find("lab.yaml:3:3: cluster.listn: unknown key 'listn'\n    listn: 0.0.0.0:8080\n    ^\nhint: did you mean 'listen'?"), std::string::npos) << text;
+  EXPECT_NE(text.find("hint: put it in .env"), std::string::npos) << text;
+}
+
+TEST(ClusterFile, FillsInVariablesByTheKeysType) {
+  world w;
+  w.files["lab.yaml"] = "troupe: 1\ncluster: {listen: \"${LISTEN:-127.0.0.1:0}\", name: \"a$${b\"}\n"
+                        "nodes: [{slots: \"${SLOTS}\", name: \"${NAME}\"}]\n";
+  w.variables["SLOTS"] = "3";
+  w.files[".env"] = "# local\nexport NAME='n1'\nSLOTS=9\n";
+  auto got = w.load();
+  EXPECT_EQ(faults(got), "lab.yaml:2:51 cluster.name: expected a name of letters, digits and . _ - @ +, got 'a${b'\n");
+  w.files["lab.yaml"].replace(w.files["lab.yaml"].find("a$${b"), 5, "a");
+  got = w.load();
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config["nodes"][0]["slots"], 3) << "the environment wins over .env";
+  EXPECT_EQ(got.config["nodes"][0]["name"], "n1");
+  EXPECT_EQ(got.config["cluster"]["listen"], "127.0.0.1:0");
+  EXPECT_NE(got.resolved.find("slots: 3  # lab.yaml:3 ${SLOTS}"), std::string::npos) << got.resolved;
+}
+
+TEST(ClusterFile, IncludesLieBelowAndKeepTheirPlaces) {
+  world w;
+  w.files["conf/lab.yaml"] = "troupe: 1\ninclude: [a.yaml, ../b.yaml]\npools: {gpu: {preemption: true}}\n";
+  w.files["conf/a.yaml"] = "pools: {gpu: {max_slots: 4}, cpu: {default: true}}\ncluster: {data_dir: data}\n";
+  w.files["conf/../b.yaml"] = "pools:\n  gpu:\n    max_slots: 8\n    colour: red\n";
+  auto got = w.load("conf/lab.yaml");
+  EXPECT_EQ(faults(got), "conf/../b.yaml:4:5 pools.gpu.colour: unknown key 'colour'\n");
+  w.files["conf/../b.yaml"] = "pools:\n  gpu:\n    max_slots: 8\n";
+  got = w.load("conf/lab.yaml");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config["pools"]["gpu"]["max_slots"], 8);
+  EXPECT_EQ(default_pool(got.config), "cpu");
+  EXPECT_EQ(got.config["cluster"]["data_dir"], "/w/conf/data");
+  EXPECT_NE(got.resolved.find("max_slots: 8  # conf/../b.yaml:3"), std::string::npos) << got.resolved;
+  w.files["conf/a.yaml"] = "include: [lab.yaml]\n";
+  EXPECT_NE(faults(w.load("conf/lab.yaml")).find("conf/a.yaml:1:11 include: 'conf/lab.yaml' includes itself"), std::string::npos)
+    << faults(w.load("conf/lab.yaml"));
+  w.files.erase("conf/a.yaml");
+  EXPECT_NE(faults(w.load("conf/lab.yaml")).find("conf/lab.yaml:2:11 include: cannot read 'conf/a.yaml'"), std::string::npos);
+}
+
+TEST(ClusterFile, RefusesWhatIsTooLarge) {
+  EXPECT_FALSE(load("troupe: 1\n# " + std::string(10 << 20, 'x') + "\n").ok());
+  std::string bomb = "troupe: 1\ndefaults:\n  data:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    auto before = "*a" + std::to_string(i - 1);
+    bomb += "    a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+    for (int k = 0; k < 9; ++k)
+      bomb += ", " + before;
+    bomb += "]\n";
+  }
+  auto got = load(bomb);
+  ASSERT_FALSE(got.ok());
+  EXPECT_LT(got.faults.front().message.size(), 200u);
+  EXPECT_GT(got.faults.front().line, 0);
+}
+
+TEST(ClusterFile, ExpandsRangesOfHosts) {
+  EXPECT_EQ(*expand_range("gpu[01-03,07]"), (std::vector<std::string>{"gpu01", "gpu02", "gpu03", "gpu07"}));
+  EXPECT_EQ(*expand_range("r[1-2]n[8-9]"), (std::vector<std::string>{"r1n8", "r1n9", "r2n8", "r2n9"}));
+  EXPECT_EQ(*expand_range("n[9-11]"), (std::vector<std::string>{"n9", "n10", "n11"}));
+  for (auto bad : {"g[]", "g[3-1]", "g[a]", "g[1", "g]", "g[1-99999999]", "g[1-]"})
+    EXPECT_FALSE(expand_range(bad)) << bad;
+  auto got = load("troupe: 1\nnodes:\n  - {hosts: \"gpu[01-02]\", ssh: {user: t}}\n  - {name: \"l[1-2]\", slots: {cpu: 4}}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  ASSERT_EQ(got.config["nodes"].size(), 4u);
+  EXPECT_EQ(got.config["nodes"][1]["name"], "gpu02");
+  EXPECT_EQ(got.config["nodes"][1]["ssh"]["port"], 22);
+  EXPECT_EQ(got.config["nodes"][3]["host"], "localhost");
+  EXPECT_EQ(got.config["nodes"][3]["slots"], 4);
+  EXPECT_EQ(faults(load("troupe: 1\nnodes:\n  - {host: gpu01}\n")), "lab.yaml:3:12 nodes[0].host: how is 'gpu01' reached?\n");
+}
+
+TEST(ClusterFile, HasOneDefaultPoolAtMost) {
+  EXPECT_EQ(faults(load("troupe: 1\npools:\n  a: {default: true}\n  b: {default: true}\n")),
+            "lab.yaml:4:7 pools.b.default: a second default pool; the first is 'a' in line 3\n");
+  EXPECT_EQ(default_pool(load("troupe: 1\npools:\n  z: {}\n  a: {}\n").config), "z") << "the first of the file";
+}
+
+TEST(ClusterFile, KeepsSecretsApart) {
+  world w;
+  w.files["lab.yaml"] = "troupe: 1\nusers:\n  - {name: ada, password_file: secrets/ada}\n  - {name: bob, password: plain}\n";
+  EXPECT_NE(faults(w.load()).find("lab.yaml:3:32 users[0].password_file: cannot read '/w/secrets/ada'"), std::string::npos) << faults(w.load());
+  w.files["/w/secrets/ada"] = "s3cret\nrest\n";
+  auto got = w.load();
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.secrets["users"]["ada"], "s3cret");
+  EXPECT_EQ(got.secrets["users"]["bob"], "plain");
+  EXPECT_EQ(got.config.dump().find("s3cret"), std::string::npos);
+  EXPECT_EQ(got.config.dump().find("plain"), std::string::npos);
+  EXPECT_EQ(got.resolved.find("plain"), std::string::npos);
+  ASSERT_EQ(got.warnings.size(), 1u);
+  EXPECT_EQ(got.warnings[0].line, 4);
+}
+
+TEST(ClusterFile, WarnsOfKeysWithoutEffect) {
+  auto got = load("troupe: 1\npools:\n  a: {scheduler: fair, preemption: true}\n  b: {scheduler: fifo, preemption: false}\n");
+  ASSERT_TRUE(got.ok());
+  ASSERT_EQ(got.warnings.size(), 2u);
+  EXPECT_EQ(got.warnings[0].path, "pools.a.scheduler");
+  EXPECT_NE(got.warnings[0].message.find("has no effect yet"), std::string::npos);
+}
+
+TEST(ClusterFile, ReadsItsExperimentsWithTheDefaultsBelow) {
+  world w;
+  w.files["lab.yaml"] = "troupe: 1\nstorage: {fast: {type: directory, path: /ckpt}}\n"
+                        "pools: {a: {default: true, defaults: {max_restarts: 1}}, b: {}}\n"
+                        "defaults: {checkpoint_storage: fast, max_restarts: 7, entrypoint: python3 t.py}\n"
+                        "experiments: [{file: e.yaml}]\n";
+  w.files["/w/e.yaml"] = "name: mine\nsearcher: {name: single, metric: loss}\n";
+  auto got = w.load();
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config["experiments"][0]["name"], "mine");
+  auto below = experiment_defaults(got.config, "a");
+  EXPECT_EQ(below["max_restarts"], 1);
+  EXPECT_EQ(below["checkpoint_storage"]["container_path"], "/ckpt");
+  EXPECT_EQ(experiment_defaults(got.config, "b")["max_restarts"], 7);
+  EXPECT_FALSE(pool_of_experiment(got.config, {{"resources", {{"resource_pool", "x"}}}}));
+  EXPECT_EQ(*pool_of_experiment(got.config, {{"resources", {{"resource_pool", "b"}}}}), "b");
+  w.files["/w/e.yaml"] = "searcher: {name: singel}\n";
+  EXPECT_NE(faults(w.load()).find("/w/e.yaml:1:18 searcher.name"), std::string::npos) << faults(w.load());
+}
+
+TEST(ClusterFile, ExplainsEveryKey) {
+  for (auto key : {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption", "pools.main.preemption",
+                   "cluster.listen", "defaults.max_restarts", "nodes[0].pool", "troupe"}) {
+    auto text = explain_cluster_key(key);
+    ASSERT_TRUE(text) << key;
+    EXPECT_NE(text->find("default:"), std::string::npos) << *text;
+  }
+  EXPECT_NE(explain_cluster_key("storage.type")->find("example: type: shared_fs"), std::string::npos) << *explain_cluster_key("storage.type");
+  auto wrong = explain_cluster_key("pools.preemtion");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().what.find("did you mean 'pools.preemption'?"), std::string::npos) << wrong.error().what;
+}
+
+TEST(ClusterFile, HasAPageThatIsCurrent) {
+  std::ifstream in(TROUPE_SOURCE_DIR "/docs/cluster-file.md");
+  std::string page{std::istreambuf_iterator<char>(in), {}};
+  if (page != cluster_file_page())
+    std::ofstream(TROUPE_BINARY_DIR "/cluster-file.md") << cluster_file_page();
+  EXPECT_EQ(page, cluster_file_page()) << "copy cluster-file.md of the build folder to docs/";
+}
+
+TEST(ClusterPlan, NamesWhatChanges) {
+  auto a = load("troupe: 1\npools: {main: {default: true}, old: {}}\nnodes: [{name: n1, slots: 1}]\nusers: [{name: ada}]\n").config;
+  auto b = load("troupe: 1\npools: {main: {default: true, preemption: true}, x: {}}\nnodes: [{name: n1, slots: 1}, {name: n2, slots: 2}]\n").config;
+  EXPECT_EQ(plan_cluster(a, a, {}, false).text(), "no changes\n");
+  auto plan = plan_cluster(a, b, {{"users", {"bob"}}}, false);
+  EXPECT_EQ(plan.text(), "  ~ pools.main.preemption  false -> true\n"
+                         "  + pools.x\n"
+                         "  - pools.old\n"
+                         "  - users.ada              may not come in any more\n"
+                         "  = users.bob              kept (not made by this file; --prune removes)\n"
+                         "  + nodes.n2               2 slots   starts an agent here\n");
+  EXPECT_EQ(plan.counted(), 5);
+  EXPECT_EQ(plan_cluster(a, b, {{"users", {"bob"}}}, true).counted(), 6);
+}
+
+} // namespace
+} // namespace troupe::config
