@@ -1,11 +1,16 @@
+#include "actors/message_types.hpp"
 #include "actors/probed_actor.hpp"
 
 #include <caf/all.hpp>
 
 namespace troupe {
 
+void add_node_messages(caf::actor_system_config& to) {
+  to.add_message_types<caf::id_block::troupe>(); // the one place: it costs many seconds of compile time
+}
+
 node_config::node_config() {
-  add_message_types<caf::id_block::troupe>(); // the one place: it costs many seconds of compile time
+  add_node_messages(*this);
   set("scheduler.policy", caf::atom("sharing"));
   set("scheduler.max-threads", std::size_t{4});
   set("scheduler.max-throughput", std::size_t{100});

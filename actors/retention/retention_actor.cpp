@@ -47,12 +47,12 @@ public:
   retention_actor::behavior_type make_behavior(retention_peers peers) {
     self_->enter("retention");
     peers_ = std::move(peers);
-    self_->delayed_send(retention_actor{self_}, std::min<duration>(pause, peers_.look_at_logs), time_passed{});
+    send_later(std::min<duration>(pause, peers_.look_at_logs), time_passed{});
     return {
       [this](const sweep_experiment& x) { sweep(x.id); },
       [this](const clean_logs&) { return clean(); },
       [this](const time_passed&) {
-        self_->delayed_send(retention_actor{self_}, peers_.look_at_logs, time_passed{});
+        send_later(peers_.look_at_logs, time_passed{});
         erase(std::make_shared<cleaning>(cleaning{expired(), 0, {}}));
       },
     };
@@ -74,7 +74,7 @@ private:
   void sweep(experiment_id id) {
     if (auto row = peers_.reads->experiment(id); row && terminal(row->state))
       if (auto wait = sweep_due(row->source, row->ended) - self_->now(); wait > duration{}) {
-        self_->delayed_send(retention_actor{self_}, wait, sweep_experiment{id});
+        send_later(wait, sweep_experiment{id});
         return;
       }
     auto planned = plan(id);
@@ -83,7 +83,21 @@ private:
     self_->trace_decision([&] { return "sweep experiment " + to_string(id); });
     note(std::make_shared<sweeping>(sweeping{id, std::move(*planned)}));
   }
-  void later(experiment_id id) { self_->delayed_send(retention_actor{self_}, pause, sweep_experiment{id}); }
+  void later(experiment_id id) { send_later(pause, sweep_experiment{id}); }
+
+  /// The clock holds whom it will wake, and what is held keeps its thread: so the hours are waited by an actor without one.
+  template <class Message>
+  void send_later(duration wait, Message x) {
+    auto to = caf::actor_cast<caf::actor_addr>(retention_actor{self_});
+    self_->spawn<caf::linked>([to, wait, x](caf::event_based_actor* self) -> caf::behavior {
+      self->delayed_send(self, wait, x);
+      return {[self, to](const Message& due) {
+        if (auto still_there = caf::actor_cast<caf::strong_actor_ptr>(to))
+          caf::anon_send(caf::actor_cast<retention_actor>(still_there), due);
+        self->quit();
+      }};
+    });
+  }
 
   /// Also removes what an earlier sweep has noted and left on the disk.
   result<std::vector<doomed>> plan(experiment_id id) {

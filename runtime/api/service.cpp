@@ -117,7 +117,7 @@ result<identity> service::who(const request_headers& headers, time_point now) co
   return by;
 }
 
-std::variant<admission, response> service::admit(request_head head) const {
+std::variant<admission, response> service::admit(request_head head, const identity* known) const {
   auto where = parse_target(head.target);
   if (!where)
     return failure(where.error());
@@ -138,7 +138,7 @@ std::variant<admission, response> service::admit(request_head head) const {
   c.headers = std::move(head.headers);
   c.now = parts_->now();
   if (in.at->who != access::open) {
-    auto by = who(c.headers, c.now);
+    auto by = known ? result<identity>{*known} : who(c.headers, c.now);
     if (!by)
       return failure(by.error());
     c.by = std::move(*by);

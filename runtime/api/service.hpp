@@ -26,7 +26,8 @@ public:
   explicit service(services parts);
 
   /// Decides on the head alone, before any body is read; the answer for those who are not let in is the error.
-  std::variant<admission, response> admit(request_head head) const;
+  /// `known`: who speaks, where that is certain without a token (the process that holds the node); their tokens are not read.
+  std::variant<admission, response> admit(request_head head, const identity* known = nullptr) const;
 
   /// Answers through `back`, from any thread, now or later. Never throws.
   void run(admission let_in, std::string body, const reply& back) const;

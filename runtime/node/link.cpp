@@ -122,9 +122,11 @@ caf::expected<caf::actor> dial_tls(caf::actor_system& sys, const std::string& ho
 
 } // namespace
 
-link_config::link_config(const fs::path& tls_dir, bool master) : tls_dir_(tls_dir) {
-  load<caf::io::middleman>();
+link_config::link_config(const fs::path& tls_dir, bool master, bool link) : tls_dir_(tls_dir) {
   load<random_node_id>();
+  if (!link)
+    return;
+  load<caf::io::middleman>();
   set("middleman.app-identifiers", std::vector<std::string>{"troupe-" + std::to_string(link_protocol)});
   set("middleman.heartbeat-interval", caf::timespan{std::chrono::seconds(1)});
   set("middleman.connection-timeout", caf::timespan{std::chrono::seconds(10)});

@@ -13,10 +13,11 @@
 
 namespace troupe::node {
 
-/// CAF's settings for a node: ours, the network layer, heartbeats, and the certificates in `tls_dir` unless it is empty.
+/// CAF's settings for a node: ours, the network layer where there is a link, heartbeats, and the certificates in `tls_dir` unless
+/// it is empty.
 class link_config : public node_config {
 public:
-  link_config(const std::filesystem::path& tls_dir, bool master);
+  link_config(const std::filesystem::path& tls_dir, bool master, bool link = true);
   /// The files of `tls_dir` that are missing.
   result<void> check() const;
 

@@ -1,6 +1,7 @@
 #include "runtime/node/node.hpp"
 
 #include "actors/agent/agent_actor.hpp"
+#include "actors/borrowed_system.hpp"
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/inspector/shell_desk_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
@@ -12,6 +13,7 @@
 #include "runtime/node/places.hpp"
 #include "runtime/node/task_records.hpp"
 #include "workers/slot_devices.hpp"
+#include "storage/own_threads.hpp"
 
 #include <caf/all.hpp>
 
@@ -44,22 +46,22 @@ int processors() {
 
 class node::inside {
 public:
-  explicit inside(node_options options, data_dir dir) : options_(std::move(options)), dir_(std::move(dir)) {}
+  explicit inside(node_options options, data_dir dir) : options_(std::move(options)), dir_(std::move(dir)) {
+    if (options_.host.actors)
+      options_.host.link = false;
+  }
 
   result<void> open() {
     auto found = find_places();
     if (!found)
       return found.error();
     places_ = std::move(*found);
-    config_ = std::make_unique<link_config>(options_.tls_dir, options_.master);
-    add_shell_messages(*config_);
-    config_->probes->allow_faults = options_.allow_faults;
-    if (!options_.trace_actors.empty())
-      if (auto ok = config_->probes->trace_to(options_.trace_actors.string()); !ok)
-        return ok.error();
-    if (auto ok = config_->check(); !ok)
+    if (!host_.python_bin.empty())
+      places_.python_bin = host_.python_bin;
+    if (auto ok = host_.actors ? borrow() : own_system(); !ok)
       return ok.error();
-    system_ = std::make_unique<caf::actor_system>(*config_);
+    if (host_.now)
+      clock_.emplace(system_->clock(), host_.now);
     const auto role = options_.master ? (options_.agent ? "master,agent" : "master") : "agent";
     inspector_ = spawn_inspector(*system_, {options_.master ? master_node : agent_name(), role, options_.version});
     return options_.master ? open_master() : result<void>{};
@@ -88,9 +90,11 @@ public:
     setup.python_bin = places_.python_bin.string();
     setup.programs = places_.programs.string();
     setup.kill_on_stop = [this] { return options_.master || end_tasks_.load(); };
-    if (auto ok = open_listener(setup.dir); !ok)
-      return ok.error();
-    setup.master_url = "http://127.0.0.1:" + std::to_string(listener_->port());
+    if (host_.http) {
+      if (auto ok = open_listener(setup.dir); !ok)
+        return ok.error();
+      setup.master_url = "http://127.0.0.1:" + std::to_string(listener_->port());
+    }
     setup.on_fatal = [this](const error& why) { ask_to_stop(why); };
     std::function<void(const agent_actor&)> dial;
     setup.on_registered = [this](std::uint16_t http_port) {
@@ -117,6 +121,23 @@ public:
   }
 
   const std::string& url() const { return url_; }
+  api::gate& commands() const { return *gate_; }
+  std::shared_ptr<api::accounts> users() const { return accounts_; }
+  caf::actor_system& actors() const { return *system_; }
+
+  std::vector<std::pair<std::string, double>> measures() const {
+    if (!probes_)
+      return {};
+    std::uint64_t done = 0, waiting = 0;
+    const auto live = probes_->all();
+    for (const auto& p : live) {
+      done += p->done();
+      waiting += p->backlog();
+    }
+    return {{"actors", static_cast<double>(live.size())},
+            {"messages_handled", static_cast<double>(done)},
+            {"messages_waiting", static_cast<double>(waiting)}};
+  }
   std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
 
   result<value> command(const std::string& name, value fields) const {
@@ -181,12 +202,19 @@ public:
     end(desk_);
     configuration_.reset(); // it asks the cluster
     end(cluster_);
+    auto journal = caf::actor_cast<caf::strong_actor_ptr>(journal_actor_);
     end(journal_actor_);
     end(inspector_);
     gate_.reset();
     server_.reset();
+    if (host_.actors && journal)
+      await_children(std::move(journal));
+    journal = nullptr;
     journal_.reset();
-    system_.reset();
+    clock_.reset();
+    borrowed_.reset();
+    system_ = nullptr;
+    own_system_.reset();
   }
 
 private:
@@ -205,6 +233,43 @@ private:
     desk_for_nodes_ = desk_;
     return {};
   }
+
+  result<void> own_system() {
+    config_ = std::make_unique<link_config>(options_.tls_dir, options_.master, host_.link);
+    add_shell_messages(*config_);
+    config_->probes->allow_faults = options_.allow_faults;
+    probes_ = config_->probes;
+    if (!options_.trace_actors.empty())
+      if (auto ok = config_->probes->trace_to(options_.trace_actors.string()); !ok)
+        return ok.error();
+    if (auto ok = config_->check(); !ok)
+      return ok.error();
+    own_system_ = std::make_unique<caf::actor_system>(*config_);
+    system_ = own_system_.get();
+    return {};
+  }
+
+  result<void> borrow() {
+    system_ = host_.actors;
+    const auto& types = system_->types();
+    if (types.portable_name(0, &typeid(client_command)) == types.default_type_name())
+      return error{errc::invalid, "this actor system does not know the node's messages\nhint: call troupe::add_message_types(config) "
+                                  "before the actor system is made"};
+    auto taken = borrowed_system::take(*system_);
+    if (!taken)
+      return taken.error();
+    borrowed_ = std::move(*taken);
+    detached_before_ = system_->detached_actors();
+    return {};
+  }
+
+  void say(const std::string& line) const {
+    if (host_.say)
+      host_.say(line);
+    else
+      std::fprintf(stderr, "%s\n", line.c_str());
+  }
+  time_point wall_now() const { return host_.now ? host_.now() : now(); }
 
   /// The node cannot go on without it: it ends with the reason, and a new start recovers from the journal.
   template <class Handle>
@@ -225,6 +290,18 @@ private:
     actor = nullptr;
   }
 
+  /// Of a borrowed system, which goes on: owners end their children and do not wait for them, but all of them know the journal.
+  void await_children(caf::strong_actor_ptr journal) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto wait_while = [&](auto true_) {
+      while (true_() && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    wait_while([&] { return journal->strong_refs > 1; });
+    journal = nullptr;
+    wait_while([&] { return system_->detached_actors() > detached_before_; });
+  }
+
   /// What this agent's tasks know as the master. The port stays the same over restarts: tasks of an earlier life have it.
   result<void> open_listener(const fs::path& dir) {
     forward::forward_options how;
@@ -240,7 +317,7 @@ private:
     how.port = static_cast<std::uint16_t>(port > 0 && port <= 65535 ? port : 0);
     auto opened = forward::forwarder::start(how);
     if (!opened && how.port != 0) {
-      std::fprintf(stderr, "the port %d of this agent's earlier life is taken; its tasks reach the master no more over HTTP\n", port);
+      say("the port " + std::to_string(port) + " of this agent's earlier life is taken; its tasks reach the master no more over HTTP");
       how.port = 0;
       opened = forward::forwarder::start(how);
     }
@@ -270,12 +347,16 @@ private:
     fs::create_directories(dir_.path() / "master", fault);
     if (fault)
       return error{errc::io, "the data directory '" + dir_.path().string() + "' cannot be written: " + fault.message()};
-    storage::journal_options options;
-    options.directory = dir_.path() / "master" / "db";
-    auto opened = storage::open_journal(options);
-    if (!opened)
-      return opened.error();
-    journal_ = std::move(*opened);
+    if (host_.in_memory) {
+      journal_ = storage::make_memory_journal();
+    } else {
+      storage::journal_options options;
+      options.directory = dir_.path() / "master" / "db";
+      auto opened = storage::open_journal(options, host_.shared_rocksdb ? storage::background::shared : storage::background::own);
+      if (!opened)
+        return opened.error();
+      journal_ = std::move(*opened);
+    }
     auto where = api::parse_listen(options_.listen.empty() ? "127.0.0.1:8080" : options_.listen);
     if (!where)
       return where.error();
@@ -290,6 +371,8 @@ private:
                                     " --dir DIR, then start with --tls-dir DIR"};
     journal_peers peers;
     peers.on_commit = [this](const storage::commit_summary& what) {
+      if (host_.committed)
+        host_.committed();
       if (auto* server = listening_.load(std::memory_order_acquire))
         server->committed(what);
     };
@@ -306,16 +389,18 @@ private:
       return token.error();
     join_token_ = *token;
     api::accounts::options users;
-    users.file = dir_.path() / "master" / "users";
+    if (!host_.in_memory)
+      users.file = dir_.path() / "master" / "users";
     users.loopback = api::is_loopback(where->host);
     if (auto initial = client::process_environment("TROUPE_INITIAL_USER_PASSWORD"); !initial.empty())
       users.initial_password = initial;
-    auto opened_accounts = api::accounts::open(users, now());
+    auto opened_accounts = api::accounts::open(users, wall_now());
     if (!opened_accounts)
       return opened_accounts.error();
-    std::shared_ptr<api::accounts> accounts = std::move(*opened_accounts);
+    accounts_ = std::move(*opened_accounts);
+    const auto& accounts = accounts_;
     for (const auto& [user, password] : accounts->take_generated())
-      std::fprintf(stderr, "password of the user %s: %s\n", user.c_str(), password.c_str());
+      say("password of the user " + user + ": " + password);
     cluster_setup setup;
     setup.tokens.session = [accounts](allocation_id id) { return accounts->allocation_token(id); };
     setup.tokens.user = [accounts](experiment_id id, const std::string& owner) {
@@ -328,7 +413,8 @@ private:
     if (!fences)
       return fences.error();
     setup.fence_token = [tokens = std::move(*fences)](const std::string& agent) { return tokens.of(agent); };
-    setup.http_port = [this] { return http_port_.load(); };
+    if (host_.http)
+      setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
     setup.on_node = [this](node_joined x) {
       std::lock_guard lock(desk_mutex_);
@@ -345,17 +431,22 @@ private:
     watch(cluster_, "the cluster's actor");
     if (auto ok = open_desk(); !ok)
       return ok;
-    auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
-    if (!link_port)
-      return link_port.error();
-    published_ = *link_port;
+    if (host_.link) {
+      auto link_port = publish(*system_, cluster_, link_where->host, link_where->port, options_.tls_dir);
+      if (!link_port)
+        return link_port.error();
+      published_ = *link_port;
+    }
     gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_, desk_, *configuration_);
     configuration_->serve(*gate_);
+    if (!host_.http)
+      return dir_.publish("");
     api::server_options how;
     how.host = where->host;
     how.port = where->port;
     how.about = {"troupe", "troupe", options_.cluster_name.empty() ? "troupe" : options_.cluster_name, options_.version};
-    how.about.link_port = *link_port;
+    how.about.link_port = published_;
+    how.now = host_.now;
     how.about.link_tls = !options_.tls_dir.empty();
     how.about.join_token = join_token_;
     how.about.link_protocol = link_protocol;
@@ -377,14 +468,21 @@ private:
     url_ = *url;
     if (auto ok = dir_.publish(url_); !ok)
       return ok.error();
-    return client::remember_data_dir(dir_.path());
+    return host_.remembered ? client::remember_data_dir(dir_.path()) : result<void>{};
   }
 
   node_options options_;
+  const host_process& host_ = options_.host;
   data_dir dir_;
   places places_;
   std::unique_ptr<link_config> config_;
-  std::unique_ptr<caf::actor_system> system_;
+  std::unique_ptr<caf::actor_system> own_system_;
+  caf::actor_system* system_ = nullptr;
+  std::shared_ptr<probe_register> probes_; ///< null in a borrowed system
+  std::size_t detached_before_ = 0;        ///< the host's
+  std::unique_ptr<borrowed_system> borrowed_;
+  std::optional<other_wall_time> clock_;
+  std::shared_ptr<api::accounts> accounts_;
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
   cluster_actor cluster_;
@@ -428,6 +526,10 @@ result<std::unique_ptr<node>> node::start(node_options options) {
 
 result<void> node::start_agent() { return inside_->start_agent(); }
 const std::string& node::url() const { return inside_->url(); }
+api::gate& node::commands() const { return inside_->commands(); }
+std::shared_ptr<api::accounts> node::users() const { return inside_->users(); }
+caf::actor_system& node::actors() const { return inside_->actors(); }
+std::vector<std::pair<std::string, double>> node::measures() const { return inside_->measures(); }
 std::shared_ptr<storage::reader> node::reads() const { return inside_->reads(); }
 result<value> node::command(const std::string& name, value fields) const { return inside_->command(name, std::move(fields)); }
 void node::end_tasks_with_agent() { inside_->end_tasks_with_agent(); }

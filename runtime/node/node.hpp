@@ -8,8 +8,31 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
+
+namespace caf {
+class actor_system;
+}
+namespace troupe::api {
+class accounts;
+class gate;
+} // namespace troupe::api
 
 namespace troupe::node {
+
+/// What a process that holds the node inside itself puts in place of what a program of its own would have.
+struct host_process {
+  bool http = true;                  ///< false: no port, and no listener of the agent; tasks then speak over the task link alone
+  bool link = true;                  ///< false: agents of other processes cannot join
+  bool remembered = true;            ///< false: this user's client does not find the node by itself
+  bool in_memory = false;            ///< nothing of the master is written to the disk, and all is forgotten with it
+  bool shared_rocksdb = false;       ///< RocksDB's background threads are those of the host, and outlive the node
+  caf::actor_system* actors = nullptr; ///< the host's, with our message types; has no link. Else the node has its own
+  std::filesystem::path python_bin;  ///< folder of the tasks' python3; empty: as ever
+  std::function<void(const std::string&)> say; ///< a line for people, from any thread; none: standard error
+  std::function<time_point()> now;             ///< wall time; none: the system's
+  std::function<void()> committed;             ///< after every commit, in the journal's thread; must be quick
+};
 
 struct node_options {
   std::filesystem::path data_dir;
@@ -29,6 +52,7 @@ struct node_options {
   std::filesystem::path tls_cert, tls_key; ///< of the HTTP port instead of those in `tls_dir`; both or none
   /// Of the master role: which configuration is in force, at the start and after each change. Must not block.
   std::function<void(const value&)> configured;
+  host_process host;
 };
 
 class node {
@@ -43,7 +67,12 @@ public:
   /// Blocks until the agent role is registered; fails when it cannot be, or after `limit`.
   result<void> wait_registered(std::chrono::milliseconds limit);
 
-  const std::string& url() const;
+  const std::string& url() const; ///< empty without a port
+  api::gate& commands() const;    ///< of the master role
+  std::shared_ptr<api::accounts> users() const; ///< of the master role
+  caf::actor_system& actors() const;
+  /// What the node counts, by name: actors, messages, their backlog, run time. Nothing in a borrowed system.
+  std::vector<std::pair<std::string, double>> measures() const;
   std::shared_ptr<storage::reader> reads() const; ///< of the master role
   /// Of the master role: a command of the API's gate as `admin`; blocks for a minute at most.
   result<value> command(const std::string& name, value fields) const;

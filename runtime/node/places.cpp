@@ -2,6 +2,9 @@
 
 #include "runtime/client/find_server.hpp"
 
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
 namespace troupe::node {
 namespace {
 
@@ -32,22 +35,51 @@ bool path_begins_with_an_environment() {
   return false;
 }
 
+/// The file that this code is in: the program, or the shared library that a host process has loaded.
+result<fs::path> own_file() {
+  Dl_info own{}, program{};
+  const bool known = ::dladdr(reinterpret_cast<void*>(&find_places), &own) != 0;
+  std::error_code fault;
+  if (known && ::dladdr(reinterpret_cast<void*>(::getauxval(AT_PHDR)), &program) != 0 && own.dli_fbase != program.dli_fbase) {
+    auto file = fs::canonical(own.dli_fname, fault);
+    return fault ? result<fs::path>{error{errc::io, std::string("cannot find ") + own.dli_fname + ": " + fault.message()}} : file;
+  }
+  auto file = fs::read_symlink("/proc/self/exe", fault);
+  return fault ? result<fs::path>{error{errc::io, "cannot read /proc/self/exe: " + fault.message()}} : file;
+}
+
+/// `below` in one of the folders above `here`, nearest first; a library lies up to three deep below its prefix.
+fs::path above(const fs::path& here, const fs::path& below) {
+  fs::path at = here;
+  for (int i = 0; i < 4 && at.has_relative_path(); ++i, at = at.parent_path())
+    if (auto found = first_that_exists({at / below}); !found.empty())
+      return found;
+  return {};
+}
+
 } // namespace
 
 result<places> find_places() {
-  std::error_code fault;
-  auto here = fs::read_symlink("/proc/self/exe", fault).parent_path();
-  if (fault)
-    return error{errc::io, "cannot read /proc/self/exe: " + fault.message()};
+  auto file = own_file();
+  if (!file)
+    return file.error();
+  const auto here = file->parent_path();
   places out;
   out.programs = here;
-  out.troupe_task =
-    first_that_exists({here / "troupe-task", here.parent_path() / "libexec" / "troupe" / "troupe-task"});
+  out.troupe_task = first_that_exists({here / "troupe-task"});
+  if (out.troupe_task.empty())
+    out.troupe_task = above(here, fs::path("libexec") / "troupe" / "troupe-task");
+  if (out.troupe_task.empty())
+    out.troupe_task = above(here, "troupe-task"); // the programs of a build tree lie below its top
   if (out.troupe_task.empty())
     return error{errc::not_found, "troupe-task is missing beside '" + here.string() + "'\nhint: ./setup build"};
-  out.python = first_that_exists({here.parent_path() / "share" / "troupe" / "python",
-                                  here.parent_path().parent_path() / "workers" / "python",
-                                  fs::path(TROUPE_SOURCE_DIR) / "workers" / "python"});
+  out.python = above(here, fs::path("share") / "troupe" / "python");
+  if (!out.python.empty() && file->filename().string().find(".so") != std::string::npos)
+    out.programs = out.python.parent_path().parent_path().parent_path() / "bin";
+  if (out.python.empty())
+    out.python = above(here, fs::path("workers") / "python");
+  if (out.python.empty())
+    out.python = first_that_exists({fs::path(TROUPE_SOURCE_DIR) / "workers" / "python"});
   if (out.python.empty())
     return error{errc::not_found, "the Python package `troupe` is missing beside '" + here.string() + "'"};
   if (auto named = client::process_environment("TROUPE_PYTHON_BIN"); !named.empty())

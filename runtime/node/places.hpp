@@ -1,5 +1,6 @@
 #pragma once
-// Where the parts of an installation lie: beside the binary in a build tree, or under its prefix once installed.
+// Where the parts of an installation lie: beside the binary in a build tree, or under its prefix once installed. In a host process
+// they are looked for from the shared library on, so that an installation may be moved.
 
 #include "model/result.hpp"
 

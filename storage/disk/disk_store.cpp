@@ -2,6 +2,7 @@
 
 #include "storage/disk/directory.hpp"
 #include "storage/disk/gated_file_system.hpp"
+#include "storage/disk/thread_env.hpp"
 #include "storage/stored_journal.hpp"
 
 #include <array>
@@ -76,8 +77,7 @@ public:
   bool InDomain(const rocksdb::Slice& key) const override { return key.size() > 8; }
 };
 
-rocksdb::ColumnFamilyOptions family_options(const space_limits& limits) {
-  static const auto cache = rocksdb::NewLRUCache(4 * mib, 0);
+rocksdb::ColumnFamilyOptions family_options(const space_limits& limits, const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.cache_index_and_filter_blocks = true;
@@ -283,7 +283,7 @@ std::uint64_t bytes_to_open(const std::filesystem::path& database, const space_l
 
 } // namespace
 
-result<std::shared_ptr<store>> open_disk_store(const journal_options& options) {
+result<std::shared_ptr<store>> open_disk_store(const journal_options& options, background threads) {
   auto directory = owned_directory::open(options.directory);
   if (!directory)
     return directory.error();
@@ -303,11 +303,14 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options) {
   all->files = std::make_shared<gated_file_system>(rocksdb::FileSystem::Default(), *all->gate,
                                                    (place / "next-log").string());
   all->env = rocksdb::NewCompositeEnv(all->files);
+  if (threads == background::own)
+    all->env = std::make_unique<thread_env>(std::move(all->env), all->files);
   auto settings = database_options(limits);
   settings.env = all->env.get();
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  const auto cache = rocksdb::NewLRUCache(4 * mib, 0);
   for (const auto& name : family_names)
-    descriptors.emplace_back(name, family_options(limits));
+    descriptors.emplace_back(name, family_options(limits, cache));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   all->gate->relax(true);
@@ -326,7 +329,11 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options) {
 }
 
 result<std::unique_ptr<journal>> open_journal(const journal_options& options) {
-  auto store = open_disk_store(options);
+  return open_journal(options, background::own);
+}
+
+result<std::unique_ptr<journal>> open_journal(const journal_options& options, background threads) {
+  auto store = open_disk_store(options, threads);
   if (!store)
     return store.error();
   return make_journal(std::move(*store), options);

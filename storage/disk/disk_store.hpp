@@ -1,12 +1,12 @@
 #pragma once
 // The store on RocksDB.
 
-#include "storage/journal.hpp"
+#include "storage/own_threads.hpp"
 #include "storage/store.hpp"
 
 namespace troupe::storage {
 
 /// Opens or creates; errors as those of `open_journal`.
-result<std::shared_ptr<store>> open_disk_store(const journal_options& options);
+result<std::shared_ptr<store>> open_disk_store(const journal_options& options, background threads = background::own);
 
 } // namespace troupe::storage

@@ -29,8 +29,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from troupe._local_cluster import ClusterError, LocalCluster
+
 __version__ = "0.1.0"
 __all__ = [
+    "ClusterError",
+    "LocalCluster",
     "Params",
     "Refused",
     "TroupeError",
@@ -182,4 +186,8 @@ def _together(metrics: Any, more: Dict[str, Any]) -> Any:
 def __getattr__(name: str) -> Any:
     if name == "stop_reason":
         return _session.current().sink.stop_reason
+    if name in ("ClusterError", "LocalCluster", "LocalRun"):  # a host's, not a script's: loaded when asked for
+        from troupe import _local_cluster
+
+        return getattr(_local_cluster, name)
     raise AttributeError(f"module 'troupe' has no attribute {name!r}")

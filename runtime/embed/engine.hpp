@@ -1,0 +1,127 @@
+#pragma once
+// Between the public headers and the node. It names types of neither, since they share names (troupe::node, troupe::error): who
+// includes this may include one of them.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace caf {
+class actor_system;
+class actor_system_config;
+}
+
+namespace troupe::embedding {
+
+using std::chrono::milliseconds;
+using named_numbers = std::vector<std::pair<std::string, double>>;
+using header_list = std::vector<std::pair<std::string, std::string>>;
+
+/// The codes are those of model/result.hpp and of <troupe/result.hpp>, by name; empty code: no fault.
+struct fault {
+  std::string code, message, hint;
+  explicit operator bool() const { return !code.empty(); }
+};
+
+struct settings {
+  std::string data_dir, listen, name, python; ///< listen empty: no port
+  int cpu_slots = 0;
+  bool in_memory = false, shared_rocksdb = false;
+  caf::actor_system* actors = nullptr;
+  std::function<void(int level, std::string_view)> log; ///< level: 0 info, 1 warning, 2 error; never throws
+  std::function<std::chrono::system_clock::time_point()> clock;
+  std::function<void(const named_numbers&)> metrics; ///< never throws
+  milliseconds metrics_period{10'000};
+};
+
+struct submission {
+  std::string config, config_name; ///< the text, and what diagnostics call it
+  std::string context;             ///< folder or file; empty: none
+  std::string key;
+};
+
+struct reported {
+  long long step = 0;
+  std::string name;
+  double value = 0;
+  std::uint64_t trial = 0;
+  bool validation = false;
+};
+
+enum class ending { open, completed, failed, canceled };
+
+struct best {
+  std::uint64_t trial = 0;
+  double metric = 0;
+  std::string hparams, checkpoint;
+};
+
+struct answer {
+  unsigned status = 0;
+  std::string type, body;
+  header_list headers;
+};
+
+/// A node, and one thread that tells its host what happens. Thread-safe; after stop() every call fails with `unreachable`.
+class engine {
+public:
+  static std::unique_ptr<engine> open(settings how, fault& why);
+  ~engine();
+
+  fault ready(milliseconds limit);
+  fault stop(bool drain, milliseconds limit);
+  bool stopped() const;
+
+  std::uint64_t submit(const submission& what, fault& why);
+  fault known(std::uint64_t experiment) const;
+  fault order(std::uint64_t experiment, const std::string& verb); ///< cancel, pause, activate, kill
+  fault best_of(std::uint64_t experiment, best& out) const;
+  /// `fn` never throws. Called on the event thread.
+  void on_metric(std::uint64_t experiment, std::function<void(const reported&)> fn);
+  /// As on_metric, of all experiments, from now on.
+  void on_every_metric(std::function<void(std::uint64_t experiment, const reported&)> fn);
+  ending wait(std::uint64_t experiment, std::optional<milliseconds> limit, std::string& why);
+
+  /// Facts from now on, each as one JSON object. `fn` never throws; called on the event thread.
+  void on_fact(std::function<void(std::uint64_t sequence, const std::string& entity, const std::string& type,
+                                  const std::string& json)> fn);
+
+  /// `as_host`: as the user admin, without a token.
+  answer http(const std::string& method, const std::string& target, const header_list& headers, std::string body, bool as_host,
+              const std::function<bool(std::string_view)>& piece);
+
+  /// The log of settings::log, for what is told beside the engine.
+  void log(int level, std::string_view line) const;
+
+  std::string url() const;
+  named_numbers measures() const;
+  caf::actor_system* actors() const; ///< null once it has stopped
+  bool owns_actors() const;
+
+private:
+  class inside;
+  engine();
+  std::unique_ptr<inside> inside_;
+};
+
+/// The configuration of a submission from its parts; `more` is the user's own text, YAML or JSON.
+struct parts {
+  std::string entrypoint, metric, name, hparams_json; ///< empty: not given
+  bool smaller_is_better = true;
+  int slots = 1, max_restarts = 5;
+  std::string more;
+};
+std::string config_of(const parts& from, fault& why);
+
+/// The tar of a folder or file.
+std::string pack(const std::string& context, fault& why);
+
+void add_messages(caf::actor_system_config& to);
+
+} // namespace troupe::embedding
