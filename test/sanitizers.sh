@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The embedded node under a sanitizer: twenty times up and down, runs, hosts of actors, the C interface.
 #   test/sanitizers.sh asan|tsan [FILTER]      builds build/asan or build/tsan as far as that needs
-#   test/sanitizers.sh memcheck [FILTER]       build/release under valgrind, without building anything anew
+#   test/sanitizers.sh memcheck                build/release under valgrind, without building anything anew: what runs no task, since
+#                                              valgrind 3.19 has no pidfd_open
 # TSan knows neither CAF nor RocksDB, which are not built for it: test/tsan.supp names those two libraries, nothing of ours.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -22,7 +23,7 @@ export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 if [ "$kind" = memcheck ]; then
   ninja -C build/release cluster_embed troupe-task troupe-zygote
   exec valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=99 \
-    build/release/test/cluster_embed --gtest_filter="$filter" 2> >(grep -v -- '^--' >&2)
+    build/release/test/cluster_embed --gtest_filter="EmbeddedNode.GoesUp*:Study*:*TwoNodes*:*WithoutOurMessages*" 2> >(grep -v -- '^--' >&2)
 fi
 [ -f "build/$kind/build.ninja" ] || cmake --preset "$kind" -DTROUPE_TESTS=ON >/dev/null
 ninja -C "build/$kind" cluster_embed troupe-task troupe-zygote
