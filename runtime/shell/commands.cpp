@@ -82,7 +82,7 @@ constexpr command table[] = {
    what::node, true, actions::drain},
   {"fault", "Act", "ACTOR FAULT [KEY=VALUE]...", 2, 16, {},
    "Make something fail, where the node was started with --allow-faults",
-   "fault trial/7 crash", what::actor, true, actions::fault},
+   "fault trial/7 kill", what::actor, true, actions::fault},
   {"let", "Session", "NAME = VALUE | COMMAND", 0, 64, {}, "Keep a value or a command's result: $NAME, ${NAME.field}",
    "let t = ps kind=trial --top 1\ninfo $t", what::command, false, actions::unreachable_here},
   {"cd", "Session", "[ACTOR | NODE | ..]", 0, 1, {}, "Choose the actor or node that the next commands mean",

@@ -142,10 +142,13 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
     }
     break;
   case what::node:
-    if (position == 0)
+    if (position == 0) {
+      for (const auto& a : names.actors)
+        if (a.starts_with("agent/"))
+          add(to, word, a.substr(6));
       for (const auto& n : names.nodes)
         add(to, word, n);
-    else
+    } else
       for (const char* x : {"on", "off"})
         add(to, word, x);
     break;

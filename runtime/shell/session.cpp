@@ -128,7 +128,7 @@ int session::fail(const error& why) {
     return cli::exit_interrupted;
   }
   auto said = why;
-  if (said.code == errc::not_found && said.what.find("\nhint: ") == std::string::npos)
+  if (said.code == errc::not_found && said.what.find("actor") != said.what.npos && said.what.find("\nhint: ") == said.what.npos)
     said.what += "\nhint: ps lists the actors";
   said.what = place_ + said.what;
   io_.err << cli::error_text(said, io_.err_screen) << std::flush;
