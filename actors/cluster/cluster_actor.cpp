@@ -152,7 +152,7 @@ private:
       return answered();
     configuration_ = wanted; // an experiment that came in between keeps its pool's actor alive
     make_pools();
-    drop_unused_pools();
+    settle_agents();
     return answered();
   }
 
@@ -233,6 +233,7 @@ private:
       by_address_.erase(it->second.address());
       experiments_.erase(it);
       pool_of_.erase(id);
+      settle_agents();
     }
   }
 
@@ -303,16 +304,18 @@ private:
     return config::pool_of_agent(configuration_, agent);
   }
 
-  /// An agent changes its pool when it registers and nothing runs on it.
-  void leave_pool(const std::string& agent, bool idle) {
-    auto it = links_.find(agent);
-    if (it == links_.end() || !it->second.twin || !idle || it->second.pool == wanted_pool(agent))
-      return;
-    self_->send(pools_[it->second.pool], agent_down{agent});
-    self_->demonitor(it->second.twin.address());
-    self_->send_exit(it->second.twin, caf::exit_reason::user_shutdown);
-    it->second.twin = nullptr;
-    it->second.pool.clear();
+  /// An agent changes its pool when no experiment runs in the old one, so that nobody waits for the twin that ends. The
+  /// agent notices its end, and registers anew.
+  void settle_agents() {
+    for (auto& [agent, link] : links_) {
+      if (!link.twin || link.pool == wanted_pool(agent) || experiments_in(link.pool) > 0)
+        continue;
+      self_->send(pools_[link.pool], agent_down{agent});
+      self_->demonitor(link.twin.address());
+      self_->send_exit(link.twin, caf::exit_reason::user_shutdown);
+      link.twin = nullptr;
+      link.pool.clear();
+    }
     drop_unused_pools();
   }
 
@@ -340,7 +343,6 @@ private:
         promise.deliver(why);
         return;
       }
-      leave_pool(x.name, x.inventory.empty());
       auto& link = make_twin(x.name);
       link.actor = who;
       self_->monitor(who);

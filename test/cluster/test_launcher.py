@@ -249,6 +249,17 @@ def test_apply_shows_the_plan_and_does_it_once(lab):
     lab.wait_agents("a")
 
 
+def test_a_cluster_without_a_file_takes_one(lab):
+    lab.up(slots=1)
+    lab.write("pools: {main: {default: true}}\n" + lab.job())
+    done = lab.apply(None, "--yes")
+    assert plan_lines(done) == ["! cluster.listen none -> 127.0.0.1:0 needs a restart of the master", "+ pools.main", "- pools.default",
+                                "+ experiments.tiny submitted"], done.stdout
+    assert lab.wait_end(1) == "COMPLETED"
+    (agent,) = lab.agents().values()
+    assert agent["resourcePools"] == ["main"]
+
+
 def test_users_made_by_hand_stay_unless_pruned(lab):
     import urllib.request
 
