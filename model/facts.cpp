@@ -23,13 +23,14 @@ bool decode_one_of(std::variant<Ts...>*, std::string_view tag, const msgpack::ob
 std::string encode(const fact& x) {
   return std::visit(
     [](const auto& one) {
-      msgpack::sbuffer buffer;
-      msgpack::packer<msgpack::sbuffer> packer(buffer);
+      std::string bytes;
+      packing::appending out{bytes};
+      msgpack::packer<packing::appending> packer(out);
       packer.pack_array(3);
       packer.pack(one.tag);
       packer.pack(fact_version);
       packer.pack(one);
-      return std::string(buffer.data(), buffer.size());
+      return bytes;
     },
     x);
 }
@@ -37,18 +38,18 @@ std::string encode(const fact& x) {
 result<fact> decode(std::string_view bytes) {
   try {
     std::size_t used = 0;
-    auto handle = msgpack::unpack(bytes.data(), bytes.size(), used);
-    const auto& whole = handle.get();
+    msgpack::zone zone(1024);
+    const auto whole = msgpack::unpack(zone, bytes.data(), bytes.size(), used, packing::refer);
     if (used != bytes.size() || whole.type != msgpack::type::ARRAY || whole.via.array.size < 3)
       return error{errc::corrupt, "a fact is the array [tag, version, fields]"};
-    auto tag = whole.via.array.ptr[0].as<std::string>();
+    auto tag = whole.via.array.ptr[0].as<std::string_view>();
     auto version = whole.via.array.ptr[1].as<int>();
     if (version > fact_version)
-      return error{errc::unsupported, "fact " + tag + " has version " + std::to_string(version) +
+      return error{errc::unsupported, "fact " + std::string(tag) + " has version " + std::to_string(version) +
                                         "; this build knows up to " + std::to_string(fact_version)};
     fact out;
     if (!decode_one_of(static_cast<fact*>(nullptr), tag, whole.via.array.ptr[2], out))
-      return error{errc::unsupported, "fact '" + tag + "' is not known to this build"};
+      return error{errc::unsupported, "fact '" + std::string(tag) + "' is not known to this build"};
     return out;
   } catch (const std::exception& fault) {
     return error{errc::corrupt, std::string("fact: ") + fault.what()};

@@ -12,21 +12,32 @@
 
 namespace troupe {
 
+namespace packing {
+struct appending { ///< msgpack's writer into a string
+  std::string& to;
+  void write(const char* bytes, std::size_t count) { to.append(bytes, count); }
+};
+/// Strings and binaries of an object point into the bytes that it was read from.
+inline bool refer(msgpack::type::object_type, std::size_t, void*) { return true; }
+} // namespace packing
+
 template <class T>
 std::string pack(const T& x) {
-  msgpack::sbuffer buffer;
-  msgpack::pack(buffer, x);
-  return {buffer.data(), buffer.size()};
+  std::string bytes;
+  packing::appending out{bytes};
+  msgpack::pack(out, x);
+  return bytes;
 }
 
 template <class T>
 result<T> unpack(std::string_view bytes) {
   try {
+    msgpack::zone zone(1024); // most values are small
     std::size_t used = 0;
-    auto handle = msgpack::unpack(bytes.data(), bytes.size(), used);
+    auto object = msgpack::unpack(zone, bytes.data(), bytes.size(), used, packing::refer);
     if (used != bytes.size())
       return error{errc::corrupt, "trailing bytes after a msgpack value"};
-    return handle.get().template as<T>();
+    return object.as<T>();
   } catch (const std::exception& fault) {
     return error{errc::corrupt, std::string("msgpack: ") + fault.what()};
   }
@@ -90,7 +101,7 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
   template <>
   struct convert<troupe::value> { // its own msgpack bytes, as bin
     const msgpack::object& operator()(const msgpack::object& o, troupe::value& x) const {
-      auto parsed = troupe::parse_msgpack(o.as<std::string>());
+      auto parsed = troupe::parse_msgpack(o.as<std::string_view>());
       if (!parsed)
         throw msgpack::type_error();
       x = std::move(*parsed);

@@ -11,14 +11,14 @@ namespace {
 void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
   row.progress = row.searched;
   const auto* constant = rows.experiments.find(id);
-  if (!constant || !constant->config.is_object())
+  if (!constant)
     return;
-  const auto searcher = constant->config.value("searcher", value::object());
-  const auto name = searcher.is_object() ? searcher.value("name", std::string()) : std::string();
-  if (name != "single" && name != "random" && name != "grid")
+  const auto* named = searcher_setting(*constant, "name");
+  const auto* name = named ? named->get_ptr<const std::string*>() : nullptr;
+  if (!name || (*name != "single" && *name != "random" && *name != "grid"))
     return;
   auto most = static_cast<double>(std::max<std::uint64_t>(row.num_trials, 1));
-  if (auto given = searcher.find("max_trials"); name == "random" && given != searcher.end() && given->is_number())
+  if (const auto* given = searcher_setting(*constant, "max_trials"); *name == "random" && given && given->is_number())
     most = std::max(1.0, given->get<double>());
   row.progress = std::clamp(row.searched + row.running / most, 0.0, 1.0);
 }
@@ -26,13 +26,10 @@ void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
 void on(const experiment_created& x, const subject&, tables& rows) {
   auto& row = rows.experiments.make(x.id);
   row = {x.id, x.name, x.owner, x.context, x.key, x.source, {}, true, x.config, x.at, x.parent};
-  if (x.config.is_object())
-    if (auto searcher = x.config.find("searcher"); searcher != x.config.end() && searcher->is_object()) {
-      if (auto metric = searcher->find("metric"); metric != searcher->end() && metric->is_string())
-        row.metric = metric->get<std::string>();
-      if (auto smaller = searcher->find("smaller_is_better"); smaller != searcher->end() && smaller->is_boolean())
-        row.smaller_is_better = smaller->get<bool>();
-    }
+  if (const auto* metric = searcher_setting(row, "metric"); metric && metric->is_string())
+    row.metric = metric->get<std::string>();
+  if (const auto* smaller = searcher_setting(row, "smaller_is_better"); smaller && smaller->is_boolean())
+    row.smaller_is_better = smaller->get<bool>();
   rows.experiment_states.make(x.id);
   if (!x.key.empty())
     rows.entries.emplace_back(keys::tagged('K', x.key), keys::one(x.id.value));

@@ -51,6 +51,16 @@ trial_row join(const trial_constant& c, const trial_changing& s) {
   return row;
 }
 
+const value* searcher_setting(const experiment_constant& of, const char* key) {
+  if (!of.config.is_object())
+    return nullptr;
+  auto searcher = of.config.find("searcher");
+  if (searcher == of.config.end() || !searcher->is_object())
+    return nullptr;
+  auto found = searcher->find(key);
+  return found == searcher->end() ? nullptr : &*found;
+}
+
 subject subject_of(std::string_view entity) {
   auto slash = entity.find('/');
   if (slash == std::string_view::npos)

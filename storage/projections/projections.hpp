@@ -111,6 +111,10 @@ inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_trial(x, of, rows);
 }
 
+/// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies nothing: folds run for
+/// every fact.
+const value* searcher_setting(const experiment_constant& of, const char* key);
+
 /// Is `metric` better than the best so far? NaN never is.
 bool better(double metric, double best, bool none_yet, bool smaller_is_better);
 

@@ -26,11 +26,11 @@ void create(const search_stepped& step, const trial_created& x, const subject& o
 
 /// The value of a metric that the searcher's configuration names, in a report's.
 std::optional<double> named_metric(const experiment_constant& experiment, const char* key, const value& metrics) {
-  const auto searcher = experiment.config.is_object() ? experiment.config.value("searcher", value()) : value();
-  const auto name = searcher.is_object() ? searcher.value(key, value()) : value();
-  if (!name.is_string() || !metrics.is_object())
+  const auto* named = searcher_setting(experiment, key);
+  const auto* name = named ? named->get_ptr<const std::string*>() : nullptr;
+  if (!name || !metrics.is_object())
     return std::nullopt;
-  auto found = metrics.find(name.get<std::string>());
+  auto found = metrics.find(*name);
   return found == metrics.end() ? std::nullopt : number_in(*found);
 }
 

@@ -40,15 +40,20 @@ int preview(const std::vector<std::string>& args, std::istream& in, std::ostream
 } // namespace
 
 int search_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err) {
+  const auto wants_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
+  const bool asked = (!args.empty() && args[0] == "help") || std::any_of(args.begin(), args.end(), wants_help);
+  if (asked) {
+    out << usage << simulate_usage;
+    return 0;
+  }
   if (args.size() == 2 && args[0] == "replay" && args[1] == "-")
     return replay_search(in, out);
   if (!args.empty() && args[0] == "preview")
     return preview(args, in, out, err);
   if (!args.empty() && args[0] == "simulate")
     return simulate_search({args.begin() + 1, args.end()}, in, out, err);
-  bool asked = !args.empty() && (args[0] == "help" || args[0] == "--help" || args[0] == "-h");
-  (asked ? out : err) << usage << simulate_usage;
-  return asked ? 0 : 2;
+  err << usage << simulate_usage;
+  return 2;
 }
 
 } // namespace troupe::cli

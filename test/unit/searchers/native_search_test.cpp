@@ -64,6 +64,22 @@ TEST(NativeSearch, StopsAtRungsAndSaysWhy) {
     EXPECT_EQ(show(s->apply(step.event)), step.actions);
 }
 
+TEST(NativeSearch, ReadsTheTimeMetricAsItIs) { // not cut to whole units, and it may jump rungs or go back
+  auto s = std::move(make_searcher(asha, space_of_two, 1)).value();
+  ASSERT_TRUE(s->apply(search_started{}));
+  struct { search_event event; std::string actions; } steps[] = {
+      {at("1", 0.99, 0.9), ""},
+      {at("1", 1.5, 0.9), ""},
+      {at("2", 0.999, 0.1), ""},  // not yet at the first rung
+      {at("2", -3, 0.1), ""},
+      {at("1", 0.5, 0.1), ""},    // went back: its place at the rung stays
+      {at("2", 4.25, 0.95), ""},  // passes two rungs at once
+      {at("3", 1.25, 0.2), "stop 3 {rung 0 (1 epochs): 0.2, needed 0.95}, create 5"},
+  };
+  for (const auto& step : steps)
+    EXPECT_EQ(show(s->apply(step.event)), step.actions);
+}
+
 TEST(NativeSearch, BoundsInvalidHyperparameters) {
   auto s = std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}}, space_of_two, 1)).value();
   ASSERT_TRUE(s->apply(search_started{}));
