@@ -73,7 +73,7 @@ def test_ranks_that_meet_over_tcp_have_the_bits_of_those_that_share_memory(progr
     by_hand(program, tmp_path, "--lr=0.002", name="tcp", ranks=3, TROUPE_COLLECTIVE="tcp", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
     assert last_weights(tmp_path, "tcp") == last_weights(tmp_path, "shm")
     assert losses(tmp_path, "tcp") == losses(tmp_path, "shm")
-    nowhere = by_hand(program, tmp_path, "--lr=0.002", name="lost", check=False, WORLD_SIZE="2", LOCAL_WORLD_SIZE="1", MASTER_ADDR="")
+    nowhere = by_hand(program, tmp_path, "--lr=0.002", name="lost", check=False, WORLD_SIZE="2", LOCAL_WORLD_SIZE="1", MASTER_ADDR="", MASTER_PORT="29500")
     assert "MASTER_ADDR does not say where the ranks meet" in nowhere, nowhere
 
 
