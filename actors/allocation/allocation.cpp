@@ -369,7 +369,8 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
   if (judge_at_ || !std::all_of(parts_.begin(), parts_.end(), over))
     return;
   auto v = verdict_.value_or(verdict{});
-  if (failed_first_ && !stop_ && v.why != end::failed && v.why != end::lost)
+  // A silent rank was killed by its agent, which looks like a loss. It would be silent again.
+  if (failed_first_ && !stop_ && v.why != end::failed && (v.why != end::lost || failed_first_->silent))
     v = {end::failed, 1, failed_first_->detail, failed_first_->agent};
   if (v.why == end::failed && !failure_.empty())
     v.detail = failure_ + " (" + v.detail + ")";

@@ -65,8 +65,8 @@ private:
 struct settings_of_process : caf::actor_system_config {
   settings_of_process() {
     add_message_types<caf::id_block::troupe_worker>();
-    set("caf.scheduler.policy", "sharing");
-    set("caf.scheduler.max-threads", 1);
+    set("scheduler.policy", "sharing");
+    set("scheduler.max-threads", 1);
   }
 };
 

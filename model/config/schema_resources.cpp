@@ -76,7 +76,7 @@ shape_ref slots_per_trial(schema_table& t) {
   range.doc = "As many slots as there are, from min to max; the trial grows and shrinks with them.";
   range.keys = {native(to_run(unset("min", integer(t, {.least = 1}), "With fewer it does not run.", "slots"))),
                 native(to_run(unset("max", integer(t, {.least = 1}), "It takes no more.", "slots")))};
-  range.rules = {{"min is above max", is_range, "min", need::always, {}, "write {min: 2, max: 8}"}};
+  range.rules = {{"min must not be above max", is_range, "min", need::always, {}, "write {min: 2, max: 8}"}};
   return either(t, {integer(t, {.least = 0}), &range});
 }
 

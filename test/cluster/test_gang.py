@@ -1,5 +1,6 @@
 """Gangs of C++ ranks that lose members: killed, stopped, with their agent, all at once; that shrink and grow; that are refused."""
 
+import datetime
 import json
 import math
 import os
@@ -60,7 +61,7 @@ environment: {{environment_variables: ["MARKS={self.marks}"]}}
         return next(self.data.rglob(f"{newest['uuid']}/weights")).read_bytes()
 
     def steps(self, trial):
-        return [r["totalBatches"] for r in self.json("trial", "metrics", str(trial)) if r["group"] == "training"]
+        return [r["totalBatches"] for r in self.json("trial", "metrics", str(trial)) if r["group"] == "training" and not r["archived"]]
 
     def facts(self, kind):
         """All facts of a kind, oldest first, as the live stream of events tells them."""
@@ -68,12 +69,17 @@ environment: {{environment_variables: ["MARKS={self.marks}"]}}
             body = json.dumps({"username": "admin", "password": ""}).encode()
             self.token = json.load(urllib.request.urlopen(self.env["TROUPE_MASTER"] + "/api/v1/auth/login", body, timeout=10))["token"]
         ask = urllib.request.Request(self.env["TROUPE_MASTER"] + "/troupe/v1/events?after=0", headers={"Authorization": "Bearer " + self.token})
-        found = []
+        found, asked = [], datetime.datetime.now(datetime.timezone.utc).isoformat()
         try:
             with urllib.request.urlopen(ask, timeout=20) as stream:
                 stream.fp.raw._sock.settimeout(2)  # silent for so long: that was all
                 for line in stream:
-                    if line.startswith(b"data:") and (fact := json.loads(line[5:])).get("type") == kind:
+                    if not line.startswith(b"data:"):
+                        continue
+                    fact = json.loads(line[5:])
+                    if fact["at"] > asked:
+                        break
+                    if fact["type"] == kind:
                         found.append(fact)
         except TimeoutError:
             pass  # it waits for the next one
