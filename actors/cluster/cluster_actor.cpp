@@ -415,7 +415,8 @@ private:
       draining_.insert(agent);
     else
       draining_.erase(agent);
-    self_->send(pool_, agent_drain{agent, on});
+    for (const auto& [name, pool] : pools_) // it may change its pool meanwhile
+      self_->send(pool, agent_drain{agent, on});
     return answered();
   }
 
