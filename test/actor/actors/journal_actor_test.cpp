@@ -285,6 +285,11 @@ public:
 
 private:
   friend durable;
+  struct kept { ///< what people see of it
+    value describe() const { return {{"steps", count}}; }
+    int count = 0;
+  };
+  kept machine() const { return {count_}; }
   void run(const std::monostate&) {}
   void end_children(const caf::error&) {}
   std::optional<time_point> deadline() const { return std::nullopt; }
