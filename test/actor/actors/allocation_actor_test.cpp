@@ -30,6 +30,7 @@ twin_actor spawn_listening_twin(caf::actor_system& sys, std::shared_ptr<std::pro
       [](const task_checkpoint&) {},
       [](const checkpoint_answer&) {},
       [](const validation_answer&) {},
+      [](const worker_ordered&) {},
     };
   });
 }
