@@ -53,9 +53,9 @@ correlation about_report(const void* content) {
 correlation about_command(const void* content) {
   const auto& x = *static_cast<const client_command*>(content);
   const auto id = x.fields.is_object() ? x.fields.value("id", value()) : value();
-  if (id.is_number_unsigned() && x.name.starts_with("experiment."))
+  if (id.is_number_integer() && x.name.starts_with("experiment."))
     return correlate(correlation_kind::experiment, id.get<std::uint64_t>());
-  if (id.is_number_unsigned() && x.name.starts_with("trial."))
+  if (id.is_number_integer() && x.name.starts_with("trial."))
     return correlate(correlation_kind::trial, id.get<std::uint64_t>());
   return x.allocation.empty() ? 0 : of(parse_allocation(x.allocation));
 }
