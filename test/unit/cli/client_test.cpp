@@ -273,6 +273,12 @@ TEST(CommandLine, SpeaksToAClusterAndEndsWithItsOutcome) {
   EXPECT_EQ(call(fake, {"trial", "describe", "x"}).code, 2);
 }
 
+/// How often something was sent; the cluster's defaults are asked for before.
+std::ptrdiff_t sent(fake_server& fake) {
+  const auto all = fake.requests();
+  return std::count_if(all.begin(), all.end(), [](const auto& x) { return x.method != "GET"; });
+}
+
 TEST(CommandLine, ChecksTheContextBeforeAnythingIsSent) {
   fake_server fake(small_cluster);
   auto pattern = (std::filesystem::temp_directory_path() / "troupe-cli-XXXXXX").string();
@@ -283,7 +289,7 @@ TEST(CommandLine, ChecksTheContextBeforeAnythingIsSent) {
   EXPECT_EQ(got.code, 2);
   EXPECT_EQ(got.err, "error: " + (dir / "out").string() +
                        ": a link that leaves the context (-> /etc)\nhint: leave files out by naming them in .detignore\n");
-  EXPECT_TRUE(fake.requests().empty());
+  EXPECT_EQ(sent(fake), 0);
   std::filesystem::remove_all(dir);
 }
 
@@ -303,10 +309,10 @@ TEST(CommandLine, LaysOverridesOverTheConfiguration) {
   EXPECT_EQ(config["searcher"]["name"], "single");
   EXPECT_EQ(config["hyperparameters"]["lr"], 0.5);
   EXPECT_EQ(config["labels"], value({"a", "b"}));
-  auto before = fake.requests().size();
+  const auto before = sent(fake);
   EXPECT_EQ(send({"--config", "nonsense"}).code, 2);
   EXPECT_EQ(send({"--config", "searcher.metrik=x"}).code, 2);
-  EXPECT_EQ(fake.requests().size(), before) << "nothing was sent";
+  EXPECT_EQ(sent(fake), before) << "nothing was sent";
 }
 
 TEST(CommandLine, ShowsEveryFaultOfAConfigurationWithItsPlace) {
@@ -317,7 +323,7 @@ TEST(CommandLine, ShowsEveryFaultOfAConfigurationWithItsPlace) {
   EXPECT_THAT(got.err, HasSubstr("error: <stdin>:2:1: "));
   EXPECT_THAT(got.err, HasSubstr("<stdin>:3:"));
   EXPECT_THAT(got.err, HasSubstr("^"));
-  EXPECT_TRUE(fake.requests().empty());
+  EXPECT_EQ(sent(fake), 0);
 }
 
 TEST(CommandLine, DownloadsACheckpoint) {

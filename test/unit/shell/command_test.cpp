@@ -133,7 +133,7 @@ TEST(Completion, OffersWhatFits) {
   EXPECT_THAT(offered("experiment create --pa"), ElementsAre("--paused"));
   EXPECT_THAT(offered("help tra"), ElementsAre("trace"));
   EXPECT_THAT(offered("info zzz"), ElementsAre());
-  EXPECT_THAT(offered("config s"), ElementsAre("set"));
+  EXPECT_THAT(offered("config s"), ElementsAre("show", "set"));
 }
 
 TEST(Completion, ReplacesFromTheWordsFirstByte) {
