@@ -202,6 +202,11 @@ private:
       step(link_down{});
       return dial_later();
     }
+    if (runtime_ && down.source == runtime_.address()) {
+      runtime_ended_ = true;
+      if (closing_)
+        return self_->quit(end_reason_);
+    }
     if (!closing_ && down.reason)
       setup_.on_fatal(from_caf(down.reason));
   }
@@ -214,6 +219,8 @@ private:
   };
 
   void hear(task_news x) {
+    if (closing_)
+      return; // what ends with the agent is no news
     auto id = x.task.allocation;
     switch (x.change) {
     case task_change::adopted:
@@ -276,6 +283,8 @@ private:
   }
 
   void step(const agent_event& ev) {
+    if (closing_)
+      return;
     auto actions = machine_->apply(ev, boot_time());
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
     for (auto& action : actions)
@@ -420,9 +429,10 @@ private:
       self_->send_exit(harness_, reason);
     if (pump_)
       self_->send_exit(pump_, reason);
-    if (runtime_)
-      self_->send_exit(runtime_, reason);
-    self_->quit(reason);
+    end_reason_ = reason;
+    if (!runtime_ || runtime_ended_)
+      return self_->quit(reason);
+    self_->send_exit(runtime_, reason); // its end is the agent's: who waits for that finds no process left
   }
 
   base* self_;
@@ -444,7 +454,8 @@ private:
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
   std::chrono::milliseconds wait_{200};
-  bool was_registered_ = false, closing_ = false;
+  bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
+  caf::error end_reason_;
   std::optional<time_point> armed_;
 };
 
