@@ -40,8 +40,6 @@ result<std::string> meant(const std::string& word, const std::string& noun) {
   if (word == "ls" && std::find(known.begin(), known.end(), "list") != known.end())
     return std::string("list");
   auto found = expand(word, known);
-  if (found.size() > 1) // verbs of the cluster file have no short forms that meant something before them
-    std::erase_if(found, [](const std::string& x) { return x == "apply" || x == "check" || x == "explain" || x == "install-service"; });
   if (found.size() == 1)
     return found.front();
   auto prefix = noun.empty() ? std::string("troupe ") : "troupe " + noun + " ";
