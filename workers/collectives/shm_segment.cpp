@@ -312,10 +312,12 @@ void shm_segment::break_group(errc code, const std::string& why) {
 }
 
 result<void> shm_segment::unbroken() const {
-  const std::uint32_t broken = header_->broken;
+  std::uint32_t broken = header_->broken;
   if (broken == 0)
     return {};
-  if (broken == 1) // whoever writes the text may have died over it
+  for (int looks = 0; broken == 1 && looks < 1000; broken = header_->broken, ++looks)
+    std::this_thread::sleep_for(std::chrono::microseconds(500)); // the text is about to be there
+  if (broken == 1) // whoever wrote it has died over it
     return failed(errc::unreachable, group_.name + " is broken");
   return failed(header_->code, group_.name + ": " + std::string(header_->why, strnlen(header_->why, sizeof header_->why)));
 }
