@@ -112,7 +112,7 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (!ev.certain)
-    return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, ev.detail, now);
+    return part_over(s, ev.agent, stop_ || (killing_ && ev.ordered) ? end::stopped : end::lost, -1, ev.detail, now);
   // The order may have come from an earlier life of this actor, before its stop or another part's end was told again.
   if (ev.ordered && ev.signal == 9)
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
@@ -352,8 +352,10 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   parts_[agent].state = part::over;
   if (daemons_.contains(agent) && why != end::stopped && why != end::lost)
     return close_if_over(s, now);
-  bool bad = why == end::failed || why == end::lost;
-  if (!verdict_ || (bad && verdict_->why != end::failed && verdict_->why != end::lost))
+  const auto weight = [](end e) { return e == end::lost ? 2 : e == end::failed ? 1 : 0; };
+  const bool bad = weight(why) > 0;
+  // A rank that hears of another's death fails by itself, and its word may come before the news of the host that died.
+  if (!verdict_ || weight(why) > weight(verdict_->why))
     verdict_ = verdict{why, code, std::move(detail), agent};
   if (bad && !killing_)
     kill_rest(s, now);

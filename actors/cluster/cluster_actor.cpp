@@ -1,10 +1,9 @@
 #include "actors/cluster/cluster_actor.hpp"
 
-#include "actors/agent/agent_twin_actor.hpp"
 #include "actors/cluster/accepted_config.hpp"
+#include "actors/cluster/cluster_members_actor.hpp"
 #include "actors/durable_actor.hpp"
 #include "actors/experiment/experiment_actor.hpp"
-#include "actors/pool/pool_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "model/config/cluster_config.hpp"
 
@@ -19,14 +18,6 @@ using command_promise = caf::typed_response_promise<command_result>;
 struct no_action {};
 using cluster_action = std::variant<no_action>;
 
-/// Takes as long wherever they differ.
-bool same_secret(const std::string& a, const std::string& b) {
-  unsigned char different = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
-    different |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return !different;
-}
-
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action> {
   friend class durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action>;
 
@@ -37,7 +28,6 @@ public:
   cluster_actor::behavior_type make_behavior(cluster_setup setup, cluster_peers peers) {
     self_->enter("cluster");
     setup_ = std::move(setup);
-    configuration_ = setup_.configuration;
     peers_ = std::move(peers);
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     recover();
@@ -85,9 +75,7 @@ private:
           machine_->replay(*fact);
       }
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
-    make_pools();
-    for (const auto& [agent, known] : machine_->agents())
-      make_twin(agent);
+    members_.emplace(self_, setup_, *machine_);
     if (rows)
       expect_open_runs(*rows);
     begin(cluster_entity, stored, peers_.journal, {});
@@ -96,64 +84,6 @@ private:
         if (!terminal(row.state))
           recover(row);
     make_retention();
-  }
-
-  // ---- pools
-
-  void make_pools() {
-    for (const auto& pool : config::pool_names(configuration_))
-      if (auto& actor = pools_[pool]; !actor) {
-        actor = spawn_pool(self_->system(), pool);
-        self_->monitor(actor);
-      }
-  }
-
-  /// A pool that the configuration no longer names lives as long as an agent is in it.
-  void drop_unused_pools() {
-    for (auto it = pools_.begin(); it != pools_.end();) {
-      const auto used = config::has_pool(configuration_, it->first) ||
-                        std::any_of(links_.begin(), links_.end(), [&](const auto& l) { return l.second.pool == it->first; }) ||
-                        experiments_in(it->first) > 0;
-      if (used) {
-        ++it;
-        continue;
-      }
-      self_->demonitor(it->second.address());
-      self_->send_exit(it->second, caf::exit_reason::user_shutdown);
-      it = pools_.erase(it);
-    }
-  }
-
-  std::ptrdiff_t experiments_in(const std::string& pool) const {
-    return std::count_if(pool_of_.begin(), pool_of_.end(), [&](const auto& one) { return one.second == pool; });
-  }
-
-  /// Of a running experiment; one whose pool is gone goes on in the default one.
-  std::string choose_pool(const value& settings) const {
-    auto pool = config::pool_of_experiment(configuration_, settings);
-    return pool ? *pool : config::default_pool(configuration_);
-  }
-
-  /// Whether `wanted` could be in force now. It is the node that keeps it; see runtime/node/configuration_store.hpp.
-  result<void> may_configure(const value& wanted) const {
-    for (const auto& [pool, actor] : pools_)
-      if (!config::has_pool(wanted, pool) && config::has_pool(configuration_, pool) && !configuration_.is_null() &&
-          experiments_in(pool) > 0)
-        return error{errc::conflict, "pools." + pool + ": " + std::to_string(experiments_in(pool)) +
-                                       " experiments run in it; end them before the pool goes"};
-    return {};
-  }
-
-  command_result configure(const client_command& x) {
-    const auto wanted = x.fields.value("configuration", value());
-    if (auto ok = may_configure(wanted); !ok && x.name == "configuration.may")
-      return refused(ok.error());
-    if (x.name == "configuration.may")
-      return answered();
-    configuration_ = wanted; // an experiment that came in between keeps its pool's actor alive
-    make_pools();
-    settle_agents();
-    return answered();
   }
 
   void make_retention() {
@@ -177,8 +107,8 @@ private:
             by_agent[part.agent].tasks.push_back({{trial.id, trial.runs.back().run}, part.slots});
     }
     for (auto& [agent, tasks] : by_agent)
-      if (auto it = links_.find(agent); it != links_.end())
-        self_->send(it->second.twin, std::move(tasks));
+      if (auto* link = members_->find(agent))
+        self_->send(link->twin, std::move(tasks));
   }
 
   void recover(const experiment_row& row) {
@@ -209,20 +139,17 @@ private:
       if (trial.runs.empty() || trial.runs.back().ended != time_point{})
         continue;
       const allocation_id run{trial.id, trial.runs.back().run};
-      for (const auto& [name, pool] : pools_)
-        self_->send(pool, slots_released{run});
+      members_->release(run);
       for (const auto& part : trial.runs.back().on)
-        if (auto it = links_.find(part.agent); it != links_.end())
-          self_->send(it->second.twin, forget_ordered{run});
+        if (auto* link = members_->find(part.agent))
+          self_->send(link->twin, forget_ordered{run});
     }
   }
 
   void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
              const experiment_past& past, bool paused = false) {
-    const auto pool = choose_pool(config);
     auto experiment = spawn_experiment(self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
-                                       {cluster_actor{self_}, peers_.journal, pools_[pool], peers_.reads, setup_.tokens}, past);
-    pool_of_[id] = pool;
+                                       {cluster_actor{self_}, peers_.journal, members_->enter_pool(id, config), peers_.reads, setup_.tokens}, past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -232,8 +159,7 @@ private:
     if (auto it = experiments_.find(id); it != experiments_.end()) {
       by_address_.erase(it->second.address());
       experiments_.erase(it);
-      pool_of_.erase(id);
-      settle_agents();
+      members_->leave_pool(id);
     }
   }
 
@@ -252,72 +178,19 @@ private:
     }
     if (!closing_ && down.source == retention_.address())
       return restarts_.again("retention") ? make_retention() : leave(down.reason);
-    for (const auto& [pool, actor] : pools_)
-      if (!closing_ && down.source == actor.address())
-        return leave(to_caf({errc::internal, "the resource pool " + pool + " died: " + from_caf(down.reason).what}));
-    for (const auto& [agent, link] : links_)
-      if (!closing_ && link.twin && down.source == link.twin.address())
-        return leave(to_caf({errc::internal, "the twin of agent " + agent + " died: " + from_caf(down.reason).what}));
-    for (auto& [agent, link] : links_)
-      if (link.actor && down.source == link.actor.address()) {
-        link.actor = nullptr;
-        link.since = self_->now();
-      }
+    if (auto why = members_->child_down(down); why && !closing_)
+      leave(why);
   }
 
   void end_children(const caf::error& why) {
     closing_ = true;
     for (auto& [id, experiment] : experiments_)
       self_->send_exit(experiment, why);
-    for (auto& [agent, link] : links_)
-      if (link.twin)
-        self_->send_exit(link.twin, why);
-    for (const auto& [name, pool] : pools_)
-      self_->send_exit(pool, why);
+    members_->end_all(why);
     self_->send_exit(retention_, why);
   }
 
   // ---- agents
-
-  struct agent_link {
-    twin_actor twin;
-    agent_actor actor; ///< null while it is away
-    time_point since;  ///< it went away
-    time_point up_since;
-    value slots = value::array(); ///< what it said of them last: device, brand, uuid, usage
-    std::string pool; ///< of the twin
-  };
-
-  agent_link& make_twin(const std::string& agent) {
-    auto& link = links_[agent];
-    if (!link.twin) {
-      link.pool = wanted_pool(agent);
-      auto& pool = pools_[link.pool];
-      link.twin = spawn_twin(self_->system(), agent, setup_.lease, pool);
-      self_->monitor(link.twin);
-      self_->send(pool, link.twin, agent); // before anybody that this actor makes later asks the pool for it
-    }
-    return link;
-  }
-
-  std::string wanted_pool(const std::string& agent) const {
-    return config::pool_of_agent(configuration_, agent);
-  }
-
-  /// An agent changes its pool when no experiment runs in the old one, so that nobody waits for the twin that ends. The
-  /// agent notices its end, and registers anew.
-  void settle_agents() {
-    for (auto& [agent, link] : links_) {
-      if (!link.twin || link.pool == wanted_pool(agent) || experiments_in(link.pool) > 0)
-        continue;
-      self_->send(pools_[link.pool], agent_down{agent});
-      self_->demonitor(link.twin.address());
-      self_->send_exit(link.twin, caf::exit_reason::user_shutdown);
-      link.twin = nullptr;
-      link.pool.clear();
-    }
-    drop_unused_pools();
-  }
 
   caf::result<registered> admit(register_agent x, agent_actor who) {
     if (x.protocol != link_protocol)
@@ -329,12 +202,8 @@ private:
     const std::uint16_t http_port = setup_.http_port ? setup_.http_port() : 0;
     if (setup_.http_port && !http_port)
       return to_caf({errc::busy, "the master still starts"});
-    auto known = links_.find(x.name);
-    bool taken = known != links_.end() &&
-                 (known->second.actor ? known->second.actor != who
-                                      : self_->now() < known->second.since + setup_.lease.give_away);
     agent_joined fact{self_->now(), x.name, x.id, x.slots, x.host};
-    auto facts = machine_->join(fact, taken);
+    auto facts = machine_->join(fact, members_->is_taken(x.name, who));
     if (!facts)
       return to_caf(facts.error());
     auto promise = self_->make_response_promise<registered>();
@@ -343,7 +212,7 @@ private:
         promise.deliver(why);
         return;
       }
-      auto& link = make_twin(x.name);
+      auto& link = members_->make_twin(x.name);
       link.actor = who;
       self_->monitor(who);
       auto epoch = ++epoch_;
@@ -361,7 +230,7 @@ private:
     if (x.name == "experiment.create")
       return create(std::move(x));
     if (x.name == "experiment.validate") {
-      auto checked = accept_config(x.fields, setup_.checkpoint_dir, configuration_);
+      auto checked = accept_config(x.fields, setup_.checkpoint_dir, members_->configuration());
       return checked ? answered() : refused(checked.error());
     }
     if (x.name == "experiment.activate")
@@ -379,11 +248,11 @@ private:
     if (x.name == "search.wait")
       return wait_for_search(x);
     if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list" || x.name == "pool.list")
-      return describe(x.name);
+      return members_->describe(x.name, experiments_.size());
     if (x.name == "agent.drain")
-      return drain(x.fields);
+      return members_->drain(x.fields);
     if (x.name == "fence")
-      return fence(x.fields);
+      return members_->fence(x.fields);
     if (x.name.starts_with("allocation.") || x.name == "trial.progress" || x.name == "trial.early_exit" ||
         x.name == "checkpoint.report")
       return hand_down(std::move(x));
@@ -396,7 +265,7 @@ private:
     if (x.name == "logs.cleanup")
       return clean_up_logs();
     if (x.name == "agent.slots")
-      return hear_slots(x.fields);
+      return members_->hear_slots(x.fields);
     if (x.name == "node.shutdown") {
       if (setup_.shut_down)
         setup_.shut_down();
@@ -405,45 +274,13 @@ private:
     return refused({errc::unsupported, "no command '" + x.name + "'"});
   }
 
-  /// Soft here and in the pool: whoever ordered it keeps it, and orders it again after a start.
-  caf::result<command_result> drain(const value& fields) {
-    const auto agent = fields.value("agent", std::string());
-    const bool on = fields.value("on", true);
-    if (!machine_->agents().contains(agent))
-      return refused({errc::not_found, "no agent '" + agent + "'"});
-    if (on)
-      draining_.insert(agent);
-    else
-      draining_.erase(agent);
-    for (const auto& [name, pool] : pools_) // it may change its pool meanwhile
-      self_->send(pool, agent_drain{agent, on});
-    return answered();
-  }
-
-  /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any more. While the
-  /// agent is here, it speaks for its sandboxes.
-  caf::result<command_result> fence(const value& claim) {
-    const auto agent = claim.value("agent", std::string());
-    const auto token = setup_.fence_token ? setup_.fence_token(agent) : std::string();
-    if (token.empty() || !same_secret(claim.value("token", std::string()), token))
-      return refused({errc::denied, "the fence token is not this agent's"});
-    auto link = links_.find(agent);
-    const bool away = link != links_.end() && !link->second.actor;
-    if (claim.value("dead", false)) {
-      if (away)
-        self_->send(link->second.twin, death_confirmed{parse_allocation(claim.value("allocation", std::string()))});
-      return command_result{0, "", value{{"kill", false}}};
+  command_result configure(const client_command& x) {
+    const auto wanted = x.fields.value("configuration", value());
+    if (x.name == "configuration.may") {
+      auto ok = members_->may_configure(wanted);
+      return ok ? answered() : refused(ok.error());
     }
-    return command_result{0, "", value{{"kill", away}}};
-  }
-
-  /// An agent says what its slots are and how busy; no route of the API leads here.
-  caf::result<command_result> hear_slots(value& news) {
-    const auto agent = news.value("agent", std::string());
-    if (setup_.fence_token && !same_secret(news.value("token", std::string()), setup_.fence_token(agent)))
-      return refused({errc::denied, "the token is not this agent's"});
-    if (auto link = links_.find(agent); link != links_.end())
-      link->second.slots = news.value("slots", value::array());
+    members_->configure(wanted);
     return answered();
   }
 
@@ -549,7 +386,7 @@ private:
   // ---- creation
 
   caf::result<command_result> create(client_command x) {
-    auto checked = accept_config(x.fields, setup_.checkpoint_dir, configuration_);
+    auto checked = accept_config(x.fields, setup_.checkpoint_dir, members_->configuration());
     if (!checked)
       return refused(checked.error());
     auto& [settings, source] = *checked;
@@ -690,101 +527,12 @@ private:
     return promise;
   }
 
-  caf::result<command_result> describe(const std::string& what) {
-    struct gathering {
-      std::size_t left = 0;
-      std::map<std::string, pool_description> pools;
-    };
-    auto all = std::make_shared<gathering>();
-    all->left = pools_.size();
-    auto promise = self_->make_response_promise<command_result>();
-    for (const auto& [name, pool] : pools_)
-      self_->request(pool, std::chrono::seconds(10), describe_pool{})
-        .then(
-          [this, promise, what, all, name = name](pool_description& one) mutable {
-            all->pools[name] = std::move(one);
-            if (--all->left == 0)
-              promise.deliver(command_result{0, "", description(what, all->pools)});
-          },
-          [promise, all](const caf::error& why) mutable {
-            if (all->left != 0)
-              promise.deliver(refused(from_caf(why)));
-            all->left = 0;
-          });
-    return promise;
-  }
-
-  value description(const std::string& what, const std::map<std::string, pool_description>& pools) const {
-    pool_description pool; // all of them together
-    for (const auto& [name, one] : pools) {
-      pool.total += one.total;
-      pool.used += one.used;
-      pool.agents.insert(one.agents.begin(), one.agents.end());
-    }
-    if (what == "status")
-      return {{"slots", {{"total", pool.total}, {"used", pool.used}}},
-              {"agents", pool.agents.size()},
-              {"waiting", waiting_in(pools).size()},
-              {"experiments_active", experiments_.size()}};
-    if (what == "queue.list")
-      return {{"waiting", waiting_in(pools)}};
-    if (what == "pool.list")
-      return {{"pools", pool_rows(pools)}};
-    value agents = value::array();
-    for (const auto& [agent, known] : machine_->agents()) {
-      auto link = links_.find(agent);
-      auto slots = value::array();
-      auto held = pool.agents.find(agent);
-      for (int i = 0; i < known.slots; ++i) {
-        value slot{{"id", i}, {"device", "cpu"}, {"enabled", true}};
-        if (link != links_.end() && static_cast<std::size_t>(i) < link->second.slots.size())
-          slot.update(link->second.slots[static_cast<std::size_t>(i)]);
-        if (held != pool.agents.end() && i < static_cast<int>(held->second.size()) &&
-            held->second[static_cast<std::size_t>(i)].trial)
-          slot["allocation"] = to_string(held->second[static_cast<std::size_t>(i)]);
-        slots.push_back(slot);
-      }
-      agents.push_back({{"id", known.id},
-                        {"name", agent},
-                        {"host", known.host},
-                        {"pool", link == links_.end() ? std::string() : link->second.pool},
-                        {"slots", slots},
-                        {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
-                        {"state", link == links_.end() || !link->second.actor ? "away" : draining_.contains(agent) ? "draining" : "alive"}});
-    }
-    return {{"agents", agents}};
-  }
-
-  static value waiting_in(const std::map<std::string, pool_description>& pools) {
-    value waiting = value::array();
-    for (const auto& [name, pool] : pools)
-      for (const auto& [id, slots] : pool.waiting)
-        waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}, {"pool", name}});
-    return waiting;
-  }
-
-  value pool_rows(const std::map<std::string, pool_description>& pools) const {
-    value rows = value::array();
-    for (const auto& [name, pool] : pools)
-      rows.push_back({{"name", name},
-                      {"default", name == config::default_pool(configuration_)},
-                      {"slots", {{"total", pool.total}, {"used", pool.used}}},
-                      {"agents", pool.agents.size()},
-                      {"waiting", pool.waiting.size()},
-                      {"experiments", experiments_in(name)}});
-    return rows;
-  }
-
   cluster_setup setup_;
   cluster_peers peers_;
   std::optional<cluster> machine_;
-  value configuration_; ///< in force
-  std::map<std::string, pool_actor> pools_;
-  std::map<experiment_id, std::string> pool_of_; ///< of those that run
+  std::optional<cluster_members> members_;
   retention_actor retention_;
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
-  std::map<std::string, agent_link> links_;
-  std::set<std::string> draining_;
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<std::string> restarts_;

@@ -1,5 +1,6 @@
 """A cluster of real processes for the tests: started, killed and asked as a user would, everything in one folder."""
 
+import datetime
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 BINARY = os.environ["TROUPE_BINARY"]
@@ -203,6 +205,41 @@ class Cluster:
         got = self.json("checkpoint", "list", str(experiment))
         rows = got["checkpoints"] if isinstance(got, dict) else got
         return [{**row, "totalBatches": (row.get("metadata") or {}).get("steps_completed")} for row in rows]
+
+    def call(self, path, body=None):
+        """Status and JSON of a route of the API, as the administrator."""
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with urllib.request.urlopen(self.request(path, data), timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.loads(refused.read())
+
+    def request(self, path, data=None):
+        url = self.env.get("TROUPE_MASTER") or self.url()
+        if not hasattr(self, "admin_token"):
+            body = json.dumps({"username": "admin", "password": ""}).encode()
+            with urllib.request.urlopen(url + "/api/v1/auth/login", body, timeout=10) as answer:
+                self.admin_token = json.load(answer)["token"]
+        return urllib.request.Request(url + path, data, {"Authorization": "Bearer " + self.admin_token})
+
+    def facts(self, kind):
+        """All facts of a kind, oldest first, as the live stream of events tells them."""
+        found, asked = [], datetime.datetime.now(datetime.timezone.utc).isoformat()
+        try:
+            with urllib.request.urlopen(self.request("/troupe/v1/events?after=0"), timeout=20) as stream:
+                stream.fp.raw._sock.settimeout(2)  # silent for so long: that was all
+                for line in stream:
+                    if not line.startswith(b"data:"):
+                        continue
+                    fact = json.loads(line[5:])
+                    if fact["at"] > asked:
+                        break
+                    if fact["type"] == kind:
+                        found.append(fact)
+        except TimeoutError:
+            pass  # it waits for the next one
+        return found
 
     def acks(self):
         try:

@@ -1,13 +1,11 @@
 """Gangs of C++ ranks that lose members: killed, stopped, with their agent, all at once; that shrink and grow; that are refused."""
 
-import datetime
 import json
 import math
 import os
 import random
 import signal
 import struct
-import urllib.request
 
 import pytest
 
@@ -62,28 +60,6 @@ environment: {{environment_variables: ["MARKS={self.marks}"]}}
 
     def steps(self, trial):
         return [r["totalBatches"] for r in self.json("trial", "metrics", str(trial)) if r["group"] == "training" and not r["archived"]]
-
-    def facts(self, kind):
-        """All facts of a kind, oldest first, as the live stream of events tells them."""
-        if not hasattr(self, "token"):
-            body = json.dumps({"username": "admin", "password": ""}).encode()
-            self.token = json.load(urllib.request.urlopen(self.env["TROUPE_MASTER"] + "/api/v1/auth/login", body, timeout=10))["token"]
-        ask = urllib.request.Request(self.env["TROUPE_MASTER"] + "/troupe/v1/events?after=0", headers={"Authorization": "Bearer " + self.token})
-        found, asked = [], datetime.datetime.now(datetime.timezone.utc).isoformat()
-        try:
-            with urllib.request.urlopen(ask, timeout=20) as stream:
-                stream.fp.raw._sock.settimeout(2)  # silent for so long: that was all
-                for line in stream:
-                    if not line.startswith(b"data:"):
-                        continue
-                    fact = json.loads(line[5:])
-                    if fact["at"] > asked:
-                        break
-                    if fact["type"] == kind:
-                        found.append(fact)
-        except TimeoutError:
-            pass  # it waits for the next one
-        return found
 
     def inside(self, rank):
         try:
@@ -156,7 +132,8 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
     assert gang.wait_end(experiment, 60 + 20 * kills) == "COMPLETED", f"seed {seed}\n" + logs(gang, trial)
     assert gang.weights(experiment) == last_weights(tmp_path, "whole"), f"seed {seed}"
     assert sorted(gang.steps(trial)) == list(range(1, batches + 1)), f"seed {seed}: each batch counts once"
-    assert gang.trials(experiment)[0]["restarts"] <= by_themselves, f"seed {seed}"
+    ends = [fact["why"] + ": " + fact["detail"] for fact in gang.facts("run_ended")]
+    assert gang.trials(experiment)[0]["restarts"] <= by_themselves, (f"seed {seed}", ends)
     assert 2 * inside >= done > 0, f"seed {seed}: {inside} of {done} died inside a collective"
     gang.nothing_is_left(program)
 

@@ -3,8 +3,6 @@ whose decisions a process outside makes."""
 
 import json
 import time
-import urllib.error
-import urllib.request
 
 import pytest
 
@@ -86,23 +84,7 @@ class Searching(Cluster):
         """What every run of every trial started with: the line of ancestors of its weights."""
         return [json.loads(line) for line in (self.root / f"job-{name}" / "lines").read_text().splitlines()]
 
-    def call(self, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url() + path, data=data, headers={"Authorization": f"Bearer {self.token()}"})
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as refused:
-            return refused.code, json.loads(refused.read())
-
-    def token(self):
-        if not hasattr(self, "_token"):
-            body = json.dumps({"username": "determined", "password": ""}).encode()
-            with urllib.request.urlopen(self.url() + "/api/v1/auth/login", data=body, timeout=10) as answer:
-                self._token = json.loads(answer.read())["token"]
-        return self._token
-
-    def facts(self, experiment):
+    def heard(self, experiment):
         """What the search heard, from the events route."""
         return self.call(f"/troupe/v1/experiments/{experiment}/searcher/events")[1]["events"]
 
@@ -137,7 +119,7 @@ def test_every_searcher_runs_to_its_end(cluster):
                 assert run["line"][-1][2] > 0, run
             assert any("not promoted" in row["why"] or "needed" in row["why"] for row in rows), [row["why"] for row in rows]
         else:
-            assert not again, (name, again)
+            assert not again, (name, again, cluster.facts("run_ended"))
         if name in ("async_halving", "adaptive_asha", "median"):
             assert any("rung" in row["why"] or "median" in row["why"] for row in rows), [row["why"] for row in rows]
 
@@ -191,8 +173,8 @@ def test_a_search_that_pauses_survives_kill_9(cluster):
     experiment = cluster.submit_search(name, f"name: asha_promotion, num_rungs: 3, divisor: 2, max_trials: 10, {HALVING}")
     other = cluster.submit_search("pbt", PBT.format(members=4))
     for _ in range(3):
-        before = len(cluster.facts(experiment)) + len(cluster.facts(other))
-        wait_for(lambda: len(cluster.facts(experiment)) + len(cluster.facts(other)) > before + 8
+        before = len(cluster.heard(experiment)) + len(cluster.heard(other))
+        wait_for(lambda: len(cluster.heard(experiment)) + len(cluster.heard(other)) > before + 8
                  or cluster.state(experiment) == cluster.state(other) == "COMPLETED", 60)
         cluster.kill_everything()
         cluster.up(slots=3)

@@ -139,6 +139,24 @@ TEST(Allocation, EndsAGangTogether) {
     {agent_lost{"a", "died"}, 1100ms, " | kill(b)"}, // lost, and the other part is ended too
     {exit_of("b", -1, 9), 2s, "closed(lost) | release forget(a) forget(b) report(lost)"},
   });
+  // Rank 1 notices that rank 0 is gone, and ends by itself, before the news of rank 0's host.
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("b", 1), 1s, " | kill(a)"},
+    {agent_lost{"a", "died"}, 2s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("b", 1), 1s, " | kill(a)"},
+    {task_exited{id, "a", -1, 9, "killed while no agent was there", false}, 2s,
+     "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+  // Its own kill is no loss, even where the sandbox left no record.
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("b", 1), 1s, " | kill(a)"},
+    {task_exited{id, "a", -1, 9, "", false, true}, 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
+  });
 }
 
 TEST(Allocation, AsksItsAgentsAfterRecovery) {
