@@ -278,6 +278,14 @@ void process_runtime::engine::watch(int fd, source what, std::uint64_t serial) {
   ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
+/// Closing would do, but for a child that was forked elsewhere in this process and is not yet replaced: it holds every descriptor, and
+/// the poll set would go on to tell of this one.
+void process_runtime::engine::forget_fd(owned_fd& fd) {
+  if (fd)
+    ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
+  fd.reset();
+}
+
 void process_runtime::engine::on_event(source what, std::uint64_t serial) {
   if (what == source::wake) {
     eventfd_t count;
@@ -408,6 +416,8 @@ void process_runtime::engine::drop_link(sandbox& box) {
   for (auto& [id, spare] : prepared_)
     if (spare.serial == box.serial)
       spare.socket = -1;
+  if (box.link && box.link->socket() >= 0)
+    ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, box.link->socket(), nullptr);
   box.link.reset();
 }
 

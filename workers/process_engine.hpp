@@ -112,6 +112,7 @@ private:
   void on_time(clock::time_point now);
   int wait_ms(clock::time_point now) const;
   void watch(int fd, source what, std::uint64_t serial);
+  void forget_fd(owned_fd& fd);
   sandbox* find(const std::string& id);
   sandbox& add(std::string folder_name, owned_fd folder);
   void erase(std::uint64_t serial);
@@ -127,6 +128,7 @@ private:
   void on_socket(sandbox& box);
   void on_helper(sandbox& box);
   void retry(sandbox& box);
+  void offer(sandbox& box);
   void clear_away(sandbox& box);
   void give_up(sandbox& box, const std::string& why);
   void hear(sandbox& box, const sandbox_state& x);

@@ -43,11 +43,13 @@ void process_runtime::engine::start(sandbox& box, const std::vector<std::string>
 }
 
 void process_runtime::engine::on_starter(sandbox& box) {
+  if (box.starter_pid == 0)
+    return; // told twice
   int status = 0;
   auto reaped = ::waitpid(box.starter_pid, &status, WNOHANG);
   if (reaped == 0)
     return;
-  box.starter.reset();
+  forget_fd(box.starter);
   box.starter_pid = 0;
   if (reaped < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
     return dial(box);
@@ -102,6 +104,8 @@ void process_runtime::engine::on_socket(sandbox& box) {
 }
 
 void process_runtime::engine::on_helper(sandbox& box) {
+  if (!box.helper)
+    return; // told twice
   // What it said last may still lie in the socket.
   auto serial = box.serial;
   if (box.link) {
@@ -110,7 +114,7 @@ void process_runtime::engine::on_helper(sandbox& box) {
       return;
   }
   drop_link(box);
-  box.helper.reset();
+  forget_fd(box.helper);
   box.retry_at = box.kill_at = clock::time_point::max();
   box.dead = true;
   if (!box.done)
@@ -120,6 +124,29 @@ void process_runtime::engine::on_helper(sandbox& box) {
 void process_runtime::engine::give_up(sandbox& box, const std::string& why) {
   box.given_up = why;
   kill_helper(box);
+}
+
+/// To whoever launches a task next, unless it is somebody's already.
+void process_runtime::engine::offer(sandbox& box) {
+  box.ready = true;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [id, spare] : prepared_)
+      if (spare.serial == box.serial) {
+        spare.socket = box.link->socket();
+        return;
+      }
+    const bool taken = std::any_of(orders_.begin(), orders_.end(), [&](const order& x) {
+      const auto* launch = std::get_if<launch_order>(&x);
+      return launch && launch->spare == box.serial;
+    });
+    if (!taken) {
+      std::erase_if(ready_, [&](const auto& spare) { return spare.serial == box.serial; });
+      ready_.push_back({box.serial, box.link->socket(), box.folder_name});
+      return;
+    }
+  }
+  say(box, "status\n"); // it may have been told over an earlier connection; the answer is heard when it has its name
 }
 
 /// A spare of a dead agent.
@@ -173,17 +200,8 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
       spares_of_use_ = false;
       return kill_helper(box);
     }
-    if (box.id.empty()) {
-      box.ready = true;
-      std::lock_guard lock(mutex_);
-      for (auto& [id, spare] : prepared_)
-        if (spare.serial == box.serial) {
-          spare.socket = box.link->socket();
-          return;
-        }
-      ready_.push_back({box.serial, box.link->socket(), box.folder_name});
-      return;
-    }
+    if (box.id.empty())
+      return offer(box);
     // Its agent died between taking the spare and ordering the run.
     return kill_helper(box);
   }

@@ -107,8 +107,10 @@ def check_end(cluster, name, experiment, count):
 
 def test_every_searcher_runs_to_its_end(cluster):
     ids = {name: cluster.submit_search(name, searcher) for name, (searcher, _) in SEARCHERS.items()}
-    for name, (_, count) in SEARCHERS.items():
-        rows = check_end(cluster, name, ids[name], count)
+    ended = {name: check_end(cluster, name, ids[name], count) for name, (_, count) in SEARCHERS.items()}
+    bad = [fact for fact in cluster.facts("run_ended") if fact["why"] not in ("completed", "stopped")]
+    assert not bad, [(fact, cluster.cli("trial", "logs", fact["entity"].partition("/")[2]).stdout[-2000:]) for fact in bad]
+    for name, rows in ended.items():
         runs = cluster.lines(name)
         again = [run for run in runs if run["run"] > 1]
         if name in PAUSING:
@@ -119,7 +121,7 @@ def test_every_searcher_runs_to_its_end(cluster):
                 assert run["line"][-1][2] > 0, run
             assert any("not promoted" in row["why"] or "needed" in row["why"] for row in rows), [row["why"] for row in rows]
         else:
-            assert not again, (name, again, cluster.facts("run_ended"))
+            assert not again, (name, again)
         if name in ("async_halving", "adaptive_asha", "median"):
             assert any("rung" in row["why"] or "median" in row["why"] for row in rows), [row["why"] for row in rows]
 

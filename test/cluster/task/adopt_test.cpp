@@ -2,6 +2,10 @@
 
 #include "stage.hpp"
 
+#include <atomic>
+#include <sys/wait.h>
+#include <thread>
+
 namespace troupe::test {
 namespace {
 
@@ -97,6 +101,40 @@ TEST_P(TaskAdoption, KeepsSparesReadyAndRunsTasksInThem) {
     EXPECT_EQ(s.text(id), id + "\n");
     EXPECT_TRUE(std::filesystem::exists(s.options.root / id / "run" / "x"));
   }
+}
+
+/// A process that was forked elsewhere and not yet replaced holds every descriptor of this one, so that the poll set goes on to tell
+/// of descriptors that were closed here.
+TEST_P(TaskAdoption, UsesASpareOnceWhileOthersFork) {
+  if (!namespaces())
+    GTEST_SKIP() << "a process group has nothing to prepare";
+  s.options.spares = 3;
+  s.open();
+  std::atomic<bool> over{false};
+  std::thread others([&over] {
+    while (!over) {
+      const auto child = ::fork();
+      if (child == 0) {
+        const timespec rest{0, 20'000'000};
+        ::nanosleep(&rest, nullptr);
+        ::_exit(0);
+      }
+      ::waitpid(child, nullptr, 0);
+    }
+  });
+  for (int round = 0; round < 12; ++round) {
+    EXPECT_TRUE(eventually([&] { return s.runtime->spares_ready() == 3; }));
+    std::vector<std::string> ids;
+    for (int i = 0; i < 3; ++i)
+      ids.push_back(s.run("echo $TROUPE_TASK_ID; exit 3"));
+    for (const auto& id : ids) {
+      EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 3) << "round " << round;
+      EXPECT_EQ(s.text(id), id + "\n");
+    }
+    EXPECT_LE(s.runtime->spares_ready(), 3);
+  }
+  over = true;
+  others.join();
 }
 
 TEST_P(TaskAdoption, LosesATaskWhoseSpareDiesWithTheOrder) {
