@@ -123,7 +123,6 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
                 for name in ("a", "b"):
                     gang.agent(name)
         except ProcessLookupError:
-            by_themselves -= kind in ("rank", "chief")
             continue  # it had just ended
         done += 1
         inside += gang.inside(victim) if kind != "agent" else gang.inside(0) or gang.inside(1)
