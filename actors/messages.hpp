@@ -403,7 +403,7 @@ using agent_actor =
                    caf::reacts_to<checkpoint_answer>, caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>,
                    caf::reacts_to<time_passed>, caf::reacts_to<task_news>, caf::reacts_to<harness_drained>,
                    caf::reacts_to<pumped>, caf::reacts_to<master_found>, caf::reacts_to<worker_frame>,
-                   caf::reacts_to<worker_said>, caf::reacts_to<member_failed>>;
+                   caf::reacts_to<worker_said>, caf::reacts_to<member_failed>, caf::reacts_to<node_joined>>;
 using worker_runtime_actor =
   caf::typed_actor<caf::reacts_to<launch_order>, caf::reacts_to<destroy_order>, caf::reacts_to<drop_order>,
                    caf::reacts_to<renew_order>, caf::reacts_to<adopt_order>, caf::reacts_to<task_news>>;

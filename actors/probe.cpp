@@ -18,10 +18,21 @@ std::uint64_t tick_scale::ticks(std::chrono::nanoseconds of) const {
   return static_cast<std::uint64_t>(static_cast<double>(of.count()) / nanoseconds_per_tick());
 }
 
-time_point tick_scale::wall(std::uint64_t at) const {
-  const auto now = std::chrono::system_clock::now();
-  const auto ago = static_cast<double>(static_cast<std::int64_t>(ticks_now() - at)) * nanoseconds_per_tick();
-  return std::chrono::time_point_cast<duration>(now - std::chrono::nanoseconds(static_cast<std::int64_t>(ago)));
+time_point tick_scale::wall(std::uint64_t at) const { return now().wall_at(at); }
+
+tick_scale::moment tick_scale::now() const {
+  moment out;
+  out.wall = std::chrono::time_point_cast<duration>(std::chrono::system_clock::now());
+  out.ticks = ticks_now();
+  const auto passed = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - first_steady_).count();
+  if (out.ticks > first_ && passed > 0)
+    out.ns_per_tick = passed / static_cast<double>(out.ticks - first_);
+  return out;
+}
+
+time_point tick_scale::moment::wall_at(std::uint64_t at) const {
+  const auto ago = static_cast<double>(static_cast<std::int64_t>(ticks - at)) * ns_per_tick;
+  return std::chrono::time_point_cast<duration>(wall - std::chrono::nanoseconds(static_cast<std::int64_t>(ago)));
 }
 
 std::array<std::uint64_t, tick_histogram::size> tick_histogram::read() const {
@@ -71,6 +82,69 @@ correlation correlation_of_name(std::string_view name) {
   return 0;
 }
 
+probe::~probe() { delete briefs_.load(std::memory_order_relaxed); }
+
+void probe::stamp(std::uint64_t number) noexcept {
+  const auto reach = stamped * (skips_.load(std::memory_order_relaxed) + 1);
+  if (number - done_.load(std::memory_order_relaxed) < reach) {
+    auto& slot = arrival_of(number);
+    slot.at.store(ticks_now(), std::memory_order_relaxed);
+    slot.number.store(number, std::memory_order_release);
+  } else if (sample_at_.load(std::memory_order_relaxed) == 0) {
+    sample_number_.store(number, std::memory_order_relaxed);
+    sample_at_.store(ticks_now(), std::memory_order_release);
+  }
+}
+
+void probe::time(begun& b, std::uint64_t number) noexcept {
+  b.at = latest_ = ticks_now();
+  std::uint64_t came = 0;
+  if (const auto& slot = arrival_of(number); slot.number.load(std::memory_order_acquire) == number)
+    came = slot.at.load(std::memory_order_relaxed);
+  else if (const auto then = sample_at_.load(std::memory_order_acquire);
+           then && number >= sample_number_.load(std::memory_order_relaxed)) {
+    came = then;
+    sample_at_.store(0, std::memory_order_relaxed);
+  }
+  if (came)
+    b.wait = b.at > came ? b.at - came : 0;
+  // Is it busy? That it is, is seen at once; that it is no more, once a window has passed.
+  if (b.at - window_at_ > calm_window) {
+    skips_.store(number - window_number_ <= calm_messages ? 0 : sampled - 1, std::memory_order_relaxed);
+    window_at_ = b.at;
+    window_number_ = number;
+  } else if (number - window_number_ >= calm_messages)
+    skips_.store(sampled - 1, std::memory_order_relaxed);
+}
+
+/// Each that is timed stands for all since the one before, so that the sums of the histograms are the messages.
+std::uint64_t probe::timed(const begun& b, std::uint64_t number) noexcept {
+  const auto now = ticks_now();
+  const auto run = now > b.at ? now - b.at : 0;
+  run_.add(run, number + 1 - last_run_);
+  last_run_ = number + 1;
+  b.slot->timed(run);
+  if (b.wait != not_timed) {
+    wait_.add(b.wait, number + 1 - last_wait_);
+    last_wait_ = number + 1;
+  }
+  return run;
+}
+
+std::uint32_t probe::keep(brief_writer writes, const void* content) {
+  auto* briefs = briefs_.load(std::memory_order_relaxed);
+  if (!briefs) {
+    briefs = new std::array<words, ring_slots>{};
+    briefs_.store(briefs, std::memory_order_release);
+  }
+  std::array<std::uint64_t, brief_bytes / 8> bytes{};
+  const auto count = writes(content, reinterpret_cast<char*>(bytes.data()), brief_bytes);
+  auto& to = (*briefs)[done_.load(std::memory_order_relaxed) % ring_slots];
+  for (std::size_t i = 0; i * 8 < count; ++i)
+    to[i].store(bytes[i], std::memory_order_relaxed);
+  return static_cast<std::uint32_t>(count);
+}
+
 std::vector<message_note> probe::recent() const {
   const auto before = done_.load(std::memory_order_acquire);
   std::vector<message_note> out;
@@ -86,7 +160,14 @@ std::vector<message_note> probe::recent() const {
     note.about = slot.about.load(std::memory_order_relaxed);
     note.wait = slot.wait.load(std::memory_order_relaxed);
     note.run = slot.run.load(std::memory_order_relaxed);
-    out.push_back(note);
+    const auto bytes = std::min<std::size_t>(slot.brief.load(std::memory_order_relaxed), brief_bytes);
+    if (const auto* briefs = briefs_.load(std::memory_order_acquire); briefs && bytes) {
+      std::array<std::uint64_t, brief_bytes / 8> copy;
+      for (std::size_t i = 0; i < copy.size(); ++i)
+        copy[i] = (*briefs)[number % ring_slots][i].load(std::memory_order_relaxed);
+      note.brief.assign(reinterpret_cast<const char*>(copy.data()), bytes);
+    }
+    out.push_back(std::move(note));
   }
   std::atomic_thread_fence(std::memory_order_acquire);
   // The message that is being noted now takes the slot of the oldest one.
@@ -120,15 +201,17 @@ void probe::type_slot::timed(std::uint64_t ticks) noexcept {
     one.store(one.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
 }
 
-probe::type_slot* probe::add_slot(type_key type, correlation_reader reads) noexcept {
+probe::type_slot* probe::add_slot(type_key type, correlation_reader reads, brief_writer writes) noexcept {
   for (std::size_t i = 0; i + 1 < types; ++i)
     if (auto& slot = types_[i]; slot.type.load(std::memory_order_relaxed) == 0) {
       slot.reads = reads;
+      slot.writes = writes;
       slot.type.store(type, std::memory_order_relaxed);
       return last_slot_ = &slot;
     }
   auto& rest = types_.back();
   rest.reads = nullptr;
+  rest.writes = nullptr;
   rest.type.store(1, std::memory_order_relaxed);
   return &rest;
 }

@@ -1,6 +1,10 @@
 #pragma once
 // What one actor counts of its own mail: how many, how long they waited and ran, and the last 32 of them. One writer, the
-// actor; any thread reads. No lock and no allocation on a message's way. Times are in ticks of the processor's clock.
+// actor; any thread reads. No lock on a message's way, and one allocation in an actor's life (of the texts). Times are in
+// ticks of the processor's clock.
+//
+// Every message is counted. Reading the clock costs as much as all the rest, so who takes many messages times every eighth
+// alone; a calm actor, which takes at most 16 in some 16 ms, times each, and keeps a short text of each.
 
 #include "model/time.hpp"
 
@@ -16,22 +20,44 @@
 #include <vector>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <x86intrin.h>
 #endif
 
 namespace troupe {
 
+#if defined(__x86_64__)
+/// The time stamp counter runs evenly, in all states of the processor and on all its cores.
+inline const bool even_time_stamps = [] {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x8000'0007, &a, &b, &c, &d) && (d & 1u << 8);
+}();
+#endif
+
 inline std::uint64_t ticks_now() noexcept {
 #if defined(__x86_64__)
-  return __rdtsc();
+  if (even_time_stamps) [[likely]]
+    return __rdtsc();
 #elif defined(__aarch64__)
   std::uint64_t t;
   asm volatile("mrs %0, cntvct_el0" : "=r"(t));
   return t;
-#else
+#endif
+#if !defined(__aarch64__)
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 #endif
 }
+
+/// Some 16 ms: a power of two, or by the clock's own word.
+#if defined(__aarch64__)
+inline const std::uint64_t calm_window = [] {
+  std::uint64_t per_second;
+  asm("mrs %0, cntfrq_el0" : "=r"(per_second));
+  return per_second / 64;
+}();
+#else
+inline constexpr std::uint64_t calm_window = std::uint64_t{1} << 25;
+#endif
 
 /// What a tick is worth: measured since it was made, so better the older it is. Thread-safe.
 class tick_scale {
@@ -40,6 +66,16 @@ public:
   double microseconds(std::uint64_t ticks) const; ///< of a difference
   std::uint64_t ticks(std::chrono::nanoseconds of) const;
   time_point wall(std::uint64_t at) const; ///< of a reading
+
+  /// Both clocks read once: for the many times of one answer.
+  struct moment {
+    time_point wall;
+    std::uint64_t ticks = 0;
+    double ns_per_tick = 1;
+    double microseconds(std::uint64_t of) const { return static_cast<double>(of) * ns_per_tick / 1000; }
+    time_point wall_at(std::uint64_t at) const;
+  };
+  moment now() const;
 
 private:
   double nanoseconds_per_tick() const;
@@ -82,6 +118,8 @@ using type_key = std::uintptr_t;
 
 /// Reads the correlation out of a message of a known type.
 using correlation_reader = correlation (*)(const void*);
+/// Writes the beginning of a message of a known type, as msgpack, into `most` bytes; how many it took.
+using brief_writer = std::size_t (*)(const void*, char* to, std::size_t most);
 
 /// One of the last messages, as it was read from the ring.
 struct message_note {
@@ -93,6 +131,7 @@ struct message_note {
   std::uint64_t request = 0;  ///< CAF's message id; its top bit is set in answers
   correlation about = 0;
   std::uint64_t wait = not_timed, run = not_timed;
+  std::string brief; ///< as its brief_writer wrote it; may be cut off; empty where none was kept
 };
 
 class alignas(64) probe {
@@ -104,19 +143,18 @@ public:
   time_point since;      ///< wall time
   int restarts = 0;      ///< of this name, by the register
 
-  static constexpr std::size_t ring = 32, ring_slots = ring + 1, types = 14, stamped = 16;
-  static constexpr std::uint64_t sampled = 8; ///< under a backlog every eighth message is timed
+  static constexpr std::size_t ring = 32, ring_slots = ring + 1, types = 14, stamped = 16, brief_bytes = 64;
+  static constexpr std::uint64_t sampled = 8;        ///< of a busy actor every eighth message is timed
+  static constexpr std::uint64_t calm_messages = 16; ///< in calm_window; with more it is busy
+
+  ~probe();
 
   // ---- any thread
   /// A message has come.
   void arrived() noexcept {
     const auto number = in_.fetch_add(1, std::memory_order_relaxed);
-    if (number - done_.load(std::memory_order_relaxed) < stamped)
-      stamps_[number % stamped].store(ticks_now(), std::memory_order_relaxed);
-    else if (sample_at_.load(std::memory_order_relaxed) == 0) {
-      sample_number_.store(number, std::memory_order_relaxed);
-      sample_at_.store(ticks_now(), std::memory_order_release);
-    }
+    if ((number & skips_.load(std::memory_order_relaxed)) == 0)
+      stamp(number);
   }
   std::uint64_t in() const { return in_.load(std::memory_order_relaxed); }
   std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
@@ -145,12 +183,13 @@ public:
     std::atomic<std::uint64_t> count{0};
     std::array<std::atomic<std::uint32_t>, tick_histogram::size> run{};
     correlation_reader reads = nullptr;
+    brief_writer writes = nullptr;
     void timed(std::uint64_t ticks) noexcept;
   };
   struct begun {
     type_slot* slot;
     std::uint64_t wait, at; ///< at: 0 where this message is not timed
-    bool sampled;
+    std::uint32_t brief;    ///< bytes kept of it
   };
   /// The slot of a type that has come before, or nullptr.
   type_slot* slot_of(type_key type) noexcept {
@@ -162,49 +201,30 @@ public:
     return nullptr;
   }
   /// A slot for a type that is new here.
-  type_slot* add_slot(type_key type, correlation_reader reads) noexcept;
+  type_slot* add_slot(type_key type, correlation_reader reads, brief_writer writes = nullptr) noexcept;
 
-  begun begin(type_slot* slot) noexcept {
+  /// Each message is timed, and its text kept: `keep` before `begin`.
+  bool calm() const noexcept { return skips_.load(std::memory_order_relaxed) == 0; }
+  /// Keeps the text of the message that is begun next; how many bytes.
+  std::uint32_t keep(brief_writer writes, const void* content);
+
+  begun begin(type_slot* slot, std::uint32_t brief = 0) noexcept {
     const auto number = done_.load(std::memory_order_relaxed);
-    begun b{slot, not_timed, 0, false};
-    auto& stamp = stamps_[number % stamped];
-    if (const auto came = stamp.load(std::memory_order_relaxed)) {
-      stamp.store(0, std::memory_order_relaxed);
-      b.at = ticks_now();
-      b.wait = b.at > came ? b.at - came : 0;
-    } else if (const auto then = sample_at_.load(std::memory_order_acquire);
-               then && number >= sample_number_.load(std::memory_order_relaxed)) {
-      b.at = ticks_now();
-      b.wait = b.at > then ? b.at - then : 0;
-      b.sampled = true;
-      sample_at_.store(0, std::memory_order_relaxed);
-    } else if (number % sampled == 0) {
-      b.at = ticks_now();
-      b.sampled = true;
-    }
-    if (b.at)
-      latest_ = b.at;
     doing_.store(slot->type.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    begun b{slot, not_timed, 0, brief};
+    if ((number & skips_.load(std::memory_order_relaxed)) == 0)
+      time(b, number);
     return b;
   }
   void end(const begun& b, std::uint64_t sender, std::uint32_t node, std::uint64_t request, correlation on) noexcept {
     const auto number = done_.load(std::memory_order_relaxed);
-    std::uint64_t run = not_timed;
-    if (b.at) {
-      const auto now = ticks_now();
-      run = now > b.at ? now - b.at : 0;
-      run_.add(run, b.sampled ? sampled : 1);
-      b.slot->timed(run);
-      if (b.wait != not_timed)
-        wait_.add(b.wait, b.sampled ? number - last_sample_ + 1 : 1);
-      if (b.wait != not_timed)
-        last_sample_ = number + 1;
-    }
+    const auto run = b.at ? timed(b, number) : not_timed;
     auto& slot = ring_[number % ring_slots];
     slot.at.store(latest_, std::memory_order_relaxed);
     slot.type.store(b.slot->type.load(std::memory_order_relaxed), std::memory_order_relaxed);
     slot.sender.store(sender, std::memory_order_relaxed);
     slot.node.store(node, std::memory_order_relaxed);
+    slot.brief.store(b.brief, std::memory_order_relaxed);
     slot.request.store(request, std::memory_order_relaxed);
     slot.about.store(on, std::memory_order_relaxed);
     slot.wait.store(b.wait, std::memory_order_relaxed);
@@ -222,23 +242,42 @@ public:
   void show(const char* text) noexcept { state_.store(text, std::memory_order_relaxed); }
 
 private:
-  struct ring_slot {
+  struct alignas(64) ring_slot {
     std::atomic<std::uint64_t> at{0}, sender{0}, request{0}, about{0}, wait{0}, run{0};
     std::atomic<type_key> type{0};
-    std::atomic<std::uint32_t> node{0};
+    std::atomic<std::uint32_t> node{0}, brief{0};
   };
+  struct arrival {
+    std::atomic<std::uint64_t> at{0}, number{not_timed};
+  };
+  using words = std::array<std::atomic<std::uint64_t>, brief_bytes / 8>;
+
+  /// By the sender of a message that is to be timed. Behind a long queue one is stamped at a time.
+  void stamp(std::uint64_t number) noexcept;
+  /// By the actor, at the beginning and at the end of a message that is timed.
+  void time(begun& b, std::uint64_t number) noexcept;
+  std::uint64_t timed(const begun& b, std::uint64_t number) noexcept;
+  arrival& arrival_of(std::uint64_t number) noexcept {
+    return arrivals_[(skips_.load(std::memory_order_relaxed) ? number / sampled : number) % stamped];
+  }
+
+  // Read by all, seldom written: one less than how many messages are between two that are timed, a power of two.
+  std::atomic<std::uint64_t> skips_{0};
   // Written by whoever sends.
   alignas(64) std::atomic<std::uint64_t> in_{0};
-  std::array<std::atomic<std::uint64_t>, stamped> stamps_{};
   std::atomic<std::uint64_t> sample_number_{0}, sample_at_{0};
+  std::array<arrival, stamped> arrivals_;
   // Written by the actor.
   alignas(64) std::atomic<std::uint64_t> done_{0};
   std::atomic<std::uint64_t> errors_{0};
   std::atomic<type_key> doing_{0};
   std::atomic<const char*> state_{nullptr};
   std::atomic<std::uint32_t> open_requests_{0};
-  std::uint64_t latest_ = 0, last_sample_ = 0;
+  std::uint64_t latest_ = 0;
   type_slot* last_slot_ = types_.data();
+  std::uint64_t last_wait_ = 0, last_run_ = 0; ///< how many messages the histograms stand for
+  std::uint64_t window_at_ = 0, window_number_ = 0;
+  std::atomic<std::array<words, ring_slots>*> briefs_{nullptr}; ///< made with the first text
   std::array<type_slot, types> types_;
   std::array<ring_slot, ring_slots> ring_;
   tick_histogram wait_, run_;

@@ -72,27 +72,26 @@ borrowed_system::~borrowed_system() {
 // ---- message_watch
 
 message_watch::message_watch(wanted what, const tick_scale& scale)
-    : what_(std::move(what)), second_(scale.ticks(std::chrono::seconds(1))) {}
+    : what_(std::move(what)), second_(scale.ticks(std::chrono::seconds(1))), any_about_(what_.about.empty()) {}
 
 bool message_watch::concerns(const probe& who) const {
   return !over() && (what_.actor.empty() || what_.actor == who.name) && (what_.kind.empty() || what_.kind == who.kind);
 }
 
-bool message_watch::admit(type_key type, correlation about, std::uint64_t requester, std::uint64_t request) {
+bool message_watch::admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester, std::uint64_t request) {
   if (over())
     return false;
   if (!what_.types.empty() && std::find(what_.types.begin(), what_.types.end(), type) == what_.types.end())
     return false;
   if (what_.request && (what_.request != request || what_.requester != requester))
     return false;
-  const auto now = ticks_now();
   if (now > what_.until) {
     over_.store(true, std::memory_order_relaxed);
     return false;
   }
-  if (!what_.request) {
+  if (!what_.request && !any_about_.load(std::memory_order_relaxed)) {
     std::lock_guard lock(mutex_);
-    if (!what_.about.empty() && std::find(what_.about.begin(), what_.about.end(), about) == what_.about.end())
+    if (std::find(what_.about.begin(), what_.about.end(), about) == what_.about.end())
       return false;
   }
   seen_.fetch_add(1, std::memory_order_relaxed);
@@ -131,6 +130,7 @@ std::vector<message_watch::row> message_watch::take(tally& so_far) {
 void message_watch::about(std::vector<correlation> x) {
   std::lock_guard lock(mutex_);
   what_.about = std::move(x);
+  any_about_.store(what_.about.empty(), std::memory_order_relaxed);
 }
 
 // ---- probe_register
@@ -366,6 +366,7 @@ void probe_side::enter(std::string name, std::string owner) {
 
 void probe_side::leave(const caf::error& why) {
   describe = nullptr;
+  heard = nullptr;
   held_.clear();
   if (register_ && !probe_->name.empty())
     register_->remove(probe_, unwanted(why));
@@ -386,7 +387,7 @@ void probe_side::refresh() {
 probe::type_slot* probe_side::new_slot(type_key type) {
   const auto& readers = message_readers();
   auto it = readers.find(type);
-  return probe_->add_slot(type, it == readers.end() ? nullptr : it->second.about);
+  return it == readers.end() ? probe_->add_slot(type, nullptr) : probe_->add_slot(type, it->second.about, it->second.brief);
 }
 
 std::string probe_side::sender_name(const caf::mailbox_element& x) const {
@@ -440,7 +441,7 @@ bool probe_side::let_in(caf::mailbox_element& x, type_key type, correlation abou
   const auto request = x.mid.is_request() || x.mid.is_response() ? x.mid.request_id().integer_value() : 0;
   const auto requester = x.mid.is_response() ? self_->id() : x.sender ? x.sender->id() : 0;
   for (auto& watch : watches_) {
-    if (!watch->admit(type, about ? about : probe_->about, requester, request))
+    if (!watch->admit(now, type, about ? about : probe_->about, requester, request))
       continue;
     message_watch::row row;
     row.at = now;
@@ -465,9 +466,10 @@ void probe_side::watched_end(const probe::begun& b) {
   }
   shown_.clear();
   std::erase_if(watches_, [](const auto& x) { return x->over(); });
-  std::erase_if(faults_, [now = ticks_now()](const auto& x) {
-    return now > x->until || (x->what != message_fault::kind::hold && x->left.load() <= 0);
-  });
+  if (!faults_.empty())
+    std::erase_if(faults_, [now = ticks_now()](const auto& x) {
+      return now > x->until || (x->what != message_fault::kind::hold && x->left.load() <= 0);
+    });
   watched_ = to_file_ || !watches_.empty() || !faults_.empty() || !held_.empty();
 }
 

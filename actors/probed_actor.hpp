@@ -54,8 +54,8 @@ public:
   message_watch(wanted what, const tick_scale& scale);
 
   bool concerns(const probe& who) const;
-  /// Counts a message; is it to be shown? Then `add` follows.
-  bool admit(type_key type, correlation about, std::uint64_t requester, std::uint64_t request);
+  /// Counts a message that comes `now`, in ticks; is it to be shown? Then `add` follows.
+  bool admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester, std::uint64_t request);
   void add(row x);
   std::vector<row> take(tally& so_far);
   bool over() const { return over_.load(std::memory_order_relaxed); }
@@ -67,7 +67,7 @@ private:
   wanted what_;
   std::uint64_t second_;
   std::atomic<std::uint64_t> seen_{0}, dropped_{0}, shown_{0}, window_{0}, in_window_{0};
-  std::atomic<bool> over_{false};
+  std::atomic<bool> over_{false}, any_about_;
   mutable std::mutex mutex_; ///< of rows_ and what_.about
   std::deque<row> rows_;
 };
@@ -136,7 +136,6 @@ private:
 
   mutable std::mutex mutex_;
   std::map<std::string, entry> live_;
-  std::set<std::shared_ptr<probe>> unnamed_twice_; ///< of a name that is taken: its predecessor has not left yet
   std::unordered_map<std::uint64_t, std::string> names_;
   std::deque<std::uint64_t> ended_;
   std::map<std::string, int> restarts_;
@@ -178,7 +177,10 @@ std::uint32_t node_code(const caf::node_id& of, const caf::node_id& home);
 struct message_reader {
   correlation_reader about = nullptr;
   std::string (*text)(const void*) = nullptr; ///< short, whatever the message's size
+  brief_writer brief = nullptr;               ///< the same, cut off early: for the ring
 };
+/// What a brief_writer wrote, for people; "..." where it was cut off.
+std::string text_of_brief(std::string_view bytes);
 /// Of the types of `id_block::troupe`; built once, constant from then on.
 const std::unordered_map<type_key, message_reader>& message_readers();
 
@@ -223,6 +225,7 @@ public:
   probe_register* reg() const { return register_.get(); }
   caf::local_actor* self() const { return self_; }
   std::function<value()> describe; ///< the machine's state, for people
+  std::function<value()> heard;    ///< rows of what the actor that it stands for took lately, as of `msgs`
   const std::deque<open_request>& open() const { return open_; }
   const std::vector<caf::actor_addr>& monitored() const { return monitored_; }
 
@@ -260,6 +263,8 @@ public:
   void enter(std::string name, std::string owner = {}) { side_.enter(std::move(name), std::move(owner)); }
   /// How people see its state. `make` runs on this actor, while its state lives.
   void describe_by(std::function<value()> make) { side_.describe = std::move(make); }
+  /// The same of one in another process, for which it stands: what that one took lately.
+  void tell_heard_by(std::function<value()> make) { side_.heard = std::move(make); }
   /// One word for lists; a literal.
   void show(const char* state) { side_.mine().show(state); }
 
@@ -293,7 +298,8 @@ public:
       side_.answered(x.mid);
     const auto sender = x.sender ? x.sender->id() : 0;
     const auto node = x.sender ? node_code(x.sender->node(), this->node()) : 0;
-    const auto begun = mine.begin(slot);
+    const auto brief = slot->writes && mine.calm() ? mine.keep(slot->writes, content.get(0)) : 0;
+    const auto begun = mine.begin(slot, brief);
     const auto outcome = Base::consume(x);
     if (outcome == caf::invoke_message_result::skipped) {
       mine.passed();

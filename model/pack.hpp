@@ -8,6 +8,7 @@
 #include "model/time.hpp"
 #include "model/value.hpp"
 
+#include <cstring>
 #include <msgpack.hpp>
 
 namespace troupe {
@@ -16,6 +17,21 @@ namespace packing {
 struct appending { ///< msgpack's writer into a string
   std::string& to;
   void write(const char* bytes, std::size_t count) { to.append(bytes, count); }
+};
+/// msgpack's writer of the first bytes alone. What comes long after the end is given up by throwing `beyond`.
+struct beginning {
+  struct beyond {};
+  char* to;
+  std::size_t room;
+  int late = 0;
+  void write(const char* bytes, std::size_t count) {
+    const auto fits = count < room ? count : room;
+    std::memcpy(to, bytes, fits);
+    to += fits;
+    room -= fits;
+    if (fits < count && ++late > 100)
+      throw beyond{};
+  }
 };
 /// Strings and binaries of an object point into the bytes that it was read from.
 inline bool refer(msgpack::type::object_type, std::size_t, void*) { return true; }
@@ -27,6 +43,17 @@ std::string pack(const T& x) {
   packing::appending out{bytes};
   msgpack::pack(out, x);
   return bytes;
+}
+
+/// The first bytes of what `pack` gives, at most `most`, without making the rest; how many.
+template <class T>
+std::size_t pack_beginning(const T& x, char* to, std::size_t most) {
+  packing::beginning out{to, most};
+  try {
+    msgpack::pack(out, x);
+  } catch (const packing::beginning::beyond&) {
+  }
+  return most - out.room;
 }
 
 template <class T>
@@ -112,6 +139,8 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
   struct pack<troupe::value> {
     template <class Stream>
     packer<Stream>& operator()(packer<Stream>& p, const troupe::value& x) const {
+      if constexpr (std::is_same_v<Stream, troupe::packing::beginning>)
+        return p.pack(x.is_object() ? std::string_view("{..}") : x.is_array() ? std::string_view("[..]") : std::string_view("..")); // it may be long
       auto bytes = troupe::to_msgpack(x);
       p.pack_bin(static_cast<std::uint32_t>(bytes.size()));
       return p.pack_bin_body(bytes.data(), static_cast<std::uint32_t>(bytes.size()));

@@ -16,7 +16,7 @@
 namespace troupe::workers {
 
 /// A worker of another version is refused by the stand-in. To raise with every change of a type here.
-inline constexpr std::uint64_t worker_protocol = 1;
+inline constexpr std::uint64_t worker_protocol = 2;
 inline constexpr std::size_t max_worker_bytes = 64 << 10; ///< of an order or a word
 
 // ---- orders, down
@@ -81,7 +81,21 @@ struct worker_failure { ///< it will end; what it says is the run's failure
   std::string why;
   MSGPACK_DEFINE_ARRAY(why)
 };
-using worker_word = std::variant<worker_status, worker_failure>;
+/// What the worker took last, oldest first, at most 32; its own tick of each second is left out. For the shell: it ends at the stand-in.
+struct worker_note {
+  time_point at;
+  std::string type;
+  std::vector<char> brief; ///< the first bytes of its content, as msgpack; bytes, so that they are no text on the wire
+  std::int64_t wait_ns = -1, run_ns = -1; ///< -1: was not timed
+  MSGPACK_DEFINE_ARRAY(at, type, brief, wait_ns, run_ns)
+};
+struct worker_heard {
+  static constexpr const char* tag = "heard";
+  std::uint64_t taken = 0; ///< messages so far
+  std::vector<worker_note> recent;
+  MSGPACK_DEFINE_ARRAY(taken, recent)
+};
+using worker_word = std::variant<worker_status, worker_failure, worker_heard>;
 
 inline const char* name(worker_phase x) {
   constexpr const char* names[] = {"starting", "ready", "training", "broken"};

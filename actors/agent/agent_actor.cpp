@@ -88,6 +88,11 @@ public:
       [this](worker_frame& x) { to_stand_in(x); },
       [this](const worker_said& x) { step(x); },
       [this](const member_failed& x) { step(x); },
+      [this](node_joined& x) { // the inspector was made anew
+        setup_.inspector = x.inspector;
+        if (master_)
+          self_->send(master_, std::move(x));
+      },
       [this](const pumped& x) { settle(x.allocation, &ending::logged); },
       [this](const master_found& x) {
         if (x.final)

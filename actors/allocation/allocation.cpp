@@ -259,6 +259,8 @@ void allocation::on(allocation_step& s, const worker_said& ev, time_point now) {
       failure_ = failure->why;
     return;
   }
+  if (!std::holds_alternative<workers::worker_status>(*word))
+    return; // for the shell
   const auto& status = std::get<workers::worker_status>(*word);
   if (agent_of(ev.member) != ev.agent) { // started once per agent, each is a rank 0 of its own and trains alone
     if (status.until < status.batches && !stop_)

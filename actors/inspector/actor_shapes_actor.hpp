@@ -20,16 +20,18 @@ public:
   actor_shapes(const caf::actor_system& system, std::shared_ptr<probe_register> reg, std::string node)
       : system_(&system), reg_(std::move(reg)), node_(std::move(node)) {}
 
+  using moment = tick_scale::moment;
+
   value us(std::uint64_t ticks) const; ///< microseconds, null where it was not timed
-  value row_of(const probe& p, double msg_per_s) const;
+  static value us(std::uint64_t ticks, const moment& now);
+  value row_of(const probe& p, double msg_per_s, const moment& now) const;
   value recent(const probe& p, std::size_t most) const;
   value stats(const probe& p) const;
   value links_of(const probe& p, const std::vector<std::string>& monitored) const;
   value info(const probe& p, const value& asked) const; ///< asked: of ask_links, and state_bytes
 
 private:
-  value note_of(const message_note& n, const probe& p) const;
-  value histogram(const std::array<std::uint64_t, tick_histogram::size>& counts) const;
+  value note_of(const message_note& n, const probe& p, const moment& now) const;
 
   const caf::actor_system* system_;
   std::shared_ptr<probe_register> reg_;

@@ -2,10 +2,12 @@
 
 #include <caf/all.hpp>
 
+#include <charconv>
+
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_node_events = 256;
+constexpr std::size_t most_node_events = 256, most_names = 10'000;
 
 /// Only the master has these.
 bool of_master(const std::string& kind) {
@@ -81,7 +83,9 @@ void desk_context::node_down(const caf::down_msg& down) {
   for (auto& [name, one] : nodes_)
     if (one.inspector && one.inspector.address() == down.source) {
       one.inspector = nullptr;
-      note("node", name, "went away", "");
+      const bool left = !down.reason || down.reason == caf::exit_reason::remote_link_unreachable ||
+                        down.reason == caf::exit_reason::user_shutdown;
+      note("node", name, left ? "went away" : "its inspector died: " + from_caf(down.reason).what, "");
     }
 }
 
@@ -179,15 +183,81 @@ void desk_context::locate(const std::string& wanted, std::function<void(result<p
   });
 }
 
-void desk_context::name_sender(value& row) const {
-  const auto from = field_text(row, "from");
-  const auto at = from.rfind('@');
-  if (!from.starts_with('#') || at == from.npos)
-    return;
+std::optional<desk_context::number> desk_context::number_in(const value& x) {
+  if (!x.is_string())
+    return {};
+  const auto& text = x.get_ref<const std::string&>();
+  const auto at = text.find('@');
+  if (!text.starts_with('#') || at == text.npos)
+    return {};
+  number out;
+  const auto* data = text.data();
+  const auto actor = std::from_chars(data + 1, data + at, out.actor);
+  const auto node = std::from_chars(data + at + 1, data + text.size(), out.node);
+  if (actor.ec != std::errc{} || actor.ptr != data + at || node.ec != std::errc{} || node.ptr != data + text.size())
+    return {};
+  return out;
+}
+
+void desk_context::each_number(value& body, const std::function<void(value&, number)>& use) {
+  if (auto found = number_in(body))
+    return use(body, *found);
+  if (body.is_structured())
+    for (auto& part : body)
+      each_number(part, use);
+}
+
+std::string desk_context::node_of(const number& x) const {
   for (const auto& [name, one] : nodes_)
-    if (one.inspector &&
-        from.compare(at + 1, from.npos, std::to_string(node_code(one.inspector.node(), caf::node_id{}))) == 0)
-      row["from"] = from.substr(0, at + 1) + name;
+    if (one.inspector && node_code(one.inspector.node(), caf::node_id{}) == x.node)
+      return name;
+  return {};
+}
+
+void desk_context::with_names(value body, std::function<void(value)> then) {
+  std::map<std::string, std::set<number>> wanted;
+  each_number(body, [&](value&, number x) {
+    if (!names_.contains(x))
+      if (auto node = node_of(x); !node.empty())
+        wanted[node].insert(x);
+  });
+  struct asking {
+    value body;
+    std::size_t left;
+  };
+  auto all = std::make_shared<asking>(asking{std::move(body), wanted.size()});
+  auto finish = [this, all, then] {
+    each_number(all->body, [this](value& place, number x) {
+      const auto known = names_.find(x);
+      const auto node = node_of(x);
+      if (known == names_.end() || known->second.empty())
+        place = "#" + std::to_string(x.actor) + "@" + (node.empty() ? std::to_string(x.node) : node);
+      else if (known->second.find('/') != std::string::npos || of_master(known->second) || node.empty())
+        place = known->second;
+      else
+        place = known->second + "@" + node;
+    });
+    then(std::move(all->body));
+  };
+  if (wanted.empty())
+    return finish();
+  if (names_.size() > most_names)
+    names_.clear();
+  for (auto& [node, numbers] : wanted) {
+    value ids = value::array();
+    for (const auto& x : numbers)
+      ids.push_back(x.actor);
+    ask(
+        node, "names", {{"ids", std::move(ids)}},
+        [this, all, finish, numbers = std::move(numbers)](result<value> got) {
+          if (got)
+            for (const auto& x : numbers)
+              names_[x] = got->value("names", value::object()).value(std::to_string(x.actor), std::string());
+          if (--all->left == 0)
+            finish();
+        },
+        std::chrono::seconds(1));
+  }
 }
 
 void desk_context::later(std::chrono::milliseconds wait, std::function<void()> what) {

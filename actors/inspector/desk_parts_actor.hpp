@@ -49,8 +49,9 @@ public:
   };
   void locate(const std::string& wanted, std::function<void(result<place>)> then);
 
-  /// Writes the node's name for its number in "#12@123", as an inspector names an actor of another node.
-  void name_sender(value& row) const;
+  /// Writes names for the numbers in `body`, "#12@123", that an inspector gives to actors of other nodes; asks those nodes for
+  /// what is new. "#12@NODE" where its node does not know it, or is away.
+  void with_names(value body, std::function<void(value)> then);
 
   bool knows(const std::string& node) const { return nodes_.contains(node); }
   std::vector<std::string> nodes(bool here_now = false) const;
@@ -67,7 +68,15 @@ private:
   struct node {
     caf::actor inspector; ///< null while it is away
   };
+  struct number { ///< of an actor
+    std::uint64_t node = 0, actor = 0;
+    friend auto operator<=>(const number&, const number&) = default;
+  };
+  static std::optional<number> number_in(const value& x);
+  static void each_number(value& body, const std::function<void(value&, number)>& use);
+  std::string node_of(const number& x) const;
   std::map<std::string, node> nodes_;
+  std::map<number, std::string> names_; ///< empty: its node does not know it
   std::deque<value> events_;
   std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers_;
 };
@@ -94,6 +103,7 @@ private:
 class shell_streams {
 public:
   explicit shell_streams(desk_context& desk) : desk_(desk) {}
+  ~shell_streams(); ///< ends all that are open
   void open(const open_stream& x, given done);
   void tell(const value& row); ///< to all who follow events of its kind
   void serve();                ///< every `tick` while some are open
@@ -127,6 +137,7 @@ private:
              const std::string& experiment, const value& wish, given done);
   void end_stream(std::uint64_t id, const std::string& why);
   void take(std::uint64_t id, stream& s, const std::string& node, watched_node& one);
+  void show(std::uint64_t id, const std::string& node, value taken);
   void refresh_trials(std::uint64_t id, stream& s);
   void poll_events(std::uint64_t id, stream& s);
   desk_context& desk_;

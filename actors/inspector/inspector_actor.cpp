@@ -65,6 +65,8 @@ public:
             return about_actor(x.fields);
           if (x.what == "tree")
             return answered(tree());
+          if (x.what == "names")
+            return answered(names(x.fields));
           if (x.what == "waits")
             return waits();
           if (x.what == "events")
@@ -122,26 +124,30 @@ private:
         first.emplace_back(p, p->done());
     if (window.count() == 0) { // over their lives
       value rows = value::array();
+      rows.get_ref<value::array_t&>().reserve(first.size());
+      const auto now = reg_->scale.now();
       for (const auto& [p, done] : first)
-        rows.push_back(shapes_->row_of(*p, static_cast<double>(done) /
-                                               std::max(0.001, in_seconds(wall_now() - p->since))));
+        rows.push_back(
+            shapes_->row_of(*p, static_cast<double>(done) / std::max(0.001, in_seconds(now.wall - p->since)), now));
       return answered({{"rows", std::move(rows)}});
     }
     auto promise = self_->make_response_promise<command_result>();
     const auto begun = self_->clock().now();
     later(window, [this, promise, first = std::move(first), begun, kind]() mutable {
       const auto passed = std::chrono::duration<double>(self_->clock().now() - begun).count();
-      std::map<const probe*, std::uint64_t> before;
+      std::unordered_map<const probe*, std::uint64_t> before(first.size());
       for (const auto& [p, done] : first)
         before[p.get()] = done;
       value rows = value::array();
+      const auto now = reg_->scale.now();
       for (const auto& p : reg_->all()) {
         if (!kind.empty() && p->kind != kind)
           continue;
         auto it = before.find(p.get());
         const auto done = p->done();
         rows.push_back(shapes_->row_of(*p, static_cast<double>(done - (it == before.end() ? 0 : it->second)) /
-                                               std::max(0.001, passed)));
+                                               std::max(0.001, passed),
+                                           now));
       }
       promise.deliver(answered({{"rows", std::move(rows)}}));
     });
@@ -154,6 +160,16 @@ private:
       rows.push_back(
           {{"actor", p->name}, {"owner", p->owner}, {"state", state_of(*p)}, {"restarts", p->restarts}});
     return {{"rows", std::move(rows)}};
+  }
+
+  value names(fields_of x) const {
+    value out = value::object();
+    if (auto ids = x.find("ids"); ids != x.end() && ids->is_array())
+      for (const auto& id : *ids)
+        if (id.is_number_unsigned())
+          if (auto name = reg_->name_of(id.get<std::uint64_t>()); !name.empty())
+            out[std::to_string(id.get<std::uint64_t>())] = name;
+    return {{"names", std::move(out)}};
   }
 
   value events(fields_of x) const {
@@ -201,6 +217,15 @@ private:
     return promise;
   }
 
+  /// What a worker took, in its task's process, rather than what its stand-in here did; where it has said so.
+  static value heard_or(value otherwise, value heard, std::size_t most) {
+    if (!heard.is_array() || heard.empty())
+      return otherwise;
+    if (heard.size() > most)
+      heard.erase(heard.begin(), heard.end() - static_cast<std::ptrdiff_t>(most));
+    return heard;
+  }
+
   caf::result<command_result> about_actor(fields_of x) {
     const auto name = text(x, "actor"), what = text(x, "what");
     auto entry = reg_->find(name);
@@ -210,6 +235,10 @@ private:
     const auto most = std::min<std::size_t>(number(x, "max", probe::ring), probe::ring);
     if (what == "here")
       return answered({{"id", p->actor_id}, {"kind", p->kind}, {"owner", p->owner}});
+    if (what == "msgs" && p->kind == "worker")
+      return on_actor(
+          *entry, [](probe_side& side) { return side.heard ? side.heard() : value::array(); },
+          [this, p, most](value heard) { return answered({{"rows", heard_or(shapes_->recent(*p, most), std::move(heard), most)}}); });
     if (what == "msgs")
       return answered({{"rows", shapes_->recent(*p, most)}});
     if (what == "stats")
@@ -240,9 +269,15 @@ private:
             auto got = ask_links(*reg, side);
             if (side.describe)
               got["state_bytes"] = to_msgpack(side.describe()).size();
+            if (side.heard)
+              got["heard"] = side.heard();
             return got;
           },
-          [this, p](value got) { return answered(shapes_->info(*p, got)); });
+          [this, p](value got) {
+            auto info = shapes_->info(*p, got);
+            info["recent"] = heard_or(std::move(info["recent"]), got.value("heard", value()), 8);
+            return answered(std::move(info));
+          });
     return refused({errc::invalid, "an actor has no '" + what + "'"});
   }
 
@@ -441,14 +476,15 @@ private:
       one.what->about(std::move(about));
     message_watch::tally tally;
     value rows = value::array();
+    const auto now = reg_->scale.now();
     for (auto& r : one.what->take(tally))
-      rows.push_back({{"at", to_rfc3339(reg_->scale.wall(r.at))},
+      rows.push_back({{"at", to_rfc3339(now.wall_at(r.at))},
                       {"actor", r.actor},
                       {"from", r.from},
                       {"type", r.type},
                       {"correlation", r.about},
-                      {"wait_us", shapes_->us(r.wait)},
-                      {"run_us", shapes_->us(r.run)},
+                      {"wait_us", actor_shapes::us(r.wait, now)},
+                      {"run_us", actor_shapes::us(r.run, now)},
                       {"text", r.text},
                       {"node", setup_.node}});
     bool gone = false;

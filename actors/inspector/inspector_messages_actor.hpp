@@ -12,6 +12,7 @@ namespace troupe {
 ///   ps      {window_ms, kind?} -> {rows}
 ///   actor   {actor, what: info|links|state|msgs|stats, path?, max?} -> by what; not_found where it is not here
 ///   tree    {} -> {rows: [{actor, owner, state, restarts}]}
+///   names   {ids} -> {names: {"ID": name}}   of those that this node knows
 ///   waits   {} -> {rows}
 ///   events  {after, max} -> {rows, newest}
 ///   end     {actor, why} -> {}      it dies of an error, with its children; its owner notices

@@ -2,6 +2,8 @@
 
 #include "actors/probed_actor.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <sstream>
 
 namespace troupe {
@@ -89,6 +91,140 @@ std::string command_text(const void* content) {
   return x.name + " by " + (x.user.empty() ? x.allocation : x.user);
 }
 
+template <class T>
+std::size_t brief(const void* content, char* to, std::size_t most) {
+  return pack_beginning(*static_cast<const T*>(content), to, most);
+}
+std::size_t command_brief(const void* content, char* to, std::size_t most) {
+  const auto& x = *static_cast<const client_command*>(content);
+  return pack_beginning(std::pair<std::string_view, std::string_view>(x.name, x.user.empty() ? x.allocation : x.user), to, most);
+}
+
+/// Reads msgpack up to where it was cut off.
+class brief_text {
+public:
+  explicit brief_text(std::string_view bytes) : left_(bytes) { one(); }
+  std::string take() { return std::move(out_); }
+
+private:
+  bool cut() {
+    if (!std::exchange(cut_, true))
+      out_ += "...";
+    return false;
+  }
+  bool number(std::size_t bytes, std::uint64_t& x) {
+    if (left_.size() < bytes)
+      return cut();
+    x = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      x = x << 8 | static_cast<unsigned char>(left_[i]);
+    left_.remove_prefix(bytes);
+    return true;
+  }
+  template <class Float, class Bits>
+  bool real() {
+    std::uint64_t bits = 0;
+    if (!number(sizeof(Bits), bits))
+      return false;
+    std::ostringstream text;
+    text << std::bit_cast<Float>(static_cast<Bits>(bits));
+    return say(text.str());
+  }
+  bool say(const std::string& x) {
+    out_ += x;
+    return true;
+  }
+  bool text(std::uint64_t size) {
+    const auto shown = left_.substr(0, size);
+    if (std::any_of(shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\t'; }))
+      return bytes(size);
+    out_ += '"';
+    for (char c : shown)
+      out_ += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    if (left_.size() < size)
+      return cut();
+    left_.remove_prefix(size);
+    return say("\"");
+  }
+  bool bytes(std::uint64_t size) {
+    say(std::to_string(size) + " bytes");
+    if (left_.size() < size)
+      return cut();
+    left_.remove_prefix(size);
+    return true;
+  }
+  bool list(std::uint64_t size, bool pairs) {
+    out_ += pairs ? '{' : '[';
+    for (std::uint64_t i = 0; i < size; ++i) {
+      if (i > 0)
+        out_ += ", ";
+      if (!one() || (pairs && !(say(": ") && one())))
+        return false;
+    }
+    out_ += pairs ? '}' : ']';
+    return true;
+  }
+  template <class Use>
+  bool sized(std::size_t bytes, Use use) {
+    std::uint64_t size = 0;
+    return number(bytes, size) && use(size);
+  }
+  bool one() {
+    std::uint64_t kind = 0, x = 0;
+    if (++deep_ > 8 || !number(1, kind))
+      return cut();
+    struct rises {
+      int& deep;
+      ~rises() { --deep; }
+    } const on_return{deep_};
+    const auto as_text = [this](std::uint64_t n) { return text(n); };
+    const auto as_bytes = [this](std::uint64_t n) { return bytes(n); };
+    const auto as_list = [this](std::uint64_t n) { return list(n, false); };
+    const auto as_map = [this](std::uint64_t n) { return list(n, true); };
+    if (kind < 0x80)
+      return say(std::to_string(kind));
+    if (kind >= 0xe0)
+      return say(std::to_string(static_cast<std::int8_t>(kind)));
+    if (kind < 0x90)
+      return list(kind & 0x0f, true);
+    if (kind < 0xa0)
+      return list(kind & 0x0f, false);
+    if (kind < 0xc0)
+      return text(kind & 0x1f);
+    switch (kind) {
+    case 0xc0: return say("null");
+    case 0xc2: return say("false");
+    case 0xc3: return say("true");
+    case 0xc4: return sized(1, as_bytes);
+    case 0xc5: return sized(2, as_bytes);
+    case 0xc6: return sized(4, as_bytes);
+    case 0xca: return real<float, std::uint32_t>();
+    case 0xcb: return real<double, std::uint64_t>();
+    case 0xcc: return number(1, x) && say(std::to_string(x));
+    case 0xcd: return number(2, x) && say(std::to_string(x));
+    case 0xce: return number(4, x) && say(std::to_string(x));
+    case 0xcf: return number(8, x) && say(std::to_string(x));
+    case 0xd0: return number(1, x) && say(std::to_string(static_cast<std::int8_t>(x)));
+    case 0xd1: return number(2, x) && say(std::to_string(static_cast<std::int16_t>(x)));
+    case 0xd2: return number(4, x) && say(std::to_string(static_cast<std::int32_t>(x)));
+    case 0xd3: return number(8, x) && say(std::to_string(static_cast<std::int64_t>(x)));
+    case 0xd9: return sized(1, as_text);
+    case 0xda: return sized(2, as_text);
+    case 0xdb: return sized(4, as_text);
+    case 0xdc: return sized(2, as_list);
+    case 0xdd: return sized(4, as_list);
+    case 0xde: return sized(2, as_map);
+    case 0xdf: return sized(4, as_map);
+    default: return cut();
+    }
+  }
+
+  std::string_view left_;
+  std::string out_;
+  bool cut_ = false;
+  int deep_ = 0;
+};
+
 using reader_map = std::unordered_map<type_key, message_reader>;
 
 template <class T>
@@ -97,8 +233,10 @@ void add(reader_map& to) {
   if constexpr (packable<T>) {
     if constexpr (tells<T>)
       reads.about = about<T>;
-    if constexpr (!secret<T>)
+    if constexpr (!secret<T>) {
       reads.text = text<T>;
+      reads.brief = brief<T>;
+    }
   }
   if constexpr (std::is_same_v<T, link_order>)
     reads.about = about_order;
@@ -107,6 +245,7 @@ void add(reader_map& to) {
   if constexpr (std::is_same_v<T, client_command>) {
     reads.about = about_command;
     reads.text = command_text;
+    reads.brief = command_brief;
   }
   to.emplace(reinterpret_cast<type_key>(&typeid(T)), reads);
 }
@@ -117,6 +256,8 @@ void add_all(reader_map& to, std::index_sequence<I...>) {
 }
 
 } // namespace
+
+std::string text_of_brief(std::string_view bytes) { return bytes.empty() ? std::string() : brief_text(bytes).take(); }
 
 const reader_map& message_readers() {
   static const reader_map all = [] {

@@ -15,8 +15,7 @@ constexpr auto back_within = std::chrono::seconds(10); ///< a restarted actor
 
 /// Who has no owner that makes it anew: with it its node ends.
 bool holds_its_node(const std::string& kind) {
-  constexpr const char* kinds[] = {"journal",    "cluster", "pool",     "agent",          "desk",
-                                   "agent_node", "harness", "log_pump", "worker_runtime", "inspector"};
+  constexpr const char* kinds[] = {"journal", "cluster", "pool", "agent", "agent_node", "harness", "log_pump", "worker_runtime"};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 
@@ -33,7 +32,7 @@ public:
     desk_->on_event = [this](const value& row) { streams_->tell(row); };
     streams_->on_open = [this] { arm(); };
     self_->set_down_handler([this](const caf::down_msg& down) { desk_->node_down(down); });
-    for (const auto& order : desk_->setup.standing)
+    for (const auto& order : desk_->setup.standing ? desk_->setup.standing() : value::array())
       stand(order.value("name", std::string()), order.value("fields", value::object()));
     return {
         [this](shell_call& x) { return obey(std::move(x)); },
@@ -203,9 +202,13 @@ private:
       if (auto ok = audit(x, at->actor, x.name + " " + at->actor); !ok)
         return done(ok.error());
       auto finish = noting(x, at->actor, done);
+      const auto why = (x.name == "kill" ? "killed by " : "restarted by ") + x.user;
+      if (at->kind == "desk") { // this one: it answers first
+        finish(value{{"done", "the desk ends; " + at->owner + " makes it again"}});
+        return self_->send_exit(self_, to_caf({errc::internal, why}));
+      }
       desk_->ask(
-          at->node, "end",
-          {{"actor", at->actor}, {"why", (x.name == "kill" ? "killed by " : "restarted by ") + x.user}},
+          at->node, "end", {{"actor", at->actor}, {"why", why}},
           [this, x, at = *at, finish](result<value> got) {
             if (!got)
               return finish(got.error());

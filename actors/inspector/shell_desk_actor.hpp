@@ -13,7 +13,8 @@ struct desk_setup {
   inspector_actor inspector;
   cluster_actor cluster;
   std::shared_ptr<storage::audit_log> audit;
-  value standing = value::array(); ///< what operators ordered before this start and still holds: {name, fields}
+  /// What operators ordered before this start and still holds, [{name, fields}]; asked on the desk's thread.
+  std::function<value()> standing;
   bool allow_faults = false;
 };
 

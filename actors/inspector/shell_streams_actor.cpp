@@ -4,6 +4,11 @@
 
 namespace troupe {
 
+shell_streams::~shell_streams() {
+  for (auto& [id, s] : streams_)
+    s.to->end({{"why", "the shell's desk ended"}});
+}
+
 void shell_streams::tell(const value& row) {
   for (auto& [id, s] : streams_)
     if (s.events && (s.kind.empty() || s.kind == field_text(row, "kind")))
@@ -162,33 +167,42 @@ void shell_streams::take(std::uint64_t id, stream& s, const std::string& node, w
       return;
     auto& s = it->second;
     auto& one = s.on[node];
-    one.asking = false;
     if (!got) {
+      one.asking = false;
       one.over = true;
       one.why = got.error().code == errc::not_found ? "the node " + node + " forgot it"
                                                     : "the node " + node + " went away";
       return;
     }
-    for (auto& row : (*got)["rows"])
-      if (s.shown < s.most) { // of all nodes together
-        ++s.shown;
-        desk_.name_sender(row);
-        s.to->push(std::move(row));
-      }
-    got->erase("rows");
-    one.last = std::move(*got);
-    const bool late = desk_.self->clock().now() > s.until;
-    if (one.last.value("over", false) || late || s.shown >= s.most) {
-      one.over = true;
-      one.why = s.shown >= s.most || one.last.value("shown", std::uint64_t{0}) >= s.most ? "max" : "time";
-    } else if (one.last.value("gone", false)) {
-      if (++s.gone >= 20) { // it may be made again
-        one.over = true;
-        one.why = s.actor + " has ended";
-      }
-    } else
-      s.gone = 0;
+    desk_.with_names(std::move(*got), [this, id, node](value named) { show(id, node, std::move(named)); });
   });
+}
+
+void shell_streams::show(std::uint64_t id, const std::string& node, value taken) {
+  auto it = streams_.find(id);
+  if (it == streams_.end())
+    return;
+  auto& s = it->second;
+  auto& one = s.on[node];
+  one.asking = false;
+  for (auto& row : taken["rows"])
+    if (s.shown < s.most) { // of all nodes together
+      ++s.shown;
+      s.to->push(std::move(row));
+    }
+  taken.erase("rows");
+  one.last = std::move(taken);
+  const bool late = desk_.self->clock().now() > s.until;
+  if (one.last.value("over", false) || late || s.shown >= s.most) {
+    one.over = true;
+    one.why = s.shown >= s.most || one.last.value("shown", std::uint64_t{0}) >= s.most ? "max" : "time";
+  } else if (one.last.value("gone", false)) {
+    if (++s.gone >= 20) { // it may be made again
+      one.over = true;
+      one.why = s.actor + " has ended";
+    }
+  } else
+    s.gone = 0;
 }
 
 /// New trials of an experiment that is followed are followed too.

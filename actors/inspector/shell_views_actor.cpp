@@ -149,12 +149,11 @@ void shell_views::of_actor(const std::string& what, value f, given done) {
     fields["actor"] = at->actor;
     fields["what"] = what;
     desk_.ask(at->node, "actor", std::move(fields), [this, what, done](result<value> got) {
-      if (got && (what == "msgs" || what == "links"))
+      if (!got || what == "state" || what == "stats")
+        return done(std::move(got));
+      if (what == "msgs" || what == "links")
         (*got)["missing"] = value::array();
-      if (const char* list = what == "msgs" ? "rows" : what == "info" ? "recent" : nullptr; got && list)
-        for (auto& row : (*got)[list])
-          desk_.name_sender(row);
-      done(std::move(got));
+      desk_.with_names(std::move(*got), [done](value named) { done(std::move(named)); });
     });
   });
 }
@@ -179,7 +178,7 @@ void shell_views::state_diff(const value& f, given done) {
 }
 
 void shell_views::waits(given done) {
-  desk_.ask_all("", "waits", value::object(), [done](named_answers got) {
+  desk_.ask_all("", "waits", value::object(), [this, done](named_answers got) {
     value rows = value::array();
     for (auto& [name, answer] : got)
       if (answer)
@@ -188,7 +187,7 @@ void shell_views::waits(given done) {
     std::stable_sort(rows.begin(), rows.end(), [](const value& a, const value& b) {
       return a.value("since_s", 0.0) > b.value("since_s", 0.0);
     });
-    done(value{{"rows", std::move(rows)}, {"missing", missing_of(got)}});
+    desk_.with_names({{"rows", std::move(rows)}, {"missing", missing_of(got)}}, [done](value named) { done(std::move(named)); });
   });
 }
 

@@ -34,8 +34,17 @@ void stand_in::on(out& o, const word_heard& ev, time_point now) {
                                    " already: one process for each rank calls run_trial");
   heard_ = now;
   silent_ = false;
+  if (auto* mail = std::get_if<workers::worker_heard>(&*word)) { // the shell asks here; the master has thousands of workers
+    constexpr std::size_t most = 32;
+    if (mail->recent.size() > most)
+      mail->recent.erase(mail->recent.begin(), mail->recent.end() - most);
+    took_ = std::move(*mail);
+    return;
+  }
   auto* status = std::get_if<workers::worker_status>(&*word);
-  if (!status)
+  if (status)
+    said_ = *status;
+  else
     return o.push_back(pass_word{ev.word});
   // The steps alone are no news: they change each second, and the master has thousands of workers.
   const bool same = passed_ && passed_->phase == status->phase && passed_->generation == status->generation &&

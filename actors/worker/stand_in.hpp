@@ -58,6 +58,10 @@ public:
 
   [[nodiscard]] std::vector<stand_in_action> apply(const stand_in_event& ev, time_point now);
 
+  /// What its worker took last, as that one said.
+  const workers::worker_heard& heard() const { return took_; }
+  const std::optional<workers::worker_status>& status() const { return said_; } ///< the newest
+
 private:
   using out = std::vector<stand_in_action>;
   void on(out& o, const word_heard& ev, time_point now);
@@ -66,6 +70,8 @@ private:
   void refuse(out& o, const std::string& process, std::string why);
 
   stand_in_spec spec_;
+  workers::worker_heard took_;
+  std::optional<workers::worker_status> said_;
   std::string process_; ///< that speaks for this rank; the first one
   std::optional<workers::worker_status> passed_; ///< the newest that was passed on
   time_point passed_at_, heard_;

@@ -21,6 +21,8 @@ public:
     agent_ = std::move(agent);
     harness_ = std::move(harness);
     machine_.emplace(std::move(spec));
+    self_->describe_by([this] { return described(); });
+    self_->tell_heard_by([this] { return heard(); });
     return {
       [this](worker_frame& x) {
         step(word_heard{x.allocation, x.member, std::move(x.process), x.protocol, std::move(x.word)});
@@ -31,6 +33,27 @@ public:
   }
 
 private:
+  value described() const {
+    value out{{"messages_taken", machine_->heard().taken}};
+    if (const auto& s = machine_->status()) // a task says it: any number may stand there
+      out.update({{"phase", s->phase >= workers::worker_phase::starting && s->phase <= workers::worker_phase::broken ? workers::name(s->phase) : "unknown"},
+                  {"generation", s->generation}, {"step", s->step}, {"batches", s->batches}, {"until", s->until}});
+    return out;
+  }
+  /// As rows of `msgs`: what the worker itself took, in the task's process.
+  value heard() const {
+    const auto us = [](std::int64_t ns) { return ns < 0 ? value() : value(static_cast<double>(ns) / 1000); };
+    value rows = value::array();
+    for (const auto& one : machine_->heard().recent)
+      rows.push_back({{"at", to_rfc3339(one.at)},
+                      {"from", one.type == "order_arrived" ? "allocation/" + to_string(spec_.allocation) : std::string()},
+                      {"type", one.type},
+                      {"correlation", "trial/" + std::to_string(spec_.allocation.trial.value)},
+                      {"wait_us", us(one.wait_ns)},
+                      {"run_us", us(one.run_ns)},
+                      {"text", text_of_brief({one.brief.data(), one.brief.size()})}});
+    return rows;
+  }
   void step(const stand_in_event& ev) {
     auto actions = machine_->apply(ev, boot_time());
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });

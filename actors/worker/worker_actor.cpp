@@ -1,8 +1,12 @@
 #include "actors/worker/worker_actor.hpp"
 
+#include "actors/probe.hpp"
 #include "workers/trial/report_sink.hpp"
 
 #include <caf/all.hpp>
+
+#include <algorithm>
+#include <tuple>
 
 namespace troupe {
 namespace {
@@ -50,15 +54,88 @@ private:
   worker machine_;
 };
 
+/// Its messages as they are shown.
+struct shown_message {
+  const std::type_info& type;
+  const char* name;
+  brief_writer writes;
+};
+template <class Text>
+std::size_t text_brief(const void* content, char* to, std::size_t most) {
+  return pack_beginning(static_cast<const Text*>(content)->why, to, most);
+}
+const shown_message shown_messages[] = {
+  {typeid(order_arrived), "order_arrived",
+   [](const void* content, char* to, std::size_t most) { // it is packed already
+     return static_cast<const order_arrived*>(content)->order.copy(to, most);
+   }},
+  {typeid(phase_entered), "phase_entered",
+   [](const void* content, char* to, std::size_t most) {
+     const auto& x = *static_cast<const phase_entered*>(content);
+     return pack_beginning(std::make_tuple(std::string_view(workers::name(x.phase)), x.generation, x.step, x.batches), to, most);
+   }},
+  {typeid(training_failed), "training_failed", text_brief<training_failed>},
+  {typeid(link_refused), "link_refused", text_brief<link_refused>},
+};
+
+/// Notes its mail, but for the tick of each second, and says it with the next tick after something came.
 class worker_shell final : public caf::stateful_actor<worker_state, base> {
 public:
+  using super = caf::stateful_actor<worker_state, base>;
   worker_shell(caf::actor_config& cfg, trial::handover* orders, std::function<void(std::string)> say)
-      : stateful_actor(cfg), orders_(orders), say_(std::move(say)) {}
-  worker_actor::behavior_type make_behavior() override { return state.make_behavior(orders_, std::move(say_)); }
+      : super(cfg), orders_(orders), say_(std::move(say)) {}
+  worker_actor::behavior_type make_behavior() override { return state.make_behavior(orders_, say_); }
+
+  using super::enqueue;
+  void enqueue(caf::mailbox_element_ptr x, caf::execution_unit* unit) override {
+    mail_->arrived();
+    super::enqueue(std::move(x), unit);
+  }
+  using super::consume;
+  caf::invoke_message_result consume(caf::mailbox_element& x) override {
+    const auto& content = static_cast<const caf::mailbox_element&>(x).content();
+    const auto* type = content.empty() ? nullptr : content.type(0).second;
+    const auto* known = std::find_if(std::begin(shown_messages), std::end(shown_messages),
+                                     [&](const auto& one) { return type && *type == one.type; });
+    if (known == std::end(shown_messages)) {
+      mail_->not_counted();
+      const auto outcome = super::consume(x);
+      tell();
+      return outcome;
+    }
+    const auto key = reinterpret_cast<type_key>(known);
+    auto* slot = mail_->slot_of(key);
+    if (!slot)
+      slot = mail_->add_slot(key, nullptr, known->writes);
+    const auto begun = mail_->begin(slot, mail_->calm() ? mail_->keep(slot->writes, content.get(0)) : 0);
+    const auto outcome = super::consume(x);
+    if (outcome == caf::invoke_message_result::skipped)
+      mail_->passed();
+    else
+      mail_->end(begun, 0, 0, 0, 0);
+    return outcome;
+  }
 
 private:
+  void tell() {
+    if (std::exchange(told_, mail_->done()) == mail_->done())
+      return;
+    const auto now = scale_.now();
+    const auto ns = [&](std::uint64_t ticks) {
+      return ticks == not_timed ? -1 : static_cast<std::int64_t>(now.microseconds(ticks) * 1000);
+    };
+    workers::worker_heard word{mail_->done(), {}};
+    for (auto& note : mail_->recent())
+      word.recent.push_back({now.wall_at(note.at), reinterpret_cast<const shown_message*>(note.type)->name, {note.brief.begin(), note.brief.end()},
+                             ns(note.wait), ns(note.run)});
+    say_(workers::encode_worker(workers::worker_word{std::move(word)}));
+  }
+
   trial::handover* orders_;
   std::function<void(std::string)> say_;
+  const std::unique_ptr<probe> mail_ = std::make_unique<probe>();
+  tick_scale scale_;
+  std::uint64_t told_ = 0;
 };
 
 /// One thread, and no middleman: nobody outside of this process can mail an actor in it.

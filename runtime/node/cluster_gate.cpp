@@ -92,7 +92,7 @@ void cluster_gate::call(const api::principal& who, const std::string& command, v
   if (command == "task.log")
     return ask<committed>(sys_, journal_, log_of(parse_allocation(who.allocation), fields), usual_patience, std::move(done));
   if (command.starts_with("shell."))
-    return ask<command_result>(sys_, desk_, shell_call{who.user, who.admin, command.substr(6), std::move(fields)}, shell_patience,
+    return ask<command_result>(sys_, shell_.desk(), shell_call{who.user, who.admin, command.substr(6), std::move(fields)}, shell_patience,
                                std::move(done));
   if (command == "configuration.get" || command == "configuration.put")
     return configuration_.call(who, command, std::move(fields), std::move(done));
@@ -106,7 +106,7 @@ void cluster_gate::open(const api::principal& who, const std::string& command, v
   sink->push = [to](value row) { to->push(std::move(row)); };
   sink->end = [to](value row) { to->end(std::move(row)); };
   sink->closed = [to] { return to->closed(); };
-  ask<command_result>(sys_, desk_, open_stream{{who.user, who.admin, command.substr(6), std::move(fields)}, std::move(sink)},
+  ask<command_result>(sys_, shell_.desk(), open_stream{{who.user, who.admin, command.substr(6), std::move(fields)}, std::move(sink)},
                       usual_patience, std::move(done));
 }
 

@@ -2,18 +2,19 @@
 // The API's way to the actors: reports and log lines to the journal, the shell's commands to its desk, the configuration to its
 // store, everything else to the cluster.
 
-#include "actors/inspector/inspector_messages_actor.hpp"
 #include "runtime/api/feed.hpp"
 #include "runtime/api/gate.hpp"
 #include "runtime/node/configuration_store.hpp"
+#include "runtime/node/shell_keeper.hpp"
 
 namespace troupe::node {
 
 class cluster_gate final : public api::gate, public api::feed_gate {
 public:
-  /// `configuration` outlives it.
-  cluster_gate(caf::actor_system& sys, cluster_actor cluster, journal_actor journal, desk_actor desk, configuration_store& configuration)
-    : sys_(sys), cluster_(std::move(cluster)), journal_(std::move(journal)), desk_(std::move(desk)), configuration_(configuration) {}
+  /// `shell` and `configuration` outlive it.
+  cluster_gate(caf::actor_system& sys, cluster_actor cluster, journal_actor journal, const shell_keeper& shell,
+               configuration_store& configuration)
+    : sys_(sys), cluster_(std::move(cluster)), journal_(std::move(journal)), shell_(shell), configuration_(configuration) {}
   void call(const api::principal& who, const std::string& command, value fields, api::answer done) override;
   void open(const api::principal& who, const std::string& command, value fields, std::shared_ptr<api::feed> to, api::answer done) override;
 
@@ -21,7 +22,7 @@ private:
   caf::actor_system& sys_;
   cluster_actor cluster_;
   journal_actor journal_;
-  desk_actor desk_;
+  const shell_keeper& shell_;
   configuration_store& configuration_;
 };
 

@@ -3,7 +3,6 @@
 #include "actors/agent/agent_actor.hpp"
 #include "actors/borrowed_system.hpp"
 #include "actors/cluster/cluster_actor.hpp"
-#include "actors/inspector/shell_desk_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
 #include "actors/probed_actor.hpp"
 #include "runtime/api/server.hpp"
@@ -11,6 +10,7 @@
 #include "runtime/node/fence_tokens.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/places.hpp"
+#include "runtime/node/shell_keeper.hpp"
 #include "runtime/node/task_records.hpp"
 #include "workers/slot_devices.hpp"
 #include "storage/own_threads.hpp"
@@ -63,7 +63,7 @@ public:
     if (host_.now)
       clock_.emplace(system_->clock(), host_.now);
     const auto role = options_.master ? (options_.agent ? "master,agent" : "master") : "agent";
-    inspector_ = spawn_inspector(*system_, {options_.master ? master_node : agent_name(), role, options_.version});
+    shell_.emplace(*system_, inspector_setup{options_.master ? master_node : agent_name(), role, options_.version});
     return options_.master ? open_master() : result<void>{};
   }
 
@@ -114,9 +114,11 @@ public:
       setup.fetch = [link = link_](const std::string& blob) { return link->fetch(blob); };
       setup.fence = [link = link_] { return link->fence(); };
       dial = [link = link_](const agent_actor& who) { link->dial(who); };
-      setup.inspector = caf::actor_cast<caf::actor>(inspector_);
+      setup.inspector = caf::actor_cast<caf::actor>(shell_->inspector());
     }
     agent_ = spawn_agent(*system_, std::move(setup), std::move(dial));
+    if (!options_.master)
+      shell_->tell(agent_);
     return {};
   }
 
@@ -180,6 +182,8 @@ public:
   /// Ends the agent, and with it its tasks where this node is the master too; waits some seconds at most.
   void end_agent() {
     std::lock_guard lock(agent_mutex_);
+    if (shell_)
+      shell_->told_no_more();
     end(agent_);
   }
 
@@ -195,22 +199,21 @@ public:
     listener_.reset();
     if (published_)
       unpublish(*system_, published_);
-    {
-      std::lock_guard lock(desk_mutex_);
-      desk_for_nodes_ = nullptr;
-    }
-    end(desk_);
+    if (shell_)
+      shell_->stop_desk();
     configuration_.reset(); // it asks the cluster
     end(cluster_);
     auto journal = caf::actor_cast<caf::strong_actor_ptr>(journal_actor_);
     end(journal_actor_);
-    end(inspector_);
+    if (shell_)
+      shell_->stop();
     gate_.reset();
     server_.reset();
     if (host_.actors && journal)
       await_children(std::move(journal));
     journal = nullptr;
     journal_.reset();
+    shell_.reset();
     clock_.reset();
     borrowed_.reset();
     system_ = nullptr;
@@ -226,11 +229,8 @@ private:
     auto audit = storage::audit_log::open(file);
     if (!audit)
       return audit.error();
-    desk_setup setup{master_node, options_.agent ? agent_name() : std::string(), inspector_, cluster_, std::move(*audit), standing_orders(file),
-                     options_.allow_faults};
-    desk_ = spawn_shell_desk(*system_, std::move(setup));
-    std::lock_guard lock(desk_mutex_);
-    desk_for_nodes_ = desk_;
+    shell_->open_desk({master_node, options_.agent ? agent_name() : std::string(), {}, cluster_, std::move(*audit),
+                       [file] { return standing_orders(file); }, options_.allow_faults});
     return {};
   }
 
@@ -416,11 +416,7 @@ private:
     if (host_.http)
       setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
-    setup.on_node = [this](node_joined x) {
-      std::lock_guard lock(desk_mutex_);
-      if (desk_for_nodes_)
-        caf::anon_send(desk_for_nodes_, std::move(x));
-    };
+    setup.on_node = [this](node_joined x) { shell_->joined(std::move(x)); };
     auto configuration = configuration_store::open({dir_.path() / "master" / "configuration", users, accounts, options_.configured});
     if (!configuration)
       return configuration.error();
@@ -437,7 +433,7 @@ private:
         return link_port.error();
       published_ = *link_port;
     }
-    gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_, desk_, *configuration_);
+    gate_ = std::make_unique<cluster_gate>(*system_, cluster_, journal_actor_, *shell_, *configuration_);
     configuration_->serve(*gate_);
     if (!host_.http)
       return dir_.publish("");
@@ -486,10 +482,7 @@ private:
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
   cluster_actor cluster_;
-  inspector_actor inspector_;
-  desk_actor desk_;
-  std::mutex desk_mutex_;
-  desk_actor desk_for_nodes_; ///< told of nodes from the cluster's thread
+  std::optional<shell_keeper> shell_;
   std::mutex agent_mutex_; ///< end_agent is called by whoever comes first
   agent_actor agent_;
   std::shared_ptr<master_link> link_;

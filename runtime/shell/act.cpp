@@ -49,6 +49,14 @@ result<value> typed(const std::string& field, const std::string& type, const std
   return value(text);
 }
 
+std::size_t count_below(const value& tree) {
+  std::size_t count = 0;
+  if (const auto& children = cli::part(tree, "children"); children.is_array())
+    for (const auto& child : children)
+      count += 1 + count_below(child);
+  return count;
+}
+
 value guessed(const std::string& text) {
   auto parsed = parse_json(text);
   return parsed && (parsed->is_number() || parsed->is_boolean()) ? *parsed : value(text);
@@ -109,6 +117,19 @@ outcome send(session& s, const given& g) {
 }
 
 outcome kill(session& s, const given& g) {
+  const auto& actor = g.words[0];
+  if (s.confirm && !g.has("--yes")) {
+    auto tree = s.get("tree", {{"actor", actor}});
+    if (!tree)
+      return tree.error();
+    const auto below = count_below(*tree);
+    if (!s.confirm("End " + actor + (below == 0   ? "?"
+                                     : below == 1 ? " and the actor below it?"
+                                                  : " and the " + std::to_string(below) + " actors below it?"))) {
+      s.note("nothing was done");
+      return cli::exit_failed;
+    }
+  }
   return about_actor(s, g, "kill");
 }
 outcome restart(session& s, const given& g) {

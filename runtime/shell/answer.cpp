@@ -132,7 +132,7 @@ std::string info_text(const value& x, const look& how) {
   std::string links;
   if (const auto& list = part(x, "links"); list.is_array())
     for (const auto& link : list)
-      links += (links.empty() ? "" : "   ") + raw(part(link, "how")) + ": " + cli::printable(raw(part(link, "actor")));
+      links += (links.empty() ? "" : "   ") + raw(part(link, "how")) + ": " + cli::printable(raw(part(link, "peer")));
   say("links", links.empty() ? "-" : links);
   say("work", group_text(part(x, "work"), how));
   say("memory", group_text(part(x, "memory"), how));

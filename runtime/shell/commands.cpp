@@ -31,6 +31,7 @@ constexpr option follow_options[] = {
   {"-n,--max", "N", "End after N messages; 100 unless said"},
   {"--for", "T", "End after so long; 30s unless said"},
 };
+constexpr option kill_options[] = {{"-y,--yes", "", "Do it without asking; only who sits at a terminal is asked"}};
 constexpr option watch_options[] = {
   {"-n,--every", "T", "Time between two runs; 2s unless said"},
   {"--max", "N", "End after N runs"},
@@ -52,7 +53,7 @@ constexpr command table[] = {
   {"stats", "Look", "ACTOR", 0, 1, {}, "Show how long messages wait and run", "stats journal", what::actor, false,
    actions::stats},
   {"top", "Look", "[kind=K] [node=N] [TEXT]", 0, 8, top_options,
-   "Show the busiest actors live; q leaves, s sorts, r reverses", "top\ntop kind=agent --window 1s", what::kind, false,
+   "Show the busiest actors live; q leaves, s sorts, r reverses, / filters, Enter shows the chosen one", "top\ntop kind=agent --window 1s", what::kind, false,
    actions::top},
   {"links", "Look", "ACTOR", 0, 1, {}, "Show the owner, children and monitors of an actor", "links trial/7", what::actor, false,
    actions::links},
@@ -69,7 +70,7 @@ constexpr command table[] = {
    "follow trial/7 --for 10s", what::correlation, false, actions::follow},
   {"send", "Act", "ACTOR MESSAGE [FIELD=VALUE]...", 2, 64, {}, "Send a message; its fields are in docs/messages.md",
    "send trial/7 preempt reason=maintenance\nhelp send", what::message_of_actor, true, actions::send},
-  {"kill", "Act", "ACTOR", 1, 1, {}, "End an actor; its owner starts it again from the journal", "kill trial/7",
+  {"kill", "Act", "ACTOR", 1, 1, kill_options, "End an actor; its owner starts it again from the journal", "kill trial/7",
    what::actor, true,
    actions::kill},
   {"restart", "Act", "ACTOR", 1, 1, {}, "End an actor and wait until it is back", "restart trial/7", what::actor, true,

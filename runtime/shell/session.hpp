@@ -84,6 +84,7 @@ public:
   const std::map<std::string, variable>& variables() const { return variables_; }
   std::string prompt() const;
   bool interactive = false;
+  std::function<bool(const std::string& question)> confirm; ///< asks who sits at the terminal; empty: nobody does
 
 private:
   int run_here(std::string_view text);

@@ -158,6 +158,10 @@ int interact(session& s, const std::string& version) {
       variables.push_back(name);
     return complete(before, behind.names ? behind.names->get(std::chrono::milliseconds(300)) : live_names{}, variables);
   });
+  s.confirm = [&](const std::string& question) {
+    auto got = editor->read(question + " [y/N] ");
+    return got.what == line_editor::input::kind::line && (got.text == "y" || got.text == "Y" || got.text == "yes");
+  };
   std::string typed;
   bool history_fails = false;
   while (!s.quitting() && !ended) {
@@ -186,6 +190,7 @@ int interact(session& s, const std::string& version) {
     interrupted = false;
     s.run(std::exchange(typed, ""));
   }
+  s.confirm = {};
   return cli::exit_done;
 }
 

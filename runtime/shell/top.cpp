@@ -1,20 +1,16 @@
 // `top`: the busiest actors on a screen that is drawn again; without a terminal, one table.
 
 #include "runtime/shell/actions.hpp"
+#include "runtime/shell/top_view.hpp"
 
 #include <algorithm>
 #include <poll.h>
+#include <sstream>
 #include <termios.h>
 #include <unistd.h>
 
 namespace troupe::shell::actions {
 namespace {
-
-const std::vector<std::string>& sort_keys() {
-  static const std::vector<std::string> keys = {"msg_per_s", "backlog",  "run_us_p99", "wait_us_p99",
-                                                "messages",  "restarts", "actor"};
-  return keys;
-}
 
 /// Keys come one by one and unseen while this lives; the screen under it comes back afterwards.
 class live_screen {
@@ -51,53 +47,59 @@ private:
   bool changed_ = false;
 };
 
-struct view {
-  std::size_t sort = 0;
-  bool rises = false, leaves = false, redraw = false;
-
-  void take(char key) {
-    if (key == 'q' || key == 'Q' || key == 3 || key == 4)
-      leaves = true;
-    if (key == 's')
-      sort = (sort + 1) % sort_keys().size(), redraw = true;
-    if (key == 'r')
-      rises = !rises, redraw = true;
-  }
-};
-
-void order(value& rows, const view& v) {
-  const auto& key = sort_keys()[v.sort];
-  bool by_name = key == "actor";
-  std::stable_sort(rows.begin(), rows.end(), [&](const value& a, const value& b) {
-    const auto& x = cli::part(a, key);
-    const auto& y = cli::part(b, key);
-    if (by_name)
-      return v.rises ? y < x : x < y;
-    return v.rises ? number_in(x).value_or(0) < number_in(y).value_or(0) : number_in(y).value_or(0) < number_in(x).value_or(0);
-  });
-}
-
-std::string picture(session& s, const value& rows, const view& v, const std::string& fault) {
-  const auto& screen = s.io().screen;
-  double per_s = 0, backlog = 0;
-  for (const auto& row : rows) {
-    per_s += number_in(cli::part(row, "msg_per_s")).value_or(0);
-    backlog += number_in(cli::part(row, "backlog")).value_or(0);
-  }
-  auto head = clock_text(to_rfc3339(s.io().now())).substr(0, 8) + "  " + std::to_string(rows.size()) + " actors  " +
-              cli::number_text(per_s, 4) + " msg/s  backlog " + cli::number_text(backlog) + "  by " + sort_keys()[v.sort] +
-              (v.rises ? ", smallest first" : "") + "   q leaves, s sorts, r reverses";
-  answer shown{shape::rows, rows, ps_columns(), {}};
-  if (auto most = static_cast<std::size_t>(std::max(1, screen.height - 3)); shown.what.size() > most)
-    shown.what.erase(shown.what.begin() + static_cast<std::ptrdiff_t>(most), shown.what.end());
-  auto out =
-    cli::painted(cli::fitted(head, screen.width, screen.utf8), cli::paint::dim, screen) + "\n" + render(shown, s.how());
-  if (!fault.empty())
-    out += cli::painted(cli::fitted(cli::printable(fault), screen.width, screen.utf8), cli::paint::red, screen) + "\n";
-  std::string lines = "\x1b[H"; // over the last picture, so that nothing flickers
+std::string over_the_last(const std::string& out) { // so that nothing flickers
+  std::string lines = "\x1b[H";
   for (char c : out)
     lines += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
   return lines + "\x1b[J";
+}
+
+/// The table with the chosen line reversed, from the row that brings it into sight.
+std::string table(session& s, const value& rows, std::size_t at) {
+  const auto most = static_cast<std::size_t>(std::max(1, s.io().screen.height - 3));
+  const auto first = at >= most ? at - most + 1 : 0;
+  answer shown{shape::rows, value::array(), ps_columns(), {}};
+  for (auto i = first; i < rows.size() && i < first + most; ++i)
+    shown.what.push_back(rows[i]);
+  std::istringstream lines(render(shown, s.how()));
+  std::string out;
+  auto below = static_cast<std::ptrdiff_t>(at - first) + 1; // under the header
+  for (std::string line; std::getline(lines, line); --below)
+    out += below == 0 && !rows.empty() ? "\x1b[7m" + line + "\x1b[0m\n" : line + "\n";
+  return out;
+}
+
+std::string picture(session& s, const value& rows, top_view& v, const std::string& fault) {
+  const auto& screen = s.io().screen;
+  const auto shown = v.visible(rows);
+  double per_s = 0, backlog = 0;
+  for (const auto& row : shown) {
+    per_s += number_in(cli::part(row, "msg_per_s")).value_or(0);
+    backlog += number_in(cli::part(row, "backlog")).value_or(0);
+  }
+  auto head = clock_text(to_rfc3339(s.io().now())).substr(0, 8) + "  " + std::to_string(shown.size()) + " actors  " +
+              cli::number_text(per_s, 4) + " msg/s  backlog " + cli::number_text(backlog) + "  by " + v.sort() +
+              (v.rises() ? ", smallest first" : "");
+  if (v.typing() || !v.filter().empty())
+    head += "  /" + cli::printable(v.filter()) + (v.typing() ? "_" : "");
+  head += v.typing() ? "   Enter keeps it, Esc drops it" : "   q leaves, s sorts, r reverses, / filters, Enter shows";
+  auto out = cli::painted(cli::fitted(head, screen.width, screen.utf8), cli::paint::dim, screen) + "\n" + table(s, shown, v.at());
+  if (!fault.empty())
+    out += cli::painted(cli::fitted(cli::printable(fault), screen.width, screen.utf8), cli::paint::red, screen) + "\n";
+  return over_the_last(out);
+}
+
+/// The chosen actor, as `info` shows it.
+std::string portrait(session& s, const result<value>& got, const std::string& actor) {
+  const auto& screen = s.io().screen;
+  auto out = cli::painted(cli::fitted(actor + "   any key goes back", screen.width, screen.utf8), cli::paint::dim, screen) + "\n";
+  if (!got)
+    return over_the_last(out + cli::painted(cli::printable(got.error().what), cli::paint::red, screen) + "\n");
+  std::istringstream lines(render({shape::info, *got, {}, {}}, s.how()));
+  int left = screen.height - 2;
+  for (std::string line; left > 0 && std::getline(lines, line); --left)
+    out += cli::fitted(line, screen.width, screen.utf8) + "\n";
+  return over_the_last(out);
 }
 
 } // namespace
@@ -113,54 +115,68 @@ outcome top(session& s, const given& g) {
     once.options.emplace("--top", "20");
     return ps(s, once);
   }
-  view v;
-  if (auto at = std::find(sort_keys().begin(), sort_keys().end(), sort); at != sort_keys().end())
-    v.sort = static_cast<std::size_t>(at - sort_keys().begin());
-  else
+  top_view v;
+  if (!v.sort_by(sort))
     return error{errc::invalid, "'top' cannot sort by '" + sort + "'\nhint: top --sort backlog"};
   auto to = s.cluster();
   if (!to)
     return to.error();
   auto asked = g;
   asked.options.erase("--sort");
-  asked.options["--window"] = g.text("--window", "2s");
   asked.options["--window"] = span_arg(window) + "s";
-  (*to)->set_idle([&] {
-    v.take(live_screen::key(std::chrono::milliseconds(0)));
-    return v.leaves;
-  });
   std::optional<error> refused;
   {
     live_screen screen(s.io().out);
     value rows = value::array();
+    std::string fault;
     bool first = true;
-    while (!v.leaves && !s.interrupted()) {
+    const auto over = [&] { return v.leaves() || s.interrupted(); };
+    const auto draw = [&] {
+      cli::refresh_size(s.io().out_fd, s.io().screen);
+      s.io().out << picture(s, rows, v, fault) << std::flush;
+    };
+    // Keys are taken while an answer is waited for; the last picture follows them.
+    const auto look = [&](std::chrono::milliseconds wait) {
+      v.take(live_screen::key(wait));
+      if (v.changed() && v.opened().empty() && !v.leaves() && !first)
+        draw();
+    };
+    (*to)->set_idle([&, shown = std::string()]() mutable {
+      shown = v.opened();
+      look(std::chrono::milliseconds(0));
+      return v.leaves() || v.opened() != shown;
+    });
+    while (!over()) {
+      if (const auto actor = v.opened(); !actor.empty()) {
+        const auto got = s.get("info", {{"actor", actor}});
+        if (over() || v.opened() != actor)
+          continue;
+        s.io().out << portrait(s, got, actor) << std::flush;
+        for (auto until = session::clock::now() + window; !over() && v.opened() == actor && session::clock::now() < until;)
+          look(std::chrono::milliseconds(50));
+        continue;
+      }
       auto quick = asked;
-      if (std::exchange(first, false))
+      if (first)
         quick.options["--window"] = "0.2s"; // something to see at once
       auto got = ps(s, quick);
-      if (v.leaves || s.interrupted())
-        break;
+      if (over() || !v.opened().empty())
+        continue;
       if (got.fault && got.fault->code == errc::invalid) {
         refused = got.fault;
         break;
       }
+      first = false;
       if (!got.fault)
         rows = got.what.what;
-      order(rows, v);
-      cli::refresh_size(s.io().out_fd, s.io().screen);
-      s.io().out << picture(s, rows, v, got.fault ? got.fault->what : "") << std::flush;
-      auto until = session::clock::now() + (got.fault ? std::chrono::milliseconds(1000) : std::chrono::milliseconds(100));
-      while (!v.leaves && !s.interrupted() && session::clock::now() < until) {
-        v.take(live_screen::key(std::chrono::milliseconds(50)));
-        if (std::exchange(v.redraw, false)) {
-          order(rows, v);
-          s.io().out << picture(s, rows, v, "") << std::flush;
-        }
-      }
+      fault = got.fault ? got.fault->what : "";
+      draw();
+      for (auto until = session::clock::now() + std::chrono::milliseconds(got.fault ? 1000 : 100);
+           !over() && v.opened().empty() && session::clock::now() < until;)
+        look(std::chrono::milliseconds(50));
     }
+    (*to)->set_idle({});
   }
-  (*to)->set_idle({});
   s.interrupt_flag() = false; // Ctrl-C leaves it too
   if (refused)
     return *refused;

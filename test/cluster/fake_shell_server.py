@@ -33,7 +33,7 @@ MESSAGE = {"at": "2026-11-22T12:05:58.114000Z", "actor": "trial/7", "from": "age
            "wait_us": 9, "run_us": 31, "text": "heartbeat{step=400}"}
 INFO = {
     "identity": {"actor": "trial/7", "kind": "trial", "node": "master", "since": "2026-11-22T12:04:11Z", "owner": "experiment/3"},
-    "links": [{"actor": "allocation/7.2", "how": "child"}, {"actor": "experiment/3", "how": "owner"}],
+    "links": [{"actor": "trial/7", "peer": "allocation/7.2", "how": "child"}, {"actor": "trial/7", "peer": "experiment/3", "how": "owner"}],
     "work": {"backlog": 0, "messages": 118, "msg_per_s": 2.0, "doing": None},
     "memory": {"state_bytes": 3174},
     "recent": [{k: v for k, v in MESSAGE.items() if k != "actor"}],
@@ -161,7 +161,7 @@ class FakeShellServer:
             side = {"buckets": [[16, 3], [32, 12], [64, 0], [128, 1]], "p50": 31, "p99": 120}
             return h.answer(200, {"actor": who, "wait_us": side, "run_us": side, "by_type": [{"type": "heartbeat", "count": 16, "run_us_p50": 31}]})
         if name == "links":
-            return h.answer(200, {"rows": [{"actor": who, "peer": x["actor"], "how": x["how"]} for x in INFO["links"]], "missing": []})
+            return h.answer(200, {"rows": [{"actor": who, "peer": x["peer"], "how": x["how"]} for x in INFO["links"]], "missing": []})
         if name == "waits":
             return h.answer(200, {"rows": [{"actor": "trial/8", "waits_for": "pool/main", "what": "slots_wanted", "since_s": 240}], "missing": []})
         if name == "messages":

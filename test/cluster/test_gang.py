@@ -198,6 +198,27 @@ def test_a_rank_alone_that_is_stopped_is_noticed_by_its_lease(gang, program):  #
     assert gang.trials(experiment)[0]["restarts"] == 1
 
 
+def test_the_shell_shows_what_a_worker_took_in_its_process(gang, program):  # noqa: F811
+    gang.start_all("a")
+    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 10000, "batches": 600}, slots="1")
+    worker = f"worker/{trial}.1"
+
+    def took():
+        asked = gang.cli("shell", "-o", "json", "-e", f"msgs {worker}", check=False)
+        rows = json.loads(asked.stdout) if asked.returncode == 0 else []
+        return rows if any("train_until" in row["text"] for row in rows) else None
+
+    rows = wait_for(took, 60)
+    order = next(row for row in rows if "train_until" in row["text"])
+    assert order["type"] == "order_arrived" and order["from"] == f"allocation/{trial}.1" and order["correlation"] == f"trial/{trial}"
+    assert order["run_us"] > 0 and order["wait_us"] is not None and "600" in order["text"]
+    phases = [row["text"] for row in rows if row["type"] == "phase_entered"]
+    assert any("training" in text for text in phases) and all(row["type"] != "worker_frame" for row in rows)
+    state = json.loads(gang.cli("shell", "-o", "json", "-e", f"state {worker}").stdout)["state"]
+    assert state["phase"] == "training" and state["until"] == 600
+    assert gang.wait_end(experiment, 90) == "COMPLETED", logs(gang, trial)
+
+
 OTHER_VERSION = """
 import os, sys, msgpack, zmq
 s = zmq.Context().socket(zmq.DEALER)

@@ -152,7 +152,12 @@ def test_all_actors_of_all_nodes_are_seen(shell):
     assert shell.get("state", actor=trial, path="run.open") == {"actor": trial, "state": True}
     agents = shell.get("state", actor="pool/default", path="agents")["state"]
     assert set(agents) == {"a1", "a2"}
-    assert {row["type"] for row in shell.get("msgs", actor="agent/a1")["rows"]} >= {"agent_heartbeat"}
+    beats = [row for row in shell.get("msgs", actor="agent/a1")["rows"] if row["type"] == "agent_heartbeat"]
+    assert beats and {row["from"] for row in beats} == {"agent_node/a1"}  # of another process, by name
+    assert all(row["text"].startswith("[") and row["run_us"] > 0 for row in beats)
+    acks = [row for row in shell.get("msgs", actor="agent_node/a1")["rows"] if row["type"] == "heartbeat_ack"]
+    assert acks and {row["from"] for row in acks} == {"agent/a1"}
+    assert {row["peer"] for row in shell.get("info", actor="agent/a1")["links"]} >= {"cluster", "agent_node/a1"}
     stats = shell.get("stats", actor="agent/a1")
     assert sum(n for _, n in stats["run_us"]["buckets"]) > 0 and any(t["type"] == "agent_heartbeat" for t in stats["by_type"])
     assert {(r["peer"], r["how"]) for r in shell.get("links", actor="harness@a1")["rows"]} >= {("agent_node", "owner")}
@@ -293,7 +298,7 @@ def test_traces_are_bounded_and_follow_a_trial_through_the_cluster(shell):
     assert timed.end() == {"seen": 0, "shown": 0, "dropped": 0, "why": "time"}
     typed = shell.stream("trace", actor="agent_node/a2", msg="heartbeat_ack", max=2)
     assert typed.end()["shown"] == 2 and {row["type"] for row in typed.rows} == {"heartbeat_ack"}
-    assert typed.rows[0]["from"] and typed.rows[0]["node"] == "a2"
+    assert typed.rows[0]["from"] == "agent/a2" and typed.rows[0]["node"] == "a2"
 
     shell.job(epoch_s=0.1, trials=2)
     trial = shell.a_running_trial()
@@ -355,6 +360,66 @@ def test_events_are_followed_and_a_slow_reader_loses_rows_and_is_told(shell):
         for _ in range(20):
             assert shell.get("ps", window=0)["rows"]
         assert shell.alive_agents() == 1
+
+
+def test_a_reader_that_falls_behind_is_told_how_many_rows_it_lost(shell):
+    shell.ready("a1")
+    shell.open("log").read()  # with a token
+    request = (f"GET /troupe/v1/shell/trace?actor=desk&max=1000000&rate=10000&for=600 HTTP/1.1\r\nHost: x\r\n"
+               f"Authorization: Bearer {shell.tokens['admin']}\r\n\r\n")
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", shell.http))
+        slow.sendall(request.encode())
+        wait_for(lambda: slow.recv(12) == b"HTTP/1.1 200", 10)
+
+        def ask():  # each is two messages of the desk and more
+            for _ in range(600):
+                shell.get("log")
+
+        for _ in range(5):  # until the socket and the queue behind it are full
+            threads = [threading.Thread(target=ask) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        slow.settimeout(30)
+        text = b""
+        while (at := text.find(b"event: lost\n")) < 0 or text.find(b"\n\n", at) < 0:
+            got = slow.recv(1 << 20)
+            assert got, text[-500:]
+            text += got
+        lost = text[at:].split(b"data: ", 1)[1].split(b"\n", 1)[0]
+        assert json.loads(lost)["count"] > 0
+    assert shell.alive_agents() == 1
+
+
+def test_a_dead_inspector_and_a_dead_desk_are_made_again(shell):
+    shell.ready("a1")
+    for name in ("inspector@a1", "inspector@master"):
+        assert "is back" in shell.post("restart", actor=name)["done"]
+        assert shell.get("ps", window=0)["missing"] == []
+        assert shell.ps()[name]["restarts"] == 1
+    trace = shell.stream("trace", actor="agent/a1", max=1000, for_=120)
+    wait_for(lambda: trace.rows, 30)
+    shell.post("drain", node="a1", on=True)
+    shell.post("kill", actor="desk")
+    assert "desk ended" in trace.end()["why"]
+
+    def nodes():
+        try:
+            return {row["node"]: row["state"] for row in shell.get("nodes")["rows"]}
+        except urllib.error.HTTPError:
+            return {}
+
+    wait_for(lambda: nodes() == {"master": "up", "a1": "draining"}, 30, what=nodes)
+    assert shell.ps()["desk"]["restarts"] == 1
+    told = {(row["actor"], row["what"]) for row in shell.get("events", kind="supervision")["rows"]}
+    assert {("desk", "died: killed by admin"), ("desk", "is back, restart 1"), ("inspector", "died: restarted by admin")} <= told
+    assert [row["what"] for row in shell.audit()][-2:] == ["drain", "kill desk"]
+    shell.post("drain", node="a1", on=False)
+    experiment = shell.job(epoch_s=0.05, trials=1)
+    assert shell.wait_end(experiment) == "COMPLETED"
 
 
 def test_faults_disturb_what_they_say_and_the_work_still_ends(shell):

@@ -500,6 +500,64 @@ def test_top_is_left_by_q(server, terminal):
     terminal.leave()
 
 
+def test_top_filters_and_shows_the_chosen_actor(server, terminal):
+    child = terminal.child
+    child.send("top --window 1s\r")
+    child.expect(r"5 actors.*by msg_per_s")
+    child.send("/trial")
+    child.expect_exact("/trial_")
+    child.expect_exact("trial/8")
+    child.send("\r")
+    child.expect(r"2 actors[^\n]*/trial ")
+    child.send("\x1b[B")  # down
+    child.expect(r"\x1b\[7mtrial/8")
+    child.send("k")
+    child.expect(r"\x1b\[7mtrial/7")
+    child.send("\r")
+    child.expect_exact("any key goes back")
+    child.expect(r"links +child: allocation/7.2   owner: experiment/3")
+    child.send(" ")
+    child.expect(r"2 actors[^\n]*/trial ")
+    child.send("/x")
+    child.expect_exact("/trialx_")
+    child.expect_exact("0 actors")
+    child.send("\x1b")  # drops what was typed
+    child.expect(r"2 actors[^\n]*/trial ")
+    child.send("\x1b")  # drops the filter
+    child.expect(r"5 actors")
+    child.send("q")
+    child.expect_exact("\x1b[?1049l")
+    terminal.prompt()
+    terminal.leave()
+
+
+def test_kill_asks_at_a_terminal_only(server, env, terminal):
+    writing = r"troupe# "
+    terminal.line(":rw", writing)
+    killed = lambda: [body for method, path, body in server.requests if path.endswith("/shell/kill")]  # noqa: E731
+    for answer in ("\r", "n\r", "\x03", "yess\r"):
+        terminal.child.send("kill trial/7\r")
+        terminal.child.expect_exact("End trial/7 and the 3 actors below it? [y/N] ")
+        terminal.child.send(answer)
+        terminal.child.expect_exact("nothing was done")
+        terminal.prompt(writing)
+    assert killed() == []
+    terminal.child.send("kill trial/7\r")
+    terminal.child.expect_exact("[y/N] ")
+    terminal.child.send("y\r")
+    terminal.prompt(writing)
+    assert killed() == [{"actor": "trial/7"}]
+    terminal.line("kill -y trial/7", writing)
+    assert len(killed()) == 2
+    run(server, env, ":rw", "kill trial/7")
+    assert len(killed()) == 3
+    terminal.child.send("\x1b[A\x1b[A\x0c")  # the answers are no history
+    terminal.child.expect_exact("troupe# kill trial/7")
+    terminal.child.send("\x03")
+    terminal.prompt(writing)
+    terminal.leave()
+
+
 def test_a_server_that_goes_away_and_a_vanished_actor(server, env, terminal):
     assert "there is no actor 'trial/99'" in terminal.line("info trial/99")
     poll(lambda: server.followers)

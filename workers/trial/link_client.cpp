@@ -146,11 +146,13 @@ public:
   void say(std::uint64_t protocol, std::string word) override {
     std::lock_guard held(lock_);
     protocol_ = protocol;
-    const bool status = std::holds_alternative<workers::worker_status>(
-        workers::decode_worker<workers::worker_word>(word).value());
-    if (status) {
+    const auto what = workers::decode_worker<workers::worker_word>(word).value();
+    if (std::holds_alternative<workers::worker_status>(what)) {
       status_ = std::move(word);
       status_waits_ = true;
+    } else if (std::holds_alternative<workers::worker_heard>(what)) {
+      mail_ = std::move(word);
+      mail_waits_ = true;
     } else if (words_.size() < 16) {
       words_.push_back(std::move(word));
     }
@@ -266,6 +268,8 @@ private:
     }
     if (status_waits_ && send(worker_frame(protocol_, status_)))
       status_waits_ = false;
+    if (mail_waits_ && send(worker_frame(protocol_, mail_)))
+      mail_waits_ = false;
     while (!words_.empty() && send(worker_frame(protocol_, words_.front())))
       words_.pop_front();
     while (!queued_.empty() && !blocked_) {
@@ -338,6 +342,7 @@ private:
       window_ = std::size_t(number_at(frame, 4));
       greeted_ = true;
       status_waits_ = !status_.empty(); // whoever leads it may know nothing of it any more
+      mail_waits_ = !mail_.empty();
       next_ping_ = {};
     } else if (kind == "stop") {
       take_stop(text_at(frame, 1));
@@ -403,7 +408,8 @@ private:
   std::function<void(std::uint64_t, std::string)> order_;
   std::function<void(std::string)> refused_;
   std::string status_; // the newest word on how the worker is
-  bool status_waits_ = false;
+  std::string mail_;   // and on what it took
+  bool status_waits_ = false, mail_waits_ = false;
   std::deque<std::string> words_; // others
   std::uint64_t protocol_ = 0;
   int waiters_ = 0;

@@ -6,6 +6,7 @@
 
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace troupe {
@@ -108,6 +109,22 @@ TEST_F(Inspector, ListsTheLastMessages) {
   EXPECT_EQ(rows.back()["correlation"], "trial/7");
   EXPECT_EQ(rows[0]["type"], "agent_up");
   EXPECT_EQ(actor("msgs", {{"max", 3}})["rows"].size(), 3u);
+}
+
+TEST_F(Inspector, ShowsTheFieldsOfWhatACalmActorTook) {
+  agent("a1", 3);
+  caf::anon_send(pool_, slots_requested{{{7}, {2}}, 99});
+  run();
+  const auto rows = actor("msgs")["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_THAT(rows[0]["text"].get<std::string>(), testing::StartsWith("[\"a1\", 3"));
+  EXPECT_THAT(rows[1]["text"].get<std::string>(), testing::StartsWith("[[7, 2], 99"));
+}
+
+TEST_F(Inspector, TellsTheNamesOfItsActors) {
+  const auto id = actor("here")["id"];
+  const auto got = inspect("names", {{"ids", {id, 999'999, "x"}}}).answer["names"];
+  EXPECT_EQ(got, (value{{std::to_string(id.get<std::uint64_t>()), "pool/default"}}));
 }
 
 TEST_F(Inspector, AnActorThatIsNotThereIsNotFound) {
@@ -303,6 +320,29 @@ TEST(Readers, TextIsBoundedAndTellsNoSecret) {
   EXPECT_LE(text(store_blob{std::string(3000, 'x')}).size(), 403u);
   EXPECT_EQ(text(harness_task{{{7}, {1}}, "secret", ""}), "");
   EXPECT_EQ(text(client_command{"ada", true, "", "fence", {{"token", "secret"}}}), "fence by ada");
+}
+
+TEST(Readers, ABriefTextIsMsgpackCutOff) {
+  const auto brief = [](const auto& x, std::size_t most = probe::brief_bytes) {
+    const auto it = message_readers().find(reinterpret_cast<type_key>(&typeid(x)));
+    if (it == message_readers().end() || !it->second.brief)
+      return std::string("none");
+    std::string bytes(most, 0);
+    bytes.resize(it->second.brief(&x, bytes.data(), most));
+    return text_of_brief(bytes);
+  };
+  EXPECT_EQ(brief(task_started{{{7}, {1}}, "a", 1}).substr(0, 14), "[[7, 1], \"a\", ");
+  EXPECT_EQ(brief(store_blob{"abc"}), "[\"abc\"]");
+  EXPECT_EQ(brief(store_blob{std::string(3000, 'x')}, 8), "[\"xxxx...");
+  EXPECT_EQ(brief(store_blob{std::string("\0\1", 2)}), "[2 bytes]");
+  EXPECT_EQ(brief(harness_task{{{7}, {1}}, "secret", ""}), "none");
+  EXPECT_EQ(brief(client_command{"ada", true, "", "fence", {{"token", "secret"}}}), "[\"fence\", \"ada\"]");
+  pool_description many; // given up long before its end
+  for (int i = 0; i < 100'000; ++i)
+    many.waiting.push_back({{{7}, {1}}, 1});
+  EXPECT_THAT(brief(many), testing::EndsWith("..."));
+  EXPECT_EQ(text_of_brief(""), "");
+  EXPECT_EQ(text_of_brief(std::string_view("\x95\xc0\xc3\xe0\xca\x3f\x80\x00\x00\xcd\x01\x00", 12)), "[null, true, -32, 1, 256]");
 }
 
 } // namespace

@@ -170,6 +170,7 @@ inline std::string show_worker(const std::string& bytes) {
                                  text(x.until) + " of " + text(x.batches) + ")";
                         },
                         [](const workers::worker_failure& x) { return "failure(" + x.why + ")"; },
+                        [](const workers::worker_heard& x) { return "heard(" + text(x.taken) + ")"; },
                       },
                       *word);
   return "not readable";

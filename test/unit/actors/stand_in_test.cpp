@@ -74,6 +74,23 @@ TEST(StandIn, PassesNewsUpAndOrdersDown) {
   });
 }
 
+TEST(StandIn, KeepsWhatItsWorkerTookAndPassesNothingOfItUp) {
+  stand_in s({id, "a", 1});
+  worker_heard mail{40, {}};
+  for (int i = 0; i < 40; ++i)
+    mail.recent.push_back({t0 + std::chrono::seconds(i), "order_arrived", {'\x01'}, i, 2 * i});
+  EXPECT_EQ(show_all(s.apply(said(mail), t0)), "");
+  ASSERT_EQ(s.heard().recent.size(), 32u);
+  EXPECT_EQ(s.heard().taken, 40u);
+  EXPECT_EQ(s.heard().recent.front().at, t0 + 8s);
+  EXPECT_EQ(s.heard().recent.back().run_ns, 78);
+  EXPECT_FALSE(s.status());
+  show_all(s.apply(said(training), t0));
+  EXPECT_EQ(s.status(), training);
+  show_all(s.apply(said(worker_heard{}, "q"), t0)); // of another process
+  EXPECT_EQ(s.heard().taken, 40u);
+}
+
 TEST(StandIn, RefusesWhatIsNotItsOwn) {
   auto other_version = said(training);
   other_version.protocol = worker_protocol + 1;
@@ -87,7 +104,7 @@ TEST(StandIn, RefusesWhatIsNotItsOwn) {
   order_of_other.allocation = {{13}, {1}};
   stand_in s({id, "a", 1});
   const auto refusal = show_all(s.apply(other_version, t0));
-  EXPECT_TRUE(refusal.find("up failure(the worker of rank 1 speaks version 2 of the worker protocol, the cluster version 1") == 0) << refusal;
+  EXPECT_TRUE(refusal.find("up failure(the worker of rank 1 speaks version 3 of the worker protocol, the cluster version 2") == 0) << refusal;
   EXPECT_TRUE(refusal.ends_with("refuse(p)")) << refusal;
   EXPECT_EQ(show_all(s.apply(other_version, t0)), "refuse(p)") << "the reason was told";
   EXPECT_EQ(show_all(s.apply(ordered(train_until{5}), t0)), "");

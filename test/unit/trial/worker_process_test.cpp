@@ -81,6 +81,21 @@ TEST(WorkerProcess, AnOrderReachesTheThreadThatTrains) {
   EXPECT_TRUE(sink.hears(status_with([](const auto& s) { return s.until == 200; })));
 }
 
+TEST(WorkerProcess, TellsWhatItTookButNotItsTicks) {
+  talking_sink sink;
+  const auto worker = start_worker(sink);
+  worker->enter(worker_phase::ready, 0, 0, 200);
+  sink.order(train_until{200});
+  EXPECT_TRUE(sink.hears([](const worker_word& word) {
+    const auto* mail = std::get_if<worker_heard>(&word);
+    if (!mail || mail->taken != 2 || mail->recent.size() != 2)
+      return false;
+    const auto &first = mail->recent[0], &second = mail->recent[1];
+    return first.type == "phase_entered" && second.type == "order_arrived" && std::string(second.brief.begin(), second.brief.end()) == encode_worker(worker_order{train_until{200}}) &&
+           first.run_ns >= 0 && second.wait_ns >= 0 && first.at <= second.at;
+  }));
+}
+
 TEST(WorkerProcess, WaitsNoLongerThanItIsTold) {
   talking_sink sink;
   const auto worker = start_worker(sink);

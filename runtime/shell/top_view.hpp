@@ -1,0 +1,42 @@
+#pragma once
+// What the keys of `top` do: order, filter, the chosen row. Pure.
+
+#include "model/value.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe::shell {
+
+class top_view {
+public:
+  static const std::vector<std::string>& sort_keys();
+  /// False where there is no such key.
+  bool sort_by(const std::string& key);
+
+  /// The next byte of the keyboard; 0: none came for a while.
+  void take(char key);
+  /// Keeps and orders what is to be seen of `rows`, and finds the chosen row among it.
+  value visible(const value& rows);
+
+  const std::string& sort() const { return sort_keys()[sort_]; }
+  bool rises() const { return rises_; }
+  bool leaves() const { return leaves_; }
+  bool typing() const { return typing_; } ///< a filter
+  const std::string& filter() const { return filter_; }
+  std::size_t at() const { return at_; } ///< the chosen row of the last `visible`
+  const std::string& opened() const { return opened_; } ///< the actor whose info is asked for; empty: none
+  bool changed() { return std::exchange(changed_, false); } ///< since it was last asked
+
+private:
+  void typed(char key);
+  void move(int rows);
+
+  std::size_t sort_ = 0, at_ = 0;
+  bool rises_ = false, leaves_ = false, typing_ = false, changed_ = false;
+  std::string filter_, before_, escape_, opened_;
+  std::string chosen_; ///< followed through the orders; empty: the first, whichever it is
+  std::vector<std::string> shown_;
+};
+
+} // namespace troupe::shell
