@@ -273,6 +273,15 @@ void allocation::on(allocation_step& s, const worker_said& ev, time_point now) {
     grow_at_ = std::max(now, placed_at_.value_or(now) + spec_.grow_after);
 }
 
+std::vector<int> allocation::led() const {
+  std::vector<int> ranks;
+  if (!stop_ && !killing_ && !closed_)
+    for (const auto& [member, ignored] : workers_)
+      if (generation_ == 0 || std::find(members_.begin(), members_.end(), member) != members_.end())
+        ranks.push_back(member);
+  return ranks;
+}
+
 /// Tells a worker what it should be doing, where that is not what it says.
 void allocation::lead(allocation_step& s, int member) {
   auto it = workers_.find(member);
@@ -338,6 +347,16 @@ void allocation::on(allocation_step& s, const part_left_alone& ev, time_point no
   const auto& agent = on_[static_cast<std::size_t>(ev.node_rank)].agent;
   if (!daemons_.contains(agent))
     note(s, part_made_daemon{now, agent});
+}
+
+/// Ranks agree on the largest number that one of them has heard, so each of them is told. The time is a number that no earlier life
+/// of this actor can have given; where orders are lost, the operator sees no report and asks again.
+void allocation::on(allocation_step& s, const work_wanted& ev, time_point now) {
+  const auto number = static_cast<std::uint64_t>(now.time_since_epoch().count());
+  const auto order = ev.what == work_wanted::work::validate ? workers::worker_order{workers::validate_now{number}}
+                                                            : workers::worker_order{workers::checkpoint_now{number}};
+  for (const int member : led())
+    s.actions.push_back(order_worker{agent_of(member), member, workers::encode_worker(order)});
 }
 
 /// What still runs cannot go on alone. Ordered again every 30 s until it is done.

@@ -100,8 +100,12 @@ struct part_called {               ///< the part of this node rank has come to t
 struct part_left_alone { ///< the end of this part does not count
   int node_rank = 0;
 };
+/// By an operator: besides the schedule of a trial in C++. Each is done, so a repeat is another one.
+struct work_wanted {
+  enum class work { validate, checkpoint } what = work::validate;
+};
 using allocation_task_event =
-  std::variant<signal_polled, stop_agreed, hyperparameters_refused, part_called, part_left_alone>;
+  std::variant<signal_polled, stop_agreed, hyperparameters_refused, part_called, part_left_alone, work_wanted>;
 
 // Actions.
 struct request_slots {
@@ -167,6 +171,7 @@ public:
   bool closed() const { return closed_.has_value(); }
   const std::vector<placement>& placed() const { return on_; }
   bool stopping() const { return stop_ || (yielded_ && *yielded_); } ///< its task has to stop
+  std::vector<int> led() const; ///< the ranks of a trial in C++ that take orders now
   bool ready() const { return ready_; } ///< every part has come to the rendezvous
 
 private:
@@ -190,6 +195,7 @@ private:
   void on(allocation_step& s, const hyperparameters_refused& ev, time_point now);
   void on(allocation_step& s, const part_called& ev, time_point now);
   void on(allocation_step& s, const part_left_alone& ev, time_point now);
+  void on(allocation_step& s, const work_wanted& ev, time_point now);
   void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail, time_point now);
   void order_stop(allocation_step& s, time_point now);
   bool go_on_without(allocation_step& s, const std::string& agent, const std::string& why, time_point now);

@@ -91,6 +91,8 @@ private:
       return durably(stop_agreed{true});
     if (x.name == "trial.early_exit")
       return durably(hyperparameters_refused{});
+    if (x.name == "worker.validate" || x.name == "worker.checkpoint")
+      return order_work({x.name == "worker.validate" ? work_wanted::work::validate : work_wanted::work::checkpoint});
     const auto part = named_part(x.fields.value("resources", std::string()));
     const auto parts = static_cast<int>(machine_->placed().size());
     if (part.allocation != id_ || part.node_rank >= parts)
@@ -106,6 +108,17 @@ private:
   caf::result<command_result> durably(const Event& ev) {
     auto promise = self_->make_response_promise<command_result>();
     step(ev, [promise](const caf::error& why) mutable { promise.deliver(why ? refused(from_caf(why)) : answered()); });
+    return promise;
+  }
+
+  caf::result<command_result> order_work(const work_wanted& ev) {
+    const auto ranks = machine_->led().size();
+    if (ranks == 0)
+      return refused({errc::conflict, name + " has no worker to tell: only ranks of a trial in C++ have one, while they train"});
+    auto promise = self_->make_response_promise<command_result>();
+    step(ev, [promise, ranks](const caf::error& why) mutable {
+      promise.deliver(why ? refused(from_caf(why)) : answered({{"ranks", ranks}}));
+    });
     return promise;
   }
 

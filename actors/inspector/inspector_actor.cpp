@@ -367,9 +367,9 @@ private:
       return pass(to, clean_logs{}, [](const logs_cleaned& got) -> value {
         return {{"trials", got.trials}};
       });
-    if (message == "preempt") {
+    if (message == "preempt" || message == "validate" || message == "checkpoint") {
       const auto id = parse_allocation(name.substr(std::min(name.size(), std::string("allocation/").size())));
-      return pass(to, task_call{id, "allocation.pending_preemption", value::object()},
+      return pass(to, task_call{id, message == "preempt" ? "allocation.pending_preemption" : "worker." + message, value::object()},
                   [](const command_result& got) -> value { return got.answer; });
     }
     if (message == "describe")

@@ -164,25 +164,34 @@ private:
       return command(x, "status", value::object(), done);
     else if (at.kind == "cluster" && message == "clean_logs")
       return command(x, "logs.cleanup", value::object(), done);
-    else if (at.kind == "trial" && message == "preempt")
-      return preempt_trial(at, done);
+    else if (at.kind == "trial" && message != "ping")
+      return to_open_run(at, message, done);
+    else if (at.kind == "worker" && message != "ping")
+      return to_allocation_of(at, message, done);
     desk_->ask(at.node, "send",
                {{"actor", at.actor}, {"message", message}, {"fields", std::move(fields)}, {"user", x.user}},
                done, std::chrono::seconds(25));
   }
 
-  void preempt_trial(const desk_context::place& at, given done) {
-    desk_->ask(at.node, "tree", value::object(), [this, at, done](result<value> got) {
+  void to_open_run(const desk_context::place& at, const std::string& message, given done) {
+    desk_->ask(at.node, "tree", value::object(), [this, at, message, done](result<value> got) {
       if (!got)
         return done(got.error());
       for (const auto& row : (*got)["rows"])
         if (field_text(row, "owner") == at.actor)
-          return desk_->ask(
-              at.node, "send",
-              {{"actor", field_text(row, "actor")}, {"message", "preempt"}, {"fields", value::object()}},
-              done, std::chrono::seconds(25));
-      done(error{errc::conflict, at.actor + " has no open run: there is nothing to preempt"});
+          return to_allocation(at.node, field_text(row, "actor"), message, done);
+      done(error{errc::conflict, at.actor + " has no open run: there is nothing to " + message});
     });
+  }
+
+  /// Ranks do one thing together, so its allocation tells them all.
+  void to_allocation_of(const desk_context::place& at, const std::string& message, given done) {
+    const auto id = id_of(at.actor);
+    to_allocation(desk_->setup.node, "allocation/" + id.substr(0, id.find('/')), message, done);
+  }
+
+  void to_allocation(const std::string& node, const std::string& actor, const std::string& message, given done) {
+    desk_->ask(node, "send", {{"actor", actor}, {"message", message}, {"fields", value::object()}}, done, std::chrono::seconds(25));
   }
 
   void end(shell_call x, given done) {

@@ -67,9 +67,11 @@ fi
 if [ "$TROUPE_NODES" != 1 ]; then
   "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --rendezvous
   if [ "$TROUPE_LAUNCH" = per_slot ]; then
-    MASTER_ADDR=$("$DET_PYTHON_EXECUTABLE" -c 'import json
-print(json.load(open("/run/determined/info/rendezvous.json"))["container_addrs"][0])')
-    export MASTER_ADDR
+    TROUPE_GANG=$("$DET_PYTHON_EXECUTABLE" -c 'import json
+gang = json.load(open("/run/determined/info/rendezvous.json"))
+print(*(f"{host}={slots}" for host, slots in zip(gang["container_addrs"], gang["container_slot_counts"])))')
+    MASTER_ADDR=${TROUPE_GANG%%=*}
+    export MASTER_ADDR TROUPE_GANG
   fi
 fi
 exec "$@"

@@ -142,7 +142,7 @@ private:
 struct settings_of_process : caf::actor_system_config {
   settings_of_process() {
     add_message_types<caf::id_block::troupe_worker>();
-    set("scheduler.policy", "sharing");
+    set("scheduler.policy", caf::atom("sharing"));
     set("scheduler.max-threads", 1);
   }
 };

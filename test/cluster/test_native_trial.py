@@ -156,6 +156,19 @@ def test_a_killed_rank_is_one_restart_of_its_trial(cluster, program, tmp_path):
     assert "rank 1 of 2 died" in logs(cluster, trial)
 
 
+def test_an_operator_has_its_ranks_validate_and_save_besides_their_schedule(cluster, program):
+    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 100000})
+    trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
+    rows = lambda group: [r["totalBatches"] for r in cluster.json("trial", "metrics", str(trial)) if r["group"] == group]
+    wait_for(lambda: rows("training"), 30, what=lambda: logs(cluster, trial))
+    send = lambda actor, message: cluster.cli("shell", "-o", "json", "-e", f":rw; send {actor} {message}").stdout
+    assert '"ranks":2' in send(f"worker/{trial}.1/1", "validate").replace(" ", "")
+    wait_for(lambda: any(step % 50 for step in rows("validation")), 20, what=lambda: logs(cluster, trial))
+    assert '"ranks":2' in send(f"trial/{trial}", "checkpoint").replace(" ", "")
+    wait_for(lambda: any(c["totalBatches"] % 70 for c in cluster.checkpoints(experiment)), 20, what=lambda: logs(cluster, trial))
+    cluster.cli("experiment", "kill", str(experiment))
+
+
 def rank_processes(program):
     """The pids of the ranks that run now, by rank."""
     found = {}

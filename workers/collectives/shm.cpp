@@ -3,6 +3,7 @@
 #include "workers/collectives/operation_mark.hpp"
 #include "workers/collectives/operation_queue.hpp"
 #include "workers/collectives/reductions.hpp"
+#include "workers/collectives/shared_copy.hpp"
 #include "workers/collectives/shm_segment.hpp"
 
 #include <algorithm>
@@ -49,13 +50,14 @@ public:
 
 private:
   result<void> execute(const operation& x);
-  void write(const operation& x, std::size_t from, std::size_t count, std::byte* slot) const;
+  void write(const operation& x, std::size_t from, std::size_t count, std::byte* slot, bool past_caches) const;
   void read(const operation& x, std::size_t from, std::size_t count, std::uint32_t chunk);
   result<void> compare_marks(std::uint32_t chunk, const operation_mark& mine);
 
   shm_group group_;
   std::unique_ptr<shm_segment> segment_;
   std::uint32_t next_chunk_ = 0;
+  copy_choice copies_;
   std::vector<const std::byte*> sources_; // of the reduction under way, in order of rank
   std::map<std::vector<int>, int> groups_;
   operation_queue queue_; // last: its thread uses what stands above
@@ -71,9 +73,19 @@ result<void> shm::execute(const operation& x) {
   const std::size_t room = std::max<std::size_t>(1, group_.chunk_bytes / size_of(x.type) / shares);
   const std::size_t chunks = std::max<std::size_t>(1, (total + room - 1) / room);
   const auto count_of = [&](std::size_t k) { return std::min(room, total - k * room); };
+  const auto time_of = [&](std::uint32_t chunk, auto work) {
+    if (!copies_.timed(chunk)) {
+      work();
+      return copy_choice::duration{};
+    }
+    const auto from = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::steady_clock::now() - from;
+  };
   const auto offer = [&](std::size_t k) {
     const auto chunk = base + std::uint32_t(k);
-    write(x, k * room, count_of(k), segment_->slot(group_.rank, chunk));
+    const bool past_caches = copies_.past_caches(chunk, count_of(k) * shares * size_of(x.type));
+    copies_.wrote(chunk, time_of(chunk, [&] { write(x, k * room, count_of(k), segment_->slot(group_.rank, chunk), past_caches); }));
     segment_->publish(chunk + 1);
   };
 
@@ -90,14 +102,20 @@ result<void> shm::execute(const operation& x) {
     if (k == 0)
       if (auto ok = compare_marks(chunk, mark); !ok)
         return ok;
-    read(x, k * room, count_of(k), chunk);
+    copies_.read(chunk, time_of(chunk, [&] { read(x, k * room, count_of(k), chunk); }));
   }
   next_chunk_ = base + std::uint32_t(chunks);
   return {};
 }
 
-void shm::write(const operation& x, std::size_t from, std::size_t count, std::byte* slot) const {
+void shm::write(const operation& x, std::size_t from, std::size_t count, std::byte* slot, bool past_caches) const {
   const std::size_t width = size_of(x.type);
+  const auto copy = [&](std::size_t to, const std::byte* mine, std::size_t bytes) {
+    if (past_caches)
+      copy_past_caches(slot + to, mine, bytes);
+    else
+      std::memcpy(slot + to, mine, bytes);
+  };
   switch (x.what) {
   case operation_kind::barrier:
     return;
@@ -109,14 +127,13 @@ void shm::write(const operation& x, std::size_t from, std::size_t count, std::by
   case operation_kind::all_gather:
     each_part(x, from, count,
               [&](const operation_buffer& b, std::size_t at, std::size_t n, std::size_t done) {
-                std::memcpy(slot + done * width, b.in + at * width, n * width);
+                copy(done * width, b.in + at * width, n * width);
               });
     return;
   case operation_kind::reduce_scatter:
     for (int r = 0; r < group_.size && count > 0; ++r)
       if (r != group_.rank)
-        std::memcpy(slot + std::size_t(r) * count * width,
-                    x.first.in + (std::size_t(r) * x.first.count + from) * width, count * width);
+        copy(std::size_t(r) * count * width, x.first.in + (std::size_t(r) * x.first.count + from) * width, count * width);
     return;
   }
 }
@@ -134,7 +151,7 @@ void shm::read(const operation& x, std::size_t from, std::size_t count, std::uin
     return;
   case operation_kind::broadcast:
     if (x.root != group_.rank && count > 0)
-      std::memcpy(x.first.out + from * width, segment_->slot(x.root, chunk), count * width);
+      copy_evenly(x.first.out + from * width, segment_->slot(x.root, chunk), count * width);
     return;
   case operation_kind::all_reduce:
     each_part(x, from, count,
@@ -146,7 +163,7 @@ void shm::read(const operation& x, std::size_t from, std::size_t count, std::uin
     for (int r = 0; r < group_.size && count > 0; ++r) {
       std::byte* to = x.first.out + (std::size_t(r) * x.first.count + from) * width;
       if (r != group_.rank)
-        std::memcpy(to, segment_->slot(r, chunk), count * width);
+        copy_evenly(to, segment_->slot(r, chunk), count * width);
       else if (to != x.first.in + from * width)
         std::memmove(to, x.first.in + from * width, count * width);
     }

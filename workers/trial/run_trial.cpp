@@ -121,14 +121,7 @@ std::optional<settings> next_group(const settings& started, const error& why, st
   leader.enter(workers::worker_phase::broken, generation, 0, 0);
   const auto& m = leader.orders().await(
       [&](const mandate& x) { return x.generation > generation || !x.stop.empty() || !x.refused.empty(); }, std::chrono::minutes(2));
-  const auto place = std::find(m.members.begin(), m.members.end(), started.rank);
-  if (m.generation <= generation || place == m.members.end())
-    return std::nullopt;
-  auto next = started;
-  next.rank = int(place - m.members.begin());
-  next.size = int(m.members.size());
-  next.group += ".g" + std::to_string(m.generation);
-  return next;
+  return m.generation > generation ? settings_in_group(started, m.members, m.generation) : std::nullopt;
 }
 
 int train(const settings& s, const char* program,

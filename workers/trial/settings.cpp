@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 namespace troupe::trial {
 namespace {
@@ -72,6 +73,22 @@ result<void> take_flag(const std::string& argument, nlohmann::json& hparams) {
   return {};
 }
 
+/// "HOST=SLOTS HOST=SLOTS ..." in the order of ranks: the host of each rank.
+result<std::vector<std::string>> hosts_of_ranks(const std::string& gang, int size) {
+  std::vector<std::string> hosts;
+  std::istringstream parts(gang);
+  for (std::string part; parts >> part;) {
+    const auto equals = part.rfind('=');
+    int slots = 0;
+    if (equals == std::string::npos || equals == 0 || !parse_whole(part.substr(equals + 1), slots) || slots < 0 || slots > size)
+      return invalid("TROUPE_GANG: '" + part + "' is not HOST=SLOTS");
+    hosts.insert(hosts.end(), std::size_t(slots), part.substr(0, equals));
+  }
+  if (!hosts.empty() && hosts.size() != std::size_t(size))
+    return invalid("TROUPE_GANG='" + gang + "' has " + std::to_string(hosts.size()) + " ranks, WORLD_SIZE=" + std::to_string(size));
+  return hosts;
+}
+
 } // namespace
 
 result<settings> read_settings(const std::function<std::string(const char*)>& variable,
@@ -122,6 +139,10 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
   const std::string meeting = variable("MASTER_ADDR"); // agents of one host meet on its loopback
   s.meeting = meeting;
   s.one_host = s.local_size == s.size || meeting == "127.0.0.1" || meeting == "localhost" || meeting == "::1";
+  auto hosts = hosts_of_ranks(variable("TROUPE_GANG"), s.size);
+  if (!hosts)
+    return hosts.error();
+  s.hosts = std::move(*hosts);
   s.member = variable("TROUPE_COLLECTIVE");
   if (s.member == "auto")
     s.member.clear();
@@ -159,6 +180,19 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
   if (!seed.empty() && !parse_whole(seed, s.seed))
     return invalid("the seed '" + seed + "' is no whole number from 0");
   return s;
+}
+
+std::optional<settings> settings_in_group(const settings& started, const std::vector<int>& members, std::uint32_t generation) {
+  const auto place = std::find(members.begin(), members.end(), started.rank);
+  if (place == members.end())
+    return std::nullopt;
+  auto next = started;
+  next.rank = int(place - members.begin());
+  next.size = int(members.size());
+  next.group += ".g" + std::to_string(generation);
+  if (const int first = members.front(); first >= 0 && std::size_t(first) < started.hosts.size())
+    next.meeting = started.hosts[std::size_t(first)]; // the port is the same on all agents of a gang
+  return next;
 }
 
 const nlohmann::json* find(const nlohmann::json& hparams, std::string_view path) {

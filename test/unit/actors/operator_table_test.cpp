@@ -31,6 +31,12 @@ TEST(OperatorTable, PreemptIsOfAllocationsAndOfTrials) {
   EXPECT_NE(refused.error().what.find("describe"), std::string::npos) << refused.error().what;
 }
 
+TEST(OperatorTable, RanksAreToldByTheirWorkerAllocationOrTrial) {
+  for (const char* kind : {"worker", "allocation", "trial"})
+    for (const char* order : {"validate", "checkpoint"})
+      EXPECT_TRUE(find_operator_message(kind, order)) << kind << " " << order;
+}
+
 TEST(OperatorTable, FieldsAreCheckedByName) {
   const auto& drain = message("agent", "drain");
   EXPECT_EQ(*checked_fields(drain, {{"on", "off"}}), value({{"on", false}}));

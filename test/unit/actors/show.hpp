@@ -189,6 +189,7 @@ inline std::string show(const signal_polled&) { return "polled"; }
 inline std::string show(const stop_agreed& x) { return "agreed" + text(x.outside, "outside"); }
 inline std::string show(const hyperparameters_refused&) { return "refused"; }
 inline std::string show(const part_called& x) { return "called(" + text(x.node_rank) + ")"; }
+inline std::string show(const work_wanted& x) { return x.what == work_wanted::work::validate ? "validate" : "checkpoint"; }
 inline std::string show(const part_left_alone& x) { return "alone(" + text(x.node_rank) + ")"; }
 
 // ---- pool

@@ -80,6 +80,27 @@ TEST(TaskCalls, WhatCannotBeTrainedEndsAsThatAndIsKilledAfterTenSeconds) {
                          {exited("a", 1), 4s, "closed(invalid_hp) | release forget(a) report(invalid_hp)"}});
 }
 
+TEST(TaskCalls, AnOperatorsWishGoesToEveryRankThatTrains) {
+  const auto trains = [](const std::string& agent, int member, std::uint32_t generation = 0) {
+    return worker_said{a12, agent, member,
+                       workers::encode_worker(workers::worker_word{workers::worker_status{workers::worker_phase::training, generation, 5, 9, 9}})};
+  };
+  const work_wanted validate{work_wanted::work::validate}, checkpoint{work_wanted::work::checkpoint};
+  allocation_spec of_three{a12, 3};
+  of_three.least = 1;
+  allocation a{of_three};
+  expect_steps(a, {{granted({{"a", {0, 1}}, {"b", {0}}}), 0s, "placed(a:0,1 b:0) | start(a:0,1) start(b:0)"},
+                   {validate, 1s, " | "}, // nobody has said that it is there
+                   {trains("a", 0), 1s, " | "}, {trains("a", 1), 1s, " | "}, {trains("b", 2), 1s, " | "},
+                   {validate, 2s, " | order(a/0 validate(1700000002000000)) order(a/1 validate(1700000002000000)) order(b/2 validate(1700000002000000))"},
+                   {validate, 3s, " | order(a/0 validate(1700000003000000)) order(a/1 validate(1700000003000000)) order(b/2 validate(1700000003000000))"},
+                   {agent_lost{"a", "silent"}, 4s, "member_lost(a) resized(#1 to 1) | release(a) forget(a) order(b/2 rebuild(#1 2))"},
+                   {checkpoint, 5s, " | order(b/2 checkpoint(1700000005000000))"},
+                   {allocation_stop{false, "pause"}, 6s, " | preempt(b pause) order(b/2 stop(pause))"},
+                   {checkpoint, 7s, " | "}}); // it saves one as it is
+  EXPECT_TRUE(a.led().empty());
+}
+
 TEST(TaskCalls, AGangIsReadyWhenEveryPartHasCalled) {
   allocation a{{a12, 2}};
   expect_steps(a, {{granted({{"a", {0}}, {"b", {0}}}), 0s, "placed(a:0 b:0) | start(a:0) start(b:0)"},

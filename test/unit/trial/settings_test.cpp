@@ -105,5 +105,34 @@ TEST(TrialSettings, RanksOfOneRunMeetUnderANameThatNoOtherRunHas) {
   EXPECT_FALSE(read(with(torchrun, {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}, {"MASTER_ADDR", "10.0.0.7"}}))->one_host);
 }
 
+TEST(TrialSettings, ASmallerGroupMeetsAtTheHostOfItsRankZero) {
+  const variables gang = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.7"},
+                          {"TROUPE_DIST_PORT", "20001"}};
+  const auto s = read(with(gang, {{"TROUPE_GANG", "10.0.0.7=1 10.0.0.8=1 fe80::9=2"}}));
+  ASSERT_TRUE(s) << s.error().what;
+  struct {
+    std::vector<int> members;
+    const char* shown;
+  } const cases[] = {
+      {{0, 1, 3}, "2 of 3 at 10.0.0.7:20001"},
+      {{1, 2, 3}, "2 of 3 at 10.0.0.8:20001"},
+      {{2, 3}, "1 of 2 at fe80::9:20001"},
+      {{3, 0}, "0 of 2 at fe80::9:20001"},
+      {{0, 1}, "none of them"},
+  };
+  for (const auto& x : cases) {
+    const auto next = settings_in_group(*s, x.members, 2);
+    EXPECT_EQ(next ? std::to_string(next->rank) + " of " + std::to_string(next->size) + " at " + next->meeting + ":" + std::to_string(next->meeting_port)
+                   : "none of them",
+              x.shown);
+    if (next) {
+      EXPECT_EQ(next->group, s->group + ".g2");
+    }
+  }
+  EXPECT_EQ(settings_in_group(*read(gang), {3, 0}, 1)->meeting, "10.0.0.7") << "nobody said where the others are";
+  for (const char* wrong : {"10.0.0.7=2", "10.0.0.7", "=4", "a=2 b=x", "a=5", "a=-1 b=5"})
+    EXPECT_FALSE(read(with(gang, {{"TROUPE_GANG", wrong}}))) << wrong;
+}
+
 } // namespace
 } // namespace troupe::trial
