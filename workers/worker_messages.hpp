@@ -8,6 +8,7 @@
 
 #include "model/pack.hpp"
 
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -99,7 +100,8 @@ using worker_word = std::variant<worker_status, worker_failure, worker_heard>;
 
 inline const char* name(worker_phase x) {
   constexpr const char* names[] = {"starting", "ready", "training", "broken"};
-  return names[static_cast<int>(x)];
+  const auto n = static_cast<std::size_t>(x); // a task says it, which may say anything
+  return n < std::size(names) ? names[n] : "unknown";
 }
 
 } // namespace troupe::workers

@@ -162,12 +162,15 @@ void desk_context::locate(const std::string& wanted, std::function<void(result<p
   ask_all(where, "actor", {{"actor", actor}, {"what", "here"}}, [actor, then](named_answers got) {
     std::vector<place> found;
     std::string away;
+    bool slow = false;
     for (auto& [node, answer] : got)
       if (answer)
         found.push_back({node, actor, field_text(*answer, "kind"), field_text(*answer, "owner"),
                          answer->value("id", std::uint64_t{0})});
-      else if (answer.error().code != errc::not_found)
+      else if (answer.error().code != errc::not_found) {
         away += (away.empty() ? "" : ", ") + node;
+        slow |= answer.error().code == errc::timeout;
+      }
     if (found.size() == 1)
       return then(found[0]);
     if (found.size() > 1) {
@@ -177,6 +180,8 @@ void desk_context::locate(const std::string& wanted, std::function<void(result<p
       return then(
           error{errc::conflict, "several nodes have an actor '" + actor + "'\nhint: name one of " + names});
     }
+    if (slow) // it may be there
+      return then(error{errc::timeout, "no answer in time from " + away + ", which may have '" + actor.substr(0, 200) + "'; try again"});
     then(error{errc::not_found, "no actor '" + actor.substr(0, 200) + "'" +
                                     (away.empty() ? "" : "; not heard: " + away) +
                                     "\nhint: what has ended has no actor; `ps` lists those that live"});

@@ -36,7 +36,7 @@ private:
   value described() const {
     value out{{"messages_taken", machine_->heard().taken}};
     if (const auto& s = machine_->status()) // a task says it: any number may stand there
-      out.update({{"phase", s->phase >= workers::worker_phase::starting && s->phase <= workers::worker_phase::broken ? workers::name(s->phase) : "unknown"},
+      out.update({{"phase", workers::name(s->phase)},
                   {"generation", s->generation}, {"step", s->step}, {"batches", s->batches}, {"until", s->until}});
     return out;
   }
