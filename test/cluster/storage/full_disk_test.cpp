@@ -19,7 +19,7 @@ namespace troupe::storage {
 namespace {
 
 constexpr int fillings = 20;
-constexpr std::uint64_t own_bytes = 1'000'000; ///< of reports in one round: all rounds together leave half of the disk
+constexpr std::uint64_t own_bytes = 1'000'000; ///< of reports in one round; all fit thrice, as a compaction keeps what it reads beside what it writes
 
 bool write_file(const char* name, const std::string& text) {
   int fd = ::open(name, O_WRONLY);
@@ -28,7 +28,7 @@ bool write_file(const char* name, const std::string& text) {
   return done;
 }
 
-/// A mount namespace of this process's own with a file system of 48 MB at `at`; otherwise the reason.
+/// A mount namespace of this process's own with a file system of 96 MB at `at`; otherwise the reason.
 std::string mount_small(const std::string& kind, const std::string& at) {
   const auto uid = ::getuid(), gid = ::getgid();
   if (::unshare(uid == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0)
@@ -42,8 +42,8 @@ std::string mount_small(const std::string& kind, const std::string& at) {
   auto disk = at + "/disk";
   ::mkdir(disk.c_str(), 0755);
   if (kind == "tmpfs")
-    return ::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=48m") == 0 ? "" : std::string("tmpfs: ") + std::strerror(errno);
-  auto make = "truncate -s 48M " + at + "/image && mkfs.ext4 -q -m 0 " + at + "/image && mount -o loop " + at + "/image " +
+    return ::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=96m") == 0 ? "" : std::string("tmpfs: ") + std::strerror(errno);
+  auto make = "truncate -s 96M " + at + "/image && mkfs.ext4 -q -m 0 " + at + "/image && mount -o loop " + at + "/image " +
               disk + " >" + at + "/why 2>&1";
   return std::system(make.c_str()) == 0 ? "" : "a loop mount is refused";
 }
