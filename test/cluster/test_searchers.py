@@ -232,7 +232,7 @@ def test_a_process_outside_drives_a_custom_search(cluster):
     cluster.kill_everything()
     (cluster.root / "job-custom" / "hold").unlink()
     cluster.up(slots=3)
-    del cluster._token
+    del cluster.admin_token
     orders({"resume": "a"})
     hear(lambda: count("exited", "a") and count("exited", "b"))
     orders({"create": "d", "hparams": {"x": 0.3}, "source_checkpoint": early})
@@ -266,7 +266,7 @@ def test_a_search_of_thousands_of_steps_goes_on_from_its_snapshot(cluster):
     cluster.kill_everything()
     (cluster.root / "job-custom" / "hold").unlink()
     cluster.up(slots=3)
-    del cluster._token
+    del cluster.admin_token
     status, said = cluster.call(path + "/orders", {"actions": [{"create": "a", "hparams": {"x": 0.5}}, {"create": "b", "hparams": {"x": 0.2}}]})
     assert status == 200 and len(said["trials"]) == 1, said  # a is known
     wait_for(lambda: {row["state"] for row in cluster.trials(experiment)} == {"STATE_COMPLETED"}, 60,
