@@ -102,7 +102,11 @@ class Shell(Processes):
         for name in agents:
             self.agent(name)
         wait_for(lambda: self.alive_agents() == len(agents), 60)
-        wait_for(lambda: {r["node"] for r in self.get("nodes")["rows"] if r["state"] == "up"} == {"master", *agents}, 30)
+        wait_for(lambda: self.heard() == {"master", *agents}, 30)
+
+    def heard(self):
+        """The nodes that answer; an agent may be up before the desk has its inspector."""
+        return {r["node"] for r in self.get("nodes")["rows"] if r["state"] == "up" and r["actors"] is not None}
 
     def job(self, epoch_s=0.3, trials=4):
         return self.submit(trials, epoch_s)
@@ -321,7 +325,7 @@ def test_a_node_that_goes_away_in_mid_trace_ends_it_and_shows_as_missing(shell):
     events = [(r["actor"], r["what"]) for r in shell.get("events", kind="node")["rows"]]
     assert ("a2", "joined") in events and ("a2", "went away") in events
     shell.agent("a2")
-    wait_for(lambda: {r["node"]: r["state"] for r in shell.get("nodes")["rows"]}["a2"] == "up", 60)
+    wait_for(lambda: "a2" in shell.heard(), 60)
     assert shell.get("ps", window=0)["missing"] == []
 
 
