@@ -11,10 +11,14 @@ import pytest
 PACKAGE = Path(__file__).parent.parent
 
 
-def start_ranks(script, size, tmp_path, only=None, **env):
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+        return str(free.getsockname()[1])
+
+
+def start_ranks(script, size, tmp_path, only=None, **env):
+    port = free_port()
     (tmp_path / "ranks.py").write_text("import troupe.dist as dist\n" + script)
     base = {k: v for k, v in os.environ.items() if not k.startswith(("TROUPE_", "TORCHELASTIC_"))}
     return [subprocess.Popen([sys.executable, tmp_path / "ranks.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -79,14 +83,9 @@ except RuntimeError as why:
 
 def test_a_process_without_the_token_is_no_rank(tmp_path):
     script = "print(dist.all_gather(dist.rank()))"
-    first = start_ranks(script, 2, tmp_path, only=[0], TROUPE_TASK_TOKEN="secret")
-    port = _environment(first[0])["TROUPE_DIST_PORT"]
+    port = free_port()
+    first = start_ranks(script, 2, tmp_path, only=[0], TROUPE_TASK_TOKEN="secret", TROUPE_DIST_PORT=port)
     stranger = start_ranks(script, 2, tmp_path, only=[1], TROUPE_TASK_TOKEN="guess", TROUPE_DIST_PORT=port)[0]
     assert "belongs to another run" in stranger.communicate(timeout=30)[1]
     second = start_ranks(script, 2, tmp_path, only=[1], TROUPE_TASK_TOKEN="secret", TROUPE_DIST_PORT=port)
     assert outputs(first + second) == [["[0, 1]"], ["[0, 1]"]]
-
-
-def _environment(process):
-    text = Path(f"/proc/{process.pid}/environ").read_text()
-    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
