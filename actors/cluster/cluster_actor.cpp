@@ -5,6 +5,7 @@
 #include "actors/durable_actor.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
+#include "actors/same_secret.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>
@@ -197,7 +198,7 @@ private:
       return to_caf({errc::unsupported, "this agent speaks link protocol " + std::to_string(x.protocol) +
                                           ", the master " + std::to_string(link_protocol) +
                                           ": install the same version on both"});
-    if (x.token != setup_.join_token)
+    if (!same_secret(x.token, setup_.join_token))
       return to_caf({errc::denied, "the join token is not this cluster's: copy the one that `troupe tls init` wrote"});
     const std::uint16_t http_port = setup_.http_port ? setup_.http_port() : 0;
     if (setup_.http_port && !http_port)

@@ -2,6 +2,7 @@
 
 #include "actors/agent/agent_twin_actor.hpp"
 #include "actors/pool/pool_actor.hpp"
+#include "actors/same_secret.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>
@@ -10,14 +11,6 @@
 
 namespace troupe {
 namespace {
-
-/// Takes as long wherever they differ.
-bool same_secret(const std::string& a, const std::string& b) {
-  unsigned char different = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
-    different |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return !different;
-}
 
 value waiting_in(const std::map<std::string, pool_description>& pools) {
   value waiting = value::array();

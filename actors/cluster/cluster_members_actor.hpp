@@ -31,13 +31,13 @@ public:
   result<void> may_configure(const value& wanted) const;
   void configure(const value& wanted);
 
-  /// The pool that its configuration names; one whose pool is gone goes on in the default one.
+  /// Of an experiment that starts; to be left when it ends. The pool that its configuration names: one whose pool is gone goes on in the default one.
   pool_actor enter_pool(experiment_id id, const value& settings);
   void leave_pool(experiment_id id);
 
   agent_link& make_twin(const std::string& agent);
   agent_link* find(const std::string& agent);
-  /// Away for a time, or never here.
+  /// Whether another agent has the name: one that is here, or is away for less than the time after which its runs are given away.
   bool is_taken(const std::string& agent, const agent_actor& by) const;
   void release(const allocation_id& run);
   /// Why the cluster cannot go on, where a pool or a twin has died; none() of anybody else. An agent is noted as away.

@@ -1,5 +1,7 @@
 #include "actors/harness/harness.hpp"
 
+#include "actors/same_secret.hpp"
+
 #include <algorithm>
 
 namespace troupe {
@@ -10,16 +12,6 @@ namespace {
 
 // What is kept of a process beside its rows: enough for one that reconnects, little enough for a bad one.
 constexpr std::size_t answers_kept = 8, refusals_kept = 64, checkpoints_kept = 64;
-
-// Comparing a secret must not tell how much of it was right.
-bool same_secret(std::string_view a, std::string_view b) {
-  if (a.size() != b.size())
-    return false;
-  unsigned char differ = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    differ |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return differ == 0;
-}
 
 duration retry_after(errc code, int failures) {
   auto first = code == errc::busy       ? duration(10ms)

@@ -1,6 +1,8 @@
 // The floor of a start: a program that opens the column families of a data directory as RocksDB gives them and answers
 // its first HTTP request. Usage: perf_bare_open DIRECTORY PORT
 
+#include "perf/bare_families.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,20 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <rocksdb/db.h>
-
 int main(int argc, char** argv) {
   if (argc != 3)
     return std::fprintf(stderr, "usage: perf_bare_open DIRECTORY PORT\n"), 2;
-  rocksdb::DBOptions options;
-  options.create_if_missing = options.create_missing_column_families = true;
-  std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  for (const char* name : {"default", "rows", "series", "logs"})
-    families.emplace_back(name, rocksdb::ColumnFamilyOptions());
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* db = nullptr;
-  if (auto opened = rocksdb::DB::Open(options, argv[1], families, &handles, &db); !opened.ok())
-    return std::fprintf(stderr, "perf_bare_open: %s\n", opened.ToString().c_str()), 1;
+  const bare_families families(argv[1]);
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
