@@ -132,7 +132,7 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
     assert gang.weights(experiment) == last_weights(tmp_path, "whole"), f"seed {seed}"
     assert sorted(gang.steps(trial)) == list(range(1, batches + 1)), f"seed {seed}: each batch counts once"
     ends = [fact["why"] + ": " + fact["detail"] for fact in gang.facts("run_ended")]
-    assert gang.trials(experiment)[0]["restarts"] <= by_themselves, (f"seed {seed}", ends)
+    assert gang.trials(experiment)[0]["restarts"] <= by_themselves, f"seed {seed}\n" + "\n".join(ends)
     assert 2 * inside >= done > 0, f"seed {seed}: {inside} of {done} died inside a collective"
     gang.nothing_is_left(program)
 

@@ -130,9 +130,9 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
     if (errno != ENOENT)
       return failed_call("cannot open " + s->path_);
 
-    static std::atomic<unsigned> count{0};
-    const std::string draft = s->path_ + "." + std::to_string(getpid()) + "-" + std::to_string(count++) + ".tmp";
-    fd = ::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    // Not named by a process id: ranks in different sandboxes have the same.
+    std::string draft = s->path_ + ".XXXXXX";
+    fd = mkostemp(draft.data(), O_CLOEXEC);
     if (fd < 0)
       return failed_call("cannot make " + draft);
     result<void> made;

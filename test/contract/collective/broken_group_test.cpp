@@ -5,6 +5,8 @@
 #include "workers/collectives/tcp_door.hpp"
 
 #include <csignal>
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -260,6 +262,40 @@ TEST(JoinShm, RefusesASecondProcessOfTheSameRankAndOtherSettings) {
   EXPECT_NE(access(("/dev/shm/troupe-" + name).c_str(), F_OK), 0) << "the name goes when all have joined";
   EXPECT_TRUE((*c)->barrier());
   first.join();
+}
+
+// Ranks in sandboxes on one host share /dev/shm, but each is the first process of its own namespace.
+TEST(JoinShm, RanksThatHaveTheSameProcessIdMeet) {
+  const auto rank_of_a_sandbox = [](const std::string& name, int rank, const int (&gate)[2]) {
+    const pid_t outside = fork();
+    if (outside != 0)
+      return outside;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(gate[1]);
+    if (unshare(CLONE_NEWPID) != 0)
+      _exit(77);
+    char open = 0;
+    const pid_t inside = fork();
+    if (inside != 0)
+      _exit(exit_code(inside));
+    static_cast<void>(!read(gate[0], &open, 1)); // ends for all at once
+    auto joined = join_test_shm(name, rank, 2);
+    _exit(joined && (*joined)->barrier() ? 0 : 1);
+  };
+  for (int round = 0; round < 60; ++round) {
+    const auto name = fresh_group_name();
+    int gate[2];
+    ASSERT_EQ(pipe2(gate, O_CLOEXEC), 0);
+    const pid_t first = rank_of_a_sandbox(name, 0, gate);
+    const pid_t second = rank_of_a_sandbox(name, 1, gate);
+    close(gate[0]);
+    std::this_thread::sleep_for(2ms);
+    close(gate[1]);
+    const int ends[] = {exit_code(first), exit_code(second)};
+    if (ends[0] == 77)
+      GTEST_SKIP() << "this user may not make a namespace of process ids";
+    ASSERT_THAT(ends, testing::Each(0)) << "in round " << round;
+  }
 }
 
 TEST(JoinShm, WhatAGroupLeftThatNeverMetIsRemovedAndNoOthers) {
