@@ -3,10 +3,11 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG -ffunction-sections -fdata-sections")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
+add_link_options($<$<CONFIG:Release>:-Wl,--gc-sections>) # libtroupe.so maps what a host uses, not whole object files
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
 add_compile_definitions(CAF_ENABLE_TYPE_ID_CHECKS BOOST_ERROR_CODE_HEADER_ONLY SPDLOG_FMT_EXTERNAL MSGPACK_NO_BOOST)
 if(TROUPE_SANITIZE)
@@ -25,7 +26,7 @@ if(TROUPE_CCACHE)
 endif()
 find_program(TROUPE_MOLD mold)
 if(TROUPE_MOLD)
-  add_link_options(-fuse-ld=mold)
+  add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix) # cold code away from the rest, as other linkers do
 endif()
 
 # troupe_library(NAME [SOURCES...]): a static library `troupe_NAME`; without sources it takes every

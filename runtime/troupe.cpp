@@ -4,6 +4,7 @@
 #include "runtime/cli/run.hpp"
 #include "runtime/cli/search_commands/search_command.hpp"
 #include "runtime/node/fence_call.hpp"
+#include "runtime/node/host_check.hpp"
 #include "runtime/node/launcher.hpp"
 #include "runtime/shell/shell.hpp"
 
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   node.run = [&](const auto& o) { return troupe::node::run(o, version); };
   node.open_here = [&](const auto& dir) { return troupe::node::open_here(dir, version); };
   node.tls_init = troupe::node::tls_init;
+  node.check_hosts = troupe::node::check_hosts;
   node.config = troupe::cli::config_command;
   node.search = troupe::cli::search_command;
   node.shell = [&](const auto& o) { return troupe::shell::run(o, node); };

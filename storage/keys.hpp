@@ -12,7 +12,7 @@
 //           'K' key of the submitter        experiment id
 //           'H' trial                       what of a trial never changes           'T' what does
 //           'X' experiment trial            which trials an experiment has
-//           'P' uuid                        where its fact stands                   'Q' trial ordinal: its uuid
+//           'P' uuid                        where its fact stands
 //   series  trial row                       one report
 //   logs    trial number                    one line
 

@@ -44,35 +44,78 @@ result<trial_row> read_trial(const view& of, trial_id id) {
   return projections::join(*constant, *changing);
 }
 
-result<checkpoint_row> read_checkpoint(const view& of, std::string_view uuid) {
-  auto what = "checkpoint " + std::string(uuid);
-  auto place = row_at<projections::checkpoint_place>(of, family::rows, keys::tagged('P', uuid), what);
-  if (!place)
-    return place.error();
-  auto bytes = of.get(family::facts, keys::fact(entity(place->trial), place->number));
+/// A trial's fact of a known type; `what` names for people what it tells of.
+template <class Fact>
+result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number, const std::string& what) {
+  auto bytes = of.get(family::facts, keys::fact(entity(trial), number));
+  if (!bytes)
+    return bytes.error();
+  const auto place = what + ": fact " + std::to_string(number) + " of " + entity(trial);
+  if (!*bytes)
+    return error{errc::corrupt, place + " is missing"};
+  auto known = decode(**bytes);
+  if (!known)
+    return error{known.error().code, place + ": " + known.error().what};
+  auto* wanted = std::get_if<Fact>(&*known);
+  if (!wanted)
+    return error{errc::corrupt, place + " tells of something else"};
+  return std::move(*wanted);
+}
+
+/// `recorded`: the fact at the place, where the caller has read it.
+result<checkpoint_row> read_checkpoint(const view& of, const projections::checkpoint_place& place, const std::string& what,
+                                       std::optional<checkpoint_recorded> recorded = {}) {
+  if (!recorded) {
+    auto read = trial_fact_at<checkpoint_recorded>(of, place.trial, place.number, what);
+    if (!read)
+      return read.error();
+    recorded = std::move(*read);
+  }
+  checkpoint_row row{std::move(recorded->saved), place.trial, place.experiment, recorded->run, recorded->at};
+  if (!place.changed)
+    return row;
+  auto changed = trial_fact_at<checkpoint_changed>(of, place.trial, place.changed - 1, what);
+  if (!changed)
+    return changed.error();
+  row.saved.files = std::move(changed->files);
+  row.state = place.deleted ? checkpoint_state::deleted : checkpoint_state::partially_deleted;
+  return row;
+}
+
+result<projections::checkpoint_place> place_of(const view& of, std::string_view uuid, const std::string& what) {
+  return row_at<projections::checkpoint_place>(of, family::rows, keys::tagged('P', uuid), what);
+}
+
+/// Along the chain, newest first; returned oldest first.
+result<std::vector<checkpoint_row>> read_checkpoints(const view& of, trial_id trial) {
+  const auto what = "a checkpoint of trial " + to_string(trial);
+  std::vector<checkpoint_row> rows;
+  auto bytes = of.get(family::rows, keys::tagged('T', trial.value));
   if (!bytes)
     return bytes.error();
   if (!*bytes)
-    return error{errc::corrupt, what + ": the fact that recorded it is missing"};
-  auto known = decode(**bytes);
-  if (!known)
-    return error{known.error().code, what + ": " + known.error().what};
-  auto* recorded = std::get_if<checkpoint_recorded>(&*known);
-  if (!recorded)
-    return error{errc::corrupt, what + ": another fact stands in its place"};
-  checkpoint_row row{std::move(recorded->saved), place->trial, place->experiment, recorded->run, recorded->at};
-  if (!place->changed)
-    return row;
-  auto later = of.get(family::facts, keys::fact(entity(place->trial), place->changed - 1));
-  if (!later)
-    return later.error();
-  auto change = *later ? decode(**later) : result<fact>(error{errc::corrupt, "the fact that changed it is missing"});
-  auto* changed = change ? std::get_if<checkpoint_changed>(&*change) : nullptr;
-  if (!changed)
-    return error{errc::corrupt, what + ": " + (change ? "another fact stands where its files changed" : change.error().what)};
-  row.saved.files = std::move(changed->files);
-  row.state = place->deleted ? checkpoint_state::deleted : checkpoint_state::partially_deleted;
-  return row;
+    return rows; // no such trial
+  auto state = unpack<projections::trial_changing>(**bytes);
+  if (!state)
+    return error{errc::corrupt, "trial " + to_string(trial) + ": " + state.error().what};
+  for (auto next = state->newest_recorded; next != 0;) {
+    auto recorded = trial_fact_at<checkpoint_recorded>(of, trial, next - 1, what);
+    if (!recorded)
+      return recorded.error();
+    auto place = place_of(of, recorded->saved.uuid, what);
+    if (!place)
+      return place.error();
+    if (place->before >= next)
+      return error{errc::corrupt, what + ": the chain goes from fact " + std::to_string(next - 1) + " to a later one"};
+    const bool newest = place->number == next - 1; // else it was recorded again
+    auto row = read_checkpoint(of, *place, what, newest ? std::optional{std::move(*recorded)} : std::nullopt);
+    if (!row)
+      return row.error();
+    rows.push_back(std::move(*row));
+    next = place->before;
+  }
+  std::reverse(rows.begin(), rows.end());
+  return rows;
 }
 
 /// A row of the series keeps its own number in its key only.
@@ -228,15 +271,14 @@ result<metric_row> stored_reader::metric(trial_id id, std::uint64_t row) const {
 }
 
 result<std::vector<checkpoint_row>> stored_reader::checkpoints(trial_id id) const {
-  auto now = store_->look();
-  return collect<checkpoint_row>(
-    *now, family::rows, keys::tagged('Q', id.value, 0), keys::tagged('Q', id.value + 1, 0), direction::forward,
-    static_cast<std::size_t>(-1), [&](std::string_view, std::string_view uuid) { return read_checkpoint(*now, uuid); },
-    [](const checkpoint_row&) { return true; });
+  return read_checkpoints(*store_->look(), id);
 }
 
 result<checkpoint_row> stored_reader::checkpoint(std::string_view uuid) const {
-  return read_checkpoint(*store_->look(), uuid);
+  auto now = store_->look();
+  const auto what = "checkpoint " + std::string(uuid);
+  auto place = place_of(*now, uuid, what);
+  return place ? read_checkpoint(*now, *place, what) : place.error();
 }
 
 result<std::vector<log_line>> stored_reader::logs(trial_id id, std::uint64_t after, std::size_t limit) const {

@@ -68,6 +68,24 @@ bool answered_yes(session& s, int changes) {
   return line == "y" || line == "Y" || line == "yes";
 }
 
+value row_of(const host_finding& x) {
+  value row{{"path", x.path}, {"message", x.what}, {"severity", x.good ? "ok" : "error"}};
+  if (!x.mend.empty())
+    row["hint"] = x.mend;
+  return row;
+}
+
+int tell_of_hosts(session& s, const value& config) {
+  bool met = true;
+  for (const auto& one : s.node.check_hosts(config)) {
+    met = met && one.good;
+    s.io.out << (one.good ? "  ok     " : "  error  ") << one.path << ": " << one.what << "\n";
+    if (!one.good)
+      s.io.out << "         hint: " << one.mend << "\n";
+  }
+  return met ? exit_done : exit_failed;
+}
+
 value live_value(const client::live_configuration& x) {
   return {{"configuration", x.configuration}, {"byHand", x.by_hand}, {"revision", x.revision}};
 }
@@ -75,14 +93,22 @@ value live_value(const client::live_configuration& x) {
 } // namespace
 
 int check(session& s, const arguments& given) {
+  if (given.has("--connect") && !s.node.check_hosts)
+    return s.fail({errc::unsupported, "this program cannot look at hosts"});
   auto file = config::load_cluster_file(given.text("FILE"), client::host_files(s.io.env));
   if (s.output().format == output_format::json) {
     value rows = value::array();
     for (const auto* list : {&file.faults, &file.warnings})
       for (const auto& one : *list)
         rows.push_back(row_of(one));
+    bool met = true;
+    if (given.has("--connect") && file.ok())
+      for (const auto& one : s.node.check_hosts(file.config)) {
+        met = met && one.good;
+        rows.push_back(row_of(one));
+      }
     s.io.out << to_json(rows, 2) << "\n";
-    return file.ok() ? exit_done : exit_usage;
+    return !file.ok() ? exit_usage : met ? exit_done : exit_failed;
   }
   if (!tell(s, file))
     return exit_usage;
@@ -90,7 +116,7 @@ int check(session& s, const arguments& given) {
     s.io.out << file.resolved;
   else
     s.io.out << given.text("FILE") << " ok (" << file.settings << " settings, " << file.from_environment << " from environment)\n";
-  return exit_done;
+  return given.has("--connect") ? tell_of_hosts(s, file.config) : exit_done;
 }
 
 int explain(session& s, const arguments& given) {

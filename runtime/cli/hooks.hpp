@@ -84,6 +84,14 @@ struct opened_here {
   std::shared_ptr<void> node;
 };
 
+/// One thing that `check --connect` looked at.
+struct host_finding {
+  std::string path;   ///< of the key that asks for it: "cluster.listen", "nodes.gpu01"
+  std::string what;   ///< as it is: "127.0.0.1:8080 is free"
+  std::string mend;   ///< where it is not good
+  bool good = true;
+};
+
 /// An empty hook is a verb that this program does not have; it says so.
 struct hooks {
   std::function<int(const up_options&)> up;
@@ -95,6 +103,7 @@ struct hooks {
   std::function<int(const tls_init_options&)> tls_init;
   std::function<int(const shell_options&)> shell;
   std::function<result<opened_here>(const std::filesystem::path& data_dir)> open_here;
+  std::function<std::vector<host_finding>(const value& cluster_file)> check_hosts;
   /// Everything after the word, unread.
   std::function<int(const words&, std::istream&, std::ostream&, std::ostream&)> config, search;
   std::string version = "0.1.0";

@@ -30,6 +30,7 @@ constexpr option_spec agent_flags[] = {
 };
 constexpr option_spec check_flags[] = {
   {"--resolved", "", "Print the merged file, ranges expanded, with the place of each value", toggle},
+  {"--connect", "", "Look at the hosts too: ports free, folders writable, room, GPUs, ssh, clocks; fails where one is not as it must be", toggle},
 };
 constexpr option_spec apply_flags[] = {
   {"-y,--yes", "", "Do it without asking", toggle},
@@ -132,7 +133,7 @@ constexpr verb_spec table[] = {
    "troupe apply lab.yaml\ntroupe apply lab.yaml --plan plan.json\ntroupe apply plan.json --yes", "troupe check, troupe config show",
    verbs::apply},
   {"check", "Say every fault of a cluster's file, with its place; changes nothing", one_file, check_flags, true, false,
-   "troupe check lab.yaml\ntroupe check lab.yaml --resolved", "troupe explain, troupe config check", verbs::check},
+   "troupe check lab.yaml\ntroupe check lab.yaml --resolved\ntroupe check lab.yaml --connect", "troupe explain, troupe config check", verbs::check},
   {"explain", "What a key of a cluster's file means: type, default, example", maybe_key, {}, false, false,
    "troupe explain nodes.ssh.key\ntroupe explain defaults.max_restarts", "troupe check, troupe config explain", verbs::explain},
   {"install-service", "Write a systemd unit that keeps the cluster up", service_file, service_flags, false, false,

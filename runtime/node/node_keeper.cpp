@@ -1,4 +1,5 @@
 #include "runtime/node/node_keeper.hpp"
+#include "runtime/node/ssh_words.hpp"
 
 #include "workers/owned_fd.hpp"
 
@@ -26,13 +27,6 @@ constexpr auto end_limit = 30s;
 std::string text(const value& x, const char* key) {
   auto it = x.is_object() ? x.find(key) : x.end();
   return x.is_object() && it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (char c : word)
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 /// A child with its output in `log`, in a process group of its own, so that Ctrl-C reaches this process alone. It hears
@@ -207,20 +201,6 @@ std::string node_keeper::start_script(const std::string& name, const kept& one) 
   return script;
 }
 
-std::vector<std::string> node_keeper::ssh_words(const kept& one, const std::string& script) const {
-  const auto& ssh = one.node["ssh"];
-  std::vector<std::string> words{"ssh", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=10",
-                                 "-o", "ServerAliveInterval=15", "-p", std::to_string(ssh.value("port", 22))};
-  if (auto key = text(ssh, "key"); !key.empty())
-    words.insert(words.end(), {"-i", key, "-o", "IdentitiesOnly=yes"});
-  if (auto known = text(ssh, "known_hosts"); !known.empty())
-    words.insert(words.end(), {"-o", "UserKnownHostsFile=" + known});
-  if (auto user = text(ssh, "user"); !user.empty())
-    words.insert(words.end(), {"-l", user});
-  words.insert(words.end(), {"--", text(one.node, "host"), "sh -c " + quoted(script)});
-  return words;
-}
-
 void node_keeper::start(const std::string& name, kept& one) {
   std::error_code ignored;
   std::filesystem::create_directories(setup_.data_dir / "nodes", ignored);
@@ -229,12 +209,7 @@ void node_keeper::start(const std::string& name, kept& one) {
   if (!one.is_remote()) {
     one.pid = spawn(agent_words(name, one), log, true);
   } else {
-    auto line = [&](const std::string& script) {
-      std::string out;
-      for (const auto& word : ssh_words(one, script))
-        out += quoted(word) + " ";
-      return out;
-    };
+    auto line = [&](const std::string& script) { return command_line(ssh_words(one.node, script)) + " "; };
     // 44: the program is missing there, 45: the certificates are. What is missing is copied.
     std::string tar = "tar czf - ";
     for (const auto& path : setup_.copied)
@@ -290,7 +265,7 @@ void node_keeper::end(const std::string& name, kept& one) {
   const auto script = "dir=" + (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) +
                       "; [ -e \"$dir/lock\" ] || exit 0; flock -n \"$dir/lock\" true && exit 0; "
                       "kill -USR1 $(sed -n 's/^pid //p' \"$dir/lock\"); flock -w 20 \"$dir/lock\" true";
-  if (auto pid = spawn(ssh_words(one, script), setup_.data_dir / "nodes" / (name + ".log"), false); pid > 0)
+  if (auto pid = spawn(ssh_words(one.node, script), setup_.data_dir / "nodes" / (name + ".log"), false); pid > 0)
     wait_for(pid);
 }
 

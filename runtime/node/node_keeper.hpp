@@ -56,7 +56,6 @@ private:
   void end(const std::string& name, kept& one);
   std::vector<std::string> agent_words(const std::string& name, const kept& one) const;
   std::string start_script(const std::string& name, const kept& one) const;
-  std::vector<std::string> ssh_words(const kept& one, const std::string& script) const;
 
   keeper_setup setup_;
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// Facts to the places of checkpoints, their order within a trial, and what the trial counts of them.
+// Facts to the places of checkpoints, the chain of those of a trial, and what the trial counts of them.
 
 #include "storage/projections/projections.hpp"
 
@@ -39,12 +39,18 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
     return;
   const auto& uuid = recorded->saved.uuid;
   const auto total = sum(recorded->saved.files);
-  bool fresh = !rows.checkpoints.find(uuid);
+  const auto* known = rows.checkpoints.find(uuid);
+  if (known && known->trial != of.trial)
+    return; // another trial's, and stays so
+  const bool fresh = !known;
   auto& place = rows.checkpoints.make(uuid);
   trial->checkpoint_bytes += total - place.bytes;
-  place = {of.trial, constant->experiment, of.number, total};
-  if (fresh)
-    rows.entries.emplace_back(keys::tagged('Q', of.trial.value, ++trial->checkpoint_count), uuid);
+  const auto before = fresh ? trial->newest_recorded : place.before;
+  place = {of.trial, constant->experiment, of.number, total, 0, false, before};
+  if (fresh) {
+    ++trial->checkpoint_count;
+    trial->newest_recorded = of.number + 1;
+  }
 }
 
 } // namespace troupe::storage::projections

@@ -8,7 +8,7 @@
 namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is opened.
-inline constexpr std::uint64_t version = 3;
+inline constexpr std::uint64_t version = 4;
 
 struct experiment_constant {
   experiment_id id;
@@ -49,15 +49,17 @@ struct trial_changing {
   validation_row best, latest;
   std::string latest_checkpoint;
   std::uint64_t checkpoint_count = 0;
+  std::uint64_t newest_recorded = 0; ///< 1 + the number of the fact that first recorded its newest checkpoint; 0: it has none
   std::int64_t checkpoint_bytes = 0;
   std::vector<trial_stop_decided> stopped;
   value metadata;
   double progress = 0;
   MSGPACK_DEFINE_ARRAY(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
-                       checkpoint_bytes, stopped, metadata, progress)
+                       newest_recorded, checkpoint_bytes, stopped, metadata, progress)
 };
 
-/// A checkpoint's row is the fact that recorded it; this tells where it stands.
+/// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained, newest first, by the
+/// numbers of the facts that first recorded them: one row for each, and its fact is read anyhow.
 struct checkpoint_place {
   trial_id trial;
   experiment_id experiment;
@@ -65,7 +67,8 @@ struct checkpoint_place {
   std::int64_t bytes = 0;
   std::uint64_t changed = 0; ///< 1 + the number of the fact that changed its files last; 0: none did
   bool deleted = false;
-  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted)
+  std::uint64_t before = 0; ///< as newest_recorded, of the trial's checkpoint before this one
+  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted, before)
 };
 
 experiment_row join(const experiment_constant& constant, const experiment_changing& changing);

@@ -117,6 +117,36 @@ def test_check_resolves_ranges_and_names_places(lab):
     assert lab.cli("check", path).stdout.startswith(f"{path} ok (")
 
 
+def test_check_connect_looks_at_this_host(lab):
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    path = lab.root / "bad.yaml"
+    path.write_text(f"troupe: 1\ncluster: {{listen: '127.0.0.1:{port}', agent_listen: '127.0.0.1:{free_port()}', data_dir: {lab.data}}\n"
+                    f"storage: {{default: {{type: directory, path: {lab.root}/bad.yaml}}}}\nnodes: [{{name: a, slots: 1}}]\n")
+    assert lab.cli("check", str(path)).returncode == 0, "the file itself is good"
+    done = lab.cli("check", str(path), "--connect", check=False)
+    assert done.returncode == 1, done
+    rows = [line.split(":")[0].split() for line in done.stdout.splitlines() if line.startswith("  ok") or line.startswith("  error")]
+    assert rows == [["error", "cluster.listen"], ["ok", "cluster.agent_listen"], ["ok", "cluster.data_dir"], ["error", "storage.default.path"],
+                    ["ok", "nodes.a"]], done.stdout
+    assert f"127.0.0.1:{port}: Address already in use" in done.stdout and "hint: choose another port" in done.stdout
+    assert not [x for x in os.listdir(lab.root) if x.startswith(".troupe-check")], "nothing is left behind"
+    taken.close()
+    path.write_text(path.read_text().replace("bad.yaml}", "checkpoints}"))
+    done = lab.cli("check", str(path), "--connect", "-o", "json")
+    assert {row["severity"] for row in json.loads(done.stdout)} == {"ok"}, done.stdout
+    lab.up_file(path)
+    assert "held by the running cluster" in lab.cli("check", str(path), "--connect").stdout
+
+
+def test_check_connect_looks_at_hosts_over_ssh(lab, sshd):
+    path = lab.write(ssh_node(lab, sshd))
+    assert "nodes.far: 127.0.0.1 answers over ssh" in lab.cli("check", path, "--connect").stdout
+    (sshd.root / "known").write_text("")
+    done = lab.cli("check", path, "--connect", check=False)
+    assert done.returncode == 1 and "Host key verification failed" in done.stdout and "hint: try it by hand: 'ssh'" in done.stdout, done
+
+
 def test_check_warns_of_keys_without_effect(lab):
     done = lab.cli("check", lab.write("pools: {a: {scheduler: fair, preemption: true}}\n"))
     assert done.stderr.count("has no effect yet") == 2 and "^" in done.stderr, done.stderr

@@ -484,6 +484,33 @@ TEST_P(Journal, FoldsFactsIntoRows) {
   EXPECT_EQ(r()->experiment({3}).error().code, errc::not_found);
 }
 
+TEST_P(Journal, ListsTheCheckpointsOfATrialInTheOrderInWhichTheyWereFirstRecorded) {
+  ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
+  const auto recorded = [](const std::string& uuid, std::int64_t steps) {
+    return checkpoint_recorded{t0, {2}, {uuid, steps, {{"a", steps}}, value{}, "/p"}};
+  };
+  ASSERT_TRUE(append("trial/1", 8, {recorded("v", 60), recorded("w", 70), trial_metadata_set{t0, value{}}, recorded("v", 61)}));
+  ASSERT_TRUE(append("trial/2", 8, {recorded("w", 99), recorded("x", 80), checkpoint_changed{t0, "x", {}}}));
+  commit();
+  const auto uuids = [&](trial_id id) {
+    auto rows = r()->checkpoints(id);
+    EXPECT_TRUE(rows) << (rows ? "" : rows.error().what);
+    std::vector<std::pair<std::string, std::int64_t>> all;
+    if (rows)
+      for (const auto& row : *rows)
+        all.emplace_back(row.saved.uuid, row.saved.steps);
+    return all;
+  };
+  using these = std::vector<std::pair<std::string, std::int64_t>>;
+  EXPECT_EQ(uuids({1}), (these{{"u1", 50}, {"v", 61}, {"w", 70}}));
+  EXPECT_EQ(uuids({2}), (these{{"u2", 50}, {"x", 80}})) << "a checkpoint stays its first trial's";
+  EXPECT_EQ(uuids({3}), these{});
+  EXPECT_EQ(r()->trial({1})->checkpoint_count, 3u);
+  EXPECT_EQ(r()->trial({2})->checkpoint_count, 2u);
+  EXPECT_EQ(r()->checkpoint("w")->saved.steps, 70);
+  EXPECT_EQ(r()->checkpoint("x")->state, checkpoint_state::deleted);
+}
+
 TEST_P(Journal, FoldsTheSameBytesHoweverCommitsCutTheFactsAndWhenRebuilt) {
   std::map<std::string, std::string> expected;
   for (int every : {1, 1000, 3}) {

@@ -1,0 +1,20 @@
+#pragma once
+// How this program calls ssh for a node of the cluster's file: never asks, never trusts an unknown host.
+
+#include "model/value.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe::node {
+
+/// As one word of sh.
+std::string quoted(const std::string& word);
+
+/// `node` is an entry of `nodes` with `ssh`; `script` is run by sh on its host.
+std::vector<std::string> ssh_words(const value& node, const std::string& script);
+
+/// The words as one command line of sh.
+std::string command_line(const std::vector<std::string>& words);
+
+} // namespace troupe::node
