@@ -121,7 +121,7 @@ def test_check_connect_looks_at_this_host(lab):
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
     path = lab.root / "bad.yaml"
-    path.write_text(f"troupe: 1\ncluster: {{listen: '127.0.0.1:{port}', agent_listen: '127.0.0.1:{free_port()}', data_dir: {lab.data}}\n"
+    path.write_text(f"troupe: 1\ncluster: {{listen: '127.0.0.1:{port}', agent_listen: '127.0.0.1:{free_port()}', data_dir: {lab.data}}}\n"
                     f"storage: {{default: {{type: directory, path: {lab.root}/bad.yaml}}}}\nnodes: [{{name: a, slots: 1}}]\n")
     assert lab.cli("check", str(path)).returncode == 0, "the file itself is good"
     done = lab.cli("check", str(path), "--connect", check=False)
