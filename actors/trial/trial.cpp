@@ -90,7 +90,7 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     why = end::stopped;
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
   int losses = why == end::lost ? losses_ + 1 : losses_;
-  auto wait = why == end::failed ? back_off(restarts) : why == end::lost ? back_off(losses - 1) : duration{0};
+  auto wait = why == end::failed ? back_off(restarts - restarts_then_) : why == end::lost ? back_off(losses - 1) : duration{0};
   // A failure too many restarts nothing.
   note(s, run_ended{now, ev.run, why, std::min(restarts, spec_.max_restarts), losses, now + wait, ev.detail});
   if (stop_)
@@ -204,6 +204,7 @@ void trial::set(const checkpoint_recorded& f) {
   own_checkpoint_ = true;
   steps_ = f.saved.steps;
   losses_ = 0;
+  restarts_then_ = restarts_;
   earlier_.emplace_back(f.saved.uuid, f.saved.steps);
 }
 void trial::set(const checkpoint_changed& f) {
@@ -255,7 +256,7 @@ std::optional<time_point> trial::deadline() const {
 }
 
 std::string trial::snapshot() const {
-  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, losses_, retry_at_, checkpoint_, steps_, recorded_,
+  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, restarts_then_, losses_, retry_at_, checkpoint_, steps_, recorded_,
                          earlier_, progress_, stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : "",
                          perturbed_ ? encode(*perturbed_) : "", own_checkpoint_});
 }

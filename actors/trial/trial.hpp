@@ -170,6 +170,7 @@ private:
   bool leaving_ = false; ///< a pause or perturbation asked run_ to exit; a later activation does not take that back
   run_id run_;        ///< the latest
   int restarts_ = 0, losses_ = 0;
+  int restarts_then_ = 0; ///< at its latest checkpoint: who comes forward does not wait long
   time_point retry_at_;
   std::string checkpoint_; ///< the latest, or empty
   bool own_checkpoint_ = false; ///< it is of this trial's own weights
@@ -182,7 +183,7 @@ private:
   std::optional<trial_ended> ended_;
 };
 
-/// How long the `n`-th failure or loss in a row waits: 1 s, 2 s, 4 s, at most 30 s; 0 for n <= 0.
+/// How long the `n`-th failure or loss since the latest checkpoint waits: 1 s, 2 s, 4 s, at most 30 s; 0 for n <= 0.
 duration back_off(int n);
 
 } // namespace troupe

@@ -12,25 +12,23 @@
 namespace troupe::shell::actions {
 namespace {
 
-/// Keys come one by one and unseen while this lives; the screen under it comes back afterwards.
-class live_screen {
+/// Keys come one by one and unseen while this lives.
+class raw_keys {
 public:
-  explicit live_screen(std::ostream& out) : out_(out) {
+  raw_keys() {
     changed_ = ::tcgetattr(STDIN_FILENO, &before_) == 0;
     if (changed_) {
       auto now = before_;
       now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
       ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
     }
-    out_ << "\x1b[?1049h\x1b[?25l" << std::flush;
   }
-  ~live_screen() {
-    out_ << "\x1b[?25h\x1b[?1049l" << std::flush;
+  ~raw_keys() {
     if (changed_)
       ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
-  live_screen(const live_screen&) = delete;
-  live_screen& operator=(const live_screen&) = delete;
+  raw_keys(const raw_keys&) = delete;
+  raw_keys& operator=(const raw_keys&) = delete;
 
   /// The next key, 0 where none is there within `wait`; 'q' once standard input has ended.
   static char key(std::chrono::milliseconds wait) {
@@ -42,9 +40,18 @@ public:
   }
 
 private:
-  std::ostream& out_;
   termios before_{};
   bool changed_ = false;
+};
+
+/// The screen under it comes back afterwards.
+class live_screen : public raw_keys {
+public:
+  explicit live_screen(std::ostream& out) : out_(out) { out_ << "\x1b[?1049h\x1b[?25l" << std::flush; }
+  ~live_screen() { out_ << "\x1b[?25h\x1b[?1049l" << std::flush; }
+
+private:
+  std::ostream& out_;
 };
 
 std::string over_the_last(const std::string& out) { // so that nothing flickers
@@ -82,10 +89,21 @@ std::string picture(session& s, const value& rows, top_view& v, const std::strin
               (v.rises() ? ", smallest first" : "");
   if (v.typing() || !v.filter().empty())
     head += "  /" + cli::printable(v.filter()) + (v.typing() ? "_" : "");
-  head += v.typing() ? "   Enter keeps it, Esc drops it" : "   q leaves, s sorts, r reverses, / filters, Enter shows";
+  head += v.typing() ? "   Enter keeps it, Esc drops it" : "   q leaves, s sorts, / filters, Enter shows, t traces, ? helps";
   auto out = cli::painted(cli::fitted(head, screen.width, screen.utf8), cli::paint::dim, screen) + "\n" + table(s, shown, v.at());
   if (!fault.empty())
     out += cli::painted(cli::fitted(cli::printable(fault), screen.width, screen.utf8), cli::paint::red, screen) + "\n";
+  return over_the_last(out);
+}
+
+std::string help(session& s) {
+  const auto& screen = s.io().screen;
+  std::string out = cli::painted("top   any key goes back", cli::paint::dim, screen) + "\n";
+  for (const char* line : {"j, down    the next actor", "k, up      the one before", "Enter      shows the chosen actor, as info does",
+                           "t          traces it for 10 s, at most 100 messages; Ctrl-C ends that",
+                           "/          filters by words, as ps does; Enter keeps the filter, Esc drops it", "s          sorts by the next column",
+                           "r          turns the order", "?          these keys", "q          leaves"})
+    out += cli::fitted(line, screen.width, screen.utf8) + "\n";
   return over_the_last(out);
 }
 
@@ -126,14 +144,14 @@ outcome top(session& s, const given& g) {
   asked.options["--window"] = span_arg(window) + "s";
   std::optional<error> refused;
   {
-    live_screen screen(s.io().out);
+    std::optional<live_screen> screen(std::in_place, s.io().out);
     value rows = value::array();
     std::string fault;
     bool first = true;
     const auto over = [&] { return v.leaves() || s.interrupted(); };
     const auto draw = [&] {
       cli::refresh_size(s.io().out_fd, s.io().screen);
-      s.io().out << picture(s, rows, v, fault) << std::flush;
+      s.io().out << (v.helps() ? help(s) : picture(s, rows, v, fault)) << std::flush;
     };
     // Keys are taken while an answer is waited for; the last picture follows them.
     const auto look = [&](std::chrono::milliseconds wait) {
@@ -144,7 +162,7 @@ outcome top(session& s, const given& g) {
     (*to)->set_idle([&, shown = std::string()]() mutable {
       shown = v.opened();
       look(std::chrono::milliseconds(0));
-      return v.leaves() || v.opened() != shown;
+      return v.leaves() || v.wants_trace() || v.opened() != shown;
     });
     while (!over()) {
       if (const auto actor = v.opened(); !actor.empty()) {
@@ -154,6 +172,21 @@ outcome top(session& s, const given& g) {
         s.io().out << portrait(s, got, actor) << std::flush;
         for (auto until = session::clock::now() + window; !over() && v.opened() == actor && session::clock::now() < until;)
           look(std::chrono::milliseconds(50));
+        continue;
+      }
+      if (const auto actor = v.traced(); !actor.empty()) {
+        screen.reset(); // its messages stay to be read when `top` has ended
+        auto trace_it = given{};
+        trace_it.words = {actor};
+        trace_it.options = {{"--for", "10s"}, {"--max", "100"}};
+        if (auto done = trace(s, trace_it); done.fault)
+          s.io().out << cli::printable(done.fault->what) << "\n";
+        s.interrupt_flag() = false;
+        s.io().out << "any key goes back to top" << std::flush;
+        for (raw_keys unseen; !s.interrupted() && raw_keys::key(std::chrono::milliseconds(200)) == 0;) {
+        }
+        s.io().out << "\n";
+        screen.emplace(s.io().out);
         continue;
       }
       auto quick = asked;

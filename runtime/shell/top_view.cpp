@@ -54,8 +54,9 @@ void top_view::take(char key) {
   escape_.clear();
   if (key == ctrl_c || key == ctrl_d) {
     leaves_ = true;
-  } else if (!opened_.empty()) {
+  } else if (!opened_.empty() || helps_) {
     opened_.clear(); // any key
+    helps_ = false;
   } else if (gives_up) {
     filter_ = typing_ ? before_ : "";
     typing_ = false;
@@ -74,6 +75,10 @@ void top_view::take(char key) {
     before_ = filter_;
   } else if ((key == '\n' || key == '\r') && at_ < shown_.size()) {
     opened_ = shown_[at_];
+  } else if (key == 't' && at_ < shown_.size()) {
+    traced_ = shown_[at_];
+  } else if (key == '?') {
+    helps_ = true;
   }
 }
 
@@ -94,7 +99,7 @@ void top_view::typed(char key) {
 
 void top_view::move(int rows) {
   changed_ = true;
-  if (shown_.empty() || typing_ || !opened_.empty())
+  if (shown_.empty() || typing_ || helps_ || !opened_.empty())
     return;
   const auto last = static_cast<int>(shown_.size()) - 1;
   at_ = static_cast<std::size_t>(std::clamp(static_cast<int>(at_) + rows, 0, last));

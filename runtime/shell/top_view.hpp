@@ -4,6 +4,7 @@
 #include "model/value.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::shell {
@@ -26,6 +27,10 @@ public:
   const std::string& filter() const { return filter_; }
   std::size_t at() const { return at_; } ///< the chosen row of the last `visible`
   const std::string& opened() const { return opened_; } ///< the actor whose info is asked for; empty: none
+  bool helps() const { return helps_; } ///< the keys are shown
+  /// The actor that `t` was pressed on, once; empty: none.
+  std::string traced() { return std::exchange(traced_, {}); }
+  bool wants_trace() const { return !traced_.empty(); }
   bool changed() { return std::exchange(changed_, false); } ///< since it was last asked
 
 private:
@@ -33,8 +38,8 @@ private:
   void move(int rows);
 
   std::size_t sort_ = 0, at_ = 0;
-  bool rises_ = false, leaves_ = false, typing_ = false, changed_ = false;
-  std::string filter_, before_, escape_, opened_;
+  bool rises_ = false, leaves_ = false, typing_ = false, changed_ = false, helps_ = false;
+  std::string filter_, before_, escape_, opened_, traced_;
   std::string chosen_; ///< followed through the orders; empty: the first, whichever it is
   std::vector<std::string> shown_;
 };

@@ -513,6 +513,10 @@ def test_top_filters_and_shows_the_chosen_actor(server, terminal):
     child.expect(r"\x1b\[7mtrial/8")
     child.send("k")
     child.expect(r"\x1b\[7mtrial/7")
+    child.send("?")
+    child.expect_exact("traces it for 10 s")
+    child.send("x")
+    child.expect(r"2 actors[^\n]*/trial ")
     child.send("\r")
     child.expect_exact("any key goes back")
     child.expect(r"links +child: allocation/7.2   owner: experiment/3")
@@ -525,6 +529,26 @@ def test_top_filters_and_shows_the_chosen_actor(server, terminal):
     child.expect(r"2 actors[^\n]*/trial ")
     child.send("\x1b")  # drops the filter
     child.expect(r"5 actors")
+    child.send("q")
+    child.expect_exact("\x1b[?1049l")
+    terminal.prompt()
+    terminal.leave()
+
+
+def test_top_traces_the_chosen_actor(server, terminal):
+    child = terminal.child
+    child.send("top --window 1s\r")
+    child.expect(r"5 actors.*by msg_per_s")
+    child.send("/journal\r")
+    child.expect(r"1 actors[^\n]*/journal ")
+    child.send("t")
+    child.expect_exact("\x1b[?1049l")
+    child.expect_exact("any key goes back to top", timeout=20)
+    path, = {path for method, path, body in server.requests if "/shell/trace" in path}
+    assert "actor=journal" in path and "max=100" in path and "for=10" in path, path
+    child.send(" ")
+    child.expect_exact("\x1b[?1049h")
+    child.expect(r"1 actors[^\n]*/journal ")
     child.send("q")
     child.expect_exact("\x1b[?1049l")
     terminal.prompt()

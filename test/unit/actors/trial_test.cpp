@@ -55,6 +55,20 @@ TEST(Trial, GivesUpAfterItsRestarts) {
   });
 }
 
+TEST(Trial, BacksOffByTheFailuresSinceItsLatestCheckpoint) {
+  play({.id = {7}, .max_restarts = 9}, {
+    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+    {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "},
+    {time_passed{}, 2s, "started(2@0) | start(2@0)"},
+    {allocation_ended{r2, end::failed}, 3s, "ended(2 failed) | "},
+    {time_passed{}, 4s, " | "}, // the second in a row waits for 2 s
+    {time_passed{}, 5s, "started(3@0) | start(3@0)"},
+    {checkpoint_saved{r3, at_step(1)}, 6s, "recorded(3@1) | acknowledge(3 c1)"},
+    {allocation_ended{r3, end::failed}, 7s, "ended(3 failed) | "}, // it came forward
+    {time_passed{}, 8s, "started(4@1) | start(4@1)"},
+  });
+}
+
 TEST(Trial, CountsLostRunsApartAndBoundsThem) {
   play({.id = {7}, .max_restarts = 0, .max_losses = 2}, {
     {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},

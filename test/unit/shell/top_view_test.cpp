@@ -72,6 +72,25 @@ TEST(TopView, EscapeAloneDropsWhatIsTypedThenTheFilter) {
   EXPECT_EQ(v.filter(), "");
 }
 
+TEST(TopView, TracesTheChosenActorOnceAndShowsItsKeys) {
+  top_view v;
+  press(v, "t");
+  EXPECT_EQ(v.traced(), "") << "there is nothing to be chosen yet";
+  seen(v);
+  press(v, "jt");
+  EXPECT_TRUE(v.wants_trace());
+  EXPECT_EQ(v.traced(), "trial/8");
+  EXPECT_EQ(v.traced(), "");
+  press(v, "?");
+  EXPECT_TRUE(v.helps());
+  press(v, "j"); // any key goes back, and does nothing else
+  EXPECT_FALSE(v.helps());
+  EXPECT_EQ(seen(v), "journal *trial/8 trial/7 pool/main");
+  press(v, "/t?");
+  EXPECT_EQ(v.filter(), "t?") << "letters of a filter";
+  EXPECT_FALSE(v.helps() || v.wants_trace());
+}
+
 TEST(TopView, SaysWhetherSomethingChanged) {
   top_view v;
   v.take(0);
