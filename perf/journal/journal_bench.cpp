@@ -49,7 +49,7 @@ public:
       case 2:
       case 5:
       case 8: {
-        checkpoint saved{"0b57ab1e-0000-4000-8000-" + std::to_string(1000000000000 + n), std::int64_t(n),
+        checkpoint saved{uuid(n), std::int64_t(n),
                          {{"state.pt", 123456}, {"optimizer.pt", 234567}, {"metadata.json", 321}},
                          value{{"steps_completed", n}}, "/data/checkpoints/0b57ab1e"};
         return of(entity(trial), checkpoint_recorded{at, {1}, saved});
@@ -65,6 +65,23 @@ public:
   storage::append of(const std::string& entity, const fact& x) { return {entity, numbers_[entity]++, {encode(x)}}; }
 
 private:
+  /// As Troupe's packages name checkpoints, a millisecond apart (version 7); TROUPE_SCATTERED=1: as Determined's client does.
+  static std::string uuid(std::uint64_t n) {
+    static const bool scattered = std::getenv("TROUPE_SCATTERED") != nullptr;
+    const auto milliseconds = static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::milliseconds>(t0.time_since_epoch()).count() + n);
+    n = (n + 1) * 0x9e3779b97f4a7c15; // the mixing function of SplitMix64
+    n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
+    n = (n ^ (n >> 27)) * 0x94d049bb133111eb;
+    n ^= n >> 31;
+    char text[37];
+    const auto chance = static_cast<unsigned long long>(n & 0xffffffffffff);
+    if (scattered)
+      std::snprintf(text, sizeof text, "%08x-0000-4000-8000-%012llx", unsigned(n >> 32), chance);
+    else
+      std::snprintf(text, sizeof text, "%08llx-%04llx-7000-8000-%012llx", milliseconds >> 16, milliseconds & 0xffff, chance);
+    return text;
+  }
+
   std::uint64_t count_ = 0;
   std::map<std::string, std::uint64_t> numbers_;
 };

@@ -68,16 +68,17 @@ rocksdb::DBOptions database_options(const space_limits& limits) {
   return options;
 }
 
-/// What neighbouring keys share: all but the number at the end. New keys mostly go right behind the newest of their
-/// neighbours, and this lets RocksDB remember where that is.
+/// What neighbouring keys share: all but the number at the end, whose first byte is zero, since nothing counts so far. New keys mostly
+/// go right behind the newest of their neighbours, and this lets RocksDB remember where that is. Names that end in text, such as a
+/// checkpoint's, have no neighbours.
 class neighbours : public rocksdb::SliceTransform {
 public:
   const char* Name() const override { return "troupe.neighbours"; }
   rocksdb::Slice Transform(const rocksdb::Slice& key) const override { return {key.data(), key.size() - 8}; }
-  bool InDomain(const rocksdb::Slice& key) const override { return key.size() > 8; }
+  bool InDomain(const rocksdb::Slice& key) const override { return key.size() > 8 && key[key.size() - 8] == 0; }
 };
 
-rocksdb::ColumnFamilyOptions family_options(const space_limits& limits, const std::shared_ptr<rocksdb::Cache>& cache) {
+rocksdb::ColumnFamilyOptions family_options(family which, const space_limits& limits, const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.cache_index_and_filter_blocks = true;
@@ -93,6 +94,10 @@ rocksdb::ColumnFamilyOptions family_options(const space_limits& limits, const st
   options.target_file_size_base = 4 * limits.write_buffer;
   options.max_bytes_for_level_base = 16 * limits.write_buffer;
   options.compression = rocksdb::kLZ4Compression;
+  if (which == family::rows) { // a new checkpoint is looked for and is not there
+    options.memtable_whole_key_filtering = true;
+    options.memtable_prefix_bloom_size_ratio = 0.02;
+  }
   return options;
 }
 
@@ -309,8 +314,8 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options, b
   settings.env = all->env.get();
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   const auto cache = rocksdb::NewLRUCache(4 * mib, 0);
-  for (const auto& name : family_names)
-    descriptors.emplace_back(name, family_options(limits, cache));
+  for (std::size_t i = 0; i < family_names.size(); ++i)
+    descriptors.emplace_back(family_names[i], family_options(static_cast<family>(i), limits, cache));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   all->gate->relax(true);

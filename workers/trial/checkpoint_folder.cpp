@@ -1,6 +1,8 @@
 #include "workers/trial/checkpoint_folder.hpp"
 
 #include <bit>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -80,8 +82,12 @@ std::string random_hex(std::size_t digits) {
 
 result<written_checkpoint> write_checkpoint(const fs::path& root, const trial_position& at,
                                             const std::function<result<void>(const fs::path&)>& save) {
-  std::string uuid = random_hex(32); // version 4
-  uuid[12] = '4';
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  char time[13]; // version 7 (RFC 9562): newer names come later, which the master's index likes
+  std::snprintf(time, sizeof time, "%012llx",
+                static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count()) & 0xffffffffffff);
+  std::string uuid = time + random_hex(20);
+  uuid[12] = '7';
   uuid[16] = "89ab"[uuid[16] % 4];
   for (const std::size_t dash : {8, 13, 18, 23})
     uuid.insert(dash, "-");

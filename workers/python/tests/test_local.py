@@ -2,6 +2,8 @@
 
 import json
 import os
+import time
+import uuid
 
 SCRIPT = """
 p = troupe.params(lr=0.1)
@@ -33,6 +35,8 @@ def test_a_script_runs_alone_and_leaves_reports_and_checkpoints_in_a_folder(run,
     saved = rows(folder, "checkpoints.jsonl")
     assert [r["steps"] for r in saved] == [2, 4] and saved[0]["files"] == {"step": 1}
     assert sorted(os.listdir(folder / "checkpoints")) == sorted(r["uuid"] for r in saved)
+    assert {uuid.UUID(r["uuid"]).version for r in saved} == {7}
+    assert all(abs((uuid.UUID(r["uuid"]).int >> 80) / 1000 - time.time()) < 60 for r in saved), "the name begins with the time"
 
 
 def test_a_local_run_goes_on_when_asked(run, tmp_path):
