@@ -3,7 +3,7 @@
 //
 //   facts   's'                             schema version
 //           'p'                             version of the projections; absent while they are being rebuilt
-//           'f' entity 0 number             one fact
+//           'f' entity 0 number             facts of one commit, from this number on (fact_rows.hpp)
 //           'n' entity                      its newest snapshot
 //           'g' sequence of its last fact   one commit: which facts, in order
 //           'm' trial run rank process      high-water mark of one library instance's reports

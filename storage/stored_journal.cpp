@@ -1,5 +1,6 @@
 #include "storage/stored_journal.hpp"
 
+#include "storage/fact_rows.hpp"
 #include "storage/keys.hpp"
 #include "storage/projections/projections.hpp"
 #include "storage/stored_reader.hpp"
@@ -11,7 +12,7 @@
 namespace troupe::storage {
 namespace {
 
-constexpr std::uint64_t schema_version = 1;
+constexpr std::uint64_t schema_version = 2; ///< 1: a row for each fact, which is read too
 constexpr std::size_t cached_rows = 4096;     ///< decoded rows kept between commits, of each type
 constexpr std::size_t cached_cursors = 65536; ///< numbers kept between commits, of each kind
 constexpr std::size_t rebuild_chunk = 4096;   ///< facts folded in one write
@@ -56,6 +57,7 @@ private:
   result<void> number_rows(trial_id trial);
   result<void> number_lines(trial_id trial);
   result<log_source> position_of(const std::string& source) const;
+  std::size_t queued_bytes() const { return batch_->bytes() + facts_.bytes(); }
   void write_commit_index();
   void settle();
   void abandon();
@@ -64,6 +66,7 @@ private:
   std::size_t lane_bytes_;
   std::string place_;
   std::unique_ptr<batch> batch_;
+  fact_rows facts_; ///< of this commit, not yet in the batch
   projections::tables rows_;
   std::shared_ptr<stored_reader> reader_;
   std::optional<error> closed_; ///< set by the first failed write; final
@@ -171,14 +174,12 @@ result<void> stored_journal::fold_all() {
 result<std::uint64_t*> stored_journal::next_of(const std::string& entity) {
   auto [at, fresh] = next_.try_emplace(entity, 0);
   if (fresh) {
-    bool found = false;
-    auto last = greatest_number(*store_->look(), family::facts, keys::stream(entity), keys::after_stream(entity),
-                                &found);
-    if (!last) {
+    auto length = stream_length(*store_->look(), entity);
+    if (!length) {
       next_.erase(at);
-      return last.error();
+      return length.error();
     }
-    at->second = found ? *last + 1 : 0;
+    at->second = *length;
   }
   return &at->second;
 }
@@ -187,12 +188,13 @@ result<std::string> stored_journal::fact_at(const std::string& entity, std::uint
   for (auto at = pending_.rbegin(); at != pending_.rend(); ++at)
     if (at->number == number && at->entity == entity)
       return at->bytes;
-  auto bytes = store_->get(family::facts, keys::fact(entity, number));
-  if (!bytes)
-    return bytes.error();
-  if (!*bytes)
+  auto now = store_->look();
+  fact_walk at(*now, entity, number);
+  if (auto ok = at.status(); !ok)
+    return ok.error();
+  if (!at.valid() || at.number() != number)
     return error{errc::corrupt, "fact " + std::to_string(number) + " of " + entity + " is missing"};
-  return std::move(**bytes);
+  return std::string(at.data());
 }
 
 result<void> stored_journal::append(const struct append& x) {
@@ -229,7 +231,7 @@ result<void> stored_journal::append(const struct append& x) {
     decoded.push_back(std::move(*one));
     bytes += x.facts[i].size();
   }
-  if (auto room = store_->admit(batch_->bytes() + bytes); !room)
+  if (auto room = store_->admit(queued_bytes() + bytes); !room)
     return room;
 
   auto subject = projections::subject_of(x.entity);
@@ -242,12 +244,8 @@ result<void> stored_journal::append(const struct append& x) {
     closed_ = with_place(*fault, place_);
     return *closed_;
   }
-  key_ = keys::stream(x.entity);
-  const auto prefix = key_.size();
   for (auto i = repeated; i < x.facts.size(); ++i) {
-    key_.resize(prefix);
-    keys::add_number(key_, expected);
-    batch_->put(family::facts, key_, x.facts[i]);
+    facts_.add(x.entity, expected, x.facts[i]);
     pending_.push_back({sequence_ + pending_.size() + 1, x.entity, expected, x.facts[i]});
     ++expected;
   }
@@ -264,7 +262,7 @@ result<void> stored_journal::keep_snapshot(const std::string& entity, const kept
   if (x.facts > **next)
     return error{errc::gap, entity + ": a snapshot of " + std::to_string(x.facts) + " facts, and its stream has " +
                               std::to_string(**next)};
-  if (auto room = store_->admit(batch_->bytes() + x.bytes.size()); !room)
+  if (auto room = store_->admit(queued_bytes() + x.bytes.size()); !room)
     return room;
   batch_->put(family::facts, keys::tagged('n', entity), pack(x));
   unsynced_ = true;
@@ -340,7 +338,7 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     bytes += x.reports[i].metrics.size() + x.reports[i].batches.size() + x.reports[i].group.size() + 48;
   if (report_bytes_ && report_bytes_ + log_bytes_ + bytes > lane_bytes_)
     return error{errc::busy, "the lane of reports is full; try again after the next commit"};
-  if (auto room = store_->admit(batch_->bytes() + bytes); !room)
+  if (auto room = store_->admit(queued_bytes() + bytes); !room)
     return room.error();
   if (auto numbered = number_rows(x.allocation.trial); !numbered)
     return numbered.error();
@@ -423,7 +421,7 @@ result<void> stored_journal::log(const log_batch& x) {
   // Lines take at most half of the lane, so that reports always find room beside them.
   if (log_bytes_ && (log_bytes_ + bytes > lane_bytes_ / 2 || report_bytes_ + log_bytes_ + bytes > lane_bytes_))
     return error{errc::busy, "the lane of log lines is full; try again after the next commit"};
-  if (auto room = store_->admit(batch_->bytes() + bytes); !room)
+  if (auto room = store_->admit(queued_bytes() + bytes); !room)
     return room;
   if (auto numbered = number_lines(x.trial); !numbered)
     return numbered;
@@ -449,7 +447,7 @@ result<void> stored_journal::erase_log(trial_id trial) {
   if (closed_)
     return *closed_;
   auto from = keys::one(trial.value), until = keys::one(trial.value + 1);
-  if (auto room = store_->admit(batch_->bytes() + from.size() + until.size()); !room)
+  if (auto room = store_->admit(queued_bytes() + from.size() + until.size()); !room)
     return room;
   batch_->erase_range(family::logs, from, until);
   unsynced_ = true;
@@ -467,7 +465,7 @@ result<std::string> stored_journal::put_blob(std::string_view bytes) {
   std::string name(2 * sizeof digest + 1, '\0');
   sodium_bin2hex(name.data(), name.size(), digest, sizeof digest);
   name.pop_back();
-  if (auto room = store_->admit(batch_->bytes() + bytes.size()); !room)
+  if (auto room = store_->admit(queued_bytes() + bytes.size()); !room)
     return room.error();
   if (auto kept = store_->put_blob(name, bytes); !kept)
     return kept.error();
@@ -496,10 +494,11 @@ result<commit_summary> stored_journal::commit() {
   if (!dirty())
     return commit_summary{sequence_, {}};
   const bool sync = !pending_.empty() || !changed_marks_.empty();
-  if (auto room = store_->admit(batch_->bytes()); !room) {
+  if (auto room = store_->admit(queued_bytes()); !room) {
     abandon();
     return room.error();
   }
+  facts_.write(*batch_);
   write_commit_index();
   for (const auto& key : changed_marks_)
     batch_->put(family::facts, key, keys::one(marks_.at(key)));
@@ -531,6 +530,7 @@ void stored_journal::settle() {
   report_bytes_ = log_bytes_ = 0;
   unsynced_ = false;
   batch_->clear();
+  facts_.clear();
   rows_.settle();
   rows_.forget(cached_rows);
   if (next_.size() > cached_cursors)

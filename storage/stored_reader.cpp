@@ -1,5 +1,6 @@
 #include "storage/stored_reader.hpp"
 
+#include "storage/fact_rows.hpp"
 #include "storage/keys.hpp"
 #include "storage/projections/projections.hpp"
 
@@ -47,13 +48,14 @@ result<trial_row> read_trial(const view& of, trial_id id) {
 /// A trial's fact of a known type; `what` names for people what it tells of.
 template <class Fact>
 result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number, const std::string& what) {
-  auto bytes = of.get(family::facts, keys::fact(entity(trial), number));
-  if (!bytes)
-    return bytes.error();
-  const auto place = what + ": fact " + std::to_string(number) + " of " + entity(trial);
-  if (!*bytes)
+  const auto stream = entity(trial);
+  const auto place = what + ": fact " + std::to_string(number) + " of " + stream;
+  fact_walk at(of, stream, number);
+  if (auto ok = at.status(); !ok)
+    return error{ok.error().code, place + ": " + ok.error().what};
+  if (!at.valid() || at.number() != number)
     return error{errc::corrupt, place + " is missing"};
-  auto known = decode(**bytes);
+  auto known = decode(at.data());
   if (!known)
     return error{known.error().code, place + ": " + known.error().what};
   auto* wanted = std::get_if<Fact>(&*known);
@@ -171,9 +173,11 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
       auto stop = part.first + part.count;
       auto number = part.first + (after >= sequence ? after + 1 - sequence : 0);
       sequence += number - part.first;
-      auto fact = of.scan(family::facts, keys::fact(part.entity, number), keys::fact(part.entity, stop));
-      for (; fact->valid() && number < stop && facts.size() < limit; fact->next())
-        facts.push_back({sequence++, part.entity, number++, std::string(fact->data())});
+      fact_walk fact(of, part.entity, number);
+      for (; fact.valid() && fact.number() == number && number < stop && facts.size() < limit; fact.next())
+        facts.push_back({sequence++, part.entity, number++, std::string(fact.data())});
+      if (auto ok = fact.status(); !ok)
+        return ok.error();
       if (facts.size() == limit)
         return facts;
       if (number != stop)
@@ -185,13 +189,10 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
   return facts;
 }
 
-result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until,
-                                      bool* found) {
+result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until) {
   auto at = of.scan(where, from, until, direction::backward);
   if (auto ok = at->status(); !ok)
     return ok.error();
-  if (found)
-    *found = at->valid();
   return at->valid() ? keys::last_number(at->key()) : 0;
 }
 
@@ -303,11 +304,11 @@ result<std::vector<committed_fact>> stored_reader::facts_after(std::uint64_t aft
 result<std::vector<std::string>> stored_reader::facts_of(std::string_view entity, std::uint64_t first) const {
   auto now = store_->look();
   std::vector<std::string> facts;
-  auto at = now->scan(family::facts, keys::fact(entity, first), keys::after_stream(entity));
-  for (; at->valid(); at->next())
-    facts.emplace_back(at->data());
-  if (auto ok = at->status(); !ok)
-    return ok.error();
+  fact_walk at(*now, entity, first);
+  for (; at.valid(); at.next())
+    facts.emplace_back(at.data());
+  if (auto ok = at.status(); !ok)
+    return error{ok.error().code, std::string(entity) + ": " + ok.error().what};
   return facts;
 }
 

@@ -18,10 +18,8 @@ struct commit_part {
 /// Facts above `after` in commit order, at most `limit`.
 result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64_t after, std::size_t limit);
 
-/// The greatest number in the last 8 bytes of the keys in [from, until), 0 where there is no key. `found` tells the
-/// two apart where 0 is a number.
-result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until,
-                                      bool* found = nullptr);
+/// The greatest number in the last 8 bytes of the keys in [from, until), 0 where there is no key.
+result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until);
 
 class stored_reader : public reader {
 public:

@@ -2,6 +2,8 @@
 
 #include "worlds.hpp"
 
+#include "storage/keys.hpp"
+
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -551,6 +553,67 @@ TEST_P(Journal, FoldsAnewWhenARebuildWasCutShort) {
   b.reset();
   w->crash();
   EXPECT_EQ(dump(*w->store, family::rows), expected);
+}
+
+TEST_P(Journal, ReadsAStreamFromAnyNumberHoweverItsFactsLieInRows) {
+  std::vector<std::string> all;
+  auto add = [&](std::size_t count, std::size_t bytes) {
+    std::vector<fact> facts;
+    for (std::size_t i = 0; i < count; ++i)
+      facts.push_back(trial_stop_ordered{t0 + std::chrono::seconds(all.size() + i), {}, false, std::string(bytes, 'w')});
+    ASSERT_TRUE(append("trial/1", all.size(), facts));
+    ASSERT_TRUE(append("trial/10", all.size(), facts));
+    for (const auto& f : facts)
+      all.push_back(encode(f));
+  };
+  for (std::size_t count : {1, 2, 7, 1, 1, 3}) {
+    ASSERT_NO_FATAL_FAILURE(add(count, 10));
+    ASSERT_NO_FATAL_FAILURE(add(1, 10)); // of the same commit
+    commit();
+  }
+  ASSERT_NO_FATAL_FAILURE(add(5, 40'000)); // more than a row holds
+  ASSERT_NO_FATAL_FAILURE(add(1, 100'000));
+  ASSERT_NO_FATAL_FAILURE(add(2, 10));
+  commit();
+  EXPECT_LT(dump(*w->store, family::facts).size(), all.size() + 12) << "facts of one commit share rows";
+  for (int opened = 0; opened < 2; ++opened) {
+    for (std::size_t first = 0; first <= all.size() + 1; ++first) {
+      auto got = r()->facts_of("trial/1", first);
+      ASSERT_TRUE(got) << got.error().what;
+      EXPECT_EQ(*got, std::vector<std::string>(all.begin() + std::ptrdiff_t(std::min(first, all.size())), all.end())) << first;
+      if (first < all.size()) {
+        EXPECT_TRUE(j().append({"trial/1", first, {all[first]}})) << "a repeat";
+        EXPECT_EQ(j().append({"trial/1", first, {all[(first + 1) % all.size()]}}).error().code, errc::gap);
+      }
+    }
+    w->crash();
+  }
+  EXPECT_EQ(j().append({"trial/1", all.size() + 1, {all[0]}}).error().code, errc::gap);
+  EXPECT_TRUE(j().append({"trial/1", all.size(), {all[0]}}));
+}
+
+TEST_P(Journal, ReadsDataThatHasARowForEachFactAndGoesOnWithIt) {
+  ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
+  commit();
+  const auto rows = dump(*w->store, family::rows);
+  const auto facts = *r()->facts_after(0, 1000);
+  auto b = w->store->make_batch(); // as schema 1 wrote it
+  for (const auto& f : facts)
+    b->put(family::facts, keys::fact(f.entity, f.number), f.bytes);
+  b->put(family::facts, keys::schema, keys::one(1));
+  ASSERT_TRUE(w->store->write(*b, true));
+  b.reset();
+  w->crash();
+  EXPECT_EQ(dump(*w->store, family::rows), rows);
+  const auto again = *r()->facts_after(0, 1000);
+  ASSERT_EQ(again.size(), facts.size());
+  for (std::size_t i = 0; i < facts.size(); ++i)
+    EXPECT_EQ(again[i].bytes, facts[i].bytes) << facts[i].entity << " " << facts[i].number;
+  EXPECT_EQ(*w->store->get(family::facts, keys::schema), keys::one(2)) << "an older build refuses it from now on";
+  const auto length = r()->facts_of("trial/1")->size();
+  ASSERT_TRUE(append("trial/1", length, {trial_paused{t0}, trial_paused{t0 + 1s}}));
+  commit();
+  EXPECT_EQ(r()->facts_of("trial/1", length - 1)->size(), 3u);
 }
 
 TEST_P(Journal, RefusesADatabaseOfANewerBuild) {

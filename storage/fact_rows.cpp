@@ -1,0 +1,127 @@
+#include "storage/fact_rows.hpp"
+
+#include "storage/keys.hpp"
+
+#include <algorithm>
+
+namespace troupe::storage {
+namespace {
+
+constexpr char several = '\xc1';
+constexpr std::size_t most_row_bytes = 64 * 1024; ///< a longer row is not begun; one fact may be longer
+
+void add_length(std::string& data, std::size_t length) {
+  for (int shift = 24; shift >= 0; shift -= 8)
+    data += static_cast<char>(length >> shift & 0xff);
+}
+
+} // namespace
+
+result<std::vector<std::string_view>> facts_in(std::string_view row) {
+  std::vector<std::string_view> facts;
+  if (row.empty() || row[0] != several) {
+    facts.push_back(row);
+    return facts;
+  }
+  for (row.remove_prefix(1); !row.empty();) {
+    std::size_t length = 0;
+    if (row.size() < 4)
+      return error{errc::corrupt, "a row of facts ends within a length"};
+    for (int i = 0; i < 4; ++i)
+      length = length << 8 | static_cast<unsigned char>(row[i]);
+    row.remove_prefix(4);
+    if (length > row.size())
+      return error{errc::corrupt, "a row of facts ends within a fact of " + std::to_string(length) + " bytes"};
+    facts.push_back(row.substr(0, length));
+    row.remove_prefix(length);
+  }
+  return facts;
+}
+
+// ---- writing
+
+void fact_rows::add(const std::string& entity, std::uint64_t number, std::string_view bytes) {
+  bytes_ += bytes.size() + 4;
+  auto [at, fresh] = open_.try_emplace(entity, rows_.size());
+  if (!fresh && rows_[at->second].data.size() + bytes.size() > most_row_bytes) {
+    at->second = rows_.size();
+    fresh = true;
+  }
+  if (fresh) {
+    auto& row = rows_.emplace_back();
+    row.key = keys::fact(entity, number);
+    row.data = bytes;
+    row.count = 1;
+    bytes_ += row.key.size();
+    return;
+  }
+  auto& row = rows_[at->second];
+  if (row.count++ == 1) {
+    std::string joined(1, several);
+    add_length(joined, row.data.size());
+    joined += row.data;
+    row.data = std::move(joined);
+  }
+  add_length(row.data, bytes.size());
+  row.data += bytes;
+}
+
+void fact_rows::write(batch& into) {
+  std::sort(rows_.begin(), rows_.end(), [](const row& a, const row& b) { return a.key < b.key; });
+  for (const auto& row : rows_)
+    into.put(family::facts, row.key, row.data);
+}
+
+void fact_rows::clear() {
+  rows_.clear();
+  open_.clear();
+  bytes_ = 0;
+}
+
+// ---- reading
+
+fact_walk::fact_walk(const view& of, std::string_view entity, std::uint64_t first) : number_(first) {
+  auto begin = keys::fact(entity, first);
+  if (first != 0) // the row that holds it may begin before it
+    if (auto before = of.scan(family::facts, keys::stream(entity), keys::fact(entity, first + 1), direction::backward); before->valid())
+      begin = before->key();
+  rows_ = of.scan(family::facts, begin, keys::after_stream(entity));
+  read_row();
+  // The row before may end before it.
+  while (valid() && number_ < first)
+    next();
+}
+
+void fact_walk::next() {
+  ++number_;
+  if (++at_ < facts_.size())
+    return;
+  rows_->next();
+  read_row();
+}
+
+void fact_walk::read_row() {
+  facts_.clear();
+  at_ = 0;
+  if (!rows_->valid())
+    return;
+  number_ = keys::last_number(rows_->key());
+  if (auto facts = facts_in(rows_->data()))
+    facts_ = std::move(*facts);
+  else
+    fault_ = facts.error();
+}
+
+result<std::uint64_t> stream_length(const view& of, std::string_view entity) {
+  auto last = of.scan(family::facts, keys::stream(entity), keys::after_stream(entity), direction::backward);
+  if (auto ok = last->status(); !ok)
+    return ok.error();
+  if (!last->valid())
+    return 0;
+  auto facts = facts_in(last->data());
+  if (!facts)
+    return error{facts.error().code, std::string(entity) + ": " + facts.error().what};
+  return keys::last_number(last->key()) + facts->size();
+}
+
+} // namespace troupe::storage
