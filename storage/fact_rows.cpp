@@ -81,11 +81,15 @@ void fact_rows::clear() {
 // ---- reading
 
 fact_walk::fact_walk(const view& of, std::string_view entity, std::uint64_t first) : number_(first) {
-  auto begin = keys::fact(entity, first);
-  if (first != 0) // the row that holds it may begin before it
-    if (auto before = of.scan(family::facts, keys::stream(entity), keys::fact(entity, first + 1), direction::backward); before->valid())
-      begin = before->key();
+  const auto begin = keys::fact(entity, first);
   rows_ = of.scan(family::facts, begin, keys::after_stream(entity));
+  if (first != 0 && (!rows_->valid() || rows_->key() != begin)) { // the row that holds it may begin before it
+    const auto before = of.scan(family::facts, keys::stream(entity), begin, direction::backward);
+    if (before->valid())
+      rows_ = of.scan(family::facts, before->key(), keys::after_stream(entity));
+    else if (auto ok = before->status(); !ok)
+      fault_ = ok.error();
+  }
   read_row();
   // The row before may end before it.
   while (valid() && number_ < first)

@@ -5,6 +5,7 @@
 #include "storage/projections/projections.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace troupe::storage {
 namespace {
@@ -165,6 +166,7 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
     for (const auto& part : *parts)
       total += part.count;
     auto sequence = last - total + 1;
+    std::unordered_map<std::string_view, fact_walk> walks; // parts of one stream follow each other
     for (const auto& part : *parts) {
       if (sequence + part.count <= after + 1) {
         sequence += part.count;
@@ -173,7 +175,7 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
       auto stop = part.first + part.count;
       auto number = part.first + (after >= sequence ? after + 1 - sequence : 0);
       sequence += number - part.first;
-      fact_walk fact(of, part.entity, number);
+      auto& fact = walks.try_emplace(part.entity, of, part.entity, number).first->second;
       for (; fact.valid() && fact.number() == number && number < stop && facts.size() < limit; fact.next())
         facts.push_back({sequence++, part.entity, number++, std::string(fact.data())});
       if (auto ok = fact.status(); !ok)
