@@ -544,8 +544,8 @@ def test_top_traces_the_chosen_actor(server, terminal):
     child.send("t")
     child.expect_exact("\x1b[?1049l")
     child.expect_exact("any key goes back to top", timeout=20)
-    path, = {path for method, path, body in server.requests if "/shell/trace" in path}
-    assert "actor=journal" in path and "max=100" in path and "for=10" in path, path
+    asked, = [asked for method, path, asked in server.requests if path.endswith("/shell/trace")]
+    assert (asked["actor"], asked["max"], float(asked["for"])) == ("journal", "100", 10), asked
     child.send(" ")
     child.expect_exact("\x1b[?1049h")
     child.expect(r"1 actors[^\n]*/journal ")
