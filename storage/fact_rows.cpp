@@ -35,6 +35,8 @@ result<std::vector<std::string_view>> facts_in(std::string_view row) {
     facts.push_back(row.substr(0, length));
     row.remove_prefix(length);
   }
+  if (facts.empty())
+    return error{errc::corrupt, "a row of facts has none"};
   return facts;
 }
 

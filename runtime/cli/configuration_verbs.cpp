@@ -68,8 +68,9 @@ bool answered_yes(session& s, int changes) {
   return line == "y" || line == "Y" || line == "yes";
 }
 
-value row_of(const host_finding& x) {
-  value row{{"path", x.path}, {"message", x.what}, {"severity", x.good ? "ok" : "error"}};
+/// A host has no place in the file: line and column are 0.
+value row_of(const host_finding& x, const std::string& file) {
+  value row{{"file", file}, {"line", 0}, {"column", 0}, {"message", x.what}, {"path", x.path}, {"severity", x.good ? "ok" : "error"}};
   if (!x.mend.empty())
     row["hint"] = x.mend;
   return row;
@@ -105,7 +106,7 @@ int check(session& s, const arguments& given) {
     if (given.has("--connect") && file.ok())
       for (const auto& one : s.node.check_hosts(file.config)) {
         met = met && one.good;
-        rows.push_back(row_of(one));
+        rows.push_back(row_of(one, given.text("FILE")));
       }
     s.io.out << to_json(rows, 2) << "\n";
     return !file.ok() ? exit_usage : met ? exit_done : exit_failed;

@@ -89,6 +89,12 @@ host_finding look_at_folder(const std::string& path, const fs::path& folder) {
   return good(path, folder.string() + " can be written, " + std::to_string(room.available >> 30) + " GiB free");
 }
 
+/// A number of slots is of artificial ones, whatever devices there are.
+std::string unused_gpus(const value& node, std::size_t gpus) {
+  const auto slots = node.find("slots");
+  return gpus != 0 && slots != node.end() && slots->is_number_integer() ? ", which slots: " + slots->dump() + " leaves alone (auto takes them)" : "";
+}
+
 host_finding look_here(const std::string& path, const value& node) {
   std::string why;
   const auto* visible = ::getenv("CUDA_VISIBLE_DEVICES");
@@ -96,11 +102,7 @@ host_finding look_here(const std::string& path, const value& node) {
   const auto processors = std::to_string(std::thread::hardware_concurrency()) + " processors";
   if (!gpus)
     return good(path, "this host: no GPU (" + why + "), " + processors);
-  const auto count = gpus->count();
-  const auto slots = node.find("slots");
-  if (slots != node.end() && slots->is_number_integer() && slots->get<std::size_t>() > count)
-    return bad(path, "this host has " + std::to_string(count) + " GPUs, and slots is " + slots->dump(), "set slots: auto");
-  return good(path, "this host: " + std::to_string(count) + " GPUs, " + processors);
+  return good(path, "this host: " + std::to_string(gpus->count()) + " GPUs" + unused_gpus(node, gpus->count()) + ", " + processors);
 }
 
 /// Seconds since 1970.
@@ -157,11 +159,8 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
   }
   if (room < least_room)
     all.push_back(bad(path, host + ": only " + std::to_string(room >> 20) + " MiB are free in the home folder", "free at least 1 GiB"));
-  const auto slots = node.find("slots");
-  if (slots != node.end() && slots->is_number_integer() && gpus != "0" && slots->get<long>() > std::atol(gpus.c_str()))
-    all.push_back(bad(path, host + " has " + gpus + " GPUs, and slots is " + slots->dump(), "set slots: auto"));
   if (all.empty())
-    all.push_back(good(path, host + " answers over ssh: " + gpus + " GPUs, clock within " + std::to_string(int(most_skew)) + " s"));
+    all.push_back(good(path, host + " answers over ssh: " + gpus + " GPUs" + unused_gpus(node, std::strtoul(gpus.c_str(), nullptr, 10)) + ", clock within " + std::to_string(int(most_skew)) + " s"));
   return all;
 }
 

@@ -159,11 +159,12 @@ outcome top(session& s, const given& g) {
       if (v.changed() && v.opened().empty() && !v.leaves() && !first)
         draw();
     };
-    (*to)->set_idle([&, shown = std::string()]() mutable {
-      shown = v.opened();
+    const auto idle = [&] {
+      const auto shown = v.opened();
       look(std::chrono::milliseconds(0));
       return v.leaves() || v.wants_trace() || v.opened() != shown;
-    });
+    };
+    (*to)->set_idle(idle);
     while (!over()) {
       if (const auto actor = v.opened(); !actor.empty()) {
         const auto got = s.get("info", {{"actor", actor}});
@@ -176,6 +177,7 @@ outcome top(session& s, const given& g) {
       }
       if (const auto actor = v.traced(); !actor.empty()) {
         screen.reset(); // its messages stay to be read when `top` has ended
+        (*to)->set_idle({}); // keys are not its own meanwhile
         auto trace_it = given{};
         trace_it.words = {actor};
         trace_it.options = {{"--for", "10s"}, {"--max", "100"}};
@@ -187,6 +189,7 @@ outcome top(session& s, const given& g) {
         }
         s.io().out << "\n";
         screen.emplace(s.io().out);
+        (*to)->set_idle(idle);
         continue;
       }
       auto quick = asked;

@@ -134,7 +134,8 @@ def test_check_connect_looks_at_this_host(lab):
     taken.close()
     path.write_text(path.read_text().replace("bad.yaml}", "checkpoints}"))
     done = lab.cli("check", str(path), "--connect", "-o", "json")
-    assert {row["severity"] for row in json.loads(done.stdout)} == {"ok"}, done.stdout
+    rows = json.loads(done.stdout)
+    assert {(row["severity"], row["file"], row["line"]) for row in rows} == {("ok", str(path), 0)}, done.stdout
     lab.up_file(path)
     assert "held by the running cluster" in lab.cli("check", str(path), "--connect").stdout
 
