@@ -362,8 +362,8 @@ private:
   bool hear(zygote& z) {
     char bytes[8192];
     auto n = ::recv(z.control.get(), bytes, sizeof bytes, MSG_DONTWAIT);
-    if (n < 0)
-      return errno == EAGAIN || errno == EINTR;
+    if (n < 0) // reset: it ended with a message of ours unread, and what it said before is still to be read
+      return errno == EAGAIN || errno == EINTR || errno == ECONNRESET;
     if (n == 0) {
       if (z.output)
         read_output(z);

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -70,6 +71,19 @@ def select_for(seconds):
     import select
 
     select.select([], [], [], seconds)
+
+
+def free_port():
+    """A port of this host that nobody listens on, below those that the kernel gives to connections: so nobody else comes to it meanwhile."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10000, max(first, 10001))
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def send_noise(port, noise):

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, wait_for
+from cluster_under_test import BINARY, Cluster, free_port, wait_for
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = SOURCE / "examples"
@@ -31,12 +31,6 @@ SCRIPT = """import os, troupe
 open({root!r} + "/ran-on", "a").write(os.environ["DET_AGENT_ID"] + "\\n")
 troupe.validate({{"loss": troupe.params(x=0.5).x}}, step=1)
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Launched(Cluster):

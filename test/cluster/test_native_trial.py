@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, wait_for
-from test_processes import Processes, free_port
+from cluster_under_test import BINARY, Cluster, free_port, wait_for
+from test_processes import Processes
 
 BUILD = pathlib.Path(BINARY).parent
 SOURCE = pathlib.Path(__file__).resolve().parents[2]

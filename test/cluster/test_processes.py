@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -11,13 +10,7 @@ import http.server
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, select_for, send_noise, wait_for
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+from cluster_under_test import BINARY, Cluster, free_port, select_for, send_noise, wait_for
 
 
 class Processes(Cluster):

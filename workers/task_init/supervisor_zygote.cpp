@@ -122,7 +122,7 @@ fault supervisor::ask_zygote() {
 void supervisor::hear_zygote() {
   char text[1024];
   auto n = receive(zygote_, text, sizeof text - 1);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+  if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) // reset: what it said before is still to be read
     return;
   if (n <= 0) {
     // What it has begun to fork speaks for itself.

@@ -64,8 +64,9 @@ TEST(DirectStart, IsAScriptOfTheWorkingDirectoryRunByAnInterpreterThatIsAProgram
   for (const auto& c : cases) {
     auto got = direct_start_of(c.entrypoint, "/nowhere:" + folder.string());
     EXPECT_EQ(got ? got->script : "", c.script) << (c.entrypoint.empty() ? "" : c.entrypoint.back());
-    if (got)
+    if (got) {
       EXPECT_EQ(got->program, (folder / "python3").string());
+    }
   }
   fs::remove_all(folder);
 }

@@ -54,8 +54,8 @@ TEST(TrialPerturbed, GoesOnFromTheOtherCheckpointAndItsOwnLateOneCountsNoMore) {
 
 TEST(TrialPerturbed, StartsWithTheNewHyperparametersAndSteps) {
   trial t{trial_spec{{7}}};
-  t.apply(trial_activate{}, t0);
-  t.apply(trial_perturb{1, "B", 40, {{"lr", 2}}}, t0);
+  (void)t.apply(trial_activate{}, t0);
+  (void)t.apply(trial_perturb{1, "B", 40, {{"lr", 2}}}, t0);
   auto step = t.apply(allocation_ended{r1, end::stopped, ""}, t0);
   auto start = std::get<start_allocation>(step.actions.at(0));
   EXPECT_EQ(start.from_checkpoint, "B");
@@ -175,8 +175,8 @@ TEST(ExperimentOfASearch, PausesAndResumesItsTrialsUnderTheUsersPause) {
 
 TEST(ExperimentOfASearch, SpawnsWhatTheSearchPausedAsPausedAfterARestart) {
   auto e = begun();
-  e.apply(validated(a, r1, 1), t0);
-  e.apply(pausing("1"), t0);
+  (void)e.apply(validated(a, r1, 1), t0);
+  (void)e.apply(pausing("1"), t0);
   EXPECT_EQ(show(e.resume_trial(a)), "spawn(1 paused)");
   EXPECT_EQ(show(e.resume_trial(b)), "spawn(2)");
 }
@@ -236,9 +236,9 @@ TEST(ExperimentOfASearch, GivesACheckpointTheTimeOfTheReportBeforeIt) {
 
 TEST(ExperimentOfASearch, StartsATrialFromACheckpointOfTheSearchAtItsSteps) {
   auto e = begun(true);
-  e.apply(checkpoint_reported{b, "B", 10}, t0);
-  e.apply(nothing(), t0);
-  e.apply(validated(a, r1, 1), t0);
+  (void)e.apply(checkpoint_reported{b, "B", 10}, t0);
+  (void)e.apply(nothing(), t0);
+  (void)e.apply(validated(a, r1, 1), t0);
   search_decided heir;
   heir.created = {{trial_id{4}, "3", {}, 1, "B"}, {trial_id{5}, "4", {}, 1, "from elsewhere"}};
   auto step = e.apply(heir, t0);

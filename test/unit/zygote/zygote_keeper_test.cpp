@@ -37,8 +37,10 @@ while True:
     with open(note + ".heard", "ab") as file:
         file.write(data.replace(b"\0", b"|") + b"\n")
     if b"poison" in data:
+        control.recv(1, socket.MSG_PEEK) # the ping, which it leaves unread: what it says now is behind a reset
         control.send(b"warming")
         control.send(b"failed learned poison: it starts threads")
+        control.close()
         os._exit(1)
 )";
 

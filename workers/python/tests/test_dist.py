@@ -1,20 +1,14 @@
 """troupe.dist: ranks as processes on one host."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 PACKAGE = Path(__file__).parent.parent
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
 
 
 def start_ranks(script, size, tmp_path, only=None, **env):

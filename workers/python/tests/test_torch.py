@@ -3,12 +3,12 @@
 import json
 import os
 import random
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 pytest.importorskip("torch")
 PACKAGE = Path(__file__).parent.parent
@@ -48,12 +48,9 @@ troupe.torch.fit(Curve, batches=p.batches, validate_every="50 batches", checkpoi
 
 
 def train(folder, *flags, ranks=1, name="run", **more):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     (folder / "script.py").write_text(SCRIPT)
     base = {k: v for k, v in os.environ.items() if not k.startswith(("TROUPE_", "TORCHELASTIC_"))}
-    env = {**base, "PYTHONPATH": str(PACKAGE), "TROUPE_RUN_NAME": name, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1",
+    env = {**base, "PYTHONPATH": str(PACKAGE), "TROUPE_RUN_NAME": name, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1",
            "WORLD_SIZE": str(ranks), **more}
     started = [subprocess.Popen([sys.executable, "script.py", *flags], cwd=folder, stderr=subprocess.PIPE, text=True,
                                 env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(ranks)]

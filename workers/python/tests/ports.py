@@ -1,0 +1,18 @@
+"""A port for the ranks of a test to meet at."""
+
+import random
+import socket
+from pathlib import Path
+
+
+def free_port():
+    """One that nobody listens on, as text; below those that the kernel gives to connections, so nobody else comes to it meanwhile."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10000, max(first, 10001))
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+                return str(port)
+            except OSError:
+                pass
