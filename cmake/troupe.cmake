@@ -29,6 +29,11 @@ if(TROUPE_MOLD)
   add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix) # cold code away from the rest, as other linkers do
 endif()
 
+# For the glue around what is hot (actors' shells, routes, start-up): half the code of -O2, which every host of libtroupe.so maps.
+function(troupe_small target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+endfunction()
+
 # troupe_library(NAME [SOURCES...]): a static library `troupe_NAME`; without sources it takes every
 # .cpp below the folder that holds this call.
 function(troupe_library name)

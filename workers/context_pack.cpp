@@ -1,12 +1,11 @@
 // Two passes: the first finds all faults and the size, the second reads the files. Every file is opened from its
 // folder's descriptor, name by name, as a path may be longer than the system's limit.
 
+#include "workers/archive_calls.hpp"
 #include "workers/context_files.hpp"
 #include "workers/ignore_rules.hpp"
 
 #include <algorithm>
-#include <archive.h>
-#include <archive_entry.h>
 #include <cerrno>
 #include <cstring>
 #include <dirent.h>
@@ -237,13 +236,15 @@ private:
   }
 
   result<packed_context> write() {
+    if (auto loaded = archive_library::load(); !loaded)
+      return loaded.error();
     packed_context out;
     out.tar.reserve(total_ + 20 * block);
     auto append = [](archive*, void* to, const void* bytes, std::size_t size) -> la_ssize_t {
       static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
       return static_cast<la_ssize_t>(size);
     };
-    std::unique_ptr<archive, decltype(&archive_write_free)> tar(archive_write_new(), archive_write_free);
+    std::unique_ptr<archive, decltype(archive_write_free)> tar(archive_write_new(), archive_write_free);
     archive_write_set_format_gnutar(tar.get());
     archive_write_set_bytes_per_block(tar.get(), 0);
     archive_write_open(tar.get(), &out.tar, nullptr, append, nullptr);
@@ -266,7 +267,7 @@ private:
         return fault(place + ": " + read.error().what);
       bytes = *std::move(read);
     }
-    std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry(archive_entry_new(), archive_entry_free);
+    std::unique_ptr<archive_entry, decltype(archive_entry_free)> entry(archive_entry_new(), archive_entry_free);
     archive_entry_copy_pathname(entry.get(), x.path.c_str());
     archive_entry_set_filetype(entry.get(), x.folder ? AE_IFDIR : AE_IFREG);
     archive_entry_set_perm(entry.get(), x.mode);

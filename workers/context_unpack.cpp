@@ -1,10 +1,9 @@
 // Unpacking trusts nothing: every folder on the way is opened without following links, so that no entry is
 // written through a link that an earlier entry made.
 
+#include "workers/archive_calls.hpp"
 #include "workers/context_files.hpp"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -17,7 +16,7 @@
 namespace troupe::workers {
 namespace {
 
-using reader = std::unique_ptr<archive, decltype(&archive_read_free)>;
+using reader = std::unique_ptr<archive, decltype(archive_read_free)>;
 
 class folder_handle {
 public:
@@ -232,6 +231,8 @@ reader new_reader() {
 } // namespace
 
 result<void> unpack_archive(std::string_view bytes, const std::filesystem::path& target, std::uint64_t most_bytes) {
+  if (auto loaded = archive_library::load(); !loaded)
+    return loaded;
   auto r = new_reader();
   if (archive_read_open_memory(r.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
     return error{errc::invalid, std::string("not a readable tar: ") + archive_error_string(r.get())};
@@ -240,6 +241,8 @@ result<void> unpack_archive(std::string_view bytes, const std::filesystem::path&
 
 result<void> unpack_archive_file(const std::filesystem::path& archive, const std::filesystem::path& target,
                                  std::uint64_t most_bytes) {
+  if (auto loaded = archive_library::load(); !loaded)
+    return loaded;
   auto r = new_reader();
   if (archive_read_open_filename(r.get(), archive.c_str(), 1 << 16) != ARCHIVE_OK)
     return error{errc::invalid, archive.string() + ": not a readable tar: " + archive_error_string(r.get())};

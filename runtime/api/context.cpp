@@ -1,9 +1,8 @@
 #include "runtime/api/context.hpp"
 
 #include "runtime/api/fields.hpp"
+#include "workers/archive_calls.hpp"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <map>
 #include <memory>
 #include <set>
@@ -171,6 +170,8 @@ result<void> check_entry(archive_entry* e, context_check& check, std::set<std::s
 } // namespace
 
 result<std::string> checked_context(std::string bytes) {
+  if (auto loaded = archive_library::load(); !loaded)
+    return loaded.error();
   archive_in a{archive_read_new()};
   archive_read_support_filter_gzip(a.get());
   archive_read_support_format_tar(a.get());
@@ -196,6 +197,8 @@ result<std::string> checked_context(std::string bytes) {
 }
 
 result<std::string> packed_context(const value& files) {
+  if (auto loaded = archive_library::load(); !loaded)
+    return loaded.error();
   std::string out;
   auto a = gzip_into(out, false);
   context_check check;

@@ -1,8 +1,8 @@
 #include "runtime/api/folder_archive.hpp"
 
+#include "workers/archive_calls.hpp"
+
 #include <algorithm>
-#include <archive.h>
-#include <archive_entry.h>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -166,6 +166,8 @@ result<std::unique_ptr<body_stream>> folder_archive(const fs::path& folder, arch
   auto root = open_folder(folder);
   if (folder.empty() || root.fd < 0)
     return gone(folder);
+  if (auto loaded = archive_library::load(); !loaded)
+    return loaded.error();
   return std::unique_ptr<body_stream>(std::make_unique<archive_stream>(folder, std::move(root), form));
 }
 

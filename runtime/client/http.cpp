@@ -1,5 +1,7 @@
 #include "runtime/client/http.hpp"
 
+#include "workers/lazy_library.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <curl/curl.h>
@@ -7,9 +9,29 @@
 namespace troupe::client {
 namespace {
 
-void start_library() {
-  static const bool started = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  static_cast<void>(started);
+using curl_library = lazy_library<"libcurl.so.4">;
+TROUPE_LAZY_CALL(curl_library, curl_easy_cleanup);
+TROUPE_LAZY_CALL(curl_library, curl_easy_init);
+TROUPE_LAZY_CALL(curl_library, curl_easy_perform);
+TROUPE_LAZY_CALL(curl_library, curl_easy_reset);
+TROUPE_LAZY_CALL(curl_library, curl_easy_setopt);
+TROUPE_LAZY_CALL(curl_library, curl_easy_strerror);
+TROUPE_LAZY_CALL(curl_library, curl_global_init);
+TROUPE_LAZY_CALL(curl_library, curl_multi_add_handle);
+TROUPE_LAZY_CALL(curl_library, curl_multi_cleanup);
+TROUPE_LAZY_CALL(curl_library, curl_multi_info_read);
+TROUPE_LAZY_CALL(curl_library, curl_multi_init);
+TROUPE_LAZY_CALL(curl_library, curl_multi_perform);
+TROUPE_LAZY_CALL(curl_library, curl_multi_poll);
+TROUPE_LAZY_CALL(curl_library, curl_multi_remove_handle);
+TROUPE_LAZY_CALL(curl_library, curl_slist_append);
+TROUPE_LAZY_CALL(curl_library, curl_slist_free_all);
+
+result<void> start_library() {
+  if (auto loaded = curl_library::load(); !loaded)
+    return loaded;
+  static const auto code = curl_global_init(CURL_GLOBAL_DEFAULT);
+  return code == CURLE_OK ? result<void>{} : error{errc::io, std::string("libcurl: ") + curl_easy_strerror(code)};
 }
 
 struct receiver {
@@ -59,7 +81,7 @@ std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* to
 /// The options of one transfer; what they point to must outlive it.
 struct transfer {
   transfer() : header_list(nullptr, curl_slist_free_all) {}
-  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> header_list;
+  std::unique_ptr<curl_slist, decltype(curl_slist_free_all)> header_list;
   char fault_text[CURL_ERROR_SIZE] = "";
 
   void prepare(CURL* easy, const request& what, const transport_options& options, receiver& to) {
@@ -129,22 +151,28 @@ transport_fault kind_of(CURLcode code) {
 
 struct http::impl {
   transport_options options;
+  result<void> started = start_library();
   CURL* easy = nullptr;
   transport_fault last = transport_fault::none;
 };
 
 http::http(transport_options options) : impl_(std::make_unique<impl>()) {
-  start_library();
   impl_->options = std::move(options);
-  impl_->easy = curl_easy_init();
+  if (impl_->started)
+    impl_->easy = curl_easy_init();
 }
 
-http::~http() { curl_easy_cleanup(impl_->easy); }
+http::~http() {
+  if (impl_->started)
+    curl_easy_cleanup(impl_->easy);
+}
 
 result<reply> http::send(const request& what) { return send(what, nullptr); }
 transport_fault http::last_fault() const { return impl_->last; }
 
 result<reply> http::send(const request& what, const std::function<bool(std::string_view)>& sink) {
+  if (!impl_->started)
+    return impl_->started.error();
   receiver to{{}, sink ? &sink : nullptr, impl_->options.most_bytes};
   transfer one;
   curl_easy_reset(impl_->easy);
@@ -163,6 +191,7 @@ result<reply> http::send(const request& what, const std::function<bool(std::stri
 }
 
 struct http_stream::impl {
+  result<void> started = start_library();
   request what; // libcurl reads its body later
   receiver to;
   transfer one;
@@ -175,8 +204,9 @@ struct http_stream::impl {
 
 http_stream::http_stream(const request& what, const transport_options& options, std::chrono::milliseconds quiet_limit)
     : impl_(std::make_unique<impl>()) {
-  start_library();
   auto& x = *impl_;
+  if (!x.started)
+    return;
   x.what = what;
   x.quiet_limit = quiet_limit;
   x.to.most_bytes = options.most_bytes;
@@ -187,6 +217,8 @@ http_stream::http_stream(const request& what, const transport_options& options, 
 }
 
 http_stream::~http_stream() {
+  if (!impl_->started)
+    return;
   curl_multi_remove_handle(impl_->multi, impl_->easy);
   curl_easy_cleanup(impl_->easy);
   curl_multi_cleanup(impl_->multi);
@@ -196,6 +228,8 @@ int http_stream::status() const { return impl_->to.got.status; }
 
 result<bool> http_stream::read(std::string& into, std::chrono::milliseconds wait) {
   auto& x = *impl_;
+  if (!x.started)
+    return x.started.error();
   if (x.done)
     return false;
   int running = 0;

@@ -1,0 +1,29 @@
+// A library that is loaded with its first call: functions are called as if it were linked, and one that is not there is an error.
+
+#include "workers/archive_calls.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+TROUPE_LAZY_CALL(archive_library, archive_set_error);
+
+TEST(LazyLibrary, OneThatIsNotThereIsAnErrorWithItsName) {
+  const auto loaded = lazy_library<"libnobody-has-this.so.1">::load();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, errc::not_found);
+  EXPECT_NE(loaded.error().what.find("libnobody-has-this.so.1"), std::string::npos);
+  EXPECT_FALSE(lazy_library<"libnobody-has-this.so.1">::load()) << "nor the second time";
+}
+
+TEST(LazyLibrary, CallsTakeTheirArgumentsAlsoAnOpenNumberOfThem) {
+  ASSERT_TRUE(archive_library::load());
+  auto* a = archive_read_new();
+  archive_set_error(a, 5, "%s has %d of %.1f", "it", 3, 4.5);
+  EXPECT_STREQ(archive_error_string(a), "it has 3 of 4.5");
+  EXPECT_EQ(archive_read_free(a), ARCHIVE_OK);
+}
+
+} // namespace
+} // namespace troupe
