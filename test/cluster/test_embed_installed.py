@@ -125,12 +125,13 @@ def test_the_service_trains_and_serves_the_best_model(prefix, programs, tmp_path
         service.wait()
 
 
-def test_python_has_a_local_cluster(prefix, tmp_path):
+@pytest.mark.parametrize("inside", [True, False], ids=["in_this_process", "as_a_child"])
+def test_python_has_a_local_cluster(prefix, tmp_path, inside):
     script = tmp_path / "host.py"
     script.write_text(f"""
 import troupe
 with troupe.LocalCluster(slots=1, data_dir={str(tmp_path / 'data')!r}) as cluster:
-    assert cluster.in_process
+    assert cluster.in_process == {inside}
     run = cluster.submit(entrypoint="python3 train.py", context={str(JOB)!r}, hparams={{"lr": 0.1}})
     heard = []
     run.on_metric(heard.append)
@@ -147,7 +148,11 @@ with troupe.LocalCluster(slots=1, data_dir={str(tmp_path / 'data')!r}) as cluste
 """)
     env = environment(prefix, tmp_path)
     del env["LD_LIBRARY_PATH"]
-    env["PYTHONPATH"] = str(prefix / "share/troupe/python")
+    package = prefix / "share/troupe/python"
+    if not inside: # a package that no library lies above
+        package = shutil.copytree(package, tmp_path / "package")
+        env["PATH"] = f"{prefix / 'bin'}:{env['PATH']}"
+    env["PYTHONPATH"] = str(package)
     out = run(sys.executable, script, env=env)
     assert "best {'lr': 0.1}" in out and "refused True" in out, out
 
