@@ -20,8 +20,8 @@ TEST(LazyLibrary, OneThatIsNotThereIsAnErrorWithItsName) {
 TEST(LazyLibrary, CallsTakeTheirArgumentsAlsoAnOpenNumberOfThem) {
   ASSERT_TRUE(archive_library::load());
   auto* a = archive_read_new();
-  archive_set_error(a, 5, "%s has %d of %.1f", "it", 3, 4.5);
-  EXPECT_STREQ(archive_error_string(a), "it has 3 of 4.5");
+  archive_set_error(a, 5, "%s has %d of %s", "it", 3, "four");
+  EXPECT_STREQ(archive_error_string(a), "it has 3 of four");
   EXPECT_EQ(archive_read_free(a), ARCHIVE_OK);
 }
 
