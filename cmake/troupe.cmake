@@ -29,7 +29,7 @@ if(TROUPE_MOLD)
   add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix) # cold code away from the rest, as other linkers do
 endif()
 
-# For the glue around what is hot (actors' shells, routes, start-up): half the code of -O2, which every host of libtroupe.so maps.
+# For the glue around what is hot (actors' shells, routes, start-up): about six tenths of the code of -O2, which every host of libtroupe.so maps.
 function(troupe_small target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
