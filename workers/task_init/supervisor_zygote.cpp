@@ -106,7 +106,7 @@ fault supervisor::ask_zygote() {
                                 err[1],
                                 gate[1]};
   bool ok = send_all(zygote_, sent, n + 1 < spec_.ranks.size);
-  int why = errno;
+  const int why = ok ? 0 : errno;
   for (int& fd : sent)
     shut(fd);
   streams_[2 * n].fd = out[0];
@@ -116,7 +116,8 @@ fault supervisor::ask_zygote() {
       abort();
   gate_ = gate[0];
   ask_until_ms_ = boot_ms() + warm_up_limit_ms;
-  return ok ? fault{} : complain("it cannot be asked: %s", strerror(why));
+  // Where it has ended, what it said last is still to be read.
+  return ok || why == EPIPE || why == ECONNRESET ? fault{} : complain("it cannot be asked: %s", strerror(why));
 }
 
 void supervisor::hear_zygote() {
@@ -145,8 +146,13 @@ void supervisor::hear_gate() {
     return;
   text[n > 0 ? n : 0] = 0;
   int pid = 0, host_pid = 0;
-  if (sscanf(text, "ready %d %d", &pid, &host_pid) != 2)
-    return start_cold("its forked process ended before it was ready");
+  if (sscanf(text, "ready %d %d", &pid, &host_pid) != 2) {
+    if (zygote_ >= 0)
+      hear_zygote(); // it says why before it closes the gate
+    if (asking())
+      start_cold("its forked process ended before it was ready");
+    return;
+  }
   let_go(pid, host_pid);
 }
 

@@ -2,6 +2,9 @@
 
 #include "stage.hpp"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 namespace troupe::test {
 namespace {
 
@@ -142,6 +145,32 @@ TEST_P(TaskSandbox, ATaskWhosePreparedSandboxDiesIsLost) {
   task_spec spec{.id = "dying.1", .ranks = {{{"true"}, {"PATH=/bin:/usr/bin"}, "/"}}, .limits = {}, .keep = {}};
   ASSERT_TRUE(s.runtime->launch(spec));
   s.await<task_lost>("dying.1");
+}
+
+TEST_P(TaskSandbox, StartsColdAndSaysWhyWhereTheZygoteRefusesAndEnds) {
+  if (!namespaces())
+    GTEST_SKIP() << "nothing is forked there";
+  const std::string refusal = "no importing torch: it is not the day";
+  for (bool before_it_asks : {true, false}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    owned_fd zygote{ends[0]}, its_own{ends[1]};
+    auto refuse = [&] {
+      EXPECT_EQ(::send(zygote.get(), refusal.data(), refusal.size(), MSG_NOSIGNAL), static_cast<ssize_t>(refusal.size()));
+      zygote.reset();
+    };
+    if (before_it_asks)
+      refuse();
+    auto id = s.run("echo cold", [](task_spec& spec) { spec.ranks[0].direct_argv = {"/bin/sh", "script"}; }, std::move(its_own));
+    if (!before_it_asks) { // what it asks for stays unread, so its next read is a reset
+      pollfd asked{zygote.get(), POLLIN, 0};
+      ASSERT_EQ(::poll(&asked, 1, 20'000), 1);
+      refuse();
+    }
+    EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 0);
+    EXPECT_EQ(s.text(id), "cold\n");
+    EXPECT_EQ(s.text(id, log_stream::notice), "troupe: started without the zygote: " + refusal.substr(3) + "\n") << before_it_asks;
+  }
 }
 
 TEST_P(TaskSandbox, TellsThePidOfRankZeroInTheNumberingOfTheHost) {

@@ -100,13 +100,13 @@ public:
   }
 
   /// Runs `sh -c script` in one rank.
-  std::string run(const std::string& script, const std::function<void(task_spec&)>& change = {}) {
+  std::string run(const std::string& script, const std::function<void(task_spec&)>& change = {}, owned_fd zygote = {}) {
     task_spec spec;
     spec.id = prefix_ + std::to_string(++tasks_);
     spec.ranks.push_back({{"sh", "-c", script}, {"PATH=/usr/local/bin:/usr/bin:/bin"}, "/"});
     if (change)
       change(spec);
-    auto ok = runtime->launch(spec);
+    auto ok = runtime->launch(spec, std::move(zygote));
     EXPECT_TRUE(ok) << ok.error().what;
     return spec.id;
   }
