@@ -25,6 +25,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t kept_output = 2000;
 constexpr int control_fd = 3;
+constexpr int most_heard = 100; ///< of one zygote, before the others have their turn
 
 /// The interpreter opens it only in a forked process, which has put the script's name into its place.
 std::string placeholder() { return "/troupe-zygote/" + std::string(4080, '-'); }
@@ -207,7 +208,8 @@ private:
     std::string output_tail, failure;
     std::vector<std::string> contexts; ///< that it was asked to serve, the last one last
     std::map<std::string, std::int64_t> watched;
-    clock::time_point used, heard, asked{}; ///< asked: when a ping was sent that it has not answered
+    clock::time_point used, heard;
+    int unanswered = 0; ///< pings that it was sent
   };
 
   void work() {
@@ -221,6 +223,7 @@ private:
       }
       for (auto& x : now)
         hand_on(x);
+      now.clear(); // the connections are others' now
       std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
       std::vector<std::string> keys;
       for (auto& [key, z] : zygotes_) {
@@ -237,15 +240,8 @@ private:
         auto& z = zygotes_.at(keys[i]);
         if (polled[2 * i + 2].revents)
           read_output(z);
-        if (polled[2 * i + 1].revents && !hear(z)) {
-          if (z.failure.starts_with("learned ")) { // what the script did not ask for is no reason to do without
-            std::lock_guard lock(mutex_);
-            learned_[keys[i]].over = true;
-            z.failure.clear();
-            z.warming = false;
-          }
-          drop(keys[i], z.failure.empty() ? "it ended: " + last_line(z.output_tail) : z.failure);
-        }
+        if (polled[2 * i + 1].revents)
+          listen_to(keys[i]);
       }
       on_time();
     }
@@ -253,10 +249,28 @@ private:
       end(z);
   }
 
+  /// What it has said by now; it is dropped where it has ended.
+  void listen_to(const std::string& key) {
+    auto& z = zygotes_.at(key);
+    auto got = heard::more;
+    for (int n = 0; n < most_heard && got == heard::more; ++n)
+      if ((got = hear(z)) == heard::end) {
+        if (z.failure.starts_with("learned ")) { // what the script did not ask for is no reason to do without
+          std::lock_guard lock(mutex_);
+          learned_[key].over = true;
+          z.failure.clear();
+          z.warming = false;
+        }
+        return drop(key, z.failure.empty() ? "it ended: " + last_line(z.output_tail) : z.failure);
+      }
+  }
+
   void hand_on(request& x) {
     const auto shared = shared_variables(x.order.env);
     const auto key = zygote_key(x.order);
     const auto now = clock::now();
+    if (zygotes_.contains(key))
+      listen_to(key); // it may have ended
     if (auto it = zygotes_.find(key); it != zygotes_.end() && has_changed(it->second))
       drop(key, {});
     if (auto it = off_.find(key + '\0' + x.order.context); it != off_.end()) {
@@ -279,17 +293,20 @@ private:
     }
     auto& z = it->second;
     z.used = now;
-    if (z.asked == clock::time_point{})
+    if (z.unanswered == 0)
       z.heard = now;
     std::erase(z.contexts, x.order.context);
     z.contexts.push_back(x.order.context);
     const int fds[] = {x.connection.get(), x.order.folder.get()};
-    bool sent = send_text(z.control.get(), "serve" + std::string(1, '\0') + x.order.context + '\0' + x.order.script + '\0' + learned_for(key), fds, 2) &&
-                send_text(z.control.get(), "ping");
-    if (!sent)
+    if (send_text(z.control.get(), "serve" + std::string(1, '\0') + x.order.context + '\0' + x.order.script + '\0' + learned_for(key), fds, 2) &&
+        send_text(z.control.get(), "ping"))
+      ++z.unanswered;
+    else if (const bool ended = errno == EPIPE || errno == ECONNRESET; !ended)
       send_text(x.connection.get(), "no the zygote takes no more: it is busy");
-    else if (z.asked == clock::time_point{})
-      z.asked = now;
+    else if (listen_to(key); !zygotes_.contains(key))
+      hand_on(x); // to a new one, or why there is none
+    else
+      send_text(x.connection.get(), "no the zygote ended");
   }
 
   result<void> spawn(zygote& z, const zygote_order& order, const std::vector<std::string>& shared) {
@@ -358,25 +375,24 @@ private:
       z.output_tail.erase(0, z.output_tail.size() - kept_output);
   }
 
-  /// False when it has ended.
-  bool hear(zygote& z) {
+  enum class heard { nothing, more, end };
+  heard hear(zygote& z) {
     char bytes[8192];
     auto n = ::recv(z.control.get(), bytes, sizeof bytes, MSG_DONTWAIT);
     if (n < 0) // reset: it ended with a message of ours unread, and what it said before is still to be read
-      return errno == EAGAIN || errno == EINTR || errno == ECONNRESET;
+      return errno == EINTR || errno == ECONNRESET ? heard::more : heard::nothing;
     if (n == 0) {
       if (z.output)
         read_output(z);
-      return false;
+      return heard::end;
     }
     const std::string text(bytes, static_cast<std::size_t>(n));
     z.heard = clock::now();
     if (text == "pong")
-      z.asked = {};
-    else if (text == "warming" || text == "ready") {
+      --z.unanswered;
+    else if (text == "warming" || text == "ready")
       z.warming = text == "warming";
-      z.asked = z.heard;
-    } else if (text.starts_with("failed "))
+    else if (text.starts_with("failed "))
       z.failure = text.substr(7);
     else if (text.starts_with("hello")) {
       const auto parts = split(text);
@@ -384,7 +400,7 @@ private:
         z.watched[parts[i]] = std::strtoll(parts[i + 1].c_str(), nullptr, 10);
     } else if (text.starts_with("stale "))
       z.watched["stale"] = 0; // no such file: it has changed
-    return true;
+    return heard::more;
   }
 
   static bool has_changed(const zygote& z) {
@@ -393,7 +409,7 @@ private:
   }
 
   clock::time_point deadline(const zygote& z) const {
-    if (z.asked == clock::time_point{})
+    if (z.unanswered == 0)
       return z.used + options_.idle;
     return z.heard + (z.warming ? options_.warm_up : options_.answer);
   }
@@ -416,7 +432,7 @@ private:
         due.push_back(key);
     for (const auto& key : due) {
       const auto& z = zygotes_.at(key);
-      const bool idle = z.asked == clock::time_point{};
+      const bool idle = z.unanswered == 0;
       const bool warming = z.warming;
       drop(key, idle      ? std::string()
                 : warming ? "its warm-up took longer than " + std::to_string(options_.warm_up.count() / 1000) + " s"

@@ -2,12 +2,18 @@
 
 #include "workers/zygote_keeper.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
 #include <functional>
 #include <gmock/gmock.h>
+#include <memory>
+#include <poll.h>
+#include <set>
 #include <sstream>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -19,7 +25,7 @@ using clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
 constexpr char hook[] = R"(
-import os, socket, sys
+import os, signal, socket, sys, time
 control = socket.socket(fileno=int(os.environ["TROUPE_ZYGOTE_CONTROL"]))
 note = os.environ["NOTES"] + "/" + os.environ["NAME"]
 control.send(b"hello")
@@ -32,10 +38,22 @@ while True:
     if not data:
         os._exit(0)
     if data == b"ping":
+        if os.environ["NAME"] == "hangs":
+            control.send(b"warming")
+            control.send(b"ready")
+            while not os.path.exists(note + ".go"):
+                time.sleep(0.01)
         control.send(b"pong")
+        if os.environ["NAME"] == "hangs":
+            os.kill(os.getpid(), signal.SIGSTOP)
         continue
     with open(note + ".heard", "ab") as file:
         file.write(data.replace(b"\0", b"|") + b"\n")
+    if os.environ["NAME"] == "fails":
+        while not os.path.exists(note + ".go"):
+            time.sleep(0.01)
+        control.send(b"failed importing it: no")
+        os._exit(1)
     if b"poison" in data:
         control.recv(1, socket.MSG_PEEK) # the ping, which it leaves unread: what it says now is behind a reset
         control.send(b"warming")
@@ -57,9 +75,13 @@ protected:
     fs::remove_all(folder_);
   }
   void start() {
+    const auto before = threads();
     auto keeper = zygote_keeper::start(options_);
     ASSERT_TRUE(keeper) << keeper.error().what;
     keeper_ = std::move(*keeper);
+    for (int one : threads())
+      if (!before.contains(one))
+        thread_ = one;
   }
   zygote_order order(const std::string& name) {
     return {"/usr/bin/python3", "python3", {"NAME=" + name, "NOTES=" + folder_.string(), "RANK=3", "PATH=/usr/bin:/bin"}, "context", "train.py",
@@ -83,6 +105,38 @@ protected:
       n += ::kill(std::stoi(pid), 0) == 0;
     return n;
   }
+  char state(const std::string& name) { // of the last one of this name: 'Z' ended and not reaped, 'T' stopped
+    std::ifstream in("/proc/" + lines(name + ".pids").back() + "/stat");
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    return text.substr(text.rfind(')') + 2)[0];
+  }
+  /// Keeps the keeper's thread from everything until the end of what is returned, as a busy host does.
+  std::shared_ptr<int> held() {
+    static int release[2];
+    static std::atomic<bool> is_held;
+    is_held = false;
+    EXPECT_EQ(::pipe(release), 0);
+    ::signal(SIGUSR1, [](int) {
+      char byte;
+      is_held = true;
+      (void)!::read(release[0], &byte, 1);
+    });
+    ::syscall(SYS_tgkill, ::getpid(), thread_, SIGUSR1);
+    EXPECT_TRUE(soon([] { return is_held.load(); }));
+    return {release, [](int* ends) { ::close(ends[1]), ::close(ends[0]); }};
+  }
+  static std::set<int> threads() {
+    std::set<int> all;
+    for (const auto& one : fs::directory_iterator("/proc/self/task"))
+      all.insert(std::stoi(one.path().filename()));
+    return all;
+  }
+  static std::string said_to(const owned_fd& connection) {
+    char text[1000];
+    pollfd one{connection.get(), POLLIN, 0};
+    const auto n = ::poll(&one, 1, 30'000) == 1 ? ::recv(connection.get(), text, sizeof text, 0) : -1;
+    return n < 0 ? "nothing" : std::string(text, static_cast<std::size_t>(n));
+  }
   static bool soon(const std::function<bool()>& is) {
     for (const auto until = clock::now() + 30s; clock::now() < until; std::this_thread::sleep_for(10ms))
       if (is())
@@ -94,6 +148,7 @@ protected:
   zygote_options options_;
   std::unique_ptr<zygote_keeper> keeper_;
   std::vector<owned_fd> connections_;
+  int thread_ = 0; ///< the keeper's
 };
 
 TEST_F(ZygoteKeeper, OneThatIsIdleIsDroppedAndTheNextTrialGetsANewOne) {
@@ -166,6 +221,34 @@ TEST_F(ZygoteKeeper, AModuleThatCannotBeWarmEndsTheLearningAndNotTheZygotes) {
   ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 2; })) << "it is not switched off";
   EXPECT_EQ(lines("a.heard")[1], "serve|context|train.py|");
   EXPECT_EQ(alive("a"), 1);
+}
+
+TEST_F(ZygoteKeeper, WhatItSaidWhenItFailedIsToldToOneThatAsksBeforeItWasHeard) {
+  start();
+  ask("fails");
+  ASSERT_TRUE(soon([&] { return lines("fails.heard").size() == 1; }));
+  {
+    auto busy = held();
+    std::ofstream(folder_ / "fails.go") << "go";
+    ASSERT_TRUE(soon([&] { return state("fails") == 'Z'; }));
+    ask("fails");
+  }
+  EXPECT_EQ(said_to(connections_.back()), "no importing it: no");
+  EXPECT_EQ(lines("fails.pids").size(), 1u) << "switched off for a while";
+}
+
+TEST_F(ZygoteKeeper, AnAnswerOfBeforeIsNotOneToTheNextQuestion) {
+  options_.answer = 500ms;
+  start();
+  ask("hangs");
+  ASSERT_TRUE(soon([&] { return lines("hangs.heard").size() == 1; }));
+  {
+    auto busy = held();
+    std::ofstream(folder_ / "hangs.go") << "go";
+    ASSERT_TRUE(soon([&] { return state("hangs") == 'T'; }));
+    ask("hangs");
+  }
+  EXPECT_TRUE(soon([&] { return alive("hangs") == 0; })) << "it has answered once and was asked twice";
 }
 
 } // namespace
