@@ -34,6 +34,25 @@ function(troupe_small target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
+# troupe_load_late(TARGET LIBRARIES ... CALLED_BY ARCHIVE...): a shared library among these (targets) is loaded when the archives first call one of
+# its functions, where we have the assembly for that (runtime/embed/lazy_calls.cpp); elsewhere it is linked as ever.
+function(troupe_load_late target)
+  cmake_parse_arguments(late "" "" "LIBRARIES;CALLED_BY" ${ARGN})
+  if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+    return()
+  endif()
+  set(folder ${PROJECT_SOURCE_DIR}/runtime/embed)
+  set(calls ${CMAKE_CURRENT_BINARY_DIR}/${target}_late/lazy_calls.inc)
+  list(TRANSFORM late_LIBRARIES REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+  add_custom_command(OUTPUT ${calls} DEPENDS ${folder}/lazy_calls.sh ${late_LIBRARIES} ${late_CALLED_BY} VERBATIM
+                     COMMAND ${folder}/lazy_calls.sh ${calls} ${late_LIBRARIES} -- ${late_CALLED_BY})
+  add_library(${target}_late OBJECT ${folder}/lazy_calls.cpp ${calls})
+  target_include_directories(${target}_late PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}_late)
+  target_compile_options(${target}_late PRIVATE -fno-toplevel-reorder)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_late>)
+  target_link_options(${target} PRIVATE -Wl,--as-needed)
+endfunction()
+
 # troupe_library(NAME [SOURCES...]): a static library `troupe_NAME`; without sources it takes every
 # .cpp below the folder that holds this call.
 function(troupe_library name)

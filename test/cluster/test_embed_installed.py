@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -180,6 +181,14 @@ def test_only_what_is_promised_can_be_seen(prefix):
     versioned = run("readelf", "-W", "--dyn-syms", library(prefix))
     assert "troupe_call@@TROUPE_0" in versioned
     assert "libtroupe.so.0" in run("readelf", "-d", library(prefix))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="they are linked there")
+def test_a_host_maps_no_library_that_only_some_calls_need(prefix):
+    needed = run("readelf", "-d", library(prefix))
+    assert "librocksdb" in needed
+    for late in ("libssl", "libcrypto", "libcaf_openssl", "libcurl", "libarchive"):
+        assert late not in needed
 
 
 @pytest.mark.skipif(not shutil.which("abidiff"), reason="abidiff is not installed (abigail-tools)")
