@@ -9,6 +9,10 @@
 #include <map>
 #include <shared_mutex>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace troupe {
 namespace {
 
@@ -346,14 +350,25 @@ std::string unwanted(const caf::error& why) {
 
 bool is_of_us(type_key type) { return type >= 256; }
 
+// Who spawns an actor makes its probe, a worker of CAF enters it. CAF orders the two, and is not built with the thread sanitizer.
+#ifdef __SANITIZE_THREAD__
+void hand_over(const probe& x) { __tsan_release(const_cast<probe*>(&x)); }
+void take_over(const probe& x) { __tsan_acquire(const_cast<probe*>(&x)); }
+#else
+void hand_over(const probe&) {}
+void take_over(const probe&) {}
+#endif
+
 } // namespace
 
 probe_side::probe_side(caf::local_actor* self) : self_(self), probe_(std::make_shared<probe>()) {
   if (const auto* ours = dynamic_cast<const node_config*>(&self->system().config()))
     register_ = ours->probes;
+  hand_over(*probe_);
 }
 
 void probe_side::enter(std::string name, std::string owner) {
+  take_over(*probe_);
   probe_->kind = name.substr(0, name.find('/'));
   probe_->owner = owner.empty() ? owner_by_name(name) : std::move(owner);
   probe_->about = correlation_of_name(name);

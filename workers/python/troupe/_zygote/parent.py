@@ -125,7 +125,12 @@ class Parent:
             learned = [name for name in learned.split() if name not in self.warm and name not in self.not_learned]
             if context not in self.contexts or learned:
                 self.tell("warming")
+                # Imports make little garbage; looking for it again and again costs an eighth of torch's.
+                thresholds = self.gc.get_threshold()
+                self.gc.set_threshold(0)
                 self.warm_up(folder, script, learned)
+                if self.gc.get_threshold()[0] == 0:  # else a module has set its own
+                    self.gc.set_threshold(*thresholds)
                 self.contexts[context] = self.reading["top_names"](folder, script)
                 self.tell("ready")
         except Refused as why:
