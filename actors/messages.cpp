@@ -26,9 +26,12 @@ error from_caf(const caf::error& why) {
   if (why.category() == caf::atom("system") && why.code() == static_cast<std::uint8_t>(caf::sec::runtime_error) &&
       why.context().match_elements<std::uint64_t, std::string>())
     return {static_cast<errc>(why.context().get_as<std::uint64_t>(0)), why.context().get_as<std::string>(1)};
-  bool late = why == caf::sec::request_timeout || why == caf::sec::request_receiver_down;
-  return {late ? errc::timeout : errc::internal, caf::to_string(why.category()) + ":" + std::to_string(why.code()) +
-                                                   (why.context().empty() ? "" : " " + caf::to_string(why.context()))};
+  if (why == caf::sec::request_timeout)
+    return {errc::timeout, "it did not answer in time"};
+  if (why == caf::sec::request_receiver_down)
+    return {errc::timeout, "it ended before it answered"};
+  return {errc::internal, caf::to_string(why.category()) + ":" + std::to_string(why.code()) +
+                            (why.context().empty() ? "" : " " + caf::to_string(why.context()))};
 }
 
 } // namespace troupe

@@ -448,16 +448,20 @@ private:
   template <class Event>
   caf::result<command_result> tell_experiment(const client_command& x, Event ev) {
     experiment_id id{x.fields.value("id", std::uint64_t{0})};
-    auto it = experiments_.find(id);
-    if (it == experiments_.end()) {
-      auto row = peers_.reads->experiment(id);
-      if (!row)
-        return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
-      if (std::is_same_v<Event, experiment_stop>)
-        return command_result{0, "", value::object()}; // it has ended: what was asked for holds
-      return refused({errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
-    }
-    return forward(it->second, std::move(ev));
+    auto of_ended = [this, id] {
+      // Where it was to stop, what was asked for holds.
+      return std::is_same_v<Event, experiment_stop> && peers_.reads->experiment(id) ? answered() : has_ended(id);
+    };
+    if (auto it = experiments_.find(id); it != experiments_.end())
+      return forward(id, it->second, std::move(ev), of_ended);
+    return of_ended();
+  }
+
+  command_result has_ended(experiment_id id) const {
+    auto row = peers_.reads->experiment(id);
+    if (!row)
+      return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
+    return refused({errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
   }
 
   caf::result<command_result> kill(const client_command& x) {
@@ -468,7 +472,7 @@ private:
     auto it = experiments_.find(row->experiment);
     if (it == experiments_.end() || terminal(row->state))
       return command_result{0, "", value::object()};
-    return forward(it->second, kill_trial{id});
+    return forward(row->experiment, it->second, kill_trial{id}, [] { return answered(); });
   }
 
   // ---- searches that a process outside drives
@@ -476,12 +480,8 @@ private:
   caf::result<command_result> order_search(const client_command& x) {
     experiment_id id{x.fields.value("id", std::uint64_t{0})};
     auto it = experiments_.find(id);
-    if (it == experiments_.end()) {
-      auto row = peers_.reads->experiment(id);
-      if (!row)
-        return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
-      return refused({errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
-    }
+    if (it == experiments_.end())
+      return has_ended(id);
     auto promise = self_->make_response_promise<command_result>();
     self_->request(it->second, journal_timeout, search_orders{x.fields.value("orders", value())})
       .then(
@@ -495,19 +495,20 @@ private:
             created[key] = trial.value;
           promise.deliver(command_result{0, "", value{{"last", got.heard}, {"trials", std::move(created)}}});
         },
-        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+        [this, id, promise](const caf::error& why) mutable { promise.deliver(of_gone(id, why, [&] { return has_ended(id); })); });
     return promise;
   }
 
   caf::result<command_result> wait_for_search(const client_command& x) {
-    auto it = experiments_.find({x.fields.value("id", std::uint64_t{0})});
+    experiment_id id{x.fields.value("id", std::uint64_t{0})};
+    auto it = experiments_.find(id);
     if (it == experiments_.end())
-      return command_result{0, "", value::object()}; // it hears no more
+      return answered(); // it hears no more
     await_events wish{x.fields.value("after", std::uint64_t{0}), x.fields.value("timeout_ms", std::int64_t{0})};
     auto promise = self_->make_response_promise<command_result>();
     self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)
-      .then([promise](const events_heard&) mutable { promise.deliver(command_result{0, "", value::object()}); },
-            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+      .then([promise](const events_heard&) mutable { promise.deliver(answered()); },
+            [this, id, promise](const caf::error& why) mutable { promise.deliver(of_gone(id, why, [] { return answered(); })); });
     return promise;
   }
 
@@ -519,13 +520,24 @@ private:
     return promise;
   }
 
-  template <class Handle, class Message>
-  caf::result<command_result> forward(const Handle& to, Message message) {
+  /// `of_ended` answers where the experiment ended while the message travelled.
+  template <class Message, class OfEnded>
+  caf::result<command_result> forward(experiment_id id, const experiment_actor& to, Message message, OfEnded of_ended) {
     auto promise = self_->make_response_promise<command_result>();
     self_->request(to, journal_timeout, std::move(message))
       .then([promise](const committed&) mutable { promise.deliver(command_result{0, "", value::object()}); },
-            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+            [this, id, promise, of_ended](const caf::error& why) mutable { promise.deliver(of_gone(id, why, of_ended)); });
     return promise;
+  }
+
+  /// What an experiment's actor does not answer.
+  template <class OfEnded>
+  command_result of_gone(experiment_id id, const caf::error& why, const OfEnded& of_ended) const {
+    if (why != caf::sec::request_receiver_down)
+      return refused(from_caf(why));
+    if (auto row = peers_.reads->experiment(id); row && !terminal(row->state))
+      return refused({errc::timeout, "experiment " + to_string(id) + " is being started again\nhint: ask once more"});
+    return of_ended();
   }
 
   cluster_setup setup_;

@@ -96,6 +96,29 @@ TEST(EmbeddedNode, ARunCanBeCanceledAndCanFail) {
   ASSERT_OK(endless->cancel()); // a repeat
 }
 
+TEST(EmbeddedNode, ACancelThatMeetsTheEndIsNoError) {
+  folder at;
+  auto node = troupe::node::open(options(at));
+  ASSERT_OK(node);
+  for (int n = 0; n < 10; ++n) {
+    auto endless = node->client().submit({.entrypoint = "sleep 1000"});
+    ASSERT_OK(endless);
+    std::atomic<bool> over{false};
+    std::vector<std::thread> others;
+    for (int i = 0; i < 3; ++i)
+      others.emplace_back([&] {
+        while (!over) {
+          auto canceled = endless->cancel();
+          EXPECT_TRUE(canceled) << text(canceled.error());
+        }
+      });
+    EXPECT_EQ(endless->wait(60s), troupe::outcome::canceled);
+    over = true;
+    for (auto& one : others)
+      one.join();
+  }
+}
+
 TEST(EmbeddedNode, TwoLiveInOneProcess) {
   folder at;
   auto a = troupe::node::open(options(at, "a")), b = troupe::node::open(options(at, "b"));
