@@ -269,8 +269,6 @@ private:
     const auto shared = shared_variables(x.order.env);
     const auto key = zygote_key(x.order);
     const auto now = clock::now();
-    if (zygotes_.contains(key))
-      listen_to(key); // it may have ended
     if (auto it = zygotes_.find(key); it != zygotes_.end() && has_changed(it->second))
       drop(key, {});
     if (auto it = off_.find(key + '\0' + x.order.context); it != off_.end()) {

@@ -126,10 +126,10 @@ class Parent:
             if context not in self.contexts or learned:
                 self.tell("warming")
                 # Imports make little garbage; looking for it again and again costs an eighth of torch's.
-                thresholds = self.gc.get_threshold()
-                self.gc.set_threshold(0)
+                thresholds, never = self.gc.get_threshold(), (0, 1009, 1013)
+                self.gc.set_threshold(*never)
                 self.warm_up(folder, script, learned)
-                if self.gc.get_threshold()[0] == 0:  # else a module has set its own
+                if self.gc.get_threshold() == never:  # else a module has set its own
                     self.gc.set_threshold(*thresholds)
                 self.contexts[context] = self.reading["top_names"](folder, script)
                 self.tell("ready")
