@@ -29,6 +29,8 @@ import os, signal, socket, sys, time
 control = socket.socket(fileno=int(os.environ["TROUPE_ZYGOTE_CONTROL"]))
 note = os.environ["NOTES"] + "/" + os.environ["NAME"]
 control.send(b"hello")
+with open(note + ".variables", "w") as file:
+    file.write("".join(f"{name}={value}\n" for name, value in os.environ.items()))
 with open(note + ".pids", "a") as file:
     file.write(str(os.getpid()) + "\n")
 while True:
@@ -161,6 +163,20 @@ TEST_F(ZygoteKeeper, OneThatIsIdleIsDroppedAndTheNextTrialGetsANewOne) {
   ask("a");
   ASSERT_TRUE(soon([&] { return lines("a.pids").size() == 2; }));
   ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 2; }));
+}
+
+TEST_F(ZygoteKeeper, ThreadsOfOpenBlasDoNotSpinForATenthOfASecondUnlessTheTrialSaysSo) {
+  using testing::Contains;
+  start();
+  ask("a");
+  ASSERT_TRUE(soon([&] { return alive("a") == 1; }));
+  EXPECT_THAT(lines("a.variables"), Contains("OPENBLAS_THREAD_TIMEOUT=20"));
+  EXPECT_THAT(lines("a.variables"), Contains("OPENBLAS_NUM_THREADS=1")) << "a fork would keep one of them";
+  auto own = order("b");
+  own.env.push_back("OPENBLAS_THREAD_TIMEOUT=24");
+  auto connection = keeper_->attach(std::move(own));
+  ASSERT_TRUE(soon([&] { return alive("b") == 1; }));
+  EXPECT_THAT(lines("b.variables"), Contains("OPENBLAS_THREAD_TIMEOUT=24"));
 }
 
 TEST_F(ZygoteKeeper, WhileItIsUsedItStays) {
