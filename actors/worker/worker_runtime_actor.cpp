@@ -285,8 +285,8 @@ private:
       return {};
     for (auto& one : spec.ranks)
       one.argv = stock_command(direct->argv, shell_); // no shell below: the same tree of processes either way
-    if (!zygotes_ || launch.value("nodes", 1) != 1 || !zygote_wanted(launch) ||
-        fs::exists(work / "startup-hook.sh", ignored) || !fs::is_regular_file(work / direct->script, ignored))
+    if (!zygotes_ || !zygote_wanted(launch) || fs::exists(work / "startup-hook.sh", ignored) ||
+        !fs::is_regular_file(work / direct->script, ignored))
       return {};
     workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     workers::zygote_order order{direct->program, direct->argv[0], env, launch.value("context", std::string()), direct->script,

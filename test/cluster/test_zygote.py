@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from cluster_under_test import Cluster, wait_for
+from test_processes import Processes
 
 HERE = pathlib.Path(__file__).parent
 CONFIG = """
@@ -231,6 +232,56 @@ def test_every_rank_of_a_trial_is_forked(tmp_path, code, state):
         assert len({one[5] for one in ranks}) == 3
         said = logs(cluster, experiment)
         assert all(f"rank {r} was here" in said for r in range(3)), said
+    finally:
+        cluster.close()
+
+
+GANG = """
+import gc, json, os, pathlib, sys
+import troupe
+descriptors, loaded = sorted(os.listdir("/proc/self/fd")), "http.client" in sys.modules
+def meet():
+    import torch
+    torch.distributed.init_process_group("gloo")
+    total = torch.ones(1)
+    torch.distributed.all_reduce(total)
+    return int(os.environ["RANK"]), float(total)
+troupe.params(x=1)
+gang = json.load(open("/run/determined/info/rendezvous.json"))
+rank, total = meet() if os.environ["TROUPE_LAUNCH_WANTED"] == "per_slot" else (gang["container_rank"], 0.0)
+shown = pathlib.Path("/proc/self/environ").read_bytes().decode().split("\\0")
+seen = {"forked": gc.get_freeze_count() > 0, "total": total, "loaded": loaded, "descriptors": descriptors, "argv": sys.argv, "rendezvous": gang,
+        "files": sorted(os.listdir("/run/determined/info")), "gang": [os.environ.get("MASTER_ADDR"), os.environ.get("TROUPE_GANG")],
+        "shown": sorted(pair for pair in shown if pair.startswith(("MASTER_ADDR=", "TROUPE_GANG="))),
+        "names": sorted(os.environ)}
+with open(f"{os.environ['FACTS_DIR']}/gang-{os.environ['DET_TRIAL_ID']}-{rank}", "w") as file:
+    json.dump(seen, file)
+troupe.validate({"loss": 1.0}, step=1)
+"""
+
+
+@pytest.mark.parametrize("launch", ["per_slot", "per_agent"])
+def test_ranks_on_several_agents_are_forked(tmp_path, launch):
+    cluster = Processes(tmp_path)
+    try:
+        cluster.master()
+        for name in ("a1", "a2"):
+            cluster.agent(name)
+        wait_for(lambda: cluster.alive_agents() == 2, 30)
+        seen = {}
+        config = CONFIG.replace('"FACTS_DIR={root}"', f'"FACTS_DIR={{root}}", "TROUPE_LAUNCH_WANTED={launch}"')
+        for more in ("", "runtime: {zygote: false}"):
+            experiment = submit(cluster, GANG, "now", more=f"resources: {{slots_per_trial: 2}}\nlaunch: {launch}\n{more}", config=config)
+            assert ended(cluster, experiment)[0] == "COMPLETED", logs(cluster, experiment)
+            trial = cluster.trials(experiment)[0]["id"]
+            seen[more] = [json.loads((cluster.root / f"gang-{trial}-{rank}").read_text()) for rank in range(2)]
+        warm, cold = seen.values()
+        assert not warm[0]["loaded"], "what the rendezvous needed is not there"
+        assert [one.pop("forked") for one in warm + cold] == [True, True, False, False], logs(cluster, experiment)
+        assert warm == cold
+        assert warm[0]["total"] == (2.0 if launch == "per_slot" else 0.0)
+        assert [one["rendezvous"]["container_rank"] for one in warm] == [0, 1]
+        assert warm[0]["gang"] == (["127.0.0.1", "127.0.0.1=1 127.0.0.1=1"] if launch == "per_slot" else [None, None])
     finally:
         cluster.close()
 

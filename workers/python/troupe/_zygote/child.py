@@ -159,6 +159,63 @@ def make_task_folders():
             pass
 
 
+# ---- the other agents of a gang
+
+RENDEZVOUS_FILE = "/run/determined/info/rendezvous.json"
+PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; one that nobody answers yet is no failure
+
+
+def meet_gang(hidden):
+    """What the entrypoint script does where the task is on several agents. Returns {variable: text} that it would export."""
+    if os.environ.get("TROUPE_NODES", "1") == "1":
+        return {}
+    known = set(sys.modules)
+    import json
+    import time
+
+    gang = ask_for_gang(json, time)
+    mine = f"{RENDEZVOUS_FILE}.{os.getpid()}"
+    with open(mine, "w") as file:
+        json.dump({"container_addrs": gang["addresses"], "container_rank": gang["rank"], "container_slot_counts": gang["slots"]}, file)
+    os.replace(mine, RENDEZVOUS_FILE)  # each rank writes it, and another may be reading
+    hidden.append([sys.modules.pop(name) for name in set(sys.modules) - known])
+    if os.environ.get("TROUPE_LAUNCH") != "per_slot":
+        return {}
+    return {"MASTER_ADDR": gang["addresses"][0],
+            "TROUPE_GANG": " ".join(f"{host}={slots}" for host, slots in zip(gang["addresses"], gang["slots"]))}
+
+
+def ask_for_gang(json, time):
+    from http import client
+
+    env = os.environ
+    path = f"/api/v1/allocations/{env['DET_ALLOCATION_ID']}/resources/{env['DET_RESOURCES_ID']}/rendezvous"
+    host, token = env["DET_MASTER"].partition("://")[2], env["DET_SESSION_TOKEN"]
+    pauses, why = iter(PAUSES_S), ""
+    while True:
+        connection = client.HTTPConnection(host, timeout=60)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status == 200:
+                return json.loads(body)["rendezvousInfo"]
+            why = f"{answer.status}: {body[:500].decode(errors='replace')}"
+            if answer.status < 500:
+                break
+        except TimeoutError:
+            continue  # the others have not come
+        except (OSError, client.HTTPException) as fault:
+            why = str(fault) or type(fault).__name__
+        finally:
+            connection.close()
+        pause = next(pauses, None)
+        if pause is None:
+            break
+        time.sleep(pause)
+    raise RuntimeError(f"no rendezvous with the other agents: {why}")
+
+
 def read_request(fd):
     with open(fd, "rb", closefd=False) as file:
         file.seek(0)
@@ -167,6 +224,12 @@ def read_request(fd):
     for key, value in zip(parts[::2], parts[1::2]):
         fields[key].append(value)
     return fields[b"cwd"][0], fields[b"arg"], fields[b"env"]
+
+
+def show_command(parent, arguments, variables):
+    shown, named = (b"".join(part + b"\0" for part in parts) for parts in (arguments, variables))
+    size = parent.ctypes.c_size_t
+    parent.library.troupe_show_command(shown, size(len(shown)), named, size(len(named)))
 
 
 def become(parent, request, streams, gate_fd):
@@ -186,16 +249,13 @@ def _become(parent, request, streams, gate_fd):
     cwd, arguments, variables = read_request(request)
     os.chdir(cwd)
     set_environment(variables)
-    if os.environ.get("TROUPE_RUN_DIR") and os.environ.get("LOCAL_RANK", "0") == "0":
-        parent.learned_file, parent.given = os.environ["TROUPE_RUN_DIR"] + "/modules", dict(os.environb)
     make_task_folders()
     script, placeholder = os.fsdecode(arguments[1]), sys.argv[0]
     sys.argv = [os.fsdecode(argument) for argument in arguments[1:]]
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [os.fsdecode(argument) for argument in arguments]
     put_script(ctypes, parent.spots, placeholder, script if script.startswith("/") else f"{os.fsdecode(cwd)}/{script}")
-    shown, named = (b"".join(part + b"\0" for part in parts) for parts in (arguments, variables))
-    parent.library.troupe_show_command(shown, ctypes.c_size_t(len(shown)), named, ctypes.c_size_t(len(named)))
+    show_command(parent, arguments, variables)
     draw_again(parent.absent)
     set_threads(parent.numbers)
     os.setsid()
@@ -212,6 +272,12 @@ def _become(parent, request, streams, gate_fd):
     for connection, _ in parent.pending.values():
         connection.detach()
     os.closerange(parent.high, parent.high + 2 * 1024)
+    if met := meet_gang(parent.kept):
+        os.environ.update(met)
+        show_command(parent, arguments, [one for one in variables if not one.startswith(b"MASTER_ADDR=")]
+                     + [os.fsencode(f"{name}={text}") for name, text in met.items()])
+    if os.environ.get("TROUPE_RUN_DIR") and os.environ.get("LOCAL_RANK", "0") == "0":
+        parent.learned_file, parent.given = os.environ["TROUPE_RUN_DIR"] + "/modules", dict(os.environb)
     parent.library.troupe_leave_quickly()
     parent.last_warm = next(reversed(sys.modules))
     parent.kept.append(parent)  # to take it apart would cost a millisecond

@@ -1,0 +1,84 @@
+"""What a forked process asks for where its trial is on several agents, and what it does with every answer."""
+
+import http.server
+import json
+import os
+import pathlib
+import threading
+
+import pytest
+
+import troupe
+
+PATH = pathlib.Path(troupe.__file__).parent / "_zygote" / "child.py"
+GANG = {"addresses": ["10.0.0.1", "10.0.0.2"], "slots": [1, 2], "rank": 1}
+
+
+@pytest.fixture
+def child(tmp_path):
+    space = {}
+    exec(compile(PATH.read_text(), str(PATH), "exec"), space)
+    space["PAUSES_S"] = (0.01, 0.01, 0.01)
+    space["RENDEZVOUS_FILE"] = str(tmp_path / "rendezvous.json")
+    return space
+
+
+@pytest.fixture
+def agent(monkeypatch):
+    """Answers with one of `agent.answers` each, then with the gang."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            server.asked.append((self.path, self.headers["Authorization"]))
+            status, body = server.answers.pop(0) if server.answers else (200, json.dumps({"rendezvousInfo": GANG}))
+            if status == 0:
+                return  # the end of the connection
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    server.asked, server.answers = [], []
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    for name, text in {"DET_MASTER": f"http://127.0.0.1:{server.server_port}", "DET_ALLOCATION_ID": "3.7.1", "DET_RESOURCES_ID": "r.1",
+                       "DET_SESSION_TOKEN": "secret", "TROUPE_NODES": "2", "TROUPE_LAUNCH": "per_slot"}.items():
+        monkeypatch.setenv(name, text)
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_one_agent_asks_for_nothing(child, agent, monkeypatch):
+    monkeypatch.setenv("TROUPE_NODES", "1")
+    assert child["meet_gang"]([]) == {} and agent.asked == []
+    assert not os.path.exists(child["RENDEZVOUS_FILE"])
+
+
+@pytest.mark.parametrize("before", [[], [(503, "away")] * 3, [(0, "")], [(502, "x"), (0, ""), (500, "y")]])
+def test_it_asks_again_while_the_master_is_away(child, agent, before):
+    agent.answers = list(before)
+    assert child["meet_gang"]([]) == {"MASTER_ADDR": "10.0.0.1", "TROUPE_GANG": "10.0.0.1=1 10.0.0.2=2"}
+    assert agent.asked == [("/api/v1/allocations/3.7.1/resources/r.1/rendezvous", "Bearer secret")] * (len(before) + 1)
+    with open(child["RENDEZVOUS_FILE"]) as file:
+        assert json.load(file) == {"container_addrs": GANG["addresses"], "container_rank": 1, "container_slot_counts": [1, 2]}
+
+
+def test_one_process_for_each_agent_exports_nothing(child, agent, monkeypatch):
+    monkeypatch.delenv("TROUPE_LAUNCH")
+    assert child["meet_gang"]([]) == {}
+    assert os.path.exists(child["RENDEZVOUS_FILE"])
+
+
+@pytest.mark.parametrize("answers, says, asked", [([(403, "not yours")], "403: not yours", 1), ([(503, "away")] * 9, "503: away", 4)])
+def test_it_gives_up_with_the_reason(child, agent, answers, says, asked):
+    agent.answers = answers
+    with pytest.raises(RuntimeError, match=f"no rendezvous with the other agents: {says}"):
+        child["meet_gang"]([])
+    assert len(agent.asked) == asked
+    assert not os.path.exists(child["RENDEZVOUS_FILE"])
