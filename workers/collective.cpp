@@ -4,18 +4,6 @@
 
 namespace troupe {
 
-std::size_t size_of(element type) {
-  switch (type) {
-  case element::f16:
-  case element::bf16: return 2;
-  case element::f32:
-  case element::i32: return 4;
-  case element::f64:
-  case element::i64: return 8;
-  }
-  return 1;
-}
-
 const char* name(element type) {
   switch (type) {
   case element::f16: return "f16";

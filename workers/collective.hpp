@@ -21,7 +21,17 @@ enum class reduce { sum, average, min, max };
 
 enum class element : std::uint8_t { f16, bf16, f32, f64, i32, i64 };
 
-std::size_t size_of(element type); ///< bytes
+constexpr std::size_t size_of(element type) { ///< bytes
+  switch (type) {
+  case element::f16:
+  case element::bf16: return 2;
+  case element::f32:
+  case element::i32: return 4;
+  case element::f64:
+  case element::i64: return 8;
+  }
+  return 1;
+}
 const char* name(element type);
 const char* name(reduce how);
 

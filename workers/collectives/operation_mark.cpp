@@ -19,7 +19,7 @@ operation_mark mark_of(const operation& x) {
   mark.how = reduces ? x.how : reduce::sum;
   mark.root = x.root;
   mark.bytes = elements_of(x) * size_of(x.type);
-  mark.buffers = 1 + x.more.size();
+  mark.buffers = std::uint32_t(1 + x.more.size());
   return mark;
 }
 

@@ -6,12 +6,12 @@
 namespace troupe {
 
 struct operation_mark {
+  std::uint64_t bytes = 0;   ///< of all buffers
+  std::uint32_t buffers = 0; ///< of a grouped operation
+  std::int32_t root = 0;
+  reduce how{};
   operation_kind what{};
   element type{};
-  reduce how{};
-  std::int32_t root = 0;
-  std::uint64_t bytes = 0;   ///< of all buffers
-  std::uint64_t buffers = 0; ///< of a grouped operation
   friend bool operator==(const operation_mark&, const operation_mark&) = default;
 };
 operation_mark mark_of(const operation& x);

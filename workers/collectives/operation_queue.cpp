@@ -17,18 +17,14 @@ operation_queue::~operation_queue() {
 }
 
 result<void> operation_queue::perform(const operation& x) {
-  std::unique_lock held(lock_);
-  if (running_ || !queue_.empty()) {
-    held.unlock();
+  int none = 0;
+  if (!under_way_.compare_exchange_strong(none, 1, std::memory_order_acquire))
     return start(x).wait();
-  }
-  running_ = true;
-  held.unlock();
   auto outcome = duties_.execute(x);
-  held.lock();
-  running_ = false;
-  if (!queue_.empty())
+  if (under_way_.fetch_sub(1, std::memory_order_release) != 1) { // others were queued meanwhile
+    std::lock_guard held(lock_);
     changed_.notify_all();
+  }
   return outcome;
 }
 
@@ -36,6 +32,7 @@ pending operation_queue::start(operation x) {
   auto handle = std::make_shared<pending::state>();
   std::lock_guard held(lock_);
   queue_.push_back({std::move(x), handle});
+  under_way_.fetch_add(1, std::memory_order_relaxed);
   changed_.notify_all();
   return pending{handle};
 }
@@ -46,16 +43,16 @@ void operation_queue::run() {
   begun_ = true;
   changed_.notify_all();
   while (!closing_ || !queue_.empty()) {
-    if (running_ || queue_.empty()) {
+    if (queue_.empty() || under_way_.load(std::memory_order_acquire) != int(queue_.size())) { // else no caller executes, nor begins
       changed_.wait_for(held, duties_.pause);
     } else {
       entry next = std::move(queue_.front());
       queue_.pop_front();
-      running_ = true;
       held.unlock();
-      next.handle->end(duties_.execute(next.what));
+      auto outcome = duties_.execute(next.what);
+      under_way_.fetch_sub(1, std::memory_order_release); // before its caller can go on
+      next.handle->end(std::move(outcome));
       held.lock();
-      running_ = false;
     }
     held.unlock();
     duties_.tick();

@@ -3,6 +3,7 @@
 
 #include "workers/collective.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -63,7 +64,7 @@ private:
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<entry> queue_;
-  bool running_ = false; ///< an operation is being executed
+  std::atomic<int> under_way_ = 0; ///< operations, queued or being executed; a caller who makes it 1 from 0 executes
   bool closing_ = false;
   bool begun_ = false;
   std::thread thread_;

@@ -40,8 +40,14 @@ void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to + at, from + at, bytes - at);
 }
 
+void take_early(const std::byte* at, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += line)
+    asm volatile("prefetchw %0" : : "m"(at[i])); // GCC makes a prefetch for reading of its own one
+}
+
 #else
 
+void take_early(const std::byte*, std::size_t) {}
 void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 

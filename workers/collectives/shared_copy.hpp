@@ -15,6 +15,9 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes);
 /// As std::memcpy, in the same time for every pair of addresses.
 void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes);
 
+/// Begins to take memory that this thread writes next away from the processor that read it last, and returns at once.
+void take_early(const std::byte* at, std::size_t bytes);
+
 /// Whether what is written for other ranks goes past the caches. Where the ranks' cores share one it takes twice the time, elsewhere
 /// half of it (an EPYC of the third generation), and a virtual machine is moved from one to the other. So of the chunks that a group
 /// passes on some are timed, in pairs of one length, and the better way has the votes of the last pairs. The same lengths on

@@ -52,11 +52,12 @@ private:
   result<void> execute(const operation& x);
   void write(const operation& x, std::size_t from, std::size_t count, std::byte* slot, bool past_caches) const;
   void read(const operation& x, std::size_t from, std::size_t count, std::uint32_t chunk);
-  result<void> compare_marks(std::uint32_t chunk, const operation_mark& mine);
+  result<void> compare_marks(const operation_mark& mine);
 
   shm_group group_;
   std::unique_ptr<shm_segment> segment_;
   std::uint32_t next_chunk_ = 0;
+  std::uint32_t number_ = 0; // of the operation
   copy_choice copies_;
   std::vector<const std::byte*> sources_; // of the reduction under way, in order of rank
   std::map<std::vector<int>, int> groups_;
@@ -86,10 +87,11 @@ result<void> shm::execute(const operation& x) {
     const auto chunk = base + std::uint32_t(k);
     const bool past_caches = copies_.past_caches(chunk, count_of(k) * shares * size_of(x.type));
     copies_.wrote(chunk, time_of(chunk, [&] { write(x, k * room, count_of(k), segment_->slot(group_.rank, chunk), past_caches); }));
+    if (k == 0)
+      segment_->mark(group_.rank, number_) = mark;
     segment_->publish(chunk + 1);
   };
 
-  segment_->mark(group_.rank, base) = mark;
   std::size_t offered = 0;
   for (std::size_t k = 0; k < chunks; ++k) {
     const auto chunk = base + std::uint32_t(k);
@@ -100,11 +102,13 @@ result<void> shm::execute(const operation& x) {
         if (auto ok = segment_->wait_for(r, chunk + 1); !ok)
           return error{ok.error().code, ok.error().what + ", during " + show(mark)};
     if (k == 0)
-      if (auto ok = compare_marks(chunk, mark); !ok)
+      if (auto ok = compare_marks(mark); !ok)
         return ok;
     copies_.read(chunk, time_of(chunk, [&] { read(x, k * room, count_of(k), chunk); }));
   }
+  ++number_;
   next_chunk_ = base + std::uint32_t(chunks);
+  take_early(segment_->slot(group_.rank, next_chunk_), std::min(total * size_of(x.type), shm_segment::taken_early));
   return {};
 }
 
@@ -176,9 +180,9 @@ void shm::read(const operation& x, std::size_t from, std::size_t count, std::uin
   }
 }
 
-result<void> shm::compare_marks(std::uint32_t chunk, const operation_mark& mine) {
+result<void> shm::compare_marks(const operation_mark& mine) {
   for (int r = 0; r < group_.size; ++r) {
-    const auto& other = segment_->mark(r, chunk);
+    const auto& other = segment_->mark(r, number_);
     if (r == group_.rank || other == mine)
       continue;
     segment_->break_group(errc::conflict, "rank " + std::to_string(r) + " called " + show(other) +

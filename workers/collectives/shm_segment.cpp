@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t magic = 0x31307075'6f727475; // changes with the layout
+constexpr std::uint64_t magic = 0x32307075'6f727475; // changes with the layout
 constexpr milliseconds look{50};                     // between two looks at a rank that is waited for
 constexpr int most_ranks = 1024;
 
@@ -56,13 +56,16 @@ bool is_name(const std::string& x) {
 } // namespace
 
 struct alignas(64) shm_segment::place {
+  // One line, so that who sees a chunk published has the mark as well. The marks are used in turn: when an operation begins, all
+  // ranks have ended the last but one.
   alignas(64) std::atomic<std::uint32_t> published{0}; // chunks; wraps around
   std::atomic<std::uint32_t> waiters{0};
+  operation_mark marks[2];
   alignas(64) std::atomic<std::uint32_t> state{absent};
   std::atomic<std::uint32_t> beats{0};
   pthread_mutex_t alive; // held while present
-  alignas(64) operation_mark marks[slots];
 };
+static_assert(sizeof(operation_mark[2]) + 2 * sizeof(std::uint32_t) <= 64);
 
 struct alignas(4096) shm_segment::header {
   std::uint64_t layout = 0;
@@ -87,7 +90,7 @@ std::byte* shm_segment::slot(int rank, std::uint32_t chunk) const {
   return ring(rank) + chunk % slots * group_.chunk_bytes;
 }
 
-operation_mark& shm_segment::mark(int rank, std::uint32_t chunk) const { return of(rank).marks[chunk % slots]; }
+operation_mark& shm_segment::mark(int rank, std::uint32_t number) const { return of(rank).marks[number % 2]; }
 
 // The segment gets its name only when it is complete, so that whoever finds the name finds it usable.
 result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {

@@ -17,6 +17,8 @@ public:
   static constexpr std::uint32_t ahead = 3; ///< chunks that a rank writes before it waits for the others'
   static constexpr std::uint32_t slots = 2 * ahead + 2; ///< so that the one written next was read by all
 
+  static constexpr std::size_t taken_early = 2048; ///< bytes of the next slot: more of them would wait for each other
+
   static result<std::unique_ptr<shm_segment>> open(const shm_group& group);
   ~shm_segment();
   shm_segment(const shm_segment&) = delete;
@@ -29,7 +31,7 @@ public:
   void beat();                 ///< this process runs; at least every second
 
   std::byte* slot(int rank, std::uint32_t chunk) const;
-  operation_mark& mark(int rank, std::uint32_t chunk) const;
+  operation_mark& mark(int rank, std::uint32_t number) const; ///< of the operation of this number
 
   /// This rank's slots and marks of all chunks before `upto` may be read.
   void publish(std::uint32_t upto);

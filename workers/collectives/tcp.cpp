@@ -34,7 +34,7 @@ wire_mark to_wire(const operation_mark& x, std::uint32_t number) {
   return {number, std::uint8_t(x.what), std::uint8_t(x.type), std::uint8_t(x.how), 0, x.root, 0, x.bytes, x.buffers};
 }
 operation_mark from_wire(const wire_mark& x) {
-  return {operation_kind(x.what), element(x.type), reduce(x.how), x.root, x.bytes, x.buffers};
+  return {x.bytes, std::uint32_t(x.buffers), x.root, reduce(x.how), operation_kind(x.what), element(x.type)};
 }
 
 // One way of a connection during a stretch: memory that is sent or filled in this order.
