@@ -40,6 +40,7 @@ hyperparameters: {json.dumps(hparams)}
 searcher: {{name: single, metric: distance}}
 resources: {{slots_per_trial: {slots}}}
 max_restarts: {restarts}
+reproducibility: {{experiment_seed: 7}}
 environment: {{environment_variables: ["MARKS={self.marks}"]}}
 """)
         experiment = self.json("experiment", "create", str(config), str(job))["id"]
@@ -165,6 +166,59 @@ def test_a_gang_with_a_range_goes_on_smaller_and_grows_again(gang, program, tmp_
     for a, b in zip(struct.unpack("2d", gang.weights(experiment)), struct.unpack("2d", last_weights(tmp_path, "whole"))):
         assert math.isclose(a, b, rel_tol=1e-5), "the batch was the same with one rank and with two"
     gang.nothing_is_left(program)
+
+
+PYTHON = """
+import os, time, torch, troupe, troupe.torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+class Curve(troupe.torch.Trial):
+    def __init__(self, ctx, p):
+        self.net = ctx.wrap(nn.Linear(8, 1).double())
+        self.opt = ctx.wrap(torch.optim.SGD(self.net.parameters(), 0.01))
+    def train_loader(self):
+        x = torch.randn(250, 8, generator=torch.Generator().manual_seed(1)).double()
+        return DataLoader(TensorDataset(x, x.sum(1, keepdim=True).sin()), batch_size=32, shuffle=True)
+    def train_batch(self, batch, epoch, i):
+        time.sleep(p.pause)
+        return {"loss": nn.functional.mse_loss(self.net(batch[0]), batch[1])}
+
+p = troupe.params(pause=0.0, batches=100)
+with open(os.environ["MARKS"] + "/ranks", "a") as file:
+    file.write(os.environ["RANK"] + " of " + os.environ["WORLD_SIZE"] + "\\n")
+troupe.torch.fit(Curve, batches=p.batches, checkpoint_every="20 batches", report_every=1)
+troupe.validate({"distance": 0.0}, step=p.batches)
+"""
+
+
+def test_a_gang_of_python_ranks_starts_again_with_what_is_there_and_grows(gang):
+    (gang.root / "job").mkdir()
+    (gang.root / "job" / "train.py").write_text(PYTHON)
+    gang.start_all("a", "b")
+    began = lambda: (gang.marks / "ranks").read_text().split("\n")[:-1]  # noqa: E731
+    whole, alone = gang.submit_gang({"batches": 400}, slots="1", entrypoint=["python3", "train.py"])
+    assert gang.wait_end(whole, 120) == "COMPLETED", logs(gang, alone)
+    assert began() == ["0 of 1"]
+    experiment, trial = gang.submit_gang({"batches": 400, "pause": 0.05}, slots="{min: 1, max: 2}", restarts=0, entrypoint=["python3", "train.py"])
+    wait_for(lambda: gang.checkpoints(experiment), 60, what=lambda: logs(gang, trial))
+    assert sorted(began()[1:]) == ["0 of 2", "1 of 2"]
+    gang.kill_agent("b")
+    wait_for(lambda: len(began()) == 4, 60, 0.1, lambda: logs(gang, trial))
+    assert began()[3] == "0 of 1"
+    ended = gang.facts("run_ended")[-1]
+    assert ended["why"] == "lost" and "b" in ended["detail"], ended
+    before = len(gang.steps(trial))
+    wait_for(lambda: len(gang.steps(trial)) > before + 10, 60, what=lambda: logs(gang, trial))
+    gang.agent("b")
+    wait_for(lambda: len(began()) == 6, 90, 0.1, lambda: logs(gang, trial))
+    assert sorted(began()[4:]) == ["0 of 2", "1 of 2"]
+    assert gang.wait_end(experiment, 120) == "COMPLETED", logs(gang, trial)
+    assert gang.trials(experiment)[0]["restarts"] == 0, "an agent that is lost is no failure of the trial's"
+    curves = [[r["metrics"]["loss"] for r in gang.json("trial", "metrics", str(t)) if r["group"] == "training" and not r["archived"]] for t in (alone, trial)]
+    assert [len(one) for one in curves] == [400, 400], "each batch counts once"
+    for a, b in zip(*curves):
+        assert math.isclose(a, b, rel_tol=1e-5), "the batch was the same with one rank and with two"
 
 
 def test_fewer_slots_than_the_most_start_at_once(gang, program):  # noqa: F811
