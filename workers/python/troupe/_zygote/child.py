@@ -232,16 +232,17 @@ def show_command(parent, arguments, variables):
     parent.library.troupe_show_command(shown, size(len(shown)), named, size(len(named)))
 
 
-def become(parent, request, streams, gate_fd):
-    """Returns once troupe-task has said so. On any failure the process ends, and troupe-task starts the script cold."""
+def become(parent, request, streams, gate_fd, verdict):
+    """Returns once the parent (through `verdict`) and troupe-task have said so. On any failure the process ends, and troupe-task
+    starts the script cold."""
     try:
-        _become(parent, request, streams, gate_fd)
+        _become(parent, request, streams, gate_fd, verdict)
     except BaseException as why:
         os.write(2, f"the zygote's child: {type(why).__name__}: {why}\n".encode(errors="replace"))
         os._exit(1)
 
 
-def _become(parent, request, streams, gate_fd):
+def _become(parent, request, streams, gate_fd, verdict):
     ctypes = parent.ctypes
     host_pid = os.readlink("self", dir_fd=parent.host_proc)
     for fd, stream in enumerate(streams):
@@ -259,6 +260,8 @@ def _become(parent, request, streams, gate_fd):
     draw_again(parent.absent)
     set_threads(parent.numbers)
     os.setsid()
+    if os.read(verdict, 1) != b"y":
+        os._exit(0)  # the zygote has said why, or has ended
     gate = parent._socket.socket(fileno=gate_fd)
     gate.send(f"ready {os.getpid()} {host_pid}".encode())
     if gate.recv(16) != b"go":

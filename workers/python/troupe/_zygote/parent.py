@@ -181,6 +181,8 @@ class Parent:
         hiding = self.contexts[context] & self.warm_names
         if hiding:
             raise Refused(f"'{sorted(hiding)[0]}' beside the script has the name of an installed module that is warm")
+
+    def check_files(self):
         # In one go over packed memory: what Python touches here is copied, page by page, after each fork.
         if changed := self.library.troupe_changed(*self.packed):
             path = os.fsdecode(changed)
@@ -188,16 +190,25 @@ class Parent:
             raise Refused(f"{path} has changed since the zygote warmed up")
 
     def fork(self, fds):
+        """True in the forked process, which gets ready while the files are looked at here, and does nothing of the trial's before.
+
+        Adds two descriptors to `fds`; it may be told why not as long as they are open.
+        """
         request, mounts, pids, user = fds[:4]
         same_user = os.fstat(user).st_ino == self.own_user
         step = self.ctypes.c_char_p()
+        verdict, mine = os.pipe()
+        fds += [self.up(verdict), self.up(mine)]
         outcome = self.library.troupe_fork_into(-1 if same_user else user, mounts, pids, self.ctypes.byref(step))
         if outcome < 0:
             raise Refused(f"{(step.value or b'').decode()}: {os.strerror(-outcome)}")
-        if outcome == 1:
-            return False
-        self.child["become"](self, request, fds[4:7], fds[7])
-        return True
+        if outcome == 0:
+            os.close(fds[-1])  # so that the end of the zygote is a verdict, too
+            self.child["become"](self, request, fds[4:7], fds[7], fds[-2])
+            return True
+        self.check_files()
+        os.write(fds[-1], b"y")
+        return False
 
     # ---- warming up
 
