@@ -10,7 +10,6 @@ namespace troupe {
 namespace {
 
 using base = actor_base<log_pump_actor>;
-constexpr auto pace = std::chrono::milliseconds(100);
 constexpr std::size_t batch_lines = 2000, batch_bytes = 256 << 10;
 
 /// A progress bar writes one endless line, each state after a carriage return: to a reader these are lines.
@@ -32,8 +31,9 @@ public:
   static inline const char* name = "log_pump";
   explicit pump_state(base* self) : self_(self) {}
 
-  log_pump_actor::behavior_type make_behavior(agent_actor agent) {
+  log_pump_actor::behavior_type make_behavior(agent_actor agent, duration pace) {
     self_->enter("log_pump");
+    pace_ = pace;
     agent_ = std::move(agent);
     return {
       [this](const pump_spool& x) {
@@ -46,7 +46,9 @@ public:
         if (it == sources_.end())
           return self_->send(agent_, pumped{x.allocation});
         it->second.ending = true;
-        look_soon();
+        go_on(it);
+        if (!sources_.empty())
+          look_soon();
       },
       [this](journal_actor& journal) {
         journal_ = std::move(journal);
@@ -72,16 +74,18 @@ private:
     bool positioned = false; ///< the journal has said up to which line it holds
     std::uint64_t stored = 0;
     bool waiting = false, ending = false, over = false;
+    bool refused = false; ///< what was sent last
   };
 
   void look_soon() {
     if (!std::exchange(armed_, true))
-      self_->delayed_send(log_pump_actor{self_}, pace, time_passed{});
+      self_->delayed_send(log_pump_actor{self_}, pace_, time_passed{});
   }
 
   void pump(allocation_id id, source& s) {
     if (!journal_ || s.waiting || s.over)
       return;
+    s.refused = false;
     const auto key = to_string(id) + "@" + s.agent; // each agent of a gang has a spool of its own
     if (!s.positioned) {
       s.waiting = true;
@@ -94,7 +98,7 @@ private:
               mine.stored = x.position;
             });
           },
-          [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false; }); });
+          [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false, mine.refused = true; }); });
       return;
     }
     auto batch = workers::read_log(s.spool, s.at, batch_lines, batch_bytes);
@@ -126,7 +130,7 @@ private:
       s.at = batch->next;
       if (batch->at_end && s.ending)
         finish(id, s);
-      return;
+      return; // where there is more, with the next look
     }
     s.waiting = true;
     self_->request(journal_, std::chrono::seconds(30), std::move(mail))
@@ -137,7 +141,7 @@ private:
           mine.stored = std::max(mine.stored, next.line);
         });
       },
-            [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false; }); });
+            [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false, mine.refused = true; }); });
   }
 
   void finish(allocation_id id, source& s) {
@@ -147,12 +151,24 @@ private:
 
   template <class F>
   void with(allocation_id id, F change) {
-    if (auto it = sources_.find(id); it != sources_.end())
+    if (auto it = sources_.find(id); it != sources_.end()) {
       change(it->second);
+      go_on(it);
+    }
+  }
+
+  /// Somebody waits for the slots of a task that has ended: what is left of it is carried without a pause. What the journal
+  /// has refused waits for the next look.
+  void go_on(std::map<allocation_id, source>::iterator it) {
+    if (it->second.ending && !it->second.refused)
+      pump(it->first, it->second);
+    if (it->second.over)
+      sources_.erase(it);
   }
 
   base* self_;
   agent_actor agent_;
+  duration pace_{};
   journal_actor journal_;
   std::map<allocation_id, source> sources_;
   bool armed_ = false;
@@ -160,8 +176,8 @@ private:
 
 } // namespace
 
-log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent) {
-  return sys.spawn<shell<pump_state, log_pump_actor, agent_actor>, caf::detached>(std::move(agent));
+log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent, duration pace) {
+  return sys.spawn<shell<pump_state, log_pump_actor, agent_actor, duration>, caf::detached>(std::move(agent), pace);
 }
 
 } // namespace troupe

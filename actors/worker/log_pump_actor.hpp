@@ -6,6 +6,7 @@
 
 namespace troupe {
 
-log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent);
+/// `pace`: between two looks at the spool of a task that runs. One that has ended is read to its end at once.
+log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent, duration pace = std::chrono::milliseconds(100));
 
 } // namespace troupe

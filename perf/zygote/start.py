@@ -10,6 +10,7 @@ Needs python3 with torch in PATH or in .venv of the checkout.
 """
 
 import json
+import math
 import os
 import pathlib
 import signal
@@ -78,7 +79,7 @@ def placed(url, trials):
 
 def spread(values):
     values = sorted(values)
-    return {"n": len(values), "p50": round(values[len(values) // 2], 1), "p99": round(values[min(len(values) - 1, int(len(values) * 0.99))], 1),
+    return {"n": len(values), "p50": round(values[len(values) // 2], 1), "p99": round(values[math.ceil(len(values) * 0.99) - 1], 1), "most": round(values[-1], 1),
             "least": round(values[0], 1)}
 
 
