@@ -122,7 +122,7 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
   if (killing_)
     return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's
-  if (ev.signal == 9) {
+  if (ev.signal == 9 && (!verdict_ || verdict_->why == end::completed)) {
     // Nobody ordered this SIGKILL. Perhaps its whole host is dying: then the run is lost, not failed.
     it->second.state = part::over;
     verdict_ = verdict{end::failed, 128 + ev.signal, ev.detail, ev.agent};
@@ -378,8 +378,13 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   // A rank that hears of another's death fails by itself, and its word may come before the news of the host that died.
   if (!verdict_ || weight(why) > weight(verdict_->why))
     verdict_ = verdict{why, code, std::move(detail), agent};
-  if (bad && !killing_)
-    kill_rest(s, now);
+  if (bad && !killing_) {
+    const bool wait_for_less = spec_.least > 0 && !workers_.empty(); // in vain: see member_failed
+    if (why == end::failed && !wait_for_less)
+      kill_at_ = std::min(kill_at_.value_or(time_point::max()), now + spec_.end_grace);
+    else
+      kill_rest(s, now);
+  }
   close_if_over(s, now);
 }
 

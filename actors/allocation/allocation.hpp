@@ -17,6 +17,7 @@ struct allocation_spec {
   int slots = 1;
   duration stop_limit = 3600s;    ///< from a graceful stop to the kill
   duration kill_grace = 500ms;    ///< a SIGKILL nobody ordered waits so long for the news that its agent died
+  duration end_grace = 1s;        ///< from the failure of one part to the kill of the others, which hear of it and say why they end
   int least = 0;                  ///< fewer than `slots` that will do as well; 0: none
   duration grow_after = 10s;      ///< how long a smaller gang trains before it makes room for a larger one
 };

@@ -142,19 +142,21 @@ TEST(Allocation, EndsAGangTogether) {
   // Rank 1 notices that rank 0 is gone, and ends by itself, before the news of rank 0's host.
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
-    {exit_of("b", 1), 1s, " | kill(a)"},
-    {agent_lost{"a", "died"}, 2s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+    {exit_of("b", 1), 1s, " | "},
+    {agent_lost{"a", "died"}, 1500ms, "closed(lost) | release forget(a) forget(b) report(lost)"},
   });
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
-    {exit_of("b", 1), 1s, " | kill(a)"},
+    {exit_of("b", 1), 1s, " | "},
+    {time_passed{}, 2s, " | kill(a)"},
     {task_exited{id, "a", -1, 9, "killed while no agent was there", false}, 2s,
      "closed(lost) | release forget(a) forget(b) report(lost)"},
   });
   // Its own kill is no loss, even where the sandbox left no record.
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
-    {exit_of("b", 1), 1s, " | kill(a)"},
+    {exit_of("b", 1), 1s, " | "},
+    {time_passed{}, 2s, " | kill(a)"},
     {task_exited{id, "a", -1, 9, "", false, true}, 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
 }
@@ -236,7 +238,7 @@ TEST(Allocation, ARankThatDiedIsReplacedInTheNextRun) {
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {member_failed{id, "b", 1, "signal 11"}, 1s, "member_lost(b/1) | "},
     {member_failed{id, "b", 1, "signal 11"}, 1s, " | "},
-    {exit_of("b", -1, 11), 2s, " | kill(a)"},
+    {exit_of("b", -1, 11), 2s, " | "},
     {exit_of("a", 1), 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
   play_range(then(four_train, {
@@ -245,6 +247,27 @@ TEST(Allocation, ARankThatDiedIsReplacedInTheNextRun) {
     {task_exited{id, "b", -1, 9, "signal 9", true, true}, 4s, " | "},
     {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s, "closed(failed) | release forget(a) forget(b) report(failed)"},
   }));
+}
+
+TEST(Allocation, TheOthersMaySayWhyTheyEnd) {
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("b", 1), 1s, " | "},
+    {time_passed{}, 1900ms, " | "},
+    {time_passed{}, 2s, " | kill(a)"}, // it hangs
+    {task_exited{id, "a", -1, 9, "signal 9", true, true}, 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
+  });
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("b", 1), 1s, " | "},
+    {exit_of("a", -1, 9), 1200ms, "closed(failed) | release forget(a) forget(b) report(failed)"},
+  });
+  play({ // it has ended well before another was killed
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {exit_of("b", 0), 1s, " | "},
+    {exit_of("a", -1, 9), 1200ms, " | "},
+    {agent_lost{"a", "died"}, 1300ms, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
 }
 
 TEST(Allocation, ARankThatDiedWithItsAgentIsNoFailure) {
