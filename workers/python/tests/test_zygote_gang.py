@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import threading
+import time
 
 import pytest
 
@@ -30,6 +31,7 @@ def agent(monkeypatch):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             server.asked.append((self.path, self.headers["Authorization"]))
+            time.sleep(server.slow.pop(0) if server.slow else 0)
             status, body = server.answers.pop(0) if server.answers else (200, json.dumps({"rendezvousInfo": GANG}))
             if status == 0:
                 return  # the end of the connection
@@ -41,8 +43,12 @@ def agent(monkeypatch):
         def log_message(self, *_):
             pass
 
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    server.asked, server.answers = [], []
+    class Server(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_):
+            pass  # the caller did not wait
+
+    server = Server(("127.0.0.1", 0), Handler)
+    server.asked, server.answers, server.slow = [], [], []
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     for name, text in {"DET_MASTER": f"http://127.0.0.1:{server.server_port}", "DET_ALLOCATION_ID": "3.7.1", "DET_RESOURCES_ID": "r.1",
@@ -67,6 +73,13 @@ def test_it_asks_again_while_the_master_is_away(child, agent, before):
     assert agent.asked == [("/api/v1/allocations/3.7.1/resources/r.1/rendezvous", "Bearer secret")] * (len(before) + 1)
     with open(child["RENDEZVOUS_FILE"]) as file:
         assert json.load(file) == {"container_addrs": GANG["addresses"], "container_rank": 1, "container_slot_counts": [1, 2]}
+
+
+def test_that_the_others_have_not_come_is_no_failure(child, agent):
+    child["ANSWER_S"] = 0.1
+    agent.slow = [0.3] * 6  # more than there are pauses
+    assert child["meet_gang"]([])["MASTER_ADDR"] == "10.0.0.1"
+    assert len(agent.asked) >= 7
 
 
 def test_one_process_for_each_agent_exports_nothing(child, agent, monkeypatch):

@@ -162,6 +162,7 @@ def make_task_folders():
 # ---- the other agents of a gang
 
 RENDEZVOUS_FILE = "/run/determined/info/rendezvous.json"
+ANSWER_S = 60
 PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; one that nobody answers yet is no failure
 
 
@@ -193,7 +194,7 @@ def ask_for_gang(json, time):
     host, token = env["DET_MASTER"].partition("://")[2], env["DET_SESSION_TOKEN"]
     pauses, why = iter(PAUSES_S), ""
     while True:
-        connection = client.HTTPConnection(host, timeout=60)
+        connection = client.HTTPConnection(host, timeout=ANSWER_S)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
             answer = connection.getresponse()
@@ -203,7 +204,7 @@ def ask_for_gang(json, time):
             why = f"{answer.status}: {body[:500].decode(errors='replace')}"
             if answer.status < 500:
                 break
-        except TimeoutError:
+        except client.socket.timeout:
             continue  # the others have not come
         except (OSError, client.HTTPException) as fault:
             why = str(fault) or type(fault).__name__
