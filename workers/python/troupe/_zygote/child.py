@@ -234,8 +234,8 @@ def show_command(parent, arguments, variables):
 
 
 def become(parent, request, streams, gate_fd, verdict):
-    """Returns once the parent (through `verdict`) and troupe-task have said so. On any failure the process ends, and troupe-task
-    starts the script cold."""
+    """Returns once the parent (through `verdict`) and troupe-task have said so. On any failure before that the process ends,
+    and troupe-task starts the script cold; a rendezvous that fails after it is the rank's failure, as in a cold start."""
     try:
         _become(parent, request, streams, gate_fd, verdict)
     except BaseException as why:
