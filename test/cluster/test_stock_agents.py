@@ -28,6 +28,7 @@ with det.core.init(distributed=det.core.DistributedContext.from_torch_distribute
         (pathlib.Path(os.environ["JOB_DIR"]) / "met").write_text(json.dumps(everyone))
         core.train.report_validation_metrics(steps_completed=1, metrics={"loss": float(total)})
     print("rank", rank, "of", size, "sum", float(total), flush=True)
+dist.destroy_process_group()
 """
 
 

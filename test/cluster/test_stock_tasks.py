@@ -36,6 +36,8 @@ while not (root / "gate").exists():
 print("INFO: the end")
 """
 
+# The group is destroyed at the end, as everywhere in these tests: otherwise one of Gloo's threads may let go of the last tensor while
+# the interpreter ends, and PyTorch then ends the process with SIGABRT (github.com/pytorch/pytorch/issues/190489).
 RANKS = """
 import os, sys, torch.distributed as dist, torch
 dist.init_process_group("gloo")
@@ -43,6 +45,7 @@ x = torch.ones(1) * (dist.get_rank() + 1)
 dist.all_reduce(x)
 print(f"sum {int(x.item())} of {dist.get_world_size()} by {dist.get_rank()}", flush=True)
 print(f"WARNING: {' '.join(sys.argv[1:])}", file=sys.stderr, flush=True)
+dist.destroy_process_group()
 """
 
 # What the Core API's documentation shows. WAIT_AT: stop there until the gate opens, so that something can happen in the middle.

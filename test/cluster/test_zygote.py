@@ -245,6 +245,7 @@ def meet():
     torch.distributed.init_process_group("gloo")
     total = torch.ones(1)
     torch.distributed.all_reduce(total)
+    torch.distributed.destroy_process_group()
     return int(os.environ["RANK"]), float(total)
 troupe.params(x=1)
 gang = json.load(open("/run/determined/info/rendezvous.json"))

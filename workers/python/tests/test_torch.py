@@ -14,7 +14,9 @@ pytest.importorskip("torch")
 PACKAGE = Path(__file__).parent.parent
 
 SCRIPT = """
-import sys, torch, troupe, troupe.torch
+import atexit, os, sys, torch
+atexit.register(lambda: torch.distributed.is_initialized() and os._exit(9))  # the last to be called
+import troupe, troupe.torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 

@@ -20,6 +20,7 @@ What is drawn at random depends on the seed, the batch's number and the rank alo
 as if it had not stopped. Random numbers that a loader's own worker processes draw are the exception.
 """
 
+import atexit
 import contextlib
 import inspect
 import os
@@ -445,4 +446,12 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
                 break
     for callback in callbacks:
         callback.on_end()
+    if ctx.size > 1:
+        atexit.register(_leave_group)
     return trial
+
+
+def _leave_group() -> None:
+    """PyTorch wants it before the interpreter ends. Not where fit() failed: another rank may then be in a collective for ever."""
+    if torch_dist.is_initialized():
+        torch_dist.destroy_process_group()
