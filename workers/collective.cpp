@@ -2,6 +2,8 @@
 
 #include "workers/collectives/operation_queue.hpp"
 
+#include <cstdlib>
+
 namespace troupe {
 
 const char* name(element type) {
@@ -131,6 +133,20 @@ template class typed_collective<float>;
 template class typed_collective<double>;
 template class typed_collective<std::int32_t>;
 template class typed_collective<std::int64_t>;
+
+result<std::shared_ptr<std::byte>> collective::memory(std::size_t bytes) {
+  constexpr std::size_t line = 64;
+  void* const made = std::calloc(1, bytes + line); // of much memory, pages that are there once they are used
+  if (!made)
+    return error{errc::no_space, "collective: no memory for " + std::to_string(bytes) + " bytes"};
+  auto* const first = static_cast<std::byte*>(made) + (line - reinterpret_cast<std::uintptr_t>(made) % line) % line;
+  return std::shared_ptr<std::byte>(first, [made](std::byte*) { std::free(made); });
+}
+
+error collective::too_much(std::size_t count, std::size_t width) {
+  return invalid("allocate of " + std::to_string(count) + " elements of " + std::to_string(width) + " bytes: at most " +
+                 std::to_string(most_allocated) + " bytes");
+}
 
 result<void> collective::barrier() { return perform({operation_kind::barrier}); }
 

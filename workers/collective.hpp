@@ -87,6 +87,25 @@ private:
   std::shared_ptr<state> state_;
 };
 
+/// Elements that `collective::allocate` made. Copies are the same memory, which goes with the last of them.
+template <class T>
+class group_memory {
+public:
+  using value_type = T;
+  using const_iterator = const T*;
+  group_memory() = default;
+  group_memory(std::shared_ptr<std::byte> first, std::size_t count) : first_(std::move(first)), count_(count) {}
+  T* data() const { return reinterpret_cast<T*>(first_.get()); }
+  std::size_t size() const { return count_; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + count_; }
+  T& operator[](std::size_t i) const { return data()[i]; }
+
+private:
+  std::shared_ptr<std::byte> first_;
+  std::size_t count_ = 0;
+};
+
 class collective;
 
 /// The calls for one element type, as overloads, so that a std::vector can stand for a span.
@@ -141,6 +160,21 @@ public:
   /// Returns when every rank has called it.
   result<void> barrier();
 
+  /// `count` elements, zero, the first at a line of the caches. All ranks call it, with the same count, as they call an operation.
+  /// Where the member can (`shm`, up to what /dev/shm has room for) every rank reaches all ranks' elements, and an all_reduce in place
+  /// copies nothing: it takes a third to a half of the time where all ranks give the same part of the same memory. Elsewhere it is ordinary
+  /// memory. All operations take it as they take other memory. It may outlive the group, but after an error other ranks may still write
+  /// to it: allocate anew from the next group. `conflict` where the counts differ, `no_space`, and what operations fail with.
+  template <class T>
+  result<group_memory<T>> allocate(std::size_t count) {
+    if (count > most_allocated / sizeof(T))
+      return too_much(count, sizeof(T));
+    auto made = memory(count * sizeof(T));
+    if (!made)
+      return made.error();
+    return group_memory<T>(std::move(*made), count);
+  }
+
   /// Ends what is pending on every rank of the group within a second, with `why` as the text. Any thread may call it.
   virtual void abort(const std::string& why) = 0;
 
@@ -150,6 +184,12 @@ public:
   /// The member's part: the operation is checked, and its memory stays valid until the end.
   virtual result<void> perform(const operation& x) = 0;
   virtual pending start(operation x) = 0;
+  /// What allocate() returns, in bytes; here, ordinary memory.
+  virtual result<std::shared_ptr<std::byte>> memory(std::size_t bytes);
+
+private:
+  static constexpr std::size_t most_allocated = std::size_t(1) << 40; // bytes
+  static error too_much(std::size_t count, std::size_t width);
 };
 
 /// A group of one rank.

@@ -4,9 +4,9 @@ namespace troupe {
 
 template <class T>
 gradient_bucketer<T>::gradient_bucketer(collective& over, std::vector<std::span<T>> gradients, std::size_t bucket_bytes)
-    : over_(over), is_ready_(gradients.size(), false) {
+    : over_(over), gradients_(std::move(gradients)), is_ready_(gradients_.size(), false) {
   std::size_t bytes = bucket_bytes;
-  for (const auto& g : gradients) {
+  for (const auto& g : gradients_) {
     if (buckets_.empty() || bytes >= bucket_bytes) {
       buckets_.emplace_back();
       bytes = 0;
@@ -16,6 +16,28 @@ gradient_bucketer<T>::gradient_bucketer(collective& over, std::vector<std::span<
     bytes += g.size_bytes();
     bucket_of_.push_back(buckets_.size() - 1);
   }
+}
+
+template <class T>
+result<gradient_bucketer<T>> gradient_bucketer<T>::make(collective& over, const std::vector<std::size_t>& lengths, std::size_t bucket_bytes) {
+  constexpr std::size_t line = 64 / sizeof(T);
+  std::vector<std::size_t> starts;
+  std::size_t total = 0;
+  for (const std::size_t n : lengths) {
+    starts.push_back(total);
+    total += (n + line - 1) / line * line;
+  }
+  auto memory = over.allocate<T>(total);
+  if (!memory)
+    return memory.error();
+  std::vector<std::span<T>> gradients;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    gradients.emplace_back(memory->data() + starts[i], lengths[i]);
+  gradient_bucketer made(over, std::move(gradients), bucket_bytes);
+  made.memory_ = *memory;
+  for (auto& b : made.buckets_) // as one: what lies between two gradients stays zero
+    b.gradients = {{b.gradients.front().data(), std::size_t(b.gradients.back().data() + b.gradients.back().size() - b.gradients.front().data())}};
+  return made;
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // all_reduce of f32 by two processes through `shm`, beside the floor: each of both has just written its data
 // into memory that both see, copies the other's out of it once, and they tell each other. Prints a line
-// `BYTES SHM_SECONDS FLOOR_SECONDS` for each length given: the fastest tenth's slowest, because a machine
-// that does other work as well adds to the rest.
+// `BYTES OWN_SECONDS COMMON_SECONDS FLOOR_SECONDS` for each length given: with data in a std::vector and in memory
+// of collective::allocate. Each is the fastest tenth's slowest, because a machine that does other work as well adds to the rest.
 #include "workers/collectives/shared_copy.hpp"
 #include "workers/collectives/shm.hpp"
 
@@ -73,26 +73,42 @@ int main(int argc, char** argv) {
   for (const std::size_t bytes : sizes) {
     std::vector<float> data(bytes / sizeof(float), 1.0f);
     const int repeats = std::clamp<int>(int((std::size_t(256) << 20) / (bytes + 65536)), 21, 1000);
-    std::vector<double> shm, least;
-    for (int i = 0; i < repeats + 3; ++i) {
-      std::memset(data.data(), i & 1, bytes); // as a backward pass would have
+    auto common = (*c)->allocate<float>(bytes / sizeof(float));
+    if (!common) {
+      std::fprintf(stderr, "%s\n", common.error().what.c_str());
+      return 1;
+    }
+    bool right = true;
+    const auto time_of = [&](std::span<float> memory, int i) {
+      std::memset(memory.data(), i & 1, bytes); // as a backward pass would have
+      const float before = memory.front();
       meet();
-      auto from = clock_type::now();
-      if (!(*c)->all_reduce(data, troupe::reduce::sum))
-        return 1;
-      const double one = seconds_since(from);
+      const auto from = clock_type::now();
+      const bool done = bool((*c)->all_reduce(memory, troupe::reduce::sum));
+      const double took = seconds_since(from);
+      right = right && done && memory.front() == 2 * before && memory.back() == 2 * before;
+      return took;
+    };
+    std::vector<double> own, in_common, least;
+    for (int i = 0; i < repeats + 3; ++i) {
+      const double times[] = {time_of(data, i), time_of(*common, i)};
       std::memset(shared[rank], i & 1, bytes);
       meet();
-      from = clock_type::now();
+      const auto from = clock_type::now();
       troupe::copy_evenly(reinterpret_cast<std::byte*>(data.data()), shared[1 - rank], bytes); // the better one here
       meet();
       if (i >= 3) {
-        shm.push_back(one);
+        own.push_back(times[0]);
+        in_common.push_back(times[1]);
         least.push_back(seconds_since(from));
       }
     }
+    if (!right) {
+      std::fprintf(stderr, "wrong sums of %zu bytes\n", bytes);
+      return 1;
+    }
     if (rank == 0)
-      std::printf("%zu %.9f %.9f\n", bytes, fastest_tenth(shm), fastest_tenth(least));
+      std::printf("%zu %.9f %.9f %.9f\n", bytes, fastest_tenth(own), fastest_tenth(in_common), fastest_tenth(least));
   }
   std::fflush(stdout);
   if (rank == 1)

@@ -2,16 +2,19 @@
 """CPU all-reduce of f32 by two processes on one host: `shm` beside PyTorch's Gloo and beside a one-copy floor, in one run.
 
     cmake -S . -B build/perf -G Ninja -DCMAKE_BUILD_TYPE=Release -DTROUPE_TESTS=OFF -DTROUPE_PERF=ON && ninja -C build/perf perf_collective
-    .venv/bin/python perf/collective/collective.py [--rounds 3]
+    .venv/bin/python perf/collective/collective.py [--rounds 5]
 
+`common` is `shm` with data in memory of collective::allocate, as gradient_bucketer::make gives it; `own` with data in a std::vector.
 Asked: at least 5 times Gloo's bandwidth up to 16 MiB, at least half of the floor at every size. Rounds alternate between the
-programs; each figure is the best round's, and within a round the fastest tenth's, because other work on the machine only adds.
+programs; a time is the best round's, and within a round the fastest tenth's, because other work on the machine only adds. A ratio is the
+median of the rounds', each within one round: a virtual machine's processors may be threads of one core in one and far apart in the next.
 """
 import argparse
 import os
 import pathlib
 import platform
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -55,29 +58,29 @@ def gloo():
 def ours(program):
     text = subprocess.run([program, *map(str, SIZES)], stdout=subprocess.PIPE, text=True, check=True).stdout
     rows = [line.split() for line in text.splitlines()]
-    return {int(a): float(b) for a, b, _ in rows}, {int(a): float(c) for a, _, c in rows}
+    return {name: {int(row[0]): float(row[i + 1]) for row in rows} for i, name in enumerate(("own", "common", "floor"))}
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--program", default=str(ROOT / "build/perf/perf/collective/perf_collective"))
     parser.add_argument("--rank", type=int)
     parser.add_argument("--port", type=int)
     a = parser.parse_args()
     if a.rank is not None:
         return gloo_rank(a.rank, a.port)
-    best = {"gloo": {}, "shm": {}, "floor": {}}
+    rounds = []
     for _ in range(a.rounds):
-        shm, floor = ours(a.program)
-        for name, times in (("gloo", gloo()), ("shm", shm), ("floor", floor)):
-            for size, seconds in times.items():
-                best[name][size] = min(seconds, best[name].get(size, seconds))
+        rounds.append({**ours(a.program), "gloo": gloo()})
+        print(f"floor of 64 KiB: {rounds[-1]['floor'][65536] * 1e6:.1f} us", file=sys.stderr)
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {a.rounds} rounds")
-    print(f"{'bytes':>10} {'gloo us':>10} {'shm us':>10} {'floor us':>10} {'gloo/shm':>9} {'floor/shm':>10}")
+    names = ("gloo", "own", "common", "floor")
+    ratios = [(top, bottom) for top in ("gloo", "floor") for bottom in ("own", "common")]
+    print(f"{'bytes':>10}" + "".join(f"{name + ' us':>11}" for name in names) + "".join(f"{top + '/' + bottom:>14}" for top, bottom in ratios))
     for size in SIZES:
-        g, s, f = (best[name][size] for name in ("gloo", "shm", "floor"))
-        print(f"{size:10} {g * 1e6:10.1f} {s * 1e6:10.1f} {f * 1e6:10.1f} {g / s:9.1f} {f / s:10.2f}")
+        best = "".join(f"{min(r[name][size] for r in rounds) * 1e6:11.2f}" for name in names)
+        print(f"{size:10}{best}" + "".join(f"{statistics.median(r[top][size] / r[bottom][size] for r in rounds):14.2f}" for top, bottom in ratios))
     return 0
 
 

@@ -126,6 +126,9 @@ public:
     return join_nccl(std::move(*inner), group_);
   }
 
+  // Of a processor's memory; a device's is the user's to allocate.
+  result<std::shared_ptr<std::byte>> memory(std::size_t bytes) override { return host_->memory(bytes); }
+
   result<void> perform(const operation& x) override {
     if (!on_device(x))
       return host_->perform(x);

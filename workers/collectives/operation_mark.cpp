@@ -4,25 +4,6 @@
 
 namespace troupe {
 
-std::size_t elements_of(const operation& x) {
-  std::size_t n = x.first.count;
-  for (const auto& b : x.more)
-    n += b.count;
-  return n;
-}
-
-operation_mark mark_of(const operation& x) {
-  const bool reduces = x.what == operation_kind::all_reduce || x.what == operation_kind::reduce_scatter;
-  operation_mark mark;
-  mark.what = x.what;
-  mark.type = x.type;
-  mark.how = reduces ? x.how : reduce::sum;
-  mark.root = x.root;
-  mark.bytes = elements_of(x) * size_of(x.type);
-  mark.buffers = std::uint32_t(1 + x.more.size());
-  return mark;
-}
-
 std::string show(const operation_mark& x) {
   std::string text = name(x.what);
   if (x.what == operation_kind::barrier)

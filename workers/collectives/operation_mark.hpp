@@ -14,10 +14,26 @@ struct operation_mark {
   element type{};
   friend bool operator==(const operation_mark&, const operation_mark&) = default;
 };
-operation_mark mark_of(const operation& x);
 std::string show(const operation_mark& mark);
 
-std::size_t elements_of(const operation& x); ///< of all its buffers
+inline std::size_t elements_of(const operation& x) { ///< of all its buffers
+  std::size_t n = x.first.count;
+  for (const auto& b : x.more)
+    n += b.count;
+  return n;
+}
+
+inline operation_mark mark_of(const operation& x) {
+  const bool reduces = x.what == operation_kind::all_reduce || x.what == operation_kind::reduce_scatter;
+  operation_mark mark;
+  mark.what = x.what;
+  mark.type = x.type;
+  mark.how = reduces ? x.how : reduce::sum;
+  mark.root = x.root;
+  mark.bytes = elements_of(x) * size_of(x.type);
+  mark.buffers = std::uint32_t(1 + x.more.size());
+  return mark;
+}
 
 /// Calls f(buffer, offset in it, count, offset in the stretch) for the parts of the buffers, seen as one, in [from, from + count).
 template <class F>

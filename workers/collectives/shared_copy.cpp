@@ -53,9 +53,7 @@ void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) { std:
 
 #endif
 
-bool copy_choice::past_caches(std::uint32_t chunk, std::size_t bytes) {
-  if (bytes < least_bytes)
-    return false;
+bool copy_choice::choose(std::uint32_t chunk, std::size_t bytes) {
   if (++since_ > every) { // also where the length of the last one never came again
     since_ = 0;
     bytes_ = bytes;

@@ -30,7 +30,7 @@ public:
   static constexpr int most_votes = 3;
 
   /// How to write this chunk. Called once for each, in their order.
-  bool past_caches(std::uint32_t chunk, std::size_t bytes);
+  bool past_caches(std::uint32_t chunk, std::size_t bytes) { return bytes >= least_bytes && choose(chunk, bytes); }
   bool timed(std::uint32_t chunk) const { return pair_[0].is(chunk) || pair_[1].is(chunk); }
   /// Of a timed chunk, what writing or reading it took.
   void wrote(std::uint32_t chunk, duration took) { add(chunk, took); }
@@ -43,6 +43,7 @@ private:
     duration took{};
     bool is(std::uint32_t x) const { return open && chunk == x; }
   };
+  bool choose(std::uint32_t chunk, std::size_t bytes);
   void add(std::uint32_t chunk, duration took);
 
   std::array<sample, 2> pair_; ///< into the caches, past them

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t magic = 0x32307075'6f727475; // changes with the layout
+constexpr std::uint64_t magic = 0x33307075'6f727475; // changes with the layout
 constexpr milliseconds look{50};                     // between two looks at a rank that is waited for
 constexpr int most_ranks = 1024;
 
@@ -37,16 +37,6 @@ void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, milliseconds 
 }
 void wake(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-bool reached(std::uint32_t published, std::uint32_t upto) { return std::int32_t(published - upto) >= 0; }
-
 bool is_name(const std::string& x) {
   return !x.empty() && x.size() <= 200 && std::all_of(x.begin(), x.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '-' || c == '_';
@@ -54,18 +44,6 @@ bool is_name(const std::string& x) {
 }
 
 } // namespace
-
-struct alignas(64) shm_segment::place {
-  // One line, so that who sees a chunk published has the mark as well. The marks are used in turn: when an operation begins, all
-  // ranks have ended the last but one.
-  alignas(64) std::atomic<std::uint32_t> published{0}; // chunks; wraps around
-  std::atomic<std::uint32_t> waiters{0};
-  operation_mark marks[2];
-  alignas(64) std::atomic<std::uint32_t> state{absent};
-  std::atomic<std::uint32_t> beats{0};
-  pthread_mutex_t alive; // held while present
-};
-static_assert(sizeof(operation_mark[2]) + 2 * sizeof(std::uint32_t) <= 64);
 
 struct alignas(4096) shm_segment::header {
   std::uint64_t layout = 0;
@@ -77,20 +55,12 @@ struct alignas(4096) shm_segment::header {
   char why[256]{};
 };
 
-shm_segment::place& shm_segment::of(int rank) const {
-  return reinterpret_cast<place*>(reinterpret_cast<std::byte*>(header_) + sizeof(header))[rank];
+void shm_segment::locate() {
+  auto* const first = reinterpret_cast<std::byte*>(header_) + sizeof(header);
+  broken_ = &header_->broken;
+  places_ = reinterpret_cast<place*>(first);
+  rings_ = first + (sizeof(place) * std::size_t(group_.size) + 4095) / 4096 * 4096;
 }
-
-std::byte* shm_segment::ring(int rank) const {
-  const std::size_t places = (sizeof(place) * std::size_t(group_.size) + 4095) / 4096 * 4096;
-  return reinterpret_cast<std::byte*>(header_) + sizeof(header) + places + std::size_t(rank) * slots * group_.chunk_bytes;
-}
-
-std::byte* shm_segment::slot(int rank, std::uint32_t chunk) const {
-  return ring(rank) + chunk % slots * group_.chunk_bytes;
-}
-
-operation_mark& shm_segment::mark(int rank, std::uint32_t number) const { return of(rank).marks[number % 2]; }
 
 // The segment gets its name only when it is complete, so that whoever finds the name finds it usable.
 result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
@@ -114,6 +84,7 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
     if (at == MAP_FAILED)
       return failed_call("cannot map " + s->path_);
     s->header_ = static_cast<header*>(at);
+    s->locate();
     return {};
   };
 
@@ -156,7 +127,7 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
       pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
       pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
       for (int r = 0; r < group.size; ++r)
-        pthread_mutex_init(&(new (&s->of(r)) place)->alive, &kind);
+        pthread_mutex_init(&(new (&s->places_[r]) place)->alive, &kind);
       pthread_mutexattr_destroy(&kind);
       if (link(draft.c_str(), s->path_.c_str()) != 0) {
         const bool taken = errno == EEXIST; // another rank was first: use its segment
@@ -184,13 +155,13 @@ shm_segment::~shm_segment() {
 
 result<void> shm_segment::claim() {
   std::uint32_t expected = absent;
-  if (of(group_.rank).state.compare_exchange_strong(expected, claimed))
+  if (places_[group_.rank].state.compare_exchange_strong(expected, claimed))
     return {};
   return failed(errc::conflict, "rank " + std::to_string(group_.rank) + " of " + group_.name + " has already joined");
 }
 
 void shm_segment::enter() {
-  place& mine = of(group_.rank);
+  place& mine = places_[group_.rank];
   if (pthread_mutex_lock(&mine.alive) == EOWNERDEAD)
     pthread_mutex_consistent(&mine.alive);
   mine.state = present;
@@ -200,7 +171,7 @@ void shm_segment::enter() {
 }
 
 void shm_segment::leave() {
-  place& mine = of(group_.rank);
+  place& mine = places_[group_.rank];
   mine.state = left;
   pthread_mutex_unlock(&mine.alive);
   wake(mine.published);
@@ -222,13 +193,13 @@ result<void> shm_segment::wait_for_all() {
     if (auto ok = unbroken(); !ok)
       return ok;
     for (int r = 0; r < group_.size; ++r)
-      if (of(r).state >= present && r != group_.rank)
+      if (places_[r].state >= present && r != group_.rank)
         if (auto ok = check(r, silent[std::size_t(r)], beats[std::size_t(r)]); !ok)
           return ok;
     if (std::chrono::steady_clock::now() >= until) {
       std::string missing;
       for (int r = 0; r < group_.size; ++r)
-        if (of(r).state < present)
+        if (places_[r].state < present)
           missing += (missing.empty() ? "" : ", ") + std::to_string(r);
       break_group(errc::timeout, "rank " + missing + " of " + std::to_string(group_.size) + " did not join within " +
                                      std::to_string(group_.join_within.count()) + " ms");
@@ -238,22 +209,12 @@ result<void> shm_segment::wait_for_all() {
   }
 }
 
-void shm_segment::beat() { of(group_.rank).beats.fetch_add(1, std::memory_order_relaxed); }
+void shm_segment::beat() { places_[group_.rank].beats.fetch_add(1, std::memory_order_relaxed); }
 
-void shm_segment::publish(std::uint32_t upto) {
-  place& mine = of(group_.rank);
-  mine.published.store(upto); // sequentially consistent, as are the waiters': one of both sees the other
-  if (mine.waiters.load() != 0)
-    wake(mine.published);
-}
+void shm_segment::wake_waiters() { wake(places_[group_.rank].published); }
 
-result<void> shm_segment::wait_for(int rank, std::uint32_t upto) {
-  place& other = of(rank);
-  for (int i = 0; i < spins_; ++i) {
-    if (reached(other.published.load(std::memory_order_acquire), upto))
-      return {};
-    relax();
-  }
+result<void> shm_segment::wait_long_for(int rank, std::uint32_t upto) {
+  place& other = places_[rank];
   int silent = 0;
   std::uint32_t beats = other.beats;
   for (;;) {
@@ -275,7 +236,7 @@ result<void> shm_segment::wait_for(int rank, std::uint32_t upto) {
 
 // `silent` counts looks, not time: a process that was itself stopped must not blame the others for it.
 result<void> shm_segment::check(int rank, int& silent, std::uint32_t& last_beat) {
-  place& other = of(rank);
+  place& other = places_[rank];
   const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(group_.size);
   if (other.state == left) {
     break_group(errc::unreachable, who + " left the group");
@@ -311,13 +272,11 @@ void shm_segment::break_group(errc code, const std::string& why) {
   header_->broken = 2;
   wake(header_->present_ranks);
   for (int r = 0; r < group_.size; ++r)
-    wake(of(r).published);
+    wake(places_[r].published);
 }
 
-result<void> shm_segment::unbroken() const {
+result<void> shm_segment::why_broken() const {
   std::uint32_t broken = header_->broken;
-  if (broken == 0)
-    return {};
   for (int looks = 0; broken == 1 && looks < 1000; broken = header_->broken, ++looks)
     std::this_thread::sleep_for(std::chrono::microseconds(500)); // the text is about to be there
   if (broken == 1) // whoever wrote it has died over it

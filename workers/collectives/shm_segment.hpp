@@ -28,30 +28,73 @@ public:
   void leave();
   result<void> claim();        ///< takes this rank's place, once
   result<void> wait_for_all(); ///< until every rank has entered
+  const std::string& path() const { return path_; }
   void beat();                 ///< this process runs; at least every second
 
-  std::byte* slot(int rank, std::uint32_t chunk) const;
-  operation_mark& mark(int rank, std::uint32_t number) const; ///< of the operation of this number
+  std::byte* slot(int rank, std::uint32_t chunk) const {
+    return rings_ + (std::size_t(rank) * slots + chunk % slots) * group_.chunk_bytes;
+  }
+  operation_mark& mark(int rank, std::uint32_t number) const { return places_[rank].marks[number % 2]; } ///< of the operation of this number
+  /// Where its data lies in memory that all ranks reach, else 0.
+  std::uint32_t& spot(int rank, std::uint32_t number) const { return places_[rank].spots[number % 2]; }
 
   /// This rank's slots and marks of all chunks before `upto` may be read.
-  void publish(std::uint32_t upto);
+  void publish(std::uint32_t upto) {
+    place& mine = places_[group_.rank];
+    mine.published.store(upto); // sequentially consistent, as are the waiters': one of both sees the other
+    if (mine.waiters.load() != 0)
+      wake_waiters();
+  }
   /// Waits until `rank` has published `upto` chunks.
-  result<void> wait_for(int rank, std::uint32_t upto);
+  result<void> wait_for(int rank, std::uint32_t upto) {
+    const auto& published = places_[rank].published;
+    for (int i = 0; i < spins_; ++i) {
+      if (reached(published.load(std::memory_order_acquire), upto))
+        return {};
+      relax();
+    }
+    return wait_long_for(rank, upto);
+  }
 
   /// From now on every rank's waits fail with the first text given. Any thread.
   void break_group(errc code, const std::string& why);
-  result<void> unbroken() const;
+  result<void> unbroken() const { return *broken_ == 0 ? result<void>{} : why_broken(); }
 
 private:
   struct header;
-  struct place;
+  struct alignas(64) place {
+    // One line, so that who sees a chunk published has the mark as well. The marks are used in turn: when an operation begins, all
+    // ranks have ended the last but one.
+    alignas(64) std::atomic<std::uint32_t> published{0}; // chunks; wraps around
+    std::atomic<std::uint32_t> waiters{0};
+    operation_mark marks[2];
+    std::uint32_t spots[2] = {0, 0};
+    alignas(64) std::atomic<std::uint32_t> state{0}; // a rank_state
+    std::atomic<std::uint32_t> beats{0};
+    pthread_mutex_t alive; // held while present
+  };
+  static_assert(sizeof(operation_mark[2]) + 4 * sizeof(std::uint32_t) <= 64);
+
   shm_segment() = default;
-  place& of(int rank) const;
-  std::byte* ring(int rank) const;
+  void locate();
+  static bool reached(std::uint32_t published, std::uint32_t upto) { return std::int32_t(published - upto) >= 0; }
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+  result<void> why_broken() const;
+  void wake_waiters();
+  result<void> wait_long_for(int rank, std::uint32_t upto);
   result<void> check(int rank, int& silent_checks, std::uint32_t& last_beat);
 
   shm_group group_;
   header* header_ = nullptr;
+  const std::atomic<std::uint32_t>* broken_ = nullptr;
+  place* places_ = nullptr;    // by rank
+  std::byte* rings_ = nullptr; // of slots, by rank
   std::size_t bytes_ = 0;
   std::string path_;
   int spins_ = 0;

@@ -400,7 +400,7 @@ void tcp::reduce_range(const operation& x, std::size_t from, std::size_t upto) {
     sources_.clear();
     for (int r = 0; r < group_.size; ++r)
       sources_.push_back(is_other(r) ? of(r).staging.data() + staged * width : mine);
-    reduce_elements(x.type, x.how, sources_, out, n);
+    reduce_elements(x.type, x.how, sources_, {&out, 1}, n);
   };
   if (x.what == operation_kind::reduce_scatter)
     return part(x.first.in + (std::size_t(group_.rank) * x.first.count + own_from_ + from) * width, from, upto - from,

@@ -41,12 +41,12 @@ public:
     std::mt19937_64 random(seed_);
     layers_[0] = layer(pixels, hidden, random);
     layers_[1] = layer(hidden, classes, random);
-    const auto span = [](auto& m) { return std::span<double>(m.data(), std::size_t(m.size())); };
-    bucketer_.emplace(
-        *ranks_,
-        std::vector<std::span<double>>{span(layers_[1].weight_gradient), span(layers_[1].bias_gradient),
-                                       span(layers_[0].weight_gradient), span(layers_[0].bias_gradient)},
-        4096);
+    const auto size = [](const auto& m) { return std::size_t(m.size()); };
+    auto bucketer = troupe::gradient_bucketer<double>::make(
+        *ranks_, {size(layers_[1].weight), size(layers_[1].bias), size(layers_[0].weight), size(layers_[0].bias)}, 4096);
+    if (!bucketer)
+      return bucketer.error();
+    bucketer_.emplace(std::move(*bucketer));
     return troupe::schedule{.batches = context.hparam<std::int64_t>("batches", 600),
                             .report_every = 20,
                             .validate_every = 100,
@@ -67,23 +67,24 @@ public:
     }
     fault /= double(fault.rows());
 
-    layers_[1].weight_gradient.noalias() = active.transpose() * fault;
-    layers_[1].bias_gradient = fault.colwise().sum();
+    gradient(0, layers_[1].weight).noalias() = active.transpose() * fault;
+    gradient(1, layers_[1].bias) = fault.colwise().sum();
     if (auto ok = ready(0); !ok) // on its way while the first layer's are computed
       return ok.error();
     fault = ((fault * layers_[1].weight.transpose()).array() * (inner.array() > 0).cast<double>())
                 .matrix()
                 .eval();
-    layers_[0].weight_gradient.noalias() = x.transpose() * fault;
-    layers_[0].bias_gradient = fault.colwise().sum();
+    gradient(2, layers_[0].weight).noalias() = x.transpose() * fault;
+    gradient(3, layers_[0].bias) = fault.colwise().sum();
     if (auto ok = ready(2); !ok)
       return ok.error();
     if (auto ok = bucketer_->finish(); !ok)
       return ok.error();
 
-    for (auto& l : layers_) {
-      l.weight_speed = momentum_ * l.weight_speed - rate_ * l.weight_gradient;
-      l.bias_speed = momentum_ * l.bias_speed - rate_ * l.bias_gradient;
+    for (const std::size_t i : {0, 1}) {
+      auto& l = layers_[i];
+      l.weight_speed = momentum_ * l.weight_speed - rate_ * gradient(2 - 2 * i, l.weight);
+      l.bias_speed = momentum_ * l.bias_speed - rate_ * gradient(3 - 2 * i, l.bias);
       l.weight += l.weight_speed;
       l.bias += l.bias_speed;
     }
@@ -124,9 +125,15 @@ public:
 
 private:
   struct dense {
-    matrix weight, weight_gradient, weight_speed;
-    vector bias, bias_gradient, bias_speed;
+    matrix weight, weight_speed;
+    vector bias, bias_speed;
   };
+
+  // Gradient `index` of the bucketer, of the shape of `like`.
+  template <class M>
+  Eigen::Map<M> gradient(std::size_t index, const M& like) {
+    return Eigen::Map<M>(bucketer_->gradient(index).data(), like.rows(), like.cols());
+  }
 
   static dense layer(Index from, Index to, std::mt19937_64& random) {
     dense l;
@@ -136,8 +143,8 @@ private:
          ++i) // not of std::uniform_real_distribution, which differs between libraries
       l.weight.data()[i] = reach * (double(random() >> 11) * 0x1p-52 - 1);
     l.bias = vector::Zero(to);
-    l.weight_gradient = l.weight_speed = matrix::Zero(from, to);
-    l.bias_gradient = l.bias_speed = l.bias;
+    l.weight_speed = matrix::Zero(from, to);
+    l.bias_speed = l.bias;
     return l;
   }
 

@@ -4,10 +4,13 @@
 
 #include "workers/collectives/tcp_door.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 namespace troupe {
@@ -210,6 +213,89 @@ TEST_P(BrokenGroup, RanksThatDoDifferentThingsAreToldSo) {
       EXPECT_THAT(outcome.error().what, testing::HasSubstr(x.text));
     }
   }
+}
+
+TEST(ShmMemory, TheDeathOfARankWhileOthersReduceInItsMemoryEndsTheirOperation) {
+  const auto keep_reducing_there = [](collective& c) {
+    const auto memory = c.allocate<float>(100'000);
+    while (memory && c.all_reduce(*memory, reduce::max)) {
+    }
+    return memory ? 3 : 4;
+  };
+  for (int trial = 0; trial < 5; ++trial) {
+    const auto name = fresh_group_name();
+    const pid_t other = fork_rank(name, 1, 3, keep_reducing_there);
+    const pid_t victim = fork_rank(name, 2, 3, keep_reducing_there);
+    auto c = join_test_shm(name, 0, 3);
+    ASSERT_TRUE(c) << c.error().what;
+    auto memory = (*c)->allocate<float>(100'000);
+    ASSERT_TRUE(memory) << memory.error().what;
+    for (int i = 0; i < 20 * trial; ++i)
+      ASSERT_TRUE((*c)->all_reduce(*memory, reduce::max));
+    kill(victim, SIGKILL);
+    const auto from = clock::now();
+    auto outcome = (*c)->all_reduce(*memory, reduce::max);
+    while (outcome)
+      outcome = (*c)->all_reduce(*memory, reduce::max);
+    EXPECT_LT(clock::now() - from, 1s);
+    EXPECT_EQ(outcome.error().code, errc::unreachable);
+    EXPECT_THAT(outcome.error().what, testing::HasSubstr("rank 2 of 3 died"));
+    EXPECT_FALSE((*c)->allocate<float>(10)) << "a broken group has no more of it";
+    std::ranges::fill(*memory, 1.0f); // still there
+    EXPECT_EQ(exit_code(other), 3);
+    EXPECT_EQ(exit_code(victim), 128 + SIGKILL);
+  }
+}
+
+TEST(ShmMemory, RanksThatAllocateDifferentlyAreToldSoAndGoOn) {
+  const auto name = fresh_group_name();
+  std::thread other([&] {
+    auto c = join_test_shm(name, 1, 2);
+    ASSERT_TRUE(c);
+    EXPECT_EQ((*c)->allocate<float>(2000).error().code, errc::conflict);
+    EXPECT_TRUE((*c)->allocate<float>(1000));
+  });
+  auto c = join_test_shm(name, 0, 2);
+  ASSERT_TRUE(c);
+  EXPECT_THAT((*c)->allocate<float>(1000).error().what, testing::HasSubstr("between 4000 and 8000 bytes"));
+  EXPECT_TRUE((*c)->allocate<float>(1000));
+  other.join();
+}
+
+TEST(ShmMemory, IsOrdinaryMemoryWhereThereIsNoRoomAndLeavesNothingBehind) {
+  const auto name = fresh_group_name();
+  struct statvfs about{};
+  ASSERT_EQ(statvfs("/dev/shm", &about), 0);
+  const std::size_t bytes = about.f_blocks * about.f_frsize / 2 + 8192; // of two ranks
+  const auto in_dev_shm = [&] {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+      if (entry.path().filename().string().find(name) != std::string::npos)
+        found.push_back(entry.path().filename().string());
+    return found;
+  };
+  const auto body = [&](int rank) {
+    auto c = join_test_shm(name, rank, 2);
+    ASSERT_TRUE(c);
+    auto memory = (*c)->allocate<float>(bytes / 4);
+    ASSERT_TRUE(memory) << memory.error().what;
+    const auto first = std::span<float>(*memory).subspan(0, 5000);
+    std::ranges::fill(first, float(rank + 1));
+    ASSERT_TRUE((*c)->all_reduce(first, reduce::sum));
+    EXPECT_THAT(first, testing::Each(3.0f));
+    EXPECT_THAT(in_dev_shm(), testing::IsEmpty());
+    ASSERT_TRUE((*c)->barrier());
+    auto small = (*c)->allocate<float>(5000);
+    ASSERT_TRUE(small);
+    ASSERT_TRUE((*c)->barrier());
+    EXPECT_THAT(in_dev_shm(), testing::IsEmpty()) << "the name goes when all have it";
+    std::ranges::fill(*small, float(rank + 1));
+    ASSERT_TRUE((*c)->all_reduce(*small, reduce::sum));
+    EXPECT_THAT(*small, testing::Each(3.0f));
+  };
+  std::thread other([&] { body(1); });
+  body(0);
+  other.join();
 }
 
 TEST(JoinShm, SaysWhatIsWrongWithASetting) {

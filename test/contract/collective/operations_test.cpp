@@ -250,6 +250,106 @@ TEST_P(Collective, ReduceScatterGivesEachRankItsPart) {
   });
 }
 
+TEST_P(Collective, AllocatedMemoryIsZeroAlignedAndReducedAsAnyOther) {
+  on_all_ranks(GetParam(), [](collective& c) {
+    for_every_type([&]<class T>(T) {
+      const std::size_t room = 5010;
+      auto memory = c.allocate<T>(room);
+      ASSERT_TRUE(memory) << memory.error().what;
+      ASSERT_EQ(memory->size(), room);
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(memory->data()) % 64, 0u);
+      for (const T x : *memory)
+        ASSERT_TRUE(same_bits(x, T{}));
+      for (const reduce how : every_reduce)
+        for (const std::size_t n : lengths)
+          for (const std::size_t at : {0, 1, 9}) {
+            for (std::size_t i = 0; i < room; ++i)
+              (*memory)[i] = value_of<T>(c.rank(), i);
+            ASSERT_OK(c.all_reduce(std::span<T>(*memory).subspan(at, n), how));
+            for (std::size_t i = 0; i < room; ++i)
+              ASSERT_TRUE(same_bits((*memory)[i], i >= at && i < at + n ? reduced_at<T>(c.size(), i, how) : value_of<T>(c.rank(), i)))
+                  << name(element_of<T>) << " " << name(how) << " " << n << " from " << at << " at " << i;
+          }
+    });
+    EXPECT_TRUE(c.allocate<float>(0));
+    EXPECT_EQ(c.allocate<double>(std::size_t(-1) / 4).error().code, errc::invalid);
+  });
+}
+
+TEST_P(Collective, RanksMayGiveOtherPartsOfAllocatedMemoryOrTheirOwn) {
+  on_all_ranks(GetParam(), [](collective& c) {
+    const std::size_t n = 4001;
+    auto one = c.allocate<float>(2 * n);
+    auto other = c.allocate<float>(n);
+    ASSERT_TRUE(one && other);
+    std::vector<float> mine(n);
+    const std::span<float> places[] = {mine, *other, std::span<float>(*one).subspan(0, n), std::span<float>(*one).subspan(n, n)};
+    for (std::size_t round = 0; round < 60; ++round) {
+      const std::size_t which = round % 5 == 0 ? 1 : (round + std::size_t(c.rank()) * (round / 4)) % 4; // now and then all the same
+      const auto place = places[which].first(round % 2 == 0 ? n : 600); // several chunks, or one
+      std::ranges::copy(values<float>(c.rank(), place.size(), round), place.begin());
+      if (round % 3 == 0)
+        ASSERT_OK(c.all_reduce_async(place, reduce::sum).wait());
+      else
+        ASSERT_OK(c.all_reduce(place, reduce::sum));
+      for (std::size_t i = 0; i < place.size(); ++i)
+        ASSERT_EQ(place[i], reduced_at<float>(c.size(), round + i, reduce::sum)) << "round " << round << " at " << i;
+      std::vector<std::int32_t> small{c.rank()};
+      ASSERT_OK(c.broadcast(small, 0));
+      ASSERT_EQ(small[0], 0);
+    }
+    const auto kept = *one;
+    one = group_memory<float>();
+    other = group_memory<float>();
+    auto later = c.allocate<float>(n); // where the other was, perhaps
+    ASSERT_TRUE(later);
+    for (const std::span<float> place : {std::span<float>(*later), std::span<float>(kept).subspan(n, n)}) {
+      std::ranges::copy(values<float>(c.rank(), n), place.begin());
+      ASSERT_OK(c.all_reduce(place, reduce::max));
+      for (std::size_t i = 0; i < n; ++i)
+        ASSERT_EQ(place[i], reduced_at<float>(c.size(), i, reduce::max));
+    }
+  });
+}
+
+TEST_P(Collective, AGroupedReductionMayBeOfAllocatedMemoryWholeOrInPart) {
+  on_all_ranks(GetParam(), [](collective& c) {
+    auto memory = c.allocate<double>(9000);
+    ASSERT_TRUE(memory);
+    std::vector<double> elsewhere(1500);
+    const std::span<double> all(*memory);
+    for (const bool whole : {true, false, true}) {
+      const std::span<double> parts[] = {all.subspan(5000, 4000), all.subspan(0, 0), all.subspan(17, 3), whole ? all.subspan(100, 1500) : elsewhere};
+      for (const auto part : parts)
+        std::ranges::copy(values<double>(c.rank(), part.size(), part.size()), part.begin());
+      ASSERT_OK(c.all_reduce_grouped(parts, reduce::average));
+      for (const auto part : parts)
+        for (std::size_t i = 0; i < part.size(); ++i)
+          ASSERT_TRUE(same_bits(part[i], reduced_at<double>(c.size(), part.size() + i, reduce::average))) << part.size() << " at " << i;
+    }
+  });
+}
+
+TEST_P(Collective, AllocatedMemoryOutlivesItsGroup) {
+  on_all_ranks(GetParam(), [&](collective& c) {
+    group_memory<float> memory;
+    {
+      std::vector<int> all(std::size_t(c.size()));
+      std::iota(all.begin(), all.end(), 0);
+      auto inner = c.group(all);
+      ASSERT_TRUE(inner) << inner.error().what;
+      auto made = (*inner)->allocate<float>(3000);
+      ASSERT_TRUE(made);
+      memory = *made;
+      std::ranges::fill(memory, 1.0f);
+      ASSERT_OK((*inner)->all_reduce(memory, reduce::sum));
+    }
+    ASSERT_THAT(memory, testing::Each(float(c.size())));
+    ASSERT_OK(c.all_reduce(memory, reduce::max)); // to another group it is memory like any
+    ASSERT_THAT(memory, testing::Each(float(c.size())));
+  });
+}
+
 TEST_P(Collective, StartedOperationsRunInOrderAndMixWithOthers) {
   on_all_ranks(GetParam(), [](collective& c) {
     const double ranks = c.size();

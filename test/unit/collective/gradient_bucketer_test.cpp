@@ -1,6 +1,7 @@
 #include "workers/collectives/shm.hpp"
 #include "workers/gradient_bucketer.hpp"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <numeric>
 #include <thread>
@@ -32,6 +33,37 @@ TEST(GradientBucketer, AveragesEveryGradientHoweverTheRanksAreReady) {
         ASSERT_TRUE(done) << done.error().what;
         for (std::size_t g = 0; g < gradients.size(); ++g)
           ASSERT_THAT(gradients[g], testing::Each(float(g + 1) * 2 + float(step)));
+      }
+    });
+  for (auto& r : ranks)
+    r.join();
+}
+
+TEST(GradientBucketer, AveragesGradientsInTheMemoryThatItMakes) {
+  const std::string name = "views-" + std::to_string(getpid());
+  const std::vector<std::size_t> lengths{10, 3000, 1, 0, 700};
+  std::vector<std::thread> ranks;
+  for (int r = 0; r < 2; ++r)
+    ranks.emplace_back([&, r] {
+      auto c = join_shm({.name = name, .rank = r, .size = 2});
+      ASSERT_TRUE(c) << c.error().what;
+      auto bucketer = gradient_bucketer<float>::make(**c, lengths, 2048);
+      ASSERT_TRUE(bucketer) << bucketer.error().what;
+      EXPECT_EQ(bucketer->buckets(), 2u);
+      for (int step = 0; step < 5; ++step) {
+        for (std::size_t g = 0; g < lengths.size(); ++g) {
+          ASSERT_EQ(bucketer->gradient(g).size(), lengths[g]);
+          ASSERT_EQ(reinterpret_cast<std::uintptr_t>(bucketer->gradient(g).data()) % 64, 0u);
+          if (step == 0) {
+            ASSERT_THAT(bucketer->gradient(g), testing::Each(0.0f));
+          }
+          std::ranges::fill(bucketer->gradient(g), float(g + 1) * (r == 0 ? 1 : 3) + float(step));
+          ASSERT_TRUE(bucketer->ready(g));
+        }
+        const auto done = bucketer->finish();
+        ASSERT_TRUE(done) << done.error().what;
+        for (std::size_t g = 0; g < lengths.size(); ++g)
+          ASSERT_THAT(bucketer->gradient(g), testing::Each(float(g + 1) * 2 + float(step)));
       }
     });
   for (auto& r : ranks)
