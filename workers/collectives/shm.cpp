@@ -129,7 +129,7 @@ result<void> shm::execute(const operation& x) {
   return {};
 }
 
-// As pass_on does what is one chunk, in two thirds of the time where that is 1 KiB.
+// As pass_on does what is one chunk, but in four fifths of the time where that is 1 KiB.
 result<void> shm::reduce_at_once(const operation& x, const operation_mark& mark) {
   const auto chunk = next_chunk_;
   std::byte* const slot = segment_->slot(group_.rank, chunk);
