@@ -163,8 +163,9 @@ public:
   /// `count` elements, zero, the first at a line of the caches. All ranks call it, with the same count, as they call an operation.
   /// Where the member can (`shm`, up to what /dev/shm has room for) every rank reaches all ranks' elements, and an all_reduce in place
   /// copies nothing where all ranks give the same part of the same memory: from 16 KiB on it takes two fifths to two thirds of the time.
-  /// Elsewhere it is ordinary memory. All operations take it as they take other memory. It may outlive the group, but after an error other ranks may still write
-  /// to it: allocate anew from the next group. `conflict` where the counts differ, `no_space`, and what operations fail with.
+  /// Elsewhere it is ordinary memory. Every operation takes it as it takes other memory. It may outlive the group, but after an error
+  /// other ranks may still write to it: allocate anew from the next group. `invalid` for more than 1 TiB, `conflict` where `shm` finds that
+  /// the counts differ, `no_space`, and what operations fail with.
   template <class T>
   result<group_memory<T>> allocate(std::size_t count) {
     if (count > most_allocated / sizeof(T))

@@ -1,5 +1,7 @@
 #include "actors/agent/agent.hpp"
 
+#include "workers/worker_messages.hpp"
+
 #include <algorithm>
 
 namespace troupe {
@@ -168,6 +170,8 @@ void agent::on(out& o, const task_ended& ev, time_point) {
   it->second.report.slots = std::move(known.slots);
   it->second.report.ordered = known.ordered;
   it->second.report.exited = true;
+  if (auto& t = it->second; !t.failure.empty() && (t.report.exit_code != 0 || t.report.signal != 0))
+    t.report.detail = t.failure + " (" + t.report.detail + ")"; // the word itself is lost where the link was down
   report(o, it->second);
   launch_waiting(o);
 }
@@ -193,7 +197,12 @@ void agent::on(out& o, const member_failed& ev, time_point now) {
 }
 
 void agent::on(out& o, const worker_said& ev, time_point) {
-  if (linked_ && runs(ev.allocation)) // else it is said again
+  if (!runs(ev.allocation))
+    return;
+  if (auto word = workers::decode_worker<workers::worker_word>(ev.word); word && tasks_.at(ev.allocation).failure.empty())
+    if (const auto* failure = std::get_if<workers::worker_failure>(&*word)) // its last word
+      tasks_.at(ev.allocation).failure = failure->why;
+  if (linked_) // else it is said again
     o.push_back(report_to_twin{worker_said{ev.allocation, name_, ev.member, ev.word}});
 }
 

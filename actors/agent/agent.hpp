@@ -92,6 +92,7 @@ private:
     std::optional<std::string> waits_with; ///< its spec, while a task that ends holds one of its slots
     std::vector<member_failed> lost;       ///< its ranks that failed, said again to every new master
     std::optional<time_point> end_at;      ///< the others had time to end by themselves
+    std::string failure;                   ///< what the first of its workers that failed said
   };
   void on(out& o, const link_up& ev, time_point now);
   void on(out& o, const link_down& ev, time_point now);

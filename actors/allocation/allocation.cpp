@@ -400,7 +400,7 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
   // A silent rank was killed by its agent, which looks like a loss. It would be silent again.
   if (failed_first_ && !stop_ && v.why != end::failed && (v.why != end::lost || failed_first_->silent))
     v = {end::failed, 1, failed_first_->detail, failed_first_->agent};
-  if (v.why == end::failed && !failure_.empty())
+  if (v.why == end::failed && !failure_.empty() && !v.detail.starts_with(failure_)) // its agent has said it too
     v.detail = failure_ + " (" + v.detail + ")";
   close(s, v.why, v.code, v.detail, now);
 }

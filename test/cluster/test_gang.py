@@ -295,5 +295,5 @@ def test_a_worker_of_another_version_is_refused_and_the_trial_fails_of_that(gang
     experiment, trial = gang.submit_gang({}, slots="1", restarts=0, entrypoint=["python3", "old.py"])
     assert gang.wait_end(experiment, 60) == "ERROR"
     ended = [f for f in gang.facts("run_ended") if f["entity"] == f"trial/{trial}"]
-    assert "speaks version 7 of the worker protocol" in ended[-1]["detail"], ended
+    assert "speaks version 7 of the worker protocol" in ended[-1]["detail"], (ended, logs(gang, trial))
     assert "worker the worker of rank 0 speaks version 7" in logs(gang, trial)

@@ -17,9 +17,9 @@ struct plain {
   static Sum load(Raw x) { return Sum(x); }
   static Raw store(Sum x) { return Raw(x); }
 };
-template <class Half, Half (*from_float)(float)>
+template <class Bits, class Half, Half (*from_float)(float)>
 struct half {
-  using raw [[gnu::aligned(1), gnu::may_alias]] = std::uint16_t;
+  using raw [[gnu::aligned(1), gnu::may_alias]] = Bits; // std::uint16_t; where no parameter says so, GCC 12 forgets the alignment
   using sum = float;
   using wide = float;
   static float load(std::uint16_t x) { return to_float(Half{x}); }
@@ -140,8 +140,8 @@ void typed(reduce how, std::span<const std::byte* const> in, std::span<std::byte
 
 void reduce_elements(element type, reduce how, std::span<const std::byte* const> in, std::span<std::byte* const> out, std::size_t count) {
   switch (type) {
-  case element::f16: return typed<half<f16, to_f16>>(how, in, out, count);
-  case element::bf16: return typed<half<bf16, to_bf16>>(how, in, out, count);
+  case element::f16: return typed<half<std::uint16_t, f16, to_f16>>(how, in, out, count);
+  case element::bf16: return typed<half<std::uint16_t, bf16, to_bf16>>(how, in, out, count);
   case element::f32: return typed<plain<float, float>>(how, in, out, count);
   case element::f64: return typed<plain<double, double>>(how, in, out, count);
   case element::i32: return typed<plain<std::int32_t, std::int32_t>>(how, in, out, count);

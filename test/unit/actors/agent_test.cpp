@@ -1,6 +1,7 @@
 #include "actors/agent/agent.hpp"
 
 #include "test/unit/actors/show.hpp"
+#include "workers/worker_messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -53,6 +54,19 @@ TEST(Agent, KnowsARepeatedStart) {
     {order_received{1, forget_ordered{x}}, 6s, "drop(1.1)"},
     {start(x), 7s, ""}, // even when it is forgotten
   });
+}
+
+TEST(Agent, SaysWhatAWorkerFailedOfAlsoWhereTheLinkWasDownThen) {
+  const auto said = [](const std::string& why) {
+    return worker_said{x, "", 0, workers::encode_worker(workers::worker_word{workers::worker_failure{why}})};
+  };
+  const auto end_of = [](const agent& a) { return a.inventory().at(0).detail; };
+  const row start_it{start(x), 1s, "launch(1.1)"};
+  const auto over = [](int code) { return task_ended{{.allocation = x, .exited = true, .exit_code = code, .detail = "exit code " + std::to_string(code)}}; };
+  EXPECT_EQ(end_of(play({up, start_it, {link_down{}, 2s, ""}, {said("another version"), 3s, ""}, {said("a second one"), 3s, ""}, {over(1), 4s, ""}})),
+            "another version (exit code 1)");
+  EXPECT_EQ(end_of(play({up, start_it, {link_down{}, 2s, ""}, {over(1), 4s, ""}})), "exit code 1");
+  EXPECT_EQ(end_of(play({up, start_it, {link_down{}, 2s, ""}, {said("nothing that mattered"), 3s, ""}, {over(0), 4s, ""}})), "exit code 0");
 }
 
 TEST(Agent, AnswersEveryKill) {
