@@ -230,9 +230,9 @@ private:
     switch (x.change) {
     case task_change::adopted:
       step(task_adopted{x.task});
+      self_->send(harness_, harness_task{id, x.token, x.checkpoint_dir});
       [[fallthrough]];
     case task_change::launched:
-      self_->send(harness_, harness_task{id, x.token, x.checkpoint_dir});
       self_->send(pump_, pump_spool{id, setup_.name, x.spool});
       return step(task_launched{id, x.task.pid});
     case task_change::ended:
@@ -302,7 +302,10 @@ private:
                           time_passed{});
     }
   }
+  /// The gateway knows a task before it begins: a forked one says hello a few milliseconds later, perhaps before the news of its start.
   void run(launch_task& x) {
+    if (auto launch = parse_msgpack(x.spec); launch && launch->is_object()) // else the runtime says what is wrong with it
+      self_->send(harness_, harness_task{x.allocation, launch->value("token", std::string()), launch->value("checkpoint_dir", std::string())});
     self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from, fence_token_});
   }
   void run(const stop_task& x) { self_->send(harness_, preempt_ordered{x.allocation, x.reason}); }
