@@ -1,5 +1,5 @@
 #include "actors/message_types.hpp"
-#include "actors/probed_actor.hpp"
+#include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>
 

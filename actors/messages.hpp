@@ -5,7 +5,7 @@
 // A message is a struct with MSGPACK_DEFINE_ARRAY; on the wire it is its msgpack bytes, so doubles stay exact (CAF
 // 0.17 breaks them) and fields may be added at the end. The few that carry actor handles are inspected by hand.
 
-#include "actors/agent/agent_twin.hpp"
+#include "actors/agent_twin/agent_twin.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "actors/experiment/experiment.hpp"
 #include "actors/pool/pool.hpp"

@@ -3,9 +3,9 @@
 #include "runtime/cli/config_commands/config_commands.hpp"
 #include "runtime/cli/run.hpp"
 #include "runtime/cli/search_commands/search_command.hpp"
-#include "runtime/node/fence_call.hpp"
-#include "runtime/node/host_check.hpp"
-#include "runtime/node/launcher.hpp"
+#include "runtime/launch/fence_call.hpp"
+#include "runtime/launch/host_check.hpp"
+#include "runtime/launch/launcher.hpp"
 #include "runtime/shell/shell.hpp"
 
 #include <string_view>

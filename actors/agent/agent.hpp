@@ -2,7 +2,7 @@
 // What happens on one host: which tasks it runs, what it still has to report, and when their leases are renewed.
 // Pure; the shell is agent_actor.cpp. Its memory is the task folder on disk, read at start through `task_adopted`.
 
-#include "actors/agent/agent_twin.hpp"
+#include "actors/agent_twin/agent_twin.hpp"
 
 namespace troupe {
 

@@ -2,10 +2,10 @@
 
 #include "actors/agent/agent.hpp"
 #include "actors/harness/harness_actor.hpp"
-#include "actors/probed_actor.hpp"
-#include "actors/worker/log_pump_actor.hpp"
+#include "actors/shells/probed.hpp"
+#include "actors/host/log_pump_actor.hpp"
 #include "actors/worker/stand_in_actor.hpp"
-#include "actors/worker/worker_runtime_actor.hpp"
+#include "actors/host/worker_runtime_actor.hpp"
 #include "workers/slot_watch.hpp"
 
 #include <caf/all.hpp>

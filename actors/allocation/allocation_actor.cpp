@@ -1,6 +1,6 @@
 #include "actors/allocation/allocation_actor.hpp"
 
-#include "actors/durable_actor.hpp"
+#include "actors/shells/durable.hpp"
 #include "model/names.hpp"
 #include "workers/worker_messages.hpp"
 

@@ -1,8 +1,8 @@
 #include "actors/cluster/cluster_actor.hpp"
 
 #include "actors/cluster/accepted_config.hpp"
-#include "actors/cluster/cluster_members_actor.hpp"
-#include "actors/durable_actor.hpp"
+#include "actors/cluster/cluster_members_part.hpp"
+#include "actors/shells/durable.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"

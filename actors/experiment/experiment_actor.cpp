@@ -1,6 +1,6 @@
 #include "actors/experiment/experiment_actor.hpp"
 
-#include "actors/durable_actor.hpp"
+#include "actors/shells/durable.hpp"
 #include "actors/experiment/experiment_setup.hpp"
 #include "actors/searcher/searcher_actor.hpp"
 #include "actors/trial/trial_actor.hpp"

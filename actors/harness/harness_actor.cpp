@@ -1,7 +1,7 @@
 #include "actors/harness/harness_actor.hpp"
 
 #include "actors/harness/harness.hpp"
-#include "actors/probed_actor.hpp"
+#include "actors/shells/probed.hpp"
 #include "workers/worker_messages.hpp"
 
 #include <caf/all.hpp>

@@ -1,6 +1,6 @@
 #include "actors/inspector/inspector_actor.hpp"
 
-#include "actors/inspector/actor_shapes_actor.hpp"
+#include "actors/inspector/actor_shapes_part.hpp"
 #include "actors/inspector/state_path.hpp"
 
 #include <caf/all.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 // The shell's eyes and hands on one node: it answers about the actors of its own process and disturbs them when told.
 
-#include "actors/inspector/inspector_messages_actor.hpp"
+#include "actors/inspector/inspector_messages.hpp"
 
 namespace troupe {
 

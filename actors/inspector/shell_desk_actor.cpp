@@ -1,6 +1,6 @@
 #include "actors/inspector/shell_desk_actor.hpp"
 
-#include "actors/inspector/desk_parts_actor.hpp"
+#include "actors/inspector/desk_part.hpp"
 #include "actors/inspector/operator_table.hpp"
 
 #include <caf/all.hpp>

@@ -1,6 +1,6 @@
 #include "actors/pool/pool_actor.hpp"
 
-#include "actors/probed_actor.hpp"
+#include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>
 

@@ -1,6 +1,6 @@
 #include "actors/retention/retention_actor.hpp"
 
-#include "actors/durable_actor.hpp"
+#include "actors/shells/durable.hpp"
 #include "actors/retention/retention.hpp"
 
 #include <caf/all.hpp>

@@ -1,6 +1,6 @@
 #include "actors/trial/trial_actor.hpp"
 
-#include "actors/durable_actor.hpp"
+#include "actors/shells/durable.hpp"
 
 #include <caf/all.hpp>
 

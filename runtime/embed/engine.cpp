@@ -1,6 +1,6 @@
 #include "runtime/embed/engine.hpp"
 
-#include "actors/inspector/inspector_messages_actor.hpp"
+#include "actors/inspector/inspector_messages.hpp"
 #include "actors/message_types.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"

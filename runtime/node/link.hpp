@@ -4,7 +4,7 @@
 // Mail is CAF's own network layer; bulk is HTTP, one request a file, with TCP's own back-pressure. With TLS both sides
 // of the mail link show a certificate of the cluster's CA; without it the link binds to loopback only.
 
-#include "actors/probed_actor.hpp"
+#include "actors/shells/probed.hpp"
 #include "runtime/forward/forwarder.hpp"
 #include "workers/task_spec.hpp"
 

@@ -1,10 +1,10 @@
 #include "runtime/node/node.hpp"
 
 #include "actors/agent/agent_actor.hpp"
-#include "actors/borrowed_system.hpp"
+#include "actors/shells/borrowed_system.hpp"
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
-#include "actors/probed_actor.hpp"
+#include "actors/shells/probed.hpp"
 #include "runtime/api/server.hpp"
 #include "runtime/node/cluster_gate.hpp"
 #include "runtime/node/fence_tokens.hpp"

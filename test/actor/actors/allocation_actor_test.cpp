@@ -1,7 +1,7 @@
 // What an allocation's actor still owes others when its machine has come to an end.
 
 #include "actors/allocation/allocation_actor.hpp"
-#include "actors/durable_actor.hpp"
+#include "actors/shells/durable.hpp"
 #include "actors/pool/pool_actor.hpp"
 
 #include <caf/all.hpp>

@@ -1,7 +1,7 @@
 // What the journal actor acknowledges is what its last commit stored, whatever the disk refuses; and whoever was refused
 // gets in by sending the same again.
 
-#include "actors/durable_actor.hpp"
+#include "actors/shells/durable.hpp"
 #include "actors/journal/journal_actor.hpp"
 #include "storage/stored_journal.hpp"
 

@@ -1,8 +1,8 @@
 // The output of a task that has ended is carried at once: somebody waits for its slots.
 
 #include "actors/journal/journal_actor.hpp"
-#include "actors/probed_actor.hpp"
-#include "actors/worker/log_pump_actor.hpp"
+#include "actors/shells/probed.hpp"
+#include "actors/host/log_pump_actor.hpp"
 #include "storage/stored_journal.hpp"
 #include "workers/task_init/task_format.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// How a shell makes its machine's steps durable, as actors/durable_actor.hpp does it: one append in flight, actions
+// How a shell makes its machine's steps durable, as actors/shells/durable.hpp does it: one append in flight, actions
 // only after the facts of their step are committed. Beside the machine it keeps a twin that sees only
 // decode(encode(fact)); both must always have the same bytes.
 

@@ -1,7 +1,7 @@
 #pragma once
 // What one history is like: everything in it follows from its seed.
 
-#include "actors/agent/agent_twin.hpp"
+#include "actors/agent_twin/agent_twin.hpp"
 #include "test/sim/actors/fake_searcher.hpp"
 
 namespace troupe::sim {

@@ -1,4 +1,4 @@
-#include "actors/agent/agent_twin.hpp"
+#include "actors/agent_twin/agent_twin.hpp"
 
 #include "test/unit/actors/show.hpp"
 

@@ -1,4 +1,4 @@
-#include "actors/worker/direct_start.hpp"
+#include "actors/host/direct_start.hpp"
 
 #include <gtest/gtest.h>
 

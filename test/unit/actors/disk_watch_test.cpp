@@ -1,4 +1,4 @@
-#include "actors/worker/disk_watch.hpp"
+#include "actors/host/disk_watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What a task is given for Determined's stock client, against what that client reads (contract, section 3).
 
-#include "actors/worker/stock_task.hpp"
-#include "actors/worker/task_environment.hpp"
+#include "actors/host/stock_task.hpp"
+#include "actors/host/task_environment.hpp"
 
 #include <gtest/gtest.h>
 

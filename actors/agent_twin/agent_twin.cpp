@@ -1,0 +1,207 @@
+#include "actors/agent_twin/agent_twin.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+agent_twin::agent_twin(std::string name, lease_times lease, time_point now)
+    : name_(std::move(name)), lease_(lease), lease_until_(now + lease.give_away) {}
+
+std::vector<twin_action> agent_twin::apply(const twin_event& ev, time_point now) {
+  out o;
+  std::visit([&](const auto& x) { on(o, x, now); }, ev);
+  return o;
+}
+
+void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
+  if (ev.epoch <= epoch_)
+    return;
+  epoch_ = ev.epoch;
+  status_ = status::alive;
+  slots_ = ev.slots;
+  lease_until_ = now + lease_.give_away;
+  strays_.clear();
+  agent_up up{name_, ev.slots, {}};
+  std::set<allocation_id> reported;
+  for (const auto& t : ev.inventory) {
+    reported.insert(t.allocation);
+    if (!t.exited)
+      up.busy[to_string(t.allocation)] = t.slots;
+  }
+  o.push_back(tell_pool{std::move(up)});
+  for (const auto& t : ev.inventory) {
+    if (!tasks_.contains(t.allocation)) { // fenced, or of a run that ended while it was away
+      if (t.exited) {
+        o.push_back(agent_order{forget_ordered{t.allocation}});
+      } else {
+        strays_.insert(t.allocation);
+        o.push_back(agent_order{kill_ordered{t.allocation}});
+      }
+    } else if (t.exited) {
+      tell(o, t.allocation,
+           task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered});
+    } else {
+      tell(o, t.allocation, task_started{t.allocation, name_, t.pid});
+    }
+  }
+  // Orders of an older registration are refused by the agent, so what it has not reported it will never start.
+  for (auto it = tasks_.begin(); it != tasks_.end();) {
+    if (reported.contains(it->first)) {
+      ++it;
+    } else if (it->second.said && std::holds_alternative<troupe::agent_lost>(*it->second.said)) {
+      o.push_back(tell_allocation{it->first, *it->second.said});
+      ++it;
+    } else {
+      o.push_back(tell_allocation{it->first, task_unknown{it->first, name_}});
+      it = tasks_.erase(it);
+    }
+  }
+}
+
+void agent_twin::on(out& o, const agent_heartbeat& ev, time_point now) {
+  if (status_ != status::alive || ev.epoch != epoch_)
+    return; // its answer is a refused registration, not an acknowledgement
+  lease_until_ = now + lease_.give_away;
+  o.push_back(acknowledge_heartbeat{epoch_, ev.sent});
+}
+
+void agent_twin::on(out& o, const link_lost& ev, time_point now) {
+  if (status_ != status::alive || ev.epoch != epoch_)
+    return;
+  status_ = status::away;
+  lease_until_ = now + lease_.give_away;
+  o.push_back(tell_pool{agent_down{name_}});
+  // A task that was killed just before its agent died with it is lost, not failed: its allocation judges so when it
+  // hears of both.
+  for (const auto& [id, t] : tasks_)
+    if (t.said && std::holds_alternative<task_exited>(*t.said))
+      o.push_back(tell_allocation{id, troupe::agent_lost{name_, "it went away"}});
+}
+
+void agent_twin::on(out& o, const task_started& ev, time_point) {
+  if (tasks_.contains(ev.allocation))
+    tell(o, ev.allocation, ev);
+  else
+    o.push_back(agent_order{kill_ordered{ev.allocation}});
+}
+
+void agent_twin::on(out& o, const task_exited& ev, time_point) {
+  if (tasks_.contains(ev.allocation))
+    return tell(o, ev.allocation, ev);
+  o.push_back(agent_order{forget_ordered{ev.allocation}});
+  if (strays_.erase(ev.allocation))
+    o.push_back(tell_pool{slots_released{ev.allocation, name_}});
+}
+
+void agent_twin::tell(out& o, allocation_id id, allocation_event news) {
+  auto& said = tasks_[id].said;
+  if (!said || std::holds_alternative<task_started>(*said))
+    said = std::move(news); // else its end is known; a late word changes nothing
+  o.push_back(tell_allocation{id, *said});
+}
+
+void agent_twin::on(out& o, const start_ordered& ev, time_point) {
+  if (status_ != status::alive) {
+    o.push_back(tell_allocation{ev.allocation, task_unknown{ev.allocation, name_}});
+    return;
+  }
+  tasks_.try_emplace(ev.allocation, task{ev.slots, {}});
+  o.push_back(agent_order{ev});
+}
+
+void agent_twin::on(out& o, const preempt_ordered& ev, time_point) {
+  if (status_ == status::alive)
+    o.push_back(agent_order{ev}); // else the allocation orders it again when the agent reports the task
+}
+
+void agent_twin::on(out& o, const kill_ordered& ev, time_point) {
+  if (status_ == status::alive)
+    o.push_back(agent_order{ev});
+}
+
+void agent_twin::on(out& o, const worker_ordered& ev, time_point) {
+  if (status_ == status::alive && tasks_.contains(ev.allocation))
+    o.push_back(agent_order{ev}); // else the worker says again how it fares, and is led on
+}
+
+void agent_twin::on(out& o, const member_failed& ev, time_point) {
+  if (tasks_.contains(ev.allocation))
+    o.push_back(tell_allocation{ev.allocation, ev});
+}
+
+void agent_twin::on(out& o, const worker_said& ev, time_point) {
+  if (tasks_.contains(ev.allocation))
+    o.push_back(tell_allocation{ev.allocation, ev});
+}
+
+void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
+  tasks_.erase(ev.allocation);
+  if (status_ == status::alive)
+    o.push_back(agent_order{ev});
+  // The allocation has told the pool too, but that may have overtaken an inventory that calls the slots taken.
+  o.push_back(tell_pool{slots_released{ev.allocation, name_}});
+}
+
+void agent_twin::on(out& o, const watch_ordered& ev, time_point) {
+  auto it = tasks_.find(ev.allocation);
+  if (it != tasks_.end()) {
+    if (it->second.said)
+      o.push_back(tell_allocation{ev.allocation, *it->second.said});
+  } else if (status_ == status::lost) {
+    o.push_back(tell_allocation{ev.allocation, troupe::agent_lost{name_, "its lease is over"}});
+  } else if (status_ == status::alive) {
+    o.push_back(tell_allocation{ev.allocation, task_unknown{ev.allocation, name_}});
+  } else {
+    tasks_[ev.allocation] = {ev.slots, {}};
+  }
+}
+
+void agent_twin::on(out& o, const death_confirmed& ev, time_point) {
+  if (status_ != status::away)
+    return; // an agent that is back speaks for itself
+  if (tasks_.contains(ev.allocation))
+    tell(o, ev.allocation, troupe::agent_lost{name_, "it died; its sandbox is gone"});
+}
+
+void agent_twin::on(out& o, const time_passed&, time_point now) {
+  if (status_ == status::lost || now < lease_until_)
+    return;
+  if (status_ == status::alive)
+    o.push_back(tell_pool{agent_down{name_}});
+  lose(o, "silent for longer than its lease");
+}
+
+void agent_twin::lose(out& o, const std::string& why) {
+  status_ = status::lost;
+  for (const auto& [id, t] : tasks_)
+    o.push_back(tell_allocation{id, troupe::agent_lost{name_, why}});
+  tasks_.clear();
+  strays_.clear();
+}
+
+std::optional<time_point> agent_twin::deadline() const {
+  return status_ == status::lost ? std::nullopt : std::optional{lease_until_};
+}
+
+std::string agent_twin::snapshot() const {
+  std::vector<allocation_id> ids;
+  for (const auto& [id, t] : tasks_)
+    ids.push_back(id);
+  return pack(std::tuple{int(status_), epoch_, slots_, ids});
+}
+
+value agent_twin::describe() const {
+  value tasks = value::array(), strays = value::array();
+  for (const auto& [id, t] : tasks_)
+    tasks.push_back({{"allocation", to_string(id)}, {"slots", t.slots}, {"heard", t.said.has_value()}});
+  for (const auto& id : strays_)
+    strays.push_back(to_string(id));
+  return {{"state", shown()}, {"epoch", epoch_}, {"slots", slots_}, {"lease_until", to_rfc3339(lease_until_)},
+          {"tasks", tasks},   {"strays", strays}};
+}
+
+const char* agent_twin::shown() const {
+  return status_ == status::alive ? "alive" : status_ == status::away ? "away" : "lost";
+}
+
+} // namespace troupe

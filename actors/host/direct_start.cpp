@@ -1,0 +1,141 @@
+#include "actors/host/direct_start.hpp"
+
+#include "actors/host/stock_task.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./=,:@%+").find(c) != std::string_view::npos;
+}
+
+/// "python", "python3", "python3.11"; any path to one of them.
+bool names_python(const std::string& word) {
+  const auto name = word.substr(word.rfind('/') + 1);
+  if (!name.starts_with("python"))
+    return false;
+  return std::all_of(name.begin() + 6, name.end(), [](unsigned char c) { return std::isdigit(c) || c == '.'; });
+}
+
+/// A wrapper that is a script may set variables, which a zygote would not have.
+bool is_executable_image(const fs::path& file) {
+  char magic[4] = {};
+  std::ifstream in(file, std::ios::binary);
+  return in.read(magic, sizeof magic) && std::string_view(magic, 4) == "\x7f" "ELF";
+}
+
+std::string find_program(const std::string& name, const std::string& path) {
+  std::error_code ignored;
+  auto found = [&](const fs::path& file) {
+    const auto about = fs::status(file, ignored);
+    return fs::is_regular_file(about) && (about.permissions() & fs::perms::owner_exec) != fs::perms::none;
+  };
+  if (name.find('/') != std::string::npos)
+    return name[0] == '/' && found(name) ? name : std::string();
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find(':', begin), path.size());
+    const fs::path file = fs::path(path.substr(begin, end - begin)) / name;
+    begin = end + 1;
+    if (file.is_absolute() && found(file))
+      return file.string();
+  }
+  return {};
+}
+
+} // namespace
+
+std::optional<std::vector<std::string>> plain_words(std::string_view command) {
+  std::vector<std::string> words;
+  std::string word;
+  bool in_word = false;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == ' ' || c == '\t' || c == '\n') {
+      if (c == '\n' && command.find_first_not_of(" \t\n", i) != std::string_view::npos && (in_word || !words.empty()))
+        return {}; // a second command
+      if (std::exchange(in_word, false))
+        words.push_back(std::exchange(word, {}));
+    } else if (c == '\'' || c == '"') {
+      const auto end = command.find(c, i + 1);
+      if (end == std::string_view::npos)
+        return {};
+      const auto inside = command.substr(i + 1, end - i - 1);
+      if (c == '"' && inside.find_first_of("$`\\!") != std::string_view::npos)
+        return {};
+      word += inside;
+      in_word = true;
+      i = end;
+    } else if (is_plain(c)) {
+      word += c;
+      in_word = true;
+    } else {
+      return {};
+    }
+  }
+  if (in_word)
+    words.push_back(word);
+  if (!words.empty() && words[0] == "exec")
+    words.erase(words.begin());
+  // NAME=VALUE in front is the shell's business.
+  if (words.empty() || words[0].find('=') != std::string::npos)
+    return {};
+  return words;
+}
+
+std::optional<direct_start> direct_start_of(const std::vector<std::string>& entrypoint,
+                                            const std::string& path_variable) {
+  auto words = entrypoint;
+  if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c") {
+    auto plain = plain_words(entrypoint[2]);
+    if (!plain)
+      return {};
+    words = std::move(*plain);
+  }
+  if (words.size() < 2 || !names_python(words[0]) || words[1].empty() || words[1][0] == '-')
+    return {};
+  direct_start out;
+  out.program = find_program(words[0], path_variable);
+  if (out.program.empty() || !is_executable_image(out.program))
+    return {};
+  const fs::path script = fs::path(task_workdir) / words[1];
+  const auto inside = script.lexically_normal().lexically_relative(task_workdir);
+  if (inside.empty() || *inside.begin() == "..")
+    return {};
+  out.script = inside.string();
+  out.argv = std::move(words);
+  return out;
+}
+
+std::vector<std::string> direct_variables(const std::vector<std::string>& env) {
+  std::map<std::string, std::string> all;
+  for (const auto& pair : env) {
+    const auto equals = pair.find('=');
+    all[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  // Of the entrypoint script:
+  all["PATH"] = all["PYTHONUSERBASE"] + "/bin:" + all["PATH"];
+  if (all["HOME"].empty() || all["HOME"] == "/")
+    all["HOME"] = all["DET_WORKDIR"];
+  // Of bash itself:
+  all["PWD"] = task_workdir;
+  if (all["SHLVL"].empty())
+    all["SHLVL"] = "0";
+  all.erase("_");
+  std::error_code ignored;
+  if (auto it = all.find("OLDPWD"); it != all.end() && !fs::is_directory(it->second, ignored))
+    all.erase(it);
+  std::vector<std::string> out;
+  for (const auto& [name, text] : all)
+    out.push_back(name + "=" + text);
+  return out;
+}
+
+} // namespace troupe

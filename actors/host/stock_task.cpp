@@ -1,0 +1,201 @@
+#include "actors/host/stock_task.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace troupe {
+namespace {
+
+std::string text_of(const value& launch, const char* key, const std::string& otherwise = {}) {
+  auto it = launch.find(key);
+  return it != launch.end() && it->is_string() ? it->get<std::string>() : otherwise;
+}
+std::int64_t number_of(const value& launch, const char* key, std::int64_t otherwise) {
+  auto it = launch.find(key);
+  return it != launch.end() && it->is_number_integer() ? it->get<std::int64_t>() : otherwise;
+}
+
+std::int64_t nodes(const value& launch) { return number_of(launch, "nodes", 1); }
+
+value slots_of(const value& launch) {
+  auto it = launch.find("slots");
+  return it != launch.end() && it->is_array() ? *it : value::array();
+}
+
+/// The name of the checkpoint to go on from; its folder may be another storage's.
+std::string checkpoint_name(const value& launch) {
+  auto from = text_of(launch, "resume");
+  return from.substr(from.rfind('/') + 1);
+}
+
+std::string cluster_of(const value& launch) { return text_of(launch, "cluster_id", "troupe"); }
+
+/// "package.module:Class", the form that the client calls legacy.
+bool names_trial_class(const std::string& text) {
+  auto colon = text.find(':');
+  auto plain = [&](std::size_t begin, std::size_t end, bool dots) {
+    return begin < end && std::all_of(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      text.begin() + static_cast<std::ptrdiff_t>(end), [dots](unsigned char c) {
+                                        return std::isalnum(c) || c == '_' || (dots && c == '.');
+                                      });
+  };
+  return colon != text.npos && plain(0, colon, true) && plain(colon + 1, text.size(), false);
+}
+
+constexpr char setup_script[] = R"(# Sourced by the entrypoint script. The agent has written the files and set the variables before.
+export PATH="$PYTHONUSERBASE/bin:$PATH"
+: "${DET_PYTHON_EXECUTABLE:=python3}"
+export DET_PYTHON_EXECUTABLE
+if [ -z "$HOME" ] || [ "$HOME" = / ]; then
+  export HOME="$DET_WORKDIR"
+fi
+# Launchers of several processes send the output of each of them here.
+ln -sf "/proc/$$/fd/1" "$DET_RUN_DIR/train/logs/stdout.log"
+ln -sf "/proc/$$/fd/2" "$DET_RUN_DIR/train/logs/stderr.log"
+)";
+
+constexpr char entrypoint_script[] = R"(# Starts a trial: entrypoint.sh COMMAND [ARGUMENT]...
+. /run/determined/task-setup.sh
+set -e
+mkdir -p "/tmp/tensorboard-$DET_ALLOCATION_ID-0"
+ln -sfn "/tmp/tensorboard-$DET_ALLOCATION_ID-0" /tmp/tensorboard
+if [ -f startup-hook.sh ]; then
+  set -x
+  . ./startup-hook.sh
+  set +x
+fi
+if [ "$TROUPE_NODES" != 1 ]; then
+  "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --rendezvous
+  if [ "$TROUPE_LAUNCH" = per_slot ]; then
+    TROUPE_GANG=$("$DET_PYTHON_EXECUTABLE" -c 'import json
+gang = json.load(open("/run/determined/info/rendezvous.json"))
+print(*(f"{host}={slots}" for host, slots in zip(gang["container_addrs"], gang["container_slot_counts"])))')
+    MASTER_ADDR=${TROUPE_GANG%%=*}
+    export MASTER_ADDR TROUPE_GANG
+  fi
+fi
+exec "$@"
+)";
+
+} // namespace
+
+value config_for_task(const value& launch) {
+  auto it = launch.find("config");
+  value config = it != launch.end() && it->is_object() ? *it : value::object();
+  auto& storage = config["checkpoint_storage"];
+  const auto type = storage.is_object() ? text_of(storage, "type", "shared_fs") : "shared_fs";
+  if (type != "shared_fs" && type != "directory")
+    return config;
+  value plain = {{"type", "directory"}, {"container_path", text_of(launch, "checkpoint_dir")}};
+  if (storage.is_object())
+    for (const char* kept : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
+      if (storage.contains(kept))
+        plain[kept] = storage[kept];
+  storage = std::move(plain);
+  return config;
+}
+
+std::map<std::string, std::string> stock_variables(allocation_id id, const value& launch,
+                                                   const task_surroundings& around) {
+  const auto task = text_of(launch, "task_id"), allocation = text_of(launch, "allocation_name");
+  const auto resources = text_of(launch, "resources_id"), experiment = std::to_string(number_of(launch, "experiment", 0));
+  const auto owner = text_of(launch, "owner");
+  const auto colon = around.master_url.rfind(':');
+  const auto port = colon == around.master_url.npos ? std::string() : around.master_url.substr(colon + 1);
+  const auto& p = around.ports;
+  std::map<std::string, std::string> env = {
+    {"DET_MASTER", around.master_url},
+    {"DET_MASTER_HOST", "127.0.0.1"},
+    {"DET_MASTER_ADDR", "127.0.0.1"},
+    {"DET_MASTER_PORT", port},
+    {"DET_CLUSTER_ID", cluster_of(launch)},
+    {"DET_MASTER_ID", text_of(launch, "master_id", cluster_of(launch))},
+    {"DET_AGENT_ID", around.agent},
+    {"DET_TASK_ID", task},
+    {"DET_TASK_TYPE", "TRIAL"},
+    {"DET_ALLOCATION_ID", allocation},
+    {"DET_RESOURCES_ID", resources},
+    {"DET_CONTAINER_ID", resources},
+    {"DET_RESOURCES_TYPE", "docker-container"},
+    {"DET_SLOT_IDS", to_json(slots_of(launch))},
+    {"DET_SESSION_TOKEN", text_of(launch, "session_token")},
+    {"DET_USER_TOKEN", text_of(launch, "user_token")},
+    {"DET_USER", owner.empty() ? "determined" : owner}, // the client refuses an empty one
+    {"DET_RUN_DIR", task_run_dir},
+    {"DET_WORKDIR", task_workdir},
+    {"DET_USE_TLS", "false"},
+    {"DET_SEGMENT_ENABLED", "false"},
+    {"DET_SKIP_PIP_INSTALL", "1"},
+    {"DET_TASK_LOGGING_METADATA", to_json({{"allocation_id", allocation}, {"task_id", task}})},
+    {"DET_EXPERIMENT_ID", experiment},
+    {"DET_TRIAL_ID", to_string(id.trial)},
+    {"DET_TRIAL_RUN_ID", to_string(id.run)},
+    {"DET_TRIAL_SEED", std::to_string(number_of(launch, "seed", 0))},
+    {"DET_EXPERIMENT_CONFIG", to_json(config_for_task(launch))},
+    {"DET_HPARAMS", to_json(launch.value("hparams", value::object()))},
+    {"DET_STEPS_COMPLETED", std::to_string(number_of(launch, "resume_steps", 0))},
+    {"PYTHONUSERBASE", std::string(task_run_dir) + "/pythonuserbase"},
+    {"DTRAIN_SSH_PORT", std::to_string(p.ssh)},
+    {"INTER_TRAIN_PROCESS_COMM_PORT_1", std::to_string(p.communication_1)},
+    {"INTER_TRAIN_PROCESS_COMM_PORT_2", std::to_string(p.communication_2)},
+    {"C10D_PORT", std::to_string(p.c10d)},
+    {"TROUPE_NODES", std::to_string(nodes(launch))},
+  };
+  // The kernel takes no variable of 128 KiB; the client reads info/trial.json, which has the configuration as well.
+  if (env["DET_EXPERIMENT_CONFIG"].size() > 100'000)
+    env.erase("DET_EXPERIMENT_CONFIG");
+  if (auto latest = checkpoint_name(launch); !latest.empty())
+    env["DET_LATEST_CHECKPOINT"] = latest;
+  env["DET_PYTHON_EXECUTABLE"] = around.python_bin.empty() ? "python3" : around.python_bin + "/python3";
+  return env;
+}
+
+std::vector<task_file> stock_files(allocation_id id, const value& launch, const task_surroundings& around) {
+  const auto slots = slots_of(launch);
+  const auto latest = checkpoint_name(launch);
+  const auto config = config_for_task(launch);
+  const value cluster = {{"master_url", around.master_url},
+                         {"cluster_id", cluster_of(launch)},
+                         {"agent_id", around.agent},
+                         {"slot_ids", slots},
+                         {"task_id", text_of(launch, "task_id")},
+                         {"allocation_id", text_of(launch, "allocation_name")},
+                         {"session_token", text_of(launch, "session_token")},
+                         {"task_type", "TRIAL"},
+                         {"master_cert_name", nullptr},
+                         {"master_cert_file", nullptr},
+                         {"latest_checkpoint", latest.empty() ? value() : value(latest)}};
+  const value trial = {{"trial_id", id.trial.value},
+                       {"experiment_id", number_of(launch, "experiment", 0)},
+                       {"trial_seed", number_of(launch, "seed", 0)},
+                       {"hparams", launch.value("hparams", value::object())},
+                       {"config", config},
+                       {"steps_completed", number_of(launch, "resume_steps", 0)},
+                       {"trial_run_id", id.run.value},
+                       {"debug", config.value("debug", value(false)) == value(true)},
+                       {"inter_node_network_interface", nullptr}};
+  std::vector<task_file> files = {
+    {"task-setup.sh", setup_script, 0755},
+    {"train/entrypoint.sh", entrypoint_script, 0755},
+    {"info/cluster.json", to_json(cluster), 0600}, // it holds the session's token
+    {"info/trial.json", to_json(trial)},
+    {"info/resources.json", to_json(value::object({{"gpu_uuids", launch.value("gpu_uuids", value::array())}}))},
+  };
+  if (nodes(launch) == 1)
+    files.push_back({"info/rendezvous.json", to_json({{"container_addrs", value::array({"127.0.0.1"})},
+                                                      {"container_rank", 0},
+                                                      {"container_slot_counts", value::array({slots.size()})}})});
+  return files;
+}
+
+std::vector<std::string> stock_command(std::vector<std::string> entrypoint, const std::string& shell) {
+  if (entrypoint.empty() || entrypoint[0].empty())
+    return entrypoint; // the check of the task's spec says so
+  if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c" && names_trial_class(entrypoint[2]))
+    entrypoint = {"python3", "-m", "determined.launch.torch_distributed", "--", "--trial", entrypoint[2]};
+  std::vector<std::string> command = {shell, std::string(task_run_dir) + "/train/entrypoint.sh"};
+  command.insert(command.end(), entrypoint.begin(), entrypoint.end());
+  return command;
+}
+
+} // namespace troupe

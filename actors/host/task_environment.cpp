@@ -1,0 +1,130 @@
+#include "actors/host/task_environment.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+extern char** environ;
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A path below the private /tmp that the experiment names is meant as the host's: it stays visible, or, where it
+/// does not exist yet, its folder.
+void keep_named(std::vector<std::string>& keep, std::string_view text) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    auto end = std::min(text.find_first_of(": ,", begin), text.size());
+    fs::path path(text.substr(begin, end - begin));
+    begin = end + 1;
+    std::error_code ignored;
+    if (!path.string().starts_with("/tmp/"))
+      continue;
+    if (!fs::exists(path, ignored))
+      path = path.parent_path();
+    if (path != "/tmp" && fs::exists(path, ignored))
+      keep.push_back(path.string());
+  }
+}
+
+/// The listener of the agent is on this host: whatever proxy the agent uses, its tasks reach that one directly.
+void go_direct(std::map<std::string, std::string>& env) {
+  for (const char* name : {"NO_PROXY", "no_proxy"}) {
+    auto& list = env[name];
+    list += (list.empty() ? "" : ",") + std::string("127.0.0.1,localhost");
+  }
+}
+
+/// What torchrun sets for each of its processes, as `launch: per_slot` does. The address of the first agent is learned at the
+/// rendezvous where there are several: the entrypoint script sets it.
+std::map<std::string, std::string> rank_variables(allocation_id id, const value& launch, const task_surroundings& around,
+                                                  std::size_t local, std::size_t local_ranks) {
+  const auto first = launch.value("first_rank", std::size_t{0});
+  return {{"RANK", std::to_string(first + local)},
+          {"WORLD_SIZE", std::to_string(launch.value("ranks", local_ranks))},
+          {"LOCAL_RANK", std::to_string(local)},
+          {"LOCAL_WORLD_SIZE", std::to_string(local_ranks)},
+          {"GROUP_RANK", std::to_string(launch.value("node_rank", 0))},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(around.ports.c10d)},
+          {"TROUPE_DIST_PORT", std::to_string(around.ports.communication_1)},
+          {"TORCHELASTIC_RUN_ID", to_string(id)},
+          {"TORCHELASTIC_RESTART_COUNT", std::to_string(id.run.value - 1)},
+          {"TORCHELASTIC_MAX_RESTARTS", "0"}};
+}
+
+bool ours(std::string_view name) { return name.starts_with("TROUPE_") || name.starts_with("DET_"); }
+
+} // namespace
+
+workers::task_spec task_spec_of(allocation_id id, const value& launch, const task_surroundings& around) {
+  std::map<std::string, std::string> env;
+  for (char** one = environ; *one; ++one) {
+    std::string_view pair = *one;
+    if (auto equals = pair.find('='); equals != std::string_view::npos && !ours(pair.substr(0, equals)))
+      env[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
+  }
+  if (!env.contains("PATH"))
+    env["PATH"] = "/usr/bin:/bin";
+  if (!around.python_bin.empty())
+    env["PATH"] = around.python_bin + ":" + env["PATH"];
+  if (!around.programs.empty())
+    env["PATH"] += ":" + around.programs;
+  for (auto& [key, one] : stock_variables(id, launch, around))
+    env[key] = std::move(one);
+  go_direct(env);
+  auto text = [&](const char* key) { return launch.value(key, std::string()); };
+  const auto wanted = launch.value("env", value::object());
+  for (const auto& [key, one] : wanted.items())
+    env[key] = one.is_string() ? one.get<std::string>() : one.dump();
+  auto& path = env["PYTHONPATH"];
+  path = around.python + (path.empty() ? "" : ":" + path);
+  env["PYTHONUNBUFFERED"] = "1";
+  env["TROUPE_HARNESS"] = around.harness_endpoint;
+  env["TROUPE_HARNESS_FILE"] = around.harness_file;
+  env["TROUPE_TASK_TOKEN"] = text("token");
+  env["TROUPE_ALLOCATION_ID"] = to_string(id);
+  env["TROUPE_HPARAMS"] = to_json(launch.value("hparams", value::object()));
+  env["TROUPE_CHECKPOINT_DIR"] = text("checkpoint_dir");
+  env["TROUPE_RESUME_CHECKPOINT"] = text("resume");
+  env["TROUPE_TRIAL_SEED"] = std::to_string(launch.value("seed", 0));
+
+  if (auto uuids = launch.find("gpu_uuids"); uuids != launch.end() && uuids->is_array()) { // the agent's slots are GPUs: only its own
+    std::string list;
+    for (const auto& one : *uuids)
+      list += (list.empty() ? "" : ",") + one.get<std::string>();
+    env["CUDA_VISIBLE_DEVICES"] = list;
+  }
+
+  const bool per_slot = launch.value("launch", std::string()) == "per_slot";
+  const auto processes = per_slot ? std::max<std::size_t>(1, launch.value("slots", value::array()).size()) : 1;
+  if (per_slot)
+    env["TROUPE_LAUNCH"] = "per_slot";
+
+  workers::task_spec spec;
+  spec.id = to_string(id);
+  workers::rank_spec rank;
+  rank.argv = stock_command(launch.value("entrypoint", std::vector<std::string>()), around.shell);
+  rank.cwd = task_workdir;
+  for (std::size_t local = 0; local < processes; ++local) {
+    auto of_rank = env;
+    if (per_slot)
+      for (auto& [key, one] : rank_variables(id, launch, around, local, processes))
+        of_rank[key] = std::move(one);
+    rank.env.clear();
+    for (const auto& [key, one] : of_rank)
+      rank.env.push_back(key + "=" + one);
+    spec.ranks.push_back(rank);
+  }
+  for (const auto& [key, one] : env)
+    if (key != "DET_EXPERIMENT_CONFIG") // its paths are JSON's; the folder of checkpoints has a variable of its own
+      keep_named(spec.keep, one);
+  for (const auto& argument : rank.argv)
+    keep_named(spec.keep, argument);
+  std::sort(spec.keep.begin(), spec.keep.end());
+  spec.keep.erase(std::unique(spec.keep.begin(), spec.keep.end()), spec.keep.end());
+  return spec;
+}
+
+} // namespace troupe

@@ -1,0 +1,164 @@
+#pragma once
+// How a shell makes its machine's steps durable: facts go to the journal in the order of the steps, one append at a
+// time, and the actions of a step run only after its facts are committed.
+
+#include "actors/shells/probed.hpp"
+
+#include <caf/mixin/requester.hpp>
+
+#include <deque>
+#include <functional>
+
+namespace troupe {
+
+inline constexpr auto journal_timeout = std::chrono::seconds(30);
+
+/// `Derived` gives `machine()`, one `run(action)` per action type, and `end_children(reason)`: whoever owns an actor takes
+/// it along when it has to leave. `Fact` and `Action` are the machine's variants.
+template <class Derived, class Handle, class Fact, class Action>
+class durable {
+public:
+  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+
+protected:
+  explicit durable(actor_base<Handle>* self) : self_(self) {}
+
+  /// `stored` facts of `entity` are in the journal; `resumed` are the actions of the machine's resume.
+  void begin(std::string entity, std::uint64_t stored, journal_actor journal, std::vector<Action> resumed) {
+    entity_ = std::move(entity);
+    next_ = stored;
+    journal_ = std::move(journal);
+    self_->describe_by([this] {
+      auto shown = derived().machine().describe();
+      shown["facts"] = next_;
+      shown["steps_not_durable"] = queue_.size();
+      return shown;
+    });
+    show();
+    self_->set_exit_handler([this](caf::exit_msg& x) { leave(x.reason); });
+    queue_.push_back({{}, std::move(resumed), {}, true});
+    pump();
+  }
+
+  template <class Event>
+  void step(const Event& ev, done_callback done = {}) {
+    auto s = derived().machine().apply(ev, self_->now());
+    take(std::move(s.facts), std::move(s.actions), std::move(done));
+  }
+
+  void take(std::vector<Fact> facts, std::vector<Action> actions, done_callback done = {}) {
+    self_->trace_decision([&] {
+      std::string text;
+      for (const auto& f : facts)
+        std::visit([&](const auto& x) { text += std::string(x.tag) + " "; }, f);
+      return text + "actions: " + std::to_string(actions.size());
+    });
+    held h{{}, std::move(actions), std::move(done), facts.empty()};
+    for (const auto& f : facts)
+      h.facts.push_back(encode_as(f));
+    queue_.push_back(std::move(h));
+    show();
+    pump();
+  }
+
+  /// For the handler of time_passed: what was refused for lack of space is tried again.
+  void timer_fired() {
+    armed_ = {};
+    pump();
+  }
+
+  void leave(const caf::error& why) {
+    derived().end_children(why);
+    self_->quit(why);
+  }
+
+  void arm(std::optional<time_point> deadline) {
+    if (!deadline || (armed_ && *armed_ <= *deadline))
+      return;
+    armed_ = *deadline;
+    auto wait = std::max<duration>(*deadline - self_->now(), duration{0});
+    self_->delayed_send(Handle{self_}, wait, time_passed{});
+  }
+
+  actor_base<Handle>* self_;
+  journal_actor journal_;
+  std::string entity_;
+
+private:
+  Derived& derived() { return static_cast<Derived&>(*this); }
+
+  void show() {
+    if constexpr (requires { derived().machine().shown(); })
+      self_->show(derived().machine().shown());
+  }
+
+  struct held {
+    std::vector<std::string> facts;
+    std::vector<Action> actions;
+    done_callback done;
+    bool durable = false;
+  };
+  void pump() {
+    if (pumping_)
+      return;
+    pumping_ = true;
+    while (!queue_.empty() && queue_.front().durable) {
+      auto h = std::move(queue_.front());
+      queue_.pop_front();
+      for (auto& action : h.actions)
+        std::visit([this](auto& x) { derived().run(x); }, action);
+      if (h.done)
+        h.done(caf::none);
+    }
+    pumping_ = false;
+    if (!in_flight_ && !queue_.empty())
+      append();
+    arm(derived().deadline());
+  }
+
+  void append() {
+    constexpr std::size_t most_bytes = 512 << 10; // a mail stays under 1 MiB
+    append_facts message{entity_, next_, {}};
+    std::size_t covered = 0, bytes = 0;
+    for (const auto& h : queue_) {
+      if (covered > 0 && bytes > most_bytes)
+        break;
+      for (const auto& f : h.facts) {
+        message.facts.push_back(f);
+        bytes += f.size();
+      }
+      ++covered;
+    }
+    in_flight_ = true;
+    auto count = message.facts.size();
+    self_->request(journal_, journal_timeout, std::move(message))
+      .then(
+        [this, covered, count](const committed&) {
+          in_flight_ = false;
+          next_ += count;
+          for (std::size_t i = 0; i < covered; ++i)
+            queue_[i].durable = true;
+          pump();
+        },
+        [this](const caf::error& why) {
+          in_flight_ = false;
+          if (from_caf(why).code == errc::no_space) {
+            // Nothing is lost: the steps wait here until the disk has room again.
+            armed_ = {};
+            self_->delayed_send(Handle{self_}, std::chrono::milliseconds(500), time_passed{});
+            return;
+          }
+          for (auto& h : queue_)
+            if (h.done)
+              h.done(why);
+          leave(why); // restarted from the journal, which knows what is true
+        });
+  }
+
+  std::deque<held> queue_;
+  std::uint64_t next_ = 0;
+  bool in_flight_ = false, pumping_ = false;
+  std::optional<time_point> armed_;
+};
+
+} // namespace troupe

@@ -1,0 +1,230 @@
+#include "runtime/launch/cluster_service.hpp"
+
+#include "runtime/api/context.hpp"
+#include "runtime/node/places.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+
+namespace troupe::node {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void print(const std::string& line) { std::cout << line << std::endl; }
+
+result<value> as_command(const client::new_experiment& x) {
+  value fields{{"config", x.config}, {"config_name", x.config_name}, {"name", x.name}, {"activate", x.activate}, {"key", x.key}};
+  if (!x.context.empty()) {
+    auto packed = api::checked_context(x.context);
+    if (!packed)
+      return packed.error();
+    fields["context"] = value::binary(std::vector<std::uint8_t>(packed->begin(), packed->end()));
+  }
+  return fields;
+}
+
+} // namespace
+
+struct cluster_service::inside {
+  fs::path file;
+  config::cluster_file read; ///< of the last good reading
+  fs::path data_dir, tls_dir;
+  const node* running = nullptr; ///< outlives this
+  client::server_options health;
+  mutable std::mutex mutex;
+  value in_force;
+  std::unique_ptr<node_keeper> keeper;
+  std::thread reloading;
+  std::atomic<bool> busy{false}, again{false};
+
+  void heard(const value& configuration) {
+    std::lock_guard lock(mutex);
+    in_force = configuration;
+    if (keeper)
+      keeper->want(configuration);
+  }
+
+  /// As `troupe apply --yes` does over HTTP.
+  result<void> put(const config::cluster_file& what) const {
+    auto experiments = client::experiments_of(what.config); // a bad file of theirs changes nothing
+    if (!experiments)
+      return experiments.error();
+    auto live = running->command("configuration.get", value::object());
+    if (!live)
+      return live.error();
+    const auto before = live->value("configuration", value());
+    auto plan = config::plan_cluster(before, what.config, live->value("by_hand", value::object()), false);
+    if (!before.is_null() && plan.counted() > 0)
+      std::cout << plan.text() << std::flush;
+    auto done = running->command("configuration.put", {{"configuration", what.config},
+                                                       {"secrets", what.secrets},
+                                                       {"prune", value::array()},
+                                                       {"revision", live->value("revision", std::uint64_t{0})}});
+    if (!done)
+      return done.error();
+    for (const auto& token : done->value("tokens", value::array()))
+      print("token " + token.value("user", std::string()) + "." + token.value("name", std::string()) + " is in " + token.value("file", std::string()));
+    auto known = running->reads()->experiments();
+    for (const auto& [name, one] : *experiments) {
+      auto fields = as_command(one);
+      auto made = fields ? running->command("experiment.create", std::move(*fields)) : fields;
+      if (!made)
+        return error{made.error().code, "experiments." + name + ": " + made.error().what};
+      const auto id = made->value("id", std::uint64_t{0});
+      if (!known || std::none_of(known->begin(), known->end(), [&](const auto& row) { return row.id.value == id; }))
+        print("experiment " + std::to_string(id) + " " + name);
+    }
+    return {};
+  }
+};
+
+cluster_service::cluster_service(fs::path file) : inside_(std::make_unique<inside>()) { inside_->file = std::move(file); }
+cluster_service::~cluster_service() { stop(); }
+
+result<void> cluster_service::read(node_options& options) {
+  if (inside_->file.empty())
+    return {};
+  std::error_code ignored;
+  inside_->read = config::load_cluster_file(inside_->file.string(), client::host_files(client::process_environment));
+  std::cerr << inside_->read.rendered() << std::flush;
+  if (!inside_->read.ok())
+    return error{errc::invalid, "the file '" + inside_->file.string() + "' cannot be used\nhint: troupe check " + inside_->file.string()};
+  inside_->file = fs::absolute(inside_->file, ignored); // a daemon may change its folder
+  const auto& cluster = inside_->read.config["cluster"];
+  auto text = [&](const char* key) { return cluster.contains(key) && cluster[key].is_string() ? cluster[key].get<std::string>() : std::string(); };
+  if (options.data_dir.empty())
+    options.data_dir = text("data_dir").empty() ? client::default_data_dir(client::process_environment) : fs::path(text("data_dir"));
+  if (options.listen.empty())
+    options.listen = text("listen");
+  if (options.agent_listen.empty())
+    options.agent_listen = text("agent_listen");
+  options.cluster_name = text("name");
+  if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
+    if (options.tls_dir.empty())
+      options.tls_dir = tls->value("dir", std::string());
+    options.tls_cert = tls->value("cert", std::string());
+    options.tls_key = tls->value("key", std::string());
+  }
+  return {};
+}
+
+void cluster_service::attach(node_options& options) {
+  options.configured = [x = inside_.get()](const value& configuration) { x->heard(configuration); };
+}
+
+result<void> cluster_service::begin(const node& running, const node_options& how) {
+  auto& x = *inside_;
+  std::error_code ignored;
+  x.running = &running;
+  x.data_dir = fs::absolute(how.data_dir, ignored);
+  x.tls_dir = how.tls_dir.empty() ? how.tls_dir : fs::absolute(how.tls_dir, ignored);
+  x.health.ca_file = !how.tls_cert.empty() ? how.tls_cert.string() : x.tls_dir.empty() ? std::string() : (x.tls_dir / "ca.pem").string();
+  x.health.timeout = std::chrono::seconds(10);
+  if (!x.file.empty())
+    if (auto ok = x.put(x.read); !ok)
+      return ok;
+  auto places = find_places();
+  if (!places)
+    return places.error();
+  keeper_setup keep;
+  keep.program = fs::read_symlink("/proc/self/exe", ignored);
+  keep.data_dir = x.data_dir;
+  keep.master = running.url().substr(running.url().find("://") + 3);
+  keep.tls_dir = x.tls_dir;
+  for (const auto& path : {keep.program, places->troupe_task, places->troupe_task.parent_path() / "libtroupe-zygote.so", places->python})
+    if (fs::exists(path, ignored))
+      keep.copied.push_back(path);
+  keep.say = print;
+  std::lock_guard lock(x.mutex);
+  x.keeper = std::make_unique<node_keeper>(std::move(keep));
+  if (!x.in_force.is_null())
+    x.keeper->want(x.in_force);
+  return {};
+}
+
+bool cluster_service::has_nodes() const {
+  std::lock_guard lock(inside_->mutex);
+  return inside_->in_force.is_object() && !inside_->in_force.value("nodes", value::array()).empty();
+}
+
+std::string cluster_service::to_do() const {
+  std::lock_guard lock(inside_->mutex);
+  std::string out;
+  if (inside_->in_force.is_object())
+    for (const auto& one : inside_->in_force.value("nodes", value::array()))
+      if (one.value("manual", false))
+        out += "\nstart the agent of " + one.value("name", std::string()) + " there: " +
+               join_command(one, inside_->running->url().substr(inside_->running->url().find("://") + 3), inside_->tls_dir);
+  return out;
+}
+
+result<void> cluster_service::wait_for_nodes() {
+  std::vector<std::string> names;
+  {
+    std::lock_guard lock(inside_->mutex);
+    for (const auto& one : inside_->in_force.is_object() ? inside_->in_force.value("nodes", value::array()) : value::array())
+      if (!one.value("manual", false))
+        names.push_back(one.value("name", std::string()));
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (;;) {
+    auto got = inside_->running->command("agent.list", value::object());
+    if (!got)
+      return got.error();
+    const auto agents = got->value("agents", value::array());
+    std::string missing;
+    for (const auto& name : names)
+      if (std::none_of(agents.begin(), agents.end(), [&](const value& a) { return a.value("name", value()) == name && a.value("state", value()) == "alive"; }))
+        missing += (missing.empty() ? "" : ", ") + name;
+    if (missing.empty())
+      return {};
+    if (std::chrono::steady_clock::now() > until)
+      return error{errc::unreachable, "no agent has come from " + missing + "\nhint: see the log in " + (inside_->data_dir / "nodes").string()};
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+void cluster_service::reload(std::function<void()> begun, std::function<void()> done) {
+  auto& x = *inside_;
+  x.again = true;
+  if (x.file.empty() || x.busy.exchange(true))
+    return;
+  if (x.reloading.joinable())
+    x.reloading.join();
+  x.reloading = std::thread([&x, begun = std::move(begun), done = std::move(done)] {
+    begun();
+    while (x.again.exchange(false)) {
+      auto read = config::load_cluster_file(x.file.string(), client::host_files(client::process_environment));
+      std::cerr << read.rendered() << std::flush;
+      auto ok = read.ok() ? x.put(read) : result<void>(error{errc::invalid, "it has faults"});
+      if (ok)
+        std::cout << "read " << x.file.string() << " again" << std::endl;
+      else
+        std::cerr << "error: " << x.file.string() << " was not put in force, the configuration stays as it was: " << ok.error().what << std::endl;
+    }
+    x.busy = false;
+    done();
+  });
+}
+
+void cluster_service::stop() {
+  auto& x = *inside_;
+  if (x.reloading.joinable())
+    x.reloading.join();
+  std::unique_ptr<node_keeper> keeper;
+  {
+    std::lock_guard lock(x.mutex);
+    keeper = std::move(x.keeper);
+  }
+  keeper.reset();
+}
+
+bool cluster_service::answers() const {
+  client::server here({inside_->running->url(), "this process", inside_->data_dir, 0}, inside_->health);
+  return bool(here.get("/health"));
+}
+
+} // namespace troupe::node
