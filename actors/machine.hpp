@@ -38,7 +38,14 @@ private:
 };
 
 /// A test may plant one bug here to prove that the simulation finds it. Release builds never set it.
-enum class planted_bug { none, act_before_commit, late_grant_kept, lease_one_tick_long, repeated_start_runs, replay_skips };
+enum class planted_bug {
+  none,
+  act_before_commit,
+  late_grant_kept,
+  lease_one_tick_long,
+  repeated_start_runs,
+  replay_skips
+};
 inline planted_bug planted = planted_bug::none;
 
 } // namespace troupe

@@ -23,7 +23,8 @@ caf::error to_caf(const error& why) {
 command_result refused(const error& why) { return {static_cast<int>(why.code) + 1, why.what, {}}; }
 
 error from_caf(const caf::error& why) {
-  if (why.category() == caf::atom("system") && why.code() == static_cast<std::uint8_t>(caf::sec::runtime_error) &&
+  if (why.category() == caf::atom("system") &&
+      why.code() == static_cast<std::uint8_t>(caf::sec::runtime_error) &&
       why.context().match_elements<std::uint64_t, std::string>())
     return {static_cast<errc>(why.context().get_as<std::uint64_t>(0)), why.context().get_as<std::string>(1)};
   if (why == caf::sec::request_timeout)

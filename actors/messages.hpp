@@ -1,9 +1,10 @@
 #pragma once
-// Every message between actors and every typed actor interface. docs/messages.md says for each who sends it, whether
-// a repeat is safe and what a timeout means. Type names are the wire format: never rename.
+// Every message between actors and every typed actor interface. docs/messages.md says for each who sends it,
+// whether a repeat is safe and what a timeout means. Type names are the wire format: never rename.
 //
-// A message is a struct with MSGPACK_DEFINE_ARRAY; on the wire it is its msgpack bytes, so doubles stay exact (CAF
-// 0.17 breaks them) and fields may be added at the end. The few that carry actor handles are inspected by hand.
+// A message is a struct with MSGPACK_DEFINE_ARRAY; on the wire it is its msgpack bytes, so doubles stay exact
+// (CAF 0.17 breaks them) and fields may be added at the end. The few that carry actor handles are inspected
+// by hand.
 
 #include "actors/agent_twin/agent_twin.hpp"
 #include "actors/cluster/cluster.hpp"
@@ -31,7 +32,9 @@ namespace troupe {
 inline constexpr std::uint32_t link_protocol = 1; ///< agents of another version are refused
 
 template <class T>
-concept packable = std::is_class_v<T> && requires(const T& x, msgpack::packer<msgpack::sbuffer>& p) { x.msgpack_pack(p); };
+concept packable = std::is_class_v<T> && requires(const T& x, msgpack::packer<msgpack::sbuffer>& p) {
+  x.msgpack_pack(p);
+};
 
 template <class Inspector, packable T>
 typename Inspector::result_type inspect(Inspector& f, T& x) {
@@ -123,8 +126,9 @@ struct command_result {
   value answer;
   MSGPACK_DEFINE_ARRAY(refused, why, answer)
 };
-/// Down to the trial or allocation that a client_command is about: cluster -> experiment -> trial -> allocation, each handing
-/// it on. Answered with command_result by the one that it is for. Commands and fields: runtime/api/gate.hpp.
+/// Down to the trial or allocation that a client_command is about: cluster -> experiment -> trial ->
+/// allocation, each handing it on. Answered with command_result by the one that it is for. Commands and
+/// fields: runtime/api/gate.hpp.
 struct task_call {
   allocation_id allocation; ///< run 0: the trial, whichever run is open
   std::string name;
@@ -153,7 +157,7 @@ struct kill_trial { ///< by a user: one trial of a search
   MSGPACK_DEFINE_ARRAY(trial)
 };
 
-struct orders_answered { ///< to the driver of a custom search; durable
+struct orders_answered {   ///< to the driver of a custom search; durable
   std::string refused;     ///< why they changed nothing, or empty
   std::uint64_t heard = 0; ///< the id of the newest event
   std::vector<std::pair<std::string, trial_id>> created;
@@ -238,13 +242,14 @@ struct locate_agents {
   std::vector<std::string> names;
   MSGPACK_DEFINE_ARRAY(names)
 };
-/// By the cluster at recovery, before any agent may register: what the journal says runs there. The allocations that wait
-/// for it speak later; without this their tasks would be killed as strays.
+/// By the cluster at recovery, before any agent may register: what the journal says runs there. The
+/// allocations that wait for it speak later; without this their tasks would be killed as strays.
 struct expect_tasks {
   std::vector<watch_ordered> tasks;
   MSGPACK_DEFINE_ARRAY(tasks)
 };
-/// By an allocation that was recovered, on its way to the twin: the pool hands it on in the allocation's name.
+/// By an allocation that was recovered, on its way to the twin: the pool hands it on in the allocation's
+/// name.
 struct watch_by_name {
   std::string agent;
   watch_ordered watch;
@@ -283,8 +288,8 @@ struct link_report { ///< agent to master: one of them is set
   std::vector<worker_said> said;
   MSGPACK_DEFINE_ARRAY(epoch, started, exited, failed, said)
 };
-/// To an agent: the master's cluster actor, or null where it could not be reached. Dynamic, since the two interfaces
-/// name each other.
+/// To an agent: the master's cluster actor, or null where it could not be reached. Dynamic, since the two
+/// interfaces name each other.
 struct master_found {
   caf::actor cluster;
   std::string why;    ///< it could not be reached
@@ -365,7 +370,8 @@ struct pumped { ///< everything of it is in the journal
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
-struct worker_frame { ///< up, from the gateway to the stand-in: a process with the allocation's token says this
+struct worker_frame { ///< up, from the gateway to the stand-in: a process with the allocation's token says
+                      ///< this
   allocation_id allocation;
   int member = 0; ///< its rank, as it says
   std::string process;
@@ -386,50 +392,53 @@ struct harness_frames {
 };
 
 // ---- interfaces, top down
-using journal_actor =
-  caf::typed_actor<caf::replies_to<append_facts>::with<committed>, caf::replies_to<append_reports>::with<reports_committed>,
-                   caf::replies_to<append_log>::with<committed>, caf::replies_to<store_blob>::with<blob_stored>,
-                   caf::replies_to<log_position>::with<log_position_is>, caf::reacts_to<flush_journal>,
-                   caf::replies_to<erase_log>::with<committed>, caf::replies_to<store_snapshot>::with<committed>>;
+using journal_actor = caf::typed_actor<
+  caf::replies_to<append_facts>::with<committed>, caf::replies_to<append_reports>::with<reports_committed>,
+  caf::replies_to<append_log>::with<committed>, caf::replies_to<store_blob>::with<blob_stored>,
+  caf::replies_to<log_position>::with<log_position_is>, caf::reacts_to<flush_journal>,
+  caf::replies_to<erase_log>::with<committed>, caf::replies_to<store_snapshot>::with<committed>>;
 
-using retention_actor = caf::typed_actor<caf::reacts_to<sweep_experiment>, caf::replies_to<clean_logs>::with<logs_cleaned>,
-                                         caf::reacts_to<time_passed>>;
+using retention_actor =
+  caf::typed_actor<caf::reacts_to<sweep_experiment>, caf::replies_to<clean_logs>::with<logs_cleaned>,
+                   caf::reacts_to<time_passed>>;
 
 using searcher_actor = caf::typed_actor<caf::replies_to<search_ask>::with<search_decided>,
                                         caf::replies_to<search_save>::with<search_saved>>;
 
 using agent_actor =
-  caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>, caf::reacts_to<validation_answer>,
-                   caf::reacts_to<checkpoint_answer>, caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>,
-                   caf::reacts_to<time_passed>, caf::reacts_to<task_news>, caf::reacts_to<harness_drained>,
-                   caf::reacts_to<pumped>, caf::reacts_to<master_found>, caf::reacts_to<worker_frame>,
-                   caf::reacts_to<worker_said>, caf::reacts_to<member_failed>, caf::reacts_to<node_joined>>;
+  caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>,
+                   caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
+                   caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>, caf::reacts_to<time_passed>,
+                   caf::reacts_to<task_news>, caf::reacts_to<harness_drained>, caf::reacts_to<pumped>,
+                   caf::reacts_to<master_found>, caf::reacts_to<worker_frame>, caf::reacts_to<worker_said>,
+                   caf::reacts_to<member_failed>, caf::reacts_to<node_joined>>;
 using worker_runtime_actor =
   caf::typed_actor<caf::reacts_to<launch_order>, caf::reacts_to<destroy_order>, caf::reacts_to<drop_order>,
                    caf::reacts_to<renew_order>, caf::reacts_to<adopt_order>, caf::reacts_to<task_news>>;
 using harness_actor =
   caf::typed_actor<caf::reacts_to<harness_frames>, caf::reacts_to<harness_task>, caf::reacts_to<harness_gone>,
-                   caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>, caf::reacts_to<preempt_ordered>,
-                   caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>, caf::reacts_to<worker_reply>>;
+                   caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
+                   caf::reacts_to<preempt_ordered>, caf::reacts_to<journal_actor>,
+                   caf::reacts_to<time_passed>, caf::reacts_to<worker_reply>>;
 using stand_in_actor = ///< of one worker, on its agent; its clock ticks by the renewals of leases
   caf::typed_actor<caf::reacts_to<worker_frame>, caf::reacts_to<worker_ordered>, caf::reacts_to<renew_order>>;
 using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_to<pump_end>,
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
 
 using allocation_actor =
-  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>, caf::reacts_to<allocation_stop>,
-                   caf::reacts_to<task_started>, caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>,
-                   caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
+  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>,
+                   caf::reacts_to<allocation_stop>, caf::reacts_to<task_started>, caf::reacts_to<task_exited>,
+                   caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>, caf::reacts_to<time_passed>,
+                   caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
                    caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>>;
 
-using twin_actor =
-  caf::typed_actor<caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>,
-                   caf::reacts_to<link_report>, caf::reacts_to<start_ordered>, caf::reacts_to<preempt_ordered>,
-                   caf::reacts_to<kill_ordered>, caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>,
-                   caf::reacts_to<expect_tasks>,
-                   caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
-                   caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>>;
+using twin_actor = caf::typed_actor<
+  caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>, caf::reacts_to<link_report>,
+  caf::reacts_to<start_ordered>, caf::reacts_to<preempt_ordered>, caf::reacts_to<kill_ordered>,
+  caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>, caf::reacts_to<expect_tasks>,
+  caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
+  caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>>;
 
 using pool_actor =
   caf::typed_actor<caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
@@ -440,18 +449,17 @@ using pool_actor =
 
 using trial_actor =
   caf::typed_actor<caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
-                   caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>,
-                   caf::reacts_to<time_passed>, caf::reacts_to<validation_answer>,
-                   caf::replies_to<task_call>::with<command_result>>;
+                   caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>,
+                   caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
+                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
 
-using experiment_actor =
-  caf::typed_actor<caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
-                   caf::replies_to<experiment_stop>::with<committed>, caf::reacts_to<validation_recorded>,
-                   caf::reacts_to<trial_finished>, caf::reacts_to<checkpoint_reported>, caf::reacts_to<perturbation_taken>,
-                   caf::replies_to<search_orders>::with<orders_answered>,
-                   caf::replies_to<await_events>::with<events_heard>,
-                   caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
-                   caf::replies_to<task_call>::with<command_result>>;
+using experiment_actor = caf::typed_actor<
+  caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
+  caf::replies_to<experiment_stop>::with<committed>, caf::reacts_to<validation_recorded>,
+  caf::reacts_to<trial_finished>, caf::reacts_to<checkpoint_reported>, caf::reacts_to<perturbation_taken>,
+  caf::replies_to<search_orders>::with<orders_answered>, caf::replies_to<await_events>::with<events_heard>,
+  caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
+  caf::replies_to<task_call>::with<command_result>>;
 
 /// What an agent says at registration, and what it is told.
 struct register_agent {
@@ -479,9 +487,9 @@ typename Inspector::result_type inspect(Inspector& f, registered& x) {
 using cluster_actor =
   caf::typed_actor<caf::replies_to<register_agent, agent_actor>::with<registered>,
                    caf::replies_to<client_command>::with<command_result>,
-                   caf::replies_to<reserve_trials>::with<trials_reserved>, caf::reacts_to<experiment_finished>,
-                   caf::reacts_to<route_validation>, caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>,
-                   caf::reacts_to<node_joined>>;
+                   caf::replies_to<reserve_trials>::with<trials_reserved>,
+                   caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
+                   caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>>;
 
 command_result refused(const error& why);
 inline command_result answered(value with = value::object()) { return {0, "", std::move(with)}; }
@@ -496,117 +504,117 @@ MSGPACK_ADD_ENUM(troupe::task_change)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::harness_frames)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
-  CAF_ADD_TYPE_ID(troupe, (troupe::append_facts))
-  CAF_ADD_TYPE_ID(troupe, (troupe::committed))
-  CAF_ADD_TYPE_ID(troupe, (troupe::append_reports))
-  CAF_ADD_TYPE_ID(troupe, (troupe::reports_committed))
-  CAF_ADD_TYPE_ID(troupe, (troupe::append_log))
-  CAF_ADD_TYPE_ID(troupe, (troupe::store_blob))
-  CAF_ADD_TYPE_ID(troupe, (troupe::blob_stored))
-  CAF_ADD_TYPE_ID(troupe, (troupe::flush_journal))
-  CAF_ADD_TYPE_ID(troupe, (troupe::log_position))
-  CAF_ADD_TYPE_ID(troupe, (troupe::log_position_is))
-  CAF_ADD_TYPE_ID(troupe, (troupe::client_command))
-  CAF_ADD_TYPE_ID(troupe, (troupe::command_result))
-  CAF_ADD_TYPE_ID(troupe, (troupe::reserve_trials))
-  CAF_ADD_TYPE_ID(troupe, (troupe::trials_reserved))
-  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_finished))
-  CAF_ADD_TYPE_ID(troupe, (troupe::kill_trial))
-  CAF_ADD_TYPE_ID(troupe, (troupe::route_validation))
-  CAF_ADD_TYPE_ID(troupe, (troupe::search_ask))
-  CAF_ADD_TYPE_ID(troupe, (troupe::search_decided))
-  CAF_ADD_TYPE_ID(troupe, (troupe::task_checkpoint))
-  CAF_ADD_TYPE_ID(troupe, (troupe::checkpoint_answer))
-  CAF_ADD_TYPE_ID(troupe, (troupe::validation_answer))
-  CAF_ADD_TYPE_ID(troupe, (troupe::locate_agents))
-  CAF_ADD_TYPE_ID(troupe, (troupe::describe_pool))
-  CAF_ADD_TYPE_ID(troupe, (troupe::watch_by_name))
-  CAF_ADD_TYPE_ID(troupe, (troupe::expect_tasks))
-  CAF_ADD_TYPE_ID(troupe, (troupe::pool_description))
-  CAF_ADD_TYPE_ID(troupe, (troupe::link_order))
-  CAF_ADD_TYPE_ID(troupe, (troupe::heartbeat_ack))
-  CAF_ADD_TYPE_ID(troupe, (troupe::link_report))
-  CAF_ADD_TYPE_ID(troupe, (troupe::dial_master))
-  CAF_ADD_TYPE_ID(troupe, (troupe::master_found))
-  CAF_ADD_TYPE_ID(troupe, (troupe::register_agent))
-  CAF_ADD_TYPE_ID(troupe, (troupe::registered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::time_passed))
-  CAF_ADD_TYPE_ID(troupe, (troupe::trial_activate))
-  CAF_ADD_TYPE_ID(troupe, (troupe::trial_pause))
-  CAF_ADD_TYPE_ID(troupe, (troupe::trial_stop))
-  CAF_ADD_TYPE_ID(troupe, (troupe::allocation_ended))
-  CAF_ADD_TYPE_ID(troupe, (troupe::slots_granted))
-  CAF_ADD_TYPE_ID(troupe, (troupe::report_unplaceable))
-  CAF_ADD_TYPE_ID(troupe, (troupe::allocation_stop))
-  CAF_ADD_TYPE_ID(troupe, (troupe::task_started))
-  CAF_ADD_TYPE_ID(troupe, (troupe::task_exited))
-  CAF_ADD_TYPE_ID(troupe, (troupe::task_unknown))
-  CAF_ADD_TYPE_ID(troupe, (troupe::agent_lost))
-  CAF_ADD_TYPE_ID(troupe, (troupe::agent_up))
-  CAF_ADD_TYPE_ID(troupe, (troupe::agent_down))
-  CAF_ADD_TYPE_ID(troupe, (troupe::slots_requested))
-  CAF_ADD_TYPE_ID(troupe, (troupe::slots_released))
-  CAF_ADD_TYPE_ID(troupe, (troupe::agent_registered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::agent_heartbeat))
-  CAF_ADD_TYPE_ID(troupe, (troupe::start_ordered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::preempt_ordered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::kill_ordered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::forget_ordered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::watch_ordered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::death_confirmed))
-  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_activate))
-  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_pause))
-  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_stop))
-  CAF_ADD_TYPE_ID(troupe, (troupe::validation_recorded))
-  CAF_ADD_TYPE_ID(troupe, (troupe::trial_finished))
-  CAF_ADD_TYPE_ID(troupe, (troupe::launch_order))
-  CAF_ADD_TYPE_ID(troupe, (troupe::destroy_order))
-  CAF_ADD_TYPE_ID(troupe, (troupe::drop_order))
-  CAF_ADD_TYPE_ID(troupe, (troupe::renew_order))
-  CAF_ADD_TYPE_ID(troupe, (troupe::adopt_order))
-  CAF_ADD_TYPE_ID(troupe, (troupe::task_news))
-  CAF_ADD_TYPE_ID(troupe, (troupe::harness_task))
-  CAF_ADD_TYPE_ID(troupe, (troupe::harness_gone))
-  CAF_ADD_TYPE_ID(troupe, (troupe::harness_drained))
-  CAF_ADD_TYPE_ID(troupe, (troupe::pump_spool))
-  CAF_ADD_TYPE_ID(troupe, (troupe::pump_end))
-  CAF_ADD_TYPE_ID(troupe, (troupe::pumped))
-  CAF_ADD_TYPE_ID(troupe, (troupe::harness_frames))
-  CAF_ADD_TYPE_ID(troupe, (troupe::worker_runtime_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::harness_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::log_pump_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::journal_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::searcher_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::agent_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::allocation_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::twin_actor))
-  CAF_ADD_TYPE_ID(troupe, (std::vector<troupe::twin_actor>))
-  CAF_ADD_TYPE_ID(troupe, (troupe::pool_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::trial_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::experiment_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::cluster_actor))
-  CAF_ADD_TYPE_ID(troupe, (troupe::trial_perturb))
-  CAF_ADD_TYPE_ID(troupe, (troupe::checkpoint_reported))
-  CAF_ADD_TYPE_ID(troupe, (troupe::perturbation_taken))
-  CAF_ADD_TYPE_ID(troupe, (troupe::search_orders))
-  CAF_ADD_TYPE_ID(troupe, (troupe::orders_answered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::await_events))
-  CAF_ADD_TYPE_ID(troupe, (troupe::events_heard))
-  CAF_ADD_TYPE_ID(troupe, (troupe::task_call))
-  CAF_ADD_TYPE_ID(troupe, (troupe::erase_log))
-  CAF_ADD_TYPE_ID(troupe, (troupe::sweep_experiment))
-  CAF_ADD_TYPE_ID(troupe, (troupe::sweep_finished))
-  CAF_ADD_TYPE_ID(troupe, (troupe::clean_logs))
-  CAF_ADD_TYPE_ID(troupe, (troupe::logs_cleaned))
-  CAF_ADD_TYPE_ID(troupe, (troupe::search_save))
-  CAF_ADD_TYPE_ID(troupe, (troupe::search_saved))
-  CAF_ADD_TYPE_ID(troupe, (troupe::store_snapshot))
-  CAF_ADD_TYPE_ID(troupe, (troupe::member_failed))
-  CAF_ADD_TYPE_ID(troupe, (troupe::worker_said))
-  CAF_ADD_TYPE_ID(troupe, (troupe::slots_spare))
-  CAF_ADD_TYPE_ID(troupe, (troupe::worker_ordered))
-  CAF_ADD_TYPE_ID(troupe, (troupe::worker_frame))
-  CAF_ADD_TYPE_ID(troupe, (troupe::worker_reply))
-  CAF_ADD_TYPE_ID(troupe, (troupe::node_joined))
-  CAF_ADD_TYPE_ID(troupe, (troupe::agent_drain))
+CAF_ADD_TYPE_ID(troupe, (troupe::append_facts))
+CAF_ADD_TYPE_ID(troupe, (troupe::committed))
+CAF_ADD_TYPE_ID(troupe, (troupe::append_reports))
+CAF_ADD_TYPE_ID(troupe, (troupe::reports_committed))
+CAF_ADD_TYPE_ID(troupe, (troupe::append_log))
+CAF_ADD_TYPE_ID(troupe, (troupe::store_blob))
+CAF_ADD_TYPE_ID(troupe, (troupe::blob_stored))
+CAF_ADD_TYPE_ID(troupe, (troupe::flush_journal))
+CAF_ADD_TYPE_ID(troupe, (troupe::log_position))
+CAF_ADD_TYPE_ID(troupe, (troupe::log_position_is))
+CAF_ADD_TYPE_ID(troupe, (troupe::client_command))
+CAF_ADD_TYPE_ID(troupe, (troupe::command_result))
+CAF_ADD_TYPE_ID(troupe, (troupe::reserve_trials))
+CAF_ADD_TYPE_ID(troupe, (troupe::trials_reserved))
+CAF_ADD_TYPE_ID(troupe, (troupe::experiment_finished))
+CAF_ADD_TYPE_ID(troupe, (troupe::kill_trial))
+CAF_ADD_TYPE_ID(troupe, (troupe::route_validation))
+CAF_ADD_TYPE_ID(troupe, (troupe::search_ask))
+CAF_ADD_TYPE_ID(troupe, (troupe::search_decided))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_checkpoint))
+CAF_ADD_TYPE_ID(troupe, (troupe::checkpoint_answer))
+CAF_ADD_TYPE_ID(troupe, (troupe::validation_answer))
+CAF_ADD_TYPE_ID(troupe, (troupe::locate_agents))
+CAF_ADD_TYPE_ID(troupe, (troupe::describe_pool))
+CAF_ADD_TYPE_ID(troupe, (troupe::watch_by_name))
+CAF_ADD_TYPE_ID(troupe, (troupe::expect_tasks))
+CAF_ADD_TYPE_ID(troupe, (troupe::pool_description))
+CAF_ADD_TYPE_ID(troupe, (troupe::link_order))
+CAF_ADD_TYPE_ID(troupe, (troupe::heartbeat_ack))
+CAF_ADD_TYPE_ID(troupe, (troupe::link_report))
+CAF_ADD_TYPE_ID(troupe, (troupe::dial_master))
+CAF_ADD_TYPE_ID(troupe, (troupe::master_found))
+CAF_ADD_TYPE_ID(troupe, (troupe::register_agent))
+CAF_ADD_TYPE_ID(troupe, (troupe::registered))
+CAF_ADD_TYPE_ID(troupe, (troupe::time_passed))
+CAF_ADD_TYPE_ID(troupe, (troupe::trial_activate))
+CAF_ADD_TYPE_ID(troupe, (troupe::trial_pause))
+CAF_ADD_TYPE_ID(troupe, (troupe::trial_stop))
+CAF_ADD_TYPE_ID(troupe, (troupe::allocation_ended))
+CAF_ADD_TYPE_ID(troupe, (troupe::slots_granted))
+CAF_ADD_TYPE_ID(troupe, (troupe::report_unplaceable))
+CAF_ADD_TYPE_ID(troupe, (troupe::allocation_stop))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_started))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_exited))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_unknown))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_lost))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_up))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_down))
+CAF_ADD_TYPE_ID(troupe, (troupe::slots_requested))
+CAF_ADD_TYPE_ID(troupe, (troupe::slots_released))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_registered))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_heartbeat))
+CAF_ADD_TYPE_ID(troupe, (troupe::start_ordered))
+CAF_ADD_TYPE_ID(troupe, (troupe::preempt_ordered))
+CAF_ADD_TYPE_ID(troupe, (troupe::kill_ordered))
+CAF_ADD_TYPE_ID(troupe, (troupe::forget_ordered))
+CAF_ADD_TYPE_ID(troupe, (troupe::watch_ordered))
+CAF_ADD_TYPE_ID(troupe, (troupe::death_confirmed))
+CAF_ADD_TYPE_ID(troupe, (troupe::experiment_activate))
+CAF_ADD_TYPE_ID(troupe, (troupe::experiment_pause))
+CAF_ADD_TYPE_ID(troupe, (troupe::experiment_stop))
+CAF_ADD_TYPE_ID(troupe, (troupe::validation_recorded))
+CAF_ADD_TYPE_ID(troupe, (troupe::trial_finished))
+CAF_ADD_TYPE_ID(troupe, (troupe::launch_order))
+CAF_ADD_TYPE_ID(troupe, (troupe::destroy_order))
+CAF_ADD_TYPE_ID(troupe, (troupe::drop_order))
+CAF_ADD_TYPE_ID(troupe, (troupe::renew_order))
+CAF_ADD_TYPE_ID(troupe, (troupe::adopt_order))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_news))
+CAF_ADD_TYPE_ID(troupe, (troupe::harness_task))
+CAF_ADD_TYPE_ID(troupe, (troupe::harness_gone))
+CAF_ADD_TYPE_ID(troupe, (troupe::harness_drained))
+CAF_ADD_TYPE_ID(troupe, (troupe::pump_spool))
+CAF_ADD_TYPE_ID(troupe, (troupe::pump_end))
+CAF_ADD_TYPE_ID(troupe, (troupe::pumped))
+CAF_ADD_TYPE_ID(troupe, (troupe::harness_frames))
+CAF_ADD_TYPE_ID(troupe, (troupe::worker_runtime_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::harness_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::log_pump_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::journal_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::searcher_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::allocation_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::twin_actor))
+CAF_ADD_TYPE_ID(troupe, (std::vector<troupe::twin_actor>))
+CAF_ADD_TYPE_ID(troupe, (troupe::pool_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::trial_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::experiment_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::cluster_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::trial_perturb))
+CAF_ADD_TYPE_ID(troupe, (troupe::checkpoint_reported))
+CAF_ADD_TYPE_ID(troupe, (troupe::perturbation_taken))
+CAF_ADD_TYPE_ID(troupe, (troupe::search_orders))
+CAF_ADD_TYPE_ID(troupe, (troupe::orders_answered))
+CAF_ADD_TYPE_ID(troupe, (troupe::await_events))
+CAF_ADD_TYPE_ID(troupe, (troupe::events_heard))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_call))
+CAF_ADD_TYPE_ID(troupe, (troupe::erase_log))
+CAF_ADD_TYPE_ID(troupe, (troupe::sweep_experiment))
+CAF_ADD_TYPE_ID(troupe, (troupe::sweep_finished))
+CAF_ADD_TYPE_ID(troupe, (troupe::clean_logs))
+CAF_ADD_TYPE_ID(troupe, (troupe::logs_cleaned))
+CAF_ADD_TYPE_ID(troupe, (troupe::search_save))
+CAF_ADD_TYPE_ID(troupe, (troupe::search_saved))
+CAF_ADD_TYPE_ID(troupe, (troupe::store_snapshot))
+CAF_ADD_TYPE_ID(troupe, (troupe::member_failed))
+CAF_ADD_TYPE_ID(troupe, (troupe::worker_said))
+CAF_ADD_TYPE_ID(troupe, (troupe::slots_spare))
+CAF_ADD_TYPE_ID(troupe, (troupe::worker_ordered))
+CAF_ADD_TYPE_ID(troupe, (troupe::worker_frame))
+CAF_ADD_TYPE_ID(troupe, (troupe::worker_reply))
+CAF_ADD_TYPE_ID(troupe, (troupe::node_joined))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_drain))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -8,11 +8,14 @@ tick_scale::tick_scale() : first_(ticks_now()), first_steady_(std::chrono::stead
 
 double tick_scale::nanoseconds_per_tick() const {
   auto ticks = ticks_now() - first_;
-  auto passed = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - first_steady_).count();
+  auto passed =
+    std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - first_steady_).count();
   return ticks == 0 || passed <= 0 ? 1.0 : passed / static_cast<double>(ticks);
 }
 
-double tick_scale::microseconds(std::uint64_t ticks) const { return static_cast<double>(ticks) * nanoseconds_per_tick() / 1000; }
+double tick_scale::microseconds(std::uint64_t ticks) const {
+  return static_cast<double>(ticks) * nanoseconds_per_tick() / 1000;
+}
 
 std::uint64_t tick_scale::ticks(std::chrono::nanoseconds of) const {
   return static_cast<std::uint64_t>(static_cast<double>(of.count()) / nanoseconds_per_tick());
@@ -24,7 +27,8 @@ tick_scale::moment tick_scale::now() const {
   moment out;
   out.wall = std::chrono::time_point_cast<duration>(std::chrono::system_clock::now());
   out.ticks = ticks_now();
-  const auto passed = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - first_steady_).count();
+  const auto passed =
+    std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - first_steady_).count();
   if (out.ticks > first_ && passed > 0)
     out.ns_per_tick = passed / static_cast<double>(out.ticks - first_);
   return out;
@@ -32,7 +36,8 @@ tick_scale::moment tick_scale::now() const {
 
 time_point tick_scale::moment::wall_at(std::uint64_t at) const {
   const auto ago = static_cast<double>(static_cast<std::int64_t>(ticks - at)) * ns_per_tick;
-  return std::chrono::time_point_cast<duration>(wall - std::chrono::nanoseconds(static_cast<std::int64_t>(ago)));
+  return std::chrono::time_point_cast<duration>(wall -
+                                                std::chrono::nanoseconds(static_cast<std::int64_t>(ago)));
 }
 
 std::array<std::uint64_t, tick_histogram::size> tick_histogram::read() const {
@@ -58,9 +63,12 @@ std::uint64_t quantile(const std::array<std::uint64_t, tick_histogram::size>& co
 std::string to_string_of(correlation x) {
   const auto id = std::to_string(x & 0x00ff'ffff'ffff'ffff);
   switch (static_cast<correlation_kind>(x >> 56)) {
-  case correlation_kind::none: return "";
-  case correlation_kind::experiment: return "experiment/" + id;
-  case correlation_kind::trial: return "trial/" + id;
+  case correlation_kind::none:
+    return "";
+  case correlation_kind::experiment:
+    return "experiment/" + id;
+  case correlation_kind::trial:
+    return "trial/" + id;
   }
   return "";
 }
@@ -117,7 +125,8 @@ void probe::time(begun& b, std::uint64_t number) noexcept {
     skips_.store(sampled - 1, std::memory_order_relaxed);
 }
 
-/// Each that is timed stands for all since the one before, so that the sums of the histograms are the messages.
+/// Each that is timed stands for all since the one before, so that the sums of the histograms are the
+/// messages.
 std::uint64_t probe::timed(const begun& b, std::uint64_t number) noexcept {
   const auto now = ticks_now();
   const auto run = now > b.at ? now - b.at : 0;
@@ -192,7 +201,8 @@ std::vector<probe::by_type> probe::of_types() const {
 }
 
 void probe::type_slot::timed(std::uint64_t ticks) noexcept {
-  auto& count = run[static_cast<std::size_t>(std::min<int>(std::bit_width(ticks >> tick_histogram::finest), tick_histogram::size - 1))];
+  auto& count = run[static_cast<std::size_t>(
+    std::min<int>(std::bit_width(ticks >> tick_histogram::finest), tick_histogram::size - 1))];
   const auto n = count.load(std::memory_order_relaxed) + 1;
   count.store(n, std::memory_order_relaxed);
   if (n < (1u << 30))

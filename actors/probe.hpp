@@ -1,10 +1,11 @@
 #pragma once
-// What one actor counts of its own mail: how many, how long they waited and ran, and the last 32 of them. One writer, the
-// actor; any thread reads. No lock on a message's way, and one allocation in an actor's life (of the texts). Times are in
-// ticks of the processor's clock.
+// What one actor counts of its own mail: how many, how long they waited and ran, and the last 32 of them. One
+// writer, the actor; any thread reads. No lock on a message's way, and one allocation in an actor's life (of
+// the texts). Times are in ticks of the processor's clock.
 //
-// Every message is counted. Reading the clock costs as much as all the rest, so who takes many messages times every eighth
-// alone; a calm actor, which takes at most 16 in some 16 ms, times each, and keeps a short text of each.
+// Every message is counted. Reading the clock costs as much as all the rest, so who takes many messages times
+// every eighth alone; a calm actor, which takes at most 16 in some 16 ms, times each, and keeps a short text
+// of each.
 
 #include "model/time.hpp"
 
@@ -100,7 +101,8 @@ private:
   std::array<std::atomic<std::uint64_t>, size> counts_{};
 };
 
-/// The upper end of the bucket that holds the quantile `q` (0..1) of what `counts` counts; 0 where they are empty.
+/// The upper end of the bucket that holds the quantile `q` (0..1) of what `counts` counts; 0 where they are
+/// empty.
 std::uint64_t quantile(const std::array<std::uint64_t, tick_histogram::size>& counts, double q);
 
 /// Which experiment or trial a message is about: a kind and a number. 0: none.
@@ -110,7 +112,8 @@ constexpr correlation correlate(correlation_kind kind, std::uint64_t id) {
   return static_cast<std::uint64_t>(kind) << 56 | (id & 0x00ff'ffff'ffff'ffff);
 }
 std::string to_string_of(correlation x); ///< "trial/7"; empty for none
-/// "trial/7" and "allocation/7.1" are trial 7, "experiment/3" and "searcher/3" experiment 3; none for other names.
+/// "trial/7" and "allocation/7.1" are trial 7, "experiment/3" and "searcher/3" experiment 3; none for other
+/// names.
 correlation correlation_of_name(std::string_view name);
 
 /// The type of a message: a small number for types of CAF, else the address of its type_info.
@@ -123,12 +126,12 @@ using brief_writer = std::size_t (*)(const void*, char* to, std::size_t most);
 
 /// One of the last messages, as it was read from the ring.
 struct message_note {
-  std::uint64_t at = 0;       ///< it was begun
-  std::uint64_t number = 0;   ///< of this actor's messages, from 0
+  std::uint64_t at = 0;     ///< it was begun
+  std::uint64_t number = 0; ///< of this actor's messages, from 0
   type_key type = 0;
-  std::uint64_t sender = 0;   ///< actor id, 0: anonymous
-  std::uint32_t node = 0;     ///< of the sender, as node_code gives it; 0: this node
-  std::uint64_t request = 0;  ///< CAF's message id; its top bit is set in answers
+  std::uint64_t sender = 0;  ///< actor id, 0: anonymous
+  std::uint32_t node = 0;    ///< of the sender, as node_code gives it; 0: this node
+  std::uint64_t request = 0; ///< CAF's message id; its top bit is set in answers
   correlation about = 0;
   std::uint64_t wait = not_timed, run = not_timed;
   std::string brief; ///< as its brief_writer wrote it; may be cut off; empty where none was kept
@@ -164,7 +167,9 @@ public:
   }
   std::uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
   std::uint32_t waits_for() const { return open_requests_.load(std::memory_order_relaxed); }
-  const char* state() const { return state_.load(std::memory_order_relaxed); } ///< of its machine; nullptr: it has none
+  const char* state() const {
+    return state_.load(std::memory_order_relaxed);
+  } ///< of its machine; nullptr: it has none
   type_key doing() const { return doing_.load(std::memory_order_relaxed); } ///< 0: nothing
   const tick_histogram& waits() const { return wait_; }
   const tick_histogram& runs() const { return run_; }
@@ -216,7 +221,8 @@ public:
       time(b, number);
     return b;
   }
-  void end(const begun& b, std::uint64_t sender, std::uint32_t node, std::uint64_t request, correlation on) noexcept {
+  void end(const begun& b, std::uint64_t sender, std::uint32_t node, std::uint64_t request,
+           correlation on) noexcept {
     const auto number = done_.load(std::memory_order_relaxed);
     const auto run = b.at ? timed(b, number) : not_timed;
     auto& slot = ring_[number % ring_slots];
@@ -236,8 +242,12 @@ public:
   /// The message was left in the mailbox, or is none of those that count.
   void passed() noexcept { doing_.store(0, std::memory_order_relaxed); }
   void not_counted() noexcept { in_.fetch_sub(1, std::memory_order_relaxed); }
-  void failed() noexcept { errors_.store(errors_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-  void open_requests(std::size_t n) noexcept { open_requests_.store(static_cast<std::uint32_t>(n), std::memory_order_relaxed); }
+  void failed() noexcept {
+    errors_.store(errors_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void open_requests(std::size_t n) noexcept {
+    open_requests_.store(static_cast<std::uint32_t>(n), std::memory_order_relaxed);
+  }
   /// `text` is a literal.
   void show(const char* text) noexcept { state_.store(text, std::memory_order_relaxed); }
 
@@ -261,7 +271,8 @@ private:
     return arrivals_[(skips_.load(std::memory_order_relaxed) ? number / sampled : number) % stamped];
   }
 
-  // Read by all, seldom written: one less than how many messages are between two that are timed, a power of two.
+  // Read by all, seldom written: one less than how many messages are between two that are timed, a power of
+  // two.
   std::atomic<std::uint64_t> skips_{0};
   // Written by whoever sends.
   alignas(64) std::atomic<std::uint64_t> in_{0};

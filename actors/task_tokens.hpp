@@ -11,7 +11,7 @@ namespace troupe {
 /// Both are made by the node's accounts, are the same each time, and may be null where no API is;
 /// thread-safe.
 struct task_tokens {
-  std::function<std::string(allocation_id)> session; ///< dies with the allocation
+  std::function<std::string(allocation_id)> session;                        ///< dies with the allocation
   std::function<std::string(experiment_id, const std::string& owner)> user; ///< dies with the experiment
 };
 

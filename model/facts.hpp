@@ -1,9 +1,9 @@
 #pragma once
 // What the journal holds. A fact is an event's durable consequence, outcome included, with its time.
 //
-// Each fact belongs to the stream of one entity: "cluster", "experiment/7", "trial/12", "allocation/12.3". The
-// facts of a stream are numbered from 0 without gaps. Encoded as the msgpack array [tag, version, fields...];
-// tags and the order of fields never change, fields are only added at the end.
+// Each fact belongs to the stream of one entity: "cluster", "experiment/7", "trial/12", "allocation/12.3".
+// The facts of a stream are numbered from 0 without gaps. Encoded as the msgpack array [tag, version,
+// fields...]; tags and the order of fields never change, fields are only added at the end.
 
 #include "model/pack.hpp"
 #include "model/states.hpp"
@@ -20,12 +20,12 @@ struct experiment_created {
   static constexpr const char* tag = "experiment_created";
   time_point at;
   experiment_id id;
-  value config;             ///< complete
+  value config; ///< complete
   std::string name, owner;
-  std::string context;      ///< names the blob with the files of the experiment (a tar), or empty
-  std::string source;       ///< the text that was submitted
-  std::string key;          ///< of the submitter: the same key creates once; may be empty
-  experiment_id parent;     ///< it was forked from, or 0
+  std::string context;  ///< names the blob with the files of the experiment (a tar), or empty
+  std::string source;   ///< the text that was submitted
+  std::string key;      ///< of the submitter: the same key creates once; may be empty
+  experiment_id parent; ///< it was forked from, or 0
   MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent)
 };
 
@@ -39,7 +39,8 @@ struct agent_joined { ///< a new agent, or a known one with other slots or anoth
   MSGPACK_DEFINE_ARRAY(at, agent, id, slots, host)
 };
 
-struct experiment_swept { ///< it has ended, and the checkpoints that its policy does not keep are gone, with their files
+struct experiment_swept { ///< it has ended, and the checkpoints that its policy does not keep are gone, with
+                          ///< their files
   static constexpr const char* tag = "experiment_swept";
   time_point at;
   experiment_id id;
@@ -80,11 +81,12 @@ struct trial_resume_decided { ///< part of search_stepped: a trial that the sear
   MSGPACK_DEFINE_ARRAY(trial, until)
 };
 
-/// Part of search_stepped: the trial goes on with these hyperparameters and the weights of another one's checkpoint.
+/// Part of search_stepped: the trial goes on with these hyperparameters and the weights of another one's
+/// checkpoint.
 struct trial_perturb_decided {
   trial_id trial, source;
   std::string checkpoint;
-  std::int64_t steps = 0;   ///< of the checkpoint
+  std::int64_t steps = 0; ///< of the checkpoint
   value hparams;
   std::uint32_t number = 0; ///< counts those of the trial from 1
   MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, steps, hparams, number)
@@ -98,11 +100,11 @@ struct search_stepped {
   static constexpr const char* tag = "search_stepped";
   time_point at;
   search_input input = search_input::started;
-  trial_id trial;          ///< of the input; 0 when started
-  std::uint64_t row = 0;   ///< the validation's row in the metric series of the trial
-  std::int64_t steps = 0;  ///< of the validation
-  value metrics;           ///< of the validation: the searcher's metric and its time metric; when ordered, the orders
-  int reason = 0;          ///< searchers::exit_reason, when exited early
+  trial_id trial;         ///< of the input; 0 when started
+  std::uint64_t row = 0;  ///< the validation's row in the metric series of the trial
+  std::int64_t steps = 0; ///< of the validation
+  value metrics;  ///< of the validation: the searcher's metric and its time metric; when ordered, the orders
+  int reason = 0; ///< searchers::exit_reason, when exited early
   std::vector<trial_created> created;
   std::vector<trial_stop_decided> stopped;
   bool shut_down = false, cancel = false, failure = false;
@@ -112,8 +114,8 @@ struct search_stepped {
   std::vector<trial_perturb_decided> perturbed;
   std::string checkpoint; ///< when checkpointed: its uuid; `steps` are its steps
   double time = 0;        ///< when checkpointed: how far the trial was, in units of the time metric
-  MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel, failure,
-                       progress, paused, resumed, perturbed, checkpoint, time)
+  MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel,
+                       failure, progress, paused, resumed, perturbed, checkpoint, time)
 };
 
 // ---- stream "trial/N"
@@ -227,7 +229,8 @@ struct allocation_ready { ///< all parts of the gang have called: each may be to
   time_point at;
   MSGPACK_DEFINE_ARRAY(at)
 };
-struct allocation_yielded { ///< the script agreed to stop: its end is none of training, whatever its exit code
+struct allocation_yielded { ///< the script agreed to stop: its end is none of training, whatever its exit
+                            ///< code
   static constexpr const char* tag = "allocation_yielded";
   time_point at;
   bool outside = false; ///< nobody here had asked it: something outside of the cluster did
@@ -244,8 +247,8 @@ struct part_made_daemon { ///< the end of this part of the gang does not count
   std::string agent;
   MSGPACK_DEFINE_ARRAY(at, agent)
 };
-/// A rank of the gang is gone while the run was open, or all of them on an agent that is. Its consequence is another fact: the
-/// end of the run, or allocation_resized.
+/// A rank of the gang is gone while the run was open, or all of them on an agent that is. Its consequence is
+/// another fact: the end of the run, or allocation_resized.
 struct member_lost {
   static constexpr const char* tag = "member_lost";
   time_point at;
@@ -254,8 +257,8 @@ struct member_lost {
   std::string why; ///< for people: "signal 9", "silent for 20 s"
   MSGPACK_DEFINE_ARRAY(at, agent, rank, why)
 };
-/// The gang goes on with another number of ranks: at once with those that are left, which go back to the last checkpoint, or, where
-/// it is `later`, as the next run, since slots are there again.
+/// The gang goes on with another number of ranks: at once with those that are left, which go back to the last
+/// checkpoint, or, where it is `later`, as the next run, since slots are there again.
 struct allocation_resized {
   static constexpr const char* tag = "allocation_resized";
   time_point at;
@@ -272,22 +275,25 @@ struct allocation_closed {
   end why = end::completed;
   int exit_code = 0;
   std::string detail;
-  bool finished = false; ///< completed although it was asked to stop, and did not agree to: its training is over
+  bool finished =
+    false; ///< completed although it was asked to stop, and did not agree to: its training is over
   MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
 };
 
 using cluster_fact = std::variant<experiment_created, agent_joined, experiment_swept>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
-using trial_fact = std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded,
-                                run_ended, trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set,
-                                trial_progressed>;
-using allocation_fact = std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded,
-                                     allocation_gave_up, part_made_daemon, member_lost, allocation_resized>;
-using fact = std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
-                          trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
-                          trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
-                          trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
-                          experiment_swept, member_lost, allocation_resized>;
+using trial_fact =
+  std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
+               trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed>;
+using allocation_fact =
+  std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
+               part_made_daemon, member_lost, allocation_resized>;
+using fact =
+  std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
+               trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
+               trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
+               trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
+               experiment_swept, member_lost, allocation_resized>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

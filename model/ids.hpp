@@ -65,5 +65,7 @@ inline allocation_id parse_allocation(std::string_view text) {
 
 template <class Tag>
 struct std::hash<troupe::strong_id<Tag>> {
-  std::size_t operator()(troupe::strong_id<Tag> id) const noexcept { return std::hash<std::uint64_t>{}(id.value); }
+  std::size_t operator()(troupe::strong_id<Tag> id) const noexcept {
+    return std::hash<std::uint64_t>{}(id.value);
+  }
 };

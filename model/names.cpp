@@ -49,7 +49,8 @@ allocation_part named_part(std::string_view text) {
   const auto hex = [](std::string_view digits) {
     std::uint64_t number = 0;
     auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-    return fault == std::errc{} && end == digits.data() + digits.size() ? std::optional{number} : std::nullopt;
+    return fault == std::errc{} && end == digits.data() + digits.size() ? std::optional{number}
+                                                                        : std::nullopt;
   };
   const auto trial = hex(text.substr(0, 8)), node = hex(text.substr(9, 4)), run = hex(text.substr(24));
   if (!trial || !node || !run || !*trial || !*run)
@@ -61,7 +62,8 @@ trial_id task_trial(std::string_view text) {
   auto dot = text.find('.');
   if (dot == text.npos)
     return parse_id<trial_id>(text);
-  return parse_id<experiment_id>(text.substr(0, dot)) ? trial_id{number_of(task_prefix, text.substr(dot + 1))} : trial_id{};
+  return parse_id<experiment_id>(text.substr(0, dot)) ? trial_id{number_of(task_prefix, text.substr(dot + 1))}
+                                                      : trial_id{};
 }
 
 allocation_id named_allocation(std::string_view text) {

@@ -1,6 +1,6 @@
 #pragma once
-// The names that Determined's client wants for what we number: tasks, allocations, jobs. All are made from the numbers
-// and read back without a table.
+// The names that Determined's client wants for what we number: tasks, allocations, jobs. All are made from
+// the numbers and read back without a table.
 
 #include "model/ids.hpp"
 
@@ -16,7 +16,8 @@ std::string allocation_name(experiment_id experiment, allocation_id allocation);
 /// "00000000-0000-4000-9000-000000000007": the job of experiment 7.
 std::string job_name(experiment_id experiment);
 
-/// What runs of an allocation on one agent, by its place in the gang: DET_RESOURCES_ID and DET_CONTAINER_ID of its tasks.
+/// What runs of an allocation on one agent, by its place in the gang: DET_RESOURCES_ID and DET_CONTAINER_ID
+/// of its tasks.
 struct allocation_part {
   allocation_id allocation;
   int node_rank = 0;

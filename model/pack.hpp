@@ -140,7 +140,9 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
     template <class Stream>
     packer<Stream>& operator()(packer<Stream>& p, const troupe::value& x) const {
       if constexpr (std::is_same_v<Stream, troupe::packing::beginning>)
-        return p.pack(x.is_object() ? std::string_view("{..}") : x.is_array() ? std::string_view("[..]") : std::string_view("..")); // it may be long
+        return p.pack(x.is_object()  ? std::string_view("{..}")
+                      : x.is_array() ? std::string_view("[..]")
+                                     : std::string_view("..")); // it may be long
       auto bytes = troupe::to_msgpack(x);
       p.pack_bin(static_cast<std::uint32_t>(bytes.size()));
       return p.pack_bin_body(bytes.data(), static_cast<std::uint32_t>(bytes.size()));

@@ -43,9 +43,10 @@ public:
   result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   result(troupe::error why) : state_(std::in_place_index<1>, std::move(why)) {}
   template <class U>
-    requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::decay_t<U>, T> &&
-             !std::is_same_v<std::decay_t<U>, troupe::error> && !std::is_same_v<std::decay_t<U>, result>)
-  result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
+  requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::decay_t<U>, T> &&
+           !std::is_same_v<std::decay_t<U>, troupe::error> && !std::is_same_v<std::decay_t<U>, result>)
+    result(U&& value)
+      : state_(std::in_place_index<0>, std::forward<U>(value)) {}
 
   explicit operator bool() const { return state_.index() == 0; }
   T& value() & { return TROUPE_ASSERT(state_.index() == 0), *std::get_if<0>(&state_); }

@@ -16,13 +16,13 @@ struct experiment_row {
   time_point created, ended; ///< ended is 0 while it is not
   double progress = 0;       ///< 0..1
   std::uint64_t num_trials = 0;
-  std::string metric;        ///< the searcher's
+  std::string metric; ///< the searcher's
   bool smaller_is_better = true;
-  trial_id best_trial;       ///< 0 while there is none
-  double best_metric = 0;    ///< as reported, sign unchanged
-  experiment_id parent;      ///< it was forked from, or 0
-  MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress, num_trials,
-                       metric, smaller_is_better, best_trial, best_metric, parent)
+  trial_id best_trial;    ///< 0 while there is none
+  double best_metric = 0; ///< as reported, sign unchanged
+  experiment_id parent;   ///< it was forked from, or 0
+  MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
+                       num_trials, metric, smaller_is_better, best_trial, best_metric, parent)
 };
 
 /// What of an experiment's row changes in its life; all else of it is as it was created.
@@ -38,13 +38,14 @@ struct experiment_standing {
 };
 experiment_standing standing_of(const experiment_row& row);
 
-struct validation_row { ///< the best or latest validation of a trial
-  std::uint64_t row = 0;  ///< in its metric series; 0 where there is none
+struct validation_row {  ///< the best or latest validation of a trial
+  std::uint64_t row = 0; ///< in its metric series; 0 where there is none
   std::int64_t steps = 0;
-  double metric = 0;      ///< the searcher's
+  double metric = 0; ///< the searcher's
   time_point at;
   run_id run;
-  double units = std::numeric_limits<double>::quiet_NaN(); ///< the searcher's time metric; NaN where it has none
+  double units =
+    std::numeric_limits<double>::quiet_NaN(); ///< the searcher's time metric; NaN where it has none
   MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units)
 };
 
@@ -53,7 +54,7 @@ struct run_row {
   time_point started, ended; ///< ended is 0 while it runs
   std::string from_checkpoint;
   std::int64_t from_steps = 0;
-  end why = end::completed;  ///< once ended
+  end why = end::completed; ///< once ended
   std::string detail;
   std::vector<placement> on; ///< once placed
   MSGPACK_DEFINE_ARRAY(run, started, ended, from_checkpoint, from_steps, why, detail, on)
@@ -78,10 +79,11 @@ struct trial_row {
     return stopped.empty() ? std::nullopt : std::optional{stopped.front()};
   }
   std::vector<trial_stop_decided> stopped; ///< none or one
-  value metadata;                ///< that users or the script gave it, or null
-  double progress = 0;           ///< 0..1, as the script says
-  MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best, latest,
-                       latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata, progress)
+  value metadata;                          ///< that users or the script gave it, or null
+  double progress = 0;                     ///< 0..1, as the script says
+  MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
+                       latest, latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata,
+                       progress)
 };
 
 enum class checkpoint_state : int { completed = 0, partially_deleted, deleted };
@@ -103,13 +105,13 @@ struct metric_row {
   std::int64_t steps = 0;
   run_id run;
   time_point at;
-  std::string metrics;   ///< a msgpack map, exactly as it was reported
-  std::string batches;   ///< a msgpack array of maps, one a batch, or empty
+  std::string metrics; ///< a msgpack map, exactly as it was reported
+  std::string batches; ///< a msgpack array of maps, one a batch, or empty
   MSGPACK_DEFINE_ARRAY(row, group, steps, run, at, metrics, batches)
 };
 
-/// A report is archived when a later run of the same trial started from a checkpoint below the report's steps: that
-/// run trains those steps again.
+/// A report is archived when a later run of the same trial started from a checkpoint below the report's
+/// steps: that run trains those steps again.
 bool archived(const metric_row& report, const std::vector<run_row>& runs);
 
 struct log_line {
@@ -118,9 +120,9 @@ struct log_line {
   allocation_id allocation;
   std::string agent;
   int rank = 0;
-  std::string stream;       ///< "stdout", "stderr", or "troupe" for our own lines
-  std::string level;        ///< "DEBUG".."CRITICAL" where the line says so, else empty
-  std::string text;         ///< without the newline
+  std::string stream; ///< "stdout", "stderr", or "troupe" for our own lines
+  std::string level;  ///< "DEBUG".."CRITICAL" where the line says so, else empty
+  std::string text;   ///< without the newline
   MSGPACK_DEFINE_ARRAY(number, at, allocation, agent, rank, stream, level, text)
 };
 

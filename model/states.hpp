@@ -7,10 +7,18 @@
 
 namespace troupe {
 
-/// paused -> active -> ... -> completed, canceled or error; the stopping states say which end is being reached.
+/// paused -> active -> ... -> completed, canceled or error; the stopping states say which end is being
+/// reached.
 enum class experiment_state : int {
-  active = 0, paused, stopping_completed, stopping_canceled, stopping_killed, stopping_error,
-  completed, canceled, error
+  active = 0,
+  paused,
+  stopping_completed,
+  stopping_canceled,
+  stopping_killed,
+  stopping_error,
+  completed,
+  canceled,
+  error
 };
 /// Running covers everything from the first placed run to the end, pauses excepted.
 enum class trial_state : int { queued = 0, running, paused, stopping, completed, canceled, error };

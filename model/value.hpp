@@ -20,7 +20,8 @@ std::string to_json(const value& x, int indent = -1);
 /// Reads one JSON value. Fails with the byte offset; nesting deeper than 512 is refused.
 result<value> parse_json(std::string_view text);
 
-/// msgpack bytes and back; exact for every double. Fails on truncated or trailing bytes and on nesting deeper than 512.
+/// msgpack bytes and back; exact for every double. Fails on truncated or trailing bytes and on nesting deeper
+/// than 512.
 std::string to_msgpack(const value& x);
 result<value> parse_msgpack(std::string_view bytes);
 

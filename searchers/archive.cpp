@@ -32,7 +32,8 @@ result<std::string_view> unsealed(std::string_view bytes) {
   auto payload = bytes.substr(0, bytes.size() - sizeof sum);
   std::memcpy(&sum, bytes.data() + payload.size(), sizeof sum);
   if (sum != check_sum(payload))
-    return error{errc::corrupt, "searcher snapshot: the check sum does not fit; the bytes were cut or changed"};
+    return error{errc::corrupt,
+                 "searcher snapshot: the check sum does not fit; the bytes were cut or changed"};
   return payload;
 }
 

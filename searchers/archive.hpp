@@ -50,7 +50,8 @@ private:
     using element = typename T::value_type;
     std::uint64_t n = xs.size();
     raw(&n, sizeof n);
-    // Every element takes at least one byte, so a wrong length cannot ask for more memory than there are bytes.
+    // Every element takes at least one byte, so a wrong length cannot ask for more memory than there are
+    // bytes.
     constexpr std::size_t least = std::is_trivially_copyable_v<element> ? sizeof(element) : 1;
     if (reading_ && (failed_ || n > left_.size() / least)) {
       failed_ = true;

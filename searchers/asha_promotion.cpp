@@ -66,7 +66,9 @@ public:
     source_->observe(r);
     auto& next = rung_of_[r.trial];
     bool timeless = std::isnan(r.step);
-    auto reached = [&] { return next < units().size() && (timeless || r.step >= static_cast<double>(units()[next])); };
+    auto reached = [&] {
+      return next < units().size() && (timeless || r.step >= static_cast<double>(units()[next]));
+    };
     if (!reached())
       return;
     double worth = timeless ? worst : r.worth;

@@ -24,7 +24,8 @@ struct bracket_state {
 class asha_stopping final : public method {
 public:
   asha_stopping(halving_plan plan, std::shared_ptr<const space> domain, std::unique_ptr<sampler> source)
-      : plan_(std::move(plan)), domain_(std::move(domain)), source_(std::move(source)), state_(plan_.brackets.size()) {
+      : plan_(std::move(plan)), domain_(std::move(domain)), source_(std::move(source)),
+        state_(plan_.brackets.size()) {
     for (std::size_t b = 0; b < state_.size(); ++b) {
       auto& units = plan_.brackets[b].units;
       units.erase(std::unique(units.begin(), units.end()), units.end()); // equal rungs would decide twice
@@ -60,9 +61,11 @@ public:
       auto length = static_cast<double>(units[static_cast<std::size_t>(index)]);
       if (static_cast<std::size_t>(index) + 1 == units.size())
         return out.stop(r.trial, full_length(index, length, plan_.time_metric, r.as_given));
-      auto keep = std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(rung.size()) / plan_.divisor));
+      auto keep =
+        std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(rung.size()) / plan_.divisor));
       if (rank >= keep)
-        return out.stop(r.trial, beaten(index, length, plan_.time_metric, r, plan_.sign * rung.at(keep - 1).value));
+        return out.stop(r.trial,
+                        beaten(index, length, plan_.time_metric, r, plan_.sign * rung.at(keep - 1).value));
       if (timeless)
         return;
     }

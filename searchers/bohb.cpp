@@ -33,7 +33,8 @@ public:
         square += (p[j] - mean) * (p[j] - mean);
       double deviation = std::sqrt(square / std::max(1.0, m - 1));
       double width = 1.06 * deviation * std::pow(m, -1 / (4 + static_cast<double>(dimensions_.size())));
-      double most = dimensions_[j].categorical() ? 1 - 1 / static_cast<double>(dimensions_[j].choices.size()) : 1e9;
+      double most =
+        dimensions_[j].categorical() ? 1 - 1 / static_cast<double>(dimensions_[j].choices.size()) : 1e9;
       width_.push_back(std::clamp(width, std::min(least_width, most), most));
     }
   }
@@ -67,7 +68,8 @@ private:
 class bohb final : public sampler {
 public:
   bohb(bohb_settings s, std::vector<std::int64_t> budgets, std::shared_ptr<const space> domain)
-      : s_(s), budgets_(std::move(budgets)), domain_(std::move(domain)), history_(domain_->size()), results_(budgets_.size()) {}
+      : s_(s), budgets_(std::move(budgets)), domain_(std::move(domain)), history_(domain_->size()),
+        results_(budgets_.size()) {}
 
   point propose(ordinal fresh) override {
     auto p = domain_->sample(s_.seed, sample_stream, fresh);
@@ -126,8 +128,10 @@ private:
 
   void propose_from(const budget_results& r, rng& random, point& p) const {
     auto n = r.trials.size(), least = domain_->size() + 1;
-    auto good = std::min({std::max(least, static_cast<std::size_t>(0.15 * static_cast<double>(n))), most_points, n - 1});
-    auto bad = std::min({std::max(least, static_cast<std::size_t>(0.85 * static_cast<double>(n))), most_points, n - good});
+    auto good = std::min(
+      {std::max(least, static_cast<std::size_t>(0.15 * static_cast<double>(n))), most_points, n - 1});
+    auto bad = std::min(
+      {std::max(least, static_cast<std::size_t>(0.85 * static_cast<double>(n))), most_points, n - good});
     auto points = [&](std::size_t from, std::size_t count) {
       std::vector<const double*> list;
       for (std::size_t i = from; i < from + count; ++i)
@@ -183,7 +187,8 @@ bohb_settings read_bohb(section& in, const settings& common) {
   return s;
 }
 
-std::unique_ptr<sampler> make_bohb(bohb_settings s, std::vector<std::int64_t> budgets, std::shared_ptr<const space> domain) {
+std::unique_ptr<sampler> make_bohb(bohb_settings s, std::vector<std::int64_t> budgets,
+                                   std::shared_ptr<const space> domain) {
   return std::make_unique<bohb>(s, std::move(budgets), std::move(domain));
 }
 

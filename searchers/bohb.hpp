@@ -1,6 +1,6 @@
 #pragma once
-// The sampler of BOHB (Falkner et al., ICML 2018): per length of training a density of the good and one of the
-// others; the longest length with enough results decides.
+// The sampler of BOHB (Falkner et al., ICML 2018): per length of training a density of the good and one of
+// the others; the longest length with enough results decides.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"
@@ -17,6 +17,7 @@ struct bohb_settings {
 
 bohb_settings read_bohb(section& in, const settings& common);
 /// `budgets`: the lengths of all rungs, rising.
-std::unique_ptr<sampler> make_bohb(bohb_settings s, std::vector<std::int64_t> budgets, std::shared_ptr<const space> domain);
+std::unique_ptr<sampler> make_bohb(bohb_settings s, std::vector<std::int64_t> budgets,
+                                   std::shared_ptr<const space> domain);
 
 } // namespace troupe::searchers

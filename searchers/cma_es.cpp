@@ -89,7 +89,8 @@ public:
 
   void persist(archive& ar) override {
     history_.persist(ar);
-    ar(mean_, path_sigma_, path_c_, covariance_, shares_, pool_, recent_best_, sigma_, lambda_, generation_, restarts_);
+    ar(mean_, path_sigma_, path_c_, covariance_, shares_, pool_, recent_best_, sigma_, lambda_, generation_,
+       restarts_);
     if (!ar.reading())
       return;
     bool fits = mean_.size() == d() && covariance_.size() == d() * d() && path_sigma_.size() == d() &&
@@ -147,7 +148,8 @@ private:
         break;
     }
     for (std::size_t j = 0; j < d(); ++j)
-      p[numbers_[j]] = domain_->dimensions()[numbers_[j]].settle(std::clamp(x[static_cast<Eigen::Index>(j)], 0.0, 1.0));
+      p[numbers_[j]] =
+        domain_->dimensions()[numbers_[j]].settle(std::clamp(x[static_cast<Eigen::Index>(j)], 0.0, 1.0));
   }
 
   void draw_choices(rng& random, point& p) const {
@@ -174,7 +176,8 @@ private:
       for (auto& x : share)
         x *= 1 - rate;
       for (std::size_t i = 0; i < better; ++i)
-        share[static_cast<std::size_t>(history_.at(pool_[i])[choices_[k]])] += rate / static_cast<double>(better);
+        share[static_cast<std::size_t>(history_.at(pool_[i])[choices_[k]])] +=
+          rate / static_cast<double>(better);
       double sum = 0;
       for (auto& x : share)
         sum += x = std::max(x, least);
@@ -199,7 +202,8 @@ private:
     Eigen::Map<matrix> c(covariance_.data(), n, n);
     matrix inverse_root = axes_ * lengths_.cwiseInverse().asDiagonal() * axes_.transpose();
     matrix steps(n, static_cast<Eigen::Index>(pool_.size()));
-    double longest = std::sqrt(static_cast<double>(n)) + 2.0 * static_cast<double>(n) / (static_cast<double>(n) + 2);
+    double longest =
+      std::sqrt(static_cast<double>(n)) + 2.0 * static_cast<double>(n) / (static_cast<double>(n) + 2);
     for (std::size_t k = 0; k < pool_.size(); ++k) {
       vec y(n);
       for (std::size_t j = 0; j < d(); ++j)
@@ -219,7 +223,8 @@ private:
     double h = norm / left < (1.4 + 2 / (static_cast<double>(n) + 1)) * st.chi ? 1 : 0;
     pc = ((1 - st.cc) * pc + h * std::sqrt(st.cc * (2 - st.cc) * st.mu_eff) * yw).eval();
     double sum = std::accumulate(st.weights.begin(), st.weights.end(), 0.0);
-    matrix next = (1 + st.c1 * (1 - h) * st.cc * (2 - st.cc) - st.c1 - st.cmu * sum) * c + st.c1 * pc * pc.transpose();
+    matrix next =
+      (1 + st.c1 * (1 - h) * st.cc * (2 - st.cc) - st.c1 - st.cmu * sum) * c + st.c1 * pc * pc.transpose();
     for (std::size_t k = 0; k < pool_.size(); ++k) {
       vec y = steps.col(static_cast<Eigen::Index>(k));
       double w = st.weights[k];
@@ -234,10 +239,12 @@ private:
   bool stuck() const {
     if (sigma_ * lengths_.maxCoeff() < 1e-12 * s_.sigma || lengths_.maxCoeff() > 1e7 * lengths_.minCoeff())
       return true;
-    auto window = 10 + static_cast<std::size_t>(std::ceil(30.0 * static_cast<double>(d()) / static_cast<double>(lambda_)));
+    auto window = 10 + static_cast<std::size_t>(
+                         std::ceil(30.0 * static_cast<double>(d()) / static_cast<double>(lambda_)));
     if (recent_best_.size() < window)
       return false;
-    auto [low, high] = std::minmax_element(recent_best_.end() - static_cast<std::ptrdiff_t>(window), recent_best_.end());
+    auto [low, high] =
+      std::minmax_element(recent_best_.end() - static_cast<std::ptrdiff_t>(window), recent_best_.end());
     return !(*high - *low > 1e-12);
   }
 

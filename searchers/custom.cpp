@@ -9,7 +9,7 @@ namespace troupe::searchers {
 namespace {
 
 constexpr std::uint32_t snapshot_magic = 0x43535254; // "TRSC"
-constexpr std::uint32_t snapshot_version = 2; // 1 had no driver
+constexpr std::uint32_t snapshot_version = 2;        // 1 had no driver
 constexpr std::uint64_t trial_seed_stream = 2;
 constexpr std::size_t longest_key = 256;
 
@@ -37,7 +37,8 @@ struct custom_search::draft {
     return it == known.end() ? nullptr : &it->second;
   }
   std::size_t count() const {
-    auto fresh = std::count_if(changed.begin(), changed.end(), [&](const auto& x) { return !known.contains(x.first); });
+    auto fresh =
+      std::count_if(changed.begin(), changed.end(), [&](const auto& x) { return !known.contains(x.first); });
     return known.size() + static_cast<std::size_t>(fresh);
   }
 };
@@ -98,7 +99,8 @@ result<std::vector<search_action>> custom_search::obey(const value& orders) {
 
 result<std::string> custom_search::driver_of(const value& orders) const {
   const auto &named = member(orders, "driver"), &take_over = member(orders, "take_over");
-  if (!named.is_null() && (!named.is_string() || named.get<std::string>().empty() || named.get<std::string>().size() > longest_key))
+  if (!named.is_null() && (!named.is_string() || named.get<std::string>().empty() ||
+                           named.get<std::string>().size() > longest_key))
     return wrong("`driver` must name the process that decides: a string of at most 256 bytes");
   if (!take_over.is_null() && !take_over.is_boolean())
     return wrong("`take_over` must be true or false");
@@ -107,14 +109,17 @@ result<std::string> custom_search::driver_of(const value& orders) const {
     return wrong("`take_over` needs `driver`, the name of the new one");
   if (driver_.empty() || name == driver_ || take_over == true)
     return name.empty() ? driver_ : name;
-  return error{errc::conflict, "the search is driven by `" + driver_ + "`" + (name.empty() ? "; these orders name no driver" : ", not by `" + name + "`") +
-                                 "; to take it over, send `driver` and `\"take_over\": true`"};
+  return error{errc::conflict,
+               "the search is driven by `" + driver_ + "`" +
+                 (name.empty() ? "; these orders name no driver" : ", not by `" + name + "`") +
+                 "; to take it over, send `driver` and `\"take_over\": true`"};
 }
 
 result<void> custom_search::obey_one(draft& d, const value& action) const {
   if (!action.is_object())
     return wrong("an action is an object");
-  static constexpr const char* kinds[] = {"create", "stop", "pause", "resume", "perturb", "progress", "shutdown"};
+  static constexpr const char* kinds[] = {"create",  "stop",     "pause",   "resume",
+                                          "perturb", "progress", "shutdown"};
   std::string kind;
   for (const char* k : kinds)
     if (action.contains(k)) {
@@ -155,14 +160,16 @@ result<void> custom_search::obey_one(draft& d, const value& action) const {
     if (d.count() >= static_cast<std::size_t>(max_trials_))
       return wrong("`max_trials` of the configuration are " + std::to_string(max_trials_));
     const auto& seed = member(action, "trial_seed");
-    if (!seed.is_null() && !(seed.is_number_integer() && seed.get<std::int64_t>() >= 0 && seed.get<std::int64_t>() < 1LL << 31))
+    if (!seed.is_null() &&
+        !(seed.is_number_integer() && seed.get<std::int64_t>() >= 0 && seed.get<std::int64_t>() < 1LL << 31))
       return wrong("`trial_seed` must be an integer, 0 to 2147483647");
     const auto& source = member(action, "source_checkpoint");
     if (!source.is_null() && !source.is_string())
       return wrong("`source_checkpoint` must be the UUID of a checkpoint");
     create_trial made{key, hparams, 0, source.is_string() ? source.get<std::string>() : ""};
-    made.trial_seed = seed.is_null() ? static_cast<std::uint32_t>(random_bits(seed_, trial_seed_stream, d.count()) >> 33)
-                                     : seed.get<std::uint32_t>();
+    made.trial_seed = seed.is_null()
+                        ? static_cast<std::uint32_t>(random_bits(seed_, trial_seed_stream, d.count()) >> 33)
+                        : seed.get<std::uint32_t>();
     d.actions.push_back(std::move(made));
     d.changed[key] = stage::running;
     return {};
@@ -175,7 +182,8 @@ result<void> custom_search::obey_one(draft& d, const value& action) const {
     stop_trial reason;
     reason.trial = key;
     const auto& why = member(action, "why");
-    reason.why = why.is_string() && !why.get<std::string>().empty() ? why.get<std::string>() : "stopped by the custom search";
+    reason.why = why.is_string() && !why.get<std::string>().empty() ? why.get<std::string>()
+                                                                    : "stopped by the custom search";
     reason.metric = reason.needed = std::nan("");
     d.actions.push_back(std::move(reason));
     d.changed[key] = stage::closed;
@@ -193,7 +201,8 @@ result<void> custom_search::obey_one(draft& d, const value& action) const {
       return wrong("`source` must name a trial of this search");
     if (!checkpoint.is_string() || checkpoint.get<std::string>().empty())
       return wrong("`checkpoint` must be the UUID of a checkpoint");
-    d.actions.push_back(perturb_trial{key, source.get<std::string>(), checkpoint.get<std::string>(), hparams});
+    d.actions.push_back(
+      perturb_trial{key, source.get<std::string>(), checkpoint.get<std::string>(), hparams});
   }
   return {};
 }
@@ -232,8 +241,8 @@ result<void> custom_search::restore(std::string_view bytes) {
   if (ar.failed() || magic != snapshot_magic)
     return error{errc::corrupt, "searcher snapshot: these bytes are none of a custom search"};
   if (version < 1 || version > snapshot_version)
-    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) + ", this build reads 1 to " +
-                                      std::to_string(snapshot_version)};
+    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) +
+                                      ", this build reads 1 to " + std::to_string(snapshot_version)};
   persist(ar, version);
   if (ar.failed() || !ar.at_end())
     return error{errc::corrupt, "searcher snapshot: lengths do not fit together"};

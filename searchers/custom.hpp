@@ -1,17 +1,19 @@
 #pragma once
-// A search that a process outside drives: it hears the events over the API, and its orders are the actions. Here is kept
-// what makes them safe: known trials, a repeat that changes nothing, orders that are taken whole or not at all.
+// A search that a process outside drives: it hears the events over the API, and its orders are the actions.
+// Here is kept what makes them safe: known trials, a repeat that changes nothing, orders that are taken whole
+// or not at all.
 //
 // Orders: `{"actions": [...], "upto": N, "driver": NAME, "take_over": true}`. An action is one of
-//   {"create": KEY, "hparams": {...}, "trial_seed"?: int, "source_checkpoint"?: UUID}   KEY: a string, the caller's own
+//   {"create": KEY, "hparams": {...}, "trial_seed"?: int, "source_checkpoint"?: UUID}   KEY: a string, the
+//   caller's own
 //   {"stop": KEY, "why"?: text}   {"pause": KEY}   {"resume": KEY, "until"?: number}
 //   {"perturb": KEY, "source": KEY, "checkpoint": UUID, "hparams": {...}}
 //   {"progress": 0..1}   {"shutdown": true, "cancel"?: bool, "failure"?: bool}
-// `upto` (optional) is the number of the newest event these orders answer: orders with the same or a lower one than was
-// taken before are a repeat and change nothing. A `create` of a known key changes nothing either; nor does an action on a
-// trial that has ended.
-// `driver` (optional) names the process that decides. From the first orders with one on, all others are refused, so that
-// two processes never drive one search without knowing; `take_over` makes a new one the driver and shuts the former out.
+// `upto` (optional) is the number of the newest event these orders answer: orders with the same or a lower
+// one than was taken before are a repeat and change nothing. A `create` of a known key changes nothing
+// either; nor does an action on a trial that has ended. `driver` (optional) names the process that decides.
+// From the first orders with one on, all others are refused, so that two processes never drive one search
+// without knowing; `take_over` makes a new one the driver and shuts the former out.
 
 #include "searchers/archive.hpp"
 #include "searchers/settings.hpp"

@@ -37,13 +37,17 @@ public:
     }
     if (static_cast<std::int64_t>(s.count++) < reports_)
       return std::nullopt;
-    return because(fmt::format("patience: no better than {:.6g} for {} reports", sign * s.best, reports_), r, sign * s.best);
+    return because(fmt::format("patience: no better than {:.6g} for {} reports", sign * s.best, reports_), r,
+                   sign * s.best);
   }
   void left(ordinal, ending) override {}
   void persist(archive& ar) override { ar(state_); }
 
 private:
-  struct state { double best = 0; std::uint64_t count = 0; }; ///< reports since the best, itself included
+  struct state {
+    double best = 0;
+    std::uint64_t count = 0;
+  }; ///< reports since the best, itself included
   std::int64_t reports_;
   double min_delta_;
   std::vector<state> state_;
@@ -105,7 +109,8 @@ public:
       ++s.count;
     }
     auto bucket = static_cast<std::int64_t>(std::floor(r.step / interval_));
-    double average = s.count > 0 ? s.sum / static_cast<double>(s.count) : std::numeric_limits<double>::infinity();
+    double average =
+      s.count > 0 ? s.sum / static_cast<double>(s.count) : std::numeric_limits<double>::infinity();
     s.curve.push_back({bucket, average});
     if (r.step < warmup_)
       return std::nullopt;
@@ -114,11 +119,13 @@ public:
       return std::nullopt;
     const auto& averages = it->second;
     auto n = averages.size();
-    double median = n % 2 ? averages.at(n / 2).value : (averages.at(n / 2 - 1).value + averages.at(n / 2).value) / 2;
+    double median =
+      n % 2 ? averages.at(n / 2).value : (averages.at(n / 2 - 1).value + averages.at(n / 2).value) / 2;
     if (!(s.best > median))
       return std::nullopt;
-    return because(fmt::format("median: best {:.6g}, the median of {} trials at this point is {:.6g}", sign * s.best, n,
-                               sign * median), r, sign * median);
+    return because(fmt::format("median: best {:.6g}, the median of {} trials at this point is {:.6g}",
+                               sign * s.best, n, sign * median),
+                   r, sign * median);
   }
 
   void left(ordinal trial, ending how) override {
@@ -127,7 +134,8 @@ public:
       return;
     if (how == ending::completed) {
       std::int64_t last = std::numeric_limits<std::int64_t>::min();
-      for (auto p = it->second.curve.rbegin(); p != it->second.curve.rend(); ++p) // one entry per bucket, the latest
+      for (auto p = it->second.curve.rbegin(); p != it->second.curve.rend();
+           ++p) // one entry per bucket, the latest
         if (std::exchange(last, p->bucket) != p->bucket)
           buckets_[p->bucket].insert(p->average, trial);
     }
@@ -140,7 +148,10 @@ public:
   }
 
 private:
-  struct curve_point { std::int64_t bucket = 0; double average = 0; };
+  struct curve_point {
+    std::int64_t bucket = 0;
+    double average = 0;
+  };
   struct curve_state {
     double best = std::numeric_limits<double>::infinity(), sum = 0;
     std::uint64_t count = 0;
@@ -199,7 +210,9 @@ private:
 
 std::unique_ptr<early_stopping> make_early_stopping(section& in, const settings& common) {
   std::vector<std::unique_ptr<early_stopping>> rules;
-  auto part = [&](const char* name) { return section(in.member(name), std::string("searcher.early_stopping.") + name, in.faults()); };
+  auto part = [&](const char* name) {
+    return section(in.member(name), std::string("searcher.early_stopping.") + name, in.faults());
+  };
   auto unit = common.time_metric.empty() ? std::string("reports") : common.time_metric;
   if (in.has("patience")) {
     auto p = part("patience");
@@ -208,8 +221,8 @@ std::unique_ptr<early_stopping> make_early_stopping(section& in, const settings&
   if (in.has("threshold")) {
     auto p = part("threshold");
     constexpr double most = std::numeric_limits<double>::max();
-    rules.push_back(std::make_unique<threshold>(p.number("lower", -most, -most), p.number("upper", most, -most),
-                                                p.number("warmup", 0, 0)));
+    rules.push_back(std::make_unique<threshold>(p.number("lower", -most, -most),
+                                                p.number("upper", most, -most), p.number("warmup", 0, 0)));
   }
   if (in.has("median")) {
     auto p = part("median");
@@ -223,7 +236,8 @@ std::unique_ptr<early_stopping> make_early_stopping(section& in, const settings&
   return rules.empty() ? nullptr : std::make_unique<all_of>(std::move(rules));
 }
 
-std::unique_ptr<early_stopping> make_median_stopping(double warmup, std::int64_t min_trials, double interval) {
+std::unique_ptr<early_stopping> make_median_stopping(double warmup, std::int64_t min_trials,
+                                                     double interval) {
   return std::make_unique<median_rule>(warmup, min_trials, interval);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Early stopping policies, evaluated after the method for any searcher: patience, threshold, median, maximum time.
+// Early stopping policies, evaluated after the method for any searcher: patience, threshold, median, maximum
+// time.
 
 #include "searchers/method.hpp"
 #include "searchers/settings.hpp"
@@ -19,8 +20,8 @@ public:
 };
 
 /// Reads `searcher.early_stopping`: any of
-///   patience: {reports, min_delta}, threshold: {lower, upper, warmup}, median: {warmup, min_trials, interval},
-///   max_time: NUMBER; lengths in units of the time metric. Null where there is none.
+///   patience: {reports, min_delta}, threshold: {lower, upper, warmup}, median: {warmup, min_trials,
+///   interval}, max_time: NUMBER; lengths in units of the time metric. Null where there is none.
 std::unique_ptr<early_stopping> make_early_stopping(section& in, const settings& common);
 std::unique_ptr<early_stopping> make_median_stopping(double warmup, std::int64_t min_trials, double interval);
 

@@ -29,10 +29,16 @@ inline double distance(double a, double b, bool categorical) {
 
 } // namespace
 
-vec minimise(const std::function<double(const vec&, vec&)>& f, vec x, int most_steps, double tolerance, const box* bounds) {
-  struct pair { vec s, y; double rho; };
+vec minimise(const std::function<double(const vec&, vec&)>& f, vec x, int most_steps, double tolerance,
+             const box* bounds) {
+  struct pair {
+    vec s, y;
+    double rho;
+  };
   std::deque<pair> memory;
-  auto inside = [&](const vec& v) -> vec { return bounds ? vec(v.cwiseMax(bounds->low).cwiseMin(bounds->high)) : v; };
+  auto inside = [&](const vec& v) -> vec {
+    return bounds ? vec(v.cwiseMax(bounds->low).cwiseMin(bounds->high)) : v;
+  };
   x = inside(x);
   vec g(x.size());
   double value = f(x, g);
@@ -103,7 +109,8 @@ kernel_parameters gaussian_process::fit(const kernel_parameters& start, int most
   for (Eigen::Index j = 0; j < d; ++j)
     for (Eigen::Index c = 0; c < n; ++c)
       for (Eigen::Index r = 0; r < n; ++r)
-        apart[static_cast<std::size_t>(j)](r, c) = distance(x_(r, j), x_(c, j), categorical_[static_cast<std::size_t>(j)]);
+        apart[static_cast<std::size_t>(j)](r, c) =
+          distance(x_(r, j), x_(c, j), categorical_[static_cast<std::size_t>(j)]);
   matrix k(n, n), slope(n, n), q(n, n);
   auto objective = [&](const vec& p, vec& g) {
     double bad = std::numeric_limits<double>::infinity();
@@ -132,7 +139,8 @@ kernel_parameters gaussian_process::fit(const kernel_parameters& start, int most
     for (Eigen::Index j = 0; j < d; ++j) {
       double weight = std::exp(p[j]);
       value += 0.1 / weight + 0.1 * weight;
-      g[j] = 0.5 * weight * ws.cwiseProduct(apart[static_cast<std::size_t>(j)]).sum() - 0.1 / weight + 0.1 * weight;
+      g[j] = 0.5 * weight * ws.cwiseProduct(apart[static_cast<std::size_t>(j)]).sum() - 0.1 / weight +
+             0.1 * weight;
     }
     value += scale - p[d];
     g[d] = 0.5 * w.cwiseProduct(k).sum() + scale - 1;
@@ -262,7 +270,8 @@ void gaussian_process::at(const matrix& rows, vec& mean, vec& deviation) const {
 }
 
 vec gaussian_process::left_out() const {
-  matrix inverse_lower = lower_.triangularView<Eigen::Lower>().solve(matrix::Identity(lower_.rows(), lower_.rows()));
+  matrix inverse_lower =
+    lower_.triangularView<Eigen::Lower>().solve(matrix::Identity(lower_.rows(), lower_.rows()));
   vec diagonal = inverse_lower.colwise().squaredNorm();
   return y_ - alpha_.cwiseQuotient(diagonal);
 }

@@ -27,10 +27,13 @@ public:
   /// Appends a point as if it had been observed at its predicted mean.
   void believe(const Eigen::VectorXd& at);
 
-  struct prediction { double mean = 0, deviation = 0; };
+  struct prediction {
+    double mean = 0, deviation = 0;
+  };
   prediction at(const Eigen::VectorXd& x) const;
   /// And the derivatives by the coordinates of the numeric columns (zero for the others).
-  prediction at(const Eigen::VectorXd& x, Eigen::VectorXd& mean_slope, Eigen::VectorXd& deviation_slope) const;
+  prediction at(const Eigen::VectorXd& x, Eigen::VectorXd& mean_slope,
+                Eigen::VectorXd& deviation_slope) const;
   void at(const Eigen::MatrixXd& rows, Eigen::VectorXd& mean, Eigen::VectorXd& deviation) const;
   /// Each point predicted from all others.
   Eigen::VectorXd left_out() const;
@@ -42,13 +45,17 @@ private:
   std::vector<char> categorical_;
   Eigen::VectorXd weights_; ///< inverse squared lengths
   double scale_ = 1, noise_ = 1e-6;
-  Eigen::MatrixXd lower_;   ///< Cholesky factor
+  Eigen::MatrixXd lower_; ///< Cholesky factor
   Eigen::VectorXd alpha_;
 };
 
-/// Minimises `f`, which returns the value and fills the gradient, from `start` within the box where there is one.
-struct box { Eigen::VectorXd low, high; };
+/// Minimises `f`, which returns the value and fills the gradient, from `start` within the box where there is
+/// one.
+struct box {
+  Eigen::VectorXd low, high;
+};
 Eigen::VectorXd minimise(const std::function<double(const Eigen::VectorXd&, Eigen::VectorXd&)>& f,
-                         Eigen::VectorXd start, int most_steps, double tolerance, const box* bounds = nullptr);
+                         Eigen::VectorXd start, int most_steps, double tolerance,
+                         const box* bounds = nullptr);
 
 } // namespace troupe::searchers

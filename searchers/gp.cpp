@@ -17,18 +17,19 @@ using matrix = Eigen::MatrixXd;
 
 constexpr std::size_t most_points = 400; ///< of the model: the best, the newest, and every k-th of the others
 
-/// Up to so many results the parameters are fitted anew at each proposal, and more places are tried; beyond it the cost of
-/// one proposal, which grows with the square and the cube of the results, is held down.
+/// Up to so many results the parameters are fitted anew at each proposal, and more places are tried; beyond
+/// it the cost of one proposal, which grows with the square and the cube of the results, is held down.
 constexpr std::size_t few_results = 120;
 
-/// Of the results with their predictions from all others. Below it the model is no guide, as where a landscape
-/// is rough on a finer scale than the trials can see, and its improvement is the same everywhere.
+/// Of the results with their predictions from all others. Below it the model is no guide, as where a
+/// landscape is rough on a finer scale than the trials can see, and its improvement is the same everywhere.
 constexpr double least_correlation = 0.65;
 
 /// log of the expected improvement over a standard normal that must fall below z, and its slope.
 double log_improvement(double z, double& slope) {
   if (z > -25) {
-    double density = std::exp(-0.5 * z * z) * 0.3989422804014327, below = 0.5 * std::erfc(-z / std::sqrt(2.0));
+    double density = std::exp(-0.5 * z * z) * 0.3989422804014327,
+           below = 0.5 * std::erfc(-z / std::sqrt(2.0));
     double h = std::max(z * below + density, 1e-300);
     slope = below / h;
     return std::log(h);
@@ -52,7 +53,8 @@ public:
 
   point propose(ordinal fresh) override {
     auto p = domain_->sample(s_.seed, sample_stream, fresh);
-    if (finished_.size() >= static_cast<std::size_t>(std::max<std::int64_t>(2, s_.startup_trials)) && domain_->size() > 0)
+    if (finished_.size() >= static_cast<std::size_t>(std::max<std::int64_t>(2, s_.startup_trials)) &&
+        domain_->size() > 0)
       improve(fresh, p);
     return p;
   }
@@ -96,7 +98,8 @@ private:
   /// Best first; failed trials have no result of their own and stand at the worst.
   std::vector<ordinal> by_worth() const {
     auto sorted = finished_;
-    std::stable_sort(sorted.begin(), sorted.end(), [this](ordinal a, ordinal b) { return history_.worth(a) < history_.worth(b); });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [this](ordinal a, ordinal b) { return history_.worth(a) < history_.worth(b); });
     return sorted;
   }
 
@@ -109,7 +112,8 @@ private:
       keep.push_back(sorted[i]);
     std::sort(keep.begin(), keep.end());
     keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
-    std::stable_sort(keep.begin(), keep.end(), [this](ordinal a, ordinal b) { return history_.worth(a) < history_.worth(b); });
+    std::stable_sort(keep.begin(), keep.end(),
+                     [this](ordinal a, ordinal b) { return history_.worth(a) < history_.worth(b); });
     return keep;
   }
 
@@ -163,7 +167,8 @@ private:
     return log_improvement((best - mean) / deviation, slope) + std::log(deviation);
   }
 
-  point best_point(const gaussian_process& model, double best, const std::vector<ordinal>& data, ordinal fresh) const {
+  point best_point(const gaussian_process& model, double best, const std::vector<ordinal>& data,
+                   ordinal fresh) const {
     rng random(random_bits(s_.seed, model_stream, fresh));
     auto d = static_cast<Eigen::Index>(domain_->size());
     auto rows = candidates(data, random);
@@ -172,11 +177,12 @@ private:
     std::vector<std::pair<double, Eigen::Index>> ranked;
     for (Eigen::Index i = 0; i < rows.rows(); ++i) {
       double slope = 0;
-      ranked.push_back({-(log_improvement((best - mean[i]) / deviation[i], slope) + std::log(deviation[i])), i});
+      ranked.push_back(
+        {-(log_improvement((best - mean[i]) / deviation[i], slope) + std::log(deviation[i])), i});
     }
     std::sort(ranked.begin(), ranked.end());
-    // The best start, and others drawn by their improvement without repeats (Gumbel noise on its logarithm): the best few
-    // alone would all lie on one hill.
+    // The best start, and others drawn by their improvement without repeats (Gumbel noise on its logarithm):
+    // the best few alone would all lie on one hill.
     for (std::size_t i = 1; i < ranked.size(); ++i)
       ranked[i].first += std::log(-std::log(1 - random.unit()));
     std::sort(ranked.begin() + 1, ranked.end());
@@ -206,7 +212,8 @@ private:
   matrix candidates(const std::vector<ordinal>& data, rng& random) const {
     const auto& dimensions = domain_->dimensions();
     auto d = dimensions.size();
-    matrix rows(data.size() <= few_results ? s_.candidates : (s_.candidates + 2) / 3, static_cast<Eigen::Index>(d));
+    matrix rows(data.size() <= few_results ? s_.candidates : (s_.candidates + 2) / 3,
+                static_cast<Eigen::Index>(d));
     for (Eigen::Index i = 0; i < rows.rows(); ++i) {
       bool local = i % 2 == 1;
       auto centre = data[random.below(std::min<std::size_t>(data.size(), 5))];
@@ -262,10 +269,9 @@ private:
         for (std::uint64_t k = 0; k < tries; ++k) {
           double share = (static_cast<double>(k) + 0.5) / static_cast<double>(tries);
           // Of many integers: both neighbours first, then an even spread.
-          double x = dim.categorical() ? static_cast<double>(k)
-                     : n > tries && k < 2
-                       ? dim.settle(at[j] + (k == 0 ? 1 : -1) / static_cast<double>(n))
-                       : dim.settle(share);
+          double x = dim.categorical()    ? static_cast<double>(k)
+                     : n > tries && k < 2 ? dim.settle(at[j] + (k == 0 ? 1 : -1) / static_cast<double>(n))
+                                          : dim.settle(share);
           if (x == at[j])
             continue;
           other[j] = x;
@@ -287,7 +293,7 @@ private:
   trial_history history_;
   std::vector<char> categorical_;
   std::vector<ordinal> finished_, running_; ///< in order of their ends and starts
-  std::unique_ptr<sampler> fallback_; ///< asked while the model predicts nothing
+  std::unique_ptr<sampler> fallback_;       ///< asked while the model predicts nothing
   kernel_parameters fitted_;
   std::uint64_t fitted_at_ = 0; ///< finished trials when the parameters were fitted; 0: never
 };

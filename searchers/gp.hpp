@@ -10,7 +10,8 @@ namespace troupe::searchers {
 struct gp_settings {
   std::uint64_t seed = 0;
   std::int64_t startup_trials = 10;
-  std::int64_t candidates = 1000; ///< looked at before a few are refined; a third of them where there are many results
+  std::int64_t candidates =
+    1000; ///< looked at before a few are refined; a third of them where there are many results
 };
 
 gp_settings read_gp(section& in, const settings& common);

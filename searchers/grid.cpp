@@ -5,7 +5,8 @@ namespace {
 
 class grid final : public method {
 public:
-  explicit grid(std::shared_ptr<const space> domain) : domain_(std::move(domain)), size_(domain_->grid_size()) {}
+  explicit grid(std::shared_ptr<const space> domain)
+      : domain_(std::move(domain)), size_(domain_->grid_size()) {}
 
   /// Trial i is point i: nothing to remember, and an invalid point is not replaced.
   proposal next(ordinal fresh, bool may_create) override {

@@ -23,11 +23,13 @@ int whole_log(double x, double divisor, rung_count how) {
 std::vector<std::int64_t> rung_units(int rungs, double max_time, double divisor) {
   std::vector<std::int64_t> units;
   for (int k = 0; k < rungs; ++k)
-    units.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(max_time / portable_pow(divisor, rungs - 1 - k))));
+    units.push_back(
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(max_time / portable_pow(divisor, rungs - 1 - k))));
   return units;
 }
 
-std::vector<std::int64_t> bracket_trials(std::int64_t max_trials, double divisor, const std::vector<int>& rungs) {
+std::vector<std::int64_t> bracket_trials(std::int64_t max_trials, double divisor,
+                                         const std::vector<int>& rungs) {
   std::vector<double> weights;
   double sum = 0;
   for (int r : rungs) {
@@ -37,7 +39,8 @@ std::vector<std::int64_t> bracket_trials(std::int64_t max_trials, double divisor
   std::vector<std::int64_t> trials;
   std::int64_t given = 0;
   for (double w : weights) {
-    trials.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(w / sum * static_cast<double>(max_trials))));
+    trials.push_back(
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(w / sum * static_cast<double>(max_trials))));
     given += trials.back();
   }
   trials[0] += std::max<std::int64_t>(0, max_trials - given);
@@ -48,7 +51,8 @@ std::vector<std::int64_t> bracket_slots(std::int64_t max_concurrent, double divi
                                         const std::vector<std::int64_t>& trials) {
   auto n = static_cast<std::int64_t>(trials.size());
   if (max_concurrent == 0)
-    return std::vector<std::int64_t>(trials.size(), std::max(trials.back(), static_cast<std::int64_t>(divisor)));
+    return std::vector<std::int64_t>(trials.size(),
+                                     std::max(trials.back(), static_cast<std::int64_t>(divisor)));
   auto slots = std::max(max_concurrent, n);
   std::vector<std::int64_t> share(trials.size(), slots / n);
   for (std::int64_t i = 0; i < slots % n; ++i)
@@ -106,7 +110,8 @@ std::vector<bracket> single_bracket(const settings& common, const halving_settin
 namespace {
 
 int rungs_of(const halving_settings& h) {
-  return h.num_rungs > 0 ? h.num_rungs : std::min(h.max_rungs, whole_log(h.max_time, h.divisor, rung_count::exact) + 1);
+  return h.num_rungs > 0 ? h.num_rungs
+                         : std::min(h.max_rungs, whole_log(h.max_time, h.divisor, rung_count::exact) + 1);
 }
 
 /// Equal lengths would decide twice; the shortest rungs go.
@@ -143,8 +148,9 @@ std::vector<bracket> promotion_bracket(const settings& common, const halving_set
 std::vector<bracket> sync_round(const settings& common, const halving_settings& h) {
   int rungs = rungs_of(h);
   auto n = static_cast<std::int64_t>(std::min(portable_pow(h.divisor, rungs - 1) * (1 + 1e-12), 1e15));
-  return cut({{rungs, std::max<std::int64_t>(1, n), slots_of(common), rung_units(rungs, h.max_time, h.divisor)}},
-             common.max_trials);
+  return cut(
+    {{rungs, std::max<std::int64_t>(1, n), slots_of(common), rung_units(rungs, h.max_time, h.divisor)}},
+    common.max_trials);
 }
 
 std::vector<bracket> hyperband_round(const settings& common, const halving_settings& h) {

@@ -23,7 +23,8 @@ enum class rung_count { exact, as_determined };
 std::vector<std::int64_t> rung_units(int rungs, double max_time, double divisor);
 
 /// Splits a budget so that every bracket gets about the same total of units.
-std::vector<std::int64_t> bracket_trials(std::int64_t max_trials, double divisor, const std::vector<int>& rungs);
+std::vector<std::int64_t> bracket_trials(std::int64_t max_trials, double divisor,
+                                         const std::vector<int>& rungs);
 std::vector<std::int64_t> bracket_slots(std::int64_t max_concurrent, double divisor,
                                         const std::vector<std::int64_t>& trials);
 
@@ -42,15 +43,16 @@ std::vector<bracket> single_bracket(const settings& common, const halving_settin
 
 std::unique_ptr<method> make_asha_stopping(halving_plan plan, std::shared_ptr<const space> domain,
                                            std::unique_ptr<sampler> source);
-/// Pauses at every rung; a free slot continues the best paused trial of the highest rung that is among the best
-/// 1/divisor there, else starts a new one.
+/// Pauses at every rung; a free slot continues the best paused trial of the highest rung that is among the
+/// best 1/divisor there, else starts a new one.
 std::unique_ptr<method> make_asha_promotion(halving_plan plan, std::shared_ptr<const space> domain,
                                             std::unique_ptr<sampler> source);
 
-/// Rungs fill up before the best of them go on. `plan.brackets` is one round; rounds repeat until the budget is
-/// used, and a slot that would wait starts the next bracket.
+/// Rungs fill up before the best of them go on. `plan.brackets` is one round; rounds repeat until the budget
+/// is used, and a slot that would wait starts the next bracket.
 std::unique_ptr<method> make_sync_halving(halving_plan plan, std::int64_t max_trials,
-                                          std::shared_ptr<const space> domain, std::unique_ptr<sampler> source);
+                                          std::shared_ptr<const space> domain,
+                                          std::unique_ptr<sampler> source);
 std::vector<bracket> sync_round(const settings& common, const halving_settings& h);
 std::vector<bracket> hyperband_round(const settings& common, const halving_settings& h);
 std::vector<bracket> promotion_bracket(const settings& common, const halving_settings& h);

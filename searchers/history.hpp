@@ -16,7 +16,9 @@ public:
 
   std::size_t size() const { return results_.size(); }
   const double* at(ordinal trial) const { return coordinates_.data() + trial * dimensions_; }
-  double worth(ordinal trial) const { return results_[trial].worth; } ///< the best so far; +infinity without one
+  double worth(ordinal trial) const {
+    return results_[trial].worth;
+  } ///< the best so far; +infinity without one
   double step(ordinal trial) const { return results_[trial].step; }
   trial_fate fate(ordinal trial) const { return results_[trial].fate; }
 

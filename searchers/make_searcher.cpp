@@ -29,7 +29,8 @@ struct assembly {
 std::uint64_t grid_points(assembly& a) {
   for (const auto& d : a.domain->dimensions())
     if (d.grid_count() == 0)
-      a.faults.push_back("hyperparameters." + d.name() + ": a grid needs `count`, the number of points on this axis");
+      a.faults.push_back("hyperparameters." + d.name() +
+                         ": a grid needs `count`, the number of points on this axis");
   if (!a.faults.empty())
     return 0;
   auto points = a.domain->grid_size();
@@ -91,7 +92,8 @@ std::unique_ptr<method> pbt_method(assembly& a) {
 }
 
 std::string names() {
-  return "single, random, grid, async_halving, adaptive_asha, asha_promotion, sync_halving, hyperband, bohb, pbt, "
+  return "single, random, grid, async_halving, adaptive_asha, asha_promotion, sync_halving, hyperband, bohb, "
+         "pbt, "
          "tpe, gp, cma_es, nsga2, median, custom";
 }
 
@@ -128,7 +130,8 @@ std::unique_ptr<method> make_method(assembly& a) {
     return make_plain(a.domain, make_gp(read_gp(a.in, a.common), a.domain));
   if (name == "tpe")
     return make_plain(a.domain, make_tpe(read_tpe(a.in, a.common), a.domain));
-  a.in.fault("name", name.empty() ? "is needed; one of " + names() : "`" + name + "` is no searcher; one of " + names());
+  a.in.fault("name", name.empty() ? "is needed; one of " + names()
+                                  : "`" + name + "` is no searcher; one of " + names());
   return nullptr;
 }
 
@@ -153,7 +156,8 @@ std::unique_ptr<compat_method> make_compat_method(assembly& a) {
   }
   if (name == "async_halving" || name == "adaptive_asha")
     return make_compat_halving(halving_plan_of(a, rung_count::as_determined));
-  a.in.fault("name", "`" + name + "` has no compat mode; one of single, random, grid, async_halving, adaptive_asha");
+  a.in.fault("name",
+             "`" + name + "` has no compat mode; one of single, random, grid, async_halving, adaptive_asha");
   return nullptr;
 }
 
@@ -167,15 +171,22 @@ struct parts {
   bool custom = false;
 };
 
-result<parts> assemble(const value& config, const value& hyperparameters, std::uint64_t seed, search_mode mode) {
+result<parts> assemble(const value& config, const value& hyperparameters, std::uint64_t seed,
+                       search_mode mode) {
   std::vector<std::string> faults;
   section in(config, "searcher", faults);
   auto common = read_settings(in, seed);
   auto domain = std::make_shared<const space>(space::parse(hyperparameters, faults));
   assembly a{common, domain, in, faults, {}, nullptr};
-  a.limits = {common.name, common.metric, common.time_metric, common.sign(),
-              static_cast<std::uint64_t>(common.max_trials), static_cast<std::uint64_t>(common.max_concurrent),
-              true, seed, domain->size()};
+  a.limits = {common.name,
+              common.metric,
+              common.time_metric,
+              common.sign(),
+              static_cast<std::uint64_t>(common.max_trials),
+              static_cast<std::uint64_t>(common.max_concurrent),
+              true,
+              seed,
+              domain->size()};
   parts made;
   made.custom = common.name == "custom" && mode == search_mode::native;
   if (made.custom && in.has("early_stopping"))
@@ -193,8 +204,8 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
   auto limit = a.limits.max_concurrent;
   auto at_once = limit == 0 ? a.limits.max_trials : std::min<std::uint64_t>(a.limits.max_trials, limit);
   if (faults.empty() && !made.custom && at_once > most_at_once)
-    in.fault("max_concurrent_trials", std::to_string(limit) + " would start " + std::to_string(at_once) + " trials at once; " +
-                                        std::to_string(most_at_once) + " are the most");
+    in.fault("max_concurrent_trials", std::to_string(limit) + " would start " + std::to_string(at_once) +
+                                        " trials at once; " + std::to_string(most_at_once) + " are the most");
   if (!faults.empty())
     return all_of(faults);
   made.common = std::move(a.common);
@@ -224,14 +235,16 @@ result<std::unique_ptr<searcher>> build(result<parts> made, Prepare&& prepare) {
 
 } // namespace
 
-result<std::unique_ptr<searcher>> make_searcher(const value& config, const value& hyperparameters, std::uint64_t seed,
-                                                search_mode mode) {
+result<std::unique_ptr<searcher>> make_searcher(const value& config, const value& hyperparameters,
+                                                std::uint64_t seed, search_mode mode) {
   return build(assemble(config, hyperparameters, seed, mode), [](auto&) { return result<void>{}; });
 }
 
-result<std::unique_ptr<searcher>> load_searcher(const value& config, const value& hyperparameters, std::uint64_t seed,
-                                                search_mode mode, std::string_view snapshot) {
-  return build(assemble(config, hyperparameters, seed, mode), [&](auto& search) { return search.restore(snapshot); });
+result<std::unique_ptr<searcher>> load_searcher(const value& config, const value& hyperparameters,
+                                                std::uint64_t seed, search_mode mode,
+                                                std::string_view snapshot) {
+  return build(assemble(config, hyperparameters, seed, mode),
+               [&](auto& search) { return search.restore(snapshot); });
 }
 
 } // namespace troupe::searchers

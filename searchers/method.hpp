@@ -17,17 +17,23 @@ using ordinal = std::uint32_t; ///< a trial of this search, from 0 in the order 
 /// A validation that counts: of a running trial, at a step beyond its last.
 struct report {
   ordinal trial = 0;
-  double step = 0;      ///< time metric, or the number of the report; NaN where the time metric is missing
-  double worth = 0;     ///< smaller is better; +infinity where the metric is missing, NaN or no number
-  double as_given = 0;  ///< the metric as reported; NaN where there is none
+  double step = 0;     ///< time metric, or the number of the report; NaN where the time metric is missing
+  double worth = 0;    ///< smaller is better; +infinity where the metric is missing, NaN or no number
+  double as_given = 0; ///< the metric as reported; NaN where there is none
   const value* metrics = nullptr;
 };
 
 enum class ending { completed, stopped, errored, canceled, requested, invalid };
 
 /// What a free slot should run.
-struct start_new { value hparams; std::string source_checkpoint; };
-struct continue_paused { ordinal trial = 0; double until = 0; };
+struct start_new {
+  value hparams;
+  std::string source_checkpoint;
+};
+struct continue_paused {
+  ordinal trial = 0;
+  double until = 0;
+};
 using proposal = std::variant<std::monostate, start_new, continue_paused>;
 
 /// What a method may order while it hears a report. Order matters and is kept.

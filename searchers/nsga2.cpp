@@ -23,7 +23,8 @@ bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 /// Sum over the objectives of the gap between the neighbours, in parts of the range; the ends are infinite.
-std::vector<double> crowding(const std::vector<std::vector<double>>& rows, const std::vector<std::size_t>& front) {
+std::vector<double> crowding(const std::vector<std::vector<double>>& rows,
+                             const std::vector<std::size_t>& front) {
   std::vector<double> distance(front.size(), 0);
   auto objectives = rows.empty() ? 0 : rows[0].size();
   for (std::size_t k = 0; k < objectives; ++k) {
@@ -53,7 +54,8 @@ struct individual {
 
 class nsga2 final : public sampler {
 public:
-  nsga2(nsga2_settings s, std::shared_ptr<const space> domain) : s_(std::move(s)), domain_(std::move(domain)) {}
+  nsga2(nsga2_settings s, std::shared_ptr<const space> domain)
+      : s_(std::move(s)), domain_(std::move(domain)) {}
 
   point propose(ordinal fresh) override {
     if (parents_.empty())
@@ -206,7 +208,8 @@ nsga2_settings read_nsga2(section& in, const settings& common) {
   auto names = in.texts("metrics");
   if (names.empty())
     names = in.texts("metric");
-  const auto& each = in.has("smaller_is_better_each") ? in.member("smaller_is_better_each") : in.member("smaller_is_better");
+  const auto& each =
+    in.has("smaller_is_better_each") ? in.member("smaller_is_better_each") : in.member("smaller_is_better");
   for (std::size_t i = 0; i < names.size(); ++i) {
     bool smaller = common.smaller_is_better;
     if (each.is_array()) {

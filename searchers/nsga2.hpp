@@ -1,6 +1,6 @@
 #pragma once
-// NSGA-II: several metrics at once. Elites by non-dominated sorting and crowding; children by uniform crossover
-// of two tournament winners and mutation of single values.
+// NSGA-II: several metrics at once. Elites by non-dominated sorting and crowding; children by uniform
+// crossover of two tournament winners and mutation of single values.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"

@@ -8,8 +8,8 @@
 namespace troupe::searchers {
 namespace {
 
-/// The normal distribution function from a table; its error stays below 1e-10, which the prior kernel's share of
-/// any density makes irrelevant.
+/// The normal distribution function from a table; its error stays below 1e-10, which the prior kernel's share
+/// of any density makes irrelevant.
 class normal_table {
 public:
   normal_table() {
@@ -26,8 +26,8 @@ public:
     double at = (z + reach) / step;
     auto i = static_cast<std::size_t>(at);
     double t = at - static_cast<double>(i), t2 = t * t, t3 = t2 * t;
-    return value_[i] * (2 * t3 - 3 * t2 + 1) + slope_[i] * (t3 - 2 * t2 + t) + value_[i + 1] * (3 * t2 - 2 * t3) +
-           slope_[i + 1] * (t3 - t2);
+    return value_[i] * (2 * t3 - 3 * t2 + 1) + slope_[i] * (t3 - 2 * t2 + t) +
+           value_[i + 1] * (3 * t2 - 2 * t3) + slope_[i + 1] * (t3 - t2);
   }
 
 private:
@@ -44,13 +44,14 @@ double normal_cdf(double z) {
 
 /// Inverse of the standard normal distribution (Acklam), one Newton step from the table's precision.
 double normal_quantile(double p) {
-  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02, -2.759285104469687e+02,
-                          1.383577518672690e+02, -3.066479806614716e+01, 2.506628277459239e+00};
+  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
+                          1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
   constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02,
                           6.680131188771972e+01, -1.328068155288572e+01};
   constexpr double c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
-                          -2.549732539343734e+00, 4.374664141464968e+00, 2.938163982698783e+00};
-  constexpr double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00, 3.754408661907416e+00};
+                          -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
+  constexpr double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                          3.754408661907416e+00};
   p = std::clamp(p, 1e-15, 1 - 1e-15);
   if (p < 0.02425 || p > 1 - 0.02425) {
     double q = std::sqrt(-2 * std::log(std::min(p, 1 - p)));
@@ -117,7 +118,8 @@ void parzen::fit_number(std::size_t j, const std::vector<const double*>& points,
   }
 }
 
-void parzen::fit_categorical(std::size_t j, const std::vector<const double*>& points, const parzen_shape& shape) {
+void parzen::fit_categorical(std::size_t j, const std::vector<const double*>& points,
+                             const parzen_shape& shape) {
   auto& axis = axes_[j];
   auto m = points.size();
   auto choices = static_cast<double>(dimensions_[j].choices.size());
@@ -167,7 +169,8 @@ std::vector<double> parzen::log_density(std::span<const double> points) const {
     for (std::size_t j = 0; j < d; ++j) {
       const auto& axis = axes_[j];
       double x = points[at + j];
-      const double *center = axis.center.data(), *inverse = axis.inverse_width.data(), *scale = axis.log_scale.data();
+      const double *center = axis.center.data(), *inverse = axis.inverse_width.data(),
+                   *scale = axis.log_scale.data();
       double* sum = exponent.data();
       if (dimensions_[j].categorical()) {
         const double* hit = axis.hit.data();
@@ -183,7 +186,8 @@ std::vector<double> parzen::log_density(std::span<const double> points) const {
           std::fill(factor.begin(), factor.end(), 1.0);
         double low = x - axis.cell / 2, high = x + axis.cell / 2;
         for (std::size_t i = 0; i < kernels; ++i) {
-          factor[i] *= normal_cdf((high - center[i]) * inverse[i]) - normal_cdf((low - center[i]) * inverse[i]);
+          factor[i] *=
+            normal_cdf((high - center[i]) * inverse[i]) - normal_cdf((low - center[i]) * inverse[i]);
           sum[i] += scale[i];
         }
       }

@@ -1,6 +1,6 @@
 #pragma once
-// A mixture of one product kernel per point and one broad prior kernel: truncated normals on numbers, weighted
-// choices on categoricals. Coordinates are those of `point`.
+// A mixture of one product kernel per point and one broad prior kernel: truncated normals on numbers,
+// weighted choices on categoricals. Coordinates are those of `point`.
 
 #include "model/rng.hpp"
 #include "searchers/space.hpp"
@@ -11,7 +11,7 @@ namespace troupe::searchers {
 
 struct parzen_shape {
   double prior_weight = 1;
-  double least_share = 100; ///< a kernel is never narrower than range / min(this, points + 2)
+  double least_share = 100;   ///< a kernel is never narrower than range / min(this, points + 2)
   double category_weight = 1; ///< of the prior in each categorical kernel
 };
 

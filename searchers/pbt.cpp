@@ -75,11 +75,13 @@ public:
     mine->last_ready = r.step;
     auto ranked = ranked_members();
     auto share = quantile(ranked.size());
-    if (share == 0 || std::find(ranked.end() - static_cast<std::ptrdiff_t>(share), ranked.end(), &*mine) == ranked.end())
+    if (share == 0 ||
+        std::find(ranked.end() - static_cast<std::ptrdiff_t>(share), ranked.end(), &*mine) == ranked.end())
       return;
     auto parents = best_with_checkpoint(share);
     if (!parents.empty())
-      exploit(*mine, *parents[random_bits(s_.seed, explore_stream, r.trial, ++exploits_, 2) % parents.size()], out);
+      exploit(*mine, *parents[random_bits(s_.seed, explore_stream, r.trial, ++exploits_, 2) % parents.size()],
+              out);
   }
 
   void left(ordinal trial, ending how) override {
@@ -196,21 +198,24 @@ pbt_settings read_pbt(section& in, const settings& common) {
   s.population = in.integer("population_size", fallback, 1, 1'000'000);
   s.max_time = in.number("max_time", 0, 0);
   auto rounds = in.integer("num_rounds", 10, 1);
-  s.interval = in.number("interval", s.max_time > 0 ? std::max(1.0, s.max_time / static_cast<double>(rounds)) : 1, 0);
-  if (const auto& length = in.member("length_per_round"); !in.has("interval") && length.is_object() && length.size() == 1 &&
-                                                          length.begin()->is_number())
+  s.interval =
+    in.number("interval", s.max_time > 0 ? std::max(1.0, s.max_time / static_cast<double>(rounds)) : 1, 0);
+  if (const auto& length = in.member("length_per_round");
+      !in.has("interval") && length.is_object() && length.size() == 1 && length.begin()->is_number())
     s.interval = length.begin()->get<double>();
   s.burn_in = in.number("burn_in", 0, 0);
   section replace(in.member("replace_function"), "searcher.replace_function", in.faults());
   section explore(in.member("explore_function"), "searcher.explore_function", in.faults());
-  s.truncate_fraction = in.number("truncate_fraction", replace.number("truncate_fraction", 0.2, 0, 0.5), 0, 0.5);
+  s.truncate_fraction =
+    in.number("truncate_fraction", replace.number("truncate_fraction", 0.2, 0, 0.5), 0, 0.5);
   s.resample_probability =
     in.number("resample_probability", explore.number("resample_probability", 0.25, 0, 1), 0, 1);
   s.perturb_factor = in.number("perturb_factor", explore.number("perturb_factor", 0.2, 0, 1), 0, 1);
   return s;
 }
 
-std::unique_ptr<method> make_pbt(pbt_settings s, std::shared_ptr<const space> domain, std::unique_ptr<sampler> source) {
+std::unique_ptr<method> make_pbt(pbt_settings s, std::shared_ptr<const space> domain,
+                                 std::unique_ptr<sampler> source) {
   return std::make_unique<pbt>(std::move(s), std::move(domain), std::move(source));
 }
 

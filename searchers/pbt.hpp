@@ -1,6 +1,6 @@
 #pragma once
-// Population based training: at each interval a member of the worst part takes the weights and, perturbed, the
-// hyperparameters of a member of the best part that has a committed checkpoint.
+// Population based training: at each interval a member of the worst part takes the weights and, perturbed,
+// the hyperparameters of a member of the best part that has a committed checkpoint.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"
@@ -11,15 +11,16 @@ struct pbt_settings {
   std::uint64_t seed = 0;
   std::string time_metric;
   std::int64_t population = 8;
-  double max_time = 0;  ///< a trial stops there; 0: at its own end
-  double interval = 1;  ///< in units of the time metric, between two looks at a member
-  double burn_in = 0;   ///< before the first
+  double max_time = 0; ///< a trial stops there; 0: at its own end
+  double interval = 1; ///< in units of the time metric, between two looks at a member
+  double burn_in = 0;  ///< before the first
   double truncate_fraction = 0.2;
   double resample_probability = 0.25;
   double perturb_factor = 0.2; ///< a value moves to (1 - f) or (1 + f) of itself
 };
 
 pbt_settings read_pbt(section& in, const settings& common);
-std::unique_ptr<method> make_pbt(pbt_settings s, std::shared_ptr<const space> domain, std::unique_ptr<sampler> source);
+std::unique_ptr<method> make_pbt(pbt_settings s, std::shared_ptr<const space> domain,
+                                 std::unique_ptr<sampler> source);
 
 } // namespace troupe::searchers

@@ -11,8 +11,14 @@ double portable_exp(double x) {
   constexpr double log2_of_e = 1.4426950408889634073599246810018920;
   constexpr double ln2_upper = 0.69314718055966295651160180568695068359375;
   constexpr double ln2_lower = 0.28235290563031577122588448175013436025525412068e-12;
-  constexpr double taylor[] = {2.4801587301587301587e-5, 1.9841269841269841270e-4, 1.3888888888888888889e-3,
-                               8.3333333333333333333e-3, 4.1666666666666666667e-2, 1.6666666666666666667e-1, 0.5, 1.0};
+  constexpr double taylor[] = {2.4801587301587301587e-5,
+                               1.9841269841269841270e-4,
+                               1.3888888888888888889e-3,
+                               8.3333333333333333333e-3,
+                               4.1666666666666666667e-2,
+                               1.6666666666666666667e-1,
+                               0.5,
+                               1.0};
   double exponent = std::nearbyint(log2_of_e * x);
   x = std::fma(-exponent, ln2_upper, x);
   x = std::fma(-exponent, ln2_lower, x) * 0.0625;
@@ -30,8 +36,9 @@ double portable_exp(double x) {
 /// FreeBSD's e_log.c: x = 2^k (1 + f), log(1 + f) by its minimax polynomial in s = f / (2 + f).
 double portable_log(double x) {
   constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
-  constexpr double l1 = 6.666666666666735130e-01, l2 = 3.999999999940941908e-01, l3 = 2.857142874366239149e-01,
-                   l4 = 2.222219843214978396e-01, l5 = 1.818357216161805012e-01, l6 = 1.531383769920937332e-01,
+  constexpr double l1 = 6.666666666666735130e-01, l2 = 3.999999999940941908e-01,
+                   l3 = 2.857142874366239149e-01, l4 = 2.222219843214978396e-01,
+                   l5 = 1.818357216161805012e-01, l6 = 1.531383769920937332e-01,
                    l7 = 1.479819860511658591e-01;
   int exponent = 0;
   double fraction = std::frexp(x, &exponent);

@@ -4,7 +4,7 @@
 
 namespace troupe::searchers {
 
-double portable_log(double x);             ///< x > 0
-double portable_pow(double x, double y);   ///< x > 0
+double portable_log(double x);           ///< x > 0
+double portable_pow(double x, double y); ///< x > 0
 
 } // namespace troupe::searchers

@@ -37,12 +37,18 @@ result<search_preview> preview_search(const value& config, const value& hyperpar
   if (!made)
     return made.error();
   search_preview p;
-  auto number = [&](const char* key) { return config.contains(key) && config[key].is_number() ? config[key].get<double>() : 0.0; };
-  auto text = [&](const char* key) { return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : ""; };
+  auto number = [&](const char* key) {
+    return config.contains(key) && config[key].is_number() ? config[key].get<double>() : 0.0;
+  };
+  auto text = [&](const char* key) {
+    return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : "";
+  };
   p.name = text("name");
   p.time_metric = text("time_metric");
   p.max_trials = (*made)->max_trials();
-  p.max_concurrent = config.contains("max_concurrent_trials") ? static_cast<std::int64_t>(number("max_concurrent_trials")) : 16;
+  p.max_concurrent = config.contains("max_concurrent_trials")
+                       ? static_cast<std::int64_t>(number("max_concurrent_trials"))
+                       : 16;
   if (p.max_concurrent > 0)
     p.max_concurrent = std::min(p.max_concurrent, p.max_trials);
   p.brackets = all_brackets((*made)->brackets(), p.max_trials);

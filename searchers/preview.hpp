@@ -25,7 +25,8 @@ result<search_preview> preview_search(const value& config, const value& hyperpar
 /// Of one bracket: how many of its trials reach each rung.
 std::vector<std::int64_t> survivors(const bracket& b, double divisor);
 
-/// As Determined's `preview-hp-search` answers: `{"trials": [{"count", "unit": {"name", "value", "maxLength"}}]}`.
+/// As Determined's `preview-hp-search` answers: `{"trials": [{"count", "unit": {"name", "value",
+/// "maxLength"}}]}`.
 value to_determined(const search_preview& p);
 
 } // namespace troupe::searchers

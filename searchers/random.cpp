@@ -6,7 +6,8 @@ namespace {
 /// The configuration of trial i depends on the seed and i alone, never on the order of events.
 class uniform final : public sampler {
 public:
-  uniform(std::shared_ptr<const space> domain, std::uint64_t seed) : domain_(std::move(domain)), seed_(seed) {}
+  uniform(std::shared_ptr<const space> domain, std::uint64_t seed)
+      : domain_(std::move(domain)), seed_(seed) {}
   point propose(ordinal fresh) override { return domain_->sample(seed_, sample_stream, fresh); }
 
 private:

@@ -53,13 +53,15 @@ std::size_t ranking::insert(double value, std::uint32_t trial, bool ahead_of_equ
 
 std::size_t ranking::rank(double value, std::uint32_t mark) const {
   auto less = [&](const entry& e) { return e.value < value || (e.value == value && e.mark < mark); };
-  auto block = std::partition_point(blocks_.begin(), blocks_.end(), [&](const auto& b) { return less(b.back()); });
+  auto block =
+    std::partition_point(blocks_.begin(), blocks_.end(), [&](const auto& b) { return less(b.back()); });
   auto b = static_cast<std::size_t>(block - blocks_.begin());
   std::size_t index = 0;
   for (std::size_t i = 0; i < b; ++i)
     index += sizes_[i];
   if (b < blocks_.size())
-    index += static_cast<std::size_t>(std::partition_point(block->begin(), block->end(), less) - block->begin());
+    index +=
+      static_cast<std::size_t>(std::partition_point(block->begin(), block->end(), less) - block->begin());
   return index;
 }
 

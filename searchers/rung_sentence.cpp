@@ -17,10 +17,11 @@ stop_trial beaten(int rung, double units, const std::string& time_metric, const 
     s.why = fmt::format("rung {} ({:.10g} {}): the report has no usable `{}`, so it ranks last", rung, units,
                         time_metric, time_metric);
   else if (!std::isfinite(r.as_given))
-    s.why = fmt::format("rung {} ({:.10g} {}): no usable metric (NaN, infinite or missing), so it ranks last", rung,
-                        units, time_metric);
+    s.why = fmt::format("rung {} ({:.10g} {}): no usable metric (NaN, infinite or missing), so it ranks last",
+                        rung, units, time_metric);
   else
-    s.why = fmt::format("rung {} ({:.10g} {}): {:.6g}, needed {:.6g}", rung, units, time_metric, r.as_given, needed);
+    s.why = fmt::format("rung {} ({:.10g} {}): {:.6g}, needed {:.6g}", rung, units, time_metric, r.as_given,
+                        needed);
   return s;
 }
 

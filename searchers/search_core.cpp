@@ -37,7 +37,8 @@ std::optional<ordinal> ordinal_of(const trial_key& key) {
   return static_cast<ordinal>(n - 1);
 }
 
-search_core::search_core(core_limits limits, std::unique_ptr<method> inner, std::unique_ptr<early_stopping> policies)
+search_core::search_core(core_limits limits, std::unique_ptr<method> inner,
+                         std::unique_ptr<early_stopping> policies)
     : limits_(std::move(limits)), inner_(std::move(inner)), policies_(std::move(policies)) {}
 
 result<std::vector<search_action>> search_core::apply(const search_event& event) {
@@ -55,7 +56,8 @@ result<std::vector<search_action>> search_core::apply(const search_event& event)
       },
       event);
   } else if (std::holds_alternative<search_ordered>(event)) {
-    return error{errc::unsupported, "a `" + limits_.name + "` search decides by itself; only `custom` takes orders"};
+    return error{errc::unsupported,
+                 "a `" + limits_.name + "` search decides by itself; only `custom` takes orders"};
   } else {
     on(search_started{});
   }
@@ -71,7 +73,8 @@ void search_core::on(const search_started&) {
 }
 
 report search_core::read(const trial_validated& event, ordinal trial) const {
-  report r{trial, 0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), &event.metrics};
+  report r{trial, 0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
+           &event.metrics};
   r.step = book_->trials[trial].reports + 1.0;
   if (!limits_.time_metric.empty())
     r.step = std::numeric_limits<double>::quiet_NaN();
@@ -116,11 +119,19 @@ void search_core::on(const trial_exited_early& event, ordinal trial) {
   bool ordered = record.at == stage::stopping; // how a trial ends that was told to stop does not matter
   auto how = ending::completed;
   switch (event.reason) {
-  case exit_reason::errored: how = ending::errored; break;
-  case exit_reason::user_requested_stop: how = ending::requested; break;
-  case exit_reason::user_canceled: how = ending::canceled; break;
+  case exit_reason::errored:
+    how = ending::errored;
+    break;
+  case exit_reason::user_requested_stop:
+    how = ending::requested;
+    break;
+  case exit_reason::user_canceled:
+    how = ending::canceled;
+    break;
   case exit_reason::invalid_hp:
-  case exit_reason::init_invalid_hp: how = ending::invalid; break;
+  case exit_reason::init_invalid_hp:
+    how = ending::invalid;
+    break;
   }
   if (ordered)
     return;
@@ -261,7 +272,8 @@ void search_core::finish() {
   auto& book = *book_;
   if (book.over || !book.started || book.live > 0 || book.open > 0)
     return;
-  for (ordinal t = 0; t < book.trials.size(); ++t) // paused for good: nothing runs there, so nobody waits for it
+  for (ordinal t = 0; t < book.trials.size();
+       ++t) // paused for good: nothing runs there, so nobody waits for it
     if (book.trials[t].at == stage::paused) {
       book.trials[t].at = stage::closed;
       stop_trial reason;
@@ -320,12 +332,12 @@ result<void> search_core::restore(std::string_view bytes) {
   if (ar.failed() || magic != snapshot_magic)
     return error{errc::corrupt, "searcher snapshot: these bytes are no native snapshot"};
   if (version != snapshot_version)
-    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) + ", this build reads " +
-                                      std::to_string(snapshot_version)};
+    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) +
+                                      ", this build reads " + std::to_string(snapshot_version)};
   if (name != limits_.name || dimensions != limits_.dimensions)
     return error{errc::conflict, "searcher snapshot: taken of a `" + name + "` search over " +
-                                   std::to_string(dimensions) + " dimensions, not of a `" + limits_.name + "` over " +
-                                   std::to_string(limits_.dimensions)};
+                                   std::to_string(dimensions) + " dimensions, not of a `" + limits_.name +
+                                   "` over " + std::to_string(limits_.dimensions)};
   persist(ar);
   if (ar.failed() || !ar.at_end())
     return error{errc::corrupt, "searcher snapshot: lengths do not fit together"};

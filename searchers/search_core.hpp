@@ -26,7 +26,9 @@ struct core_limits {
   bool replaces_invalid = true;
   std::uint64_t seed = 0;
   std::uint64_t dimensions = 0;
-  std::uint64_t max_invalid() const { return std::max<std::uint64_t>(100, 10 * std::min<std::uint64_t>(max_trials, 1u << 30)); }
+  std::uint64_t max_invalid() const {
+    return std::max<std::uint64_t>(100, 10 * std::min<std::uint64_t>(max_trials, 1u << 30));
+  }
 };
 
 class search_core final : public searcher, private orders {
@@ -52,10 +54,10 @@ private:
   };
   struct ledger {
     std::vector<trial_record> trials;
-    std::uint64_t live = 0;   ///< hold a slot
-    std::uint64_t open = 0;   ///< not closed and not paused
+    std::uint64_t live = 0; ///< hold a slot
+    std::uint64_t open = 0; ///< not closed and not paused
     std::uint64_t invalid = 0, failed = 0, canceled = 0;
-    double progress_sum = 0;  ///< of the trials that are not invalid
+    double progress_sum = 0; ///< of the trials that are not invalid
     std::uint8_t started = 0, over = 0;
     void persist(archive& ar);
   };

@@ -24,31 +24,81 @@ enum class exit_reason { errored, user_requested_stop, user_canceled, invalid_hp
 
 // Events.
 struct search_started {}; ///< exactly once, first
-/// A validation; `metrics` holds the searcher's metric and, where there is one, its time metric. A metric that
-/// is missing, NaN or no number ranks last and never fails the search.
-struct trial_validated { trial_key trial; value metrics; };
-struct trial_exited_early { trial_key trial; exit_reason reason; }; ///< followed by trial_exited
-struct trial_exited { trial_key trial; };
-struct trial_progressed { trial_key trial; double progress = 0; }; ///< 0..1
-struct trial_checkpointed { trial_key trial; double step = 0; std::string checkpoint; };
-/// A `custom` search only: what the process outside wants, a list of actions as objects (docs/api.md, "A search of your
-/// own"). Refused whole, with `errc::invalid` or `not_found`, where one of them makes no sense.
-struct search_ordered { value orders; };
+/// A validation; `metrics` holds the searcher's metric and, where there is one, its time metric. A metric
+/// that is missing, NaN or no number ranks last and never fails the search.
+struct trial_validated {
+  trial_key trial;
+  value metrics;
+};
+struct trial_exited_early {
+  trial_key trial;
+  exit_reason reason;
+}; ///< followed by trial_exited
+struct trial_exited {
+  trial_key trial;
+};
+struct trial_progressed {
+  trial_key trial;
+  double progress = 0;
+}; ///< 0..1
+struct trial_checkpointed {
+  trial_key trial;
+  double step = 0;
+  std::string checkpoint;
+};
+/// A `custom` search only: what the process outside wants, a list of actions as objects (docs/api.md, "A
+/// search of your own"). Refused whole, with `errc::invalid` or `not_found`, where one of them makes no
+/// sense.
+struct search_ordered {
+  value orders;
+};
 using search_event = std::variant<search_started, trial_validated, trial_exited_early, trial_exited,
                                   trial_progressed, trial_checkpointed, search_ordered>;
 
 // Actions, in order.
-struct create_trial { trial_key trial; value hparams; std::uint32_t trial_seed = 0; std::string source_checkpoint; };
+struct create_trial {
+  trial_key trial;
+  value hparams;
+  std::uint32_t trial_seed = 0;
+  std::string source_checkpoint;
+};
 /// `why` is one sentence for people. Where a rung decided: its index from 0, its length in units of the time
-/// metric, the trial's metric as reported and the metric it had to beat (NaN where not known); else rung is -1.
-struct stop_trial { trial_key trial; std::string why; int rung = -1; double units = 0; double metric = 0; double needed = 0; };
-struct pause_trial { trial_key trial; };
-struct resume_trial { trial_key trial; double until = 0; };
-struct perturb_trial { trial_key trial; trial_key source; std::string checkpoint; value hparams; };
-struct shut_down { bool cancel = false; bool failure = false; };
-using search_action = std::variant<create_trial, stop_trial, pause_trial, resume_trial, perturb_trial, shut_down>;
+/// metric, the trial's metric as reported and the metric it had to beat (NaN where not known); else rung is
+/// -1.
+struct stop_trial {
+  trial_key trial;
+  std::string why;
+  int rung = -1;
+  double units = 0;
+  double metric = 0;
+  double needed = 0;
+};
+struct pause_trial {
+  trial_key trial;
+};
+struct resume_trial {
+  trial_key trial;
+  double until = 0;
+};
+struct perturb_trial {
+  trial_key trial;
+  trial_key source;
+  std::string checkpoint;
+  value hparams;
+};
+struct shut_down {
+  bool cancel = false;
+  bool failure = false;
+};
+using search_action =
+  std::variant<create_trial, stop_trial, pause_trial, resume_trial, perturb_trial, shut_down>;
 
-struct bracket { int rungs = 0; std::int64_t max_trials = 0; std::int64_t max_concurrent = 0; std::vector<std::int64_t> units; };
+struct bracket {
+  int rungs = 0;
+  std::int64_t max_trials = 0;
+  std::int64_t max_concurrent = 0;
+  std::vector<std::int64_t> units;
+};
 
 /// Not thread-safe: one actor owns it. Deterministic: the actions are a function of configuration, seed, mode
 /// and the events so far.
@@ -68,11 +118,12 @@ public:
   virtual std::string snapshot() const = 0;
 };
 
-/// `config` is the `searcher` section of an experiment configuration and `hyperparameters` its section of that
-/// name, both complete. Fails with every fault named.
+/// `config` is the `searcher` section of an experiment configuration and `hyperparameters` its section of
+/// that name, both complete. Fails with every fault named.
 result<std::unique_ptr<searcher>> make_searcher(const value& config, const value& hyperparameters,
                                                 std::uint64_t seed, search_mode mode = search_mode::native);
 result<std::unique_ptr<searcher>> load_searcher(const value& config, const value& hyperparameters,
-                                                std::uint64_t seed, search_mode mode, std::string_view snapshot);
+                                                std::uint64_t seed, search_mode mode,
+                                                std::string_view snapshot);
 
 } // namespace troupe::searchers

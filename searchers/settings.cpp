@@ -71,11 +71,14 @@ std::int64_t section::integer(const char* key, std::int64_t fallback, std::int64
   const auto* x = find(key);
   if (!x)
     return fallback;
-  bool whole = x->is_number_integer() ||
-               (x->is_number() && std::abs(x->get<double>()) < 0x1p53 && std::floor(x->get<double>()) == x->get<double>());
-  auto n = whole ? (x->is_number_integer() ? x->get<std::int64_t>() : static_cast<std::int64_t>(x->get<double>())) : 0;
+  bool whole = x->is_number_integer() || (x->is_number() && std::abs(x->get<double>()) < 0x1p53 &&
+                                          std::floor(x->get<double>()) == x->get<double>());
+  auto n = whole
+             ? (x->is_number_integer() ? x->get<std::int64_t>() : static_cast<std::int64_t>(x->get<double>()))
+             : 0;
   if (!whole || n < least || n > most) {
-    auto end = most < std::numeric_limits<std::int64_t>::max() ? " to " + std::to_string(most) : std::string(" or more");
+    auto end = most < std::numeric_limits<std::int64_t>::max() ? " to " + std::to_string(most)
+                                                               : std::string(" or more");
     fault(key, "must be an integer, " + std::to_string(least) + end);
     return fallback;
   }
@@ -132,7 +135,8 @@ settings read_settings(section& in, std::uint64_t seed) {
     s.metric = metrics.front();
   if (in.member("smaller_is_better").is_boolean() || !in.has("smaller_is_better"))
     s.smaller_is_better = in.flag("smaller_is_better", true);
-  else if (const auto& list = in.member("smaller_is_better"); list.is_array() && !list.empty() && list[0].is_boolean())
+  else if (const auto& list = in.member("smaller_is_better");
+           list.is_array() && !list.empty() && list[0].is_boolean())
     s.smaller_is_better = list[0].get<bool>();
   else
     in.fault("smaller_is_better", "must be true or false");

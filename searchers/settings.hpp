@@ -19,7 +19,8 @@ public:
   std::string text(const char* key, std::string fallback = {});
   std::string one_of(const char* key, std::vector<std::string> names, std::string fallback);
   bool flag(const char* key, bool fallback);
-  double number(const char* key, double fallback, double least, double most = std::numeric_limits<double>::max());
+  double number(const char* key, double fallback, double least,
+                double most = std::numeric_limits<double>::max());
   std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t least,
                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
   std::vector<std::int64_t> integers(const char* key, std::int64_t least);
@@ -40,7 +41,7 @@ struct settings {
   std::string name;
   std::string metric;
   bool smaller_is_better = true;
-  std::string time_metric;          ///< may be empty; then reports are counted
+  std::string time_metric; ///< may be empty; then reports are counted
   std::int64_t max_trials = 1;
   std::int64_t max_concurrent = 16; ///< 0: no limit
   std::uint64_t seed = 0;

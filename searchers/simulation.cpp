@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <queue>
@@ -19,15 +19,16 @@ namespace {
 
 double bump(double z) { return 1 - std::exp(-z * z / 2); }
 
-/// The lowest loss at full length over all configurations. Decay and dropout act alone, at their best -4 and 0.2; rate
-/// and width are searched on a grid that closes in.
+/// The lowest loss at full length over all configurations. Decay and dropout act alone, at their best -4 and
+/// 0.2; rate and width are searched on a grid that closes in.
 double best_possible(curve_family family, double full) {
   double rate = -2.5, width = 7.5, best = 1;
   for (double reach = 3.5; reach > 1e-7; reach /= 8) {
     double rate0 = rate, width0 = width;
     for (int i = -16; i <= 16; ++i)
       for (int j = -16; j <= 16; ++j) {
-        curve c{family, std::clamp(rate0 + reach * i / 16, -5.0, 0.0), -4, std::clamp(width0 + reach * j / 16, 4.0, 11.0), 0.2};
+        curve c{family, std::clamp(rate0 + reach * i / 16, -5.0, 0.0), -4,
+                std::clamp(width0 + reach * j / 16, 4.0, 11.0), 0.2};
         if (double loss = c.loss(full); loss < best) {
           best = loss;
           rate = c.a;
@@ -57,8 +58,8 @@ struct finished_work {
 
 class cluster {
 public:
-  cluster(searcher& search, const simulation_options& o, std::string metric, std::string time_metric, double sign,
-          const std::function<void(const value&, double (&)[4])>& coordinates)
+  cluster(searcher& search, const simulation_options& o, std::string metric, std::string time_metric,
+          double sign, const std::function<void(const value&, double (&)[4])>& coordinates)
       : search_(search), o_(o), metric_(std::move(metric)), time_metric_(std::move(time_metric)), sign_(sign),
         coordinates_(coordinates), running_(o.workers), plans_(o.workers) {
     std::set<double> lengths;
@@ -141,7 +142,8 @@ private:
 
   void end(paper_trial& t) {
     auto key = t.key;
-    auto rung = std::lower_bound(result_.rungs.begin(), result_.rungs.end(), t.epochs) - result_.rungs.begin();
+    auto rung =
+      std::lower_bound(result_.rungs.begin(), result_.rungs.end(), t.epochs) - result_.rungs.begin();
     ++result_.ended_at[static_cast<std::size_t>(rung)];
     where_.erase(key);
     take(search_.apply(trial_exited{key}));
@@ -299,7 +301,7 @@ simulation_result simulate(searcher& search, const simulation_options& options, 
 std::function<void(const value&, double (&)[4])> coordinates_of(const value& hyperparameters) {
   std::vector<std::string> faults;
   auto domain = std::make_shared<space>(space::parse(hyperparameters, faults));
-  return [domain](const value& hparams, double (&u)[4]) {
+  return [domain](const value& hparams, double(&u)[4]) {
     auto p = domain->locate(hparams);
     std::uint64_t rest = 1;
     std::size_t used = 0;

@@ -7,8 +7,8 @@
 
 namespace troupe::searchers {
 
-/// The synthetic curves of the ASHA literature's tuning problems: learning rate, decay, width and dropout shape
-/// the final error and the speed; the lengthier `crossing` curves overtake each other late.
+/// The synthetic curves of the ASHA literature's tuning problems: learning rate, decay, width and dropout
+/// shape the final error and the speed; the lengthier `crossing` curves overtake each other late.
 enum class curve_family { benign, crossing };
 
 /// What a trial's curve depends on: four coordinates in [0, 1].
@@ -16,8 +16,8 @@ struct curve {
   curve_family family = curve_family::benign;
   double a = 0, b = 0, c = 0, d = 0; ///< log10 rate, log10 decay, log2 width, dropout
   static curve at(curve_family family, const double (&u)[4]);
-  double loss(double epochs) const;      ///< without noise
-  double seconds_per_epoch() const;      ///< in units of the middle width
+  double loss(double epochs) const; ///< without noise
+  double seconds_per_epoch() const; ///< in units of the middle width
 };
 
 /// A coordinate or noise bits by key, so that runs of different searchers meet the same trials.
@@ -25,11 +25,11 @@ double keyed_unit(std::uint64_t seed, std::initializer_list<std::uint64_t> keys)
 
 struct simulation_options {
   std::size_t workers = 16;
-  double horizon = 0;         ///< virtual time; 0: until the search is over
+  double horizon = 0; ///< virtual time; 0: until the search is over
   std::uint64_t seed = 0;
   curve_family family = curve_family::benign;
-  double full_length = 256;   ///< epochs; of the search's own time metric
-  bool keyed_trials = false;  ///< coordinates by trial number, not from the hyperparameters
+  double full_length = 256;      ///< epochs; of the search's own time metric
+  bool keyed_trials = false;     ///< coordinates by trial number, not from the hyperparameters
   std::vector<double> regret_at; ///< virtual times
 };
 
@@ -47,8 +47,8 @@ simulation_result simulate(searcher& search, const simulation_options& options, 
                            const std::string& time_metric, double sign,
                            const std::function<void(const value&, double (&)[4])>& coordinates);
 
-/// The four coordinates of a sample: its first four numeric hyperparameters along their ranges; where there are
-/// fewer, the rest from the trial's other values by hash.
+/// The four coordinates of a sample: its first four numeric hyperparameters along their ranges; where there
+/// are fewer, the rest from the trial's other values by hash.
 std::function<void(const value&, double (&)[4])> coordinates_of(const value& hyperparameters);
 
 } // namespace troupe::searchers

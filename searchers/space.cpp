@@ -79,9 +79,12 @@ private:
 
 std::uint64_t dimension::values() const {
   switch (kind) {
-  case axis::categorical: return choices.size();
-  case axis::integer: return static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least) + 1;
-  default: return 0;
+  case axis::categorical:
+    return choices.size();
+  case axis::integer:
+    return static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least) + 1;
+  default:
+    return 0;
   }
 }
 
@@ -89,9 +92,12 @@ value dimension::at(double coordinate) const {
   switch (kind) {
   case axis::categorical:
     return choices[std::min(static_cast<std::size_t>(std::max(0.0, coordinate)), choices.size() - 1)];
-  case axis::integer: return least + static_cast<std::int64_t>(cell(coordinate, values()));
-  case axis::real: return std::clamp(low + (high - low) * coordinate, low, high);
-  case axis::logarithmic: return portable_pow(base, std::clamp(low + (high - low) * coordinate, low, high));
+  case axis::integer:
+    return least + static_cast<std::int64_t>(cell(coordinate, values()));
+  case axis::real:
+    return std::clamp(low + (high - low) * coordinate, low, high);
+  case axis::logarithmic:
+    return portable_pow(base, std::clamp(low + (high - low) * coordinate, low, high));
   }
   return nullptr;
 }
@@ -113,8 +119,11 @@ double dimension::coordinate_of(const value& x) const {
     return it == choices.end() ? 0.0 : static_cast<double>(it - choices.begin());
   }
   case axis::integer:
-    return x.is_number() ? (x.get<double>() - static_cast<double>(least) + 0.5) / static_cast<double>(values()) : 0.5;
-  case axis::real: return x.is_number() ? (x.get<double>() - low) / (high - low) : 0.5;
+    return x.is_number()
+             ? (x.get<double>() - static_cast<double>(least) + 0.5) / static_cast<double>(values())
+             : 0.5;
+  case axis::real:
+    return x.is_number() ? (x.get<double>() - low) / (high - low) : 0.5;
   case axis::logarithmic:
     return x.is_number() && x.get<double>() > 0
              ? (portable_log(x.get<double>()) / portable_log(base) - low) / (high - low)
@@ -127,10 +136,13 @@ std::string dimension::name() const { return joined(path); }
 
 std::uint64_t dimension::grid_count() const {
   switch (kind) {
-  case axis::categorical: return choices.size();
-  case axis::integer: return values() == 0 ? static_cast<std::uint64_t>(count)
-                                           : std::min(static_cast<std::uint64_t>(count), values());
-  default: return static_cast<std::uint64_t>(count);
+  case axis::categorical:
+    return choices.size();
+  case axis::integer:
+    return values() == 0 ? static_cast<std::uint64_t>(count)
+                         : std::min(static_cast<std::uint64_t>(count), values());
+  default:
+    return static_cast<std::uint64_t>(count);
   }
 }
 
@@ -163,7 +175,8 @@ space space::parse(const value& hyperparameters, std::vector<std::string>& fault
   return s;
 }
 
-void space::add(const value& spec, std::vector<std::string>& path, value& skeleton, std::vector<std::string>& faults) {
+void space::add(const value& spec, std::vector<std::string>& path, value& skeleton,
+                std::vector<std::string>& faults) {
   if (path.size() > 64) {
     faults.push_back("hyperparameters." + joined(path) + ": nested deeper than 64 levels");
     return;
@@ -274,7 +287,8 @@ double space::sample_dimension(std::size_t index, std::uint64_t bits) const {
   return d.categorical() ? static_cast<double>(k) : (static_cast<double>(k) + 0.5) / static_cast<double>(n);
 }
 
-point space::sample(std::uint64_t seed, std::uint64_t stream, std::uint64_t trial, std::uint64_t attempt) const {
+point space::sample(std::uint64_t seed, std::uint64_t stream, std::uint64_t trial,
+                    std::uint64_t attempt) const {
   point p(dimensions_.size());
   for (std::size_t i = 0; i < p.size(); ++i)
     p[i] = sample_dimension(i, random_bits(seed, stream, trial, i, attempt));

@@ -2,8 +2,8 @@
 // The hyperparameter space of a search: the `hyperparameters` section, compiled once into dimensions.
 //
 // A point has one double per dimension: for numbers a coordinate in [0, 1] along the axis (a log axis is
-// even in its exponent, an integer sits in the middle of its cell), for a categorical the index of the choice.
-// Constants are no dimensions; `assemble` puts them back.
+// even in its exponent, an integer sits in the middle of its cell), for a categorical the index of the
+// choice. Constants are no dimensions; `assemble` puts them back.
 
 #include "model/result.hpp"
 #include "model/value.hpp"
@@ -56,7 +56,8 @@ public:
   point locate(const value& hparams) const;
 
   /// Uniform, from the coordinates (seed, stream, trial, dimension) alone.
-  point sample(std::uint64_t seed, std::uint64_t stream, std::uint64_t trial, std::uint64_t attempt = 0) const;
+  point sample(std::uint64_t seed, std::uint64_t stream, std::uint64_t trial,
+               std::uint64_t attempt = 0) const;
   double sample_dimension(std::size_t index, std::uint64_t bits) const;
 
   /// 0 on overflow of 63 bits. Point `index` counts with the last dimension fastest.
@@ -64,7 +65,8 @@ public:
   value grid_point(std::uint64_t index) const;
 
 private:
-  void add(const value& spec, std::vector<std::string>& path, value& skeleton, std::vector<std::string>& faults);
+  void add(const value& spec, std::vector<std::string>& path, value& skeleton,
+           std::vector<std::string>& faults);
   std::vector<dimension> dimensions_;
   value skeleton_ = value::object(); ///< constants and nested objects
 };

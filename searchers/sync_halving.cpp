@@ -19,12 +19,12 @@ struct rung_result {
 };
 
 struct running_bracket {
-  std::uint32_t plan = 0;  ///< index in the round
+  std::uint32_t plan = 0; ///< index in the round
   std::uint32_t rung = 0;
-  std::int64_t size = 0;   ///< trials at its first rung
+  std::int64_t size = 0; ///< trials at its first rung
   std::int64_t created = 0;
-  std::int64_t expected = 0;          ///< results that the rung still waits for
-  std::vector<rung_result> results;   ///< of the rung, in order of arrival
+  std::int64_t expected = 0;           ///< results that the rung still waits for
+  std::vector<rung_result> results;    ///< of the rung, in order of arrival
   std::vector<std::uint32_t> promoted; ///< paused, to continue in this order
   std::uint8_t over = 0;
   void persist(archive& ar) { ar(plan, rung, size, created, expected, results, promoted, over); }
@@ -34,7 +34,8 @@ class sync_halving final : public method {
 public:
   sync_halving(halving_plan plan, std::int64_t max_trials, std::shared_ptr<const space> domain,
                std::unique_ptr<sampler> source)
-      : plan_(std::move(plan)), max_trials_(max_trials), domain_(std::move(domain)), source_(std::move(source)) {}
+      : plan_(std::move(plan)), max_trials_(max_trials), domain_(std::move(domain)),
+        source_(std::move(source)) {}
 
   proposal next(ordinal fresh, bool may_create) override {
     for (auto b = first_open_; b < brackets_.size(); ++b) {
@@ -80,7 +81,8 @@ public:
     auto& open = brackets_[bracket_of_[trial]];
     if (how == ending::invalid && open.rung > 0)
       --assigned_; // its replacement cannot join this bracket; it comes in one of its own
-    auto mine = std::find_if(open.results.begin(), open.results.end(), [&](const auto& x) { return x.trial == trial; });
+    auto mine =
+      std::find_if(open.results.begin(), open.results.end(), [&](const auto& x) { return x.trial == trial; });
     std::erase(open.promoted, trial);
     if (mine != open.results.end()) {
       if (how == ending::invalid && open.rung == 0) {
@@ -123,7 +125,9 @@ public:
   }
 
 private:
-  const std::vector<std::int64_t>& units(const running_bracket& b) const { return plan_.brackets[b.plan].units; }
+  const std::vector<std::int64_t>& units(const running_bracket& b) const {
+    return plan_.brackets[b.plan].units;
+  }
 
   start_new create(std::size_t b, ordinal fresh) {
     ++brackets_[b].created;
@@ -136,14 +140,16 @@ private:
     --b.expected;
   }
 
-  /// A trial that reports rarely may have come as far as its next rung already: its result counts there at once.
+  /// A trial that reports rarely may have come as far as its next rung already: its result counts there at
+  /// once.
   void promote(running_bracket& b, const rung_result& x, orders& out) {
     auto length = static_cast<double>(units(b)[b.rung]);
     if (x.step < length)
       return b.promoted.push_back(x.trial);
     arrive(b, x);
     if (b.rung + 1 == units(b).size())
-      out.stop(x.trial, full_length(static_cast<int>(b.rung), length, plan_.time_metric, plan_.sign * x.worth));
+      out.stop(x.trial,
+               full_length(static_cast<int>(b.rung), length, plan_.time_metric, plan_.sign * x.worth));
   }
 
   /// Where all results of a rung are in: the best go on, the others stop.
@@ -153,12 +159,15 @@ private:
     bool last = b.rung + 1 == units(b).size();
     std::vector<rung_result> ranked;
     if (!last)
-      std::copy_if(b.results.begin(), b.results.end(), std::back_inserter(ranked), [](const auto& x) { return x.paused; });
-    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& c) { return a.worth < c.worth; });
+      std::copy_if(b.results.begin(), b.results.end(), std::back_inserter(ranked),
+                   [](const auto& x) { return x.paused; });
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& c) { return a.worth < c.worth; });
     double share = static_cast<double>(b.size);
     for (std::uint32_t k = 0; k <= b.rung; ++k)
       share /= plan_.divisor;
-    auto keep = std::min(ranked.size(), std::max<std::size_t>(1, static_cast<std::size_t>(share * (1 + 1e-12))));
+    auto keep =
+      std::min(ranked.size(), std::max<std::size_t>(1, static_cast<std::size_t>(share * (1 + 1e-12))));
     auto length = static_cast<double>(units(b)[b.rung]);
     auto rung = static_cast<int>(b.rung);
     b.results.clear();
@@ -173,7 +182,8 @@ private:
     auto before = std::exchange(b.over, std::uint8_t{1});
     for (std::size_t i = keep; i < ranked.size(); ++i) {
       report r{ranked[i].trial, 0, ranked[i].worth, plan_.sign * ranked[i].worth, nullptr};
-      out.stop(ranked[i].trial, beaten(rung, length, plan_.time_metric, r, plan_.sign * ranked[keep - 1].worth));
+      out.stop(ranked[i].trial,
+               beaten(rung, length, plan_.time_metric, r, plan_.sign * ranked[keep - 1].worth));
     }
     b.over = before;
     close_rung(b, out); // where all had come that far
@@ -195,7 +205,8 @@ private:
 } // namespace
 
 std::unique_ptr<method> make_sync_halving(halving_plan plan, std::int64_t max_trials,
-                                          std::shared_ptr<const space> domain, std::unique_ptr<sampler> source) {
+                                          std::shared_ptr<const space> domain,
+                                          std::unique_ptr<sampler> source) {
   return std::make_unique<sync_halving>(std::move(plan), max_trials, std::move(domain), std::move(source));
 }
 

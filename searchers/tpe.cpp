@@ -78,7 +78,8 @@ private:
       points.push_back(history_.at(trials[i]) + offset);
       double ramp = older <= 1 ? 1.0 / static_cast<double>(n)
                                : 1.0 / static_cast<double>(n) + (1 - 1.0 / static_cast<double>(n)) *
-                                                                   static_cast<double>(i) / static_cast<double>(older - 1);
+                                                                  static_cast<double>(i) /
+                                                                  static_cast<double>(older - 1);
       weights.push_back(i < older ? ramp * static_cast<double>(std::min(stride, older - i)) : 1.0);
     }
     return {dimensions, points, std::move(weights), shape_};
@@ -102,7 +103,8 @@ private:
 
   point best_of_candidates(ordinal fresh) const {
     auto n = finished_.size();
-    auto good = std::min({static_cast<std::size_t>(std::ceil(s_.gamma * static_cast<double>(n))), most_good, n});
+    auto good =
+      std::min({static_cast<std::size_t>(std::ceil(s_.gamma * static_cast<double>(n))), most_good, n});
     std::vector<ordinal> below(finished_.begin(), finished_.begin() + static_cast<std::ptrdiff_t>(good));
     std::vector<ordinal> above(finished_.begin() + static_cast<std::ptrdiff_t>(good), finished_.end());
     if (s_.constant_liar)

@@ -3,8 +3,8 @@
 // with running trials among the others (the constant liar).
 //
 // Beyond the published estimator, each measured in perf/searchers: better good trials weigh more, and a
-// candidate keeps most coordinates of the good trial it starts from, which is what finds its way in more than a
-// few dimensions and among categoricals.
+// candidate keeps most coordinates of the good trial it starts from, which is what finds its way in more than
+// a few dimensions and among categoricals.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"

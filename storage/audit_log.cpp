@@ -62,7 +62,8 @@ result<void> audit_log::append(const value& row) {
   return {};
 }
 
-result<void> audit_log::replay(const std::filesystem::path& file, const std::function<void(const value&)>& take) {
+result<void> audit_log::replay(const std::filesystem::path& file,
+                               const std::function<void(const value&)>& take) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
     if (auto row = parse_json(line); row && row->is_object())

@@ -4,8 +4,8 @@
 #include "model/value.hpp"
 
 #include <deque>
-#include <functional>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 namespace troupe::storage {
@@ -25,7 +25,8 @@ public:
   static constexpr std::size_t kept = 4096;
 
   /// Every row from the first, for who rebuilds what was ordered.
-  static result<void> replay(const std::filesystem::path& file, const std::function<void(const value&)>& take);
+  static result<void> replay(const std::filesystem::path& file,
+                             const std::function<void(const value&)>& take);
 
 private:
   explicit audit_log(int fd, std::filesystem::path file);

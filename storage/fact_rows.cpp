@@ -31,7 +31,8 @@ result<std::vector<std::string_view>> facts_in(std::string_view row) {
       length = length << 8 | static_cast<unsigned char>(row[i]);
     row.remove_prefix(4);
     if (length > row.size())
-      return error{errc::corrupt, "a row of facts ends within a fact of " + std::to_string(length) + " bytes"};
+      return error{errc::corrupt,
+                   "a row of facts ends within a fact of " + std::to_string(length) + " bytes"};
     facts.push_back(row.substr(0, length));
     row.remove_prefix(length);
   }

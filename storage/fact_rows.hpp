@@ -1,6 +1,7 @@
 #pragma once
-// Facts of one stream that are committed together lie in one row, under the number of the first. A row of one fact is its bytes. A row
-// of several begins with 0xc1, which no msgpack value does, and has for each its length (4 bytes, big-endian) and its bytes.
+// Facts of one stream that are committed together lie in one row, under the number of the first. A row of one
+// fact is its bytes. A row of several begins with 0xc1, which no msgpack value does, and has for each its
+// length (4 bytes, big-endian) and its bytes.
 
 #include "storage/store.hpp"
 

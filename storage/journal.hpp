@@ -2,9 +2,9 @@
 // The durable side of the cluster: one writer (`journal`), any number of readers (`reader`), one database.
 //
 // The writer queues what arrives and makes it durable with one synced write per commit; nothing may be
-// acknowledged before the commit that holds it has returned. Facts are never held up; of reports and log lines at most
-// `lane_bytes` go into one commit, lines at most half of that (one batch alone may be larger); more is `errc::busy`.
-// A commit of log lines alone is not synced.
+// acknowledged before the commit that holds it has returned. Facts are never held up; of reports and log
+// lines at most `lane_bytes` go into one commit, lines at most half of that (one batch alone may be larger);
+// more is `errc::busy`. A commit of log lines alone is not synced.
 
 #include "model/rows.hpp"
 
@@ -16,22 +16,22 @@ namespace troupe::storage {
 
 struct append {
   std::string entity;
-  std::uint64_t first = 0;         ///< number of the first fact; a repeat of what is stored is no error
-  std::vector<std::string> facts;  ///< encoded
+  std::uint64_t first = 0;        ///< number of the first fact; a repeat of what is stored is no error
+  std::vector<std::string> facts; ///< encoded
 };
 
 /// The reports of one library instance in a task. Sequence numbers count from 1 without gaps.
 struct report_batch {
   allocation_id allocation;
   std::int32_t rank = 0;
-  std::string process;             ///< random, one per library instance
+  std::string process; ///< random, one per library instance
   std::uint64_t first_sequence = 1;
   struct report {
-    std::string group;             ///< "training" or "validation"; empty: refused before, its number is used up
+    std::string group; ///< "training" or "validation"; empty: refused before, its number is used up
     std::int64_t steps = 0;
     time_point at;
-    std::string metrics;           ///< a msgpack map, checked by the gateway
-    std::string batches;           ///< a msgpack array of maps, one a batch, or empty
+    std::string metrics; ///< a msgpack map, checked by the gateway
+    std::string batches; ///< a msgpack array of maps, one a batch, or empty
     MSGPACK_DEFINE_ARRAY(group, steps, at, metrics, batches)
   };
   std::vector<report> reports;
@@ -50,26 +50,27 @@ struct recorded_validation {
 
 /// What the caller may tell the task once `commit` has returned.
 struct report_receipt {
-  std::uint64_t up_to = 0;         ///< every sequence number up to here is stored, repeats included
+  std::uint64_t up_to = 0; ///< every sequence number up to here is stored, repeats included
   std::vector<recorded_validation> validations; ///< new ones only
 };
 
 struct log_batch {
   trial_id trial;
-  std::vector<log_line> lines;     ///< numbers are given by the journal
-  std::string source;              ///< who counts `position`: "12.3/0" for rank 0 of allocation 12.3
-  std::uint64_t position = 0;      ///< of the spool after the last line; a batch at or below the stored one is a repeat
+  std::vector<log_line> lines; ///< numbers are given by the journal
+  std::string source;          ///< who counts `position`: "12.3/0" for rank 0 of allocation 12.3
+  std::uint64_t position =
+    0; ///< of the spool after the last line; a batch at or below the stored one is a repeat
 };
 
 struct committed_fact {
-  std::uint64_t sequence = 0;      ///< counts all facts of the cluster from 1, in commit order
+  std::uint64_t sequence = 0; ///< counts all facts of the cluster from 1, in commit order
   std::string entity;
   std::uint64_t number = 0;
   std::string bytes;
 };
 
 struct commit_summary {
-  std::uint64_t sequence = 0;      ///< of the newest fact
+  std::uint64_t sequence = 0; ///< of the newest fact
   std::vector<committed_fact> facts;
 };
 
@@ -84,7 +85,7 @@ struct journal_options {
   std::filesystem::path directory;
   std::size_t lane_bytes = 1 << 20;
   std::uint64_t reserve_bytes = 64 << 20; ///< below this much free space appends answer no_space
-  bool rebuild_projections = false; ///< fold every row anew from the facts before the call returns
+  bool rebuild_projections = false;       ///< fold every row anew from the facts before the call returns
   /// Told, from any thread, when background writing starts to wait for space and when it goes on.
   std::function<void(std::string_view)> notice;
 };
@@ -96,7 +97,8 @@ public:
   virtual std::uint64_t sequence() const = 0; ///< of the newest durable fact
   virtual trial_id newest_trial() const = 0;  ///< the highest id that a fact holds, or 0
   virtual result<std::vector<experiment_row>> experiments() const = 0;
-  /// Of every experiment, in the order of their ids: without the configurations, and so a hundred times faster.
+  /// Of every experiment, in the order of their ids: without the configurations, and so a hundred times
+  /// faster.
   virtual result<std::vector<experiment_standing>> experiment_standings() const = 0;
   virtual result<experiment_row> experiment(experiment_id id) const = 0;
   /// The experiment that was created with this key of its submitter; `errc::not_found` where there is none.
@@ -111,11 +113,13 @@ public:
   virtual result<checkpoint_row> checkpoint(std::string_view uuid) const = 0;
   /// Lines above `after`, oldest first; or with `newest_first` those below `before`.
   virtual result<std::vector<log_line>> logs(trial_id id, std::uint64_t after, std::size_t limit) const = 0;
-  virtual result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before, std::size_t limit) const = 0;
+  virtual result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before,
+                                                    std::size_t limit) const = 0;
   /// Facts above `after` in commit order: for live streams.
   virtual result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const = 0;
   /// The facts of one entity from number `first` on, oldest first.
-  virtual result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first = 0) const = 0;
+  virtual result<std::vector<std::string>> facts_of(std::string_view entity,
+                                                    std::uint64_t first = 0) const = 0;
   /// The newest snapshot of an entity; none where there is none.
   virtual result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const = 0;
   /// Names of the entities of one kind ("experiment", "trial", ...) that hold facts.
@@ -129,8 +133,9 @@ class journal {
 public:
   virtual ~journal() = default;
 
-  /// Queues facts. `errc::gap` where `first` leaves a gap or other bytes stand at its numbers; an exact repeat
-  /// queues nothing and succeeds (it is durable after the next commit at the latest). `errc::no_space` below the reserve.
+  /// Queues facts. `errc::gap` where `first` leaves a gap or other bytes stand at its numbers; an exact
+  /// repeat queues nothing and succeeds (it is durable after the next commit at the latest). `errc::no_space`
+  /// below the reserve.
   virtual result<void> append(const struct append& x) = 0;
 
   /// Queues the snapshot of an entity in place of its last one. `errc::gap` where its stream has fewer facts.
@@ -149,21 +154,24 @@ public:
   /// Where the log of this source was stored up to; 0 for a new one.
   virtual std::uint64_t log_position(const std::string& source) const = 0;
 
-  /// Stores bytes under the hex digest of their BLAKE2b-256 (durable at the next commit) and returns that name.
+  /// Stores bytes under the hex digest of their BLAKE2b-256 (durable at the next commit) and returns that
+  /// name.
   virtual result<std::string> put_blob(std::string_view bytes) = 0;
 
   virtual bool dirty() const = 0; ///< is anything queued?
 
-  /// One write of everything queued. On `errc::no_space` nothing of it is durable and nothing stays queued: whoever
-  /// queued it is told, and may send it again once there is space. Any other failure closes the journal for good, and
-  /// the process has to end: `errc::io` leaves open whether the last group is found again.
+  /// One write of everything queued. On `errc::no_space` nothing of it is durable and nothing stays queued:
+  /// whoever queued it is told, and may send it again once there is space. Any other failure closes the
+  /// journal for good, and the process has to end: `errc::io` leaves open whether the last group is found
+  /// again.
   virtual result<commit_summary> commit() = 0;
 
   virtual std::shared_ptr<reader> reads() const = 0;
 };
 
-/// Opens or creates the database. `errc::conflict` where another process holds it, `errc::no_space` where even the
-/// ballast does not make room, `errc::io` for a read-only or foreign directory; each names the directory and the cure.
+/// Opens or creates the database. `errc::conflict` where another process holds it, `errc::no_space` where
+/// even the ballast does not make room, `errc::io` for a read-only or foreign directory; each names the
+/// directory and the cure.
 result<std::unique_ptr<journal>> open_journal(const journal_options& options);
 
 /// The same contract in memory, for the simulation and actor tests.

@@ -1,5 +1,6 @@
 #pragma once
-// How things are named in the store. Numbers are big-endian, so that the order of bytes is the order of numbers.
+// How things are named in the store. Numbers are big-endian, so that the order of bytes is the order of
+// numbers.
 //
 //   facts   's'                             schema version
 //           'p'                             version of the projections; absent while they are being rebuilt

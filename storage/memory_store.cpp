@@ -13,7 +13,8 @@ namespace {
 using table = std::map<std::string, std::string, std::less<>>;
 
 struct contents {
-  mutable std::mutex turn; ///< taken on the way to `guard`, so that a stream of readers does not starve the writer
+  mutable std::mutex
+    turn; ///< taken on the way to `guard`, so that a stream of readers does not starve the writer
   mutable std::shared_mutex guard;
   std::array<table, family_count> tables;
   std::map<std::string, std::string, std::less<>> blobs;
@@ -22,7 +23,7 @@ struct contents {
 class memory_cursor : public cursor {
 public:
   memory_cursor(const table& of, std::string_view from, std::string_view until, direction towards)
-    : first_(of.lower_bound(from)), last_(of.lower_bound(until)), at_(first_), towards_(towards) {
+      : first_(of.lower_bound(from)), last_(of.lower_bound(until)), at_(first_), towards_(towards) {
     if (!(from < until))
       last_ = at_ = first_;
     if (towards_ == direction::backward)
@@ -55,7 +56,8 @@ public:
   }
   std::unique_ptr<cursor> scan(family where, std::string_view from, std::string_view until,
                                direction towards) const override {
-    return std::make_unique<memory_cursor>(of_->tables[static_cast<std::size_t>(where)], from, until, towards);
+    return std::make_unique<memory_cursor>(of_->tables[static_cast<std::size_t>(where)], from, until,
+                                           towards);
   }
 
 private:

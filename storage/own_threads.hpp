@@ -7,7 +7,8 @@ namespace troupe::storage {
 
 enum class background {
   own,   ///< its own threads, which end with it
-  shared ///< those of RocksDB's Env::Default(), which a host that uses RocksDB itself has anyway; they live on
+  shared ///< those of RocksDB's Env::Default(), which a host that uses RocksDB itself has anyway; they live
+         ///< on
 };
 
 /// As open_journal(options), whose threads are its own.

@@ -1,6 +1,6 @@
 #pragma once
-// An ordered key-value store with atomic batches: what the journal stands on. Two members: one in memory, one on
-// RocksDB. It knows nothing of facts or rows; what is decided about them is in the journal above it.
+// An ordered key-value store with atomic batches: what the journal stands on. Two members: one in memory, one
+// on RocksDB. It knows nothing of facts or rows; what is decided about them is in the journal above it.
 
 #include "model/result.hpp"
 
@@ -34,8 +34,8 @@ public:
 
 enum class direction { forward, backward };
 
-/// One moment of the store. Thread-safe to make; used by one thread, one at a time and for a short while: it may hold
-/// back the writer.
+/// One moment of the store. Thread-safe to make; used by one thread, one at a time and for a short while: it
+/// may hold back the writer.
 class view {
 public:
   virtual ~view() = default;
@@ -50,8 +50,8 @@ class batch {
 public:
   virtual ~batch() = default;
   virtual void put(family where, std::string_view key, std::string_view data) = 0;
-  /// `from` has at most 8 bytes: RocksDB 7.8 looks for the place of a range in its own list with the hint of the keys'
-  /// list, and corrupts it, where a key is long enough to have a hint (disk_store.cpp, neighbours).
+  /// `from` has at most 8 bytes: RocksDB 7.8 looks for the place of a range in its own list with the hint of
+  /// the keys' list, and corrupts it, where a key is long enough to have a hint (disk_store.cpp, neighbours).
   virtual void erase_range(family where, std::string_view from, std::string_view until) = 0;
   virtual void clear() = 0;
   virtual std::size_t bytes() const = 0;
@@ -61,10 +61,12 @@ class store {
 public:
   virtual ~store() = default;
   virtual std::unique_ptr<view> look() const = 0; ///< thread-safe
-  virtual result<std::optional<std::string>> get(family where, std::string_view key) const = 0; ///< the newest
+  virtual result<std::optional<std::string>> get(family where,
+                                                 std::string_view key) const = 0; ///< the newest
   virtual std::unique_ptr<batch> make_batch() const = 0;
 
-  /// Is there room for about `bytes` more? errc::no_space below the reserve, errc::io once a write has failed.
+  /// Is there room for about `bytes` more? errc::no_space below the reserve, errc::io once a write has
+  /// failed.
   virtual result<void> admit(std::size_t bytes) = 0;
   /// With `sync` the batch survives power loss once this returns; without, only the death of the process.
   /// errc::no_space: nothing was written and the same batch may be tried again. errc::io is final.

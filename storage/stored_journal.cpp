@@ -12,7 +12,7 @@
 namespace troupe::storage {
 namespace {
 
-constexpr std::uint64_t schema_version = 2; ///< 1: a row for each fact, which is read too
+constexpr std::uint64_t schema_version = 2;   ///< 1: a row for each fact, which is read too
 constexpr std::size_t cached_rows = 4096;     ///< decoded rows kept between commits, of each type
 constexpr std::size_t cached_cursors = 65536; ///< numbers kept between commits, of each kind
 constexpr std::size_t rebuild_chunk = 4096;   ///< facts folded in one write
@@ -22,9 +22,9 @@ error with_place(const error& why, const std::string& place) { return {why.code,
 class stored_journal : public journal {
 public:
   stored_journal(std::shared_ptr<store> over, const journal_options& options)
-    : store_(std::move(over)), lane_bytes_(options.lane_bytes), place_(options.directory.string()),
-      batch_(store_->make_batch()),
-      rows_([s = store_.get()](std::string_view key) { return s->get(family::rows, key); }) {}
+      : store_(std::move(over)), lane_bytes_(options.lane_bytes), place_(options.directory.string()),
+        batch_(store_->make_batch()),
+        rows_([s = store_.get()](std::string_view key) { return s->get(family::rows, key); }) {}
 
   result<void> open(bool rebuild);
 
@@ -73,7 +73,8 @@ private:
 
   std::uint64_t sequence_ = 0; ///< of the newest durable fact
   std::vector<committed_fact> pending_;
-  std::unordered_map<std::string, std::uint64_t> next_; ///< number of each stream's next fact, pending ones included
+  std::unordered_map<std::string, std::uint64_t>
+    next_; ///< number of each stream's next fact, pending ones included
 
   std::unordered_map<std::string, std::uint64_t> marks_; ///< by key; pending reports included
   std::vector<std::string> changed_marks_;
@@ -107,8 +108,9 @@ result<void> stored_journal::open(bool rebuild) {
   if (!schema)
     return schema.error();
   if (*schema > schema_version)
-    return error{errc::unsupported, "the data was written by a newer troupe (schema " + std::to_string(*schema) +
-                                      ", this build reads up to " + std::to_string(schema_version) +
+    return error{errc::unsupported, "the data was written by a newer troupe (schema " +
+                                      std::to_string(*schema) + ", this build reads up to " +
+                                      std::to_string(schema_version) +
                                       "); run that version, or choose another data directory"};
   auto folded = version(keys::projections);
   if (!folded)
@@ -129,8 +131,8 @@ result<void> stored_journal::open(bool rebuild) {
   return written;
 }
 
-/// Folds every row anew. Cut short, it starts again at the next opening: the version of the projections goes first
-/// and comes back last.
+/// Folds every row anew. Cut short, it starts again at the next opening: the version of the projections goes
+/// first and comes back last.
 result<void> stored_journal::fold_all() {
   if (!sequence_)
     return {};
@@ -150,8 +152,8 @@ result<void> stored_journal::fold_all() {
     for (const auto& f : *facts) {
       auto decoded = decode(f.bytes);
       if (!decoded)
-        return error{decoded.error().code, "fact " + std::to_string(f.number) + " of " + f.entity + ": " +
-                                             decoded.error().what};
+        return error{decoded.error().code,
+                     "fact " + std::to_string(f.number) + " of " + f.entity + ": " + decoded.error().what};
       auto subject = projections::subject_of(f.entity);
       subject.number = f.number;
       projections::fold(*decoded, subject, rows_);
@@ -260,8 +262,8 @@ result<void> stored_journal::keep_snapshot(const std::string& entity, const kept
   if (!next)
     return next.error();
   if (x.facts > **next)
-    return error{errc::gap, entity + ": a snapshot of " + std::to_string(x.facts) + " facts, and its stream has " +
-                              std::to_string(**next)};
+    return error{errc::gap, entity + ": a snapshot of " + std::to_string(x.facts) +
+                              " facts, and its stream has " + std::to_string(**next)};
   if (auto room = store_->admit(queued_bytes() + x.bytes.size()); !room)
     return room;
   batch_->put(family::facts, keys::tagged('n', entity), pack(x));
@@ -292,9 +294,10 @@ result<void> stored_journal::fence(allocation_id id) {
   if (!trial || !rows_.trials.find(id.trial))
     return error{errc::conflict, "trial " + to_string(id.trial) + " is not known; its reports are refused"};
   if (trial->runs.empty() || trial->runs.back().run != id.run)
-    return error{errc::conflict, "run " + to_string(id) + " is not the newest run of its trial" +
-                                   (trial->runs.empty() ? "" : " (" + to_string(trial->runs.back().run) + ")") +
-                                   "; its reports are refused"};
+    return error{errc::conflict,
+                 "run " + to_string(id) + " is not the newest run of its trial" +
+                   (trial->runs.empty() ? "" : " (" + to_string(trial->runs.back().run) + ")") +
+                   "; its reports are refused"};
   if (trial->runs.back().ended != time_point{})
     return error{errc::conflict, "run " + to_string(id) + " has ended; its reports are refused"};
   return {};
@@ -368,8 +371,8 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
       packer.pack(r.batches);
     batch_->put(family::series, key_, {buffer_.data(), buffer_.size()});
     if (r.group == "validation")
-      receipt.validations.push_back({experiment, x.allocation, x.rank, x.process, x.first_sequence + i, row, r.steps,
-                                     r.metrics});
+      receipt.validations.push_back(
+        {experiment, x.allocation, x.rank, x.process, x.first_sequence + i, row, r.steps, r.metrics});
   }
   **mark = last;
   changed_marks_.push_back(std::move(mark_key));
@@ -383,8 +386,8 @@ result<void> stored_journal::number_lines(trial_id trial) {
   auto& cursor = cursors_[trial];
   if (cursor.lines_known)
     return {};
-  auto last = greatest_number(*store_->look(), family::logs, keys::two(trial.value, 0),
-                              keys::two(trial.value + 1, 0));
+  auto last =
+    greatest_number(*store_->look(), family::logs, keys::two(trial.value, 0), keys::two(trial.value + 1, 0));
   if (!last)
     return last.error();
   cursor.last_line = *last;
@@ -419,7 +422,8 @@ result<void> stored_journal::log(const log_batch& x) {
   for (const auto& line : x.lines)
     bytes += line.text.size() + line.agent.size() + 64;
   // Lines take at most half of the lane, so that reports always find room beside them.
-  if (log_bytes_ && (log_bytes_ + bytes > lane_bytes_ / 2 || report_bytes_ + log_bytes_ + bytes > lane_bytes_))
+  if (log_bytes_ &&
+      (log_bytes_ + bytes > lane_bytes_ / 2 || report_bytes_ + log_bytes_ + bytes > lane_bytes_))
     return error{errc::busy, "the lane of log lines is full; try again after the next commit"};
   if (auto room = store_->admit(queued_bytes() + bytes); !room)
     return room;
@@ -460,8 +464,8 @@ result<std::string> stored_journal::put_blob(std::string_view bytes) {
   if (closed_)
     return *closed_;
   unsigned char digest[32];
-  crypto_generichash(digest, sizeof digest, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                     nullptr, 0);
+  crypto_generichash(digest, sizeof digest, reinterpret_cast<const unsigned char*>(bytes.data()),
+                     bytes.size(), nullptr, 0);
   std::string name(2 * sizeof digest + 1, '\0');
   sodium_bin2hex(name.data(), name.size(), digest, sizeof digest);
   name.pop_back();

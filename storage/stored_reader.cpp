@@ -26,10 +26,12 @@ result<Row> row_at(const view& of, family where, std::string_view key, const std
 
 result<experiment_row> read_experiment(const view& of, experiment_id id) {
   auto what = "experiment " + to_string(id);
-  auto constant = row_at<projections::experiment_constant>(of, family::rows, keys::tagged('C', id.value), what);
+  auto constant =
+    row_at<projections::experiment_constant>(of, family::rows, keys::tagged('C', id.value), what);
   if (!constant)
     return constant.error();
-  auto changing = row_at<projections::experiment_changing>(of, family::rows, keys::tagged('E', id.value), what);
+  auto changing =
+    row_at<projections::experiment_changing>(of, family::rows, keys::tagged('E', id.value), what);
   if (!changing)
     return changing.error();
   return projections::join(*constant, *changing);
@@ -66,7 +68,8 @@ result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number,
 }
 
 /// `recorded`: the fact at the place, where the caller has read it.
-result<checkpoint_row> read_checkpoint(const view& of, const projections::checkpoint_place& place, const std::string& what,
+result<checkpoint_row> read_checkpoint(const view& of, const projections::checkpoint_place& place,
+                                       const std::string& what,
                                        std::optional<checkpoint_recorded> recorded = {}) {
   if (!recorded) {
     auto read = trial_fact_at<checkpoint_recorded>(of, place.trial, place.number, what);
@@ -85,7 +88,8 @@ result<checkpoint_row> read_checkpoint(const view& of, const projections::checkp
   return row;
 }
 
-result<projections::checkpoint_place> place_of(const view& of, std::string_view uuid, const std::string& what) {
+result<projections::checkpoint_place> place_of(const view& of, std::string_view uuid,
+                                               const std::string& what) {
   return row_at<projections::checkpoint_place>(of, family::rows, keys::tagged('P', uuid), what);
 }
 
@@ -109,7 +113,8 @@ result<std::vector<checkpoint_row>> read_checkpoints(const view& of, trial_id tr
     if (!place)
       return place.error();
     if (place->before >= next)
-      return error{errc::corrupt, what + ": the chain goes from fact " + std::to_string(next - 1) + " to a later one"};
+      return error{errc::corrupt,
+                   what + ": the chain goes from fact " + std::to_string(next - 1) + " to a later one"};
     const bool newest = place->number == next - 1; // else it was recorded again
     auto row = read_checkpoint(of, *place, what, newest ? std::optional{std::move(*recorded)} : std::nullopt);
     if (!row)
@@ -137,8 +142,9 @@ result<log_line> decode_line(std::string_view key, std::string_view bytes) {
 
 /// Rows of one trial within [from, until), decoded, those that `keep` takes, at most `limit`.
 template <class Row, class Decode, class Keep>
-result<std::vector<Row>> collect(const view& of, family where, const std::string& from, const std::string& until,
-                                 direction towards, std::size_t limit, Decode decode, Keep keep) {
+result<std::vector<Row>> collect(const view& of, family where, const std::string& from,
+                                 const std::string& until, direction towards, std::size_t limit,
+                                 Decode decode, Keep keep) {
   std::vector<Row> rows;
   auto at = of.scan(where, from, until, towards);
   for (; at->valid() && rows.size() < limit; at->next()) {
@@ -191,7 +197,8 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
   return facts;
 }
 
-result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until) {
+result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from,
+                                      std::string_view until) {
   auto at = of.scan(where, from, until, direction::backward);
   if (auto ok = at->status(); !ok)
     return ok.error();
@@ -222,14 +229,17 @@ result<std::vector<experiment_standing>> stored_reader::experiment_standings() c
     auto row = unpack<projections::experiment_changing>(at->data());
     if (!row)
       return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
-    all.push_back({id, row->state, row->ended, row->progress, row->num_trials, row->best_trial, row->best_metric});
+    all.push_back(
+      {id, row->state, row->ended, row->progress, row->num_trials, row->best_trial, row->best_metric});
   }
   if (auto ok = at->status(); !ok)
     return ok.error();
   return all;
 }
 
-result<experiment_row> stored_reader::experiment(experiment_id id) const { return read_experiment(*store_->look(), id); }
+result<experiment_row> stored_reader::experiment(experiment_id id) const {
+  return read_experiment(*store_->look(), id);
+}
 
 result<experiment_id> stored_reader::experiment_with_key(std::string_view key) const {
   auto bytes = store_->get(family::rows, keys::tagged('K', key));
@@ -259,9 +269,10 @@ result<trial_row> stored_reader::trial(trial_id id) const { return read_trial(*s
 
 result<std::vector<metric_row>> stored_reader::metrics(trial_id id, std::uint64_t after, std::size_t limit,
                                                        std::string_view group) const {
-  return collect<metric_row>(*store_->look(), family::series, keys::two(id.value, after + 1),
-                             keys::two(id.value + 1, 0), direction::forward, limit, decode_metric,
-                             [&](const metric_row& r) { return group.empty() ? r.group != "system" : r.group == group; });
+  return collect<metric_row>(
+    *store_->look(), family::series, keys::two(id.value, after + 1), keys::two(id.value + 1, 0),
+    direction::forward, limit, decode_metric,
+    [&](const metric_row& r) { return group.empty() ? r.group != "system" : r.group == group; });
 }
 
 result<metric_row> stored_reader::metric(trial_id id, std::uint64_t row) const {
@@ -285,17 +296,20 @@ result<checkpoint_row> stored_reader::checkpoint(std::string_view uuid) const {
 }
 
 result<std::vector<log_line>> stored_reader::logs(trial_id id, std::uint64_t after, std::size_t limit) const {
-  return collect<log_line>(*store_->look(), family::logs, keys::two(id.value, after + 1), keys::two(id.value + 1, 0),
-                           direction::forward, limit, decode_line, [](const log_line&) { return true; });
+  return collect<log_line>(*store_->look(), family::logs, keys::two(id.value, after + 1),
+                           keys::two(id.value + 1, 0), direction::forward, limit, decode_line,
+                           [](const log_line&) { return true; });
 }
 
-result<std::vector<log_line>> stored_reader::logs_before(trial_id id, std::uint64_t before, std::size_t limit) const {
+result<std::vector<log_line>> stored_reader::logs_before(trial_id id, std::uint64_t before,
+                                                         std::size_t limit) const {
   return collect<log_line>(*store_->look(), family::logs, keys::two(id.value, 0), keys::two(id.value, before),
                            direction::backward, limit, decode_line, [](const log_line&) { return true; });
 }
 
 trial_id stored_reader::newest_trial() const {
-  auto last = greatest_number(*store_->look(), family::rows, keys::tagged('H', std::uint64_t{0}), keys::after('H'));
+  auto last =
+    greatest_number(*store_->look(), family::rows, keys::tagged('H', std::uint64_t{0}), keys::after('H'));
   return {last ? *last : 0};
 }
 

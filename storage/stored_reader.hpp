@@ -19,11 +19,13 @@ struct commit_part {
 result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64_t after, std::size_t limit);
 
 /// The greatest number in the last 8 bytes of the keys in [from, until), 0 where there is no key.
-result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from, std::string_view until);
+result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from,
+                                      std::string_view until);
 
 class stored_reader : public reader {
 public:
-  stored_reader(std::shared_ptr<store> of, std::uint64_t sequence) : store_(std::move(of)), sequence_(sequence) {}
+  stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
+      : store_(std::move(of)), sequence_(sequence) {}
 
   void advance(std::uint64_t sequence) { sequence_.store(sequence, std::memory_order_release); }
 
@@ -41,7 +43,8 @@ public:
   result<std::vector<checkpoint_row>> checkpoints(trial_id id) const override;
   result<checkpoint_row> checkpoint(std::string_view uuid) const override;
   result<std::vector<log_line>> logs(trial_id id, std::uint64_t after, std::size_t limit) const override;
-  result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before, std::size_t limit) const override;
+  result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before,
+                                            std::size_t limit) const override;
   result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const override;
   result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first) const override;
   result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const override;

@@ -8,33 +8,48 @@ namespace troupe {
 
 const char* name(element type) {
   switch (type) {
-  case element::f16: return "f16";
-  case element::bf16: return "bf16";
-  case element::f32: return "f32";
-  case element::f64: return "f64";
-  case element::i32: return "i32";
-  case element::i64: return "i64";
+  case element::f16:
+    return "f16";
+  case element::bf16:
+    return "bf16";
+  case element::f32:
+    return "f32";
+  case element::f64:
+    return "f64";
+  case element::i32:
+    return "i32";
+  case element::i64:
+    return "i64";
   }
   return "?";
 }
 
 const char* name(reduce how) {
   switch (how) {
-  case reduce::sum: return "sum";
-  case reduce::average: return "average";
-  case reduce::min: return "min";
-  case reduce::max: return "max";
+  case reduce::sum:
+    return "sum";
+  case reduce::average:
+    return "average";
+  case reduce::min:
+    return "min";
+  case reduce::max:
+    return "max";
   }
   return "?";
 }
 
 const char* name(operation_kind what) {
   switch (what) {
-  case operation_kind::all_reduce: return "all_reduce";
-  case operation_kind::broadcast: return "broadcast";
-  case operation_kind::all_gather: return "all_gather";
-  case operation_kind::reduce_scatter: return "reduce_scatter";
-  case operation_kind::barrier: return "barrier";
+  case operation_kind::all_reduce:
+    return "all_reduce";
+  case operation_kind::broadcast:
+    return "broadcast";
+  case operation_kind::all_gather:
+    return "all_gather";
+  case operation_kind::reduce_scatter:
+    return "reduce_scatter";
+  case operation_kind::barrier:
+    return "barrier";
   }
   return "?";
 }
@@ -84,12 +99,14 @@ collective& typed_collective<T>::self() {
 
 template <class T>
 result<void> typed_collective<T>::all_reduce(std::span<T> data, reduce how) {
-  return self().perform({operation_kind::all_reduce, element_of<T>, how, 0, buffer<T>(data, data, data.size())});
+  return self().perform(
+    {operation_kind::all_reduce, element_of<T>, how, 0, buffer<T>(data, data, data.size())});
 }
 
 template <class T>
 pending typed_collective<T>::all_reduce_async(std::span<T> data, reduce how) {
-  return self().start({operation_kind::all_reduce, element_of<T>, how, 0, buffer<T>(data, data, data.size())});
+  return self().start(
+    {operation_kind::all_reduce, element_of<T>, how, 0, buffer<T>(data, data, data.size())});
 }
 
 template <class T>
@@ -107,15 +124,18 @@ result<void> typed_collective<T>::broadcast(std::span<T> data, int root) {
   if (root < 0 || root >= self().size())
     return invalid("broadcast from rank " + std::to_string(root) + ": the ranks are 0 to " +
                    std::to_string(self().size() - 1));
-  return self().perform({operation_kind::broadcast, element_of<T>, reduce::sum, root, buffer<T>(data, data, data.size())});
+  return self().perform(
+    {operation_kind::broadcast, element_of<T>, reduce::sum, root, buffer<T>(data, data, data.size())});
 }
 
 template <class T>
 result<void> typed_collective<T>::all_gather(std::span<const T> mine, std::span<T> all) {
   if (all.size() != mine.size() * std::size_t(self().size()))
-    return invalid("all_gather of " + std::to_string(mine.size()) + " elements by " + std::to_string(self().size()) +
-                   " ranks needs room for as many times as many, not " + std::to_string(all.size()));
-  return self().perform({operation_kind::all_gather, element_of<T>, reduce::sum, 0, buffer<T>(mine, all, mine.size())});
+    return invalid("all_gather of " + std::to_string(mine.size()) + " elements by " +
+                   std::to_string(self().size()) + " ranks needs room for as many times as many, not " +
+                   std::to_string(all.size()));
+  return self().perform(
+    {operation_kind::all_gather, element_of<T>, reduce::sum, 0, buffer<T>(mine, all, mine.size())});
 }
 
 template <class T>
@@ -124,7 +144,8 @@ result<void> typed_collective<T>::reduce_scatter(std::span<const T> all, std::sp
     return invalid("reduce_scatter into " + std::to_string(mine.size()) + " elements by " +
                    std::to_string(self().size()) + " ranks takes as many times as many, not " +
                    std::to_string(all.size()));
-  return self().perform({operation_kind::reduce_scatter, element_of<T>, how, 0, buffer<T>(all, mine, mine.size())});
+  return self().perform(
+    {operation_kind::reduce_scatter, element_of<T>, how, 0, buffer<T>(all, mine, mine.size())});
 }
 
 template class typed_collective<f16>;
@@ -139,13 +160,14 @@ result<std::shared_ptr<std::byte>> collective::memory(std::size_t bytes) {
   void* const made = std::calloc(1, bytes + line); // of much memory, pages that are there once they are used
   if (!made)
     return error{errc::no_space, "collective: no memory for " + std::to_string(bytes) + " bytes"};
-  auto* const first = static_cast<std::byte*>(made) + (line - reinterpret_cast<std::uintptr_t>(made) % line) % line;
+  auto* const first =
+    static_cast<std::byte*>(made) + (line - reinterpret_cast<std::uintptr_t>(made) % line) % line;
   return std::shared_ptr<std::byte>(first, [made](std::byte*) { std::free(made); });
 }
 
 error collective::too_much(std::size_t count, std::size_t width) {
-  return invalid("allocate of " + std::to_string(count) + " elements of " + std::to_string(width) + " bytes: at most " +
-                 std::to_string(most_allocated) + " bytes");
+  return invalid("allocate of " + std::to_string(count) + " elements of " + std::to_string(width) +
+                 " bytes: at most " + std::to_string(most_allocated) + " bytes");
 }
 
 result<void> collective::barrier() { return perform({operation_kind::barrier}); }

@@ -14,9 +14,9 @@
 
 namespace troupe {
 
-/// How the values of the ranks become one. Always in order of rank, so that the bits do not depend on who came first.
-/// f16 and bf16 are added in float and rounded once. Integer sums wrap around; an integer average is exact, rounded
-/// toward zero. `min` and `max` of values with a NaN among them are NaN.
+/// How the values of the ranks become one. Always in order of rank, so that the bits do not depend on who
+/// came first. f16 and bf16 are added in float and rounded once. Integer sums wrap around; an integer average
+/// is exact, rounded toward zero. `min` and `max` of values with a NaN among them are NaN.
 enum class reduce { sum, average, min, max };
 
 enum class element : std::uint8_t { f16, bf16, f32, f64, i32, i64 };
@@ -24,11 +24,14 @@ enum class element : std::uint8_t { f16, bf16, f32, f64, i32, i64 };
 constexpr std::size_t size_of(element type) { ///< bytes
   switch (type) {
   case element::f16:
-  case element::bf16: return 2;
+  case element::bf16:
+    return 2;
   case element::f32:
-  case element::i32: return 4;
+  case element::i32:
+    return 4;
   case element::f64:
-  case element::i64: return 8;
+  case element::i64:
+    return 8;
   }
   return 1;
 }
@@ -51,7 +54,8 @@ inline constexpr element element_of<std::int64_t> = element::i64;
 enum class operation_kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier };
 const char* name(operation_kind what);
 
-/// One buffer of an operation. `count` is in elements: of `out` where ranks are reduced, of `in` where they are gathered.
+/// One buffer of an operation. `count` is in elements: of `out` where ranks are reduced, of `in` where they
+/// are gathered.
 struct operation_buffer {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
@@ -68,8 +72,8 @@ struct operation {
   std::vector<operation_buffer> more; ///< further ones of a grouped all_reduce
 };
 
-/// The handle of an operation that was started: it runs beside its caller. One that is thrown away is waited for first,
-/// because the operation uses its caller's memory.
+/// The handle of an operation that was started: it runs beside its caller. One that is thrown away is waited
+/// for first, because the operation uses its caller's memory.
 class pending {
 public:
   struct state; ///< known to members
@@ -80,7 +84,8 @@ public:
   ~pending();
 
   bool done() const; ///< whether wait() returns at once
-  /// Returns when the operation has ended; a second call gives the same answer. An empty handle has succeeded.
+  /// Returns when the operation has ended; a second call gives the same answer. An empty handle has
+  /// succeeded.
   result<void> wait();
 
 private:
@@ -94,7 +99,8 @@ public:
   using value_type = T;
   using const_iterator = const T*;
   group_memory() = default;
-  group_memory(std::shared_ptr<std::byte> first, std::size_t count) : first_(std::move(first)), count_(count) {}
+  group_memory(std::shared_ptr<std::byte> first, std::size_t count)
+      : first_(std::move(first)), count_(count) {}
   T* data() const { return reinterpret_cast<T*>(first_.get()); }
   std::size_t size() const { return count_; }
   T* begin() const { return data(); }
@@ -114,15 +120,16 @@ class typed_collective {
 public:
   /// Every rank's `data` becomes the reduction over all ranks, in place. Equal lengths on all ranks.
   result<void> all_reduce(std::span<T> data, reduce how);
-  /// As all_reduce, but starts it and returns; `data` is left alone until it is done. Operations run in the order of their calls.
+  /// As all_reduce, but starts it and returns; `data` is left alone until it is done. Operations run in the
+  /// order of their calls.
   pending all_reduce_async(std::span<T> data, reduce how);
   /// Several buffers as one operation; the same lengths in the same order on all ranks.
   result<void> all_reduce_grouped(std::span<const std::span<T>> data, reduce how);
   pending all_reduce_grouped_async(std::span<const std::span<T>> data, reduce how);
   /// Every rank's `data` becomes that of rank `root`.
   result<void> broadcast(std::span<T> data, int root);
-  /// `all` becomes the ranks' `mine`, one behind the other in order of rank: `all.size() == size() * mine.size()`.
-  /// `mine` may be this rank's own part of `all`.
+  /// `all` becomes the ranks' `mine`, one behind the other in order of rank: `all.size() == size() *
+  /// mine.size()`. `mine` may be this rank's own part of `all`.
   result<void> all_gather(std::span<const T> mine, std::span<T> all);
   /// `mine` becomes the reduction of part `rank()` of the ranks' `all`: `all.size() == size() * mine.size()`.
   /// `mine` may be this rank's own part of `all`.
@@ -144,12 +151,13 @@ public:
   using typed_collective<T>::reduce_scatter...;
 };
 
-/// A group of ranks. All ranks call the same operations with the same lengths in the same order; a rank that differs breaks the
-/// group: everybody's operation ends with `conflict`. One thread of a process at a time.
+/// A group of ranks. All ranks call the same operations with the same lengths in the same order; a rank that
+/// differs breaks the group: everybody's operation ends with `conflict`. One thread of a process at a time.
 ///
-/// No operation hangs: where a rank dies, leaves or stops answering (5 s), the pending and all later operations end with
-/// `unreachable` on all others, as they do after abort(). A rank that is merely late is waited for without limit. What the
-/// buffers hold after an error is not defined. A broken group stays broken: make a new one.
+/// No operation hangs: where a rank dies, leaves or stops answering (5 s), the pending and all later
+/// operations end with `unreachable` on all others, as they do after abort(). A rank that is merely late is
+/// waited for without limit. What the buffers hold after an error is not defined. A broken group stays
+/// broken: make a new one.
 class collective : public typed_collectives<f16, bf16, float, double, std::int32_t, std::int64_t> {
 public:
   virtual ~collective() = default;
@@ -160,12 +168,13 @@ public:
   /// Returns when every rank has called it.
   result<void> barrier();
 
-  /// `count` elements, zero, the first at a line of the caches. All ranks call it, with the same count, as they call an operation.
-  /// Where the member can (`shm`, up to what /dev/shm has room for) every rank reaches all ranks' elements, and an all_reduce in place
-  /// copies nothing where all ranks give the same part of the same memory: from 16 KiB on it takes two fifths to two thirds of the time.
-  /// Elsewhere it is ordinary memory. Every operation takes it as it takes other memory. It may outlive the group, but after an error
-  /// other ranks may still write to it: allocate anew from the next group. `invalid` for more than 1 TiB, `conflict` where `shm` finds that
-  /// the counts differ, `no_space`, and what operations fail with.
+  /// `count` elements, zero, the first at a line of the caches. All ranks call it, with the same count, as
+  /// they call an operation. Where the member can (`shm`, up to what /dev/shm has room for) every rank
+  /// reaches all ranks' elements, and an all_reduce in place copies nothing where all ranks give the same
+  /// part of the same memory: from 16 KiB on it takes two fifths to two thirds of the time. Elsewhere it is
+  /// ordinary memory. Every operation takes it as it takes other memory. It may outlive the group, but after
+  /// an error other ranks may still write to it: allocate anew from the next group. `invalid` for more than 1
+  /// TiB, `conflict` where `shm` finds that the counts differ, `no_space`, and what operations fail with.
   template <class T>
   result<group_memory<T>> allocate(std::size_t count) {
     if (count > most_allocated / sizeof(T))
@@ -176,7 +185,8 @@ public:
     return group_memory<T>(std::move(*made), count);
   }
 
-  /// Ends what is pending on every rank of the group within a second, with `why` as the text. Any thread may call it.
+  /// Ends what is pending on every rank of the group within a second, with `why` as the text. Any thread may
+  /// call it.
   virtual void abort(const std::string& why) = 0;
 
   /// The group of some of this group's ranks, in that order. Called by these ranks alone, with the same list.

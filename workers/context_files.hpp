@@ -1,6 +1,6 @@
 #pragma once
-// The files of an experiment as one tar, and back. Packing is for the submitter, unpacking for the agent and for
-// downloads; both refuse what would leave the folder.
+// The files of an experiment as one tar, and back. Packing is for the submitter, unpacking for the agent and
+// for downloads; both refuse what would leave the folder.
 
 #include "model/result.hpp"
 
@@ -12,28 +12,29 @@
 namespace troupe::workers {
 
 struct context_limits {
-  std::uint64_t tar_bytes = 95 << 20;  ///< of the whole tar, headers included
-  std::size_t name_bytes = 10 << 10;   ///< of a path relative to the context
+  std::uint64_t tar_bytes = 95 << 20; ///< of the whole tar, headers included
+  std::size_t name_bytes = 10 << 10;  ///< of a path relative to the context
 };
 
 struct packed_context {
-  std::string tar;        ///< the same files give the same bytes: sorted, without times and owners
-  std::string digest;     ///< SHA-256 of `tar`, in hexadecimal
+  std::string tar;    ///< the same files give the same bytes: sorted, without times and owners
+  std::string digest; ///< SHA-256 of `tar`, in hexadecimal
   std::size_t files = 0;
 };
 
-/// Packs the folder `root`, or, where `root` is a file, that file alone. Left out: `.git`, `__pycache__`, `*.pyc`,
-/// editors' lock links (`.#name`), and what `.detignore` names (the patterns of .gitignore). Links within the
-/// context are followed. Fails with errc::invalid and every fault, one a line and each with its path:
-/// a link that leaves the context, turns in a circle or points to nothing; a pipe, socket or device; a file that
-/// cannot be read; a name or a tar over `limits`. Nothing over the limit is kept in memory.
+/// Packs the folder `root`, or, where `root` is a file, that file alone. Left out: `.git`, `__pycache__`,
+/// `*.pyc`, editors' lock links (`.#name`), and what `.detignore` names (the patterns of .gitignore). Links
+/// within the context are followed. Fails with errc::invalid and every fault, one a line and each with its
+/// path: a link that leaves the context, turns in a circle or points to nothing; a pipe, socket or device; a
+/// file that cannot be read; a name or a tar over `limits`. Nothing over the limit is kept in memory.
 result<packed_context> pack_context(const std::filesystem::path& root, const context_limits& limits = {});
 
-/// Unpacks a tar or tar.gz into `target`, which is created where missing. Fails with errc::invalid, and nothing
-/// written outside `target`, on a path or link that leads out of it, on a pipe or device, and on bytes that are
-/// no tar; with errc::io where the disk refuses. What was written before the fault stays.
+/// Unpacks a tar or tar.gz into `target`, which is created where missing. Fails with errc::invalid, and
+/// nothing written outside `target`, on a path or link that leads out of it, on a pipe or device, and on
+/// bytes that are no tar; with errc::io where the disk refuses. What was written before the fault stays.
 /// `most_bytes` bounds what the files hold together, 0 does not.
-result<void> unpack_archive(std::string_view bytes, const std::filesystem::path& target, std::uint64_t most_bytes = 0);
+result<void> unpack_archive(std::string_view bytes, const std::filesystem::path& target,
+                            std::uint64_t most_bytes = 0);
 result<void> unpack_archive_file(const std::filesystem::path& archive, const std::filesystem::path& target,
                                  std::uint64_t most_bytes = 0);
 

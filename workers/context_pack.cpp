@@ -1,5 +1,5 @@
-// Two passes: the first finds all faults and the size, the second reads the files. Every file is opened from its
-// folder's descriptor, name by name, as a path may be longer than the system's limit.
+// Two passes: the first finds all faults and the size, the second reads the files. Every file is opened from
+// its folder's descriptor, name by name, as a path may be longer than the system's limit.
 
 #include "workers/archive_calls.hpp"
 #include "workers/context_files.hpp"
@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t most_faults = 20; ///< more help nobody
 constexpr std::uint64_t block = 512;
-/// Zip, and so Python's wheels, knows no time before 1980; one fixed time keeps the tar the same for the same files.
+/// Zip, and so Python's wheels, knows no time before 1980; one fixed time keeps the tar the same for the same
+/// files.
 constexpr time_t fixed_time = 315'619'200;
 
 class descriptor {
@@ -108,7 +109,8 @@ private:
   result<void> read_rules() {
     descriptor file(::openat(root_fd_->get(), ".detignore", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (file.get() < 0)
-      return errno == ENOENT ? result<void>{} : fault((root_ / ".detignore").string() + ": " + std::strerror(errno));
+      return errno == ENOENT ? result<void>{}
+                             : fault((root_ / ".detignore").string() + ": " + std::strerror(errno));
     std::string text(1 << 20, '\0');
     auto got = ::read(file.get(), text.data(), text.size());
     if (got < 0)
@@ -180,7 +182,8 @@ private:
     if (inner.get() < 0)
       return refuse(path, std::string("cannot be read: ") + std::strerror(errno));
     add({path, true, is.st_mode & 07777, 0});
-    if (total_ <= limits_.tar_bytes || entries_.size() < 1'000'000) // links to shared folders can multiply them
+    if (total_ <= limits_.tar_bytes ||
+        entries_.size() < 1'000'000) // links to shared folders can multiply them
       walk(inner.get(), path + "/");
   }
 
@@ -227,9 +230,10 @@ private:
   std::string too_large() {
     auto largest = entries_;
     auto top = largest.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(3, largest.size()));
-    std::partial_sort(largest.begin(), top, largest.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
-    auto text = "the context is " + megabytes(total_) + ", over the limit of " + megabytes(limits_.tar_bytes) +
-                "; largest:";
+    std::partial_sort(largest.begin(), top, largest.end(),
+                      [](auto& a, auto& b) { return a.bytes > b.bytes; });
+    auto text = "the context is " + megabytes(total_) + ", over the limit of " +
+                megabytes(limits_.tar_bytes) + "; largest:";
     for (auto x = largest.begin(); x != top; ++x)
       text += " " + shown(x->path) + " (" + megabytes(x->bytes) + ")";
     return text;
@@ -267,7 +271,8 @@ private:
         return fault(place + ": " + read.error().what);
       bytes = *std::move(read);
     }
-    std::unique_ptr<archive_entry, decltype(archive_entry_free)> entry(archive_entry_new(), archive_entry_free);
+    std::unique_ptr<archive_entry, decltype(archive_entry_free)> entry(archive_entry_new(),
+                                                                       archive_entry_free);
     archive_entry_copy_pathname(entry.get(), x.path.c_str());
     archive_entry_set_filetype(entry.get(), x.folder ? AE_IFDIR : AE_IFREG);
     archive_entry_set_perm(entry.get(), x.mode);
@@ -285,11 +290,13 @@ private:
     std::string_view rest = x.path;
     for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
       descriptor parent(folder);
-      folder = ::openat(folder, std::string(rest.substr(0, slash)).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      folder =
+        ::openat(folder, std::string(rest.substr(0, slash)).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
       rest.remove_prefix(slash + 1);
     }
     descriptor parent(folder);
-    descriptor file(::openat(folder, std::string(rest).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    descriptor file(
+      ::openat(folder, std::string(rest).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (file.get() < 0)
       return fault(std::string("cannot be read: ") + std::strerror(errno));
     std::string bytes(x.bytes, '\0');

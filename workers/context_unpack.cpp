@@ -54,8 +54,8 @@ std::optional<names> parts_of(std::string_view path) {
   return parts;
 }
 
-/// A link stays inside where it goes up at most as far as it lies deep, and only at its start: a ".." after a name
-/// could turn on another link.
+/// A link stays inside where it goes up at most as far as it lies deep, and only at its start: a ".." after a
+/// name could turn on another link.
 bool link_stays(std::string_view target, std::size_t depth) {
   if (target.empty() || target.starts_with('/'))
     return false;
@@ -122,10 +122,14 @@ private:
     if (const char* other = archive_entry_hardlink(entry))
       return make_hard_link(parent->get(), last, path, other);
     switch (archive_entry_filetype(entry)) {
-    case AE_IFDIR: return make_folder(parent->get(), last, path, mode | 0700);
-    case AE_IFREG: return make_file(parent->get(), last, path, mode | 0600);
-    case AE_IFLNK: return make_link(parent->get(), last, path, archive_entry_symlink(entry), parts->size());
-    default: return refuse(path, "neither a file, a folder nor a link");
+    case AE_IFDIR:
+      return make_folder(parent->get(), last, path, mode | 0700);
+    case AE_IFREG:
+      return make_file(parent->get(), last, path, mode | 0600);
+    case AE_IFLNK:
+      return make_link(parent->get(), last, path, archive_entry_symlink(entry), parts->size());
+    default:
+      return refuse(path, "neither a file, a folder nor a link");
     }
   }
 
@@ -136,8 +140,9 @@ private:
         return io(path);
       folder_handle next(::openat(at.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (next.get() < 0)
-        return errno == ELOOP || errno == ENOTDIR ? refuse(path, "a path through '" + part + "', which is no folder")
-                                                  : io(path);
+        return errno == ELOOP || errno == ENOTDIR
+                 ? refuse(path, "a path through '" + part + "', which is no folder")
+                 : io(path);
       at = std::move(next);
     }
     return at;
@@ -147,7 +152,8 @@ private:
     if (::mkdirat(parent, name.c_str(), mode) == 0)
       return {};
     struct stat is {};
-    if (errno == EEXIST && ::fstatat(parent, name.c_str(), &is, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(is.st_mode))
+    if (errno == EEXIST && ::fstatat(parent, name.c_str(), &is, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(is.st_mode))
       return {};
     return io(path);
   }
@@ -155,7 +161,8 @@ private:
   result<void> make_file(int parent, const std::string& name, const std::string& path, mode_t mode) {
     if (::unlinkat(parent, name.c_str(), 0) != 0 && errno != ENOENT)
       return io(path);
-    folder_handle file(::openat(parent, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    folder_handle file(
+      ::openat(parent, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (file.get() < 0)
       return io(path);
     for (;;) {
@@ -177,7 +184,8 @@ private:
     return {};
   }
 
-  result<void> write_at(int file, const char* bytes, std::size_t size, off_t offset, const std::string& path) {
+  result<void> write_at(int file, const char* bytes, std::size_t size, off_t offset,
+                        const std::string& path) {
     while (size > 0) {
       auto wrote = ::pwrite(file, bytes, size, offset);
       if (wrote < 0 && errno == EINTR)
@@ -199,7 +207,8 @@ private:
     return ::symlinkat(target, parent, name.c_str()) == 0 ? result<void>{} : io(path);
   }
 
-  result<void> make_hard_link(int parent, const std::string& name, const std::string& path, const char* target) {
+  result<void> make_hard_link(int parent, const std::string& name, const std::string& path,
+                              const char* target) {
     auto parts = parts_of(target);
     if (!parts || parts->empty())
       return refuse(path, std::string("a link that leaves the folder (-> ") + target + ")");
@@ -230,7 +239,8 @@ reader new_reader() {
 
 } // namespace
 
-result<void> unpack_archive(std::string_view bytes, const std::filesystem::path& target, std::uint64_t most_bytes) {
+result<void> unpack_archive(std::string_view bytes, const std::filesystem::path& target,
+                            std::uint64_t most_bytes) {
   if (auto loaded = archive_library::load(); !loaded)
     return loaded;
   auto r = new_reader();

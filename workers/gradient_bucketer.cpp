@@ -3,7 +3,8 @@
 namespace troupe {
 
 template <class T>
-gradient_bucketer<T>::gradient_bucketer(collective& over, std::vector<std::span<T>> gradients, std::size_t bucket_bytes)
+gradient_bucketer<T>::gradient_bucketer(collective& over, std::vector<std::span<T>> gradients,
+                                        std::size_t bucket_bytes)
     : over_(over), gradients_(std::move(gradients)), is_ready_(gradients_.size(), false) {
   std::size_t bytes = bucket_bytes;
   for (const auto& g : gradients_) {
@@ -19,7 +20,9 @@ gradient_bucketer<T>::gradient_bucketer(collective& over, std::vector<std::span<
 }
 
 template <class T>
-result<gradient_bucketer<T>> gradient_bucketer<T>::make(collective& over, const std::vector<std::size_t>& lengths, std::size_t bucket_bytes) {
+result<gradient_bucketer<T>> gradient_bucketer<T>::make(collective& over,
+                                                        const std::vector<std::size_t>& lengths,
+                                                        std::size_t bucket_bytes) {
   constexpr std::size_t line = 64 / sizeof(T);
   std::vector<std::size_t> starts;
   std::size_t total = 0;
@@ -36,16 +39,19 @@ result<gradient_bucketer<T>> gradient_bucketer<T>::make(collective& over, const 
   gradient_bucketer made(over, std::move(gradients), bucket_bytes);
   made.memory_ = *memory;
   for (auto& b : made.buckets_) // as one: what lies between two gradients stays zero
-    b.gradients = {{b.gradients.front().data(), std::size_t(b.gradients.back().data() + b.gradients.back().size() - b.gradients.front().data())}};
+    b.gradients = {
+      {b.gradients.front().data(),
+       std::size_t(b.gradients.back().data() + b.gradients.back().size() - b.gradients.front().data())}};
   return made;
 }
 
 template <class T>
 result<void> gradient_bucketer<T>::ready(std::size_t index) {
   if (index >= is_ready_.size() || is_ready_[index])
-    return error{errc::invalid, "gradient " + std::to_string(index) +
-                                    (index < is_ready_.size() ? " is ready already in this step"
-                                                              : ": there are " + std::to_string(is_ready_.size()))};
+    return error{errc::invalid,
+                 "gradient " + std::to_string(index) +
+                   (index < is_ready_.size() ? " is ready already in this step"
+                                             : ": there are " + std::to_string(is_ready_.size()))};
   is_ready_[index] = true;
   --buckets_[bucket_of_[index]].missing;
   start_what_is_ready();

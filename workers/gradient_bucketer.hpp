@@ -7,31 +7,36 @@
 
 namespace troupe {
 
-/// Gradients are grouped into buckets in the order in which they are given, which should be that in which the backward pass
-/// completes them: the last layer first. All ranks give the same lengths in the same order. The gradients are not copied.
+/// Gradients are grouped into buckets in the order in which they are given, which should be that in which the
+/// backward pass completes them: the last layer first. All ranks give the same lengths in the same order. The
+/// gradients are not copied.
 ///
-///     auto bucketer = gradient_bucketer<float>::make(context.collective(), {w2.size(), b2.size(), w1.size(), b1.size()});
-///     ... for each step, as the backward pass goes: write bucketer->gradient(0); bucketer->ready(0); ... bucketer->ready(3);
-///     if (auto done = bucketer->finish(); !done) return done.error();
+///     auto bucketer = gradient_bucketer<float>::make(context.collective(), {w2.size(), b2.size(), w1.size(),
+///     b1.size()});
+///     ... for each step, as the backward pass goes: write bucketer->gradient(0); bucketer->ready(0); ...
+///     bucketer->ready(3); if (auto done = bucketer->finish(); !done) return done.error();
 template <class T>
 class gradient_bucketer {
 public:
-  /// Of gradients of these lengths, in elements, in memory of `over.allocate()`, which ranks of one host reduce without a copy. Every
-  /// gradient begins at a line of the caches and is zero at first. `bucket_bytes`: a bucket is closed when it has that much; one gradient
-  /// may be more. Fails as allocate() does.
-  static result<gradient_bucketer> make(collective& over, const std::vector<std::size_t>& lengths, std::size_t bucket_bytes = 1 << 20);
+  /// Of gradients of these lengths, in elements, in memory of `over.allocate()`, which ranks of one host
+  /// reduce without a copy. Every gradient begins at a line of the caches and is zero at first.
+  /// `bucket_bytes`: a bucket is closed when it has that much; one gradient may be more. Fails as allocate()
+  /// does.
+  static result<gradient_bucketer> make(collective& over, const std::vector<std::size_t>& lengths,
+                                        std::size_t bucket_bytes = 1 << 20);
   /// Of gradients that are where they are.
-  gradient_bucketer(collective& over, std::vector<std::span<T>> gradients, std::size_t bucket_bytes = 1 << 20);
+  gradient_bucketer(collective& over, std::vector<std::span<T>> gradients,
+                    std::size_t bucket_bytes = 1 << 20);
 
   std::span<T> gradient(std::size_t index) const { return gradients_[index]; }
 
-  /// Gradient `index` of this step is complete and will not be touched until finish(). The buckets start in their order,
-  /// each when its gradients and all earlier buckets are ready, so that all ranks do the same. `invalid` for an index that
-  /// does not exist or was ready already in this step.
+  /// Gradient `index` of this step is complete and will not be touched until finish(). The buckets start in
+  /// their order, each when its gradients and all earlier buckets are ready, so that all ranks do the same.
+  /// `invalid` for an index that does not exist or was ready already in this step.
   result<void> ready(std::size_t index);
 
-  /// Waits until every gradient is the average over all ranks; then the next step may begin. Those never marked ready count as
-  /// ready now. The first error of a bucket, once all have ended.
+  /// Waits until every gradient is the average over all ranks; then the next step may begin. Those never
+  /// marked ready count as ready now. The first error of a bucket, once all have ended.
   result<void> finish();
 
   std::size_t buckets() const { return buckets_.size(); }

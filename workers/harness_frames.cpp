@@ -402,7 +402,8 @@ struct pack_frame {
   void operator()(const again&) const { head(1, "again"); }
   void operator()(const worker_mail& x) const {
     head(3, "worker").pack(x.protocol);
-    out.pack_bin(static_cast<std::uint32_t>(x.body.size())).pack_bin_body(x.body.data(), static_cast<std::uint32_t>(x.body.size()));
+    out.pack_bin(static_cast<std::uint32_t>(x.body.size()))
+      .pack_bin_body(x.body.data(), static_cast<std::uint32_t>(x.body.size()));
   }
   void operator()(const link_error& x) const { head(3, "error").pack(x.code).pack(x.why); }
 };

@@ -88,7 +88,8 @@ struct peer_gone {
   friend bool operator==(const peer_gone&, const peer_gone&) = default;
 };
 
-using task_frame = std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone, worker_mail>;
+using task_frame =
+  std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone, worker_mail>;
 
 /// Never fails: what is no frame comes back as `malformed`, a bad report as a row with a refusal.
 task_frame decode_task_frame(std::string_view body);
@@ -99,9 +100,7 @@ struct task_message {
 };
 
 /// What a row and a frame weigh against the bounds on memory, in bytes; a frame weighs more than its rows.
-inline std::size_t weight(const report_row& row) {
-  return 96 + row.metrics.size() + row.refusal.size();
-}
+inline std::size_t weight(const report_row& row) { return 96 + row.metrics.size() + row.refusal.size(); }
 inline std::size_t weight(const task_frame& frame) {
   std::size_t sum = 96;
   if (auto* x = std::get_if<reports>(&frame))
@@ -168,7 +167,7 @@ struct link_error {
 };
 
 using agent_frame =
-    std::variant<welcome, ack, decision, refused, saved, unsaved, stop, pong, again, link_error, worker_mail>;
+  std::variant<welcome, ack, decision, refused, saved, unsaved, stop, pong, again, link_error, worker_mail>;
 
 std::string encode(const agent_frame& frame);
 

@@ -30,8 +30,8 @@ constexpr std::size_t bytes_per_round = 1 << 20;
 // tasks group their reports, so it need not be large.
 constexpr int receive_frames = 32;
 
-/// libzmq is not built with the thread sanitizer, which so does not see what its queues order: while one of these lives, the thread's messages
-/// are none of its business.
+/// libzmq is not built with the thread sanitizer, which so does not see what its queues order: while one of
+/// these lives, the thread's messages are none of its business.
 struct unseen_messages {
 #ifdef __SANITIZE_THREAD__
   unseen_messages() {
@@ -198,7 +198,7 @@ result<std::unique_ptr<harness_link>> open_harness_link(const harness_link_optio
                                                         harness_link::sink sink) {
   if (!is_local(options.endpoint))
     return error{errc::invalid, "harness port " + options.endpoint +
-                                    ": the task link serves this host only; use tcp://127.0.0.1:PORT"};
+                                  ": the task link serves this host only; use tcp://127.0.0.1:PORT"};
   try {
     return std::unique_ptr<harness_link>(std::make_unique<zmq_harness_link>(options, std::move(sink)));
   } catch (const zmq::error_t& fault) {

@@ -10,12 +10,13 @@ namespace troupe::workers {
 class ignore_rules {
 public:
   ignore_rules() = default;
-  /// Reads one pattern a line: `#` comments, `!` takes back, a leading or inner `/` anchors to the root, a trailing
+  /// Reads one pattern a line: `#` comments, `!` takes back, a leading or inner `/` anchors to the root, a
+  /// trailing
   /// `/` means folders only, `*`, `?`, `[...]` do not cross `/`, `**` does.
   explicit ignore_rules(std::string_view text);
 
-  /// Whether `path` (relative, with `/`) is left out. The last pattern that matches decides. Whoever walks does not
-  /// go into a folder that is left out, so that nothing below it can be taken back.
+  /// Whether `path` (relative, with `/`) is left out. The last pattern that matches decides. Whoever walks
+  /// does not go into a folder that is left out, so that nothing below it can be taken back.
   bool ignores(std::string_view path, bool is_folder) const;
 
 private:

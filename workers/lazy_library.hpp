@@ -1,6 +1,6 @@
 #pragma once
-// Calls into a shared library that is loaded when it is first needed: a host that embeds Troupe and packs no archive and calls no server
-// does not map the libraries for it, which bring a dozen others along.
+// Calls into a shared library that is loaded when it is first needed: a host that embeds Troupe and packs no
+// archive and calls no server does not map the libraries for it, which bring a dozen others along.
 
 #include "model/result.hpp"
 
@@ -19,7 +19,8 @@ struct literal {
   }
 };
 
-/// Safe from any thread; it stays loaded. `load()` fails with errc::not_found and the loader's words; no call may be made before it succeeded.
+/// Safe from any thread; it stays loaded. `load()` fails with errc::not_found and the loader's words; no call
+/// may be made before it succeeded.
 template <literal Soname>
 struct lazy_library {
   static void* handle() {
@@ -30,7 +31,8 @@ struct lazy_library {
     if (handle())
       return {};
     const char* why = ::dlerror();
-    return error{errc::not_found, std::string("the library ") + Soname.text + " cannot be loaded: " + (why ? why : "it is not installed")};
+    return error{errc::not_found, std::string("the library ") + Soname.text +
+                                    " cannot be loaded: " + (why ? why : "it is not installed")};
   }
 };
 
@@ -56,6 +58,7 @@ struct lazy_call<Library, Name, R(A..., ...)> {
 };
 
 /// In a namespace of ours it hides the function of that name, so that code reads as if it were linked.
-#define TROUPE_LAZY_CALL(library, name) inline constexpr ::troupe::lazy_call<library, #name, decltype(::name)> name
+#define TROUPE_LAZY_CALL(library, name)                                                                      \
+  inline constexpr ::troupe::lazy_call<library, #name, decltype(::name)> name
 
 } // namespace troupe

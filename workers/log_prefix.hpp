@@ -1,5 +1,6 @@
 #pragma once
-// What Determined's client writes in front of a line of output: "[rank=1] " by its launchers, "INFO: " by its logging.
+// What Determined's client writes in front of a line of output: "[rank=1] " by its launchers, "INFO: " by its
+// logging.
 
 #include <optional>
 #include <string_view>

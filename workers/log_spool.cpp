@@ -26,7 +26,8 @@ std::string file_name(std::uint64_t file) {
 result<std::vector<std::uint64_t>> files_of(const std::filesystem::path& spool) {
   DIR* entries = ::opendir(spool.c_str());
   if (!entries)
-    return error{errno == ENOENT ? errc::not_found : errc::io, "log " + spool.string() + ": " + strerror(errno)};
+    return error{errno == ENOENT ? errc::not_found : errc::io,
+                 "log " + spool.string() + ": " + strerror(errno)};
   std::vector<std::uint64_t> files;
   while (auto* entry = ::readdir(entries))
     if (auto number = std::strtoull(entry->d_name, nullptr, 10); number > 0)
@@ -36,8 +37,8 @@ result<std::vector<std::uint64_t>> files_of(const std::filesystem::path& spool) 
   return files;
 }
 
-/// Reads `file` from `batch.next.offset` on into `batch`. False when the batch is full; else the file has no more
-/// whole record.
+/// Reads `file` from `batch.next.offset` on into `batch`. False when the batch is full; else the file has no
+/// more whole record.
 result<bool> read_file(const std::filesystem::path& path, log_batch& batch, std::size_t max_lines,
                        std::size_t max_bytes, std::size_t& bytes_taken) {
   owned_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -65,18 +66,18 @@ result<bool> read_file(const std::filesystem::path& path, log_batch& batch, std:
         break;
       std::memcpy(&record, buffer.data() + at, sizeof record);
       if (record.bytes > format::max_payload_bytes || record.stream < 1 || record.stream > 3)
-        return error{errc::corrupt, "log " + path.string() + ": no record at offset " + std::to_string(next.offset)};
+        return error{errc::corrupt,
+                     "log " + path.string() + ": no record at offset " + std::to_string(next.offset)};
       if (have - at < sizeof record + record.bytes)
         break;
       if (batch.lines.size() >= max_lines || (!batch.lines.empty() && bytes_taken + record.bytes > max_bytes))
         return false;
       if (record.line > next.line + 1)
         batch.lost += record.line - next.line - 1;
-      batch.lines.push_back({record.line, record.rank, static_cast<log_stream>(record.stream - 1),
-                             time_point{std::chrono::microseconds{record.at_us}},
-                             buffer.substr(at + sizeof record, record.bytes),
-                             (record.flags & format::line_continues) != 0,
-                             (record.flags & format::line_unended) != 0});
+      batch.lines.push_back(
+        {record.line, record.rank, static_cast<log_stream>(record.stream - 1),
+         time_point{std::chrono::microseconds{record.at_us}}, buffer.substr(at + sizeof record, record.bytes),
+         (record.flags & format::line_continues) != 0, (record.flags & format::line_unended) != 0});
       next.line = record.line;
       next.offset += sizeof record + record.bytes;
       at += sizeof record + record.bytes;
@@ -89,8 +90,8 @@ result<bool> read_file(const std::filesystem::path& path, log_batch& batch, std:
 
 } // namespace
 
-result<log_batch> read_log(const std::filesystem::path& spool, const log_position& from, std::size_t max_lines,
-                           std::size_t max_bytes) {
+result<log_batch> read_log(const std::filesystem::path& spool, const log_position& from,
+                           std::size_t max_lines, std::size_t max_bytes) {
   log_batch batch;
   batch.next = from;
   std::size_t bytes_taken = 0;
@@ -154,7 +155,8 @@ result<log_watch> log_watch::open() {
 result<int> log_watch::add(const std::filesystem::path& spool) {
   int watch = ::inotify_add_watch(inotify_.get(), spool.c_str(), IN_MODIFY | IN_CREATE | IN_ONLYDIR);
   if (watch < 0)
-    return error{errno == ENOENT ? errc::not_found : errc::io, "watching " + spool.string() + ": " + strerror(errno)};
+    return error{errno == ENOENT ? errc::not_found : errc::io,
+                 "watching " + spool.string() + ": " + strerror(errno)};
   return watch;
 }
 

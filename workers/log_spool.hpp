@@ -18,10 +18,10 @@ struct log_line {
   std::uint64_t number = 0; ///< counts from 1 over all ranks of the task; a gap means lines that were lost
   int rank = 0;
   log_stream stream = log_stream::out;
-  time_point at; ///< when troupe-task read it
-  std::string text; ///< bytes as the task wrote them, without the newline; at most 16 KiB
+  time_point at;          ///< when troupe-task read it
+  std::string text;       ///< bytes as the task wrote them, without the newline; at most 16 KiB
   bool continues = false; ///< a longer line was split: the next line of this rank and stream goes on
-  bool unended = false; ///< the stream ended without a newline
+  bool unended = false;   ///< the stream ended without a newline
 };
 
 /// Where to read on. A value to store; {0, 0} is the beginning of what is left.
@@ -35,15 +35,16 @@ struct log_position {
 struct log_batch {
   std::vector<log_line> lines;
   log_position next;
-  std::uint64_t lost = 0; ///< lines between the position and the first given that are gone by rotation or a full disk
-  bool at_end = false;    ///< nothing more for now
+  std::uint64_t lost =
+    0; ///< lines between the position and the first given that are gone by rotation or a full disk
+  bool at_end = false; ///< nothing more for now
 };
 
-/// Up to `max_lines` lines of about `max_bytes` from `from` on, at least one where there is one. not_found where
-/// the folder is gone; corrupt, with the file and offset, where bytes are no records: `skip_damage` reads on
-/// behind them at the next file.
-result<log_batch> read_log(const std::filesystem::path& spool, const log_position& from, std::size_t max_lines,
-                           std::size_t max_bytes);
+/// Up to `max_lines` lines of about `max_bytes` from `from` on, at least one where there is one. not_found
+/// where the folder is gone; corrupt, with the file and offset, where bytes are no records: `skip_damage`
+/// reads on behind them at the next file.
+result<log_batch> read_log(const std::filesystem::path& spool, const log_position& from,
+                           std::size_t max_lines, std::size_t max_bytes);
 result<log_position> skip_damage(const std::filesystem::path& spool, const log_position& at);
 
 /// Tells when any of several spools has grown, without looking at those that have not.
@@ -52,7 +53,8 @@ public:
   static result<log_watch> open();
   /// Becomes readable when a watched spool has grown; for poll(2).
   int descriptor() const { return inotify_.get(); }
-  /// Starts to watch a spool's folder; returns its number in changed(). not_found where there is no such folder.
+  /// Starts to watch a spool's folder; returns its number in changed(). not_found where there is no such
+  /// folder.
   result<int> add(const std::filesystem::path& spool);
   void remove(int watch);
   /// The watches whose spools have grown since the last call, each once. Never waits.

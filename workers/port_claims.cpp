@@ -48,7 +48,8 @@ result<std::vector<int>> port_claims::claim(const std::string& owner, const std:
       claimed.reset();
     }
     if (!claimed)
-      return error{errc::busy, "no port from " + std::to_string(base) + " to " + std::to_string(port - 1) + " is free"};
+      return error{errc::busy,
+                   "no port from " + std::to_string(base) + " to " + std::to_string(port - 1) + " is free"};
     ports.push_back(port);
     claims.push_back(std::move(claimed));
   }

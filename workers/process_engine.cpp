@@ -42,7 +42,7 @@ result<void> process_runtime::engine::open() {
   root_.reset(::open(options_.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root_)
     return error{errc::io, "task folder " + options_.root.string() + ": " +
-                               (fault ? fault.message() : std::string(strerror(errno)))};
+                             (fault ? fault.message() : std::string(strerror(errno)))};
   if (::access(options_.program.c_str(), X_OK) != 0)
     return error{errc::io, "troupe-task at " + options_.program.string() + ": " + strerror(errno)};
   poll_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -99,14 +99,15 @@ result<void> process_runtime::engine::launch(const task_spec& spec, owned_fd zyg
   std::lock_guard lock(mutex_);
   if (known_.contains(spec.id))
     return error{errc::conflict, "task " + spec.id + ": is known already, " + name(known_[spec.id].phase)};
-  // A spare is told here, which saves a task the way through the other thread. The order is queued first, so that
-  // the thread knows whose start it hears of. A folder that is there already cannot be the spare's.
+  // A spare is told here, which saves a task the way through the other thread. The order is queued first, so
+  // that the thread knows whose start it hears of. A folder that is there already cannot be the spare's.
   ready_spare spare;
   auto mine = prepared_.find(spec.id);
   const bool prepared = mine != prepared_.end();
   if (prepared)
     spare = mine->second;
-  else if (!ready_.empty() && !has(root_.get(), spec.id.c_str()) && !has(root_.get(), (stage_prefix + spec.id).c_str()))
+  else if (!ready_.empty() && !has(root_.get(), spec.id.c_str()) &&
+           !has(root_.get(), (stage_prefix + spec.id).c_str()))
     spare = ready_.back();
   auto file = spare.serial ? file_in_memory(bytes) : result<owned_fd>(owned_fd{});
   if (!file && prepared)
@@ -118,7 +119,9 @@ result<void> process_runtime::engine::launch(const task_spec& spec, owned_fd zyg
   else if (spare.serial)
     ready_.pop_back();
   owned_fd to_send{spare.serial && zygote ? ::fcntl(zygote.get(), F_DUPFD_CLOEXEC, 0) : -1};
-  if (auto ok = queue(launch_order{spec.id, std::move(bytes), spare.serial, std::move(zygote)}, !spare.serial); !ok) {
+  if (auto ok =
+        queue(launch_order{spec.id, std::move(bytes), spare.serial, std::move(zygote)}, !spare.serial);
+      !ok) {
     if (prepared)
       prepared_[spec.id] = spare;
     else if (spare.serial)
@@ -142,7 +145,8 @@ result<std::filesystem::path> process_runtime::engine::prepare(const std::string
   std::lock_guard lock(mutex_);
   if (known_.contains(id) || prepared_.contains(id) || has(root_.get(), stage.c_str()))
     return error{errc::conflict, "task " + id + ": is known already"};
-  if (!ready_.empty() && !has(root_.get(), id.c_str())) { // a folder that is there already cannot be the spare's
+  if (!ready_.empty() &&
+      !has(root_.get(), id.c_str())) { // a folder that is there already cannot be the spare's
     auto spare = ready_.back();
     ready_.pop_back();
     prepared_[id] = spare;
@@ -150,7 +154,8 @@ result<std::filesystem::path> process_runtime::engine::prepare(const std::string
   }
   const auto run = stage + "/" + task_format::run_folder;
   if (::mkdirat(root_.get(), stage.c_str(), 0755) != 0 || ::mkdirat(root_.get(), run.c_str(), 0755) != 0)
-    return error{errno == ENOSPC ? errc::no_space : errc::io, "task " + id + ": a folder for its files: " + strerror(errno)};
+    return error{errno == ENOSPC ? errc::no_space : errc::io,
+                 "task " + id + ": a folder for its files: " + strerror(errno)};
   return options_.root / stage;
 }
 
@@ -213,7 +218,8 @@ result<void> process_runtime::engine::drop_spool(const std::string& id) {
   if (!valid_task_id(id))
     return error{errc::invalid, "task '" + id.substr(0, 140) + "': not an id"};
   std::lock_guard lock(mutex_);
-  bool sweeping = std::any_of(sweeps_.begin(), sweeps_.end(), [&](const auto& s) { return s.forget_id == id; });
+  bool sweeping =
+    std::any_of(sweeps_.begin(), sweeps_.end(), [&](const auto& s) { return s.forget_id == id; });
   if (known_.contains(id) && !sweeping)
     return error{errc::conflict, "task " + id + ": to be forgotten first"};
   sweeps_.push_back({id, true, {}});
@@ -278,8 +284,8 @@ void process_runtime::engine::watch(int fd, source what, std::uint64_t serial) {
   ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-/// Closing would do, but for a child that was forked elsewhere in this process and is not yet replaced: it holds every descriptor, and
-/// the poll set would go on to tell of this one.
+/// Closing would do, but for a child that was forked elsewhere in this process and is not yet replaced: it
+/// holds every descriptor, and the poll set would go on to tell of this one.
 void process_runtime::engine::forget_fd(owned_fd& fd) {
   if (fd)
     ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
@@ -387,8 +393,8 @@ void process_runtime::engine::obey(launch_order& x) {
   start(box, {"--spare", path_of(box), std::to_string(spare_idle.count())});
 }
 
-/// A spare was told to run this task, and it does so while this thread waits for the disk. Should this process die
-/// in between, its successor kills what runs in the folder of a spare, of which nobody was told.
+/// A spare was told to run this task, and it does so while this thread waits for the disk. Should this
+/// process die in between, its successor kills what runs in the folder of a spare, of which nobody was told.
 void process_runtime::engine::name_spare(sandbox& box, launch_order& x) {
   box.ready = false;
   box.run_due = true;
@@ -396,7 +402,8 @@ void process_runtime::engine::name_spare(sandbox& box, launch_order& x) {
   box.id = x.id;
   serials_[x.id] = box.serial;
   auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec);
-  if (ok && ::renameat2(root_.get(), box.folder_name.c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) != 0)
+  if (ok &&
+      ::renameat2(root_.get(), box.folder_name.c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) != 0)
     ok = error{errc::io, "its folder: " + std::string(strerror(errno))};
   if (!ok)
     return give_up(box, ok.error().what);
@@ -436,7 +443,8 @@ void process_runtime::engine::obey(adopt_order&) {
     if (!folder || serials_.contains(folder_name))
       continue;
     if (folder_name.starts_with(spare_prefix)) {
-      if (std::any_of(boxes_.begin(), boxes_.end(), [&](const auto& b) { return b.second.folder_name == folder_name; }))
+      if (std::any_of(boxes_.begin(), boxes_.end(),
+                      [&](const auto& b) { return b.second.folder_name == folder_name; }))
         continue;
       // It may hold a task that nobody was told of: dead it must be before the inventory is said to be whole.
       auto& box = add(folder_name, std::move(folder));
@@ -444,8 +452,8 @@ void process_runtime::engine::obey(adopt_order&) {
       ++inventory_open_;
       continue;
     }
-    if (!valid_task_id(folder_name) || (!has(folder.get(), task_format::spec_file) &&
-                                        !has(folder.get(), task_format::exit_file)))
+    if (!valid_task_id(folder_name) ||
+        (!has(folder.get(), task_format::spec_file) && !has(folder.get(), task_format::exit_file)))
       continue; // only a spool, or files prepared for a task that was never launched
     auto& box = add(folder_name, std::move(folder));
     box.id = folder_name;

@@ -14,7 +14,8 @@ namespace troupe::workers {
 
 class process_runtime::engine {
 public:
-  engine(process_runtime_options options, listener tell) : options_(std::move(options)), tell_(std::move(tell)) {}
+  engine(process_runtime_options options, listener tell)
+      : options_(std::move(options)), tell_(std::move(tell)) {}
   ~engine();
 
   result<void> open();
@@ -50,7 +51,8 @@ private:
   struct forget_order {
     std::string id;
   };
-  using order = std::variant<launch_order, adopt_order, renew_all_order, line_order, kill_order, forget_order>;
+  using order =
+    std::variant<launch_order, adopt_order, renew_all_order, line_order, kill_order, forget_order>;
 
   /// What an event of the poll belongs to.
   enum class source : std::uint64_t { wake, starter, socket, helper };
@@ -64,20 +66,20 @@ private:
     int starter_pid = 0; ///< of the short-lived process that makes the sandbox; 0: none
     owned_fd starter;    ///< its pidfd
     std::optional<task_link> link;
-    owned_fd helper; ///< pidfd of troupe-task
-    owned_fd zygote; ///< for its task, until that has started
+    owned_fd helper;                 ///< pidfd of troupe-task
+    owned_fd zygote;                 ///< for its task, until that has started
     std::vector<std::string> unsent; ///< ordered before there was a connection
     isolation how = isolation::process_group;
     std::string remark;
-    bool ready = false;    ///< a spare that waits
-    bool run_due = false;  ///< a former spare that has not confirmed its task
-    std::string given_up;  ///< why it was killed before its task was told to have started
+    bool ready = false;   ///< a spare that waits
+    bool run_due = false; ///< a former spare that has not confirmed its task
+    std::string given_up; ///< why it was killed before its task was told to have started
     bool adopted = false;
     bool inventory = false; ///< adopt_all() waits for it
     bool started_told = false, frozen_told = false, kill_wanted = false;
-    int empty_searches = 0; ///< for processes that outlived troupe-task
-    bool dead = false; ///< troupe-task is; its record is not yet judged
-    bool done = false; ///< the end was told
+    int empty_searches = 0;                                ///< for processes that outlived troupe-task
+    bool dead = false;                                     ///< troupe-task is; its record is not yet judged
+    bool done = false;                                     ///< the end was told
     clock::time_point retry_at = clock::time_point::max(); ///< dial, or search for survivors, again
     clock::time_point kill_at = clock::time_point::max();  ///< then troupe-task itself is killed
   };
@@ -159,7 +161,8 @@ private:
   std::deque<order> orders_;
   std::map<std::string, task_summary> known_;
   std::vector<ready_spare> ready_;
-  std::map<std::string, ready_spare> prepared_; ///< spares by the task whose files they hold; no socket: being dialed
+  std::map<std::string, ready_spare>
+    prepared_; ///< spares by the task whose files they hold; no socket: being dialed
   bool stopping_ = false;
   std::deque<sweep> sweeps_;
   std::condition_variable swept_;

@@ -9,11 +9,16 @@ namespace troupe::workers {
 
 const char* name(task_phase phase) {
   switch (phase) {
-  case task_phase::starting: return "starting";
-  case task_phase::running: return "running";
-  case task_phase::frozen: return "frozen";
-  case task_phase::exited: return "exited";
-  case task_phase::lost: return "lost";
+  case task_phase::starting:
+    return "starting";
+  case task_phase::running:
+    return "running";
+  case task_phase::frozen:
+    return "frozen";
+  case task_phase::exited:
+    return "exited";
+  case task_phase::lost:
+    return "lost";
   }
   return "lost";
 }
@@ -62,7 +67,9 @@ result<void> process_runtime::kill(const std::string& id) { return engine_->kill
 result<void> process_runtime::forget(const std::string& id) { return engine_->forget(id); }
 result<void> process_runtime::drop_spool(const std::string& id) { return engine_->drop_spool(id); }
 
-std::filesystem::path process_runtime::folder(const std::string& id) const { return engine_->options().root / id; }
+std::filesystem::path process_runtime::folder(const std::string& id) const {
+  return engine_->options().root / id;
+}
 std::filesystem::path process_runtime::spool(const std::string& id) const {
   return folder(id) / task_format::log_folder;
 }

@@ -1,8 +1,10 @@
 #pragma once
 // Runs tasks as processes of this host, each in the sandbox of a troupe-task, which outlives this object.
-// The agent only ever talks to the socket in a task's folder, so a first start and an adoption are one code path.
+// The agent only ever talks to the socket in a task's folder, so a first start and an adoption are one code
+// path.
 //
-// Folder of the runtime:  ROOT/ID/{spec,sock,helper,exit,log/,tmp/,run/}, and ROOT/spare-* for sandboxes in waiting.
+// Folder of the runtime:  ROOT/ID/{spec,sock,helper,exit,log/,tmp/,run/}, and ROOT/spare-* for sandboxes in
+// waiting.
 //
 // What a caller prepares for a task lies in a spare sandbox, or in ROOT/.stage-ID until the launch.
 //
@@ -23,7 +25,8 @@ struct process_runtime_options {
   sandbox_settings sandbox;
   int spares = 0;         ///< sandboxes kept ready, so that a start costs one exec; none for process groups
   bool namespaces = true; ///< false: process groups even where namespaces are allowed
-  std::chrono::milliseconds kill_patience{3000}; ///< then troupe-task itself is killed, and with it all of its sandbox
+  std::chrono::milliseconds kill_patience{
+    3000}; ///< then troupe-task itself is killed, and with it all of its sandbox
 };
 
 enum class task_phase { starting, running, frozen, exited, lost };
@@ -36,31 +39,35 @@ struct task_summary {
 };
 
 /// Every call only queues an order for the runtime's own thread and returns at once; `busy` when 4096 wait.
-/// Safe from any thread, the event callback included. Owns no signal handler and no process but its own starts.
+/// Safe from any thread, the event callback included. Owns no signal handler and no process but its own
+/// starts.
 class process_runtime {
 public:
   /// Called from the runtime's thread; must not block.
   using listener = std::function<void(const task_event&)>;
 
   /// Fails where the root cannot be made or troupe-task cannot be run. Adopts nothing yet.
-  static result<std::unique_ptr<process_runtime>> start(const process_runtime_options& options, listener tell);
+  static result<std::unique_ptr<process_runtime>> start(const process_runtime_options& options,
+                                                        listener tell);
 
   /// Tasks go on without it, until their lease freezes them; spares end.
   ~process_runtime();
 
-  /// Reports task_started, or task_exited with `failed`, or task_lost. `conflict` where the id is known: a repeat
-  /// starts nothing. Uses the files that were prepared for the id. `zygote`, of zygote_keeper::attach(): a warmed parent
-  /// that rank 0 is forked from where its spec says so and that is possible; else it is started as any command.
+  /// Reports task_started, or task_exited with `failed`, or task_lost. `conflict` where the id is known: a
+  /// repeat starts nothing. Uses the files that were prepared for the id. `zygote`, of
+  /// zygote_keeper::attach(): a warmed parent that rank 0 is forked from where its spec says so and that is
+  /// possible; else it is started as any command.
   result<void> launch(const task_spec& spec, owned_fd zygote = {});
 
-  /// A folder for the caller to fill before the launch: it becomes the task's, and its `run`, which is there, the task's
-  /// /run/determined. Where a spare sandbox is ready it is that one's, so that the launch has nothing to move.
+  /// A folder for the caller to fill before the launch: it becomes the task's, and its `run`, which is there,
+  /// the task's /run/determined. Where a spare sandbox is ready it is that one's, so that the launch has
+  /// nothing to move.
   result<std::filesystem::path> prepare(const std::string& id);
   /// Removes what was prepared for a task that will not be launched.
   void discard(const std::string& id);
 
-  /// Takes over what a predecessor left in the root: each task is reported as started (adopted), frozen, exited
-  /// or lost, then inventory_taken. To call once, before the first launch.
+  /// Takes over what a predecessor left in the root: each task is reported as started (adopted), frozen,
+  /// exited or lost, then inventory_taken. To call once, before the first launch.
   result<void> adopt_all();
 
   /// The lease ends `lease` from now; 0 is none. Changes nothing on a frozen task: that needs thaw().

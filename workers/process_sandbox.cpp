@@ -146,7 +146,9 @@ void process_runtime::engine::offer(sandbox& box) {
       return;
     }
   }
-  say(box, "status\n"); // it may have been told over an earlier connection; the answer is heard when it has its name
+  say(
+    box,
+    "status\n"); // it may have been told over an earlier connection; the answer is heard when it has its name
 }
 
 /// A spare of a dead agent.
@@ -196,7 +198,8 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     if (box.run_due)
       return run(box); // the order was lost with its connection
     if (box.id.empty() && x.how == isolation::process_group) {
-      // Its tasks would see the path of the folder, which changes with the name; and there is nothing to prepare.
+      // Its tasks would see the path of the folder, which changes with the name; and there is nothing to
+      // prepare.
       spares_of_use_ = false;
       return kill_helper(box);
     }
@@ -264,8 +267,8 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_ended&) {
 
 void process_runtime::engine::hear(sandbox&, const sandbox_complaint&) {}
 
-/// Its troupe-task is dead. What it was is what the record says; where there is none, this writes one, under the
-/// lock that a starting troupe-task needs, so that no late start can bring the task back.
+/// Its troupe-task is dead. What it was is what the record says; where there is none, this writes one, under
+/// the lock that a starting troupe-task needs, so that no late start can bring the task back.
 void process_runtime::engine::judge(sandbox& box) {
   auto folder = box.folder.get();
   auto record = read_file(folder, task_format::exit_file);
@@ -289,14 +292,17 @@ void process_runtime::engine::judge(sandbox& box) {
     return lose(box, "a spare ended");
   task_end how = task_lost{box.id, why_lost(box)};
   if (box.kill_wanted)
-    how = task_exited{box.id, end_reason::killed, "troupe-task did not answer and was killed with all of its sandbox",
-                      {}, wall_now()};
+    how = task_exited{box.id,
+                      end_reason::killed,
+                      "troupe-task did not answer and was killed with all of its sandbox",
+                      {},
+                      wall_now()};
   (void)write_durable(folder, task_format::exit_file, encode(how));
   end(box, std::move(how));
 }
 
-/// A former spare may have begun its task before it died, so the task is not started again here: whoever sees it
-/// lost decides.
+/// A former spare may have begun its task before it died, so the task is not started again here: whoever sees
+/// it lost decides.
 std::string process_runtime::engine::why_lost(const sandbox& box) const {
   if (!box.given_up.empty())
     return box.given_up;

@@ -28,7 +28,8 @@ struct nvml {
   int (*memory)(nvml_device, nvml_memory*) = nullptr;
   int (*rates)(nvml_device, nvml_rates*) = nullptr;
   int (*temperature)(nvml_device, int, unsigned*) = nullptr;
-  int (*ecc_errors)(nvml_device, int, int, unsigned long long*) = nullptr; // absent in old drivers, as the next one
+  int (*ecc_errors)(nvml_device, int, int,
+                    unsigned long long*) = nullptr; // absent in old drivers, as the next one
   const char* (*text)(int) = nullptr;
 };
 
@@ -67,9 +68,12 @@ public:
       const auto end = std::min(visible->find(',', at), visible->size());
       const auto word = visible->substr(at, end - at);
       at = end + 1;
-      const bool index = !word.empty() && word.size() < 4 && word.find_first_not_of("0123456789") == word.npos;
-      const auto it = index ? all.begin() + std::min<std::ptrdiff_t>(std::stoi(word), std::ptrdiff_t(all.size()))
-                            : std::find_if(all.begin(), all.end(), [&](const device& d) { return !word.empty() && d.uuid.starts_with(word); });
+      const bool index =
+        !word.empty() && word.size() < 4 && word.find_first_not_of("0123456789") == word.npos;
+      const auto it =
+        index ? all.begin() + std::min<std::ptrdiff_t>(std::stoi(word), std::ptrdiff_t(all.size()))
+              : std::find_if(all.begin(), all.end(),
+                             [&](const device& d) { return !word.empty() && d.uuid.starts_with(word); });
       if (it == all.end())
         break;
       devices_.push_back(*it);
@@ -98,7 +102,8 @@ public:
         x.utilization_percent = rates.gpu;
       if (unsigned celsius = 0; nvml_.temperature(d.handle, temperature_of_gpu, &celsius) == 0)
         x.temperature_celsius = celsius;
-      if (unsigned long long errors = 0; nvml_.ecc_errors && nvml_.ecc_errors(d.handle, uncorrected_errors, since_driver_load, &errors) == 0)
+      if (unsigned long long errors = 0;
+          nvml_.ecc_errors && nvml_.ecc_errors(d.handle, uncorrected_errors, since_driver_load, &errors) == 0)
         x.errors = errors;
       looks.push_back(std::move(x));
     }
@@ -120,7 +125,8 @@ bool load(void* library, const char* name, F& into) {
 
 } // namespace
 
-std::unique_ptr<slot_devices> find_nvidia_devices(const std::optional<std::string>& visible, std::string* why) {
+std::unique_ptr<slot_devices> find_nvidia_devices(const std::optional<std::string>& visible,
+                                                  std::string* why) {
   const auto none = [&](const std::string& text) {
     if (why)
       *why = text;
@@ -131,9 +137,11 @@ std::unique_ptr<slot_devices> find_nvidia_devices(const std::optional<std::strin
     return none("there is no libnvidia-ml.so.1");
   nvml x;
   const bool whole = load(library, "nvmlInit_v2", x.init) & load(library, "nvmlShutdown", x.shut_down) &
-                     load(library, "nvmlDeviceGetCount_v2", x.count) & load(library, "nvmlDeviceGetHandleByIndex_v2", x.by_index) &
+                     load(library, "nvmlDeviceGetCount_v2", x.count) &
+                     load(library, "nvmlDeviceGetHandleByIndex_v2", x.by_index) &
                      load(library, "nvmlDeviceGetName", x.name) & load(library, "nvmlDeviceGetUUID", x.uuid) &
-                     load(library, "nvmlDeviceGetMemoryInfo", x.memory) & load(library, "nvmlDeviceGetUtilizationRates", x.rates) &
+                     load(library, "nvmlDeviceGetMemoryInfo", x.memory) &
+                     load(library, "nvmlDeviceGetUtilizationRates", x.rates) &
                      load(library, "nvmlDeviceGetTemperature", x.temperature);
   load(library, "nvmlDeviceGetTotalEccErrors", x.ecc_errors);
   load(library, "nvmlErrorString", x.text);

@@ -16,7 +16,8 @@ struct slot_look {
   std::string kind; ///< "cuda" or "cpu"
   std::string name; ///< "NVIDIA H100 80GB HBM3", or the processor's
   std::string uuid; ///< of a GPU, as CUDA_VISIBLE_DEVICES takes it; else empty
-  std::optional<double> utilization_percent; ///< of a processor: more than 100 where its task uses more than one
+  std::optional<double>
+    utilization_percent; ///< of a processor: more than 100 where its task uses more than one
   std::optional<std::uint64_t> memory_bytes, memory_used_bytes;
   std::optional<double> temperature_celsius;
   std::optional<std::uint64_t> errors; ///< uncorrected ones of its memory since the driver was loaded
@@ -31,9 +32,11 @@ public:
   virtual std::vector<slot_look> look() = 0; ///< `count()` of them, in the order of slots
 };
 
-/// The GPUs of this host that `visible`, the value of CUDA_VISIBLE_DEVICES, names by index or by the beginning of a UUID; all where
-/// it is absent. Null where the library is not there, does not start or sees no GPU; `why`, where given, says so.
-std::unique_ptr<slot_devices> find_nvidia_devices(const std::optional<std::string>& visible, std::string* why = nullptr);
+/// The GPUs of this host that `visible`, the value of CUDA_VISIBLE_DEVICES, names by index or by the
+/// beginning of a UUID; all where it is absent. Null where the library is not there, does not start or sees
+/// no GPU; `why`, where given, says so.
+std::unique_ptr<slot_devices> find_nvidia_devices(const std::optional<std::string>& visible,
+                                                  std::string* why = nullptr);
 
 /// The name of this host's processor.
 std::string processor_name();

@@ -41,7 +41,8 @@ std::optional<process> read_stat(const std::filesystem::path& file) {
 
 } // namespace
 
-std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int64_t>& roots, const std::string& proc) {
+std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int64_t>& roots,
+                                                     const std::string& proc) {
   std::map<std::int64_t, std::uint64_t> sums;
   for (const auto root : roots)
     sums[root] = 0;
@@ -74,8 +75,8 @@ std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int6
 }
 
 slot_watch::slot_watch(std::shared_ptr<slot_devices> devices, int slots, std::chrono::milliseconds every)
-    : devices_(std::move(devices)), slots_(slots), every_(every), processor_(devices_ ? "" : processor_name()),
-      thread_([this] { run(); }) {}
+    : devices_(std::move(devices)), slots_(slots), every_(every),
+      processor_(devices_ ? "" : processor_name()), thread_([this] { run(); }) {}
 
 slot_watch::~slot_watch() {
   {
@@ -143,7 +144,9 @@ std::vector<slot_look> slot_watch::look_at_processors() {
       if (before == ticks_.end() || used == ticks.end() || seconds <= 0)
         continue;
       const auto more = static_cast<double>(used->second - std::min(before->second, used->second));
-      shown = std::round(1000 * more / static_cast<double>(sysconf(_SC_CLK_TCK)) / seconds / static_cast<double>(task.slots.size())) / 10;
+      shown = std::round(1000 * more / static_cast<double>(sysconf(_SC_CLK_TCK)) / seconds /
+                         static_cast<double>(task.slots.size())) /
+              10;
     }
   }
   ticks_ = std::move(ticks);

@@ -46,8 +46,9 @@ private:
   std::thread thread_;
 };
 
-/// Clock ticks that each of these processes and their descendants have used, those that have ended and were waited for included.
-/// `proc` is /proc.
-std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int64_t>& roots, const std::string& proc = "/proc");
+/// Clock ticks that each of these processes and their descendants have used, those that have ended and were
+/// waited for included. `proc` is /proc.
+std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int64_t>& roots,
+                                                     const std::string& proc = "/proc");
 
 } // namespace troupe::workers

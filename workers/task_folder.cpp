@@ -25,7 +25,9 @@ void put(std::string& to, std::string_view key, std::string_view value) {
 }
 void put(std::string& to, std::string_view key, std::uint64_t value) { put(to, key, std::to_string(value)); }
 
-error refused(const std::string& what) { return {errno == ENOSPC ? errc::no_space : errc::io, what + ": " + strerror(errno)}; }
+error refused(const std::string& what) {
+  return {errno == ENOSPC ? errc::no_space : errc::io, what + ": " + strerror(errno)};
+}
 
 result<std::string> read_all(int fd, std::size_t limit) {
   std::string bytes;
@@ -77,7 +79,8 @@ std::optional<rank_end> decode_rank(const std::string& line) {
   return end;
 }
 
-result<task_end> end_of(const std::string& id, time_point at, std::string_view why, std::vector<rank_end> ranks) {
+result<task_end> end_of(const std::string& id, time_point at, std::string_view why,
+                        std::vector<rank_end> ranks) {
   auto space = why.find(' ');
   auto word = why.substr(0, space);
   std::string detail{space == std::string_view::npos ? std::string_view{} : why.substr(space + 1)};
@@ -213,7 +216,8 @@ result<void> write_durable(int folder, const char* name, std::string_view bytes)
     return refused(draft);
   if (auto ok = write_all(file.get(), draft, bytes); !ok)
     return ok;
-  if (::fsync(file.get()) != 0 || ::renameat(folder, draft.c_str(), folder, name) != 0 || ::fsync(folder) != 0)
+  if (::fsync(file.get()) != 0 || ::renameat(folder, draft.c_str(), folder, name) != 0 ||
+      ::fsync(folder) != 0)
     return refused(name);
   return {};
 }
@@ -256,14 +260,15 @@ std::string encode(const task_end& end) {
     return text.str();
   }
   const auto& exited = std::get<task_exited>(end);
-  text << "id " << exited.id << "\nat " << exited.at.time_since_epoch().count() << "\nwhy " << name(exited.why);
+  text << "id " << exited.id << "\nat " << exited.at.time_since_epoch().count() << "\nwhy "
+       << name(exited.why);
   if (!exited.detail.empty())
     text << ' ' << one_line(exited.detail);
   text << '\n';
   for (const auto& rank : exited.ranks)
     text << "rank " << rank.rank << (rank.signalled ? " signal " : " code ") << rank.value << " at "
-         << rank.at.time_since_epoch().count() << ' ' << (rank.killed ? "k" : "") << (rank.out_of_memory ? "o" : "")
-         << (rank.killed || rank.out_of_memory ? "" : "-") << '\n';
+         << rank.at.time_since_epoch().count() << ' ' << (rank.killed ? "k" : "")
+         << (rank.out_of_memory ? "o" : "") << (rank.killed || rank.out_of_memory ? "" : "-") << '\n';
   text << "end\n";
   return text.str();
 }
@@ -367,8 +372,9 @@ bool remove_tree(int folder, const char* name) {
 
 bool remove_remains(int folder) {
   bool all = true;
-  for (const char* name : {format::run_folder, format::tmp_folder, format::socket_file, format::complaint_file,
-                           format::helper_file, format::exit_draft, format::spec_file, format::lock_file})
+  for (const char* name :
+       {format::run_folder, format::tmp_folder, format::socket_file, format::complaint_file,
+        format::helper_file, format::exit_draft, format::spec_file, format::lock_file})
     all = remove_tree(folder, name) && all;
   return all && remove_tree(folder, format::exit_file);
 }

@@ -38,15 +38,16 @@ std::string encode(const task_end& end);
 /// when the last process of a sandbox with namespaces is dead.
 owned_fd open_helper(int folder);
 
-/// Kills every process whose environment carries the mark of the sandbox in `folder`, and says whether one was
-/// found. For sandboxes without a pid namespace, whose troupe-task is dead; to repeat until it finds none.
+/// Kills every process whose environment carries the mark of the sandbox in `folder`, and says whether one
+/// was found. For sandboxes without a pid namespace, whose troupe-task is dead; to repeat until it finds
+/// none.
 bool kill_marked(int folder);
 
 /// Of the folder in which a task's files are prepared, before its id; no task's id begins so.
 inline constexpr char stage_prefix[] = ".stage-";
 
-/// Moves every entry of the folder `stage`, and of its `run`, into the task's folder and its `run`; removes what is
-/// left of the stage. not_found where there is no stage: nothing was prepared.
+/// Moves every entry of the folder `stage`, and of its `run`, into the task's folder and its `run`; removes
+/// what is left of the stage. not_found where there is no stage: nothing was prepared.
 result<void> move_stage(int root, const std::string& stage, int folder);
 
 /// Removes the tree `name` in `folder`, whatever its modes, and never leaves its file system.

@@ -87,7 +87,8 @@ result<task_link> task_link::dial(int folder) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   // The folder's path may be longer than a socket address takes.
-  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, task_format::socket_file);
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder,
+                task_format::socket_file);
   if (::connect(link.socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
     return refused(errno == EAGAIN ? errc::busy : errc::unreachable, "the task's socket", errno);
   ucred peer{};
@@ -97,7 +98,8 @@ result<task_link> task_link::dial(int folder) {
   link.helper_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   if (!link.helper_)
     return refused(errc::unreachable, "troupe-task", errno);
-  // It lived after the pidfd was made, so the pidfd is its own and not that of a later process with its number.
+  // It lived after the pidfd was made, so the pidfd is its own and not that of a later process with its
+  // number.
   pollfd p{link.socket_.get(), 0, 0};
   if (::poll(&p, 1, 0) != 0 && (p.revents & (POLLHUP | POLLERR)))
     return refused(errc::unreachable, "troupe-task", ESRCH);

@@ -1,5 +1,6 @@
 #pragma once
-// The agent's end of one troupe-task: the process that starts it, its socket, and a pidfd to know when it is dead.
+// The agent's end of one troupe-task: the process that starts it, its socket, and a pidfd to know when it is
+// dead.
 
 #include "workers/owned_fd.hpp"
 #include "workers/task_spec.hpp"
@@ -30,10 +31,12 @@ struct sandbox_complaint {
 using sandbox_news = std::variant<sandbox_state, sandbox_started, rank_end, sandbox_frozen, sandbox_thawed,
                                   sandbox_ended, sandbox_complaint>;
 
-/// What `line` (without its newline) says; a line of a newer troupe-task that means nothing here is a complaint.
+/// What `line` (without its newline) says; a line of a newer troupe-task that means nothing here is a
+/// complaint.
 sandbox_news decode_news(std::string_view line);
 
-/// Starts `program` with `arguments`; stdin and stdout are /dev/null, stderr is appended to `complaints`. Returns its pid.
+/// Starts `program` with `arguments`; stdin and stdout are /dev/null, stderr is appended to `complaints`.
+/// Returns its pid.
 result<int> spawn(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                   const std::filesystem::path& complaints);
 

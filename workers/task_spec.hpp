@@ -16,7 +16,8 @@ struct rank_spec {
   std::vector<std::string> argv; ///< argv[0] is a path, or is searched in the PATH of `env`
   std::vector<std::string> env;  ///< all of it, "NAME=VALUE"; the sandbox adds TROUPE_TASK_ID, TROUPE_RUN_DIR
   std::string cwd = "/";
-  /// What `argv` comes down to, and the variables that it then has: for a rank that a zygote forks. Empty: none does.
+  /// What `argv` comes down to, and the variables that it then has: for a rank that a zygote forks. Empty:
+  /// none does.
   std::vector<std::string> direct_argv, direct_env;
 };
 
@@ -32,14 +33,16 @@ struct fence_spec {
   std::string address; ///< "127.0.0.1:8080", "[::1]:8080", with a program "https://host:8080"; empty: nobody
   std::string ask;     ///< may it go on?
   std::string dead;    ///< nothing of it lives
-  std::string program; ///< speaks TLS for the sandbox, which cannot: run as `PROGRAM --fence`; empty: plain HTTP
-  std::string ca;      ///< PEM; of the master's certificate
+  std::string
+    program;      ///< speaks TLS for the sandbox, which cannot: run as `PROGRAM --fence`; empty: plain HTTP
+  std::string ca; ///< PEM; of the master's certificate
 };
 
-/// All ranks of one allocation on this host share one sandbox: private /tmp, /run/determined and /proc; all else
-/// of the host's file system is where it was. It ends when its last rank has; what that left behind is killed.
+/// All ranks of one allocation on this host share one sandbox: private /tmp, /run/determined and /proc; all
+/// else of the host's file system is where it was. It ends when its last rank has; what that left behind is
+/// killed.
 struct task_spec {
-  std::string id; ///< at most 128 of [A-Za-z0-9._-], not beginning with '.' or "spare-"
+  std::string id;               ///< at most 128 of [A-Za-z0-9._-], not beginning with '.' or "spare-"
   std::vector<rank_spec> ranks; ///< 1 to 256
   task_limits limits;
   /// Host paths below /tmp and /run/determined that the task sees all the same; they must exist. The working
@@ -84,7 +87,8 @@ struct rank_ended {
   std::string id;
   rank_end end;
 };
-/// No process of the sandbox exists any more. Comes without task_started where the task ended before it was adopted.
+/// No process of the sandbox exists any more. Comes without task_started where the task ended before it was
+/// adopted.
 struct task_exited {
   std::string id;
   end_reason why = end_reason::exited;
@@ -92,7 +96,8 @@ struct task_exited {
   std::vector<rank_end> ranks;
   time_point at;
 };
-/// troupe-task could not start, or died without a record (killed from outside). No process of it exists any more.
+/// troupe-task could not start, or died without a record (killed from outside). No process of it exists any
+/// more.
 struct task_lost {
   std::string id;
   std::string why;
@@ -110,6 +115,6 @@ struct inventory_taken {
 };
 
 using task_event =
-    std::variant<task_started, rank_ended, task_exited, task_lost, task_frozen, task_thawed, inventory_taken>;
+  std::variant<task_started, rank_ended, task_exited, task_lost, task_frozen, task_thawed, inventory_taken>;
 
 } // namespace troupe::workers

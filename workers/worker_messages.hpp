@@ -1,10 +1,10 @@
 #pragma once
-// The one table of what an allocation orders a worker to do and what the worker says: the worker is the actor within the process of a
-// trial in C++ (one for each rank), the allocation is on the master, and between them stands the worker's stand-in on its agent.
-// docs/task-link.md says how these travel. Pure; nothing of CAF.
+// The one table of what an allocation orders a worker to do and what the worker says: the worker is the actor
+// within the process of a trial in C++ (one for each rank), the allocation is on the master, and between them
+// stands the worker's stand-in on its agent. docs/task-link.md says how these travel. Pure; nothing of CAF.
 //
-// Every order may be repeated: it says what is to be, not what is to be done next. Every word says how it is, and is repeated each
-// second; so nothing is lost for good with a frame, an agent or a master.
+// Every order may be repeated: it says what is to be, not what is to be done next. Every word says how it is,
+// and is repeated each second; so nothing is lost for good with a frame, an agent or a master.
 
 #include "model/pack.hpp"
 
@@ -22,15 +22,16 @@ inline constexpr std::size_t max_worker_bytes = 64 << 10; ///< of an order or a 
 
 // ---- orders, down
 
-/// Train up to batch `batch` of all (batches are counted over the whole trial), with the reports, validations and checkpoints of the
-/// trial's own schedule.
+/// Train up to batch `batch` of all (batches are counted over the whole trial), with the reports, validations
+/// and checkpoints of the trial's own schedule.
 struct train_until {
   static constexpr const char* tag = "train_until";
   std::int64_t batch = 0;
   bool may_rebuild = false; ///< a group that breaks waits for rebuild_group instead of ending
   MSGPACK_DEFINE_ARRAY(batch, may_rebuild)
 };
-/// Besides the schedule, at the next batch that all ranks agree on. `number` counts from 1: a repeat is done once.
+/// Besides the schedule, at the next batch that all ranks agree on. `number` counts from 1: a repeat is done
+/// once.
 struct validate_now {
   static constexpr const char* tag = "validate";
   std::uint64_t number = 0;
@@ -47,8 +48,8 @@ struct stop_training {
   std::string reason;
   MSGPACK_DEFINE_ARRAY(reason)
 };
-/// Leave the group, meet as the ranks `members` (numbers that they were started with, in the order of their new ranks), build and load
-/// the last checkpoint.
+/// Leave the group, meet as the ranks `members` (numbers that they were started with, in the order of their
+/// new ranks), build and load the last checkpoint.
 struct rebuild_group {
   static constexpr const char* tag = "rebuild";
   std::uint32_t generation = 0; ///< from 1; the group that the run started with is 0
@@ -63,7 +64,7 @@ enum class worker_phase : int {
   starting = 0, ///< the group is met, the trial built
   ready,        ///< built and loaded; waits for train_until
   training,
-  broken,       ///< a member is gone; waits for rebuild_group
+  broken, ///< a member is gone; waits for rebuild_group
 };
 const char* name(worker_phase x);
 
@@ -82,11 +83,13 @@ struct worker_failure { ///< it will end; what it says is the run's failure
   std::string why;
   MSGPACK_DEFINE_ARRAY(why)
 };
-/// What the worker took last, oldest first, at most 32; its own tick of each second is left out. For the shell: it ends at the stand-in.
+/// What the worker took last, oldest first, at most 32; its own tick of each second is left out. For the
+/// shell: it ends at the stand-in.
 struct worker_note {
   time_point at;
   std::string type;
-  std::vector<char> brief; ///< the first bytes of its content, as msgpack; bytes, so that they are no text on the wire
+  std::vector<char>
+    brief; ///< the first bytes of its content, as msgpack; bytes, so that they are no text on the wire
   std::int64_t wait_ns = -1, run_ns = -1; ///< -1: was not timed
   MSGPACK_DEFINE_ARRAY(at, type, brief, wait_ns, run_ns)
 };
@@ -140,7 +143,8 @@ result<Variant> decode_worker(std::string_view bytes) {
         found = Variant{std::move(one)};
       };
       (take(std::variant_alternative_t<At, Variant>{}), ...);
-    }(std::make_index_sequence<std::variant_size_v<Variant>>{});
+    }
+    (std::make_index_sequence<std::variant_size_v<Variant>>{});
     return found;
   } catch (const std::exception& fault) {
     return error{errc::corrupt, fault.what()};

@@ -103,7 +103,8 @@ std::string last_line(std::string text) {
 
 std::vector<std::string> shared_variables(const std::vector<std::string>& env) {
   std::vector<std::string> shared;
-  std::copy_if(env.begin(), env.end(), std::back_inserter(shared), [](const auto& pair) { return !is_own(pair); });
+  std::copy_if(env.begin(), env.end(), std::back_inserter(shared),
+               [](const auto& pair) { return !is_own(pair); });
   std::sort(shared.begin(), shared.end());
   return shared;
 }
@@ -167,7 +168,8 @@ public:
       const auto end = std::min(modules.find('\n', begin), modules.size());
       const auto name = modules.substr(begin, end - begin);
       begin = end + 1;
-      if (is_module(name) && names.size() < most_learned && known->second.bytes + name.size() < most_learned_bytes &&
+      if (is_module(name) && names.size() < most_learned &&
+          known->second.bytes + name.size() < most_learned_bytes &&
           std::find(names.begin(), names.end(), name) == names.end()) {
         known->second.bytes += name.size() + 1;
         names.push_back(name);
@@ -181,11 +183,13 @@ private:
     std::size_t bytes = 0;
     bool over = false; ///< one of them cannot be warm
   };
-  static constexpr std::size_t most_learned_keys = 64, most_learned = 300, most_learned_bytes = 4000; // a message to a zygote holds 8 KiB
+  static constexpr std::size_t most_learned_keys = 64, most_learned = 300,
+                               most_learned_bytes = 4000; // a message to a zygote holds 8 KiB
 
   static bool is_module(const std::string& name) {
     return !name.empty() && name.size() < 200 && !std::isdigit(static_cast<unsigned char>(name[0])) &&
-           std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+           std::all_of(name.begin(), name.end(),
+                       [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
   }
 
   std::string learned_for(const std::string& key) {
@@ -296,7 +300,10 @@ private:
     std::erase(z.contexts, x.order.context);
     z.contexts.push_back(x.order.context);
     const int fds[] = {x.connection.get(), x.order.folder.get()};
-    if (send_text(z.control.get(), "serve" + std::string(1, '\0') + x.order.context + '\0' + x.order.script + '\0' + learned_for(key), fds, 2) &&
+    if (send_text(z.control.get(),
+                  "serve" + std::string(1, '\0') + x.order.context + '\0' + x.order.script + '\0' +
+                    learned_for(key),
+                  fds, 2) &&
         send_text(z.control.get(), "ping"))
       ++z.unanswered;
     else if (const bool ended = errno == EPIPE || errno == ECONNRESET; !ended)
@@ -323,8 +330,9 @@ private:
     // Else numerical libraries start threads while they are imported, and a fork keeps only one.
     for (const char* name : {"OMP", "MKL", "OPENBLAS", "NUMEXPR", "BLIS", "VECLIB_MAXIMUM", "RAYON"})
       set(env, std::string(name) + "_NUM_THREADS", "1");
-    // The threads that a forked process starts spin for this many bits of processor cycles before they first sleep: 28 by
-    // default, a tenth of a second each, which is more than a short trial's own work. With 20 a product costs what it did.
+    // The threads that a forked process starts spin for this many bits of processor cycles before they first
+    // sleep: 28 by default, a tenth of a second each, which is more than a short trial's own work. With 20 a
+    // product costs what it did.
     if (value_of(env, "OPENBLAS_THREAD_TIMEOUT").empty())
       set(env, "OPENBLAS_THREAD_TIMEOUT", "20");
     set(env, "PYTORCH_NVML_BASED_CUDA_CHECK", "1");
@@ -355,7 +363,8 @@ private:
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     int why = ::posix_spawn(&z.pid, order.program.c_str(), &files, &attributes, arguments, variables.data());
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
@@ -436,9 +445,10 @@ private:
       const auto& z = zygotes_.at(key);
       const bool idle = z.unanswered == 0;
       const bool warming = z.warming;
-      drop(key, idle      ? std::string()
-                : warming ? "its warm-up took longer than " + std::to_string(options_.warm_up.count() / 1000) + " s"
-                          : std::string());
+      drop(key, idle ? std::string()
+                : warming
+                  ? "its warm-up took longer than " + std::to_string(options_.warm_up.count() / 1000) + " s"
+                  : std::string());
     }
   }
 
@@ -461,8 +471,9 @@ private:
 
   void make_room() {
     while (zygotes_.size() >= options_.most) {
-      auto oldest = std::min_element(zygotes_.begin(), zygotes_.end(),
-                                     [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+      auto oldest = std::min_element(zygotes_.begin(), zygotes_.end(), [](const auto& a, const auto& b) {
+        return a.second.used < b.second.used;
+      });
       drop(std::string(oldest->first), {});
     }
   }
@@ -493,7 +504,9 @@ result<std::unique_ptr<zygote_keeper>> zygote_keeper::start(zygote_options optio
   return std::unique_ptr<zygote_keeper>(new zygote_keeper(std::move(i)));
 }
 
-void zygote_keeper::learn(const std::string& key, const std::string& modules) { inside_->learn(key, modules); }
+void zygote_keeper::learn(const std::string& key, const std::string& modules) {
+  inside_->learn(key, modules);
+}
 
 result<owned_fd> zygote_keeper::attach(zygote_order order) { return inside_->attach(std::move(order)); }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Warmed Python parents (zygotes), one for each interpreter and environment; a trial's process is forked from one, so that
-// it costs milliseconds and not the import of its libraries. The parent is workers/python/troupe/_zygote/.
+// Warmed Python parents (zygotes), one for each interpreter and environment; a trial's process is forked from
+// one, so that it costs milliseconds and not the import of its libraries. The parent is
+// workers/python/troupe/_zygote/.
 
 #include "model/result.hpp"
 #include "workers/owned_fd.hpp"
@@ -14,14 +15,14 @@
 namespace troupe::workers {
 
 struct zygote_options {
-  std::filesystem::path library; ///< libtroupe-zygote.so
-  std::filesystem::path hook;    ///< folder of the zygote's sitecustomize.py
-  std::string owner;             ///< shown by `ps`
-  std::chrono::milliseconds idle{10 * 60'000};   ///< then it is dropped
-  std::chrono::milliseconds warm_up{120'000};    ///< a longer one has failed
-  std::chrono::milliseconds answer{5'000};       ///< a warm one that is silent for so long hangs, and is killed
-  std::chrono::milliseconds off{10 * 60'000};    ///< after a failed warm-up, for the context that failed
-  std::size_t most = 4;                          ///< the one that was not used for the longest time goes first
+  std::filesystem::path library;               ///< libtroupe-zygote.so
+  std::filesystem::path hook;                  ///< folder of the zygote's sitecustomize.py
+  std::string owner;                           ///< shown by `ps`
+  std::chrono::milliseconds idle{10 * 60'000}; ///< then it is dropped
+  std::chrono::milliseconds warm_up{120'000};  ///< a longer one has failed
+  std::chrono::milliseconds answer{5'000};     ///< a warm one that is silent for so long hangs, and is killed
+  std::chrono::milliseconds off{10 * 60'000};  ///< after a failed warm-up, for the context that failed
+  std::size_t most = 4;                        ///< the one that was not used for the longest time goes first
 };
 
 /// What a zygote must have in common with a trial, and what it reads to warm up.
@@ -46,12 +47,13 @@ public:
   static result<std::unique_ptr<zygote_keeper>> start(zygote_options options);
   ~zygote_keeper();
 
-  /// A connection for process_runtime::launch(): through it the sandbox asks a zygote that fits, which is started where
-  /// there is none. Returns at once; why none will serve is told through the connection too.
+  /// A connection for process_runtime::launch(): through it the sandbox asks a zygote that fits, which is
+  /// started where there is none. Returns at once; why none will serve is told through the connection too.
   result<owned_fd> attach(zygote_order order);
 
-  /// The installed modules, one name a line, that a trial of this key had imported at its end. They are warm for those that come
-  /// later; at most 300 for a key are kept, while this keeper lives. One whose import cannot be forked ends the learning for its key.
+  /// The installed modules, one name a line, that a trial of this key had imported at its end. They are warm
+  /// for those that come later; at most 300 for a key are kept, while this keeper lives. One whose import
+  /// cannot be forked ends the learning for its key.
   void learn(const std::string& key, const std::string& modules);
 
 private:

@@ -118,8 +118,8 @@ void agent::never_start(out& o, task& t, int signal, std::string detail) {
   launch_waiting(o);
 }
 
-/// A slot is free when its last task is dead, whatever the master thinks: it may have given away a run that is
-/// still being killed here.
+/// A slot is free when its last task is dead, whatever the master thinks: it may have given away a run that
+/// is still being killed here.
 void agent::launch_waiting(out& o) {
   for (auto& [id, t] : tasks_)
     if (t.waits_with && slots_free(t)) {
@@ -148,7 +148,8 @@ void agent::on(out& o, const heartbeat_acked& ev, time_point) {
 void agent::on(out&, const task_adopted& ev, time_point) {
   auto& t = tasks_[ev.task.allocation];
   t.report = ev.task;
-  // Killed while no agent was there: most likely by what killed the agent too. Such a run is lost, not failed.
+  // Killed while no agent was there: most likely by what killed the agent too. Such a run is lost, not
+  // failed.
   if (t.report.exited && t.report.signal == 9)
     t.report.certain = false;
 }
@@ -171,13 +172,14 @@ void agent::on(out& o, const task_ended& ev, time_point) {
   it->second.report.ordered = known.ordered;
   it->second.report.exited = true;
   if (auto& t = it->second; !t.failure.empty() && (t.report.exit_code != 0 || t.report.signal != 0))
-    t.report.detail = t.failure + " (" + t.report.detail + ")"; // the word itself is lost where the link was down
+    t.report.detail =
+      t.failure + " (" + t.report.detail + ")"; // the word itself is lost where the link was down
   report(o, it->second);
   launch_waiting(o);
 }
 
-/// The others cannot go on without it. They hear of it from their own group, and end or wait for the allocation's word; who still
-/// runs later is ended by force. One that is silent will not end by itself.
+/// The others cannot go on without it. They hear of it from their own group, and end or wait for the
+/// allocation's word; who still runs later is ended by force. One that is silent will not end by itself.
 void agent::on(out& o, const member_failed& ev, time_point now) {
   auto it = tasks_.find(ev.allocation);
   if (it == tasks_.end() || it->second.report.exited || it->second.waits_with)
@@ -199,7 +201,8 @@ void agent::on(out& o, const member_failed& ev, time_point now) {
 void agent::on(out& o, const worker_said& ev, time_point) {
   if (!runs(ev.allocation))
     return;
-  if (auto word = workers::decode_worker<workers::worker_word>(ev.word); word && tasks_.at(ev.allocation).failure.empty())
+  if (auto word = workers::decode_worker<workers::worker_word>(ev.word);
+      word && tasks_.at(ev.allocation).failure.empty())
     if (const auto* failure = std::get_if<workers::worker_failure>(&*word)) // its last word
       tasks_.at(ev.allocation).failure = failure->why;
   if (linked_) // else it is said again
@@ -224,8 +227,8 @@ void agent::report(out& o, const task& x) const {
   if (!linked_)
     return; // the next inventory says it
   if (t.exited)
-    o.push_back(report_to_twin{task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain,
-                                           t.ordered}});
+    o.push_back(report_to_twin{
+      task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered}});
   else if (t.pid)
     o.push_back(report_to_twin{task_started{t.allocation, name_, t.pid}});
 }
@@ -253,8 +256,11 @@ bool agent::runs(allocation_id id) const {
 value agent::describe() const {
   value tasks = value::array();
   for (const auto& [id, t] : tasks_)
-    tasks.push_back({{"allocation", to_string(id)}, {"slots", t.report.slots}, {"pid", t.report.pid},
-                     {"exited", t.report.exited}, {"waits_for_slots", t.waits_with.has_value()}});
+    tasks.push_back({{"allocation", to_string(id)},
+                     {"slots", t.report.slots},
+                     {"pid", t.report.pid},
+                     {"exited", t.report.exited},
+                     {"waits_for_slots", t.waits_with.has_value()}});
   return {{"state", shown()}, {"epoch", epoch_}, {"tasks", tasks}, {"early_orders", early_.size()}};
 }
 

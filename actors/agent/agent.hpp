@@ -1,6 +1,7 @@
 #pragma once
-// What happens on one host: which tasks it runs, what it still has to report, and when their leases are renewed.
-// Pure; the shell is agent_actor.cpp. Its memory is the task folder on disk, read at start through `task_adopted`.
+// What happens on one host: which tasks it runs, what it still has to report, and when their leases are
+// renewed. Pure; the shell is agent_actor.cpp. Its memory is the task folder on disk, read at start through
+// `task_adopted`.
 
 #include "actors/agent_twin/agent_twin.hpp"
 
@@ -32,12 +33,14 @@ struct task_launched {
 struct task_ended {
   task_report task;
 };
-/// `member_failed` comes from the sandbox, or from the stand-in of a worker that is silent; `worker_said` from a stand-in.
-using agent_event = std::variant<link_up, link_down, order_received, heartbeat_acked, task_adopted, task_launched,
-                                 task_ended, time_passed, member_failed, worker_said>;
+/// `member_failed` comes from the sandbox, or from the stand-in of a worker that is silent; `worker_said`
+/// from a stand-in.
+using agent_event = std::variant<link_up, link_down, order_received, heartbeat_acked, task_adopted,
+                                 task_launched, task_ended, time_passed, member_failed, worker_said>;
 
-// Actions. A lease of freeze = 30 s counts from `lease_from`, the time at which the agent sent the newest word that
-// the master has answered: the master has then renewed its own, longer one later than that. A lease never shrinks.
+// Actions. A lease of freeze = 30 s counts from `lease_from`, the time at which the agent sent the newest
+// word that the master has answered: the master has then renewed its own, longer one later than that. A lease
+// never shrinks.
 struct launch_task {
   allocation_id allocation;
   std::vector<int> slots;
@@ -67,11 +70,11 @@ struct report_to_twin {
 struct tell_worker { ///< through its stand-in
   worker_ordered order;
 };
-using agent_action =
-  std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases, send_heartbeat, report_to_twin, tell_worker>;
+using agent_action = std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases,
+                                  send_heartbeat, report_to_twin, tell_worker>;
 
-/// Not thread-safe: one actor owns it. Its clock is one of the host that never jumps (CLOCK_BOOTTIME): leases hang
-/// on it, no fact does.
+/// Not thread-safe: one actor owns it. Its clock is one of the host that never jumps (CLOCK_BOOTTIME): leases
+/// hang on it, no fact does.
 class agent {
 public:
   agent(std::string name, duration heartbeat = 1s);
@@ -122,8 +125,9 @@ private:
   time_point next_heartbeat_;
   time_point lease_from_;
   std::map<allocation_id, task> tasks_;
-  std::vector<order_received> early_;  ///< of a registration whose acceptance has not arrived yet
-  std::map<trial_id, run_id> dropped_; ///< the newest run of a trial that was forgotten here: its start is a repeat
+  std::vector<order_received> early_; ///< of a registration whose acceptance has not arrived yet
+  std::map<trial_id, run_id>
+    dropped_; ///< the newest run of a trial that was forgotten here: its start is a repeat
 };
 
 } // namespace troupe

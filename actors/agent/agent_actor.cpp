@@ -2,10 +2,10 @@
 
 #include "actors/agent/agent.hpp"
 #include "actors/harness/harness_actor.hpp"
-#include "actors/shells/probed.hpp"
 #include "actors/host/log_pump_actor.hpp"
-#include "actors/worker/stand_in_actor.hpp"
 #include "actors/host/worker_runtime_actor.hpp"
+#include "actors/shells/probed.hpp"
+#include "actors/worker/stand_in_actor.hpp"
 #include "workers/slot_watch.hpp"
 
 #include <caf/all.hpp>
@@ -71,7 +71,9 @@ public:
         obey(x.forget);
         obey(x.worker);
       },
-      [this](const heartbeat_ack& x) { step(heartbeat_acked{x.epoch, x.sent}); },
+      [this](const heartbeat_ack& x) {
+        step(heartbeat_acked{x.epoch, x.sent});
+      },
       [this](validation_answer& x) { self_->send(harness_, std::move(x)); },
       [this](checkpoint_answer& x) { self_->send(harness_, std::move(x)); },
       [this](task_checkpoint& x) {
@@ -107,7 +109,8 @@ private:
     std::error_code fault;
     fs::create_directories(setup_.dir / "tasks", fault);
     if (fault)
-      return error{errc::io, "cannot make the agent's folder '" + setup_.dir.string() + "': " + fault.message()};
+      return error{errc::io,
+                   "cannot make the agent's folder '" + setup_.dir.string() + "': " + fault.message()};
     id_ = first_line(setup_.dir / "id");
     if (id_.empty()) {
       std::random_device device;
@@ -132,19 +135,22 @@ private:
     if (!replace_file(harness_file, opened->endpoint))
       return error{errc::io, "cannot write to the agent's folder '" + setup_.dir.string() + "'"};
     pump_ = spawn_log_pump(self_->system(), me);
-    worker_runtime_setup runtime{setup_.name,   id_,
+    worker_runtime_setup runtime{setup_.name,          id_,
                                  setup_.dir / "tasks", setup_.program,
-                                 setup_.python, setup_.python_bin, setup_.master_url,
-                                 [endpoint = opened->endpoint] { return endpoint; }, harness_file,
-                                 setup_.freeze, setup_.slots,
-                                 setup_.kill_on_stop, setup_.fetch, setup_.fence, setup_.programs};
+                                 setup_.python,        setup_.python_bin,
+                                 setup_.master_url,    [endpoint = opened->endpoint] { return endpoint; },
+                                 harness_file,         setup_.freeze,
+                                 setup_.slots,         setup_.kill_on_stop,
+                                 setup_.fetch,         setup_.fence,
+                                 setup_.programs};
     if (setup_.devices)
       for (const auto& one : setup_.devices->look())
         runtime.gpu_uuids.push_back(one.uuid);
     watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
     runtime_ = spawn_worker_runtime(self_->system(), std::move(runtime), me);
-    for (auto part : {caf::actor_cast<caf::strong_actor_ptr>(harness_), caf::actor_cast<caf::strong_actor_ptr>(pump_),
-                      caf::actor_cast<caf::strong_actor_ptr>(runtime_)})
+    for (auto part :
+         {caf::actor_cast<caf::strong_actor_ptr>(harness_), caf::actor_cast<caf::strong_actor_ptr>(pump_),
+          caf::actor_cast<caf::strong_actor_ptr>(runtime_)})
       self_->monitor(caf::actor_cast<caf::actor>(part));
     self_->send(runtime_, adopt_order{});
     return {};
@@ -165,8 +171,8 @@ private:
     if (!master)
       return dial_later();
     master_ = master;
-    register_agent mail{link_protocol, setup_.name, id_, setup_.join_token, setup_.host, setup_.slots,
-                        machine_->inventory()};
+    register_agent mail{link_protocol, setup_.name,          id_, setup_.join_token, setup_.host,
+                        setup_.slots,  machine_->inventory()};
     auto sent = boot_time();
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
@@ -263,7 +269,8 @@ private:
     const auto id = std::pair(x.allocation, x.member);
     auto it = stand_ins_.find(id);
     if (it == stand_ins_.end()) {
-      auto made = spawn_stand_in(self_->system(), {x.allocation, setup_.name, x.member}, agent_actor{self_}, harness_);
+      auto made =
+        spawn_stand_in(self_->system(), {x.allocation, setup_.name, x.member}, agent_actor{self_}, harness_);
       it = stand_ins_.emplace(id, std::move(made)).first;
     }
     self_->send(it->second, std::move(x));
@@ -302,11 +309,15 @@ private:
                           time_passed{});
     }
   }
-  /// The gateway knows a task before it begins: a forked one says hello a few milliseconds later, perhaps before the news of its start.
+  /// The gateway knows a task before it begins: a forked one says hello a few milliseconds later, perhaps
+  /// before the news of its start.
   void run(launch_task& x) {
-    if (auto launch = parse_msgpack(x.spec); launch && launch->is_object()) // else the runtime says what is wrong with it
-      self_->send(harness_, harness_task{x.allocation, launch->value("token", std::string()), launch->value("checkpoint_dir", std::string())});
-    self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from, fence_token_});
+    if (auto launch = parse_msgpack(x.spec);
+        launch && launch->is_object()) // else the runtime says what is wrong with it
+      self_->send(harness_, harness_task{x.allocation, launch->value("token", std::string()),
+                                         launch->value("checkpoint_dir", std::string())});
+    self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from,
+                                       fence_token_});
   }
   void run(const stop_task& x) { self_->send(harness_, preempt_ordered{x.allocation, x.reason}); }
   void run(const destroy_task& x) { self_->send(runtime_, destroy_order{x.allocation}); }
@@ -341,8 +352,8 @@ private:
 
   // ---- slots
 
-  /// Each look at the slots goes to the master once, and into the metrics of the trials that hold them. What is lost is lost: the
-  /// next look comes soon.
+  /// Each look at the slots goes to the master once, and into the metrics of the trials that hold them. What
+  /// is lost is lost: the next look comes soon.
   void tell_slots() {
     std::vector<workers::slot_watch::held> tasks;
     const auto running = machine_->inventory();
@@ -361,7 +372,8 @@ private:
     client_command news;
     news.name = "agent.slots";
     news.fields = {{"agent", setup_.name}, {"token", fence_token_}, {"slots", std::move(slots)}};
-    self_->request(master_, std::chrono::seconds(10), std::move(news)).then([](const command_result&) {}, [](const caf::error&) {});
+    self_->request(master_, std::chrono::seconds(10), std::move(news))
+      .then([](const command_result&) {}, [](const caf::error&) {});
     for (const auto& task : running)
       if (!task.exited && task.pid > 0 && !endings_.contains(task.allocation))
         report_slots(task, seen);
@@ -469,7 +481,8 @@ private:
 
 } // namespace
 
-agent_actor spawn_agent(caf::actor_system& sys, agent_setup setup, std::function<void(const agent_actor&)> dial) {
+agent_actor spawn_agent(caf::actor_system& sys, agent_setup setup,
+                        std::function<void(const agent_actor&)> dial) {
   using impl = shell<agent_state, agent_actor, agent_setup, std::function<void(const agent_actor&)>>;
   return sys.spawn<impl>(std::move(setup), std::move(dial));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The shell of actors/agent/agent.hpp: the root of the agent role. It spawns the worker runtime, the harness gateway
-// and the log pump of its host, and registers at a master.
+// The shell of actors/agent/agent.hpp: the root of the agent role. It spawns the worker runtime, the harness
+// gateway and the log pump of its host, and registers at a master.
 
 #include "actors/messages.hpp"
 #include "workers/slot_devices.hpp"
@@ -18,23 +18,26 @@ struct agent_setup {
   std::filesystem::path program; ///< troupe-task
   std::filesystem::path python;  ///< folder of the package `troupe`
   std::string python_bin;
-  std::string master_url; ///< of this agent's own listener, which forwards to the master: what tasks are given
+  std::string
+    master_url; ///< of this agent's own listener, which forwards to the master: what tasks are given
   duration freeze{30s};
-  /// Asked at its end: whether its tasks end with it; else, and where it is empty, they wait to be adopted. Thread-safe.
+  /// Asked at its end: whether its tasks end with it; else, and where it is empty, they wait to be adopted.
+  /// Thread-safe.
   std::function<bool()> kill_on_stop;
   std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block
   std::function<void(const error&)> on_fatal; ///< the agent cannot be: its folder, its port, its name
   std::function<void(std::uint16_t http_port)> on_registered; ///< from the agent's thread
   /// Where the sandboxes of a dead agent may ask the master: all but the bodies. Thread-safe.
   std::function<workers::fence_spec()> fence;
-  caf::actor inspector;  ///< of this process, told to the master; null where that is in this process
+  caf::actor inspector; ///< of this process, told to the master; null where that is in this process
   std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
   std::shared_ptr<workers::slot_devices> devices; ///< what the slots are; null: processors
   std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation
 };
 
-/// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the message
-/// master_found.
-agent_actor spawn_agent(caf::actor_system& sys, agent_setup setup, std::function<void(const agent_actor&)> dial);
+/// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the
+/// message master_found.
+agent_actor spawn_agent(caf::actor_system& sys, agent_setup setup,
+                        std::function<void(const agent_actor&)> dial);
 
 } // namespace troupe

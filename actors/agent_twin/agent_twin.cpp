@@ -44,7 +44,8 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
       tell(o, t.allocation, task_started{t.allocation, name_, t.pid});
     }
   }
-  // Orders of an older registration are refused by the agent, so what it has not reported it will never start.
+  // Orders of an older registration are refused by the agent, so what it has not reported it will never
+  // start.
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     if (reported.contains(it->first)) {
       ++it;
@@ -71,8 +72,8 @@ void agent_twin::on(out& o, const link_lost& ev, time_point now) {
   status_ = status::away;
   lease_until_ = now + lease_.give_away;
   o.push_back(tell_pool{agent_down{name_}});
-  // A task that was killed just before its agent died with it is lost, not failed: its allocation judges so when it
-  // hears of both.
+  // A task that was killed just before its agent died with it is lost, not failed: its allocation judges so
+  // when it hears of both.
   for (const auto& [id, t] : tasks_)
     if (t.said && std::holds_alternative<task_exited>(*t.said))
       o.push_back(tell_allocation{id, troupe::agent_lost{name_, "it went away"}});
@@ -138,7 +139,8 @@ void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
   tasks_.erase(ev.allocation);
   if (status_ == status::alive)
     o.push_back(agent_order{ev});
-  // The allocation has told the pool too, but that may have overtaken an inventory that calls the slots taken.
+  // The allocation has told the pool too, but that may have overtaken an inventory that calls the slots
+  // taken.
   o.push_back(tell_pool{slots_released{ev.allocation, name_}});
 }
 

@@ -77,12 +77,13 @@ struct death_confirmed {
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
-using twin_event = std::variant<agent_registered, agent_heartbeat, link_lost, task_started, task_exited, start_ordered,
-                                preempt_ordered, kill_ordered, forget_ordered, watch_ordered, death_confirmed,
-                                time_passed, worker_ordered, member_failed, worker_said>;
+using twin_event = std::variant<agent_registered, agent_heartbeat, link_lost, task_started, task_exited,
+                                start_ordered, preempt_ordered, kill_ordered, forget_ordered, watch_ordered,
+                                death_confirmed, time_passed, worker_ordered, member_failed, worker_said>;
 
 // Actions. Orders to the agent go with the current epoch.
-using agent_order = std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered, worker_ordered>;
+using agent_order =
+  std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered, worker_ordered>;
 struct tell_allocation {
   allocation_id allocation;
   allocation_event event;
@@ -103,8 +104,9 @@ struct lease_times {
 
 /// Not thread-safe: one actor owns it. Soft state only.
 ///
-/// After recovery its shell applies watch_ordered for every placed part of an open allocation before it lets the
-/// agent register: a task that nobody waits for is killed. Whoever watches is told again what was said last.
+/// After recovery its shell applies watch_ordered for every placed part of an open allocation before it lets
+/// the agent register: a task that nobody waits for is killed. Whoever watches is told again what was said
+/// last.
 class agent_twin {
 public:
   enum class status { away, alive, lost };

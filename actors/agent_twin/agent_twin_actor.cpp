@@ -136,7 +136,8 @@ private:
     if (!deadline || (armed_ && *armed_ <= *deadline))
       return;
     armed_ = *deadline;
-    self_->delayed_send(twin_actor{self_}, std::max<duration>(*deadline - self_->now(), duration{0}), time_passed{});
+    self_->delayed_send(twin_actor{self_}, std::max<duration>(*deadline - self_->now(), duration{0}),
+                        time_passed{});
   }
 
   base* self_;
@@ -150,8 +151,8 @@ private:
 } // namespace
 
 twin_actor spawn_twin(caf::actor_system& sys, std::string agent, lease_times lease, pool_actor pool) {
-  return sys.spawn<shell<twin_state, twin_actor, std::string, lease_times, pool_actor>>(std::move(agent), lease,
-                                                                                         std::move(pool));
+  return sys.spawn<shell<twin_state, twin_actor, std::string, lease_times, pool_actor>>(
+    std::move(agent), lease, std::move(pool));
 }
 
 } // namespace troupe

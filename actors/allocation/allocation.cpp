@@ -26,19 +26,20 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
   allocation_step s;
   if (closed_) {
     // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
-    std::visit(overloaded{
-                 [&](const slots_granted&) {
-                   if (planted != planted_bug::late_grant_kept)
-                     s.actions.push_back(release_slots{});
-                 },
-                 [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
-                 [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
-                 [&](const allocation_stop&) {
-                   s.actions.push_back(report_allocation_end{closed_->why, closed_->detail, closed_->finished});
-                 },
-                 [](const auto&) {},
-               },
-               ev);
+    std::visit(
+      overloaded{
+        [&](const slots_granted&) {
+          if (planted != planted_bug::late_grant_kept)
+            s.actions.push_back(release_slots{});
+        },
+        [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
+        [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
+        [&](const allocation_stop&) {
+          s.actions.push_back(report_allocation_end{closed_->why, closed_->detail, closed_->finished});
+        },
+        [](const auto&) {},
+      },
+      ev);
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
@@ -112,11 +113,14 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (!ev.certain)
-    return part_over(s, ev.agent, stop_ || (killing_ && ev.ordered) ? end::stopped : end::lost, -1, ev.detail, now);
-  // The order may have come from an earlier life of this actor, before its stop or another part's end was told again.
+    return part_over(s, ev.agent, stop_ || (killing_ && ev.ordered) ? end::stopped : end::lost, -1, ev.detail,
+                     now);
+  // The order may have come from an earlier life of this actor, before its stop or another part's end was
+  // told again.
   if (ev.ordered && ev.signal == 9)
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
-  // A task of Determined's client agrees to a stop first: without that, its exit is what it would be at any other time.
+  // A task of Determined's client agrees to a stop first: without that, its exit is what it would be at any
+  // other time.
   const bool followed = stop_ && (stop_->kill || !polls_);
   if (yielded_ || followed)
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
@@ -131,8 +135,8 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   }
   bool good = ev.exit_code == 0 && ev.signal == 0;
   finished_ |= good && stop_;
-  part_over(s, ev.agent, good ? end::completed : end::failed, ev.signal ? 128 + ev.signal : ev.exit_code, ev.detail,
-            now);
+  part_over(s, ev.agent, good ? end::completed : end::failed, ev.signal ? 128 + ev.signal : ev.exit_code,
+            ev.detail, now);
 }
 
 void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) {
@@ -140,7 +144,8 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (it->second.state == part::running)
-    return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, "agent " + ev.agent + " lost its task", now);
+    return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1,
+                     "agent " + ev.agent + " lost its task", now);
   if (stop_)
     return part_over(s, ev.agent, end::stopped, 0, "stopped before it ran", now);
   // Never started there. Alone it can be placed anew; parts of a gang that do run are ended first.
@@ -212,8 +217,8 @@ void allocation::on(allocation_step& s, const member_failed& ev, time_point now)
   if (it == parts_.end() || it->second.state == part::over || lost_.contains(ev.rank) || stop_ || killing_)
     return;
   note(s, member_lost{now, ev.agent, ev.rank, ev.detail});
-  // Its slot is still there: a replacement starts from the last checkpoint, as the next run. Who waits for a smaller group waits in
-  // vain.
+  // Its slot is still there: a replacement starts from the last checkpoint, as the next run. Who waits for a
+  // smaller group waits in vain.
   if (!failed_first_)
     failed_first_ = ev;
   if (spec_.least > 0 && !workers_.empty())
@@ -221,7 +226,8 @@ void allocation::on(allocation_step& s, const member_failed& ev, time_point now)
 }
 
 /// Whether the ranks on the other agents are a gang that may be so small, and can meet anew.
-bool allocation::go_on_without(allocation_step& s, const std::string& agent, const std::string& why, time_point now) {
+bool allocation::go_on_without(allocation_step& s, const std::string& agent, const std::string& why,
+                               time_point now) {
   if (spec_.least <= 0 || stop_ || killing_ || verdict_ || judge_at_ || failed_first_)
     return false;
   std::vector<int> left;
@@ -238,7 +244,8 @@ bool allocation::go_on_without(allocation_step& s, const std::string& agent, con
     return false;
   note(s, member_lost{now, agent, -1, why});
   const auto count = static_cast<int>(left.size());
-  note(s, allocation_resized{now, generation_ + 1, std::move(left), count, false, "agent " + agent + ": " + why});
+  note(s, allocation_resized{now, generation_ + 1, std::move(left), count, false,
+                             "agent " + agent + ": " + why});
   parts_[agent].state = part::over;
   s.actions.push_back(release_slots{agent});
   s.actions.push_back(forget_task{agent});
@@ -262,9 +269,12 @@ void allocation::on(allocation_step& s, const worker_said& ev, time_point now) {
   if (!std::holds_alternative<workers::worker_status>(*word))
     return; // for the shell
   const auto& status = std::get<workers::worker_status>(*word);
-  if (agent_of(ev.member) != ev.agent) { // started once per agent, each is a rank 0 of its own and trains alone
+  if (agent_of(ev.member) !=
+      ev.agent) { // started once per agent, each is a rank 0 of its own and trains alone
     if (status.until < status.batches && !stop_)
-      s.actions.push_back(order_worker{ev.agent, ev.member, workers::encode_worker(workers::worker_order{workers::train_until{status.batches}})});
+      s.actions.push_back(
+        order_worker{ev.agent, ev.member,
+                     workers::encode_worker(workers::worker_order{workers::train_until{status.batches}})});
     return;
   }
   workers_[ev.member] = {status.step, status.until, status.generation, status.batches};
@@ -285,7 +295,8 @@ std::vector<int> allocation::led() const {
 /// Tells a worker what it should be doing, where that is not what it says.
 void allocation::lead(allocation_step& s, int member) {
   auto it = workers_.find(member);
-  if (it == workers_.end() || killing_ || (generation_ > 0 && std::find(members_.begin(), members_.end(), member) == members_.end()))
+  if (it == workers_.end() || killing_ ||
+      (generation_ > 0 && std::find(members_.begin(), members_.end(), member) == members_.end()))
     return;
   const auto& w = it->second;
   const auto order = [&](workers::worker_order x) {
@@ -349,12 +360,14 @@ void allocation::on(allocation_step& s, const part_left_alone& ev, time_point no
     note(s, part_made_daemon{now, agent});
 }
 
-/// Ranks agree on the largest number that one of them has heard, so each of them is told. The time is a number that no earlier life
-/// of this actor can have given; where orders are lost, the operator sees no report and asks again.
+/// Ranks agree on the largest number that one of them has heard, so each of them is told. The time is a
+/// number that no earlier life of this actor can have given; where orders are lost, the operator sees no
+/// report and asks again.
 void allocation::on(allocation_step& s, const work_wanted& ev, time_point now) {
   const auto number = static_cast<std::uint64_t>(now.time_since_epoch().count());
-  const auto order = ev.what == work_wanted::work::validate ? workers::worker_order{workers::validate_now{number}}
-                                                            : workers::worker_order{workers::checkpoint_now{number}};
+  const auto order = ev.what == work_wanted::work::validate
+                       ? workers::worker_order{workers::validate_now{number}}
+                       : workers::worker_order{workers::checkpoint_now{number}};
   for (const int member : led())
     s.actions.push_back(order_worker{agent_of(member), member, workers::encode_worker(order)});
 }
@@ -368,14 +381,15 @@ void allocation::kill_rest(allocation_step& s, time_point now) {
   kill_at_ = now + 30s;
 }
 
-void allocation::part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail,
-                           time_point now) {
+void allocation::part_over(allocation_step& s, const std::string& agent, end why, int code,
+                           std::string detail, time_point now) {
   parts_[agent].state = part::over;
   if (daemons_.contains(agent) && why != end::stopped && why != end::lost)
     return close_if_over(s, now);
   const auto weight = [](end e) { return e == end::lost ? 2 : e == end::failed ? 1 : 0; };
   const bool bad = weight(why) > 0;
-  // A rank that hears of another's death fails by itself, and its word may come before the news of the host that died.
+  // A rank that hears of another's death fails by itself, and its word may come before the news of the host
+  // that died.
   if (!verdict_ || weight(why) > weight(verdict_->why))
     verdict_ = verdict{why, code, std::move(detail), agent};
   if (bad && !killing_) {
@@ -400,7 +414,8 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
   // A silent rank was killed by its agent, which looks like a loss. It would be silent again.
   if (failed_first_ && !stop_ && v.why != end::failed && (v.why != end::lost || failed_first_->silent))
     v = {end::failed, 1, failed_first_->detail, failed_first_->agent};
-  if (v.why == end::failed && !failure_.empty() && !v.detail.starts_with(failure_)) // its agent has said it too
+  if (v.why == end::failed && !failure_.empty() &&
+      !v.detail.starts_with(failure_)) // its agent has said it too
     v.detail = failure_ + " (" + v.detail + ")";
   close(s, v.why, v.code, v.detail, now);
 }
@@ -487,8 +502,9 @@ std::optional<time_point> allocation::deadline() const {
 }
 
 std::string allocation::snapshot() const {
-  return pack(std::tuple{on_, closed_ ? encode(*closed_) : "", ready_, yielded_.has_value(), yielded_.value_or(false),
-                         gave_up_.value_or(time_point{}), daemons_, generation_, members_, given_up_, lost_});
+  return pack(std::tuple{on_, closed_ ? encode(*closed_) : "", ready_, yielded_.has_value(),
+                         yielded_.value_or(false), gave_up_.value_or(time_point{}), daemons_, generation_,
+                         members_, given_up_, lost_});
 }
 
 value allocation::describe() const {
@@ -506,7 +522,9 @@ value allocation::describe() const {
           {"stop", stop_ ? value{{"kill", stop_->kill}, {"reason", stop_->reason}} : value()},
           {"yielded", yielded_.has_value()},
           {"kill_at", kill_at_ ? value(to_rfc3339(*kill_at_)) : value()},
-          {"closed", closed_ ? value{{"why", name(closed_->why)}, {"exit_code", closed_->exit_code}, {"detail", closed_->detail}}
+          {"closed", closed_ ? value{{"why", name(closed_->why)},
+                                     {"exit_code", closed_->exit_code},
+                                     {"detail", closed_->detail}}
                              : value()}};
 }
 

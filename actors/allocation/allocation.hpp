@@ -1,6 +1,6 @@
 #pragma once
-// One run of one trial on the slots it was granted: a gang that starts together and ends together. It asks for
-// slots, makes the placement durable, orders the start, stops it in time, and says once how it ended.
+// One run of one trial on the slots it was granted: a gang that starts together and ends together. It asks
+// for slots, makes the placement durable, orders the start, stops it in time, and says once how it ended.
 // Pure; its shell is allocation_actor.cpp beside it.
 
 #include "actors/machine.hpp"
@@ -15,11 +15,12 @@ namespace troupe {
 struct allocation_spec {
   allocation_id id;
   int slots = 1;
-  duration stop_limit = 3600s;    ///< from a graceful stop to the kill
-  duration kill_grace = 500ms;    ///< a SIGKILL nobody ordered waits so long for the news that its agent died
-  duration end_grace = 1s;        ///< from the failure of one part to the kill of the others, which hear of it and say why they end
-  int least = 0;                  ///< fewer than `slots` that will do as well; 0: none
-  duration grow_after = 10s;      ///< how long a smaller gang trains before it makes room for a larger one
+  duration stop_limit = 3600s; ///< from a graceful stop to the kill
+  duration kill_grace = 500ms; ///< a SIGKILL nobody ordered waits so long for the news that its agent died
+  duration end_grace =
+    1s; ///< from the failure of one part to the kill of the others, which hear of it and say why they end
+  int least = 0;             ///< fewer than `slots` that will do as well; 0: none
+  duration grow_after = 10s; ///< how long a smaller gang trains before it makes room for a larger one
 };
 
 // Events; they are also messages.
@@ -42,10 +43,10 @@ struct task_started {
 struct task_exited {
   allocation_id allocation;
   std::string agent;
-  int exit_code = 0;  ///< of the first rank that failed, else 0
-  int signal = 0;     ///< that ended it, or 0
-  std::string detail; ///< for people
-  bool certain = true;///< false: the sandbox is gone without an exit record
+  int exit_code = 0;    ///< of the first rank that failed, else 0
+  int signal = 0;       ///< that ended it, or 0
+  std::string detail;   ///< for people
+  bool certain = true;  ///< false: the sandbox is gone without an exit record
   bool ordered = false; ///< its agent had been told to kill it: nobody's failure
   MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain, ordered)
 };
@@ -78,7 +79,8 @@ struct worker_said {
   std::string word; ///< of workers/worker_messages.hpp
   MSGPACK_DEFINE_ARRAY(allocation, agent, member, word)
 };
-/// By the pool: an allocation that has fewer slots than it would take could have so many, were it placed anew.
+/// By the pool: an allocation that has fewer slots than it would take could have so many, were it placed
+/// anew.
 struct slots_spare {
   allocation_id allocation;
   int slots = 0;
@@ -88,7 +90,8 @@ using allocation_event = std::variant<slots_granted, allocation_stop, task_start
                                       agent_lost, time_passed, member_failed, worker_said, slots_spare>;
 
 // What the task says of itself over the HTTP API; the shell makes these of `task_call`.
-/// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it follows it.
+/// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it
+/// follows it.
 struct signal_polled {};
 /// It agrees to stop. `outside`: something outside of the cluster told it to.
 struct stop_agreed {
@@ -105,8 +108,8 @@ struct part_left_alone { ///< the end of this part does not count
 struct work_wanted {
   enum class work { validate, checkpoint } what = work::validate;
 };
-using allocation_task_event =
-  std::variant<signal_polled, stop_agreed, hyperparameters_refused, part_called, part_left_alone, work_wanted>;
+using allocation_task_event = std::variant<signal_polled, stop_agreed, hyperparameters_refused, part_called,
+                                           part_left_alone, work_wanted>;
 
 // Actions.
 struct request_slots {
@@ -147,8 +150,9 @@ struct order_worker {     ///< to one rank of a trial in C++
   int member = 0;
   std::string order; ///< of workers/worker_messages.hpp
 };
-using allocation_action = std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task,
-                                       forget_task, report_allocation_end, answer_signals, answer_gang, order_worker>;
+using allocation_action =
+  std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task, forget_task,
+               report_allocation_end, answer_signals, answer_gang, order_worker>;
 using allocation_step = step_of<allocation_fact, allocation_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -172,7 +176,7 @@ public:
   bool closed() const { return closed_.has_value(); }
   const std::vector<placement>& placed() const { return on_; }
   bool stopping() const { return stop_ || (yielded_ && *yielded_); } ///< its task has to stop
-  std::vector<int> led() const; ///< the ranks of a trial in C++ that take orders now
+  std::vector<int> led() const;         ///< the ranks of a trial in C++ that take orders now
   bool ready() const { return ready_; } ///< every part has come to the rendezvous
 
 private:
@@ -197,7 +201,8 @@ private:
   void on(allocation_step& s, const part_called& ev, time_point now);
   void on(allocation_step& s, const part_left_alone& ev, time_point now);
   void on(allocation_step& s, const work_wanted& ev, time_point now);
-  void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail, time_point now);
+  void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail,
+                 time_point now);
   void order_stop(allocation_step& s, time_point now);
   bool go_on_without(allocation_step& s, const std::string& agent, const std::string& why, time_point now);
   void grow(allocation_step& s, time_point now);
@@ -210,16 +215,16 @@ private:
   void note(allocation_step& s, allocation_fact fact);
 
   allocation_spec spec_;
-  std::vector<placement> on_;          ///< durable
+  std::vector<placement> on_; ///< durable
   std::optional<allocation_closed> closed_;
   bool ready_ = false;
-  std::optional<bool> yielded_;       ///< and whether something outside asked it
+  std::optional<bool> yielded_; ///< and whether something outside asked it
   std::optional<time_point> gave_up_;
-  std::set<std::string> daemons_;     ///< agents whose part does not count
-  std::uint32_t generation_ = 0;      ///< of the group of ranks
-  std::vector<int> members_;          ///< of the group, where it is not all of them; and it is then
-  std::set<std::string> given_up_;    ///< agents that the group goes on without
-  std::set<int> lost_;                ///< ranks of which that was noted
+  std::set<std::string> daemons_;  ///< agents whose part does not count
+  std::uint32_t generation_ = 0;   ///< of the group of ranks
+  std::vector<int> members_;       ///< of the group, where it is not all of them; and it is then
+  std::set<std::string> given_up_; ///< agents that the group goes on without
+  std::set<int> lost_;             ///< ranks of which that was noted
   // Soft state.
   std::map<std::string, part_state> parts_;
   std::optional<allocation_stop> stop_;
@@ -234,10 +239,10 @@ private:
     std::int64_t batches = 0;
   };
   std::map<int, worker_state> workers_;
-  std::string failure_;               ///< what the first worker that failed says of it
+  std::string failure_;                       ///< what the first worker that failed says of it
   std::optional<member_failed> failed_first_; ///< while its part still ends
   std::optional<time_point> placed_at_, grow_at_;
-  int spare_ = 0;                     ///< slots that it could have
+  int spare_ = 0; ///< slots that it could have
   struct verdict {
     end why = end::completed;
     int code = 0;

@@ -33,7 +33,8 @@ public:
   std::string name = "allocation";
   explicit allocation_state(base* self) : durable(self) {}
 
-  allocation_actor::behavior_type make_behavior(const allocation_spec& spec, task_launch launch, allocation_peers peers,
+  allocation_actor::behavior_type make_behavior(const allocation_spec& spec, task_launch launch,
+                                                allocation_peers peers,
                                                 const std::vector<allocation_fact>& past) {
     name = entity(spec.id);
     self_->enter(name);
@@ -46,9 +47,7 @@ public:
       machine_->replay(fact);
     begin(name, past.size(), peers_.journal, machine_->resume());
     return {
-      [this](const slots_granted& ev) {
-        locate(ev);
-      },
+      [this](const slots_granted& ev) { locate(ev); },
       [this](const report_unplaceable& x) { say_it_waits(x); },
       [this](const allocation_stop& ev) { step(ev); },
       [this](const task_started& ev) { from_twin(ev); },
@@ -92,7 +91,8 @@ private:
     if (x.name == "trial.early_exit")
       return durably(hyperparameters_refused{});
     if (x.name == "worker.validate" || x.name == "worker.checkpoint")
-      return order_work({x.name == "worker.validate" ? work_wanted::work::validate : work_wanted::work::checkpoint});
+      return order_work(
+        {x.name == "worker.validate" ? work_wanted::work::validate : work_wanted::work::checkpoint});
     const auto part = named_part(x.fields.value("resources", std::string()));
     const auto parts = static_cast<int>(machine_->placed().size());
     if (part.allocation != id_ || part.node_rank >= parts)
@@ -107,14 +107,18 @@ private:
   template <class Event>
   caf::result<command_result> durably(const Event& ev) {
     auto promise = self_->make_response_promise<command_result>();
-    step(ev, [promise](const caf::error& why) mutable { promise.deliver(why ? refused(from_caf(why)) : answered()); });
+    step(ev, [promise](const caf::error& why) mutable {
+      promise.deliver(why ? refused(from_caf(why)) : answered());
+    });
     return promise;
   }
 
   caf::result<command_result> order_work(const work_wanted& ev) {
     const auto ranks = machine_->led().size();
     if (ranks == 0)
-      return refused({errc::conflict, name + " has no worker to tell: only ranks of a trial in C++ have one, while they train"});
+      return refused(
+        {errc::conflict,
+         name + " has no worker to tell: only ranks of a trial in C++ have one, while they train"});
     auto promise = self_->make_response_promise<command_result>();
     step(ev, [promise, ranks](const caf::error& why) mutable {
       promise.deliver(why ? refused(from_caf(why)) : answered({{"ranks", ranks}}));
@@ -205,9 +209,12 @@ private:
     line.allocation = id_;
     line.stream = "troupe";
     line.level = "WARNING";
-    line.text = "waits for " + std::to_string(x.slots) + " slots; all agents together have " + std::to_string(x.total) +
+    line.text = "waits for " + std::to_string(x.slots) + " slots; all agents together have " +
+                std::to_string(x.total) +
                 " (troupe agent list). Start more agents, or lower resources.slots_per_trial";
-    self_->request(peers_.journal, journal_timeout, append_log{id_.trial, {std::move(line)}, "pool/" + to_string(id_), 1})
+    self_
+      ->request(peers_.journal, journal_timeout,
+                append_log{id_.trial, {std::move(line)}, "pool/" + to_string(id_), 1})
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 
@@ -243,7 +250,9 @@ private:
     send_to(x.on.agent, start_ordered{id_, x.on.slots, to_msgpack(spec)});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }
-  void run(const order_worker& x) { send_to(x.agent, worker_ordered{id_, x.member, workers::worker_protocol, x.order}); }
+  void run(const order_worker& x) {
+    send_to(x.agent, worker_ordered{id_, x.member, workers::worker_protocol, x.order});
+  }
   void run(const kill_task& x) { send_to(x.agent, kill_ordered{id_}); }
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
   void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
@@ -256,8 +265,8 @@ private:
       one.caller.deliver(refused({errc::conflict, "allocation " + to_string(id_) + " is over"}));
     quit_if_done();
   }
-  /// What went wrong stands at the end of the trial's log, in Determined's words. Lost with the master at worst: the same is in
-  /// the facts. Written again after a recovery it is a repeat.
+  /// What went wrong stands at the end of the trial's log, in Determined's words. Lost with the master at
+  /// worst: the same is in the facts. Written again after a recovery it is a repeat.
   void write_end(const report_allocation_end& x) {
     if (x.why != end::failed && x.why != end::lost && x.why != end::invalid_hp)
       return;
@@ -266,11 +275,13 @@ private:
     line.allocation = id_;
     line.stream = "troupe";
     line.level = x.why == end::invalid_hp ? "WARNING" : "ERROR";
-    line.text = "Trial " + to_string(id_.trial) + " (Experiment " +
-                std::to_string(launch_.value("experiment", std::uint64_t{0})) + ") " +
-                (x.why == end::failed ? "crashed: resources failed with non-zero exit code:  (" + x.detail + ")"
-                                      : "was terminated: " + x.detail);
-    self_->request(peers_.journal, journal_timeout, append_log{id_.trial, {std::move(line)}, name + "/end", 1})
+    line.text =
+      "Trial " + to_string(id_.trial) + " (Experiment " +
+      std::to_string(launch_.value("experiment", std::uint64_t{0})) + ") " +
+      (x.why == end::failed ? "crashed: resources failed with non-zero exit code:  (" + x.detail + ")"
+                            : "was terminated: " + x.detail);
+    self_
+      ->request(peers_.journal, journal_timeout, append_log{id_.trial, {std::move(line)}, name + "/end", 1})
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 
@@ -279,8 +290,8 @@ private:
       self_->quit();
   }
 
-  /// After recovery the handle is not known yet: it is asked for, and what is to be sent waits, in order. The actor
-  /// lives until it is sent.
+  /// After recovery the handle is not known yet: it is asked for, and what is to be sent waits, in order. The
+  /// actor lives until it is sent.
   template <class Message>
   void send_to(const std::string& agent, Message message) {
     if (auto it = twins_.find(agent); it != twins_.end()) {

@@ -11,9 +11,10 @@ struct allocation_peers {
   pool_actor pool;
 };
 
-/// How to start a task of the allocation, but for what only the allocation knows (slots, node_rank, nodes, resources_id,
-/// token): keys entrypoint, env, context, hparams, seed, experiment, trial, run, checkpoint_dir, resume, resume_steps; for
-/// Determined's client config (merged), task_id, allocation_name, owner, user_token, session_token.
+/// How to start a task of the allocation, but for what only the allocation knows (slots, node_rank, nodes,
+/// resources_id, token): keys entrypoint, env, context, hparams, seed, experiment, trial, run,
+/// checkpoint_dir, resume, resume_steps; for Determined's client config (merged), task_id, allocation_name,
+/// owner, user_token, session_token.
 using task_launch = value;
 
 /// `past`: the facts of its stream, oldest first. Ends by itself once its end is durable and told.

@@ -8,7 +8,8 @@
 namespace troupe {
 namespace {
 
-/// Scripts and clients look into the folder themselves: a relative one lies in the data directory, beside the default one.
+/// Scripts and clients look into the folder themselves: a relative one lies in the data directory, beside the
+/// default one.
 value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
   if (storage.is_object() && storage.value("type", value()) == "directory")
     if (auto path = storage.find("container_path"); path != storage.end() && path->is_string())
@@ -19,7 +20,8 @@ value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
 
 } // namespace
 
-result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir, const value& cluster) {
+result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir,
+                                      const value& cluster) {
   auto text = fields.value("config", value());
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   auto file = fields.value("config_name", std::string("experiment.yaml"));
@@ -44,7 +46,8 @@ result<accepted_config> accept_config(const value& fields, const std::string& ch
                                             settings.value("hyperparameters", value::object()), 0);
       !works)
     return error{errc::invalid, works.error().what};
-  settings["checkpoint_storage"] = with_absolute_folder(settings.value("checkpoint_storage", value()), checkpoint_dir);
+  settings["checkpoint_storage"] =
+    with_absolute_folder(settings.value("checkpoint_storage", value()), checkpoint_dir);
   return accepted_config{std::move(settings), std::move(source)};
 }
 

@@ -13,10 +13,11 @@ struct accepted_config {
   std::string source; ///< as it was submitted
 };
 
-/// `fields`: of experiment.create and experiment.validate (runtime/api/gate.hpp). `checkpoint_dir`: the cluster's own,
-/// absolute; a relative folder of the configuration lies beside it. Fails with errc::invalid and the rendered
-/// diagnostics, or with what the searcher says of its settings. `cluster`: the configuration in force, whose defaults lie
-/// below the experiment's and whose pools there are; may be null.
-result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir, const value& cluster);
+/// `fields`: of experiment.create and experiment.validate (runtime/api/gate.hpp). `checkpoint_dir`: the
+/// cluster's own, absolute; a relative folder of the configuration lies beside it. Fails with errc::invalid
+/// and the rendered diagnostics, or with what the searcher says of its settings. `cluster`: the configuration
+/// in force, whose defaults lie below the experiment's and whose pools there are; may be null.
+result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir,
+                                      const value& cluster);
 
 } // namespace troupe

@@ -19,8 +19,10 @@ result<std::vector<cluster_fact>> cluster::join(const agent_joined& who, bool ta
     return error{errc::invalid, "an agent's name has 1 to 128 characters"};
   auto it = agents_.find(who.agent);
   if (it != agents_.end() && it->second.id != who.id && taken)
-    return error{errc::conflict, "another agent named '" + who.agent + "' is alive; give this one another --name"};
-  if (it != agents_.end() && it->second.id == who.id && it->second.slots == who.slots && it->second.host == who.host)
+    return error{errc::conflict,
+                 "another agent named '" + who.agent + "' is alive; give this one another --name"};
+  if (it != agents_.end() && it->second.id == who.id && it->second.slots == who.slots &&
+      it->second.host == who.host)
     return std::vector<cluster_fact>{};
   cluster_fact fact = who;
   replay(fact);
@@ -49,7 +51,9 @@ void cluster::replay(const cluster_fact& fact) {
                    keys_[f.key] = f.id;
                  unswept_.insert(f.id);
                },
-               [this](const agent_joined& f) { agents_[f.agent] = {f.id, f.slots, f.host}; },
+               [this](const agent_joined& f) {
+                 agents_[f.agent] = {f.id, f.slots, f.host};
+               },
                [this](const experiment_swept& f) { unswept_.erase(f.id); },
              },
              fact);
@@ -68,8 +72,11 @@ value cluster::describe() const {
     agents[name] = {{"id", a.id}, {"slots", a.slots}, {"host", a.host}};
   for (const auto& id : unswept_)
     unswept.push_back(id.value);
-  return {{"newest_experiment", ids_.newest_experiment.value}, {"newest_trial", ids_.newest_trial.value},
-          {"agents", agents}, {"keys", keys_.size()}, {"unswept", unswept}};
+  return {{"newest_experiment", ids_.newest_experiment.value},
+          {"newest_trial", ids_.newest_trial.value},
+          {"agents", agents},
+          {"keys", keys_.size()},
+          {"unswept", unswept}};
 }
 
 } // namespace troupe

@@ -32,7 +32,8 @@ public:
   };
   [[nodiscard]] created create(experiment_created wanted);
 
-  /// An agent of this name with another id is refused while the first one's lease lives; `taken` says whether it does.
+  /// An agent of this name with another id is refused while the first one's lease lives; `taken` says whether
+  /// it does.
   [[nodiscard]] result<std::vector<cluster_fact>> join(const agent_joined& who, bool taken);
 
   /// The first of `count` fresh trial ids. Soft: after a crash only those that stand in a fact are used up.

@@ -2,10 +2,10 @@
 
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
-#include "actors/shells/durable.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"
+#include "actors/shells/durable.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>
@@ -99,7 +99,8 @@ private:
   void expect_open_runs(const std::vector<experiment_row>& rows) {
     std::map<std::string, expect_tasks> by_agent;
     for (const auto& row : rows) {
-      auto trials = terminal(row.state) ? result<std::vector<trial_row>>(std::vector<trial_row>()) : peers_.reads->trials(row.id);
+      auto trials = terminal(row.state) ? result<std::vector<trial_row>>(std::vector<trial_row>())
+                                        : peers_.reads->trials(row.id);
       if (!trials)
         continue;
       for (const auto& trial : *trials)
@@ -123,12 +124,14 @@ private:
   /// It alone ends as error, and its tasks with it; the rest serve.
   void set_aside(experiment_id id, const std::string& why, int tries = 5) {
     auto stored = peers_.reads->facts_of(entity(id));
-    append_facts last{entity(id), stored ? stored->size() : 0,
+    append_facts last{entity(id),
+                      stored ? stored->size() : 0,
                       {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
     self_->request(peers_.journal, journal_timeout, std::move(last))
       .then([this, id](const committed&) { abandon_tasks(id); },
             [this, id, why, tries](const caf::error& fault) {
-              if (from_caf(fault).code == errc::gap && tries > 0) // what it had sent before it died came in between
+              if (from_caf(fault).code == errc::gap &&
+                  tries > 0)                   // what it had sent before it died came in between
                 set_aside(id, why, tries - 1); // else the next start does it
             });
   }
@@ -149,8 +152,10 @@ private:
 
   void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
              const experiment_past& past, bool paused = false) {
-    auto experiment = spawn_experiment(self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
-                                       {cluster_actor{self_}, peers_.journal, members_->enter_pool(id, config), peers_.reads, setup_.tokens}, past);
+    auto experiment = spawn_experiment(
+      self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
+      {cluster_actor{self_}, peers_.journal, members_->enter_pool(id, config), peers_.reads, setup_.tokens},
+      past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -199,7 +204,8 @@ private:
                                           ", the master " + std::to_string(link_protocol) +
                                           ": install the same version on both"});
     if (!same_secret(x.token, setup_.join_token))
-      return to_caf({errc::denied, "the join token is not this cluster's: copy the one that `troupe tls init` wrote"});
+      return to_caf(
+        {errc::denied, "the join token is not this cluster's: copy the one that `troupe tls init` wrote"});
     const std::uint16_t http_port = setup_.http_port ? setup_.http_port() : 0;
     if (setup_.http_port && !http_port)
       return to_caf({errc::busy, "the master still starts"});
@@ -208,20 +214,22 @@ private:
     if (!facts)
       return to_caf(facts.error());
     auto promise = self_->make_response_promise<registered>();
-    take(std::move(*facts), {}, [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
-      if (why) {
-        promise.deliver(why);
-        return;
-      }
-      auto& link = members_->make_twin(x.name);
-      link.actor = who;
-      self_->monitor(who);
-      auto epoch = ++epoch_;
-      self_->send(link.twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
-      link.up_since = self_->now();
-      promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count(), http_port,
-                                 setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
-    });
+    take(std::move(*facts), {},
+         [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
+           if (why) {
+             promise.deliver(why);
+             return;
+           }
+           auto& link = members_->make_twin(x.name);
+           link.actor = who;
+           self_->monitor(who);
+           auto epoch = ++epoch_;
+           self_->send(link.twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
+           link.up_since = self_->now();
+           promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count(),
+                                      http_port,
+                                      setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
+         });
     return promise;
   }
 
@@ -336,8 +344,10 @@ private:
       if (one.value("files", value()).is_null())
         continue; // leaves them alone
       ++all->left;
-      change_trial(*row, {{row->id, {}}, "checkpoint.patch", one},
-                   checkpoint_changed{self_->now(), uuid, one["files"].get<std::map<std::string, std::int64_t>>()}, done);
+      change_trial(
+        *row, {{row->id, {}}, "checkpoint.patch", one},
+        checkpoint_changed{self_->now(), uuid, one["files"].get<std::map<std::string, std::int64_t>>()},
+        done);
     }
     auto last = answered();
     done(last);
@@ -346,7 +356,8 @@ private:
 
   using change_done = std::function<void(command_result&)>;
 
-  /// A trial that lives notes `fact` itself, asked by `call`; the stream of one that has ended is the cluster's.
+  /// A trial that lives notes `fact` itself, asked by `call`; the stream of one that has ended is the
+  /// cluster's.
   void change_trial(const trial_row& row, task_call call, trial_fact fact, change_done done) {
     auto it = experiments_.find(row.experiment);
     if (it == experiments_.end() || terminal(row.state))
@@ -396,13 +407,18 @@ private:
     auto& seed = settings["reproducibility"]["experiment_seed"];
     if (!seed.is_number())
       seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
-    experiment_created wanted{self_->now(), {}, settings,
+    experiment_created wanted{self_->now(),
+                              {},
+                              settings,
                               x.fields.value("name", std::string()),
-                              x.user, x.fields.value("context_blob", std::string()), source,
+                              x.user,
+                              x.fields.value("context_blob", std::string()),
+                              source,
                               x.fields.value("key", std::string()),
                               experiment_id{x.fields.value("parent", std::uint64_t{0})}};
     if (wanted.name.empty())
-      wanted.name = settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
+      wanted.name =
+        settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
     bool activate = x.fields.value("activate", true);
     std::string context;
     if (auto it = x.fields.find("context"); it != x.fields.end() && it->is_binary())
@@ -439,9 +455,14 @@ private:
              promise.deliver(command_result{0, "", value{{"id", id.value}}});
              return;
            }
-           self_->request(experiments_[id], journal_timeout, experiment_pause{}) // answers once the pause is durable
-             .then([promise, id](const committed&) mutable { promise.deliver(command_result{0, "", value{{"id", id.value}}}); },
-                   [promise](const caf::error& fault) mutable { promise.deliver(refused(from_caf(fault))); });
+           self_
+             ->request(experiments_[id], journal_timeout,
+                       experiment_pause{}) // answers once the pause is durable
+             .then(
+               [promise, id](const committed&) mutable {
+                 promise.deliver(command_result{0, "", value{{"id", id.value}}});
+               },
+               [promise](const caf::error& fault) mutable { promise.deliver(refused(from_caf(fault))); });
          });
   }
 
@@ -450,7 +471,8 @@ private:
     experiment_id id{x.fields.value("id", std::uint64_t{0})};
     auto of_ended = [this, id] {
       // Where it was to stop, what was asked for holds.
-      return std::is_same_v<Event, experiment_stop> && peers_.reads->experiment(id) ? answered() : has_ended(id);
+      return std::is_same_v<Event, experiment_stop> && peers_.reads->experiment(id) ? answered()
+                                                                                    : has_ended(id);
     };
     if (auto it = experiments_.find(id); it != experiments_.end())
       return forward(id, it->second, std::move(ev), of_ended);
@@ -461,7 +483,8 @@ private:
     auto row = peers_.reads->experiment(id);
     if (!row)
       return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
-    return refused({errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
+    return refused(
+      {errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
   }
 
   caf::result<command_result> kill(const client_command& x) {
@@ -495,7 +518,9 @@ private:
             created[key] = trial.value;
           promise.deliver(command_result{0, "", value{{"last", got.heard}, {"trials", std::move(created)}}});
         },
-        [this, id, promise](const caf::error& why) mutable { promise.deliver(of_gone(id, why, [&] { return has_ended(id); })); });
+        [this, id, promise](const caf::error& why) mutable {
+          promise.deliver(of_gone(id, why, [&] { return has_ended(id); }));
+        });
     return promise;
   }
 
@@ -504,29 +529,41 @@ private:
     auto it = experiments_.find(id);
     if (it == experiments_.end())
       return answered(); // it hears no more
-    await_events wish{x.fields.value("after", std::uint64_t{0}), x.fields.value("timeout_ms", std::int64_t{0})};
+    await_events wish{x.fields.value("after", std::uint64_t{0}),
+                      x.fields.value("timeout_ms", std::int64_t{0})};
     auto promise = self_->make_response_promise<command_result>();
     self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)
       .then([promise](const events_heard&) mutable { promise.deliver(answered()); },
-            [this, id, promise](const caf::error& why) mutable { promise.deliver(of_gone(id, why, [] { return answered(); })); });
+            [this, id, promise](const caf::error& why) mutable {
+              promise.deliver(of_gone(id, why, [] { return answered(); }));
+            });
     return promise;
   }
 
   caf::result<command_result> clean_up_logs() {
     auto promise = self_->make_response_promise<command_result>();
     self_->request(retention_, std::chrono::minutes(10), clean_logs{})
-      .then([promise](const logs_cleaned& x) mutable { promise.deliver(answered({{"removedCount", x.trials}})); },
-            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+      .then(
+        [promise](const logs_cleaned& x) mutable {
+          promise.deliver(answered({{"removedCount", x.trials}}));
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
     return promise;
   }
 
   /// `of_ended` answers where the experiment ended while the message travelled.
   template <class Message, class OfEnded>
-  caf::result<command_result> forward(experiment_id id, const experiment_actor& to, Message message, OfEnded of_ended) {
+  caf::result<command_result> forward(experiment_id id, const experiment_actor& to, Message message,
+                                      OfEnded of_ended) {
     auto promise = self_->make_response_promise<command_result>();
     self_->request(to, journal_timeout, std::move(message))
-      .then([promise](const committed&) mutable { promise.deliver(command_result{0, "", value::object()}); },
-            [this, id, promise, of_ended](const caf::error& why) mutable { promise.deliver(of_gone(id, why, of_ended)); });
+      .then(
+        [promise](const committed&) mutable {
+          promise.deliver(command_result{0, "", value::object()});
+        },
+        [this, id, promise, of_ended](const caf::error& why) mutable {
+          promise.deliver(of_gone(id, why, of_ended));
+        });
     return promise;
   }
 
@@ -536,7 +573,8 @@ private:
     if (why != caf::sec::request_receiver_down)
       return refused(from_caf(why));
     if (auto row = peers_.reads->experiment(id); row && !terminal(row->state))
-      return refused({errc::timeout, "experiment " + to_string(id) + " is being started again\nhint: ask once more"});
+      return refused(
+        {errc::timeout, "experiment " + to_string(id) + " is being started again\nhint: ask once more"});
     return of_ended();
   }
 

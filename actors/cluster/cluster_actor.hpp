@@ -1,6 +1,6 @@
 #pragma once
-// The root of the master role: it recovers everything from the journal, admits experiments and agents, and routes
-// commands. The only actor that a node publishes.
+// The root of the master role: it recovers everything from the journal, admits experiments and agents, and
+// routes commands. The only actor that a node publishes.
 
 #include "actors/messages.hpp"
 #include "actors/task_tokens.hpp"
@@ -12,10 +12,11 @@ namespace troupe {
 struct cluster_setup {
   std::string checkpoint_dir; ///< where experiments keep checkpoints unless their config says
   lease_times lease;
-  std::string join_token;     ///< agents must say it; empty: any agent may join (loopback only)
-  std::function<void()> shut_down; ///< ends the node
+  std::string join_token;                   ///< agents must say it; empty: any agent may join (loopback only)
+  std::function<void()> shut_down;          ///< ends the node
   std::function<std::uint16_t()> http_port; ///< 0 until it listens; thread-safe
-  /// With which the sandboxes of an agent speak for themselves: the same over restarts, and hard to guess. Thread-safe.
+  /// With which the sandboxes of an agent speak for themselves: the same over restarts, and hard to guess.
+  /// Thread-safe.
   std::function<std::string(const std::string& agent)> fence_token;
   task_tokens tokens;
   std::function<void(node_joined)> on_node; ///< a node has come, again or for the first time; thread-safe

@@ -22,7 +22,8 @@ value waiting_in(const std::map<std::string, pool_description>& pools) {
 
 } // namespace
 
-cluster_members::cluster_members(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster& machine)
+cluster_members::cluster_members(actor_base<cluster_actor>* self, const cluster_setup& setup,
+                                 const cluster& machine)
     : self_(self), setup_(setup), machine_(machine), configuration_(setup.configuration) {
   make_pools();
   for (const auto& [agent, known] : machine_.agents())
@@ -42,9 +43,10 @@ void cluster_members::make_pools() {
 /// A pool that the configuration no longer names lives as long as an agent is in it.
 void cluster_members::drop_unused_pools() {
   for (auto it = pools_.begin(); it != pools_.end();) {
-    const auto used = config::has_pool(configuration_, it->first) ||
-                      std::any_of(links_.begin(), links_.end(), [&](const auto& l) { return l.second.pool == it->first; }) ||
-                      experiments_in(it->first) > 0;
+    const auto used =
+      config::has_pool(configuration_, it->first) ||
+      std::any_of(links_.begin(), links_.end(), [&](const auto& l) { return l.second.pool == it->first; }) ||
+      experiments_in(it->first) > 0;
     if (used) {
       ++it;
       continue;
@@ -61,7 +63,8 @@ std::ptrdiff_t cluster_members::experiments_in(const std::string& pool) const {
 
 result<void> cluster_members::may_configure(const value& wanted) const {
   for (const auto& [pool, actor] : pools_)
-    if (!config::has_pool(wanted, pool) && config::has_pool(configuration_, pool) && !configuration_.is_null() && experiments_in(pool) > 0)
+    if (!config::has_pool(wanted, pool) && config::has_pool(configuration_, pool) &&
+        !configuration_.is_null() && experiments_in(pool) > 0)
       return error{errc::conflict, "pools." + pool + ": " + std::to_string(experiments_in(pool)) +
                                      " experiments run in it; end them before the pool goes"};
   return {};
@@ -99,7 +102,8 @@ cluster_members::agent_link& cluster_members::make_twin(const std::string& agent
     auto& pool = pools_[link.pool];
     link.twin = spawn_twin(self_->system(), agent, setup_.lease, pool);
     self_->monitor(link.twin);
-    self_->send(pool, link.twin, agent); // before anybody that the cluster actor makes later asks the pool for it
+    self_->send(pool, link.twin,
+                agent); // before anybody that the cluster actor makes later asks the pool for it
   }
   return link;
 }
@@ -117,10 +121,12 @@ bool cluster_members::is_taken(const std::string& agent, const agent_actor& by) 
   return link.actor ? link.actor != by : self_->now() < link.since + setup_.lease.give_away;
 }
 
-std::string cluster_members::wanted_pool(const std::string& agent) const { return config::pool_of_agent(configuration_, agent); }
+std::string cluster_members::wanted_pool(const std::string& agent) const {
+  return config::pool_of_agent(configuration_, agent);
+}
 
-/// An agent changes its pool when no experiment runs in the old one, so that nobody waits for the twin that ends. The
-/// agent notices its end, and registers anew.
+/// An agent changes its pool when no experiment runs in the old one, so that nobody waits for the twin that
+/// ends. The agent notices its end, and registers anew.
 void cluster_members::settle_agents() {
   for (auto& [agent, link] : links_) {
     if (!link.twin || link.pool == wanted_pool(agent) || experiments_in(link.pool) > 0)
@@ -182,7 +188,8 @@ command_result cluster_members::fence(const value& claim) {
   const bool away = link != links_.end() && !link->second.actor;
   if (claim.value("dead", false)) {
     if (away)
-      self_->send(link->second.twin, death_confirmed{parse_allocation(claim.value("allocation", std::string()))});
+      self_->send(link->second.twin,
+                  death_confirmed{parse_allocation(claim.value("allocation", std::string()))});
     return answered({{"kill", false}});
   }
   return answered({{"kill", away}});
@@ -221,7 +228,8 @@ caf::result<command_result> cluster_members::describe(const std::string& what, s
   return promise;
 }
 
-value cluster_members::description(const std::string& what, std::size_t experiments, const descriptions& pools) const {
+value cluster_members::description(const std::string& what, std::size_t experiments,
+                                   const descriptions& pools) const {
   pool_description all;
   for (const auto& [name, one] : pools) {
     all.total += one.total;
@@ -261,7 +269,9 @@ value cluster_members::agent_rows(const pool_description& all) const {
                       {"pool", link == links_.end() ? std::string() : link->second.pool},
                       {"slots", slots},
                       {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
-                      {"state", link == links_.end() || !link->second.actor ? "away" : draining_.contains(agent) ? "draining" : "alive"}});
+                      {"state", link == links_.end() || !link->second.actor ? "away"
+                                : draining_.contains(agent)                 ? "draining"
+                                                                            : "alive"}});
   }
   return agents;
 }

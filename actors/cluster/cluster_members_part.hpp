@@ -1,6 +1,6 @@
 #pragma once
-// Who is where: the pools, the agents with their twins, and the pool of each running experiment. A part of the cluster actor,
-// which alone calls it.
+// Who is where: the pools, the agents with their twins, and the pool of each running experiment. A part of
+// the cluster actor, which alone calls it.
 
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/cluster_actor.hpp"
@@ -27,20 +27,24 @@ public:
 
   /// What is in force: model/config/cluster_config.hpp; null: none.
   const value& configuration() const { return configuration_; }
-  /// Whether `wanted` could be in force now. It is the node that keeps it; see runtime/node/configuration_store.hpp.
+  /// Whether `wanted` could be in force now. It is the node that keeps it; see
+  /// runtime/node/configuration_store.hpp.
   result<void> may_configure(const value& wanted) const;
   void configure(const value& wanted);
 
-  /// Of an experiment that starts; to be left when it ends. The pool that its configuration names: one whose pool is gone goes on in the default one.
+  /// Of an experiment that starts; to be left when it ends. The pool that its configuration names: one whose
+  /// pool is gone goes on in the default one.
   pool_actor enter_pool(experiment_id id, const value& settings);
   void leave_pool(experiment_id id);
 
   agent_link& make_twin(const std::string& agent);
   agent_link* find(const std::string& agent);
-  /// Whether another agent has the name: one that is here, or is away for less than the time after which its runs are given away.
+  /// Whether another agent has the name: one that is here, or is away for less than the time after which its
+  /// runs are given away.
   bool is_taken(const std::string& agent, const agent_actor& by) const;
   void release(const allocation_id& run);
-  /// Why the cluster cannot go on, where a pool or a twin has died; none() of anybody else. An agent is noted as away.
+  /// Why the cluster cannot go on, where a pool or a twin has died; none() of anybody else. An agent is noted
+  /// as away.
   caf::error child_down(const caf::down_msg& down);
   void end_all(const caf::error& why);
 
@@ -48,8 +52,8 @@ public:
 
   /// Soft here and in the pool: whoever ordered it keeps it, and orders it again after a start.
   command_result drain(const value& fields);
-  /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any more. While the
-  /// agent is here, it speaks for its sandboxes.
+  /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any
+  /// more. While the agent is here, it speaks for its sandboxes.
   command_result fence(const value& claim);
   /// An agent says what its slots are and how busy; no route of the API leads here.
   command_result hear_slots(const value& news);

@@ -12,8 +12,8 @@ experiment_step experiment::apply(const experiment_event& ev, time_point now) {
     if (auto* late = std::get_if<validation_recorded>(&ev))
       s.actions.push_back(answer_validation{late->origin, true, "canceled"});
     if (auto* late = std::get_if<search_orders>(&ev))
-      s.actions.push_back(answer_orders{late->request, "experiment " + to_string(spec_.id) + " is " +
-                                                         std::string(name(state_)), facts_, {}});
+      s.actions.push_back(answer_orders{
+        late->request, "experiment " + to_string(spec_.id) + " is " + std::string(name(state_)), facts_, {}});
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
@@ -78,7 +78,8 @@ void experiment::on(experiment_step& s, const validation_recorded& ev, time_poin
     same->origin = ev.origin;
     return;
   }
-  inputs_.push_back({search_input::validated, ev.trial, ev.origin, ev.row, ev.steps, relevant(ev.metrics, ev.steps)});
+  inputs_.push_back(
+    {search_input::validated, ev.trial, ev.origin, ev.row, ev.steps, relevant(ev.metrics, ev.steps)});
 }
 
 void experiment::on(experiment_step&, const checkpoint_reported& ev, time_point) {
@@ -90,7 +91,8 @@ void experiment::on(experiment_step&, const checkpoint_reported& ev, time_point)
   if (t.exited || t.finished || !t.taken || checkpoint_steps_.contains(ev.uuid) ||
       std::any_of(inputs_.begin(), inputs_.end(), queued))
     return;
-  inputs_.push_back({.kind = search_input::checkpointed, .trial = ev.trial, .steps = ev.steps, .checkpoint = ev.uuid});
+  inputs_.push_back(
+    {.kind = search_input::checkpointed, .trial = ev.trial, .steps = ev.steps, .checkpoint = ev.uuid});
 }
 
 void experiment::on(experiment_step& s, const perturbation_taken& ev, time_point now) {
@@ -162,12 +164,14 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
 }
 
 search_stepped experiment::decided(const input& heard, const search_decided& ev, time_point now) const {
-  search_stepped fact{now, heard.kind, heard.trial, heard.row, heard.steps, heard.metrics, heard.reason, ev.created};
+  search_stepped fact{now,         heard.kind,    heard.trial,  heard.row,
+                      heard.steps, heard.metrics, heard.reason, ev.created};
   auto id_of = [&](const std::string& key) {
     auto it = by_key_.find(key);
     if (it != by_key_.end())
       return it->second;
-    auto made = std::find_if(ev.created.begin(), ev.created.end(), [&](const auto& x) { return x.key == key; });
+    auto made =
+      std::find_if(ev.created.begin(), ev.created.end(), [&](const auto& x) { return x.key == key; });
     return made == ev.created.end() ? trial_id{} : made->trial;
   };
   auto steps_of = [&](const std::string& checkpoint) {
@@ -190,7 +194,8 @@ search_stepped experiment::decided(const input& heard, const search_decided& ev,
   for (const auto& x : ev.perturbed)
     if (auto it = trials_.find(id_of(x.trial)); it != trials_.end()) {
       auto number = it->second.perturb ? it->second.perturb->number + 1 : 1;
-      fact.perturbed.push_back({it->first, id_of(x.source), x.checkpoint, steps_of(x.checkpoint), x.hparams, number});
+      fact.perturbed.push_back(
+        {it->first, id_of(x.source), x.checkpoint, steps_of(x.checkpoint), x.hparams, number});
     }
   fact.shut_down = ev.shut_down;
   fact.cancel = ev.cancel;
@@ -217,7 +222,8 @@ void experiment::carry_out(experiment_step& s, const search_stepped& fact) {
     s.actions.push_back(std::move(order));
   }
   for (const auto& stop : fact.stopped)
-    s.actions.push_back(order_trial{order_trial::kind::stop, stop.trial, trial_state::completed, false, stop.why});
+    s.actions.push_back(
+      order_trial{order_trial::kind::stop, stop.trial, trial_state::completed, false, stop.why});
 }
 
 void experiment::drop_inputs(experiment_step& s) {
@@ -235,7 +241,8 @@ void experiment::drop_inputs(experiment_step& s) {
 /// What a perturbed trial said before it was perturbed counts no more.
 void experiment::drop_inputs_of(experiment_step& s, trial_id trial) {
   std::erase_if(inputs_, [&](const input& x) {
-    bool dropped = x.trial == trial && (x.kind == search_input::validated || x.kind == search_input::checkpointed);
+    bool dropped =
+      x.trial == trial && (x.kind == search_input::validated || x.kind == search_input::checkpointed);
     if (dropped && x.origin.sequence)
       s.actions.push_back(answer_validation{x.origin, true, "perturbed"});
     return dropped;
@@ -307,7 +314,8 @@ void experiment::replay(const experiment_fact& fact) {
   }
   const auto& f = std::get<search_stepped>(fact);
   if (remembers_)
-    history_.push_back(event_of({f.input, f.trial, {}, f.row, f.steps, f.metrics, f.reason, f.checkpoint, f.time}));
+    history_.push_back(
+      event_of({f.input, f.trial, {}, f.row, f.steps, f.metrics, f.reason, f.checkpoint, f.time}));
   started_ = true;
   if (auto it = trials_.find(f.trial); it != trials_.end()) {
     it->second.heard_row = std::max(it->second.heard_row, f.row);
@@ -364,10 +372,12 @@ std::vector<experiment_action> experiment::resume_trial(trial_id id) const {
   if (terminal(state_) || it == trials_.end() || it->second.exited)
     return {};
   const auto& t = it->second;
-  std::vector<experiment_action> out{spawn_trial{t.made, state_ == experiment_state::active && !t.paused, t.perturb}};
+  std::vector<experiment_action> out{
+    spawn_trial{t.made, state_ == experiment_state::active && !t.paused, t.perturb}};
   if (stopping(state_)) {
     bool broken = state_ == experiment_state::stopping_error;
-    out.push_back(order_trial{order_trial::kind::stop, id, broken ? trial_state::error : trial_state::canceled,
+    out.push_back(order_trial{order_trial::kind::stop, id,
+                              broken ? trial_state::error : trial_state::canceled,
                               state_ != experiment_state::stopping_canceled, "the experiment was stopped"});
   } else if (!t.stop_why.empty()) {
     out.push_back(order_trial{order_trial::kind::stop, id, trial_state::completed, false, t.stop_why});
@@ -379,12 +389,18 @@ searchers::search_event experiment::event_of(const input& x) const {
   auto it = trials_.find(x.trial);
   std::string key = it == trials_.end() ? "" : it->second.made.key;
   switch (x.kind) {
-  case search_input::started: return searchers::search_started{};
-  case search_input::validated: return searchers::trial_validated{key, x.metrics};
-  case search_input::exited_early: return searchers::trial_exited_early{key, searchers::exit_reason(x.reason)};
-  case search_input::exited: return searchers::trial_exited{key};
-  case search_input::checkpointed: return searchers::trial_checkpointed{key, x.time, x.checkpoint};
-  case search_input::ordered: return searchers::search_ordered{x.metrics};
+  case search_input::started:
+    return searchers::search_started{};
+  case search_input::validated:
+    return searchers::trial_validated{key, x.metrics};
+  case search_input::exited_early:
+    return searchers::trial_exited_early{key, searchers::exit_reason(x.reason)};
+  case search_input::exited:
+    return searchers::trial_exited{key};
+  case search_input::checkpointed:
+    return searchers::trial_checkpointed{key, x.time, x.checkpoint};
+  case search_input::ordered:
+    return searchers::search_ordered{x.metrics};
   }
   return searchers::search_started{};
 }
@@ -506,8 +522,13 @@ result<void> experiment::restore(std::string_view snapshot) {
     const auto id = k.made.trial;
     by_key_[k.made.key] = id;
     auto& t = trials_[id];
-    t = {.made = std::move(k.made), .heard_row = k.heard_row, .exited = k.exited, .stop_why = std::move(k.stop_why),
-         .paused = k.paused, .reports = k.reports, .times = std::move(k.times)};
+    t = {.made = std::move(k.made),
+         .heard_row = k.heard_row,
+         .exited = k.exited,
+         .stop_why = std::move(k.stop_why),
+         .paused = k.paused,
+         .reports = k.reports,
+         .times = std::move(k.times)};
     if (!k.perturb.empty())
       t.perturb = k.perturb.front();
     t.taken = !t.perturb;
@@ -518,11 +539,11 @@ result<void> experiment::restore(std::string_view snapshot) {
 value experiment::describe() const {
   value trials = value::object();
   for (const auto& [id, t] : trials_)
-    trials[to_string(id)] = {{"key", t.made.key},         {"heard_row", t.heard_row}, {"exited", t.exited},
-                             {"finished", t.finished},    {"stop", t.stop_why},       {"paused", t.paused},
-                             {"reports", t.reports},      {"held", t.held.size()}};
-  return {{"state", shown()},      {"search_started", started_}, {"search_over", over_.has_value()},
-          {"facts", facts_},       {"trials", trials},           {"asking_searcher", asking_},
+    trials[to_string(id)] = {{"key", t.made.key},      {"heard_row", t.heard_row}, {"exited", t.exited},
+                             {"finished", t.finished}, {"stop", t.stop_why},       {"paused", t.paused},
+                             {"reports", t.reports},   {"held", t.held.size()}};
+  return {{"state", shown()},         {"search_started", started_}, {"search_over", over_.has_value()},
+          {"facts", facts_},          {"trials", trials},           {"asking_searcher", asking_},
           {"inputs", inputs_.size()}, {"snapshot_at", kept_}};
 }
 

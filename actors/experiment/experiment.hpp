@@ -1,6 +1,7 @@
 #pragma once
-// One experiment: its state, its trials, and what its search has heard and decided. One input goes to the searcher
-// at a time; what came in and what was decided on it become one fact. Pure; the shell is experiment_actor.cpp.
+// One experiment: its state, its trials, and what its search has heard and decided. One input goes to the
+// searcher at a time; what came in and what was decided on it become one fact. Pure; the shell is
+// experiment_actor.cpp.
 
 #include "actors/machine.hpp"
 #include "searchers/searcher.hpp"
@@ -14,8 +15,8 @@ namespace troupe {
 
 struct experiment_spec {
   experiment_id id;
-  std::string metric;      ///< the searcher's
-  std::string time_metric; ///< or empty
+  std::string metric;                    ///< the searcher's
+  std::string time_metric;               ///< or empty
   std::vector<std::string> more_metrics; ///< that the search compares trials by too
   bool hears_checkpoints = false;        ///< the search wants to know of them
   std::uint64_t snapshot_every = 4096;   ///< facts of its stream
@@ -78,10 +79,11 @@ struct trial_finished {
 };
 struct search_decided {
   std::vector<trial_created> created; ///< with the ids that the cluster gave
-  std::vector<std::pair<std::string, trial_stop_decided>> stopped; ///< by the searcher's key; `trial` is not set
+  std::vector<std::pair<std::string, trial_stop_decided>>
+    stopped; ///< by the searcher's key; `trial` is not set
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
-  std::string fault; ///< why the searcher could not answer, or empty
+  std::string fault;               ///< why the searcher could not answer, or empty
   std::vector<std::string> paused; ///< by key, as all that follow
   std::vector<std::pair<std::string, double>> resumed;
   struct perturbation {
@@ -91,11 +93,12 @@ struct search_decided {
   };
   std::vector<perturbation> perturbed;
   std::string refused; ///< why the orders make no sense, or empty; they changed nothing
-  MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed, perturbed, refused)
+  MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed,
+                       perturbed, refused)
 };
 using experiment_event =
-  std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded, checkpoint_reported,
-               perturbation_taken, search_orders, trial_finished, search_decided>;
+  std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded,
+               checkpoint_reported, perturbation_taken, search_orders, trial_finished, search_decided>;
 
 // Actions.
 struct ask_searcher {
@@ -121,12 +124,12 @@ struct answer_validation {
 };
 struct answer_orders {
   std::uint64_t request = 0;
-  std::string refused;        ///< why, or empty
-  std::uint64_t heard = 0;    ///< how many facts its stream holds: the id of its newest event
+  std::string refused;     ///< why, or empty
+  std::uint64_t heard = 0; ///< how many facts its stream holds: the id of its newest event
   std::vector<std::pair<std::string, trial_id>> created;
 };
-/// The state as it is after so many facts of its stream, in which the searcher has heard nothing more: with the searcher's
-/// own snapshot of this moment a start need not replay them.
+/// The state as it is after so many facts of its stream, in which the searcher has heard nothing more: with
+/// the searcher's own snapshot of this moment a start need not replay them.
 struct keep_snapshot {
   std::uint64_t facts = 0;
   std::string machine;
@@ -134,14 +137,14 @@ struct keep_snapshot {
 struct report_experiment_end {
   experiment_state state = experiment_state::completed;
 };
-using experiment_action =
-  std::variant<ask_searcher, spawn_trial, order_trial, answer_validation, answer_orders, report_experiment_end,
-               keep_snapshot>;
+using experiment_action = std::variant<ask_searcher, spawn_trial, order_trial, answer_validation,
+                                       answer_orders, report_experiment_end, keep_snapshot>;
 using experiment_step = step_of<experiment_fact, experiment_action>;
 
 /// Not thread-safe: one actor owns it.
 ///
-///   active <-> paused;  both --search over--> completed, error;  --cancel, kill--> stopping --trials ended--> canceled
+///   active <-> paused;  both --search over--> completed, error;  --cancel, kill--> stopping --trials
+///   ended--> canceled
 class experiment {
 public:
   explicit experiment(experiment_spec spec);
@@ -158,7 +161,8 @@ public:
   std::string snapshot() const;
   value describe() const;    ///< the state, for people
   const char* shown() const; ///< in one word, a literal
-  /// Of a fresh machine: as if it had replayed what `snapshot` holds. `errc::corrupt` or `unsupported` leaves it fresh.
+  /// Of a fresh machine: as if it had replayed what `snapshot` holds. `errc::corrupt` or `unsupported` leaves
+  /// it fresh.
   result<void> restore(std::string_view snapshot);
 
   experiment_state state() const { return state_; }
@@ -166,17 +170,17 @@ public:
   std::uint64_t facts() const { return facts_; } ///< of its stream so far
   /// The newest validation row that the search has heard, by trial that has not ended.
   std::map<trial_id, std::uint64_t> heard_rows() const;
-  /// The events that the searcher has answered since the snapshot, oldest first: a fresh or restored one that takes them is
-  /// where this one is. From now on they are not remembered.
+  /// The events that the searcher has answered since the snapshot, oldest first: a fresh or restored one that
+  /// takes them is where this one is. From now on they are not remembered.
   std::vector<searchers::search_event> take_history();
 
 private:
   struct trial_entry {
     trial_created made;
     std::uint64_t heard_row = 0;
-    bool exited = false;   ///< the search has heard of it
-    std::string stop_why;  ///< the searcher wants it to end; empty: it does not
-    bool paused = false;   ///< by the search
+    bool exited = false;                          ///< the search has heard of it
+    std::string stop_why;                         ///< the searcher wants it to end; empty: it does not
+    bool paused = false;                          ///< by the search
     std::optional<trial_perturb_decided> perturb; ///< the latest
     std::uint64_t reports = 0;
     std::vector<std::pair<std::int64_t, double>> times; ///< steps and time metric of the latest reports
@@ -234,8 +238,8 @@ private:
   // Soft state.
   std::deque<input> inputs_;
   bool asking_ = false;
-  bool remembers_ = true;      ///< what the searcher hears
-  std::uint64_t kept_ = 0;     ///< facts in the newest snapshot
+  bool remembers_ = true;  ///< what the searcher hears
+  std::uint64_t kept_ = 0; ///< facts in the newest snapshot
 };
 
 } // namespace troupe

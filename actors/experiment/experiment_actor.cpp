@@ -1,8 +1,8 @@
 #include "actors/experiment/experiment_actor.hpp"
 
-#include "actors/shells/durable.hpp"
 #include "actors/experiment/experiment_setup.hpp"
 #include "actors/searcher/searcher_actor.hpp"
+#include "actors/shells/durable.hpp"
 #include "actors/trial/trial_actor.hpp"
 
 #include <caf/all.hpp>
@@ -13,7 +13,8 @@ namespace {
 using base = actor_base<experiment_actor>;
 
 template <class Fact>
-result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::string& entity, std::uint64_t first = 0) {
+result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::string& entity,
+                                   std::uint64_t first = 0) {
   auto stored = reads.facts_of(entity, first);
   if (!stored)
     return stored.error();
@@ -21,14 +22,15 @@ result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::stri
   for (const auto& bytes : *stored) {
     auto fact = decode_as<Fact>(bytes);
     if (!fact)
-      return error{errc::corrupt, "fact " + std::to_string(first + out.size()) + " of " + entity + " cannot be read: " +
-                                    fact.error().what};
+      return error{errc::corrupt, "fact " + std::to_string(first + out.size()) + " of " + entity +
+                                    " cannot be read: " + fact.error().what};
     out.push_back(std::move(*fact));
   }
   return out;
 }
 
-class experiment_shell_state : durable<experiment_shell_state, experiment_actor, experiment_fact, experiment_action> {
+class experiment_shell_state
+    : durable<experiment_shell_state, experiment_actor, experiment_fact, experiment_action> {
   friend class durable<experiment_shell_state, experiment_actor, experiment_fact, experiment_action>;
 
 public:
@@ -205,9 +207,9 @@ private:
     auto launch = launch_of(setup_.id, setup_.config, setup_.context, setup_.checkpoint_dir, x.trial);
     launch["owner"] = setup_.owner;
     launch["user_token"] = peers_.tokens.user ? peers_.tokens.user(setup_.id, setup_.owner) : std::string();
-    auto trial = spawn_trial_actor(self_->system(), trial_spec_of(id, setup_.config, x.trial), std::move(launch),
-                                   {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads, peers_.tokens},
-                                   *past);
+    auto trial = spawn_trial_actor(
+      self_->system(), trial_spec_of(id, setup_.config, x.trial), std::move(launch),
+      {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads, peers_.tokens}, *past);
     trials_[id] = trial;
     by_address_[trial.address()] = id;
     self_->monitor(trial);
@@ -223,10 +225,14 @@ private:
     if (it == trials_.end())
       return;
     switch (x.what) {
-    case order_trial::kind::activate: return self_->send(it->second, trial_activate{});
-    case order_trial::kind::pause: return self_->send(it->second, trial_pause{});
-    case order_trial::kind::stop: return self_->send(it->second, trial_stop{x.outcome, x.kill, x.why});
-    case order_trial::kind::perturb: return tell_perturbed(it->second, x.perturb);
+    case order_trial::kind::activate:
+      return self_->send(it->second, trial_activate{});
+    case order_trial::kind::pause:
+      return self_->send(it->second, trial_pause{});
+    case order_trial::kind::stop:
+      return self_->send(it->second, trial_stop{x.outcome, x.kill, x.why});
+    case order_trial::kind::perturb:
+      return tell_perturbed(it->second, x.perturb);
     }
   }
   void tell_perturbed(const trial_actor& trial, const trial_perturb_decided& x) {
@@ -241,7 +247,9 @@ private:
     self_->request(searcher_, std::chrono::minutes(10), search_save{})
       .then(
         [this, x](const search_saved& search) {
-          self_->request(peers_.journal, journal_timeout, store_snapshot{entity(setup_.id), x.facts, pack(std::pair{x.machine, search.bytes})})
+          self_
+            ->request(peers_.journal, journal_timeout,
+                      store_snapshot{entity(setup_.id), x.facts, pack(std::pair{x.machine, search.bytes})})
             .then([](const committed&) {}, [](const caf::error&) {});
         },
         [](const caf::error&) {});
@@ -257,7 +265,8 @@ private:
   }
 
   void child_down(const caf::down_msg& down) {
-    if (!down.reason || down.reason == caf::exit_reason::user_shutdown || down.reason == caf::exit_reason::kill)
+    if (!down.reason || down.reason == caf::exit_reason::user_shutdown ||
+        down.reason == caf::exit_reason::kill)
       return;
     if (searcher_ && down.source == searcher_.address())
       return step(experiment_stop{true, "the searcher died: " + from_caf(down.reason).what, true});
@@ -268,8 +277,8 @@ private:
     by_address_.erase(it);
     // It could not go on (the journal was late, say): made again from what is durable.
     if (!restarts_.again(id))
-      return step(experiment_stop{true, "trial " + to_string(id) + " died again and again: " +
-                                          from_caf(down.reason).what, true});
+      return step(experiment_stop{
+        true, "trial " + to_string(id) + " died again and again: " + from_caf(down.reason).what, true});
     for (auto& action : machine_->resume_trial(id))
       std::visit([this](auto& x) { run(x); }, action);
   }
@@ -305,7 +314,8 @@ result<void> replay_apart(Machine machine, const std::vector<Fact>& past, std::u
       machine.replay(past[number]);
     static_cast<void>(machine.snapshot());
   } catch (const broken_replay& x) {
-    outcome = error{errc::corrupt, "fact " + std::to_string(before + number) + " of its stream cannot be replayed: " + x.what};
+    outcome = error{errc::corrupt, "fact " + std::to_string(before + number) +
+                                     " of its stream cannot be replayed: " + x.what};
   }
   set_assertion_handler(previous);
   return outcome;
@@ -342,7 +352,8 @@ result<void> replayable(const std::vector<trial_fact>& past) { return replay_apa
 
 experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
                                   const experiment_past& past) {
-  using impl = shell<experiment_shell_state, experiment_actor, experiment_setup, experiment_peers, experiment_past>;
+  using impl =
+    shell<experiment_shell_state, experiment_actor, experiment_setup, experiment_peers, experiment_past>;
   return sys.spawn<impl>(std::move(setup), std::move(peers), past);
 }
 

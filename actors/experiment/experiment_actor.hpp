@@ -8,8 +8,8 @@ namespace troupe {
 
 struct experiment_setup {
   experiment_id id;
-  value config;         ///< complete
-  std::string context;  ///< blob, or empty
+  value config;        ///< complete
+  std::string context; ///< blob, or empty
   bool start_paused = false;
   std::string checkpoint_dir; ///< absolute; where the config names none
   std::string owner;          ///< the user whom its tasks speak for
@@ -23,10 +23,11 @@ struct experiment_peers {
   task_tokens tokens;
 };
 
-/// What is stored of an experiment: the newest snapshots of its machine and its searcher, and the facts since.
+/// What is stored of an experiment: the newest snapshots of its machine and its searcher, and the facts
+/// since.
 struct experiment_past {
-  std::uint64_t before = 0;      ///< how many facts the snapshots stand for
-  std::string machine, searcher; ///< empty where there are none
+  std::uint64_t before = 0;           ///< how many facts the snapshots stand for
+  std::string machine, searcher;      ///< empty where there are none
   std::vector<experiment_fact> facts; ///< oldest first
 };
 
@@ -34,8 +35,9 @@ struct experiment_past {
 experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
                                   const experiment_past& past);
 
-/// errc::corrupt, with the number, where a fact cannot be read: the stream is then of no use, since what follows stands on
-/// it. A snapshot that this build does not read, of machine or searcher, is left out: then all facts are there.
+/// errc::corrupt, with the number, where a fact cannot be read: the stream is then of no use, since what
+/// follows stands on it. A snapshot that this build does not read, of machine or searcher, is left out: then
+/// all facts are there.
 result<experiment_past> past_of(const storage::reader& reads, experiment_id id, const value& config);
 
 /// Replays the stream in a machine of its own: the reason why it cannot be, where an assertion fails.

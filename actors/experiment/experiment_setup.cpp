@@ -58,11 +58,10 @@ bool hears_checkpoints(const value& config) {
 } // namespace
 
 experiment_spec experiment_spec_of(experiment_id id, const value& config) {
-  return {id,
-          text(at(config, {"searcher", "metric"})),
-          text(at(config, {"searcher", "time_metric"}), text(at(config, {"searcher", "early_stopping", "time_metric"}))),
-          several_metrics(config),
-          hears_checkpoints(config)};
+  return {id, text(at(config, {"searcher", "metric"})),
+          text(at(config, {"searcher", "time_metric"}),
+               text(at(config, {"searcher", "early_stopping", "time_metric"}))),
+          several_metrics(config), hears_checkpoints(config)};
 }
 
 trial_spec trial_spec_of(trial_id id, const value& config, const trial_created& made) {
@@ -71,13 +70,18 @@ trial_spec trial_spec_of(trial_id id, const value& config, const trial_created& 
   const bool range = wanted.is_object();
   const auto most = number(range ? at(wanted, {"max"}) : wanted, 1);
   const auto least = range ? number(at(wanted, {"min"}), 1) : 0;
-  return {id, static_cast<int>(std::max<std::int64_t>(1, most)),
-          static_cast<int>(number(at(config, {"max_restarts"}), 5)), 100, made.source_checkpoint, made.source_steps,
-          hears_checkpoints(config), least < most ? static_cast<int>(least) : 0};
+  return {id,
+          static_cast<int>(std::max<std::int64_t>(1, most)),
+          static_cast<int>(number(at(config, {"max_restarts"}), 5)),
+          100,
+          made.source_checkpoint,
+          made.source_steps,
+          hears_checkpoints(config),
+          least < most ? static_cast<int>(least) : 0};
 }
 
-value launch_of(experiment_id id, const value& config, const std::string& context, const std::string& checkpoint_dir,
-                const trial_created& made) {
+value launch_of(experiment_id id, const value& config, const std::string& context,
+                const std::string& checkpoint_dir, const trial_created& made) {
   value launch = value::object();
   launch["experiment"] = id.value;
   launch["trial"] = made.trial.value;
@@ -95,7 +99,8 @@ value launch_of(experiment_id id, const value& config, const std::string& contex
   launch["launch"] = text(at(config, {"launch"}), "per_agent");
   value env = value::object();
   const auto& variables = at(config, {"environment", "environment_variables"});
-  if (variables.is_object() && (variables.contains("cpu") || variables.contains("cuda") || variables.contains("rocm")))
+  if (variables.is_object() &&
+      (variables.contains("cpu") || variables.contains("cuda") || variables.contains("rocm")))
     add_variables(env, at(variables, {"cpu"}));
   else
     add_variables(env, variables);
@@ -106,9 +111,10 @@ value launch_of(experiment_id id, const value& config, const std::string& contex
   if (auto sub = text(at(config, {"checkpoint_storage", "storage_path"})); !dir.empty() && !sub.empty())
     dir = sub.starts_with('/') ? sub : dir + "/" + sub;
   // A relative folder lies in the master's data directory, beside the default one.
-  launch["checkpoint_dir"] = dir.empty()            ? checkpoint_dir
-                             : dir.starts_with('/') ? dir
-                                                    : checkpoint_dir.substr(0, checkpoint_dir.rfind('/') + 1) + dir;
+  launch["checkpoint_dir"] = dir.empty() ? checkpoint_dir
+                             : dir.starts_with('/')
+                               ? dir
+                               : checkpoint_dir.substr(0, checkpoint_dir.rfind('/') + 1) + dir;
   return launch;
 }
 

@@ -108,7 +108,7 @@ void harness::take(out& o, const std::string& peer, const hello& x, time_point n
   if (x.version != task_link_version)
     return reject(o, peer, "version",
                   "the task link has version " + std::to_string(task_link_version) + " here, not " +
-                      std::to_string(x.version) + "; use the Python package that the agent gives its tasks");
+                    std::to_string(x.version) + "; use the Python package that the agent gives its tasks");
   auto t = tasks_.find(x.allocation);
   if (t == tasks_.end() || t->second.gone)
     return reject(o, peer, "unknown", "this agent does not run the allocation of TROUPE_ALLOCATION_ID");
@@ -118,7 +118,7 @@ void harness::take(out& o, const std::string& peer, const hello& x, time_point n
   if (!e)
     return reject(o, peer, "window",
                   "more than " + std::to_string(limits_.processes) + " processes of allocation " +
-                      to_string(x.allocation) + " report at once");
+                    to_string(x.allocation) + " report at once");
   auto& [id, s] = *e;
   if (x.acked > s.received())
     return reject(o, peer, "malformed", "hello: acked is beyond what this process has sent");
@@ -175,7 +175,7 @@ void harness::take(out& o, const std::string& peer, const reports& x, time_point
     } else if (s.metrics_bytes > limits_.window_bytes) {
       reject(o, peer, "window",
              "more than " + std::to_string(limits_.window_bytes) +
-                 " bytes of reports are not yet acknowledged");
+               " bytes of reports are not yet acknowledged");
       break;
     } else {
       s.metrics_bytes += row.metrics.size();
@@ -210,7 +210,7 @@ void harness::take(out& o, const std::string& peer, const task_checkpoint& x, ti
   if (!metadata)
     return tell(o, s, unsaved{x.sequence, "metadata: " + metadata.error().what});
   checkpoint made{
-      x.uuid, x.steps, {}, std::move(*metadata), tasks_.at(id.allocation).checkpoint_dir + "/" + x.uuid};
+    x.uuid, x.steps, {}, std::move(*metadata), tasks_.at(id.allocation).checkpoint_dir + "/" + x.uuid};
   for (const auto& [path, bytes] : x.files)
     made.files[path] = static_cast<std::int64_t>(bytes);
   s.checkpoints.push_back({x.sequence, std::move(made), now});
@@ -427,7 +427,7 @@ void harness::on(out& o, const checkpoint_answered& ev, time_point) {
       continue;
     auto& waiting = s.checkpoints;
     auto x =
-        std::find_if(waiting.begin(), waiting.end(), [&](const auto& w) { return w.saved.uuid == ev.uuid; });
+      std::find_if(waiting.begin(), waiting.end(), [&](const auto& w) { return w.saved.uuid == ev.uuid; });
     if (x == waiting.end())
       continue;
     tell(o, s, ev.refused.empty() ? agent_frame{saved{x->sequence}} : unsaved{x->sequence, ev.refused});
@@ -469,11 +469,18 @@ value harness::describe() const {
   for (const auto& [id, t] : tasks_)
     tasks.push_back({{"allocation", to_string(id)}, {"stop", t.stop}, {"gone", t.gone}});
   for (const auto& [id, s] : streams_)
-    streams.push_back({{"allocation", to_string(id.allocation)}, {"rank", id.rank},       {"connected", !s.peer.empty()},
-                       {"committed", s.committed},               {"told", s.told},        {"rows", s.rows.size()},
-                       {"undecided", s.undecided.size()},        {"failures", s.failures}, {"closed", s.closed},
+    streams.push_back({{"allocation", to_string(id.allocation)},
+                       {"rank", id.rank},
+                       {"connected", !s.peer.empty()},
+                       {"committed", s.committed},
+                       {"told", s.told},
+                       {"rows", s.rows.size()},
+                       {"undecided", s.undecided.size()},
+                       {"failures", s.failures},
+                       {"closed", s.closed},
                        {"checkpoints", s.checkpoints.size()}});
-  return {{"held_bytes", held_}, {"appends_in_flight", flights_.size()}, {"tasks", tasks}, {"streams", streams}};
+  return {
+    {"held_bytes", held_}, {"appends_in_flight", flights_.size()}, {"tasks", tasks}, {"streams", streams}};
 }
 
 } // namespace troupe

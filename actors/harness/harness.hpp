@@ -80,11 +80,12 @@ struct worker_answered {
   std::uint64_t protocol = 0;
   std::string order, refused;
 };
-/// Again, over a new connection: what waits for an answer or another try goes once more; the journal knows repeats.
+/// Again, over a new connection: what waits for an answer or another try goes once more; the journal knows
+/// repeats.
 struct master_reachable {};
 using harness_event =
-    std::variant<task_expected, task_gone, frames_received, reports_answered, validation_decided,
-                 checkpoint_answered, task_stop_asked, master_reachable, time_passed, worker_answered>;
+  std::variant<task_expected, task_gone, frames_received, reports_answered, validation_decided,
+               checkpoint_answered, task_stop_asked, master_reachable, time_passed, worker_answered>;
 
 // Actions.
 struct send_frame {
@@ -175,9 +176,9 @@ private:
     std::string closed;                                   ///< why the journal takes nothing more of it
     std::map<std::uint64_t, workers::decision> decisions; ///< come, not yet sent
     std::deque<std::pair<std::uint64_t, time_point>>
-        undecided; ///< durable validations, and how long they wait
+      undecided; ///< durable validations, and how long they wait
     std::deque<std::pair<std::uint64_t, std::string>>
-        refusals; ///< the newest few, for a process that reconnects
+      refusals; ///< the newest few, for a process that reconnects
     std::deque<waiting_checkpoint> checkpoints;
     std::deque<answered_checkpoint> answered; ///< the newest few, for repeats
 

@@ -10,7 +10,8 @@ namespace troupe {
 namespace {
 
 using base = actor_base<harness_actor>;
-/// The socket is opened before the actor is, so that a taken port is an error at once; its mail waits for the actor.
+/// The socket is opened before the actor is, so that a taken port is an error at once; its mail waits for the
+/// actor.
 struct open_link {
   std::unique_ptr<workers::harness_link> link;
   std::mutex mutex;
@@ -39,14 +40,20 @@ public:
     });
     return {
       [this](harness_frames& x) { step(frames_received{std::move(*x.messages)}); },
-      [this](const harness_task& x) { step(task_expected{x.allocation, x.token, x.checkpoint_dir}); },
+      [this](const harness_task& x) {
+        step(task_expected{x.allocation, x.token, x.checkpoint_dir});
+      },
       [this](const harness_gone& x) { step(task_gone{x.allocation}); },
       [this](const validation_answer& x) {
-        step(validation_decided{{x.origin.allocation, x.origin.rank, x.origin.process}, x.origin.sequence, x.stop,
-                                x.reason});
+        step(validation_decided{
+          {x.origin.allocation, x.origin.rank, x.origin.process}, x.origin.sequence, x.stop, x.reason});
       },
-      [this](const checkpoint_answer& x) { step(checkpoint_answered{x.allocation, x.uuid, x.refused}); },
-      [this](const preempt_ordered& x) { step(task_stop_asked{x.allocation, x.reason}); },
+      [this](const checkpoint_answer& x) {
+        step(checkpoint_answered{x.allocation, x.uuid, x.refused});
+      },
+      [this](const preempt_ordered& x) {
+        step(task_stop_asked{x.allocation, x.reason});
+      },
       [this](journal_actor& journal) {
         journal_ = std::move(journal);
         step(master_reachable{});
@@ -56,7 +63,8 @@ public:
         step(x);
       },
       [this](const worker_reply& x) {
-        step(worker_answered{{x.allocation, x.member, x.process}, workers::worker_protocol, x.order, x.refused});
+        step(
+          worker_answered{{x.allocation, x.member, x.process}, workers::worker_protocol, x.order, x.refused});
       },
     };
   }
@@ -96,14 +104,18 @@ private:
           else
             step(reports_answered{number, answer.up_to, std::nullopt});
         },
-        [this, number](const caf::error& why) { step(reports_answered{number, 0, from_caf(why)}); });
+        [this, number](const caf::error& why) {
+          step(reports_answered{number, 0, from_caf(why)});
+        });
   }
   void run(forward_checkpoint& x) {
-    self_->send(agent_, task_checkpoint{{x.stream.allocation, x.stream.rank, x.stream.process, 0}, std::move(x.saved)});
+    self_->send(
+      agent_, task_checkpoint{{x.stream.allocation, x.stream.rank, x.stream.process, 0}, std::move(x.saved)});
   }
   void run(const forward_progress&) {}
   void run(forward_worker& x) {
-    self_->send(agent_, worker_frame{x.worker.allocation, x.worker.rank, x.worker.process, x.protocol, std::move(x.word)});
+    self_->send(agent_, worker_frame{x.worker.allocation, x.worker.rank, x.worker.process, x.protocol,
+                                     std::move(x.word)});
   }
   void run(const release_credit& x) { link_->link->release(x.bytes); }
   void run(const reports_drained& x) { self_->send(agent_, harness_drained{x.allocation}); }
@@ -123,22 +135,24 @@ result<harness_gateway> spawn_harness(caf::actor_system& sys, const harness_setu
   auto shared = std::make_shared<open_link>();
   workers::harness_link_options options;
   options.endpoint = setup.endpoint;
-  auto opened = workers::open_harness_link(options, [weak = std::weak_ptr(shared)](std::vector<workers::task_message> x) {
-    auto link = weak.lock();
-    if (!link)
-      return;
-    auto messages = std::make_shared<std::vector<workers::task_message>>(std::move(x));
-    std::lock_guard lock(link->mutex);
-    if (link->to)
-      caf::anon_send(link->to, harness_frames{std::move(messages)});
-    else
-      link->early.push_back(std::move(messages));
-  });
+  auto opened =
+    workers::open_harness_link(options, [weak = std::weak_ptr(shared)](std::vector<workers::task_message> x) {
+      auto link = weak.lock();
+      if (!link)
+        return;
+      auto messages = std::make_shared<std::vector<workers::task_message>>(std::move(x));
+      std::lock_guard lock(link->mutex);
+      if (link->to)
+        caf::anon_send(link->to, harness_frames{std::move(messages)});
+      else
+        link->early.push_back(std::move(messages));
+    });
   if (!opened)
     return opened.error();
   auto endpoint = (*opened)->endpoint();
   shared->link = std::move(*opened);
-  auto actor = sys.spawn<shell<harness_state, harness_actor, shared_link, agent_actor>>(shared, std::move(agent));
+  auto actor =
+    sys.spawn<shell<harness_state, harness_actor, shared_link, agent_actor>>(shared, std::move(agent));
   std::lock_guard lock(shared->mutex);
   shared->to = actor;
   for (auto& messages : std::exchange(shared->early, {}))

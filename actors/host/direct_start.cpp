@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_plain(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./=,:@%+").find(c) != std::string_view::npos;
+  return std::isalnum(static_cast<unsigned char>(c)) ||
+         std::string_view("_-./=,:@%+").find(c) != std::string_view::npos;
 }
 
 /// "python", "python3", "python3.11"; any path to one of them.
@@ -22,14 +23,16 @@ bool names_python(const std::string& word) {
   const auto name = word.substr(word.rfind('/') + 1);
   if (!name.starts_with("python"))
     return false;
-  return std::all_of(name.begin() + 6, name.end(), [](unsigned char c) { return std::isdigit(c) || c == '.'; });
+  return std::all_of(name.begin() + 6, name.end(),
+                     [](unsigned char c) { return std::isdigit(c) || c == '.'; });
 }
 
 /// A wrapper that is a script may set variables, which a zygote would not have.
 bool is_executable_image(const fs::path& file) {
   char magic[4] = {};
   std::ifstream in(file, std::ios::binary);
-  return in.read(magic, sizeof magic) && std::string_view(magic, 4) == "\x7f" "ELF";
+  return in.read(magic, sizeof magic) && std::string_view(magic, 4) == "\x7f"
+                                                                       "ELF";
 }
 
 std::string find_program(const std::string& name, const std::string& path) {
@@ -59,7 +62,8 @@ std::optional<std::vector<std::string>> plain_words(std::string_view command) {
   for (std::size_t i = 0; i < command.size(); ++i) {
     const char c = command[i];
     if (c == ' ' || c == '\t' || c == '\n') {
-      if (c == '\n' && command.find_first_not_of(" \t\n", i) != std::string_view::npos && (in_word || !words.empty()))
+      if (c == '\n' && command.find_first_not_of(" \t\n", i) != std::string_view::npos &&
+          (in_word || !words.empty()))
         return {}; // a second command
       if (std::exchange(in_word, false))
         words.push_back(std::exchange(word, {}));

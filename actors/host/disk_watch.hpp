@@ -12,7 +12,7 @@ namespace troupe {
 class disk_watch {
 public:
   static constexpr std::uint64_t least_bytes = 4 << 20; ///< a disk with less is full
-  static constexpr duration memory = 5s; ///< a script fails some time after its write did
+  static constexpr duration memory = 5s;                ///< a script fails some time after its write did
 
   /// `free_bytes` of one disk that tasks write to.
   void saw(std::uint64_t free_bytes, time_point now) {

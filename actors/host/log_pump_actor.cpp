@@ -98,7 +98,9 @@ private:
               mine.stored = x.position;
             });
           },
-          [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false, mine.refused = true; }); });
+          [this, id](const caf::error&) {
+            with(id, [](source& mine) { mine.waiting = false, mine.refused = true; });
+          });
       return;
     }
     auto batch = workers::read_log(s.spool, s.at, batch_lines, batch_bytes);
@@ -122,8 +124,8 @@ private:
                                                                         : "stdout";
       for (auto part : parts_of(line.text)) {
         const auto prefix = workers::read_log_prefix(part);
-        mail.lines.push_back({0, line.at, id, s.agent, prefix.rank.value_or(line.rank), stream, std::string(prefix.level),
-                              std::string(prefix.rest)});
+        mail.lines.push_back({0, line.at, id, s.agent, prefix.rank.value_or(line.rank), stream,
+                              std::string(prefix.level), std::string(prefix.rest)});
       }
     }
     if (mail.lines.empty()) {
@@ -134,14 +136,17 @@ private:
     }
     s.waiting = true;
     self_->request(journal_, std::chrono::seconds(30), std::move(mail))
-      .then([this, id, next = batch->next](const committed&) {
-        with(id, [&](source& mine) {
-          mine.waiting = false;
-          mine.at = next;
-          mine.stored = std::max(mine.stored, next.line);
+      .then(
+        [this, id, next = batch->next](const committed&) {
+          with(id, [&](source& mine) {
+            mine.waiting = false;
+            mine.at = next;
+            mine.stored = std::max(mine.stored, next.line);
+          });
+        },
+        [this, id](const caf::error&) {
+          with(id, [](source& mine) { mine.waiting = false, mine.refused = true; });
         });
-      },
-            [this, id](const caf::error&) { with(id, [](source& mine) { mine.waiting = false, mine.refused = true; }); });
   }
 
   void finish(allocation_id id, source& s) {
@@ -157,8 +162,8 @@ private:
     }
   }
 
-  /// Somebody waits for the slots of a task that has ended: what is left of it is carried without a pause. What the journal
-  /// has refused waits for the next look.
+  /// Somebody waits for the slots of a task that has ended: what is left of it is carried without a pause.
+  /// What the journal has refused waits for the next look.
   void go_on(std::map<allocation_id, source>::iterator it) {
     if (it->second.ending && !it->second.refused)
       pump(it->first, it->second);
@@ -177,7 +182,8 @@ private:
 } // namespace
 
 log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent, duration pace) {
-  return sys.spawn<shell<pump_state, log_pump_actor, agent_actor, duration>, caf::detached>(std::move(agent), pace);
+  return sys.spawn<shell<pump_state, log_pump_actor, agent_actor, duration>, caf::detached>(std::move(agent),
+                                                                                            pace);
 }
 
 } // namespace troupe

@@ -34,15 +34,16 @@ std::string cluster_of(const value& launch) { return text_of(launch, "cluster_id
 bool names_trial_class(const std::string& text) {
   auto colon = text.find(':');
   auto plain = [&](std::size_t begin, std::size_t end, bool dots) {
-    return begin < end && std::all_of(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      text.begin() + static_cast<std::ptrdiff_t>(end), [dots](unsigned char c) {
-                                        return std::isalnum(c) || c == '_' || (dots && c == '.');
-                                      });
+    return begin < end &&
+           std::all_of(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                       text.begin() + static_cast<std::ptrdiff_t>(end),
+                       [dots](unsigned char c) { return std::isalnum(c) || c == '_' || (dots && c == '.'); });
   };
   return colon != text.npos && plain(0, colon, true) && plain(colon + 1, text.size(), false);
 }
 
-constexpr char setup_script[] = R"(# Sourced by the entrypoint script. The agent has written the files and set the variables before.
+constexpr char setup_script[] =
+  R"(# Sourced by the entrypoint script. The agent has written the files and set the variables before.
 export PATH="$PYTHONUSERBASE/bin:$PATH"
 : "${DET_PYTHON_EXECUTABLE:=python3}"
 export DET_PYTHON_EXECUTABLE
@@ -98,7 +99,8 @@ value config_for_task(const value& launch) {
 std::map<std::string, std::string> stock_variables(allocation_id id, const value& launch,
                                                    const task_surroundings& around) {
   const auto task = text_of(launch, "task_id"), allocation = text_of(launch, "allocation_name");
-  const auto resources = text_of(launch, "resources_id"), experiment = std::to_string(number_of(launch, "experiment", 0));
+  const auto resources = text_of(launch, "resources_id"),
+             experiment = std::to_string(number_of(launch, "experiment", 0));
   const auto owner = text_of(launch, "owner");
   const auto colon = around.master_url.rfind(':');
   const auto port = colon == around.master_url.npos ? std::string() : around.master_url.substr(colon + 1);
@@ -141,7 +143,8 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const value
     {"C10D_PORT", std::to_string(p.c10d)},
     {"TROUPE_NODES", std::to_string(nodes(launch))},
   };
-  // The kernel takes no variable of 128 KiB; the client reads info/trial.json, which has the configuration as well.
+  // The kernel takes no variable of 128 KiB; the client reads info/trial.json, which has the configuration as
+  // well.
   if (env["DET_EXPERIMENT_CONFIG"].size() > 100'000)
     env.erase("DET_EXPERIMENT_CONFIG");
   if (auto latest = checkpoint_name(launch); !latest.empty())
@@ -179,19 +182,22 @@ std::vector<task_file> stock_files(allocation_id id, const value& launch, const 
     {"train/entrypoint.sh", entrypoint_script, 0755},
     {"info/cluster.json", to_json(cluster), 0600}, // it holds the session's token
     {"info/trial.json", to_json(trial)},
-    {"info/resources.json", to_json(value::object({{"gpu_uuids", launch.value("gpu_uuids", value::array())}}))},
+    {"info/resources.json",
+     to_json(value::object({{"gpu_uuids", launch.value("gpu_uuids", value::array())}}))},
   };
   if (nodes(launch) == 1)
-    files.push_back({"info/rendezvous.json", to_json({{"container_addrs", value::array({"127.0.0.1"})},
-                                                      {"container_rank", 0},
-                                                      {"container_slot_counts", value::array({slots.size()})}})});
+    files.push_back(
+      {"info/rendezvous.json", to_json({{"container_addrs", value::array({"127.0.0.1"})},
+                                        {"container_rank", 0},
+                                        {"container_slot_counts", value::array({slots.size()})}})});
   return files;
 }
 
 std::vector<std::string> stock_command(std::vector<std::string> entrypoint, const std::string& shell) {
   if (entrypoint.empty() || entrypoint[0].empty())
     return entrypoint; // the check of the task's spec says so
-  if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c" && names_trial_class(entrypoint[2]))
+  if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c" &&
+      names_trial_class(entrypoint[2]))
     entrypoint = {"python3", "-m", "determined.launch.torch_distributed", "--", "--trial", entrypoint[2]};
   std::vector<std::string> command = {shell, std::string(task_run_dir) + "/train/entrypoint.sh"};
   command.insert(command.end(), entrypoint.begin(), entrypoint.end());

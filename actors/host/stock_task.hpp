@@ -1,11 +1,12 @@
 #pragma once
-// What Determined's stock client expects around a task's processes: variables, files below /run/determined, and the
-// forms of an entrypoint. Pure.
+// What Determined's stock client expects around a task's processes: variables, files below /run/determined,
+// and the forms of an entrypoint. Pure.
 //
-// Of Determined's own scripts, prep_container, ship_logs and exec.launch have nothing left to do on a single agent: the
-// agent unpacks the files, writes what they would write, reads the output itself and starts the entrypoint. That saves
-// each task their imports, seconds of CPU. launch.torch_distributed, wrap_rank, pid_server and exec.harness run as they
-// are, and so does prep_container where several agents have to find each other.
+// Of Determined's own scripts, prep_container, ship_logs and exec.launch have nothing left to do on a single
+// agent: the agent unpacks the files, writes what they would write, reads the output itself and starts the
+// entrypoint. That saves each task their imports, seconds of CPU. launch.torch_distributed, wrap_rank,
+// pid_server and exec.harness run as they are, and so does prep_container where several agents have to find
+// each other.
 
 #include "model/ids.hpp"
 #include "model/value.hpp"
@@ -26,8 +27,9 @@ struct task_surroundings {
   std::string harness_endpoint, harness_file;
   std::string python;     ///< folder that holds the package `troupe`
   std::string python_bin; ///< put in front of PATH; may be empty
-  std::string programs;   ///< the folder of troupe itself and of the examples in C++, put behind PATH; may be empty
-  std::string master_url; ///< of the agent's own listener, which forwards: "http://127.0.0.1:40123"
+  std::string
+    programs; ///< the folder of troupe itself and of the examples in C++, put behind PATH; may be empty
+  std::string master_url;        ///< of the agent's own listener, which forwards: "http://127.0.0.1:40123"
   std::string shell = "/bin/sh"; ///< that runs the entrypoint script and the users' hooks
   task_ports ports;
 };
@@ -42,7 +44,8 @@ struct task_file {
 };
 
 /// Folders below /run/determined that are there before a task starts.
-inline constexpr const char* task_folders[] = {"info", "workdir", "pythonuserbase", "train/model", "train/logs"};
+inline constexpr const char* task_folders[] = {"info", "workdir", "pythonuserbase", "train/model",
+                                               "train/logs"};
 
 /// DET_* and what belongs to it. `launch` as actors/allocation/allocation_actor.hpp has it.
 std::map<std::string, std::string> stock_variables(allocation_id id, const value& launch,
@@ -55,8 +58,8 @@ std::vector<task_file> stock_files(allocation_id id, const value& launch, const 
 /// entrypoint script.
 std::vector<std::string> stock_command(std::vector<std::string> entrypoint, const std::string& shell);
 
-/// The merged configuration as a task sees it. A shared_fs storage is given as the directory that it is on this host:
-/// the client would look for it at /determined_shared_fs, which is nowhere.
+/// The merged configuration as a task sees it. A shared_fs storage is given as the directory that it is on
+/// this host: the client would look for it at /determined_shared_fs, which is nowhere.
 value config_for_task(const value& launch);
 
 } // namespace troupe

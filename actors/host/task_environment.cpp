@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A path below the private /tmp that the experiment names is meant as the host's: it stays visible, or, where it
-/// does not exist yet, its folder.
+/// A path below the private /tmp that the experiment names is meant as the host's: it stays visible, or,
+/// where it does not exist yet, its folder.
 void keep_named(std::vector<std::string>& keep, std::string_view text) {
   for (std::size_t begin = 0; begin <= text.size();) {
     auto end = std::min(text.find_first_of(": ,", begin), text.size());
@@ -28,7 +28,8 @@ void keep_named(std::vector<std::string>& keep, std::string_view text) {
   }
 }
 
-/// The listener of the agent is on this host: whatever proxy the agent uses, its tasks reach that one directly.
+/// The listener of the agent is on this host: whatever proxy the agent uses, its tasks reach that one
+/// directly.
 void go_direct(std::map<std::string, std::string>& env) {
   for (const char* name : {"NO_PROXY", "no_proxy"}) {
     auto& list = env[name];
@@ -36,10 +37,11 @@ void go_direct(std::map<std::string, std::string>& env) {
   }
 }
 
-/// What torchrun sets for each of its processes, as `launch: per_slot` does. The address of the first agent is learned at the
-/// rendezvous where there are several: the entrypoint script sets it.
-std::map<std::string, std::string> rank_variables(allocation_id id, const value& launch, const task_surroundings& around,
-                                                  std::size_t local, std::size_t local_ranks) {
+/// What torchrun sets for each of its processes, as `launch: per_slot` does. The address of the first agent
+/// is learned at the rendezvous where there are several: the entrypoint script sets it.
+std::map<std::string, std::string> rank_variables(allocation_id id, const value& launch,
+                                                  const task_surroundings& around, std::size_t local,
+                                                  std::size_t local_ranks) {
   const auto first = launch.value("first_rank", std::size_t{0});
   return {{"RANK", std::to_string(first + local)},
           {"WORLD_SIZE", std::to_string(launch.value("ranks", local_ranks))},
@@ -90,7 +92,8 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   env["TROUPE_RESUME_CHECKPOINT"] = text("resume");
   env["TROUPE_TRIAL_SEED"] = std::to_string(launch.value("seed", 0));
 
-  if (auto uuids = launch.find("gpu_uuids"); uuids != launch.end() && uuids->is_array()) { // the agent's slots are GPUs: only its own
+  if (auto uuids = launch.find("gpu_uuids");
+      uuids != launch.end() && uuids->is_array()) { // the agent's slots are GPUs: only its own
     std::string list;
     for (const auto& one : *uuids)
       list += (list.empty() ? "" : ",") + one.get<std::string>();
@@ -98,7 +101,8 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   }
 
   const bool per_slot = launch.value("launch", std::string()) == "per_slot";
-  const auto processes = per_slot ? std::max<std::size_t>(1, launch.value("slots", value::array()).size()) : 1;
+  const auto processes =
+    per_slot ? std::max<std::size_t>(1, launch.value("slots", value::array()).size()) : 1;
   if (per_slot)
     env["TROUPE_LAUNCH"] = "per_slot";
 
@@ -118,7 +122,8 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
     spec.ranks.push_back(rank);
   }
   for (const auto& [key, one] : env)
-    if (key != "DET_EXPERIMENT_CONFIG") // its paths are JSON's; the folder of checkpoints has a variable of its own
+    if (key !=
+        "DET_EXPERIMENT_CONFIG") // its paths are JSON's; the folder of checkpoints has a variable of its own
       keep_named(spec.keep, one);
   for (const auto& argument : rank.argv)
     keep_named(spec.keep, argument);

@@ -1,6 +1,7 @@
 #pragma once
-// From an allocation's launch order to the processes of its task: command, environment, working directory. Pure but
-// for the agent's own environment, which tasks inherit, and for the question which named paths exist.
+// From an allocation's launch order to the processes of its task: command, environment, working directory.
+// Pure but for the agent's own environment, which tasks inherit, and for the question which named paths
+// exist.
 
 #include "actors/host/stock_task.hpp"
 #include "workers/task_spec.hpp"

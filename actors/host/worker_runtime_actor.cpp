@@ -1,9 +1,9 @@
 #include "actors/host/worker_runtime_actor.hpp"
 
-#include "actors/shells/probed.hpp"
 #include "actors/host/direct_start.hpp"
 #include "actors/host/disk_watch.hpp"
 #include "actors/host/task_environment.hpp"
+#include "actors/shells/probed.hpp"
 #include "workers/collectives/shm.hpp"
 #include "workers/context_files.hpp"
 #include "workers/port_claims.hpp"
@@ -73,8 +73,9 @@ public:
       runtime_ = std::move(*started);
     else
       self_->quit(to_caf(started.error())); // no handler below runs after it
-    if (auto keeper = workers::zygote_keeper::start(
-          {setup_.program.parent_path() / "libtroupe-zygote.so", setup_.python / "troupe" / "_zygote", setup_.tasks.string()}))
+    if (auto keeper =
+          workers::zygote_keeper::start({setup_.program.parent_path() / "libtroupe-zygote.so",
+                                         setup_.python / "troupe" / "_zygote", setup_.tasks.string()}))
       zygotes_ = std::move(*keeper);
     self_->set_exit_handler([this](caf::exit_msg& x) {
       if (setup_.kill_on_stop && setup_.kill_on_stop())
@@ -131,7 +132,8 @@ private:
                    });
                    const bool failed = std::any_of(ranks.begin(), ranks.end(), failed_by_itself);
                    // Killed, but not by its allocation, which would not ask why: lost, and run again.
-                   news.task.certain = failed || (x.why != workers::end_reason::killed && x.why != workers::end_reason::lease);
+                   news.task.certain =
+                     failed || (x.why != workers::end_reason::killed && x.why != workers::end_reason::lease);
                    for (const auto& rank : ranks)
                      add_rank(news.task, rank.rank, rank.signalled, rank.value, rank.out_of_memory);
                  },
@@ -173,7 +175,8 @@ private:
       return; // the first that failed says why
     (signalled ? t.signal : t.exit_code) = number;
     t.detail = (signalled ? "signal " : "exit code ") + std::to_string(number) +
-               (rank ? " (rank " + std::to_string(rank) + ")" : "") + (out_of_memory ? ", out of memory" : "");
+               (rank ? " (rank " + std::to_string(rank) + ")" : "") +
+               (out_of_memory ? ", out of memory" : "");
   }
 
   /// Waits, at most 5 s, until nothing runs: only in the actor's last handler, on its own thread.
@@ -207,8 +210,11 @@ private:
   }
 
   /// Everything of a task that is in files.
-  result<void> fill(const fs::path& folder, allocation_id id, const value& launch, const task_surroundings& around) {
-    auto cannot = [&](const std::string& why) { return error{errc::io, "cannot write to '" + folder.string() + "': " + why}; };
+  result<void> fill(const fs::path& folder, allocation_id id, const value& launch,
+                    const task_surroundings& around) {
+    auto cannot = [&](const std::string& why) {
+      return error{errc::io, "cannot write to '" + folder.string() + "': " + why};
+    };
     std::error_code fault;
     const auto run = folder / "run";
     for (const char* one : task_folders)
@@ -253,8 +259,15 @@ private:
         if (slot >= 0 && static_cast<std::size_t>(slot) < setup_.gpu_uuids.size())
           uuids.push_back(setup_.gpu_uuids[static_cast<std::size_t>(slot)]);
     }
-    task_surroundings around{setup_.agent, setup_.agent_id, setup_.harness_endpoint(), setup_.harness_file.string(),
-                             setup_.python.string(), setup_.python_bin, setup_.programs, setup_.master_url, shell_,
+    task_surroundings around{setup_.agent,
+                             setup_.agent_id,
+                             setup_.harness_endpoint(),
+                             setup_.harness_file.string(),
+                             setup_.python.string(),
+                             setup_.python_bin,
+                             setup_.programs,
+                             setup_.master_url,
+                             shell_,
                              {ports->at(0), ports->at(1), ports->at(2), ports->at(3)}};
     auto folder = runtime_->prepare(id);
     auto ready = folder ? fill(*folder, x.allocation, *launch, around) : result<void>{folder.error()};
@@ -270,8 +283,8 @@ private:
     static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
   }
 
-  /// Where the command is one Python script: a connection to a warmed parent, and in `spec` what that one is asked to
-  /// fork.
+  /// Where the command is one Python script: a connection to a warmed parent, and in `spec` what that one is
+  /// asked to fork.
   workers::owned_fd zygote_for(workers::task_spec& spec, const value& launch, const fs::path& folder) {
     std::error_code ignored;
     const auto work = folder / "run" / "workdir";
@@ -289,8 +302,8 @@ private:
         !fs::is_regular_file(work / direct->script, ignored))
       return {};
     workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    workers::zygote_order order{direct->program, direct->argv[0], env, launch.value("context", std::string()), direct->script,
-                                std::move(files)};
+    workers::zygote_order order{direct->program, direct->argv[0], env, launch.value("context", std::string()),
+                                direct->script,  std::move(files)};
     auto key = workers::zygote_key(order);
     auto connection = zygotes_->attach(std::move(order));
     if (!connection)
@@ -377,7 +390,8 @@ private:
         x.task.slots = launch.value("slots", std::vector<int>());
         x.token = launch.value("token", std::string());
         if (x.change == task_change::rank_failed) {
-          if (launch.value("launch", std::string()) != "per_slot" || launch.value("ranks", std::size_t{1}) < 2)
+          if (launch.value("launch", std::string()) != "per_slot" ||
+              launch.value("ranks", std::size_t{1}) < 2)
             return; // alone: the end of the task says it
           x.rank += launch.value("first_rank", 0);
           return self_->send(agent_, std::move(x));
@@ -403,7 +417,7 @@ private:
   agent_actor agent_;
   std::unique_ptr<workers::process_runtime> runtime_;
   std::unique_ptr<workers::zygote_keeper> zygotes_; ///< none where its files are missing
-  std::map<std::string, std::string> zygote_keys_; ///< by task, until it ends
+  std::map<std::string, std::string> zygote_keys_;  ///< by task, until it ends
   std::map<allocation_id, value> launches_;
   workers::port_claims ports_;
   /// Hooks are written for bash, where there is one.
@@ -415,7 +429,8 @@ private:
 
 } // namespace
 
-worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup, agent_actor agent) {
+worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup,
+                                          agent_actor agent) {
   using impl = shell<runtime_state, worker_runtime_actor, worker_runtime_setup, agent_actor>;
   return sys.spawn<impl, caf::detached>(std::move(setup), std::move(agent));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Starts, adopts and ends the sandboxes of one host: the actor over workers/process_runtime.hpp. It fetches a task's
-// files first, so it is detached.
+// Starts, adopts and ends the sandboxes of one host: the actor over workers/process_runtime.hpp. It fetches a
+// task's files first, so it is detached.
 
 #include "actors/messages.hpp"
 #include "workers/task_spec.hpp"
@@ -11,18 +11,19 @@
 namespace troupe {
 
 struct worker_runtime_setup {
-  std::string agent;                ///< name
+  std::string agent; ///< name
   std::string agent_id;
-  std::filesystem::path tasks;      ///< folder of all tasks
-  std::filesystem::path program;    ///< troupe-task
-  std::filesystem::path python;     ///< folder that holds the package `troupe`
-  std::string python_bin;           ///< put in front of PATH: where the tasks' python3 is; may be empty
-  std::string master_url;           ///< of the agent's listener that forwards to the master
+  std::filesystem::path tasks;   ///< folder of all tasks
+  std::filesystem::path program; ///< troupe-task
+  std::filesystem::path python;  ///< folder that holds the package `troupe`
+  std::string python_bin;        ///< put in front of PATH: where the tasks' python3 is; may be empty
+  std::string master_url;        ///< of the agent's listener that forwards to the master
   std::function<std::string()> harness_endpoint; ///< known once the gateway is up
   std::filesystem::path harness_file;
   duration freeze{30s};
   int spares = 0;
-  std::function<bool()> kill_on_stop; ///< asked at its end: whether its tasks end with it; else they wait to be adopted
+  std::function<bool()>
+    kill_on_stop; ///< asked at its end: whether its tasks end with it; else they wait to be adopted
   /// The tar of a context by its blob name; may block.
   std::function<result<std::string>(const std::string&)> fetch;
   std::function<workers::fence_spec()> fence; ///< as in agent_setup
@@ -30,6 +31,7 @@ struct worker_runtime_setup {
   std::vector<std::string> gpu_uuids;         ///< by slot; empty: the slots are no GPUs
 };
 
-worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup, agent_actor agent);
+worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup,
+                                          agent_actor agent);
 
 } // namespace troupe

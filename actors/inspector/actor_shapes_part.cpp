@@ -6,21 +6,21 @@
 
 namespace troupe {
 
-time_point wall_now() {
-  return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now());
-}
-double in_seconds(duration x) {
-  return std::chrono::duration<double>(x).count();
-}
+time_point wall_now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
+double in_seconds(duration x) { return std::chrono::duration<double>(x).count(); }
 
 namespace {
 
-value histogram(const std::array<std::uint64_t, tick_histogram::size>& counts, const tick_scale::moment& now) {
+value histogram(const std::array<std::uint64_t, tick_histogram::size>& counts,
+                const tick_scale::moment& now) {
   value buckets = value::array();
   for (int i = 0; i < tick_histogram::size; ++i)
     if (counts[static_cast<std::size_t>(i)])
-      buckets.push_back({actor_shapes::us(tick_histogram::upper(i), now), counts[static_cast<std::size_t>(i)]});
-  return {{"buckets", buckets}, {"p50", actor_shapes::us(quantile(counts, 0.5), now)}, {"p99", actor_shapes::us(quantile(counts, 0.99), now)}};
+      buckets.push_back(
+        {actor_shapes::us(tick_histogram::upper(i), now), counts[static_cast<std::size_t>(i)]});
+  return {{"buckets", buckets},
+          {"p50", actor_shapes::us(quantile(counts, 0.5), now)},
+          {"p99", actor_shapes::us(quantile(counts, 0.99), now)}};
 }
 
 /// Of an actor of another node; the desk writes the name for it.
@@ -48,7 +48,9 @@ value actor_shapes::row_of(const probe& p, double msg_per_s, const moment& now) 
   const auto run = p.runs().read(), wait = p.waits().read();
   value row = value::object();
   auto& out = row.get_ref<value::object_t&>();
-  const auto add = [&](const char* key, value x) { out.emplace_hint(out.end(), key, std::move(x)); }; // by thousands: in the map's order
+  const auto add = [&](const char* key, value x) {
+    out.emplace_hint(out.end(), key, std::move(x));
+  }; // by thousands: in the map's order
   add("actor", p.name);
   add("backlog", p.backlog());
   add("kind", p.kind);
@@ -78,12 +80,9 @@ value actor_shapes::note_of(const message_note& n, const probe& p, const moment&
             std::to_string(id.request_id().integer_value() & caf::message_id::request_id_mask);
   else if (about.empty())
     about = to_string_of(p.about);
-  return {{"at", to_rfc3339(now.wall_at(n.at))},
-          {"from", from},
-          {"type", type_name(*system_, n.type)},
-          {"correlation", about},
-          {"wait_us", us(n.wait, now)},
-          {"run_us", us(n.run, now)},
+  return {{"at", to_rfc3339(now.wall_at(n.at))}, {"from", from},
+          {"type", type_name(*system_, n.type)}, {"correlation", about},
+          {"wait_us", us(n.wait, now)},          {"run_us", us(n.run, now)},
           {"text", text_of_brief(n.brief)}};
 }
 

@@ -26,9 +26,7 @@ double field_number(const value& x, const char* name, double otherwise) {
   auto it = x.find(name);
   return it != x.end() && it->is_number() ? it->get<double>() : otherwise;
 }
-std::string kind_of(const std::string& actor) {
-  return actor.substr(0, actor.find('/'));
-}
+std::string kind_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
 std::string id_of(const std::string& actor) {
   const auto slash = actor.find('/');
   return slash == actor.npos ? std::string() : actor.substr(slash + 1);
@@ -108,20 +106,20 @@ void desk_context::ask(const std::string& where, const std::string& what, value 
   if (!it->second.inspector)
     return then(error{errc::unreachable, "the node " + where + " is away"});
   self->request(it->second.inspector, patience, inspect_request{what, std::move(fields)})
-      .then(
-          [then](command_result& got) {
-            if (got.refused)
-              then(error{static_cast<errc>(got.refused - 1), got.why});
-            else
-              then(std::move(got.answer));
-          },
-          [then, where, patience](const caf::error& why) {
-            auto fault = from_caf(why);
-            if (fault.code == errc::timeout)
-              fault.what =
-                  "the node " + where + " did not answer within " + std::to_string(patience.count()) + " ms";
-            then(fault);
-          });
+    .then(
+      [then](command_result& got) {
+        if (got.refused)
+          then(error{static_cast<errc>(got.refused - 1), got.why});
+        else
+          then(std::move(got.answer));
+      },
+      [then, where, patience](const caf::error& why) {
+        auto fault = from_caf(why);
+        if (fault.code == errc::timeout)
+          fault.what =
+            "the node " + where + " did not answer within " + std::to_string(patience.count()) + " ms";
+        then(fault);
+      });
 }
 
 void desk_context::ask_all(const std::string& only, const std::string& what, const value& fields,
@@ -140,13 +138,13 @@ void desk_context::ask_all(const std::string& only, const std::string& what, con
     return then({});
   for (const auto& name : wanted)
     ask(
-        name, what, fields,
-        [all, name, then](result<value> got) {
-          all->got.emplace(name, std::move(got));
-          if (--all->left == 0)
-            then(std::move(all->got));
-        },
-        patience);
+      name, what, fields,
+      [all, name, then](result<value> got) {
+        all->got.emplace(name, std::move(got));
+        if (--all->left == 0)
+          then(std::move(all->got));
+      },
+      patience);
 }
 
 void desk_context::locate(const std::string& wanted, std::function<void(result<place>)> then) {
@@ -178,13 +176,14 @@ void desk_context::locate(const std::string& wanted, std::function<void(result<p
       for (const auto& one : found)
         names += (names.empty() ? "" : ", ") + actor + "@" + one.node;
       return then(
-          error{errc::conflict, "several nodes have an actor '" + actor + "'\nhint: name one of " + names});
+        error{errc::conflict, "several nodes have an actor '" + actor + "'\nhint: name one of " + names});
     }
     if (slow) // it may be there
-      return then(error{errc::timeout, "no answer in time from " + away + ", which may have '" + actor.substr(0, 200) + "'; try again"});
+      return then(error{errc::timeout, "no answer in time from " + away + ", which may have '" +
+                                         actor.substr(0, 200) + "'; try again"});
     then(error{errc::not_found, "no actor '" + actor.substr(0, 200) + "'" +
-                                    (away.empty() ? "" : "; not heard: " + away) +
-                                    "\nhint: what has ended has no actor; `ps` lists those that live"});
+                                  (away.empty() ? "" : "; not heard: " + away) +
+                                  "\nhint: what has ended has no actor; `ps` lists those that live"});
   });
 }
 
@@ -199,7 +198,8 @@ std::optional<desk_context::number> desk_context::number_in(const value& x) {
   const auto* data = text.data();
   const auto actor = std::from_chars(data + 1, data + at, out.actor);
   const auto node = std::from_chars(data + at + 1, data + text.size(), out.node);
-  if (actor.ec != std::errc{} || actor.ptr != data + at || node.ec != std::errc{} || node.ptr != data + text.size())
+  if (actor.ec != std::errc{} || actor.ptr != data + at || node.ec != std::errc{} ||
+      node.ptr != data + text.size())
     return {};
   return out;
 }
@@ -253,15 +253,15 @@ void desk_context::with_names(value body, std::function<void(value)> then) {
     for (const auto& x : numbers)
       ids.push_back(x.actor);
     ask(
-        node, "names", {{"ids", std::move(ids)}},
-        [this, all, finish, numbers = std::move(numbers)](result<value> got) {
-          if (got)
-            for (const auto& x : numbers)
-              names_[x] = got->value("names", value::object()).value(std::to_string(x.actor), std::string());
-          if (--all->left == 0)
-            finish();
-        },
-        std::chrono::seconds(1));
+      node, "names", {{"ids", std::move(ids)}},
+      [this, all, finish, numbers = std::move(numbers)](result<value> got) {
+        if (got)
+          for (const auto& x : numbers)
+            names_[x] = got->value("names", value::object()).value(std::to_string(x.actor), std::string());
+        if (--all->left == 0)
+          finish();
+      },
+      std::chrono::seconds(1));
   }
 }
 

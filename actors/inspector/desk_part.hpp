@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-using given = std::function<void(result<value>)>; ///< called once, on the desk's thread
+using given = std::function<void(result<value>)>;           ///< called once, on the desk's thread
 using named_answers = std::map<std::string, result<value>>; ///< by node
 
 inline constexpr auto node_patience = std::chrono::seconds(3);
@@ -34,13 +34,14 @@ public:
 
   void joined(node_joined x);
   void node_down(const caf::down_msg& down);
-  void note(const std::string& kind, const std::string& actor, const std::string& what, const std::string& user);
+  void note(const std::string& kind, const std::string& actor, const std::string& what,
+            const std::string& user);
 
   void ask(const std::string& where, const std::string& what, value fields, given then,
            std::chrono::milliseconds patience = node_patience);
   /// All nodes, or `only` that one.
-  void ask_all(const std::string& only, const std::string& what, const value& fields, std::function<void(named_answers)> then,
-               std::chrono::milliseconds patience = node_patience);
+  void ask_all(const std::string& only, const std::string& what, const value& fields,
+               std::function<void(named_answers)> then, std::chrono::milliseconds patience = node_patience);
 
   /// Where an actor is: "NAME" or "NAME@NODE".
   struct place {
@@ -49,8 +50,8 @@ public:
   };
   void locate(const std::string& wanted, std::function<void(result<place>)> then);
 
-  /// Writes names for the numbers in `body`, "#12@123", that an inspector gives to actors of other nodes; asks those nodes for
-  /// what is new. "#12@NODE" where its node does not know it, or is away.
+  /// Writes names for the numbers in `body`, "#12@123", that an inspector gives to actors of other nodes;
+  /// asks those nodes for what is new. "#12@NODE" where its node does not know it, or is away.
   void with_names(value body, std::function<void(value)> then);
 
   bool knows(const std::string& node) const { return nodes_.contains(node); }
@@ -126,15 +127,15 @@ private:
     std::string kind;                          ///< of events
     std::map<std::string, std::uint64_t> seen; ///< of events: the newest number by node
     std::map<std::string, watched_node> on;
-    std::string actor, experiment;             ///< of a trace; of a follow
+    std::string actor, experiment; ///< of a trace; of a follow
     std::chrono::steady_clock::time_point until, refreshed;
-    value abouts;                              ///< of a followed experiment: itself and its trials
-    std::set<std::string> polling;             ///< nodes that were asked for events and have not answered
-    std::uint64_t gone = 0;                    ///< answers in a row without the actor
+    value abouts;                  ///< of a followed experiment: itself and its trials
+    std::set<std::string> polling; ///< nodes that were asked for events and have not answered
+    std::uint64_t gone = 0;        ///< answers in a row without the actor
     std::uint64_t most = 0, shown = 0;
   };
-  void begin(const std::shared_ptr<row_sink>& to, const std::vector<std::string>& where, const std::string& actor,
-             const std::string& experiment, const value& wish, given done);
+  void begin(const std::shared_ptr<row_sink>& to, const std::vector<std::string>& where,
+             const std::string& actor, const std::string& experiment, const value& wish, given done);
   void end_stream(std::uint64_t id, const std::string& why);
   void take(std::uint64_t id, stream& s, const std::string& node, watched_node& one);
   void show(std::uint64_t id, const std::string& node, value taken);

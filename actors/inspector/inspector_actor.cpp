@@ -9,9 +9,7 @@
 
 namespace troupe {
 
-void add_shell_messages(caf::actor_system_config& to) {
-  to.add_message_types<caf::id_block::troupe_shell>();
-}
+void add_shell_messages(caf::actor_system_config& to) { to.add_message_types<caf::id_block::troupe_shell>(); }
 
 namespace {
 
@@ -49,45 +47,45 @@ public:
       reg_ = std::make_shared<probe_register>(); // a host's system without our configuration: nothing is seen
     shapes_.emplace(self_->system(), reg_, setup_.node);
     return {
-        [this](inspect_request& x) -> caf::result<command_result> {
-          if (!x.fields.is_object())
-            x.fields = value::object();
-          if (x.what.empty()) { // what an actor of this node was asked
-            if (auto open = open_asks_.extract(number(x.fields, "ask", 0)); !open.empty())
-              open.mapped()(std::move(x.fields["got"]));
-            return answered();
-          }
-          if (x.what == "node")
-            return answered(node());
-          if (x.what == "ps")
-            return ps(x.fields);
-          if (x.what == "actor")
-            return about_actor(x.fields);
-          if (x.what == "tree")
-            return answered(tree());
-          if (x.what == "names")
-            return answered(names(x.fields));
-          if (x.what == "waits")
-            return waits();
-          if (x.what == "events")
-            return answered(events(x.fields));
-          if (x.what == "end")
-            return end(x.fields);
-          if (x.what == "send")
-            return send(x.fields);
-          if (x.what == "watch")
-            return watch(x.fields);
-          if (x.what == "taken")
-            return taken(x.fields);
-          if (x.what == "unwatch")
-            return unwatch(number(x.fields, "id", 0));
-          if (x.what == "log")
-            return log(x.fields);
-          if (x.what == "fault")
-            return fault(x.fields);
-          return refused({errc::unsupported, "this node's inspector knows no '" + x.what + "'"});
-        },
-        [this](const time_passed&) { tick(); },
+      [this](inspect_request& x) -> caf::result<command_result> {
+        if (!x.fields.is_object())
+          x.fields = value::object();
+        if (x.what.empty()) { // what an actor of this node was asked
+          if (auto open = open_asks_.extract(number(x.fields, "ask", 0)); !open.empty())
+            open.mapped()(std::move(x.fields["got"]));
+          return answered();
+        }
+        if (x.what == "node")
+          return answered(node());
+        if (x.what == "ps")
+          return ps(x.fields);
+        if (x.what == "actor")
+          return about_actor(x.fields);
+        if (x.what == "tree")
+          return answered(tree());
+        if (x.what == "names")
+          return answered(names(x.fields));
+        if (x.what == "waits")
+          return waits();
+        if (x.what == "events")
+          return answered(events(x.fields));
+        if (x.what == "end")
+          return end(x.fields);
+        if (x.what == "send")
+          return send(x.fields);
+        if (x.what == "watch")
+          return watch(x.fields);
+        if (x.what == "taken")
+          return taken(x.fields);
+        if (x.what == "unwatch")
+          return unwatch(number(x.fields, "id", 0));
+        if (x.what == "log")
+          return log(x.fields);
+        if (x.what == "fault")
+          return fault(x.fields);
+        return refused({errc::unsupported, "this node's inspector knows no '" + x.what + "'"});
+      },
+      [this](const time_passed&) { tick(); },
     };
   }
 
@@ -117,7 +115,7 @@ private:
   caf::result<command_result> ps(fields_of x) {
     const auto kind = text(x, "kind");
     const auto window =
-        std::chrono::milliseconds(std::min<std::uint64_t>(number(x, "window_ms", 1000), 60'000));
+      std::chrono::milliseconds(std::min<std::uint64_t>(number(x, "window_ms", 1000), 60'000));
     std::vector<std::pair<std::shared_ptr<probe>, std::uint64_t>> first;
     for (auto& p : reg_->all())
       if (kind.empty() || p->kind == kind)
@@ -127,8 +125,8 @@ private:
       rows.get_ref<value::array_t&>().reserve(first.size());
       const auto now = reg_->scale.now();
       for (const auto& [p, done] : first)
-        rows.push_back(
-            shapes_->row_of(*p, static_cast<double>(done) / std::max(0.001, in_seconds(now.wall - p->since)), now));
+        rows.push_back(shapes_->row_of(
+          *p, static_cast<double>(done) / std::max(0.001, in_seconds(now.wall - p->since)), now));
       return answered({{"rows", std::move(rows)}});
     }
     auto promise = self_->make_response_promise<command_result>();
@@ -145,9 +143,9 @@ private:
           continue;
         auto it = before.find(p.get());
         const auto done = p->done();
-        rows.push_back(shapes_->row_of(*p, static_cast<double>(done - (it == before.end() ? 0 : it->second)) /
-                                               std::max(0.001, passed),
-                                           now));
+        rows.push_back(shapes_->row_of(
+          *p, static_cast<double>(done - (it == before.end() ? 0 : it->second)) / std::max(0.001, passed),
+          now));
       }
       promise.deliver(answered({{"rows", std::move(rows)}}));
     });
@@ -158,7 +156,7 @@ private:
     value rows = value::array();
     for (const auto& p : reg_->all())
       rows.push_back(
-          {{"actor", p->name}, {"owner", p->owner}, {"state", state_of(*p)}, {"restarts", p->restarts}});
+        {{"actor", p->name}, {"owner", p->owner}, {"state", state_of(*p)}, {"restarts", p->restarts}});
     return {{"rows", std::move(rows)}};
   }
 
@@ -203,16 +201,16 @@ private:
     open_asks_[id] = [promise, shape](value got) mutable { promise.deliver(shape(std::move(got))); };
     inspector_actor me{self_};
     auto run =
-        std::make_shared<std::function<void(probe_side&)>>([me, id, ask = std::move(ask)](probe_side& side) {
-          value got = ask(side);
-          caf::anon_send(me, inspect_request{"", {{"ask", id}, {"got", std::move(got)}}});
-        });
+      std::make_shared<std::function<void(probe_side&)>>([me, id, ask = std::move(ask)](probe_side& side) {
+        value got = ask(side);
+        caf::anon_send(me, inspect_request{"", {{"ask", id}, {"got", std::move(got)}}});
+      });
     caf::anon_send<caf::message_priority::high>(to, probe_order{std::move(run)});
     later(patience, [this, id, promise, name = entry.what->name]() mutable {
       if (open_asks_.erase(id))
         promise.deliver(
-            refused({errc::timeout, name + " did not come to it within " + std::to_string(patience.count()) +
-                                        " s: it is busy with one message, or was just made"}));
+          refused({errc::timeout, name + " did not come to it within " + std::to_string(patience.count()) +
+                                    " s: it is busy with one message, or was just made"}));
     });
     return promise;
   }
@@ -237,47 +235,49 @@ private:
       return answered({{"id", p->actor_id}, {"kind", p->kind}, {"owner", p->owner}});
     if (what == "msgs" && p->kind == "worker")
       return on_actor(
-          *entry, [](probe_side& side) { return side.heard ? side.heard() : value::array(); },
-          [this, p, most](value heard) { return answered({{"rows", heard_or(shapes_->recent(*p, most), std::move(heard), most)}}); });
+        *entry, [](probe_side& side) { return side.heard ? side.heard() : value::array(); },
+        [this, p, most](value heard) {
+          return answered({{"rows", heard_or(shapes_->recent(*p, most), std::move(heard), most)}});
+        });
     if (what == "msgs")
       return answered({{"rows", shapes_->recent(*p, most)}});
     if (what == "stats")
       return answered(shapes_->stats(*p));
     if (what == "links")
       return on_actor(
-          *entry, [reg = reg_](probe_side& side) { return ask_links(*reg, side); },
-          [this, p](value got) {
-            return answered({{"rows", shapes_->links_of(*p, got["peers"].get<std::vector<std::string>>())}});
-          });
+        *entry, [reg = reg_](probe_side& side) { return ask_links(*reg, side); },
+        [this, p](value got) {
+          return answered({{"rows", shapes_->links_of(*p, got["peers"].get<std::vector<std::string>>())}});
+        });
     if (what == "state")
       return on_actor(
-          *entry,
-          [](probe_side& side) -> value {
-            return {{"known", side.describe != nullptr},
-                    {"state", side.describe ? side.describe() : value::object()}};
-          },
-          [p, path = text(x, "path")](value got) {
-            if (!got["known"].get<bool>())
-              return answered({{"actor", p->name}, {"state", {{"state", state_of(*p)}}}});
-            auto part = at_path(got["state"], path);
-            return part ? answered({{"actor", p->name}, {"state", *part}}) : refused(part.error());
-          });
+        *entry,
+        [](probe_side& side) -> value {
+          return {{"known", side.describe != nullptr},
+                  {"state", side.describe ? side.describe() : value::object()}};
+        },
+        [p, path = text(x, "path")](value got) {
+          if (!got["known"].get<bool>())
+            return answered({{"actor", p->name}, {"state", {{"state", state_of(*p)}}}});
+          auto part = at_path(got["state"], path);
+          return part ? answered({{"actor", p->name}, {"state", *part}}) : refused(part.error());
+        });
     if (what == "info")
       return on_actor(
-          *entry,
-          [reg = reg_](probe_side& side) {
-            auto got = ask_links(*reg, side);
-            if (side.describe)
-              got["state_bytes"] = to_msgpack(side.describe()).size();
-            if (side.heard)
-              got["heard"] = side.heard();
-            return got;
-          },
-          [this, p](value got) {
-            auto info = shapes_->info(*p, got);
-            info["recent"] = heard_or(std::move(info["recent"]), got.value("heard", value()), 8);
-            return answered(std::move(info));
-          });
+        *entry,
+        [reg = reg_](probe_side& side) {
+          auto got = ask_links(*reg, side);
+          if (side.describe)
+            got["state_bytes"] = to_msgpack(side.describe()).size();
+          if (side.heard)
+            got["heard"] = side.heard();
+          return got;
+        },
+        [this, p](value got) {
+          auto info = shapes_->info(*p, got);
+          info["recent"] = heard_or(std::move(info["recent"]), got.value("heard", value()), 8);
+          return answered(std::move(info));
+        });
     return refused({errc::invalid, "an actor has no '" + what + "'"});
   }
 
@@ -346,10 +346,10 @@ private:
     if (message == "ping") {
       const auto sent = ticks_now();
       return on_actor(
-          *entry, [](probe_side&) -> value { return ticks_now(); },
-          [this, sent](value got) {
-            return answered({{"wait_us", shapes_->us(got.get<std::uint64_t>() - sent)}});
-          });
+        *entry, [](probe_side&) -> value { return ticks_now(); },
+        [this, sent](value got) {
+          return answered({{"wait_us", shapes_->us(got.get<std::uint64_t>() - sent)}});
+        });
     }
     if (message == "flush") {
       caf::anon_send(to, flush_journal{});
@@ -369,7 +369,9 @@ private:
       });
     if (message == "preempt" || message == "validate" || message == "checkpoint") {
       const auto id = parse_allocation(name.substr(std::min(name.size(), std::string("allocation/").size())));
-      return pass(to, task_call{id, message == "preempt" ? "allocation.pending_preemption" : "worker." + message, value::object()},
+      return pass(to,
+                  task_call{id, message == "preempt" ? "allocation.pending_preemption" : "worker." + message,
+                            value::object()},
                   [](const command_result& got) -> value { return got.answer; });
     }
     if (message == "describe")
@@ -391,8 +393,8 @@ private:
   caf::result<command_result> pass(const caf::actor& to, Message message, Shape shape) {
     auto promise = self_->make_response_promise<command_result>();
     self_->request(to, std::chrono::seconds(20), std::move(message))
-        .then(heard(promise, shape),
-              [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+      .then(heard(promise, shape),
+            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
     return promise;
   }
   template <class Shape>
@@ -441,12 +443,12 @@ private:
           wish.types.push_back(key);
       if (wish.types.empty())
         return refused({errc::invalid, "the field 'msg': no message type '" + type.substr(0, 100) +
-                                           "'; `msgs` and `stats` show types"});
+                                         "'; `msgs` and `stats` show types"});
     }
     wish.most = std::clamp<std::uint64_t>(number(x, "max", 100), 1, 1'000'000);
     wish.per_second = std::clamp<std::uint64_t>(number(x, "rate", 50), 1, 10'000);
     const auto lasts =
-        std::chrono::milliseconds(std::clamp<std::uint64_t>(number(x, "for_ms", 30'000), 1, 3'600'000));
+      std::chrono::milliseconds(std::clamp<std::uint64_t>(number(x, "for_ms", 30'000), 1, 3'600'000));
     wish.until = ticks_now() + reg_->scale.ticks(lasts);
     auto made = std::make_shared<message_watch>(wish, reg_->scale);
     reg_->watch(made);
@@ -513,7 +515,7 @@ private:
       auto it = std::find(std::begin(levels), std::end(levels), wanted);
       if (it == std::end(levels))
         return refused({errc::invalid, "the field 'level': '" + wanted.substr(0, 50) +
-                                           "' is none of error, warning, info, debug"});
+                                         "' is none of error, warning, info, debug"});
       reg_->log_level.store(static_cast<int>(it - std::begin(levels)));
     }
     return answered({{"level", levels[std::clamp(reg_->log_level.load(), 0, 3)]}});
@@ -522,9 +524,9 @@ private:
   caf::result<command_result> fault(fields_of x) {
     if (!reg_->allow_faults)
       return refused(
-          {errc::denied,
-           "the node " + setup_.node +
-               " runs without --allow-faults\nhint: start it with --allow-faults; it is meant for tests"});
+        {errc::denied,
+         "the node " + setup_.node +
+           " runs without --allow-faults\nhint: start it with --allow-faults; it is meant for tests"});
     const auto kind = text(x, "fault"), actor = text(x, "actor");
     const auto n = number(x, "n", 1), delay = number(x, "delay_ms", 100), lasts = number(x, "for_ms", 10'000);
     if (kind == "clear") {
@@ -557,7 +559,7 @@ private:
       }
     } else
       return refused({errc::invalid, "the field 'fault': '" + kind.substr(0, 50) +
-                                         "' is none of kill, drop, delay, pause, clear"});
+                                       "' is none of kill, drop, delay, pause, clear"});
     reg_->disturb(std::move(made));
     return answered();
   }

@@ -16,10 +16,15 @@ correlation of(trial_id id) { return id ? correlate(correlation_kind::trial, id.
 correlation of(experiment_id id) { return id ? correlate(correlation_kind::experiment, id.value) : 0; }
 
 template <class T>
-constexpr bool tells = requires(const T& x) { of(x.allocation); } || requires(const T& x) { of(x.trial); } ||
-                       requires(const T& x) { of(x.origin.allocation); } || requires(const T& x) { of(x.experiment); } ||
-                       requires(const T& x) { of(x.task.allocation); } || requires(const T& x) { of(x.id); } ||
-                       requires(const T& x) { correlation_of_name(x.entity); };
+constexpr bool tells = requires(const T& x) {
+  of(x.allocation);
+}
+|| requires(const T& x) { of(x.trial); }
+|| requires(const T& x) { of(x.origin.allocation); }
+|| requires(const T& x) { of(x.experiment); }
+|| requires(const T& x) { of(x.task.allocation); }
+|| requires(const T& x) { of(x.id); }
+|| requires(const T& x) { correlation_of_name(x.entity); };
 
 template <class T>
 correlation about(const void* content) {
@@ -50,7 +55,9 @@ correlation about_order(const void* content) {
 }
 correlation about_report(const void* content) {
   const auto& x = *static_cast<const link_report*>(content);
-  return !x.started.empty() ? of(x.started[0].allocation) : !x.exited.empty() ? of(x.exited[0].allocation) : 0;
+  return !x.started.empty()  ? of(x.started[0].allocation)
+         : !x.exited.empty() ? of(x.exited[0].allocation)
+                             : 0;
 }
 correlation about_command(const void* content) {
   const auto& x = *static_cast<const client_command*>(content);
@@ -64,9 +71,10 @@ correlation about_command(const void* content) {
 
 /// Fields that open something are no text for people.
 template <class T>
-constexpr bool secret = std::is_same_v<T, register_agent> || std::is_same_v<T, registered> || std::is_same_v<T, harness_task> ||
-                        std::is_same_v<T, launch_order> || std::is_same_v<T, start_ordered> || std::is_same_v<T, link_order> ||
-                        std::is_same_v<T, task_news> || std::is_same_v<T, client_command>;
+constexpr bool secret =
+  std::is_same_v<T, register_agent> || std::is_same_v<T, registered> || std::is_same_v<T, harness_task> ||
+  std::is_same_v<T, launch_order> || std::is_same_v<T, start_ordered> || std::is_same_v<T, link_order> ||
+  std::is_same_v<T, task_news> || std::is_same_v<T, client_command>;
 
 template <class T>
 std::string text(const void* content) {
@@ -97,7 +105,8 @@ std::size_t brief(const void* content, char* to, std::size_t most) {
 }
 std::size_t command_brief(const void* content, char* to, std::size_t most) {
   const auto& x = *static_cast<const client_command*>(content);
-  return pack_beginning(std::pair<std::string_view, std::string_view>(x.name, x.user.empty() ? x.allocation : x.user), to, most);
+  return pack_beginning(
+    std::pair<std::string_view, std::string_view>(x.name, x.user.empty() ? x.allocation : x.user), to, most);
 }
 
 /// Reads msgpack up to where it was cut off.
@@ -136,7 +145,8 @@ private:
   }
   bool text(std::uint64_t size) {
     const auto shown = left_.substr(0, size);
-    if (std::any_of(shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\t'; }))
+    if (std::any_of(shown.begin(), shown.end(),
+                    [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\t'; }))
       return bytes(size);
     out_ += '"';
     for (char c : shown)
@@ -192,30 +202,54 @@ private:
     if (kind < 0xc0)
       return text(kind & 0x1f);
     switch (kind) {
-    case 0xc0: return say("null");
-    case 0xc2: return say("false");
-    case 0xc3: return say("true");
-    case 0xc4: return sized(1, as_bytes);
-    case 0xc5: return sized(2, as_bytes);
-    case 0xc6: return sized(4, as_bytes);
-    case 0xca: return real<float, std::uint32_t>();
-    case 0xcb: return real<double, std::uint64_t>();
-    case 0xcc: return number(1, x) && say(std::to_string(x));
-    case 0xcd: return number(2, x) && say(std::to_string(x));
-    case 0xce: return number(4, x) && say(std::to_string(x));
-    case 0xcf: return number(8, x) && say(std::to_string(x));
-    case 0xd0: return number(1, x) && say(std::to_string(static_cast<std::int8_t>(x)));
-    case 0xd1: return number(2, x) && say(std::to_string(static_cast<std::int16_t>(x)));
-    case 0xd2: return number(4, x) && say(std::to_string(static_cast<std::int32_t>(x)));
-    case 0xd3: return number(8, x) && say(std::to_string(static_cast<std::int64_t>(x)));
-    case 0xd9: return sized(1, as_text);
-    case 0xda: return sized(2, as_text);
-    case 0xdb: return sized(4, as_text);
-    case 0xdc: return sized(2, as_list);
-    case 0xdd: return sized(4, as_list);
-    case 0xde: return sized(2, as_map);
-    case 0xdf: return sized(4, as_map);
-    default: return cut();
+    case 0xc0:
+      return say("null");
+    case 0xc2:
+      return say("false");
+    case 0xc3:
+      return say("true");
+    case 0xc4:
+      return sized(1, as_bytes);
+    case 0xc5:
+      return sized(2, as_bytes);
+    case 0xc6:
+      return sized(4, as_bytes);
+    case 0xca:
+      return real<float, std::uint32_t>();
+    case 0xcb:
+      return real<double, std::uint64_t>();
+    case 0xcc:
+      return number(1, x) && say(std::to_string(x));
+    case 0xcd:
+      return number(2, x) && say(std::to_string(x));
+    case 0xce:
+      return number(4, x) && say(std::to_string(x));
+    case 0xcf:
+      return number(8, x) && say(std::to_string(x));
+    case 0xd0:
+      return number(1, x) && say(std::to_string(static_cast<std::int8_t>(x)));
+    case 0xd1:
+      return number(2, x) && say(std::to_string(static_cast<std::int16_t>(x)));
+    case 0xd2:
+      return number(4, x) && say(std::to_string(static_cast<std::int32_t>(x)));
+    case 0xd3:
+      return number(8, x) && say(std::to_string(static_cast<std::int64_t>(x)));
+    case 0xd9:
+      return sized(1, as_text);
+    case 0xda:
+      return sized(2, as_text);
+    case 0xdb:
+      return sized(4, as_text);
+    case 0xdc:
+      return sized(2, as_list);
+    case 0xdd:
+      return sized(4, as_list);
+    case 0xde:
+      return sized(2, as_map);
+    case 0xdf:
+      return sized(4, as_map);
+    default:
+      return cut();
     }
   }
 
@@ -257,7 +291,9 @@ void add_all(reader_map& to, std::index_sequence<I...>) {
 
 } // namespace
 
-std::string text_of_brief(std::string_view bytes) { return bytes.empty() ? std::string() : brief_text(bytes).take(); }
+std::string text_of_brief(std::string_view bytes) {
+  return bytes.empty() ? std::string() : brief_text(bytes).take();
+}
 
 const reader_map& message_readers() {
   static const reader_map all = [] {

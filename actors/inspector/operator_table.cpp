@@ -23,7 +23,7 @@ bool takes(const operator_message& m, const std::string& kind) {
 
 result<value> typed(const operator_message& m, const field& f, const value& given) {
   const error wrong{errc::invalid, std::string(m.name) + ": the field '" + f.name + "' has to be a " +
-                                       name(f.is) + ", not " + to_json(given).substr(0, 100)};
+                                     name(f.is) + ", not " + to_json(given).substr(0, 100)};
   switch (f.is) {
   case field::type::text:
     return given.is_string()       ? result<value>(given)
@@ -75,47 +75,49 @@ const char* name(operator_field::type type) {
 
 const std::vector<operator_message>& operator_messages() {
   static const std::vector<operator_message> table = {
-      {"ping", {"*"}, {}, false, "Answers how long the message waited in the mailbox."},
-      {"activate", {"experiment"}, {}, true, "Lets a paused experiment go on."},
-      {"pause", {"experiment"}, {}, true, "Its trials save a checkpoint and leave their slots."},
-      {"cancel", {"experiment"}, {}, true, "Ends it; its trials save a checkpoint first."},
-      {"kill", {"experiment", "trial"}, {}, true, "Ends it at once; what its run has not saved is lost."},
-      {"preempt",
-       {"allocation", "trial"},
-       {},
-       true,
-       "Its script is asked to save and leave, as when its slots are wanted; the trial runs again. Of a "
-       "trial: its open run."},
-      {"validate",
-       {"worker", "allocation", "trial"},
-       {},
-       true,
-       "The ranks of a trial in C++ validate after the batch at hand, besides their schedule. Answers how many were told."},
-      {"checkpoint",
-       {"worker", "allocation", "trial"},
-       {},
-       true,
-       "The ranks of a trial in C++ save a checkpoint after the batch at hand, besides their schedule. Answers how many were told."},
-      {"set_metadata",
-       {"trial"},
-       {{"metadata", field::type::object, true, "replaces what the trial has"}},
-       true,
-       "Notes metadata of the trial; answered once durable."},
-      {"drain",
-       {"agent"},
-       {{"on", field::type::flag, false, "false takes it back; true unless said"}},
-       true,
-       "Nothing new is placed on this agent; what runs there goes on."},
-      {"describe", {"pool"}, {}, false, "Its slots in numbers, who holds them and who waits."},
-      {"status", {"cluster"}, {}, false, "Slots, agents and running experiments in numbers."},
-      {"clean_logs",
-       {"cluster", "retention"},
-       {},
-       true,
-       "Erases the logs of ended trials whose log_retention_days are over."},
-      {"flush", {"journal"}, {}, true, "Commits what is queued, now."},
-      {"save", {"searcher"}, {}, false, "Answers the size of the search's state."},
-      {"redial", {"agent_node"}, {}, true, "Looks for the master now, where the link is down."},
+    {"ping", {"*"}, {}, false, "Answers how long the message waited in the mailbox."},
+    {"activate", {"experiment"}, {}, true, "Lets a paused experiment go on."},
+    {"pause", {"experiment"}, {}, true, "Its trials save a checkpoint and leave their slots."},
+    {"cancel", {"experiment"}, {}, true, "Ends it; its trials save a checkpoint first."},
+    {"kill", {"experiment", "trial"}, {}, true, "Ends it at once; what its run has not saved is lost."},
+    {"preempt",
+     {"allocation", "trial"},
+     {},
+     true,
+     "Its script is asked to save and leave, as when its slots are wanted; the trial runs again. Of a "
+     "trial: its open run."},
+    {"validate",
+     {"worker", "allocation", "trial"},
+     {},
+     true,
+     "The ranks of a trial in C++ validate after the batch at hand, besides their schedule. Answers how many "
+     "were told."},
+    {"checkpoint",
+     {"worker", "allocation", "trial"},
+     {},
+     true,
+     "The ranks of a trial in C++ save a checkpoint after the batch at hand, besides their schedule. Answers "
+     "how many were told."},
+    {"set_metadata",
+     {"trial"},
+     {{"metadata", field::type::object, true, "replaces what the trial has"}},
+     true,
+     "Notes metadata of the trial; answered once durable."},
+    {"drain",
+     {"agent"},
+     {{"on", field::type::flag, false, "false takes it back; true unless said"}},
+     true,
+     "Nothing new is placed on this agent; what runs there goes on."},
+    {"describe", {"pool"}, {}, false, "Its slots in numbers, who holds them and who waits."},
+    {"status", {"cluster"}, {}, false, "Slots, agents and running experiments in numbers."},
+    {"clean_logs",
+     {"cluster", "retention"},
+     {},
+     true,
+     "Erases the logs of ended trials whose log_retention_days are over."},
+    {"flush", {"journal"}, {}, true, "Commits what is queued, now."},
+    {"save", {"searcher"}, {}, false, "Answers the size of the search's state."},
+    {"redial", {"agent_node"}, {}, true, "Looks for the master now, where the link is down."},
   };
   return table;
 }
@@ -129,7 +131,7 @@ result<const operator_message*> find_operator_message(const std::string& kind, c
       known += (known.empty() ? "" : ", ") + std::string(m.name);
     }
   return error{errc::invalid, "the field 'message': an actor of the kind " + kind + " takes no '" +
-                                  wanted.substr(0, 100) + "'\nhint: it takes " + known};
+                                wanted.substr(0, 100) + "'\nhint: it takes " + known};
 }
 
 result<value> checked_fields(const operator_message& m, const value& given) {
@@ -144,7 +146,7 @@ result<value> checked_fields(const operator_message& m, const value& given) {
         for (const auto& f : m.fields)
           known += (known.empty() ? "its fields are " : ", ") + std::string(f.name);
         return error{errc::invalid, std::string(m.name) + ": no field '" + key.substr(0, 100) + "'; " +
-                                        (known.empty() ? "it has none" : known)};
+                                      (known.empty() ? "it has none" : known)};
       }
       auto one = typed(m, *it, x);
       if (!one)
@@ -177,9 +179,9 @@ value operator_message_rows() {
 
 std::string operator_message_page() {
   std::string out =
-      "## By an operator\n\n"
-      "What the shell's `send` delivers; made from the table in `actors/inspector/operator_table.cpp`.\n\n"
-      "| name | actors | fields | who may | what it does |\n|---|---|---|---|---|\n";
+    "## By an operator\n\n"
+    "What the shell's `send` delivers; made from the table in `actors/inspector/operator_table.cpp`.\n\n"
+    "| name | actors | fields | who may | what it does |\n|---|---|---|---|---|\n";
   for (const auto& m : operator_messages()) {
     std::string fields;
     for (const auto& f : m.fields)

@@ -1,6 +1,6 @@
 #pragma once
-// The messages that an operator may send to an actor by the shell: the one table behind `send`, its completion and the
-// last section of docs/messages.md. Pure; shell_desk_actor.cpp delivers them.
+// The messages that an operator may send to an actor by the shell: the one table behind `send`, its
+// completion and the last section of docs/messages.md. Pure; shell_desk_actor.cpp delivers them.
 
 #include "model/value.hpp"
 
@@ -29,7 +29,8 @@ const char* name(operator_field::type type);
 
 /// errc::not_found where actors of `kind` take no such message; the text lists those that they do.
 result<const operator_message*> find_operator_message(const std::string& kind, const std::string& name);
-/// `given` as the table wants it; text that reads as a number or flag is taken for one. errc::invalid names the field.
+/// `given` as the table wants it; text that reads as a number or flag is taken for one. errc::invalid names
+/// the field.
 result<value> checked_fields(const operator_message& message, const value& given);
 
 /// The table as rows for clients.

@@ -15,7 +15,8 @@ constexpr auto back_within = std::chrono::seconds(10); ///< a restarted actor
 
 /// Who has no owner that makes it anew: with it its node ends.
 bool holds_its_node(const std::string& kind) {
-  constexpr const char* kinds[] = {"journal", "cluster", "pool", "agent", "agent_node", "harness", "log_pump", "worker_runtime"};
+  constexpr const char* kinds[] = {"journal",    "cluster", "pool",     "agent",
+                                   "agent_node", "harness", "log_pump", "worker_runtime"};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 
@@ -35,14 +36,14 @@ public:
     for (const auto& order : desk_->setup.standing ? desk_->setup.standing() : value::array())
       stand(order.value("name", std::string()), order.value("fields", value::object()));
     return {
-        [this](shell_call& x) { return obey(std::move(x)); },
-        [this](open_stream& x) {
-          auto promise = self_->make_response_promise<command_result>();
-          streams_->open(x, into(promise));
-          return promise;
-        },
-        [this](node_joined& x) { desk_->joined(std::move(x)); },
-        [this](const time_passed&) { tick(); },
+      [this](shell_call& x) { return obey(std::move(x)); },
+      [this](open_stream& x) {
+        auto promise = self_->make_response_promise<command_result>();
+        streams_->open(x, into(promise));
+        return promise;
+      },
+      [this](node_joined& x) { desk_->joined(std::move(x)); },
+      [this](const time_passed&) { tick(); },
     };
   }
 
@@ -109,16 +110,16 @@ private:
 
   void command(const shell_call& x, const std::string& name, value fields, given done) {
     self_
-        ->request(desk_->setup.cluster, std::chrono::seconds(30),
-                  client_command{x.user, x.admin, "", name, std::move(fields)})
-        .then(
-            [done](command_result& got) {
-              if (got.refused)
-                done(error{static_cast<errc>(got.refused - 1), got.why});
-              else
-                done(std::move(got.answer));
-            },
-            [done](const caf::error& why) { done(from_caf(why)); });
+      ->request(desk_->setup.cluster, std::chrono::seconds(30),
+                client_command{x.user, x.admin, "", name, std::move(fields)})
+      .then(
+        [done](command_result& got) {
+          if (got.refused)
+            done(error{static_cast<errc>(got.refused - 1), got.why});
+          else
+            done(std::move(got.answer));
+        },
+        [done](const caf::error& why) { done(from_caf(why)); });
   }
 
   void send(shell_call x, given done) {
@@ -140,8 +141,8 @@ private:
       };
       if (wanted == "drain") // kept as the order that it is
         return drain(
-            {x.user, x.admin, "drain", {{"node", id_of(at->actor)}, {"on", fields->value("on", true)}}},
-            answer);
+          {x.user, x.admin, "drain", {{"node", id_of(at->actor)}, {"on", fields->value("on", true)}}},
+          answer);
       given finish = answer;
       if ((*message)->acts) {
         if (auto ok = audit(x, at->actor, "send " + wanted + (fields->empty() ? "" : " " + to_json(*fields)));
@@ -190,8 +191,10 @@ private:
     to_allocation(desk_->setup.node, "allocation/" + id.substr(0, id.find('/')), message, done);
   }
 
-  void to_allocation(const std::string& node, const std::string& actor, const std::string& message, given done) {
-    desk_->ask(node, "send", {{"actor", actor}, {"message", message}, {"fields", value::object()}}, done, std::chrono::seconds(25));
+  void to_allocation(const std::string& node, const std::string& actor, const std::string& message,
+                     given done) {
+    desk_->ask(node, "send", {{"actor", actor}, {"message", message}, {"fields", value::object()}}, done,
+               std::chrono::seconds(25));
   }
 
   void end(shell_call x, given done) {
@@ -200,14 +203,14 @@ private:
         return done(at.error());
       if (holds_its_node(at->kind))
         return done(
-            error{errc::conflict,
-                  "nothing makes " + at->actor +
-                      " again while its node runs: without it the node ends\nhint: stop "
-                      "the node itself, with `troupe down` or a signal; it recovers at the next start"});
+          error{errc::conflict,
+                "nothing makes " + at->actor +
+                  " again while its node runs: without it the node ends\nhint: stop "
+                  "the node itself, with `troupe down` or a signal; it recovers at the next start"});
       if (x.name == "restart" && at->kind == "searcher")
         return done(error{errc::conflict,
                           "a searcher is not made again: its experiment would end as ERROR\nhint: restart " +
-                              at->owner});
+                            at->owner});
       if (auto ok = audit(x, at->actor, x.name + " " + at->actor); !ok)
         return done(ok.error());
       auto finish = noting(x, at->actor, done);
@@ -216,15 +219,14 @@ private:
         finish(value{{"done", "the desk ends; " + at->owner + " makes it again"}});
         return self_->send_exit(self_, to_caf({errc::internal, why}));
       }
-      desk_->ask(
-          at->node, "end", {{"actor", at->actor}, {"why", why}},
-          [this, x, at = *at, finish](result<value> got) {
-            if (!got)
-              return finish(got.error());
-            if (x.name == "kill")
-              return finish(value{{"done", at.actor + " was killed; " + at.owner + " notices"}});
-            wait_for_return(at, self_->clock().now() + back_within, finish);
-          });
+      desk_->ask(at->node, "end", {{"actor", at->actor}, {"why", why}},
+                 [this, x, at = *at, finish](result<value> got) {
+                   if (!got)
+                     return finish(got.error());
+                   if (x.name == "kill")
+                     return finish(value{{"done", at.actor + " was killed; " + at.owner + " notices"}});
+                   wait_for_return(at, self_->clock().now() + back_within, finish);
+                 });
     });
   }
 
@@ -236,8 +238,8 @@ private:
                    return done(value{{"done", before.actor + " is back, made again by " + before.owner}});
                  if (self_->clock().now() >= until)
                    return done(error{errc::timeout, before.actor + " is not back after " +
-                                                        std::to_string(back_within.count()) +
-                                                        " s; `events` may say why"});
+                                                      std::to_string(back_within.count()) +
+                                                      " s; `events` may say why"});
                  desk_->later(std::chrono::milliseconds(50),
                               [this, before, until, done] { wait_for_return(before, until, done); });
                });
@@ -251,17 +253,17 @@ private:
     desk_->locate("agent/" + agent, [this, x, agent, on, done](result<desk_context::place> at) {
       if (!at)
         return done(
-            error{errc::not_found, "no agent on a node '" + agent.substr(0, 200) + "'; `nodes` lists them"});
+          error{errc::not_found, "no agent on a node '" + agent.substr(0, 200) + "'; `nodes` lists them"});
       auto order = x;
       order.fields["node"] = agent;
       if (auto ok = audit(order, at->actor, on ? "drain" : "drain ends"); !ok)
         return done(ok.error());
       order_drain(
-          x, agent, on, noting(order, at->actor, [agent, on, done](result<value> got) {
-            if (!got)
-              return done(got.error());
-            done(value{{"done", on ? "nothing new is placed on " + agent : agent + " takes work again"}});
-          }));
+        x, agent, on, noting(order, at->actor, [agent, on, done](result<value> got) {
+          if (!got)
+            return done(got.error());
+          done(value{{"done", on ? "nothing new is placed on " + agent : agent + " takes work again"}});
+        }));
     });
   }
 
@@ -320,11 +322,11 @@ private:
       if (n && *n >= 1 && *n <= most)
         return {};
       return error{errc::invalid, "the field 'value': " + key + " is a number of 1 to " +
-                                      std::to_string(static_cast<int>(most))};
+                                    std::to_string(static_cast<int>(most))};
     }
     return error{errc::invalid, "the field 'key': '" + key.substr(0, 100) +
-                                    "' cannot be changed while the cluster runs\nhint: log.level, trace.max "
-                                    "(rows that a trace shows at most) and trace.rate (rows a second) can"};
+                                  "' cannot be changed while the cluster runs\nhint: log.level, trace.max "
+                                  "(rows that a trace shows at most) and trace.rate (rows a second) can"};
   }
 
   result<void> set(const std::string& key, const value& wanted) {
@@ -356,7 +358,7 @@ private:
         return done(at.error());
       if (kind == "pause" && at->kind != "agent")
         return done(
-            error{errc::invalid, "the field 'actor': the link that pauses is that of an agent, agent/NAME"});
+          error{errc::invalid, "the field 'actor': the link that pauses is that of an agent, agent/NAME"});
       value fields{{"actor", at->actor}, {"fault", kind}};
       for (const char* key : {"n", "delay_ms", "for_ms"})
         if (x.fields.contains(key)) {

@@ -1,6 +1,6 @@
 #pragma once
-// Where the shell's commands arrive on the master: it asks the inspectors of all nodes, joins what they answer, and carries
-// out what an operator orders, noted in the audit log before it is done.
+// Where the shell's commands arrive on the master: it asks the inspectors of all nodes, joins what they
+// answer, and carries out what an operator orders, noted in the audit log before it is done.
 
 #include "actors/inspector/inspector_actor.hpp"
 #include "storage/audit_log.hpp"

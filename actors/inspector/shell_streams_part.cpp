@@ -56,15 +56,15 @@ void shell_streams::open(const open_stream& x, given done) {
       const auto request = dot == wanted.npos ? std::nullopt : number_in_text(wanted.substr(dot + 1));
       if (!requester || !request)
         return done(
-            error{errc::invalid,
-                  "the field 'correlation': a request is written req/ACTOR.NUMBER, as `msgs` shows it"});
+          error{errc::invalid,
+                "the field 'correlation': a request is written req/ACTOR.NUMBER, as `msgs` shows it"});
       wish["requester"] = *requester;
       wish["request"] = *request;
     } else {
       if (!correlation_of_name(wanted))
         return done(
-            error{errc::not_found, "nothing is known under the correlation '" + wanted.substr(0, 100) +
-                                       "'\nhint: trial/7, experiment/3, or a request as `msgs` shows it"});
+          error{errc::not_found, "nothing is known under the correlation '" + wanted.substr(0, 100) +
+                                   "'\nhint: trial/7, experiment/3, or a request as `msgs` shows it"});
       wish["about"] = f.value("about", value::array({wanted}));
       if (wish["about"].empty())
         wish["about"] = value::array({wanted});

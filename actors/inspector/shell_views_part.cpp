@@ -67,10 +67,10 @@ bool shell_views::obey(const std::string& name, const value& f, const given& don
 void shell_views::list_nodes(given done) {
   desk_.ask_all("", "node", value::object(), [this, done](named_answers got) {
     desk_.self
-        ->request(desk_.setup.cluster, node_patience,
-                  client_command{"", false, "", "agent.list", value::object()})
-        .then([this, done, got](command_result& agents) { done(join_nodes(got, agents.answer)); },
-              [this, done, got](const caf::error&) { done(join_nodes(got, value::object())); });
+      ->request(desk_.setup.cluster, node_patience,
+                client_command{"", false, "", "agent.list", value::object()})
+      .then([this, done, got](command_result& agents) { done(join_nodes(got, agents.answer)); },
+            [this, done, got](const caf::error&) { done(join_nodes(got, value::object())); });
   });
 }
 
@@ -111,34 +111,34 @@ value shell_views::join_nodes(const named_answers& got, const value& listed) con
 
 void shell_views::ps(const value& f, given done) {
   const auto window = std::chrono::milliseconds(
-      static_cast<std::int64_t>(std::clamp(field_number(f, "window", 1), 0.0, 60.0) * 1000));
+    static_cast<std::int64_t>(std::clamp(field_number(f, "window", 1), 0.0, 60.0) * 1000));
   const auto node = field_text(f, "node");
   if (!node.empty() && !desk_.knows(node))
     return done(error{errc::not_found, "no node '" + node.substr(0, 200) + "'; `nodes` lists them"});
   desk_.ask_all(
-      node, "ps", {{"window_ms", window.count()}, {"kind", field_text(f, "kind")}},
-      [f, done](named_answers got) {
-        value rows = value::array();
-        for (auto& [name, answer] : got)
-          if (answer)
-            for (auto& row : (*answer)["rows"])
-              rows.push_back(std::move(row));
-        tell_apart(rows);
-        if (const auto part = field_text(f, "filter"); !part.empty()) {
-          value kept = value::array();
-          for (auto& row : rows)
-            if (field_text(row, "actor").find(part) != std::string::npos)
-              kept.push_back(std::move(row));
-          rows = std::move(kept);
-        }
-        if (auto ok = sorted(rows, field_text(f, "sort")); !ok)
-          return done(ok.error());
-        const auto top = static_cast<std::size_t>(std::max(0.0, field_number(f, "top", 0)));
-        if (top > 0 && rows.size() > top)
-          rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(top), rows.end());
-        done(value{{"rows", std::move(rows)}, {"missing", missing_of(got)}});
-      },
-      node_patience + window);
+    node, "ps", {{"window_ms", window.count()}, {"kind", field_text(f, "kind")}},
+    [f, done](named_answers got) {
+      value rows = value::array();
+      for (auto& [name, answer] : got)
+        if (answer)
+          for (auto& row : (*answer)["rows"])
+            rows.push_back(std::move(row));
+      tell_apart(rows);
+      if (const auto part = field_text(f, "filter"); !part.empty()) {
+        value kept = value::array();
+        for (auto& row : rows)
+          if (field_text(row, "actor").find(part) != std::string::npos)
+            kept.push_back(std::move(row));
+        rows = std::move(kept);
+      }
+      if (auto ok = sorted(rows, field_text(f, "sort")); !ok)
+        return done(ok.error());
+      const auto top = static_cast<std::size_t>(std::max(0.0, field_number(f, "top", 0)));
+      if (top > 0 && rows.size() > top)
+        rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(top), rows.end());
+      done(value{{"rows", std::move(rows)}, {"missing", missing_of(got)}});
+    },
+    node_patience + window);
 }
 
 void shell_views::of_actor(const std::string& what, value f, given done) {
@@ -160,7 +160,7 @@ void shell_views::of_actor(const std::string& what, value f, given done) {
 
 void shell_views::state_diff(const value& f, given done) {
   const auto wait =
-      std::chrono::milliseconds(static_cast<std::int64_t>(std::min(field_number(f, "diff", 1), 60.0) * 1000));
+    std::chrono::milliseconds(static_cast<std::int64_t>(std::min(field_number(f, "diff", 1), 60.0) * 1000));
   of_actor("state", f, [this, f, wait, done](result<value> first) {
     if (!first)
       return done(first.error());
@@ -187,7 +187,8 @@ void shell_views::waits(given done) {
     std::stable_sort(rows.begin(), rows.end(), [](const value& a, const value& b) {
       return a.value("since_s", 0.0) > b.value("since_s", 0.0);
     });
-    desk_.with_names({{"rows", std::move(rows)}, {"missing", missing_of(got)}}, [done](value named) { done(std::move(named)); });
+    desk_.with_names({{"rows", std::move(rows)}, {"missing", missing_of(got)}},
+                     [done](value named) { done(std::move(named)); });
   });
 }
 
@@ -233,18 +234,18 @@ void shell_views::tree(const std::string& wanted, given done) {
     };
     if (wanted.empty())
       return done(grow(
-          all.contains("cluster@" + desk_.setup.node) ? "cluster@" + desk_.setup.node : desk_.setup.node, 0));
+        all.contains("cluster@" + desk_.setup.node) ? "cluster@" + desk_.setup.node : desk_.setup.node, 0));
     if (desk_.knows(wanted))
       return done(grow(wanted, 0));
     if (all.contains(wanted))
       return done(grow(wanted, 0));
     auto it = by_name.find(wanted);
     if (it == by_name.end())
-      return done(error{errc::not_found,
-                        "no actor '" + wanted.substr(0, 200) + "'\nhint: `ps` lists those that live"});
+      return done(
+        error{errc::not_found, "no actor '" + wanted.substr(0, 200) + "'\nhint: `ps` lists those that live"});
     if (it->second.size() > 1)
       return done(error{errc::conflict, "several nodes have an actor '" + wanted + "'\nhint: name one of " +
-                                            it->second[0] + ", " + it->second[1]});
+                                          it->second[0] + ", " + it->second[1]});
     done(grow(it->second[0], 0));
   });
 }

@@ -19,7 +19,9 @@ public:
     journal_ = std::move(journal);
     peers_ = std::move(peers);
     self_->describe_by([this]() -> value {
-      return {{"waiting_for_commit", waiting_.size() + reports_.size()}, {"validations", validations_.size()}, {"dirty", journal_->dirty()}};
+      return {{"waiting_for_commit", waiting_.size() + reports_.size()},
+              {"validations", validations_.size()},
+              {"dirty", journal_->dirty()}};
     });
     self_->set_exit_handler([this](caf::exit_msg& x) {
       commit(); // whoever still waits gets its answer
@@ -27,10 +29,12 @@ public:
     });
     return {
       [this](append_facts& x) {
-        return take<committed>(journal_->append({std::move(x.entity), x.first, std::move(x.facts)}), committed{});
+        return take<committed>(journal_->append({std::move(x.entity), x.first, std::move(x.facts)}),
+                               committed{});
       },
       [this](append_reports& x) -> caf::result<reports_committed> {
-        storage::report_batch batch{x.allocation, x.rank, std::move(x.process), x.first_sequence, std::move(x.reports)};
+        storage::report_batch batch{x.allocation, x.rank, std::move(x.process), x.first_sequence,
+                                    std::move(x.reports)};
         auto receipt = journal_->report(batch);
         if (!receipt && !(is_final(receipt.error().code) && journal_->dirty())) {
           look_after(receipt.error());
@@ -38,7 +42,8 @@ public:
         }
         // A final refusal may rest on a fact that is only queued, so it waits for the same commit.
         auto promise = self_->make_response_promise<reports_committed>();
-        reports_.emplace_back(promise, receipt ? reports_committed{receipt->up_to, 0, ""} : refusal(receipt.error()));
+        reports_.emplace_back(promise,
+                              receipt ? reports_committed{receipt->up_to, 0, ""} : refusal(receipt.error()));
         if (receipt)
           for (auto& v : receipt->validations)
             validations_.push_back(std::move(v));
@@ -144,7 +149,8 @@ private:
 
 } // namespace
 
-journal_actor spawn_journal(caf::actor_system& sys, std::shared_ptr<storage::journal> journal, journal_peers peers) {
+journal_actor spawn_journal(caf::actor_system& sys, std::shared_ptr<storage::journal> journal,
+                            journal_peers peers) {
   using impl = shell<journal_state, journal_actor, std::shared_ptr<storage::journal>, journal_peers>;
   return sys.spawn<impl, caf::detached>(std::move(journal), std::move(peers));
 }

@@ -18,6 +18,7 @@ struct journal_peers {
 };
 
 /// Detached: a sync blocks only its own thread.
-journal_actor spawn_journal(caf::actor_system& sys, std::shared_ptr<storage::journal> journal, journal_peers peers);
+journal_actor spawn_journal(caf::actor_system& sys, std::shared_ptr<storage::journal> journal,
+                            journal_peers peers);
 
 } // namespace troupe

@@ -9,7 +9,8 @@ class fifo_policy final : public pool_policy {
 public:
   std::optional<choice> next(const pool_view& view) const override {
     const auto enough = [](const auto& r) { return r.least > 0 ? r.least : r.slots; };
-    auto first = std::find_if(view.waiting.begin(), view.waiting.end(), [&](const auto& r) { return enough(r) <= view.total; });
+    auto first = std::find_if(view.waiting.begin(), view.waiting.end(),
+                              [&](const auto& r) { return enough(r) <= view.total; });
     if (first == view.waiting.end())
       return std::nullopt;
     int free = 0;
@@ -71,8 +72,8 @@ void pool::on(std::vector<pool_action>&, const agent_up& ev) {
   auto& slots = slots_[ev.agent];
   if (auto back = away_.extract(ev.agent))
     slots = std::move(back.mapped());
-  // What this pool has granted stands, whatever the inventory says: the start order may still be on its way. All
-  // else the inventory knows better: a task that it had killed is gone from it.
+  // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
+  // All else the inventory knows better: a task that it had killed is gone from it.
   keep_granted(slots);
   slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)));
   for (const auto& [text, numbers] : ev.busy)
@@ -163,8 +164,9 @@ void pool::offer_rest(std::vector<pool_action>& out) {
   if (elastic_.empty())
     return;
   const int free = total_slots() - used_slots();
-  const bool wanted = std::any_of(waiting_.begin(), waiting_.end(),
-                                  [&](const auto& r) { return (r.least > 0 ? r.least : r.slots) <= total_slots(); });
+  const bool wanted = std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& r) {
+    return (r.least > 0 ? r.least : r.slots) <= total_slots();
+  });
   for (auto& [id, x] : elastic_) {
     int held = 0;
     for (const auto& part : held_by(id))

@@ -1,7 +1,7 @@
 #pragma once
-// Who runs where: the queue and the free slots of one resource pool. All soft state: rebuilt after a restart from
-// the agents' inventories and the allocations' requests. Two interfaces: `policy` (who next) here, and supply
-// (agents today), which reaches the pool as agent_up and agent_down.
+// Who runs where: the queue and the free slots of one resource pool. All soft state: rebuilt after a restart
+// from the agents' inventories and the allocations' requests. Two interfaces: `policy` (who next) here, and
+// supply (agents today), which reaches the pool as agent_up and agent_down.
 
 #include "actors/machine.hpp"
 
@@ -50,23 +50,24 @@ struct grant_slots {
   allocation_id allocation;
   std::vector<placement> on;
 };
-/// All slots of this pool together could not hold it now. Said once per request; the request stays queued, and lets
-/// smaller ones pass. Also a message to the allocation.
+/// All slots of this pool together could not hold it now. Said once per request; the request stays queued,
+/// and lets smaller ones pass. Also a message to the allocation.
 struct report_unplaceable {
   allocation_id allocation;
   int slots = 0; ///< wanted
   int total = 0; ///< of the pool
   MSGPACK_DEFINE_ARRAY(allocation, slots, total)
 };
-/// An allocation that holds fewer slots than it would take could have `slots` of them, were it placed anew. Said once per number, while
-/// nobody waits for the free ones.
+/// An allocation that holds fewer slots than it would take could have `slots` of them, were it placed anew.
+/// Said once per number, while nobody waits for the free ones.
 struct report_spare {
   allocation_id allocation;
   int slots = 0;
 };
 using pool_action = std::variant<grant_slots, report_unplaceable, report_spare>;
 
-/// What a policy sees of the queue and of the free slots; it answers with the next request to place, and where.
+/// What a policy sees of the queue and of the free slots; it answers with the next request to place, and
+/// where.
 struct pool_view {
   struct request {
     allocation_id allocation;
@@ -90,8 +91,9 @@ public:
   virtual std::optional<choice> next(const pool_view& view) const = 0;
 };
 
-/// First come, first placed; nobody overtakes what the pool can hold, so a large request is never starved. Fit: the agent with the fewest
-/// free slots that holds it alone, else over several agents, most free slots first.
+/// First come, first placed; nobody overtakes what the pool can hold, so a large request is never starved.
+/// Fit: the agent with the fewest free slots that holds it alone, else over several agents, most free slots
+/// first.
 std::unique_ptr<pool_policy> make_fifo_policy();
 
 /// Not thread-safe: one actor owns it. Invariant: a slot is held by one allocation at most.
@@ -122,7 +124,8 @@ private:
 
   std::unique_ptr<pool_policy> policy_;
   std::map<std::string, std::vector<allocation_id>> slots_;
-  std::map<std::string, std::vector<allocation_id>> away_; ///< of agents that are down: only what was granted here
+  std::map<std::string, std::vector<allocation_id>>
+    away_; ///< of agents that are down: only what was granted here
   std::set<std::string> drained_;
   std::set<allocation_id> granted_; ///< by this pool and not released: no inventory takes it back
   std::deque<pool_view::request> waiting_;

@@ -58,8 +58,8 @@ private:
   void step(const pool_event& ev) {
     auto actions = machine_.apply(ev);
     self_->trace_decision([&] {
-      return "grants: " + std::to_string(actions.size()) + ", used " + std::to_string(machine_.used_slots()) + " of " +
-             std::to_string(machine_.total_slots());
+      return "grants: " + std::to_string(actions.size()) + ", used " + std::to_string(machine_.used_slots()) +
+             " of " + std::to_string(machine_.total_slots());
     });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);

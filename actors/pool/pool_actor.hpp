@@ -1,6 +1,6 @@
 #pragma once
-// The shell of actors/pool/pool.hpp. Asked by name, it gives the handles of agents' twins; whoever asks for slots is
-// answered at its own handle.
+// The shell of actors/pool/pool.hpp. Asked by name, it gives the handles of agents' twins; whoever asks for
+// slots is answered at its own handle.
 
 #include "actors/messages.hpp"
 

@@ -62,7 +62,8 @@ std::vector<std::string> superfluous(const retention_policy& policy, bool smalle
     by_trial[all[i].trial].best.push_back(i);
   for (auto& [trial, of] : by_trial) {
     keep_first(of.best, policy.trial_best, kept);
-    std::stable_sort(of.latest.begin(), of.latest.end(), [&](auto a, auto b) { return all[a].steps > all[b].steps; });
+    std::stable_sort(of.latest.begin(), of.latest.end(),
+                     [&](auto a, auto b) { return all[a].steps > all[b].steps; });
     keep_first(of.latest, policy.trial_latest, kept);
   }
   std::vector<std::string> out;
@@ -84,8 +85,8 @@ bool log_expired(const retention_policy& policy, time_point ended, time_point no
 }
 
 bool removable(const checkpoint& saved) {
-  const bool named = saved.uuid.size() == 36 &&
-                     saved.uuid.find_first_not_of("0123456789abcdefABCDEF-") == std::string::npos;
+  const bool named =
+    saved.uuid.size() == 36 && saved.uuid.find_first_not_of("0123456789abcdefABCDEF-") == std::string::npos;
   return named && saved.path.starts_with('/') && saved.path.ends_with("/" + saved.uuid);
 }
 

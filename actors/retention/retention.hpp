@@ -26,14 +26,16 @@ struct checkpoint_standing {
   std::optional<double> metric; ///< the searcher's; none where no validation stands there, or it is no number
 };
 
-/// The uuids that no rule keeps, in the order of `all`, which is oldest first within a trial. The rules are Determined's
-/// (0.38, deletion of an experiment's checkpoints): the best of the experiment and of each trial count only checkpoints
-/// with a metric, the older one first among equals; the latest of a trial are those of the most steps.
+/// The uuids that no rule keeps, in the order of `all`, which is oldest first within a trial. The rules are
+/// Determined's (0.38, deletion of an experiment's checkpoints): the best of the experiment and of each trial
+/// count only checkpoints with a metric, the older one first among equals; the latest of a trial are those of
+/// the most steps.
 std::vector<std::string> superfluous(const retention_policy& policy, bool smaller_is_better,
                                      const std::vector<checkpoint_standing>& all);
 
-/// When the superfluous checkpoints go of an experiment that ended at `ended`: at once where the submitted `source` says how
-/// many are kept; else, by the defaults, an hour later, so that whoever waited for the end still finds all of them.
+/// When the superfluous checkpoints go of an experiment that ended at `ended`: at once where the submitted
+/// `source` says how many are kept; else, by the defaults, an hour later, so that whoever waited for the end
+/// still finds all of them.
 time_point sweep_due(std::string_view source, time_point ended);
 
 /// May the log of a trial go that ended at `ended`?

@@ -1,7 +1,7 @@
 #include "actors/retention/retention_actor.hpp"
 
-#include "actors/shells/durable.hpp"
 #include "actors/retention/retention.hpp"
+#include "actors/shells/durable.hpp"
 
 #include <caf/all.hpp>
 
@@ -85,7 +85,8 @@ private:
   }
   void later(experiment_id id) { send_later(pause, sweep_experiment{id}); }
 
-  /// The clock holds whom it will wake, and what is held keeps its thread: so the hours are waited by an actor without one.
+  /// The clock holds whom it will wake, and what is held keeps its thread: so the hours are waited by an
+  /// actor without one.
   template <class Message>
   void send_later(duration wait, Message x) {
     auto to = caf::actor_cast<caf::actor_addr>(retention_actor{self_});
@@ -116,7 +117,8 @@ private:
       auto saved = peers_.reads->checkpoints(trial.id);
       if (!saved)
         return saved.error();
-      if (saved->empty()) // a trial of an experiment that was set aside may never have ended; its checkpoints go as the others'
+      if (saved->empty()) // a trial of an experiment that was set aside may never have ended; its checkpoints
+                          // go as the others'
         continue;
       auto at = validations(*peers_.reads, trial, experiment->metric);
       if (!at)
@@ -174,7 +176,8 @@ private:
   }
 
   static void remove(const checkpoint& saved) {
-    std::error_code fault; // a file that is not there is no fault, and one that stays is tried at the next sweep
+    std::error_code
+      fault; // a file that is not there is no fault, and one that stays is tried at the next sweep
     if (removable(saved))
       std::filesystem::remove_all(saved.path, fault);
   }
@@ -188,7 +191,8 @@ private:
   };
 
   caf::result<logs_cleaned> clean() {
-    auto work = std::make_shared<cleaning>(cleaning{expired(), 0, self_->make_response_promise<logs_cleaned>()});
+    auto work =
+      std::make_shared<cleaning>(cleaning{expired(), 0, self_->make_response_promise<logs_cleaned>()});
     erase(work);
     return work->promise;
   }

@@ -1,5 +1,6 @@
 #pragma once
-// The actor that deletes: superfluous checkpoints of experiments that have ended, and logs whose time is over.
+// The actor that deletes: superfluous checkpoints of experiments that have ended, and logs whose time is
+// over.
 
 #include "actors/messages.hpp"
 
@@ -12,8 +13,9 @@ struct retention_peers {
   duration look_at_logs = std::chrono::hours(1);
 };
 
-/// Detached: it reads much and removes files. An order is carried out again by whoever repeats it: a fact says that a
-/// checkpoint is deleted before its first file goes, and a sweep finishes what an earlier one left on the disk.
+/// Detached: it reads much and removes files. An order is carried out again by whoever repeats it: a fact
+/// says that a checkpoint is deleted before its first file goes, and a sweep finishes what an earlier one
+/// left on the disk.
 retention_actor spawn_retention(caf::actor_system& sys, retention_peers peers);
 
 } // namespace troupe

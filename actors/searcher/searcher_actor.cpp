@@ -11,13 +11,18 @@ using base = actor_base<searcher_actor>;
 
 searchers::search_event from_ask(const search_ask& x) {
   switch (x.input) {
-  case search_input::started: return searchers::search_started{};
-  case search_input::validated: return searchers::trial_validated{x.key, x.metrics};
+  case search_input::started:
+    return searchers::search_started{};
+  case search_input::validated:
+    return searchers::trial_validated{x.key, x.metrics};
   case search_input::exited_early:
     return searchers::trial_exited_early{x.key, static_cast<searchers::exit_reason>(x.reason)};
-  case search_input::exited: return searchers::trial_exited{x.key};
-  case search_input::checkpointed: return searchers::trial_checkpointed{x.key, x.time, x.checkpoint};
-  case search_input::ordered: return searchers::search_ordered{x.metrics};
+  case search_input::exited:
+    return searchers::trial_exited{x.key};
+  case search_input::checkpointed:
+    return searchers::trial_checkpointed{x.key, x.time, x.checkpoint};
+  case search_input::ordered:
+    return searchers::search_ordered{x.metrics};
   }
   return searchers::search_started{};
 }
@@ -68,26 +73,27 @@ private:
       return out;
     }
     for (auto& action : *step)
-      std::visit(overloaded{
-                   [&](searchers::create_trial& a) {
-                     out.created.push_back({{}, a.trial, std::move(a.hparams), a.trial_seed, a.source_checkpoint});
-                   },
-                   [&](searchers::stop_trial& a) {
-                     out.stopped.emplace_back(a.trial,
-                                              trial_stop_decided{{}, a.why, a.rung, a.units, a.metric, a.needed});
-                   },
-                   [&](searchers::shut_down& a) {
-                     out.shut_down = true;
-                     out.cancel = a.cancel;
-                     out.failure = a.failure;
-                   },
-                   [&](searchers::pause_trial& a) { out.paused.push_back(std::move(a.trial)); },
-                   [&](searchers::resume_trial& a) { out.resumed.emplace_back(std::move(a.trial), a.until); },
-                   [&](searchers::perturb_trial& a) {
-                     out.perturbed.push_back({a.trial, a.source, a.checkpoint, std::move(a.hparams)});
-                   },
-                 },
-                 action);
+      std::visit(
+        overloaded{
+          [&](searchers::create_trial& a) {
+            out.created.push_back({{}, a.trial, std::move(a.hparams), a.trial_seed, a.source_checkpoint});
+          },
+          [&](searchers::stop_trial& a) {
+            out.stopped.emplace_back(a.trial,
+                                     trial_stop_decided{{}, a.why, a.rung, a.units, a.metric, a.needed});
+          },
+          [&](searchers::shut_down& a) {
+            out.shut_down = true;
+            out.cancel = a.cancel;
+            out.failure = a.failure;
+          },
+          [&](searchers::pause_trial& a) { out.paused.push_back(std::move(a.trial)); },
+          [&](searchers::resume_trial& a) { out.resumed.emplace_back(std::move(a.trial), a.until); },
+          [&](searchers::perturb_trial& a) {
+            out.perturbed.push_back({a.trial, a.source, a.checkpoint, std::move(a.hparams)});
+          },
+        },
+        action);
     out.progress = searcher_->progress();
     self_->trace_decision([&] {
       return "create " + std::to_string(out.created.size()) + " stop " + std::to_string(out.stopped.size());
@@ -105,15 +111,21 @@ private:
 search_ask to_ask(const searchers::search_event& event) {
   return std::visit(
     overloaded{
-      [](const searchers::trial_validated& x) { return search_ask{search_input::validated, x.trial, x.metrics}; },
+      [](const searchers::trial_validated& x) {
+        return search_ask{search_input::validated, x.trial, x.metrics};
+      },
       [](const searchers::trial_exited_early& x) {
         return search_ask{search_input::exited_early, x.trial, {}, static_cast<int>(x.reason)};
       },
-      [](const searchers::trial_exited& x) { return search_ask{search_input::exited, x.trial}; },
+      [](const searchers::trial_exited& x) {
+        return search_ask{search_input::exited, x.trial};
+      },
       [](const searchers::trial_checkpointed& x) {
         return search_ask{search_input::checkpointed, x.trial, {}, 0, x.checkpoint, x.step};
       },
-      [](const searchers::search_ordered& x) { return search_ask{search_input::ordered, "", x.orders}; },
+      [](const searchers::search_ordered& x) {
+        return search_ask{search_input::ordered, "", x.orders};
+      },
       [](const auto&) { return search_ask{}; },
     },
     event);

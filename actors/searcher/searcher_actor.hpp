@@ -11,12 +11,12 @@ struct searcher_setup {
   value config;          ///< the `searcher` section
   value hyperparameters; ///< the section of that name
   std::uint64_t seed = 0;
-  std::string snapshot;  ///< of the searcher, or empty
+  std::string snapshot;                         ///< of the searcher, or empty
   std::vector<searchers::search_event> history; ///< answered since; replayed, its actions are dropped
 };
 
-/// Detached: some algorithms compute long. A configuration or history that cannot be used answers every event with
-/// its fault.
+/// Detached: some algorithms compute long. A configuration or history that cannot be used answers every event
+/// with its fault.
 searcher_actor spawn_searcher(caf::actor_system& sys, searcher_setup setup);
 
 search_ask to_ask(const searchers::search_event& event);

@@ -17,7 +17,8 @@ namespace troupe {
 /// A node's claim on a host's actor system. One at a time for each system.
 class borrowed_system {
 public:
-  static result<std::unique_ptr<borrowed_system>> take(const caf::actor_system& sys); ///< errc::conflict where it is taken
+  static result<std::unique_ptr<borrowed_system>>
+  take(const caf::actor_system& sys); ///< errc::conflict where it is taken
   ~borrowed_system();
 
 private:
@@ -25,7 +26,8 @@ private:
   const caf::actor_system* sys_;
 };
 
-/// While it lives, wall_time(clock) is `now()`, which has to be thread-safe and quick. Timeouts are not moved by it.
+/// While it lives, wall_time(clock) is `now()`, which has to be thread-safe and quick. Timeouts are not moved
+/// by it.
 class other_wall_time {
 public:
   other_wall_time(const caf::actor_clock& clock, std::function<time_point()> now);

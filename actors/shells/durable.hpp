@@ -1,6 +1,6 @@
 #pragma once
-// How a shell makes its machine's steps durable: facts go to the journal in the order of the steps, one append at a
-// time, and the actions of a step run only after its facts are committed.
+// How a shell makes its machine's steps durable: facts go to the journal in the order of the steps, one
+// append at a time, and the actions of a step run only after its facts are committed.
 
 #include "actors/shells/probed.hpp"
 
@@ -13,8 +13,8 @@ namespace troupe {
 
 inline constexpr auto journal_timeout = std::chrono::seconds(30);
 
-/// `Derived` gives `machine()`, one `run(action)` per action type, and `end_children(reason)`: whoever owns an actor takes
-/// it along when it has to leave. `Fact` and `Action` are the machine's variants.
+/// `Derived` gives `machine()`, one `run(action)` per action type, and `end_children(reason)`: whoever owns
+/// an actor takes it along when it has to leave. `Fact` and `Action` are the machine's variants.
 template <class Derived, class Handle, class Fact, class Action>
 class durable {
 public:

@@ -56,7 +56,8 @@ auto& borrowed_systems() {
 
 } // namespace
 
-other_wall_time::other_wall_time(const caf::actor_clock& clock, std::function<time_point()> now) : clock_(&clock) {
+other_wall_time::other_wall_time(const caf::actor_clock& clock, std::function<time_point()> now)
+    : clock_(&clock) {
   other_clocks().put(clock_, std::move(now));
 }
 other_wall_time::~other_wall_time() { other_clocks().take(clock_); }
@@ -66,7 +67,8 @@ result<std::unique_ptr<borrowed_system>> borrowed_system::take(const caf::actor_
   if (borrowed_systems().put(&sys, true))
     return out;
   out->sys_ = nullptr;
-  return error{errc::conflict, "this actor system holds a node already\nhint: give each node an actor system of its own"};
+  return error{errc::conflict,
+               "this actor system holds a node already\nhint: give each node an actor system of its own"};
 }
 borrowed_system::~borrowed_system() {
   if (sys_)
@@ -76,13 +78,16 @@ borrowed_system::~borrowed_system() {
 // ---- message_watch
 
 message_watch::message_watch(wanted what, const tick_scale& scale)
-    : what_(std::move(what)), second_(scale.ticks(std::chrono::seconds(1))), any_about_(what_.about.empty()) {}
-
-bool message_watch::concerns(const probe& who) const {
-  return !over() && (what_.actor.empty() || what_.actor == who.name) && (what_.kind.empty() || what_.kind == who.kind);
+    : what_(std::move(what)), second_(scale.ticks(std::chrono::seconds(1))), any_about_(what_.about.empty()) {
 }
 
-bool message_watch::admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester, std::uint64_t request) {
+bool message_watch::concerns(const probe& who) const {
+  return !over() && (what_.actor.empty() || what_.actor == who.name) &&
+         (what_.kind.empty() || what_.kind == who.kind);
+}
+
+bool message_watch::admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester,
+                          std::uint64_t request) {
   if (over())
     return false;
   if (!what_.types.empty() && std::find(what_.types.begin(), what_.types.end(), type) == what_.types.end())
@@ -142,7 +147,7 @@ void message_watch::about(std::vector<correlation> x) {
 namespace {
 constexpr std::size_t most_events = 512, most_ended = 1000, most_dead = 10'000;
 constexpr std::size_t most_faults = 64, most_held = 10'000;
-}
+} // namespace
 
 probe_register::~probe_register() {
   if (trace_)
@@ -253,7 +258,8 @@ void probe_register::note_locked(std::string kind, std::string actor, std::strin
   const auto at = std::chrono::time_point_cast<duration>(std::chrono::system_clock::now());
   if (log_level.load(std::memory_order_relaxed) >= 3)
     std::fprintf(stderr, "%s %s %s %s\n", to_rfc3339(at).c_str(), kind.c_str(), actor.c_str(), what.c_str());
-  events_.push_back({++newest_event_, at, std::move(kind), std::move(actor), std::move(what), std::move(user)});
+  events_.push_back(
+    {++newest_event_, at, std::move(kind), std::move(actor), std::move(what), std::move(user)});
   if (events_.size() > most_events)
     events_.pop_front();
 }
@@ -350,7 +356,8 @@ std::string unwanted(const caf::error& why) {
 
 bool is_of_us(type_key type) { return type >= 256; }
 
-// Who spawns an actor makes its probe, a worker of CAF enters it. CAF orders the two, and is not built with the thread sanitizer.
+// Who spawns an actor makes its probe, a worker of CAF enters it. CAF orders the two, and is not built with
+// the thread sanitizer.
 #ifdef __SANITIZE_THREAD__
 void hand_over(const probe& x) { __tsan_release(const_cast<probe*>(&x)); }
 void take_over(const probe& x) { __tsan_acquire(const_cast<probe*>(&x)); }
@@ -402,7 +409,8 @@ void probe_side::refresh() {
 probe::type_slot* probe_side::new_slot(type_key type) {
   const auto& readers = message_readers();
   auto it = readers.find(type);
-  return it == readers.end() ? probe_->add_slot(type, nullptr) : probe_->add_slot(type, it->second.about, it->second.brief);
+  return it == readers.end() ? probe_->add_slot(type, nullptr)
+                             : probe_->add_slot(type, it->second.about, it->second.brief);
 }
 
 std::string probe_side::sender_name(const caf::mailbox_element& x) const {
@@ -505,7 +513,8 @@ void probe_side::asked(caf::message_id answer, caf::actor_addr to, type_key what
 
 void probe_side::answered(caf::message_id answer) {
   for (auto it = open_.begin(); it != open_.end(); ++it)
-    if ((it->id & caf::message_id::request_id_mask) == (answer.integer_value() & caf::message_id::request_id_mask)) {
+    if ((it->id & caf::message_id::request_id_mask) ==
+        (answer.integer_value() & caf::message_id::request_id_mask)) {
       open_.erase(it);
       break;
     }
@@ -534,7 +543,9 @@ void probe_side::hold(caf::mailbox_element& x, std::uint64_t due) {
     wake(0);
   }
   probe_->not_counted(); // it comes again
-  held_.push_back({caf::make_mailbox_element(std::move(x.sender), x.mid, std::move(x.stages), x.move_content_to_message()), due});
+  held_.push_back(
+    {caf::make_mailbox_element(std::move(x.sender), x.mid, std::move(x.stages), x.move_content_to_message()),
+     due});
   if (held_.size() == 1) {
     const auto now = ticks_now();
     wake(due > now ? due - now : 0);
@@ -542,10 +553,13 @@ void probe_side::hold(caf::mailbox_element& x, std::uint64_t due) {
 }
 
 void probe_side::wake(std::uint64_t in_ticks) {
-  auto run = std::make_shared<std::function<void(probe_side&)>>([](probe_side&) {}); // what is due is taken after it
-  const auto wait = std::chrono::microseconds(static_cast<std::int64_t>(register_ ? register_->scale.microseconds(in_ticks) : 0) + 200);
-  self_->system().clock().schedule_message(self_->clock().now() + wait, caf::strong_actor_ptr{self_->ctrl()},
-                                           caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, probe_order{std::move(run)}));
+  auto run =
+    std::make_shared<std::function<void(probe_side&)>>([](probe_side&) {}); // what is due is taken after it
+  const auto wait = std::chrono::microseconds(
+    static_cast<std::int64_t>(register_ ? register_->scale.microseconds(in_ticks) : 0) + 200);
+  self_->system().clock().schedule_message(
+    self_->clock().now() + wait, caf::strong_actor_ptr{self_->ctrl()},
+    caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, probe_order{std::move(run)}));
 }
 
 caf::mailbox_element_ptr probe_side::next_due() {
@@ -567,15 +581,16 @@ caf::mailbox_element_ptr probe_side::next_due() {
 time_point boot_time() {
   timespec t{};
   ::clock_gettime(CLOCK_BOOTTIME, &t);
-  return time_point{std::chrono::duration_cast<duration>(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec))};
+  return time_point{std::chrono::duration_cast<duration>(std::chrono::seconds(t.tv_sec) +
+                                                         std::chrono::nanoseconds(t.tv_nsec))};
 }
 
 time_point wall_time(const caf::actor_clock& clock) {
   if (auto other = other_clocks().of(&clock))
     return other();
   // One offset for the process: CAF's clock is monotonic, facts carry wall time.
-  static const auto offset = std::chrono::system_clock::now().time_since_epoch() -
-                             std::chrono::steady_clock::now().time_since_epoch();
+  static const auto offset =
+    std::chrono::system_clock::now().time_since_epoch() - std::chrono::steady_clock::now().time_since_epoch();
   return time_point{std::chrono::duration_cast<duration>(clock.now().time_since_epoch() + offset)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// The base of every actor of ours: it counts its mail, measures waits and run times (probe.hpp), knows its place in the
-// node's register of live actors, and can be traced, inspected and disturbed from there. The shell stands on it.
+// The base of every actor of ours: it counts its mail, measures waits and run times (probe.hpp), knows its
+// place in the node's register of live actors, and can be traced, inspected and disturbed from there. The
+// shell stands on it.
 
 #include "actors/messages.hpp"
 #include "actors/probe.hpp"
@@ -30,15 +31,16 @@ struct probe_order {
   std::shared_ptr<std::function<void(probe_side&)>> run;
 };
 
-/// What a trace of messages shows, and where to. Thread-safe; each of the node's actors that it concerns offers its mail.
+/// What a trace of messages shows, and where to. Thread-safe; each of the node's actors that it concerns
+/// offers its mail.
 class message_watch {
 public:
   struct wanted {
-    std::string actor, kind;    ///< empty: any
-    std::vector<correlation> about; ///< empty: any
+    std::string actor, kind;                  ///< empty: any
+    std::vector<correlation> about;           ///< empty: any
     std::uint64_t requester = 0, request = 0; ///< of one request and its answer; request 0: any
-    std::vector<type_key> types; ///< empty: any
-    std::uint64_t most = 100;   ///< rows; then it is over
+    std::vector<type_key> types;              ///< empty: any
+    std::uint64_t most = 100;                 ///< rows; then it is over
     std::uint64_t per_second = 50;
     std::uint64_t until = not_timed; ///< ticks
   };
@@ -55,13 +57,15 @@ public:
 
   bool concerns(const probe& who) const;
   /// Counts a message that comes `now`, in ticks; is it to be shown? Then `add` follows.
-  bool admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester, std::uint64_t request);
+  bool admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester,
+             std::uint64_t request);
   void add(row x);
   std::vector<row> take(tally& so_far);
   bool over() const { return over_.load(std::memory_order_relaxed); }
   void about(std::vector<correlation> x); ///< from now on
 
-  static constexpr std::size_t queue = 512; ///< rows that nobody has taken; further ones are dropped and counted
+  static constexpr std::size_t queue =
+    512; ///< rows that nobody has taken; further ones are dropped and counted
 
 private:
   wanted what_;
@@ -75,13 +79,13 @@ private:
 /// A planted disturbance of an actor's mail; only where the node allows faults.
 struct message_fault {
   enum class kind { drop, delay, hold };
-  std::string actor;               ///< empty: every one
+  std::string actor; ///< empty: every one
   kind what = kind::drop;
   std::atomic<std::int64_t> left{0}; ///< messages still to be dropped or delayed
-  std::uint64_t delay = 0;         ///< ticks
-  std::uint64_t until = 0;         ///< ticks; the fault is over then, in any case
-  std::uint32_t from_node = 0;     ///< hold: of senders there, 0: any
-  std::uint64_t from_actor = 0;    ///< hold: of this sender, 0: any
+  std::uint64_t delay = 0;           ///< ticks
+  std::uint64_t until = 0;           ///< ticks; the fault is over then, in any case
+  std::uint32_t from_node = 0;       ///< hold: of senders there, 0: any
+  std::uint64_t from_actor = 0;      ///< hold: of this sender, 0: any
 };
 
 /// Something worth knowing that is no fact: an actor died, came again, was disturbed.
@@ -156,7 +160,8 @@ public:
   std::shared_ptr<probe_register> probes = std::make_shared<probe_register>();
 };
 
-/// Time by CLOCK_BOOTTIME, which never jumps and goes on while the host sleeps: leases hang on it, no fact does.
+/// Time by CLOCK_BOOTTIME, which never jumps and goes on while the host sleeps: leases hang on it, no fact
+/// does.
 time_point boot_time();
 
 /// Wall time by the actor's clock, so that tests can move it.
@@ -246,7 +251,8 @@ private:
   bool watched_ = false, to_file_ = false, releasing_ = false;
   std::vector<std::shared_ptr<message_watch>> watches_;
   std::vector<std::shared_ptr<message_fault>> faults_;
-  std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>> shown_; ///< of the message in hand
+  std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>>
+    shown_; ///< of the message in hand
   std::uint64_t hand_at_ = 0;
   std::deque<held> held_;
   std::deque<open_request> open_;
@@ -259,7 +265,8 @@ public:
   explicit probed(caf::actor_config& cfg) : Base(cfg), side_(this) {}
   ~probed() override { side_.leave(caf::none); }
 
-  /// To be called once by the state, in make_behavior. `owner`: who makes it anew when it dies; empty: as its name says.
+  /// To be called once by the state, in make_behavior. `owner`: who makes it anew when it dies; empty: as its
+  /// name says.
   void enter(std::string name, std::string owner = {}) { side_.enter(std::move(name), std::move(owner)); }
   /// How people see its state. `make` runs on this actor, while its state lives.
   void describe_by(std::function<value()> make) { side_.describe = std::move(make); }
@@ -320,7 +327,8 @@ public:
   auto request(const Handle& to, const Timeout& timeout, First&& first, Ts&&... more) {
     auto handle = Base::request(to, timeout, std::forward<First>(first), std::forward<Ts>(more)...);
     if (to)
-      side_.asked(handle.id(), caf::actor_cast<caf::actor_addr>(to), reinterpret_cast<type_key>(&typeid(std::decay_t<First>)));
+      side_.asked(handle.id(), caf::actor_cast<caf::actor_addr>(to),
+                  reinterpret_cast<type_key>(&typeid(std::decay_t<First>)));
     return handle;
   }
   template <class Handle>
@@ -357,13 +365,14 @@ private:
   probe_side side_;
 };
 
-/// The class of an actor whose state is `State`, with handle type `Handle`. The state is made from the base pointer,
-/// then its make_behavior gets the arguments, once.
+/// The class of an actor whose state is `State`, with handle type `Handle`. The state is made from the base
+/// pointer, then its make_behavior gets the arguments, once.
 template <class State, class Handle, class... Args>
 class shell final : public caf::stateful_actor<State, probed<typename Handle::base>> {
 public:
   using super = caf::stateful_actor<State, probed<typename Handle::base>>;
-  explicit shell(caf::actor_config& cfg, Args... args) : super(cfg), args_(std::in_place, std::move(args)...) {}
+  explicit shell(caf::actor_config& cfg, Args... args)
+      : super(cfg), args_(std::in_place, std::move(args)...) {}
   typename Handle::behavior_type make_behavior() override {
     auto args = std::move(*args_);
     args_.reset(); // no handle outlives its use here

@@ -72,7 +72,8 @@ void trial::on(trial_step& s, const checkpoint_saved& ev, time_point now) {
     return;
   }
   if (!open_ || ev.run != run_) {
-    s.actions.push_back(acknowledge_checkpoint{ev.run, ev.saved.uuid, "run " + to_string(ev.run) + " is over"});
+    s.actions.push_back(
+      acknowledge_checkpoint{ev.run, ev.saved.uuid, "run " + to_string(ev.run) + " is over"});
     return;
   }
   note(s, checkpoint_recorded{now, ev.run, ev.saved});
@@ -90,12 +91,15 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     why = end::stopped;
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
   int losses = why == end::lost ? losses_ + 1 : losses_;
-  auto wait = why == end::failed ? back_off(restarts - restarts_then_) : why == end::lost ? back_off(losses - 1) : duration{0};
+  auto wait = why == end::failed ? back_off(restarts - restarts_then_)
+              : why == end::lost ? back_off(losses - 1)
+                                 : duration{0};
   // A failure too many restarts nothing.
   note(s, run_ended{now, ev.run, why, std::min(restarts, spec_.max_restarts), losses, now + wait, ev.detail});
   if (stop_)
     return give_end(s, stop_->outcome, stop_->why,
-                    stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1, now);
+                    stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1,
+                    now);
   switch (why) {
   case end::completed:
     return give_end(s, trial_state::completed, ev.detail, -1, now);
@@ -141,7 +145,8 @@ void trial::advance(trial_step& s, time_point now) {
     return;
   if (stop_)
     return give_end(s, stop_->outcome, stop_->why,
-                    stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1, now);
+                    stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1,
+                    now);
   if (!active_ || now < retry_at_)
     return;
   run_id next{run_.value + 1};
@@ -215,7 +220,9 @@ void trial::set(const checkpoint_changed& f) {
     return;
   // No run can start from it any more: the next one starts from what was there before.
   own_checkpoint_ = !earlier_.empty();
-  checkpoint_ = own_checkpoint_ ? earlier_.back().first : perturbed_ ? perturbed_->checkpoint : spec_.warm_start;
+  checkpoint_ = own_checkpoint_ ? earlier_.back().first
+                : perturbed_    ? perturbed_->checkpoint
+                                : spec_.warm_start;
   steps_ = own_checkpoint_ ? earlier_.back().second : perturbed_ ? perturbed_->steps : spec_.warm_start_steps;
 }
 void trial::set(const run_ended& f) {
@@ -256,9 +263,10 @@ std::optional<time_point> trial::deadline() const {
 }
 
 std::string trial::snapshot() const {
-  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, restarts_then_, losses_, retry_at_, checkpoint_, steps_, recorded_,
-                         earlier_, progress_, stop_ ? encode(*stop_) : "", ended_ ? encode(*ended_) : "",
-                         perturbed_ ? encode(*perturbed_) : "", own_checkpoint_});
+  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, restarts_then_, losses_, retry_at_,
+                         checkpoint_, steps_, recorded_, earlier_, progress_, stop_ ? encode(*stop_) : "",
+                         ended_ ? encode(*ended_) : "", perturbed_ ? encode(*perturbed_) : "",
+                         own_checkpoint_});
 }
 
 value trial::describe() const {
@@ -276,7 +284,9 @@ value trial::describe() const {
           {"checkpoints", earlier},
           {"recorded_by_run", recorded_},
           {"progress", progress_},
-          {"stop", stop_ ? value{{"outcome", name(stop_->outcome)}, {"kill", stop_->kill}, {"why", stop_->why}} : value()},
+          {"stop", stop_
+                     ? value{{"outcome", name(stop_->outcome)}, {"kill", stop_->kill}, {"why", stop_->why}}
+                     : value()},
           {"perturbed", perturbed_ ? value(perturbed_->number) : value()},
           {"ended", ended_ ? value{{"state", name(ended_->state)}, {"why", ended_->why}} : value()}};
 }

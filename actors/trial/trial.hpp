@@ -12,13 +12,13 @@ namespace troupe {
 
 struct trial_spec {
   trial_id id;
-  int slots = 1;        ///< granted all together or not at all
-  int max_restarts = 5; ///< after failed runs; a lost run (agent, master) costs none
-  int max_losses = 100; ///< lost runs in a row without a new checkpoint
-  std::string warm_start; ///< uuid of another trial's checkpoint to start from, or empty
+  int slots = 1;                     ///< granted all together or not at all
+  int max_restarts = 5;              ///< after failed runs; a lost run (agent, master) costs none
+  int max_losses = 100;              ///< lost runs in a row without a new checkpoint
+  std::string warm_start;            ///< uuid of another trial's checkpoint to start from, or empty
   std::int64_t warm_start_steps = 0; ///< where the first run counts on from
   bool tells_checkpoints = false;    ///< its search wants to hear of them
-  int least_slots = 0; ///< fewer than `slots` that will do; 0: none
+  int least_slots = 0;               ///< fewer than `slots` that will do; 0: none
 };
 
 // Events; they are also messages.
@@ -35,7 +35,8 @@ struct trial_stop {
   std::string why;
   MSGPACK_DEFINE_ARRAY(outcome, kill, why)
 };
-/// From the experiment: its search wants the trial to go on with other hyperparameters from another one's checkpoint.
+/// From the experiment: its search wants the trial to go on with other hyperparameters from another one's
+/// checkpoint.
 struct trial_perturb {
   std::uint32_t number = 0; ///< counts from 1; a repeat is answered again
   std::string checkpoint;
@@ -67,8 +68,8 @@ struct progress_told {
   double progress = 0; ///< 0..1
 };
 using trial_event =
-  std::variant<trial_activate, trial_pause, trial_stop, trial_perturb, checkpoint_saved, allocation_ended, time_passed,
-               checkpoint_files_changed, metadata_given, progress_told>;
+  std::variant<trial_activate, trial_pause, trial_stop, trial_perturb, checkpoint_saved, allocation_ended,
+               time_passed, checkpoint_files_changed, metadata_given, progress_told>;
 
 // Actions.
 struct start_allocation {
@@ -103,8 +104,8 @@ struct report_trial_end {
   int exit_reason = -1;
   std::string why;
 };
-using trial_action = std::variant<start_allocation, stop_allocation, acknowledge_checkpoint, report_checkpoint,
-                                  report_perturbed, report_trial_end>;
+using trial_action = std::variant<start_allocation, stop_allocation, acknowledge_checkpoint,
+                                  report_checkpoint, report_perturbed, report_trial_end>;
 using trial_step = step_of<trial_fact, trial_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -167,15 +168,17 @@ private:
   trial_spec spec_;
   bool active_ = false;
   bool open_ = false; ///< is run_ open?
-  bool leaving_ = false; ///< a pause or perturbation asked run_ to exit; a later activation does not take that back
-  run_id run_;        ///< the latest
+  bool leaving_ =
+    false;     ///< a pause or perturbation asked run_ to exit; a later activation does not take that back
+  run_id run_; ///< the latest
   int restarts_ = 0, losses_ = 0;
   int restarts_then_ = 0; ///< at its latest checkpoint: who comes forward does not wait long
   time_point retry_at_;
-  std::string checkpoint_; ///< the latest, or empty
+  std::string checkpoint_;      ///< the latest, or empty
   bool own_checkpoint_ = false; ///< it is of this trial's own weights
-  std::int64_t steps_ = 0; ///< of it
-  std::vector<std::pair<std::string, std::int64_t>> earlier_; ///< all that are not deleted, with steps, the latest last
+  std::int64_t steps_ = 0;      ///< of it
+  std::vector<std::pair<std::string, std::int64_t>>
+    earlier_; ///< all that are not deleted, with steps, the latest last
   double progress_ = 0;
   std::vector<std::string> recorded_; ///< uuids recorded by the open run: a repeat is only acknowledged
   std::optional<trial_stop_ordered> stop_;
@@ -183,7 +186,8 @@ private:
   std::optional<trial_ended> ended_;
 };
 
-/// How long the `n`-th failure or loss since the latest checkpoint waits: 1 s, 2 s, 4 s, at most 30 s; 0 for n <= 0.
+/// How long the `n`-th failure or loss since the latest checkpoint waits: 1 s, 2 s, 4 s, at most 30 s; 0 for
+/// n <= 0.
 duration back_off(int n);
 
 } // namespace troupe

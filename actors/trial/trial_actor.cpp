@@ -40,7 +40,9 @@ public:
       [this](const trial_pause& ev) { step(ev); },
       [this](const trial_stop& ev) { step(ev); },
       [this](const trial_perturb& ev) { step(ev); },
-      [this](const task_checkpoint& x) { step(checkpoint_saved{x.origin.allocation.run, x.saved}); },
+      [this](const task_checkpoint& x) {
+        step(checkpoint_saved{x.origin.allocation.run, x.saved});
+      },
       [this](const allocation_ended& ev) { step(ev); },
       [this](const time_passed& ev) {
         timer_fired();
@@ -64,8 +66,9 @@ private:
 
   caf::result<command_result> obey(task_call x) {
     if (x.name == "checkpoint.patch")
-      return durably(checkpoint_files_changed{x.fields.value("uuid", std::string()),
-                                              x.fields.value("files", std::map<std::string, std::int64_t>())});
+      return durably(
+        checkpoint_files_changed{x.fields.value("uuid", std::string()),
+                                 x.fields.value("files", std::map<std::string, std::int64_t>())});
     if (x.name == "trial.set_metadata")
       return durably(metadata_given{x.fields.value("metadata", value::object())});
     if (!allocation_ || x.allocation.run != machine_->open_run())
@@ -90,7 +93,9 @@ private:
   template <class Event>
   caf::result<command_result> durably(const Event& ev) {
     auto promise = self_->make_response_promise<command_result>();
-    step(ev, [promise](const caf::error& why) mutable { promise.deliver(why ? refused(from_caf(why)) : answered()); });
+    step(ev, [promise](const caf::error& why) mutable {
+      promise.deliver(why ? refused(from_caf(why)) : answered());
+    });
     return promise;
   }
 
@@ -149,8 +154,8 @@ private:
 
 } // namespace
 
-trial_actor spawn_trial_actor(caf::actor_system& sys, const trial_spec& spec, task_launch launch, trial_peers peers,
-                              const std::vector<trial_fact>& past) {
+trial_actor spawn_trial_actor(caf::actor_system& sys, const trial_spec& spec, task_launch launch,
+                              trial_peers peers, const std::vector<trial_fact>& past) {
   using impl =
     shell<trial_shell_state, trial_actor, trial_spec, task_launch, trial_peers, std::vector<trial_fact>>;
   return sys.spawn<impl>(spec, std::move(launch), std::move(peers), past);

@@ -16,7 +16,7 @@ struct trial_peers {
 };
 
 /// `past`: the facts of its stream, oldest first. Ends by itself once its end is durable and told.
-trial_actor spawn_trial_actor(caf::actor_system& sys, const trial_spec& spec, task_launch launch, trial_peers peers,
-                              const std::vector<trial_fact>& past);
+trial_actor spawn_trial_actor(caf::actor_system& sys, const trial_spec& spec, task_launch launch,
+                              trial_peers peers, const std::vector<trial_fact>& past);
 
 } // namespace troupe

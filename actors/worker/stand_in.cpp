@@ -17,24 +17,30 @@ void stand_in::refuse(out& o, const std::string& process, std::string why) {
 
 void stand_in::on(out& o, const word_heard& ev, time_point now) {
   if (ev.allocation != spec_.allocation || ev.member != spec_.member)
-    return refuse(o, ev.process, "worker " + to_string(ev.allocation) + "/" + std::to_string(ev.member) + " is not worker " +
-                                   to_string(spec_.allocation) + "/" + std::to_string(spec_.member));
+    return refuse(o, ev.process,
+                  "worker " + to_string(ev.allocation) + "/" + std::to_string(ev.member) + " is not worker " +
+                    to_string(spec_.allocation) + "/" + std::to_string(spec_.member));
   if (ev.protocol != workers::worker_protocol)
     return refuse(o, ev.process,
-                  "the worker of rank " + std::to_string(ev.member) + " speaks version " + std::to_string(ev.protocol) +
-                    " of the worker protocol, the cluster version " + std::to_string(workers::worker_protocol) +
+                  "the worker of rank " + std::to_string(ev.member) + " speaks version " +
+                    std::to_string(ev.protocol) + " of the worker protocol, the cluster version " +
+                    std::to_string(workers::worker_protocol) +
                     ": build the trial again with the troupe package of this cluster");
   auto word = workers::decode_worker<workers::worker_word>(ev.word);
   if (!word)
-    return refuse(o, ev.process, "a word of the worker of rank " + std::to_string(ev.member) + " cannot be read: " + word.error().what);
+    return refuse(o, ev.process,
+                  "a word of the worker of rank " + std::to_string(ev.member) +
+                    " cannot be read: " + word.error().what);
   if (process_.empty())
     process_ = ev.process;
   if (ev.process != process_)
-    return refuse(o, ev.process, "another process is the worker of rank " + std::to_string(ev.member) +
-                                   " already: one process for each rank calls run_trial");
+    return refuse(o, ev.process,
+                  "another process is the worker of rank " + std::to_string(ev.member) +
+                    " already: one process for each rank calls run_trial");
   heard_ = now;
   silent_ = false;
-  if (auto* mail = std::get_if<workers::worker_heard>(&*word)) { // the shell asks here; the master has thousands of workers
+  if (auto* mail = std::get_if<workers::worker_heard>(
+        &*word)) { // the shell asks here; the master has thousands of workers
     constexpr std::size_t most = 32;
     if (mail->recent.size() > most)
       mail->recent.erase(mail->recent.begin(), mail->recent.end() - most);
@@ -49,7 +55,8 @@ void stand_in::on(out& o, const word_heard& ev, time_point now) {
   // The steps alone are no news: they change each second, and the master has thousands of workers.
   const bool same = passed_ && passed_->phase == status->phase && passed_->generation == status->generation &&
                     passed_->batches == status->batches && passed_->until == status->until;
-  const bool waits = status->phase != workers::worker_phase::training && status->phase != workers::worker_phase::starting;
+  const bool waits =
+    status->phase != workers::worker_phase::training && status->phase != workers::worker_phase::starting;
   if (same && !waits && now - passed_at_ < spec_.repeat_status)
     return;
   passed_ = *status;
@@ -58,8 +65,9 @@ void stand_in::on(out& o, const word_heard& ev, time_point now) {
 }
 
 void stand_in::on(out& o, const order_heard& ev, time_point) {
-  if (ev.allocation != spec_.allocation || ev.member != spec_.member || ev.protocol != workers::worker_protocol || refused_ ||
-      process_.empty() || !workers::decode_worker<workers::worker_order>(ev.order))
+  if (ev.allocation != spec_.allocation || ev.member != spec_.member ||
+      ev.protocol != workers::worker_protocol || refused_ || process_.empty() ||
+      !workers::decode_worker<workers::worker_order>(ev.order))
     return; // not its own, or of a master of another version: the run's start would have been refused
   o.push_back(pass_order{process_, ev.order});
 }
@@ -74,7 +82,8 @@ void stand_in::on(out& o, const lease_renewed&, time_point now) {
     return;
   silent_ = true;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - heard_).count();
-  o.push_back(report_silence{"silent for " + std::to_string(seconds) + " s (rank " + std::to_string(spec_.member) + ")"});
+  o.push_back(report_silence{"silent for " + std::to_string(seconds) + " s (rank " +
+                             std::to_string(spec_.member) + ")"});
 }
 
 } // namespace troupe

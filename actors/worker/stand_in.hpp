@@ -1,6 +1,7 @@
 #pragma once
-// Stands for one worker (a rank of a trial in C++) on its agent: lets through what belongs to its allocation, refuses the rest with
-// the reason, and notices a worker that runs no instruction any more. Pure; the shell is stand_in_actor.cpp beside it.
+// Stands for one worker (a rank of a trial in C++) on its agent: lets through what belongs to its allocation,
+// refuses the rest with the reason, and notices a worker that runs no instruction any more. Pure; the shell
+// is stand_in_actor.cpp beside it.
 
 #include "actors/machine.hpp"
 #include "workers/worker_messages.hpp"
@@ -13,9 +14,9 @@ namespace troupe {
 struct stand_in_spec {
   allocation_id allocation;
   std::string agent;
-  int member = 0;                ///< the rank that the worker was started with
-  duration silence = 20s;        ///< a worker speaks each second
-  duration repeat_status = 15s;  ///< what has not changed is passed on so often
+  int member = 0;               ///< the rank that the worker was started with
+  duration silence = 20s;       ///< a worker speaks each second
+  duration repeat_status = 15s; ///< what has not changed is passed on so often
 };
 
 // Events. The harness has checked the token.
@@ -32,7 +33,8 @@ struct order_heard {
   std::uint64_t protocol = 0;
   std::string order;
 };
-/// The leases of all tasks of this host were renewed: so none is frozen. Once a second while the master is there.
+/// The leases of all tasks of this host were renewed: so none is frozen. Once a second while the master is
+/// there.
 struct lease_renewed {};
 using stand_in_event = std::variant<word_heard, order_heard, lease_renewed>;
 
@@ -72,7 +74,7 @@ private:
   stand_in_spec spec_;
   workers::worker_heard took_;
   std::optional<workers::worker_status> said_;
-  std::string process_; ///< that speaks for this rank; the first one
+  std::string process_;                          ///< that speaks for this rank; the first one
   std::optional<workers::worker_status> passed_; ///< the newest that was passed on
   time_point passed_at_, heard_;
   std::optional<time_point> renewed_;

@@ -27,7 +27,9 @@ public:
       [this](worker_frame& x) {
         step(word_heard{x.allocation, x.member, std::move(x.process), x.protocol, std::move(x.word)});
       },
-      [this](worker_ordered& x) { step(order_heard{x.allocation, x.member, x.protocol, std::move(x.order)}); },
+      [this](worker_ordered& x) {
+        step(order_heard{x.allocation, x.member, x.protocol, std::move(x.order)});
+      },
       [this](const renew_order&) { step(lease_renewed{}); },
     };
   }
@@ -37,7 +39,10 @@ private:
     value out{{"messages_taken", machine_->heard().taken}};
     if (const auto& s = machine_->status()) // a task says it: any number may stand there
       out.update({{"phase", workers::name(s->phase)},
-                  {"generation", s->generation}, {"step", s->step}, {"batches", s->batches}, {"until", s->until}});
+                  {"generation", s->generation},
+                  {"step", s->step},
+                  {"batches", s->batches},
+                  {"until", s->until}});
     return out;
   }
   /// As rows of `msgs`: what the worker itself took, in the task's process.
@@ -45,13 +50,14 @@ private:
     const auto us = [](std::int64_t ns) { return ns < 0 ? value() : value(static_cast<double>(ns) / 1000); };
     value rows = value::array();
     for (const auto& one : machine_->heard().recent)
-      rows.push_back({{"at", to_rfc3339(one.at)},
-                      {"from", one.type == "order_arrived" ? "allocation/" + to_string(spec_.allocation) : std::string()},
-                      {"type", one.type},
-                      {"correlation", "trial/" + std::to_string(spec_.allocation.trial.value)},
-                      {"wait_us", us(one.wait_ns)},
-                      {"run_us", us(one.run_ns)},
-                      {"text", text_of_brief({one.brief.data(), one.brief.size()})}});
+      rows.push_back(
+        {{"at", to_rfc3339(one.at)},
+         {"from", one.type == "order_arrived" ? "allocation/" + to_string(spec_.allocation) : std::string()},
+         {"type", one.type},
+         {"correlation", "trial/" + std::to_string(spec_.allocation.trial.value)},
+         {"wait_us", us(one.wait_ns)},
+         {"run_us", us(one.run_ns)},
+         {"text", text_of_brief({one.brief.data(), one.brief.size()})}});
     return rows;
   }
   void step(const stand_in_event& ev) {
@@ -60,11 +66,14 @@ private:
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
   }
-  void run(pass_word& x) { self_->send(agent_, worker_said{spec_.allocation, spec_.agent, spec_.member, std::move(x.word)}); }
+  void run(pass_word& x) {
+    self_->send(agent_, worker_said{spec_.allocation, spec_.agent, spec_.member, std::move(x.word)});
+  }
   void run(pass_order& x) { self_->send(harness_, reply(std::move(x.process), std::move(x.order), "")); }
   void run(refuse_worker& x) { self_->send(harness_, reply(std::move(x.process), "", std::move(x.why))); }
   void run(report_silence& x) {
-    self_->send(agent_, member_failed{spec_.allocation, spec_.agent, spec_.member, std::move(x.detail), true});
+    self_->send(agent_,
+                member_failed{spec_.allocation, spec_.agent, spec_.member, std::move(x.detail), true});
   }
   worker_reply reply(std::string process, std::string order, std::string refused) const {
     return {spec_.allocation, spec_.member, std::move(process), std::move(order), std::move(refused)};
@@ -79,7 +88,8 @@ private:
 
 } // namespace
 
-stand_in_actor spawn_stand_in(caf::actor_system& sys, stand_in_spec spec, agent_actor agent, harness_actor harness) {
+stand_in_actor spawn_stand_in(caf::actor_system& sys, stand_in_spec spec, agent_actor agent,
+                              harness_actor harness) {
   using impl = shell<stand_in_state, stand_in_actor, stand_in_spec, agent_actor, harness_actor>;
   return sys.spawn<impl>(std::move(spec), std::move(agent), std::move(harness));
 }

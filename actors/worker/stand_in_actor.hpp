@@ -7,6 +7,7 @@
 namespace troupe {
 
 /// Ends when its agent says so. Up it speaks to its agent, down through the gateway.
-stand_in_actor spawn_stand_in(caf::actor_system& sys, stand_in_spec spec, agent_actor agent, harness_actor harness);
+stand_in_actor spawn_stand_in(caf::actor_system& sys, stand_in_spec spec, agent_actor agent,
+                              harness_actor harness);
 
 } // namespace troupe

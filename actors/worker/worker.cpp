@@ -71,6 +71,8 @@ void worker::on(out& o, const second_passed& ev) {
   say(o);
 }
 
-void worker::say(out& o) const { o.push_back(say_word{workers::encode_worker(workers::worker_word{status_})}); }
+void worker::say(out& o) const {
+  o.push_back(say_word{workers::encode_worker(workers::worker_word{status_})});
+}
 
 } // namespace troupe

@@ -1,6 +1,7 @@
 #pragma once
-// What a worker decides: the actor within the process of a trial in C++, one for each rank. It hears the orders of its allocation,
-// hands the sum of them to the thread that trains, and says how that one fares. Pure; the shell is worker_actor.cpp beside it.
+// What a worker decides: the actor within the process of a trial in C++, one for each rank. It hears the
+// orders of its allocation, hands the sum of them to the thread that trains, and says how that one fares.
+// Pure; the shell is worker_actor.cpp beside it.
 
 #include "workers/trial/conductor.hpp"
 

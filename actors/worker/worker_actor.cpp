@@ -72,7 +72,8 @@ const shown_message shown_messages[] = {
   {typeid(phase_entered), "phase_entered",
    [](const void* content, char* to, std::size_t most) {
      const auto& x = *static_cast<const phase_entered*>(content);
-     return pack_beginning(std::make_tuple(std::string_view(workers::name(x.phase)), x.generation, x.step, x.batches), to, most);
+     return pack_beginning(
+       std::make_tuple(std::string_view(workers::name(x.phase)), x.generation, x.step, x.batches), to, most);
    }},
   {typeid(training_failed), "training_failed", text_brief<training_failed>},
   {typeid(link_refused), "link_refused", text_brief<link_refused>},
@@ -126,8 +127,11 @@ private:
     };
     workers::worker_heard word{mail_->done(), {}};
     for (auto& note : mail_->recent())
-      word.recent.push_back({now.wall_at(note.at), reinterpret_cast<const shown_message*>(note.type)->name, {note.brief.begin(), note.brief.end()},
-                             ns(note.wait), ns(note.run)});
+      word.recent.push_back({now.wall_at(note.at),
+                             reinterpret_cast<const shown_message*>(note.type)->name,
+                             {note.brief.begin(), note.brief.end()},
+                             ns(note.wait),
+                             ns(note.run)});
     say_(workers::encode_worker(workers::worker_word{std::move(word)}));
   }
 
@@ -150,16 +154,21 @@ struct settings_of_process : caf::actor_system_config {
 class worker_process final : public trial::conductor {
 public:
   explicit worker_process(trial::report_sink& sink) : sink_(sink), system_(settings_) {
-    worker_ = spawn_worker(system_, orders_, [&sink](std::string word) { sink.say(workers::worker_protocol, std::move(word)); });
-    sink_.listen([to = worker_](std::uint64_t protocol, std::string order) { caf::anon_send(to, order_arrived{protocol, std::move(order)}); },
-                 [to = worker_](std::string why) { caf::anon_send(to, link_refused{std::move(why)}); });
+    worker_ = spawn_worker(
+      system_, orders_, [&sink](std::string word) { sink.say(workers::worker_protocol, std::move(word)); });
+    sink_.listen(
+      [to = worker_](std::uint64_t protocol, std::string order) {
+        caf::anon_send(to, order_arrived{protocol, std::move(order)});
+      },
+      [to = worker_](std::string why) { caf::anon_send(to, link_refused{std::move(why)}); });
   }
   ~worker_process() override {
     sink_.listen({}, {});
     caf::anon_send_exit(worker_, caf::exit_reason::user_shutdown);
     worker_ = nullptr;
   }
-  void enter(workers::worker_phase phase, std::uint32_t generation, std::int64_t step, std::int64_t batches) override {
+  void enter(workers::worker_phase phase, std::uint32_t generation, std::int64_t step,
+             std::int64_t batches) override {
     orders_.stepped(step);
     caf::anon_send(worker_, phase_entered{phase, generation, step, batches});
   }
@@ -177,7 +186,8 @@ private:
 
 } // namespace
 
-worker_actor spawn_worker(caf::actor_system& sys, trial::handover& orders, std::function<void(std::string)> say) {
+worker_actor spawn_worker(caf::actor_system& sys, trial::handover& orders,
+                          std::function<void(std::string)> say) {
   return sys.spawn<worker_shell>(&orders, std::move(say));
 }
 

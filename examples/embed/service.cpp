@@ -1,10 +1,11 @@
-// A web service that trains when asked and serves the predictions of the best model. Its cluster lives in this process.
+// A web service that trains when asked and serves the predictions of the best model. Its cluster lives in
+// this process.
 //
 //   POST /train?lr=0.1     starts a run: {"run": 1}
 //   GET  /runs/1           {"run": 1, "state": "running", "step": 4, "loss": 0.02}
-//   GET  /predict?x=0.5    {"x": 0.5, "y": 0.5, "loss": 0.0001}, by the best model of all runs; 503 before there is one
-//   anything below /troupe/api/ and /troupe/troupe/ is the cluster's own REST API, with its tokens
-//   POST /quit             ends it
+//   GET  /predict?x=0.5    {"x": 0.5, "y": 0.5, "loss": 0.0001}, by the best model of all runs; 503 before
+//   there is one anything below /troupe/api/ and /troupe/troupe/ is the cluster's own REST API, with its
+//   tokens POST /quit             ends it
 //
 // service DATA_DIR JOB_DIR [PORT]
 
@@ -42,7 +43,8 @@ double number_in(const std::string& text, const std::string& key) {
 
 std::string parameter_of(const std::string& target, const std::string& name) {
   const auto at = target.find(name + "=");
-  return at == target.npos ? std::string() : target.substr(at + name.size() + 1, target.find('&', at) - at - name.size() - 1);
+  return at == target.npos ? std::string()
+                           : target.substr(at + name.size() + 1, target.find('&', at) - at - name.size() - 1);
 }
 
 class service {
@@ -72,8 +74,10 @@ private:
   };
 
   response train(const std::string& lr) {
-    auto run = node_.client().submit({.entrypoint = "python3 train.py", .context = job_,
-                                      .hparams = {{"lr", lr.empty() ? 0.1 : std::strtod(lr.c_str(), nullptr)}}});
+    auto run =
+      node_.client().submit({.entrypoint = "python3 train.py",
+                             .context = job_,
+                             .hparams = {{"lr", lr.empty() ? 0.1 : std::strtod(lr.c_str(), nullptr)}}});
     if (!run)
       return text(http::status::bad_request, "{\"error\": \"" + run.error().message + "\"}");
     {
@@ -99,11 +103,15 @@ private:
     const auto now = at->second;
     lock.unlock();
     const auto over = now.run.wait(std::chrono::milliseconds(0));
-    const char* state = !over ? "running" : *over == troupe::outcome::completed ? "completed" : *over == troupe::outcome::canceled ? "canceled" : "failed";
+    const char* state = !over                                 ? "running"
+                        : *over == troupe::outcome::completed ? "completed"
+                        : *over == troupe::outcome::canceled  ? "canceled"
+                                                              : "failed";
     if (over == troupe::outcome::completed)
       take(now.run);
     std::ostringstream out;
-    out << "{\"run\": " << id << ", \"state\": \"" << state << "\", \"step\": " << now.step << ", \"loss\": " << now.loss << "}";
+    out << "{\"run\": " << id << ", \"state\": \"" << state << "\", \"step\": " << now.step
+        << ", \"loss\": " << now.loss << "}";
     return text(http::status::ok, out.str());
   }
 
@@ -127,12 +135,14 @@ private:
       return text(http::status::service_unavailable, R"({"error": "no model yet; POST /train"})");
     const double at = std::strtod(x.c_str(), nullptr);
     std::ostringstream out;
-    out << "{\"x\": " << at << ", \"y\": " << serving_->w * at + serving_->b << ", \"loss\": " << serving_->loss << "}";
+    out << "{\"x\": " << at << ", \"y\": " << serving_->w * at + serving_->b
+        << ", \"loss\": " << serving_->loss << "}";
     return text(http::status::ok, out.str());
   }
 
   response pass_on(const request& ask) {
-    troupe::http_request inner{std::string(ask.method_string()), std::string(ask.target().substr(7)), ask.body(), {}};
+    troupe::http_request inner{
+      std::string(ask.method_string()), std::string(ask.target().substr(7)), ask.body(), {}};
     for (const auto& field : ask)
       inner.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
     auto got = node_.http(inner);
@@ -170,7 +180,8 @@ int main(int argc, char** argv) {
     return up.error().print(stderr);
   service mine(std::move(*node), argv[2]);
   net::io_context io;
-  net::ip::tcp::acceptor listening(io, {net::ip::make_address("127.0.0.1"), static_cast<unsigned short>(argc > 3 ? std::atoi(argv[3]) : 0)});
+  net::ip::tcp::acceptor listening(
+    io, {net::ip::make_address("127.0.0.1"), static_cast<unsigned short>(argc > 3 ? std::atoi(argv[3]) : 0)});
   std::printf("listening on 127.0.0.1:%u\n", listening.local_endpoint().port());
   std::fflush(stdout);
   for (bool quit = false; !quit;) { // one client at a time is enough to show it

@@ -5,15 +5,17 @@
 #include <cstdio>
 
 int main() {
-  auto study = troupe::study::make({.searcher = "tpe",
-                                    .metric = "loss",
-                                    .max_trials = 60,
-                                    .space = {{"lr", troupe::parameter::json{R"({"type": "log", "base": 10, "minval": -5, "maxval": 0})"}},
-                                              {"width", troupe::parameter::json{R"({"type": "int", "minval": 8, "maxval": 256})"}}}});
+  auto study = troupe::study::make(
+    {.searcher = "tpe",
+     .metric = "loss",
+     .max_trials = 60,
+     .space = {{"lr", troupe::parameter::json{R"({"type": "log", "base": 10, "minval": -5, "maxval": 0})"}},
+               {"width", troupe::parameter::json{R"({"type": "int", "minval": 8, "maxval": 256})"}}}});
   if (!study)
     return study.error().print(stderr);
   while (auto next = study->ask()) {
-    const double loss = std::pow(std::log10(next->number("lr")) + 2, 2) + std::abs(next->number("width") - 64) / 64;
+    const double loss =
+      std::pow(std::log10(next->number("lr")) + 2, 2) + std::abs(next->number("width") - 64) / 64;
     if (auto said = study->tell(next->trial, {{"loss", loss}}); !said)
       return said.error().print(stderr);
     (void)study->finish(next->trial);

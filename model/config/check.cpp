@@ -80,11 +80,20 @@ public:
       return wrong_kind(x, s);
     switch (x.type) {
     case kind::integer:
-    case kind::number: check_number(x, s); break;
-    case kind::string: check_text(x, s); break;
-    case kind::list: check_list(x, s); break;
-    case kind::map: check_map(x, s); break;
-    default: break;
+    case kind::number:
+      check_number(x, s);
+      break;
+    case kind::string:
+      check_text(x, s);
+      break;
+    case kind::list:
+      check_list(x, s);
+      break;
+    case kind::map:
+      check_map(x, s);
+      break;
+    default:
+      break;
     }
     for (const auto& r : s.rules)
       if (r.level == need::always && !r.holds(x)) {
@@ -109,9 +118,10 @@ private:
       hint = "a value in quotes is a string; remove the quotes where there are some";
     else if (x.is(kind::list) == false && s.takes(kind::list) && !s.takes(kind::map))
       hint = "write it as a list: [" + (x.text.empty() ? std::string("...") : x.text.substr(0, 40)) + "]";
-    auto got = x.is(kind::null) ? "nothing (null)" : x.is(kind::list) || x.is(kind::map)
-                                                         ? std::string(name_with_article(x.type))
-                                                         : std::string(name_with_article(x.type)) + ", " + shown(x);
+    auto got = x.is(kind::null) ? "nothing (null)"
+               : x.is(kind::list) || x.is(kind::map)
+                 ? std::string(name_with_article(x.type))
+                 : std::string(name_with_article(x.type)) + ", " + shown(x);
     fault(x.at, "expected " + expected_kinds(s) + ", got " + got, hint);
   }
 
@@ -140,7 +150,8 @@ private:
   }
 
   void check_text(const node& x, const shape& s) {
-    if (!s.allowed.empty() && std::find(s.allowed.begin(), s.allowed.end(), value(x.text)) == s.allowed.end()) {
+    if (!s.allowed.empty() &&
+        std::find(s.allowed.begin(), s.allowed.end(), value(x.text)) == s.allowed.end()) {
       std::vector<std::string_view> words;
       for (const auto& one : s.allowed)
         words.push_back(one.get_ref<const std::string&>());
@@ -153,7 +164,8 @@ private:
   void not_allowed(const node& x, const std::vector<std::string_view>& words, const std::string& own_hint) {
     auto near = x.is(kind::string) ? nearest(x.text, words) : std::string();
     auto hint = !near.empty() ? "did you mean '" + near + "'?" : own_hint;
-    fault(x.at, (words.size() == 1 ? "expected " : "expected one of ") + listed(words) + "; got " + shown(x), hint);
+    fault(x.at, (words.size() == 1 ? "expected " : "expected one of ") + listed(words) + "; got " + shown(x),
+          hint);
   }
 
   void check_list(const node& x, const shape& s) {
@@ -221,7 +233,8 @@ private:
         check(e.what, *k->what);
     }
     for (const auto& k : s.keys)
-      if (k.needed == need::always && k.name != done && !(others && others->find(k.name)) && !x.entry_of(k.name))
+      if (k.needed == need::always && k.name != done && !(others && others->find(k.name)) &&
+          !x.entry_of(k.name))
         fault(x.at, "the key '" + k.name + "' is missing", "add " + k.name + ": ...");
   }
 
@@ -271,17 +284,20 @@ private:
     trail::guard step(way_, "resource_pools");
     std::set<std::string_view> names;
     for (std::size_t i = 0; i < pools->items.size(); ++i)
-      if (const auto* name = pools->items[i].find("pool_name"); name && name->is(kind::string) && !names.insert(name->text).second) {
+      if (const auto* name = pools->items[i].find("pool_name");
+          name && name->is(kind::string) && !names.insert(name->text).second) {
         trail::guard inner(way_, i);
         trail::guard last(way_, "pool_name");
-        fault(name->at, "resource pool has a duplicate name: " + name->text, "give each pool a name of its own");
+        fault(name->at, "resource pool has a duplicate name: " + name->text,
+              "give each pool a name of its own");
       }
   }
 
   /// Of a free value: JSON has no infinite numbers.
   void check_finite(const node& x) {
     if (x.is(kind::number) && !std::isfinite(x.real))
-      return fault(x.at, "expected a finite number, got " + x.text, "a string may hold it: \"" + x.text + "\"");
+      return fault(x.at, "expected a finite number, got " + x.text,
+                   "a string may hold it: \"" + x.text + "\"");
     for (std::size_t i = 0; i < x.items.size() && !out_.full(); ++i) {
       trail::guard step(way_, i);
       check_finite(x.items[i]);
@@ -304,25 +320,28 @@ private:
 
 void report::fault(place at, std::string path, std::string message, std::string hint) {
   if (!full())
-    faults_.push_back({files_[static_cast<std::size_t>(at.file)], at.line, at.column, std::move(path), std::move(message), std::move(hint)});
+    faults_.push_back({files_[static_cast<std::size_t>(at.file)], at.line, at.column, std::move(path),
+                       std::move(message), std::move(hint)});
 }
 
 namespace {
 
 /// `path` is `owner` or leads into it.
 bool is_within(std::string_view path, std::string_view owner) {
-  return path.starts_with(owner) &&
-         (owner.empty() || path.size() == owner.size() || path[owner.size()] == '.' || path[owner.size()] == '[');
+  return path.starts_with(owner) && (owner.empty() || path.size() == owner.size() ||
+                                     path[owner.size()] == '.' || path[owner.size()] == '[');
 }
 
 } // namespace
 
 bool report::knows(std::string_view path) const {
-  return std::any_of(known_.begin(), known_.end(), [&](const std::string& one) { return is_within(path, one); });
+  return std::any_of(known_.begin(), known_.end(),
+                     [&](const std::string& one) { return is_within(path, one); });
 }
 
 bool report::knows_below(std::string_view path) const {
-  return std::any_of(known_.begin(), known_.end(), [&](const std::string& one) { return is_within(one, path); });
+  return std::any_of(known_.begin(), known_.end(),
+                     [&](const std::string& one) { return is_within(one, path); });
 }
 
 std::vector<diagnostic> report::take() {
@@ -356,7 +375,8 @@ void check_grid(const node& x, trail& way, report& out) {
   }
   if (!type->is(kind::string)) {
     trail::guard step(way, "type");
-    return out.fault(type->at, way.text(), "expected a string, got " + std::string(name_with_article(type->type)));
+    return out.fault(type->at, way.text(),
+                     "expected a string, got " + std::string(name_with_article(type->type)));
   }
   const auto* count = x.find("count");
   bool divides = type->text == "int" || type->text == "double" || type->text == "log";

@@ -18,7 +18,7 @@ public:
   const std::vector<std::string>& known() const { return known_; }
   bool knows(std::string_view path) const;       ///< `path` or what holds it
   bool knows_below(std::string_view path) const; ///< something within `path`
-  std::vector<diagnostic> take(); ///< in the order of the text
+  std::vector<diagnostic> take();                ///< in the order of the text
 
 private:
   std::vector<std::string> files_;
@@ -33,8 +33,8 @@ void check(const node& x, const shape& s, report& out);
 /// places are those of the deepest part of `text` that is there.
 void check_completeness(const value& x, const shape& s, const node& text, report& out);
 
-/// What `experiment` must have so that this cluster can run it, beyond completeness: an entrypoint, a searcher
-/// of today, and the keys that it runs by.
+/// What `experiment` must have so that this cluster can run it, beyond completeness: an entrypoint, a
+/// searcher of today, and the keys that it runs by.
 void check_runnable(const value& experiment, const node& text, report& out);
 
 /// Faults of hyperparameters that a grid search cannot divide. `way` leads to `x`.

@@ -104,7 +104,8 @@ result<std::string> pool_of_experiment(const value& cluster, const value& settin
   std::string known;
   for (const auto& name : pool_names(cluster))
     known += (known.empty() ? "" : ", ") + name;
-  return error{errc::invalid, "resources.resource_pool: there is no pool '" + wish + "' in this cluster\nhint: one of " + known};
+  return error{errc::invalid, "resources.resource_pool: there is no pool '" + wish +
+                                "' in this cluster\nhint: one of " + known};
 }
 
 value experiment_defaults(const value& cluster, std::string_view pool) {
@@ -131,7 +132,8 @@ std::vector<std::string> configuration_faults(const value& cluster) {
   std::set<std::string> names;
   std::ptrdiff_t defaults = 0;
   if (const auto& pools = part(cluster, "pools"); pools.is_object())
-    defaults = std::count_if(pools.begin(), pools.end(), [](const value& p) { return part(p, "default") == true; });
+    defaults =
+      std::count_if(pools.begin(), pools.end(), [](const value& p) { return part(p, "default") == true; });
   if (defaults > 1)
     out.emplace_back("pools: more than one is the default");
   if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
@@ -144,12 +146,14 @@ std::vector<std::string> configuration_faults(const value& cluster) {
   if (const auto& users = part(cluster, "users"); users.is_array())
     for (const auto& one : users)
       if (!part(one, "password").is_null())
-        out.push_back("users: the password of '" + text(one, "name") + "' does not belong into a configuration");
+        out.push_back("users: the password of '" + text(one, "name") +
+                      "' does not belong into a configuration");
   return out;
 }
 
 value printable_cluster(value cluster) {
-  if (auto users = cluster.is_object() ? cluster.find("users") : cluster.end(); users != cluster.end() && users->is_array())
+  if (auto users = cluster.is_object() ? cluster.find("users") : cluster.end();
+      users != cluster.end() && users->is_array())
     for (auto& one : *users)
       if (one.is_object() && one.contains("password"))
         one["password"] = "********";

@@ -1,6 +1,6 @@
 #pragma once
-// What the running cluster reads of a cluster file in its completed form (cluster_file.hpp). Null stands for a cluster
-// to which no file was ever applied: one pool, `default`.
+// What the running cluster reads of a cluster file in its completed form (cluster_file.hpp). Null stands for
+// a cluster to which no file was ever applied: one pool, `default`.
 
 #include "model/value.hpp"
 
@@ -19,18 +19,19 @@ bool has_pool(const value& cluster, std::string_view pool);
 /// The pool of the agent `name`: what the file says of that node, else the default one.
 std::string pool_of_agent(const value& cluster, std::string_view name);
 
-/// Where an experiment runs: `resources.resource_pool` of its configuration, a text or complete, else of the file's
-/// defaults, else the default pool. errc::invalid, with the pools there are, where there is none of that name.
+/// Where an experiment runs: `resources.resource_pool` of its configuration, a text or complete, else of the
+/// file's defaults, else the default pool. errc::invalid, with the pools there are, where there is none of
+/// that name.
 result<std::string> pool_of_experiment(const value& cluster, const value& settings);
 
-/// The layer below the experiments of `pool`: the pool's defaults over those of the file, as a partial configuration; a
-/// storage that is named there stands in full. Null where there are none.
+/// The layer below the experiments of `pool`: the pool's defaults over those of the file, as a partial
+/// configuration; a storage that is named there stands in full. Null where there are none.
 value experiment_defaults(const value& cluster, std::string_view pool);
 /// The storage `default` of the file, as `checkpoint_storage`; null where there is none.
 value default_storage(const value& cluster);
 
-/// Why `cluster` cannot be put in force: one sentence each, none where it can. For what comes from outside; the places
-/// are those of values, without lines.
+/// Why `cluster` cannot be put in force: one sentence each, none where it can. For what comes from outside;
+/// the places are those of values, without lines.
 std::vector<std::string> configuration_faults(const value& cluster);
 
 /// `cluster` as it may be shown: without secrets.

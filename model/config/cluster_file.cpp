@@ -28,7 +28,8 @@ void append(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
 /// In the order of `files`, then of their lines.
 void sort(std::vector<diagnostic>& all, const std::vector<std::pair<std::string, std::string>>& files) {
   auto rank = [&](const diagnostic& x) {
-    return std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.first == x.file; }) - files.begin();
+    return std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.first == x.file; }) -
+           files.begin();
   };
   std::stable_sort(all.begin(), all.end(), [&](const diagnostic& a, const diagnostic& b) {
     return std::tuple(rank(a), a.line, a.column) < std::tuple(rank(b), b.line, b.column);
@@ -56,21 +57,25 @@ void take_passwords(node& root, const file_world& world, cluster_reader& reader,
     const auto path = "users[" + std::to_string(i) + "]";
     const auto *name = one.find("name"), *plain = one.find("password"), *file = one.find("password_file");
     if (plain && file)
-      reader.fault(one.entry_of("password")->at, path + ".password", "there is a password_file too", "leave one of them out");
+      reader.fault(one.entry_of("password")->at, path + ".password", "there is a password_file too",
+                   "leave one of them out");
     std::string password;
     if (plain && plain->is(kind::string)) {
       password = plain->text;
       if (!reader.is_from_environment(plain->at))
-        reader.warn(plain->at, path + ".password", "a password in plain text", "put it into a file: password_file: FILE, or write ${VARIABLE}");
+        reader.warn(plain->at, path + ".password", "a password in plain text",
+                    "put it into a file: password_file: FILE, or write ${VARIABLE}");
     } else if (file && file->is(kind::string)) {
       auto text = world.read(file->text);
       if (!text) {
-        reader.fault(file->at, path + ".password_file", "cannot read '" + file->text + "': " + text.error().what, "");
+        reader.fault(file->at, path + ".password_file",
+                     "cannot read '" + file->text + "': " + text.error().what, "");
         continue;
       }
       password = text->substr(0, text->find_first_of("\r\n"));
       if (password.empty())
-        reader.fault(file->at, path + ".password_file", "the first line of '" + file->text + "' is empty", "write the password there");
+        reader.fault(file->at, path + ".password_file", "the first line of '" + file->text + "' is empty",
+                     "write the password there");
     }
     if (!password.empty() && name && name->is(kind::string))
       secrets["users"][name->text] = password;
@@ -110,15 +115,20 @@ void check_experiments(const node& root, value& config, const file_world& world,
       reader.texts.emplace_back(file->text, *text);
       append(reader.faults, std::move(checked.faults));
     }
-    if (const auto* context = one.find("context"); context && context->is(kind::string) && !world.exists(context->text))
-      reader.fault(context->at, path + ".context", "'" + context->text + "' does not exist", "name the folder with the trial's files");
+    if (const auto* context = one.find("context");
+        context && context->is(kind::string) && !world.exists(context->text))
+      reader.fault(context->at, path + ".context", "'" + context->text + "' does not exist",
+                   "name the folder with the trial's files");
     if (!out.contains("name") || out["name"].is_null()) {
       const auto named = own.is_object() ? own.value("name", value()) : value();
-      out["name"] = named.is_string() ? named.get<std::string>() : std::filesystem::path(file->text).stem().string();
+      out["name"] =
+        named.is_string() ? named.get<std::string>() : std::filesystem::path(file->text).stem().string();
     }
     const auto name = out["name"].get<std::string>();
     if (auto [first, fresh] = names.emplace(name, one.at); !fresh)
-      reader.fault(one.at, path, "the experiment '" + name + "' is named twice, first in line " + std::to_string(first->second.line),
+      reader.fault(one.at, path,
+                   "the experiment '" + name + "' is named twice, first in line " +
+                     std::to_string(first->second.line),
                    "give it a name of its own: name: ...");
   }
 }
@@ -151,13 +161,15 @@ value completed(const node& root) {
     config["pools"][name]["defaults"] = defaults;
   auto& pools = config["pools"];
   if (pools.empty())
-    pools["default"] = {{"default", true}, {"scheduler", "fifo"}, {"preemption", false}, {"max_slots", nullptr}};
+    pools["default"] = {
+      {"default", true}, {"scheduler", "fifo"}, {"preemption", false}, {"max_slots", nullptr}};
   bool chosen = false;
   for (const auto& [name, pool] : pools.items())
     chosen = chosen || pool.value("default", false);
   if (!chosen) {
     const auto* written = root.find("pools");
-    const auto first = written && !written->entries.empty() ? written->entries.front().key : pools.begin().key();
+    const auto first =
+      written && !written->entries.empty() ? written->entries.front().key : pools.begin().key();
     pools[first]["default"] = true;
   }
   for (auto& one : config["nodes"])
@@ -236,7 +248,8 @@ result<std::vector<std::string>> expand_range(std::string_view text) {
     std::uint64_t first = 0, last = 0;
     auto number = [](std::string_view digits, std::uint64_t& n) {
       auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-      return bad == std::errc{} && end == digits.data() + digits.size() && !digits.empty() && digits.size() < 10;
+      return bad == std::errc{} && end == digits.data() + digits.size() && !digits.empty() &&
+             digits.size() < 10;
     };
     if (!number(from, first) || !number(to, last))
       return wrong;
@@ -249,7 +262,8 @@ result<std::vector<std::string>> expand_range(std::string_view text) {
       for (const auto& end : *rest)
         out.push_back(std::string(text.substr(0, open)) + digits + end);
       if (out.size() > most_names)
-        return error{errc::invalid, "'" + std::string(text) + "' stands for more than " + std::to_string(most_names) + " names"};
+        return error{errc::invalid, "'" + std::string(text) + "' stands for more than " +
+                                      std::to_string(most_names) + " names"};
     }
     if (part.size() == parts.size())
       return out;

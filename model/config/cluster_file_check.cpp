@@ -13,7 +13,9 @@ bool is_local(std::string_view host) { return host == "localhost" || host == "12
 std::string text_of(const node* x) { return x && x->is(kind::string) ? x->text : std::string(); }
 bool is_true(const node* x) { return x && x->is(kind::boolean) && x->flag; }
 
-std::string numbered(const char* list, std::size_t i) { return std::string(list) + "[" + std::to_string(i) + "]"; }
+std::string numbered(const char* list, std::size_t i) {
+  return std::string(list) + "[" + std::to_string(i) + "]";
+}
 
 const std::vector<node>& items_of(const node& root, std::string_view key) {
   static const std::vector<node> none;
@@ -71,7 +73,8 @@ private:
     const entry* first = nullptr;
     for (const auto& e : entries_of(root_.find("pools"))) {
       if (e.key.empty() || e.key.size() > 64 || !std::all_of(e.key.begin(), e.key.end(), [](char c) {
-            return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-").find(c) != std::string_view::npos;
+            return std::isalnum(static_cast<unsigned char>(c)) ||
+                   std::string_view("_-").find(c) != std::string_view::npos;
           }))
         out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -", "");
       if (!is_true(e.what.find("default")) && e.what.is(kind::map)) {
@@ -81,7 +84,8 @@ private:
       defaults(e.what.find("defaults"), "pools." + e.key + ".defaults");
       if (e.what.is(kind::map) && first)
         out_.fault(e.what.entry_of("default")->at, "pools." + e.key + ".default",
-                   "a second default pool; the first is '" + first->key + "' in line " + std::to_string(first->at.line),
+                   "a second default pool; the first is '" + first->key + "' in line " +
+                     std::to_string(first->at.line),
                    "leave default: true to one of them");
       if (e.what.is(kind::map) && !first)
         first = &e;
@@ -94,7 +98,8 @@ private:
     if (const auto* storage = x->find("checkpoint_storage"); storage && storage->is(kind::string)) {
       const auto* known = root_.find("storage");
       if (!known || !known->find(storage->text))
-        out_.fault(storage->at, path + ".checkpoint_storage", "there is no storage '" + storage->text + "' in this file",
+        out_.fault(storage->at, path + ".checkpoint_storage",
+                   "there is no storage '" + storage->text + "' in this file",
                    known_names(root_.find("storage")));
     }
     if (const auto* resources = x->find("resources"))
@@ -136,13 +141,17 @@ private:
         continue;
       if (auto [first, fresh] = names.emplace(name, one.at); !fresh)
         out_.fault(one.find("name")->at, path + ".name",
-                   "the node '" + name + "' is named twice, first in line " + std::to_string(first->second.line), "give it a name of its own");
+                   "the node '" + name + "' is named twice, first in line " +
+                     std::to_string(first->second.line),
+                   "give it a name of its own");
       const bool manual = is_true(one.find("manual"));
       const auto* ssh = one.find("ssh");
       if (manual && ssh)
-        out_.fault(ssh->at, path + ".ssh", "a node is reached by ssh or by hand, not both", "leave ssh or manual out");
+        out_.fault(ssh->at, path + ".ssh", "a node is reached by ssh or by hand, not both",
+                   "leave ssh or manual out");
       if (!manual && !ssh && !is_local(host))
-        out_.fault(one.find("host") ? one.find("host")->at : one.at, path + ".host", "how is '" + host + "' reached?",
+        out_.fault(one.find("host") ? one.find("host")->at : one.at, path + ".host",
+                   "how is '" + host + "' reached?",
                    "add ssh: { user: USER }, or manual: true where somebody starts its agent");
       if (ssh && !is_local(host))
         reachable(ssh->at, path);
@@ -153,7 +162,9 @@ private:
     const auto* cluster = root_.find("cluster");
     const auto listen = cluster ? text_of(cluster->find("listen")) : std::string();
     if (listen.empty() || is_local(listen.substr(0, listen.rfind(':'))))
-      out_.warn(at, path + ".ssh", "another host cannot reach the master at " + (listen.empty() ? std::string("127.0.0.1") : listen),
+      out_.warn(at, path + ".ssh",
+                "another host cannot reach the master at " +
+                  (listen.empty() ? std::string("127.0.0.1") : listen),
                 "set cluster.listen, cluster.agent_listen and cluster.tls.dir");
   }
 
@@ -166,7 +177,9 @@ private:
         continue;
       if (auto [first, fresh] = names.emplace(name->text, name->at); !fresh)
         out_.fault(name->at, numbered("users", i) + ".name",
-                   "the user '" + name->text + "' is named twice, first in line " + std::to_string(first->second.line), "leave one out");
+                   "the user '" + name->text + "' is named twice, first in line " +
+                     std::to_string(first->second.line),
+                   "leave one out");
       std::set<std::string> tokens;
       const auto& of = items_of(list[i], "tokens");
       for (std::size_t k = 0; k < of.size(); ++k)
@@ -178,19 +191,23 @@ private:
 
   void without_effect() {
     for (const auto& e : entries_of(root_.find("pools"))) {
-      if (const auto* scheduler = e.what.find("scheduler"); text_of(scheduler) == "priority" || text_of(scheduler) == "fair")
+      if (const auto* scheduler = e.what.find("scheduler");
+          text_of(scheduler) == "priority" || text_of(scheduler) == "fair")
         out_.warn(scheduler->at, "pools." + e.key + ".scheduler", std::string(fifo_only));
       if (const auto* preemption = e.what.find("preemption"); is_true(preemption))
         out_.warn(preemption->at, "pools." + e.key + ".preemption", std::string(fifo_only));
       if (const auto* most = e.what.find("max_slots"); most && !most->is(kind::null))
-        out_.warn(most->at, "pools." + e.key + ".max_slots", "has no effect yet: experiments use what is free");
+        out_.warn(most->at, "pools." + e.key + ".max_slots",
+                  "has no effect yet: experiments use what is free");
     }
     const auto& list = items_of(root_, "nodes");
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (const auto* runtime = list[i].find("runtime"); runtime && text_of(runtime) != "process")
-        out_.warn(runtime->at, numbered("nodes", i) + ".runtime", "has no effect: tasks run as processes of the host, without containers");
+        out_.warn(runtime->at, numbered("nodes", i) + ".runtime",
+                  "has no effect: tasks run as processes of the host, without containers");
       if (const auto* labels = list[i].find("labels"); !entries_of(labels).empty())
-        out_.warn(labels->at, numbered("nodes", i) + ".labels", "has no effect yet: slots are alike to the pool");
+        out_.warn(labels->at, numbered("nodes", i) + ".labels",
+                  "has no effect yet: slots are alike to the pool");
     }
     for (const auto& e : entries_of(root_.find("storage")))
       if (const auto* credentials = e.what.find("credentials"))
@@ -209,7 +226,8 @@ private:
 void check_cluster(const node& root, cluster_reader& out) { cluster_checker(root, out).all(); }
 
 void expand_nodes(node& root, cluster_reader& out) {
-  auto list = std::find_if(root.entries.begin(), root.entries.end(), [](const entry& e) { return e.key == "nodes"; });
+  auto list =
+    std::find_if(root.entries.begin(), root.entries.end(), [](const entry& e) { return e.key == "nodes"; });
   if (list == root.entries.end() || !list->what.is(kind::list))
     return;
   std::vector<node> made;
@@ -248,19 +266,23 @@ void expand_nodes(node& root, cluster_reader& out) {
     const auto name_at = name ? name->at : where.at;
     if (host == nullptr && hosts == nullptr) {
       const bool elsewhere = one.find("ssh") || is_true(one.find("manual"));
-      of_hosts = elsewhere ? names : std::vector<std::string>(std::max<std::size_t>(names.size(), 1), "localhost");
+      of_hosts =
+        elsewhere ? names : std::vector<std::string>(std::max<std::size_t>(names.size(), 1), "localhost");
     }
     if (names.empty())
       names = of_hosts;
     if (of_hosts.size() == 1 && names.size() > 1)
       of_hosts.assign(names.size(), of_hosts.front()); // several agents of one host
     if (names.size() != of_hosts.size()) {
-      out.fault(name_at, path + ".name", std::to_string(names.size()) + " names for " + std::to_string(of_hosts.size()) + " hosts", "");
+      out.fault(name_at, path + ".name",
+                std::to_string(names.size()) + " names for " + std::to_string(of_hosts.size()) + " hosts",
+                "");
       continue;
     }
     for (std::size_t k = 0; k < names.size(); ++k) {
       auto copy = one;
-      std::erase_if(copy.entries, [](const entry& e) { return e.key == "host" || e.key == "hosts" || e.key == "name"; });
+      std::erase_if(copy.entries,
+                    [](const entry& e) { return e.key == "host" || e.key == "hosts" || e.key == "name"; });
       node text;
       text.type = kind::string;
       text.text = of_hosts[k];

@@ -28,7 +28,8 @@ void lay_over(node& low, node high) {
     return;
   }
   for (auto& e : high.entries) {
-    auto same = std::find_if(low.entries.begin(), low.entries.end(), [&](const entry& x) { return x.key == e.key; });
+    auto same =
+      std::find_if(low.entries.begin(), low.entries.end(), [&](const entry& x) { return x.key == e.key; });
     if (same == low.entries.end()) {
       low.entries.push_back(std::move(e));
     } else {
@@ -45,21 +46,23 @@ std::string folder_of(const std::string& file) {
 }
 
 bool is_variable_name(std::string_view name) {
-  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') && std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-  });
+  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
 }
 
 } // namespace
 
 void cluster_reader::fault(place at, std::string path, std::string message, std::string hint) {
   if (faults.size() < most_faults)
-    faults.push_back({files[static_cast<std::size_t>(at.file)], at.line, at.column, std::move(path), std::move(message), std::move(hint)});
+    faults.push_back({files[static_cast<std::size_t>(at.file)], at.line, at.column, std::move(path),
+                      std::move(message), std::move(hint)});
 }
 
 void cluster_reader::warn(place at, std::string path, std::string message, std::string hint) {
   if (warnings.size() < most_faults)
-    warnings.push_back({files[static_cast<std::size_t>(at.file)], at.line, at.column, std::move(path), std::move(message), std::move(hint), true});
+    warnings.push_back({files[static_cast<std::size_t>(at.file)], at.line, at.column, std::move(path),
+                        std::move(message), std::move(hint), true});
 }
 
 std::string cluster_reader::absolute(const std::string& path, int file) const {
@@ -77,13 +80,18 @@ bool cluster_reader::read(const std::string& path, node& out) {
 }
 
 bool cluster_reader::read(const std::string& path, place from, std::vector<std::string> way, node& out) {
-  const auto whole = std::filesystem::path(path.starts_with('/') ? path : world_.folder + "/" + path).lexically_normal().string();
+  const auto whole = std::filesystem::path(path.starts_with('/') ? path : world_.folder + "/" + path)
+                       .lexically_normal()
+                       .string();
   if (std::find(way.begin(), way.end(), whole) != way.end()) {
     fault(from, "include", "'" + path + "' includes itself", "break the circle");
     return false;
   }
   if (way.size() >= deepest_include || files.size() >= most_files) {
-    fault(from, "include", way.size() >= deepest_include ? "includes are nested more than 16 deep" : "more than 100 files are included", "");
+    fault(from, "include",
+          way.size() >= deepest_include ? "includes are nested more than 16 deep"
+                                        : "more than 100 files are included",
+          "");
     return false;
   }
   auto text = world_.read(path);
@@ -106,7 +114,8 @@ bool cluster_reader::read(const std::string& path, place from, std::vector<std::
     got.root.type = kind::map;
   set_file(got.root, number);
   if (!got.root.is(kind::map)) {
-    fault(got.root.at, "", std::string("expected a map with troupe: 1, got ") + name_with_article(got.root.type), "");
+    fault(got.root.at, "",
+          std::string("expected a map with troupe: 1, got ") + name_with_article(got.root.type), "");
     return false;
   }
   way.push_back(whole);
@@ -124,7 +133,8 @@ bool cluster_reader::read(const std::string& path, place from, std::vector<std::
           good = false;
       }
   if (auto* include = got.root.find("include"); include && include->is(kind::list) &&
-      std::all_of(include->items.begin(), include->items.end(), [](const node& x) { return x.is(kind::string); }))
+                                                std::all_of(include->items.begin(), include->items.end(),
+                                                            [](const node& x) { return x.is(kind::string); }))
     std::erase_if(got.root.entries, [](const entry& e) { return e.key == "include"; });
   lay_over(below, std::move(got.root));
   out = std::move(below);
@@ -144,10 +154,12 @@ void cluster_reader::read_dotenv(const std::string& path) {
     if (line.starts_with("export "))
       line.remove_prefix(7);
     auto equals = line.find('=');
-    if (line.starts_with('#') || equals == std::string_view::npos || !is_variable_name(line.substr(0, equals)))
+    if (line.starts_with('#') || equals == std::string_view::npos ||
+        !is_variable_name(line.substr(0, equals)))
       continue;
     auto content = line.substr(equals + 1);
-    if (content.size() >= 2 && (content.front() == '"' || content.front() == '\'') && content.back() == content.front())
+    if (content.size() >= 2 && (content.front() == '"' || content.front() == '\'') &&
+        content.back() == content.front())
       content = content.substr(1, content.size() - 2);
     dotenv_[std::string(line.substr(0, equals))] = std::string(content);
   }
@@ -178,8 +190,10 @@ std::string cluster_reader::filled(const node& x) {
     auto inside = rest.substr(at + 2, end == std::string_view::npos ? 0 : end - at - 2);
     auto name = std::string(inside.substr(0, inside.find(':')));
     auto how = inside.substr(name.size());
-    if (end == std::string_view::npos || !is_variable_name(name) || !(how.empty() || how.starts_with(":-") || how.starts_with(":?"))) {
-      fault(x.at, "", "'" + std::string(rest.substr(at)) + "' is no variable", "write ${NAME}, ${NAME:-DEFAULT} or ${NAME:?MESSAGE}; $${ stands for ${");
+    if (end == std::string_view::npos || !is_variable_name(name) ||
+        !(how.empty() || how.starts_with(":-") || how.starts_with(":?"))) {
+      fault(x.at, "", "'" + std::string(rest.substr(at)) + "' is no variable",
+            "write ${NAME}, ${NAME:-DEFAULT} or ${NAME:?MESSAGE}; $${ stands for ${");
       return out;
     }
     auto got = variable(name);
@@ -192,7 +206,9 @@ std::string cluster_reader::filled(const node& x) {
       out += how.substr(2);
     else
       fault(x.at, "", "the environment variable " + name + " is not set",
-            how.starts_with(":?") && how.size() > 2 ? std::string(how.substr(2)) : "set it, write it into .env, or give a default: ${" + name + ":-...}");
+            how.starts_with(":?") && how.size() > 2
+              ? std::string(how.substr(2))
+              : "set it, write it into .env, or give a default: ${" + name + ":-...}");
     rest.remove_prefix(end + 1);
   }
 }

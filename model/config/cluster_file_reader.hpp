@@ -1,5 +1,6 @@
 #pragma once
-// The parts of load_cluster_file: several texts become one tree with places, then a value. For cluster_file*.cpp only.
+// The parts of load_cluster_file: several texts become one tree with places, then a value. For
+// cluster_file*.cpp only.
 
 #include "model/config/check.hpp"
 #include "model/config/cluster_file.hpp"
@@ -13,7 +14,8 @@ class cluster_reader {
 public:
   explicit cluster_reader(const file_world& world) : world_(world) {}
 
-  /// The merged tree, each place with the number of its file in `files`; false where a text cannot be read at all.
+  /// The merged tree, each place with the number of its file in `files`; false where a text cannot be read at
+  /// all.
   bool read(const std::string& path, node& out);
   /// Fills in `${NAME}`: of a key that holds no text, the filling is read as YAML reads a plain scalar.
   void interpolate(node& x, const shape* s);
@@ -42,7 +44,8 @@ private:
 
 /// Each item of `nodes` becomes one for each name, with `name` and `host`.
 void expand_nodes(node& root, cluster_reader& out);
-/// What the schema cannot say: names that must be there, or once; and keys that have no effect yet, as warnings.
+/// What the schema cannot say: names that must be there, or once; and keys that have no effect yet, as
+/// warnings.
 void check_cluster(const node& root, cluster_reader& out);
 /// The merged tree as YAML with the place of each value.
 std::string resolved_text(const node& root, const cluster_reader& from);

@@ -17,10 +17,12 @@ std::string scalar(const node& x) {
     return x.text.empty() ? to_value(x).dump() : x.text;
   const auto& text = x.text;
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./@+").find(c) != std::string_view::npos;
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_-./@+").find(c) != std::string_view::npos;
   }) && std::isalpha(static_cast<unsigned char>(text.front()));
-  static const std::vector<std::string_view> words{"null", "true", "false", "yes", "no", "on", "off", "Null", "True", "False", "Yes", "No", "On", "Off",
-                                                   "NULL", "TRUE", "FALSE", "YES", "NO", "ON", "OFF", "y", "n", "Y", "N"};
+  static const std::vector<std::string_view> words{
+    "null", "true", "false", "yes",   "no",  "on", "off", "Null", "True", "False", "Yes", "No", "On",
+    "Off",  "NULL", "TRUE",  "FALSE", "YES", "NO", "ON",  "OFF",  "y",    "n",     "Y",   "N"};
   return plain && std::find(words.begin(), words.end(), text) == words.end() ? text : value(text).dump();
 }
 
@@ -68,7 +70,8 @@ private:
   }
 
   void line(const std::string& text, place at) {
-    out_ += " " + text + "  # " + from_.files[static_cast<std::size_t>(at.file)] + ":" + std::to_string(at.line);
+    out_ +=
+      " " + text + "  # " + from_.files[static_cast<std::size_t>(at.file)] + ":" + std::to_string(at.line);
     if (auto it = from_.variables.find({at.file, at.line, at.column}); it != from_.variables.end())
       out_ += " ${" + it->second + "}";
     out_ += "\n";
@@ -134,7 +137,9 @@ void add_rows(std::string& out, const std::string& way, const shape& s) {
     const auto path = way.empty() ? k.name : way + "." + k.name;
     const auto& within = inner(*k.what);
     const bool has_keys = !within.keys.empty() && !is_partial(k.name);
-    auto type = has_keys && k.what->alternatives.empty() ? owner_note(*k.what) : is_partial(k.name) ? "map" : type_text(*k.what);
+    auto type = has_keys && k.what->alternatives.empty() ? owner_note(*k.what)
+                : is_partial(k.name)                     ? "map"
+                                                         : type_text(*k.what);
     out += "| `" + path + "` | " + cell(type) + " | " + cell(default_text(k)) + " | " + cell(k.doc) + " | " +
            (k.example.empty() ? "" : "`" + cell(k.example) + "`") + " |\n";
     if (has_keys)
@@ -184,8 +189,10 @@ result<std::string> explain_cluster_key(std::string_view key) {
       std::string known;
       for (auto word : words)
         known += (known.empty() ? "" : ", ") + std::string(word);
-      return error{errc::not_found, "there is no key '" + std::string(key) + "' in a cluster file\nhint: " +
-                                      (near.empty() ? "known here: " + known : "did you mean '" + (way.empty() ? "" : way + ".") + near + "'?")};
+      return error{errc::not_found,
+                   "there is no key '" + std::string(key) + "' in a cluster file\nhint: " +
+                     (near.empty() ? "known here: " + known
+                                   : "did you mean '" + (way.empty() ? "" : way + ".") + near + "'?")};
     }
     way += (way.empty() ? "" : ".") + k->name;
     if (rest.empty())

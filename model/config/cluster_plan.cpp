@@ -39,7 +39,8 @@ class planner {
 public:
   explicit planner(cluster_plan& out) : out_(out) {}
 
-  void things(const std::string& what, const value& live, const value& wanted, const std::string& changes_are) {
+  void things(const std::string& what, const value& live, const value& wanted,
+              const std::string& changes_are) {
     for (const auto& [name, one] : wanted.items()) {
       if (!live.is_object() || !live.contains(name))
         say('+', what + "." + name, meaning(what, one));
@@ -49,7 +50,10 @@ public:
     if (live.is_object())
       for (const auto& [name, one] : live.items())
         if (!wanted.contains(name))
-          say('-', what + "." + name, what == "nodes" ? "its agent is stopped" : what == "users" ? "may not come in any more" : "");
+          say('-', what + "." + name,
+              what == "nodes"   ? "its agent is stopped"
+              : what == "users" ? "may not come in any more"
+                                : "");
   }
 
   void fields(const std::string& at, const value& live, const value& wanted, const std::string& changes_are) {
@@ -67,7 +71,9 @@ public:
       fields(at + "." + key, part(live, key), part(wanted, key), changes_are);
   }
 
-  void say(char sign, std::string what, std::string text = {}) { out_.changes.push_back({sign, std::move(what), std::move(text)}); }
+  void say(char sign, std::string what, std::string text = {}) {
+    out_.changes.push_back({sign, std::move(what), std::move(text)});
+  }
 
 private:
   static std::string meaning(const std::string& what, const value& one) {
@@ -90,7 +96,9 @@ cluster_plan plan_cluster(const value& in_force, const value& wanted, const valu
   auto live = in_force;
   if (live.is_null()) // what a cluster without a file is
     live = {{"cluster", {{"name", "troupe"}}},
-            {"pools", {{"default", {{"default", true}, {"scheduler", "fifo"}, {"preemption", false}, {"max_slots", nullptr}}}}}};
+            {"pools",
+             {{"default",
+               {{"default", true}, {"scheduler", "fifo"}, {"preemption", false}, {"max_slots", nullptr}}}}}};
   planner plan(out);
   plan.fields("cluster", part(live, "cluster"), part(wanted, "cluster"), "needs a restart of the master");
   plan.things("pools", part(live, "pools"), part(wanted, "pools"), "");
@@ -98,7 +106,8 @@ cluster_plan plan_cluster(const value& in_force, const value& wanted, const valu
   const auto named = by_name(part(wanted, "users")), before = by_name(part(live, "users"));
   if (const auto& users = part(by_hand, "users"); users.is_array())
     for (const auto& user : users)
-      if (user.is_string() && !named.contains(user.get<std::string>()) && !before.contains(user.get<std::string>()))
+      if (user.is_string() && !named.contains(user.get<std::string>()) &&
+          !before.contains(user.get<std::string>()))
         plan.say(prune ? '-' : '=', "users." + user.get<std::string>(),
                  prune ? "may not come in any more" : "kept (not made by this file; --prune removes)");
   plan.things("storage", part(live, "storage"), part(wanted, "storage"), "");
@@ -114,7 +123,8 @@ cluster_plan plan_cluster(const value& in_force, const value& wanted, const valu
 }
 
 int cluster_plan::counted() const {
-  return static_cast<int>(std::count_if(changes.begin(), changes.end(), [](const auto& c) { return c.sign != '='; }));
+  return static_cast<int>(
+    std::count_if(changes.begin(), changes.end(), [](const auto& c) { return c.sign != '='; }));
 }
 
 std::string cluster_plan::text() const {

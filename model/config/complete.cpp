@@ -30,7 +30,8 @@ void normalize_hyperparameter(value& x) {
 }
 
 void to_integer(value& x) {
-  if (x.is_number_float() && x.get<double>() == std::trunc(x.get<double>()) && std::abs(x.get<double>()) < 0x1p63)
+  if (x.is_number_float() && x.get<double>() == std::trunc(x.get<double>()) &&
+      std::abs(x.get<double>()) < 0x1p63)
     x = static_cast<std::int64_t>(x.get<double>());
 }
 

@@ -7,7 +7,9 @@
 namespace troupe::config {
 namespace {
 
-std::string below(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
+std::string below(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
 
 class completeness {
 public:
@@ -36,7 +38,8 @@ public:
         trail::guard step(way_, k.name);
         check(*found, *k.what);
       } else if (k.needed == need::to_run) {
-        missing(way_.text(), k.name, "the key '" + k.name + "' is missing", "add " + k.name + ": " + example(k));
+        missing(way_.text(), k.name, "the key '" + k.name + "' is missing",
+                "add " + k.name + ": " + example(k));
       }
     }
     for (const auto& r : s.rules)
@@ -91,7 +94,8 @@ void check_choices(const value& space, const std::string& path, completeness& c)
     if (type == part.end())
       check_choices(part, below(path, name), c);
     else if (*type == "categorical" && part["vals"].empty())
-      c.fault(below(path, name) + ".vals", "a choice needs at least one value", "add the values: vals: [1, 2]");
+      c.fault(below(path, name) + ".vals", "a choice needs at least one value",
+              "add the values: vals: [1, 2]");
   }
 }
 
@@ -100,10 +104,13 @@ void check_choices(const value& space, const std::string& path, completeness& c)
 void check_runnable(const value& experiment, const node& text, report& out) {
   completeness c(text, out);
   if (!part(experiment, "entrypoint"))
-    c.missing("", "entrypoint", "the key 'entrypoint' is missing: what a trial runs", "add entrypoint: python3 train.py");
+    c.missing("", "entrypoint", "the key 'entrypoint' is missing: what a trial runs",
+              "add entrypoint: python3 train.py");
   const auto* workspace = part(experiment, "workspace");
   const auto* project = part(experiment, "project");
-  auto filled = [](const value* v) { return v && v->is_string() && !v->get_ref<const std::string&>().empty(); };
+  auto filled = [](const value* v) {
+    return v && v->is_string() && !v->get_ref<const std::string&>().empty();
+  };
   if (filled(workspace) != filled(project) && !out.knows(filled(workspace) ? "project" : "workspace"))
     c.fault(filled(workspace) ? "workspace" : "project", "workspace and project must be given together",
             filled(workspace) ? "add project" : "add workspace");
@@ -119,15 +126,17 @@ void check_runnable(const value& experiment, const node& text, report& out) {
     c.fault("searcher.name", "the searcher '" + kind + "' is of older versions: it can be read, not run",
             "use adaptive_asha");
   if (part(*searcher, "source_trial_id") && part(*searcher, "source_checkpoint_uuid"))
-    c.fault("searcher.source_checkpoint_uuid", "source_trial_id and source_checkpoint_uuid exclude each other",
-            "remove one of the two");
+    c.fault("searcher.source_checkpoint_uuid",
+            "source_trial_id and source_checkpoint_uuid exclude each other", "remove one of the two");
   if (kind == "adaptive_asha" || kind == "async_halving")
     for (auto needed : {"time_metric", "max_time"})
       if (!part(*searcher, needed)) {
         bool old = part(*searcher, "max_length") != nullptr;
         c.missing("searcher", needed, "the searcher '" + kind + "' needs the key '" + needed + "'",
-                old ? "replace max_length: write time_metric: batches and max_time: 1000"
-                    : std::string("add ") + (std::string_view(needed) == "max_time" ? "max_time: 1000" : "time_metric: batches"));
+                  old
+                    ? "replace max_length: write time_metric: batches and max_time: 1000"
+                    : std::string("add ") +
+                        (std::string_view(needed) == "max_time" ? "max_time: 1000" : "time_metric: batches"));
       }
 }
 

@@ -153,7 +153,8 @@ std::string explain_key(std::string_view path, const key& k, const std::vector<s
   if (!map.members.empty()) {
     out += map.discriminator + " says which kind:\n";
     for (const auto& m : map.members)
-      out += "  " + m.value + std::string(m.value.size() < 18 ? 18 - m.value.size() : 1, ' ') + m.what->doc + "\n";
+      out +=
+        "  " + m.value + std::string(m.value.size() < 18 ? 18 - m.value.size() : 1, ' ') + m.what->doc + "\n";
   } else if (!map.keys.empty()) {
     out += "keys:\n";
     list_keys(out, map);
@@ -206,8 +207,9 @@ result<std::string> explain(std::string_view path) {
         for (const auto& k : m.what->keys)
           words.push_back(k.name);
       auto near = nearest(name, words);
-      return error{errc::not_found, "there is no key '" + std::string(path) + "'" +
-                                        (near.empty() ? "" : "; did you mean '" + (way.empty() ? "" : way + ".") + near + "'?")};
+      return error{errc::not_found,
+                   "there is no key '" + std::string(path) + "'" +
+                     (near.empty() ? "" : "; did you mean '" + (way.empty() ? "" : way + ".") + near + "'?")};
     }
     way += (way.empty() ? "" : ".") + std::string(name);
     if (rest.empty()) {
@@ -251,8 +253,13 @@ private:
 
   static value type_of(const shape& s) {
     value types = value::array();
-    for (auto [k, word] : {std::pair{kind::null, "null"}, {kind::boolean, "boolean"}, {kind::number, "number"},
-                           {kind::integer, "integer"}, {kind::string, "string"}, {kind::list, "array"}, {kind::map, "object"}})
+    for (auto [k, word] : {std::pair{kind::null, "null"},
+                           {kind::boolean, "boolean"},
+                           {kind::number, "number"},
+                           {kind::integer, "integer"},
+                           {kind::string, "string"},
+                           {kind::list, "array"},
+                           {kind::map, "object"}})
       if (s.takes(k) && !(k == kind::integer && s.takes(kind::number)))
         types.push_back(word);
     return types.size() == 1 ? types[0] : types;
@@ -421,13 +428,14 @@ void write_section(std::string& out, const std::string& title, const shape& s, i
 
 std::string reference_page() {
   const auto& e = *schemas().at("experiment");
-  std::string out = "# Experiment configuration\n\n"
-                    "Made by `troupe config schema -o markdown`; do not edit. A file is YAML or JSON. `null` means that a "
-                    "key is not given. `troupe config check FILE` finds every fault, `troupe config explain KEY` shows "
-                    "one key of this page.\n\n"
-                    "Layers, the higher wins: `--config key=value`, the file, the template, the task container defaults of "
-                    "the pool, the checkpoint storage of the workspace, that of the cluster.\n\n"
-                    "## All sections\n\n";
+  std::string out =
+    "# Experiment configuration\n\n"
+    "Made by `troupe config schema -o markdown`; do not edit. A file is YAML or JSON. `null` means that a "
+    "key is not given. `troupe config check FILE` finds every fault, `troupe config explain KEY` shows "
+    "one key of this page.\n\n"
+    "Layers, the higher wins: `--config key=value`, the file, the template, the task container defaults of "
+    "the pool, the checkpoint storage of the workspace, that of the cluster.\n\n"
+    "## All sections\n\n";
   write_keys(out, e);
   std::vector<const shape*> done;
   for (const auto& k : e.keys) {
@@ -442,7 +450,8 @@ std::string reference_page() {
       write_section(out, k.name, *k.what, 2, done);
     }
   }
-  out += "## Keys without effect\n\nAccepted, so that existing files work; `troupe config check` warns of each.\n\n"
+  out += "## Keys without effect\n\nAccepted, so that existing files work; `troupe config check` warns of "
+         "each.\n\n"
          "| key | it |\n|---|---|\n";
   for (const auto& one : keys_without_effect())
     out += "| `" + std::string(one.path) + "` | " + std::string(one.says) + " |\n";

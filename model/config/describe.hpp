@@ -5,7 +5,7 @@
 
 namespace troupe::config {
 
-std::string type_text(const shape& s);   ///< "integer (at least 1)", "one of fifo, priority"
-std::string default_text(const key& k);  ///< "required", "none", "42"
+std::string type_text(const shape& s);  ///< "integer (at least 1)", "one of fifo, priority"
+std::string default_text(const key& k); ///< "required", "none", "42"
 
 } // namespace troupe::config

@@ -8,13 +8,20 @@ namespace troupe::config {
 
 const char* name_with_article(kind k) {
   switch (k) {
-  case kind::null: return "null";
-  case kind::boolean: return "a boolean";
-  case kind::integer: return "an integer";
-  case kind::number: return "a number";
-  case kind::string: return "a string";
-  case kind::list: return "a list";
-  case kind::map: return "a map";
+  case kind::null:
+    return "null";
+  case kind::boolean:
+    return "a boolean";
+  case kind::integer:
+    return "an integer";
+  case kind::number:
+    return "a number";
+  case kind::string:
+    return "a string";
+  case kind::list:
+    return "a list";
+  case kind::map:
+    return "a map";
   }
   return "";
 }
@@ -39,11 +46,16 @@ const node* node::find(std::string_view key) const {
 
 value to_value(const node& x) {
   switch (x.type) {
-  case kind::null: return nullptr;
-  case kind::boolean: return x.flag;
-  case kind::integer: return x.whole;
-  case kind::number: return x.real;
-  case kind::string: return x.text;
+  case kind::null:
+    return nullptr;
+  case kind::boolean:
+    return x.flag;
+  case kind::integer:
+    return x.whole;
+  case kind::number:
+    return x.real;
+  case kind::string:
+    return x.text;
   case kind::list: {
     value list = value::array();
     list.get_ref<value::array_t&>().reserve(x.items.size());
@@ -100,7 +112,8 @@ node to_node(const value& x) {
     for (const auto& [key, part] : x.items())
       n.entries.push_back({key, {}, to_node(part)});
     break;
-  default: break;
+  default:
+    break;
   }
   return n;
 }
@@ -170,7 +183,8 @@ bool remove_at(node& root, std::string_view path) {
   std::size_t index = 0;
   bool is_index = false;
   while (next_step(path, key, index, is_index) && !is_index) {
-    auto found = std::find_if(at->entries.begin(), at->entries.end(), [&](const entry& e) { return e.key == key; });
+    auto found =
+      std::find_if(at->entries.begin(), at->entries.end(), [&](const entry& e) { return e.key == key; });
     if (!at->is(kind::map) || found == at->entries.end())
       break;
     owner = at;

@@ -28,13 +28,13 @@ struct entry;
 /// plain scalar was written.
 struct node {
   kind type = kind::null;
-  bool flag = false;           ///< of a boolean
+  bool flag = false; ///< of a boolean
   place at;
-  std::int64_t whole = 0;      ///< of an integer
-  double real = 0;             ///< of a number, and of an integer beyond 64 bits
-  std::string text;            ///< of a string
-  std::vector<node> items;     ///< of a list
-  std::vector<entry> entries;  ///< of a map, in the order of the text, no key twice
+  std::int64_t whole = 0;     ///< of an integer
+  double real = 0;            ///< of a number, and of an integer beyond 64 bits
+  std::string text;           ///< of a string
+  std::vector<node> items;    ///< of a list
+  std::vector<entry> entries; ///< of a map, in the order of the text, no key twice
 
   bool is(kind k) const { return type == k; }
   /// A number without a fraction counts as an integer, as in JSON Schema.

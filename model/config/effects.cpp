@@ -10,9 +10,11 @@ namespace troupe::config {
 namespace {
 
 constexpr std::string_view by_the_code = "has no effect, as in Determined 0.38: the training code decides";
-constexpr std::string_view by_the_class = "is read where Determined's trial classes run; here the script decides";
+constexpr std::string_view by_the_class =
+  "is read where Determined's trial classes run; here the script decides";
 constexpr std::string_view of_old = "is of older versions and ignored, as in Determined";
-constexpr std::string_view of_containers = "has no effect: tasks run as processes of the host, without containers";
+constexpr std::string_view of_containers =
+  "has no effect: tasks run as processes of the host, without containers";
 constexpr std::string_view of_pools = "has no effect yet: pools are first come, first served";
 
 bool is_zero(const value& x) { return x.is_number() && x == 0; }
@@ -34,52 +36,58 @@ bool runs_trial_class(const node& root) {
 
 const std::vector<without_effect>& keys_without_effect() {
   static const std::vector<without_effect> all{
-      {"workspace", "has no effect yet: everything is in one workspace"},
-      {"project", "has no effect yet: everything is in one project"},
-      {"searcher.source_trial_id", "has no effect yet: trials begin anew"},
-      {"searcher.source_checkpoint_uuid", "has no effect yet: trials begin anew"},
-      {"searcher.max_length", by_the_code},
-      {"searcher.stop_once", "has no effect, as in Determined 0.38: trials are never resumed by this searcher"},
-      {"searcher.train_stragglers", of_old},
-      {"resources.slots_per_trial", "asks for no slot; trials get one yet", is_zero},
-      {"resources.max_slots", "has no effect yet: trials use what is free"},
-      {"resources.weight", of_pools},
-      {"resources.priority", of_pools},
-      {"resources.is_single_node", "has no effect yet: slots of a trial may be on several hosts"},
-      {"resources.shm_size", "has no effect: tasks share /dev/shm of their host"},
-      {"resources.devices", "has no effect: tasks see all devices that their user may use"},
-      {"resources.native_parallel", of_old},
-      {"resources.agent_label", of_old},
-      {"resources.constraints", "has no effect yet: slots are alike to the pool"},
-      {"environment.image", of_containers},
-      {"environment.proxy_ports", "has no effect yet: no port is forwarded"},
-      {"environment.ports", of_containers},
-      {"environment.force_pull_image", of_containers},
-      {"environment.registry_auth", of_containers},
-      {"environment.add_capabilities", of_containers},
-      {"environment.drop_capabilities", of_containers},
-      {"environment.pod_spec", "has no effect: there is no Kubernetes below"},
-      {"environment.environment_variables.cuda", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
-      {"environment.environment_variables.rocm", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
-      {"environment.environment_variables.gpu", "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
-      {"bind_mounts", "has no effect yet: tasks see the folders of their host as they are"},
-      {"checkpoint_storage.type", "is for Determined's client in the task; checkpoints of the troupe package go to the cluster's own folder, and none is deleted in the bucket", is_bucket},
-      {"checkpoint_storage.propagation", of_containers},
-      {"checkpoint_policy", by_the_class, nullptr, true},
-      {"perform_initial_validation", by_the_class, nullptr, true},
-      {"min_checkpoint_period", by_the_class, nullptr, true},
-      {"min_validation_period", by_the_class, nullptr, true},
-      {"scheduling_unit", by_the_class, nullptr, true},
-      {"records_per_epoch", by_the_code},
-      {"log_policies", "has no effect yet: no action follows a line of a log"},
-      {"profiling", by_the_class, nullptr, true},
-      {"optimizations", by_the_class, nullptr, true},
-      {"integrations", "has no effect yet"},
-      {"slurm", "has no effect: there is no Slurm below"},
-      {"pbs", "has no effect: there is no PBS below"},
-      {"tensorboard_storage", of_old},
-      {"security", of_old},
-      {"data_layer", of_old},
+    {"workspace", "has no effect yet: everything is in one workspace"},
+    {"project", "has no effect yet: everything is in one project"},
+    {"searcher.source_trial_id", "has no effect yet: trials begin anew"},
+    {"searcher.source_checkpoint_uuid", "has no effect yet: trials begin anew"},
+    {"searcher.max_length", by_the_code},
+    {"searcher.stop_once", "has no effect, as in Determined 0.38: trials are never resumed by this searcher"},
+    {"searcher.train_stragglers", of_old},
+    {"resources.slots_per_trial", "asks for no slot; trials get one yet", is_zero},
+    {"resources.max_slots", "has no effect yet: trials use what is free"},
+    {"resources.weight", of_pools},
+    {"resources.priority", of_pools},
+    {"resources.is_single_node", "has no effect yet: slots of a trial may be on several hosts"},
+    {"resources.shm_size", "has no effect: tasks share /dev/shm of their host"},
+    {"resources.devices", "has no effect: tasks see all devices that their user may use"},
+    {"resources.native_parallel", of_old},
+    {"resources.agent_label", of_old},
+    {"resources.constraints", "has no effect yet: slots are alike to the pool"},
+    {"environment.image", of_containers},
+    {"environment.proxy_ports", "has no effect yet: no port is forwarded"},
+    {"environment.ports", of_containers},
+    {"environment.force_pull_image", of_containers},
+    {"environment.registry_auth", of_containers},
+    {"environment.add_capabilities", of_containers},
+    {"environment.drop_capabilities", of_containers},
+    {"environment.pod_spec", "has no effect: there is no Kubernetes below"},
+    {"environment.environment_variables.cuda",
+     "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
+    {"environment.environment_variables.rocm",
+     "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
+    {"environment.environment_variables.gpu",
+     "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
+    {"bind_mounts", "has no effect yet: tasks see the folders of their host as they are"},
+    {"checkpoint_storage.type",
+     "is for Determined's client in the task; checkpoints of the troupe package go to the cluster's own "
+     "folder, and none is deleted in the bucket",
+     is_bucket},
+    {"checkpoint_storage.propagation", of_containers},
+    {"checkpoint_policy", by_the_class, nullptr, true},
+    {"perform_initial_validation", by_the_class, nullptr, true},
+    {"min_checkpoint_period", by_the_class, nullptr, true},
+    {"min_validation_period", by_the_class, nullptr, true},
+    {"scheduling_unit", by_the_class, nullptr, true},
+    {"records_per_epoch", by_the_code},
+    {"log_policies", "has no effect yet: no action follows a line of a log"},
+    {"profiling", by_the_class, nullptr, true},
+    {"optimizations", by_the_class, nullptr, true},
+    {"integrations", "has no effect yet"},
+    {"slurm", "has no effect: there is no Slurm below"},
+    {"pbs", "has no effect: there is no PBS below"},
+    {"tensorboard_storage", of_old},
+    {"security", of_old},
+    {"data_layer", of_old},
   };
   return all;
 }
@@ -152,9 +160,11 @@ std::vector<diagnostic> warnings_of(std::string_view text, std::string_view file
     if (one.when ? !one.when(given) : given.is_null() || given.empty() || is_default(given, found.what))
       continue;
     auto owner = path.substr(0, path.rfind('.'));
-    if (path.starts_with("environment.environment_variables.") && given == to_value(*find_key(read.root, owner).at).value("cpu", value()))
+    if (path.starts_with("environment.environment_variables.") &&
+        given == to_value(*find_key(read.root, owner).at).value("cpu", value()))
       continue;
-    out.push_back({std::string(file), found.at->at.line, found.at->at.column, path, std::string(one.says), "", true});
+    out.push_back(
+      {std::string(file), found.at->at.line, found.at->at.column, path, std::string(one.says), "", true});
   }
   std::stable_sort(out.begin(), out.end(), [](const diagnostic& a, const diagnostic& b) {
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);

@@ -1,6 +1,6 @@
 #pragma once
-// Keys that are accepted and have no effect here, or less than in Determined. One table; who builds what a key asks
-// for takes its line out.
+// Keys that are accepted and have no effect here, or less than in Determined. One table; who builds what a
+// key asks for takes its line out.
 
 #include "model/config/schema.hpp"
 
@@ -10,8 +10,8 @@
 namespace troupe::config {
 
 struct without_effect {
-  std::string_view path; ///< keys of maps only, as `resources.shm_size`
-  std::string_view says; ///< what happens instead
+  std::string_view path;                ///< keys of maps only, as `resources.shm_size`
+  std::string_view says;                ///< what happens instead
   bool (*when)(const value&) = nullptr; ///< of the value given; null: whenever it is not the default
   bool of_trial_classes = false; ///< Determined's client reads it in the task, where a trial class runs
 };

@@ -28,13 +28,14 @@ std::uint32_t seed_of(std::string_view text) { return static_cast<std::uint32_t>
 /// A text that was read, checked at the sane level and brought into normal form.
 struct layer {
   node root;
-  value normal;                    ///< without the keys that have faults
+  value normal; ///< without the keys that have faults
   std::vector<diagnostic> faults;
   std::vector<std::string> faulty; ///< those keys, by path
   bool usable = false;             ///< false where nothing but the faults can be told
 };
 
-/// Takes what has faults out, so that what the rest lacks can be told at once. A fault of the whole leaves nothing.
+/// Takes what has faults out, so that what the rest lacks can be told at once. A fault of the whole leaves
+/// nothing.
 void drop_faulty(layer& out, const shape& s, std::string_view file) {
   for (int round = 0; round < 3; ++round) {
     report found{std::string(file)};
@@ -129,13 +130,14 @@ void merge_below(value& config, const surroundings& cluster) {
     auto slots = config.value(value::json_pointer("/resources/slots_per_trial"), value(1));
     auto defaults = normal_layer(cluster.task_container_defaults, "task-container-defaults");
     config = merged(std::move(config),
-                    as_experiment_layer(defaults, slots.is_number_integer() ? slots.get<std::int64_t>() : 1), experiment);
+                    as_experiment_layer(defaults, slots.is_number_integer() ? slots.get<std::int64_t>() : 1),
+                    experiment);
   }
   const auto& storage = *schemas().at("checkpoint-storage");
   for (const auto* below : {&cluster.workspace_checkpoint_storage, &cluster.checkpoint_storage})
     if (below->is_object())
       config["checkpoint_storage"] =
-          merged(std::move(config["checkpoint_storage"]), normal_layer(*below, "checkpoint-storage"), storage);
+        merged(std::move(config["checkpoint_storage"]), normal_layer(*below, "checkpoint-storage"), storage);
   auto& chosen = config["checkpoint_storage"];
   if (chosen.is_null() || !chosen.contains("type"))
     chosen = merged(std::move(chosen), {{"type", "directory"}, {"container_path", "checkpoints"}}, storage);
@@ -147,7 +149,8 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
   return load_experiment(text, file, want, {});
 }
 
-outcome load_experiment(std::string_view text, std::string_view file, level want, const surroundings& cluster) {
+outcome load_experiment(std::string_view text, std::string_view file, level want,
+                        const surroundings& cluster) {
   const auto& experiment = *schemas().at("experiment");
   outcome out;
   auto own = read_layer(text, file, experiment, cluster.overrides);
@@ -204,7 +207,8 @@ std::vector<std::string> continue_faults(const value& original, const value& cha
     faults.push_back("override config is provided and experiment is not single searcher, got '" +
                      own.get<std::string>() + "' instead");
   else if (other != "single")
-    faults.push_back("override config must have single searcher type got '" + other.get<std::string>() + "' instead");
+    faults.push_back("override config must have single searcher type got '" + other.get<std::string>() +
+                     "' instead");
   return faults;
 }
 
@@ -256,8 +260,8 @@ outcome complete_as(std::string_view schema, std::string_view text, std::string_
   return out;
 }
 
-outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file, std::string_view low,
-                 std::string_view low_file) {
+outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file,
+                 std::string_view low, std::string_view low_file) {
   const auto& s = *schemas().at(schema);
   auto upper = read_layer(high, high_file, s), lower = read_layer(low, low_file, s);
   outcome out{nullptr, std::move(upper.faults)};

@@ -15,9 +15,9 @@ namespace troupe::config {
 struct diagnostic {
   std::string file;
   int line = 0, column = 0;
-  std::string path;    ///< like `searcher.max_trials` or `bind_mounts[2].host_path`
-  std::string message; ///< what is wrong and what was expected
-  std::string hint;    ///< how to mend it; may be empty
+  std::string path;        ///< like `searcher.max_trials` or `bind_mounts[2].host_path`
+  std::string message;     ///< what is wrong and what was expected
+  std::string hint;        ///< how to mend it; may be empty
   bool is_warning = false; ///< what is said of a good configuration
 };
 
@@ -45,33 +45,38 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
 struct surroundings {
   std::string name;                  ///< for an experiment without one; empty: made up
   std::optional<std::uint32_t> seed; ///< for an experiment without one
-  std::vector<std::string> overrides; ///< `key.of.a.key=value`, value as YAML; in the place of what the text says
+  std::vector<std::string>
+    overrides; ///< `key.of.a.key=value`, value as YAML; in the place of what the text says
   std::optional<std::string> template_text; ///< the next layer: a partial configuration
-  value task_container_defaults;     ///< then this, of the pool, as `task-container-defaults` of the table; null: none
+  value task_container_defaults; ///< then this, of the pool, as `task-container-defaults` of the table; null:
+                                 ///< none
   value workspace_checkpoint_storage; ///< then this; null: none
-  value checkpoint_storage;          ///< then the cluster's; null: the directory `checkpoints`
+  value checkpoint_storage;           ///< then the cluster's; null: the directory `checkpoints`
 };
-outcome load_experiment(std::string_view text, std::string_view file, level want, const surroundings& cluster);
+outcome load_experiment(std::string_view text, std::string_view file, level want,
+                        const surroundings& cluster);
 
-/// Keys of an experiment's text that are accepted and have no effect here, or not the whole; each with its place. Of a
-/// text that cannot be read: nothing.
+/// Keys of an experiment's text that are accepted and have no effect here, or not the whole; each with its
+/// place. Of a text that cannot be read: nothing.
 std::vector<diagnostic> warnings_of(std::string_view text, std::string_view file);
 
 /// Whether `config`, which `continued` gives for an experiment that has ended, may be continued so: only a
-/// single-trial experiment takes changes, and those neither move it nor make it a search. Returns every reason not.
+/// single-trial experiment takes changes, and those neither move it nor make it a search. Returns every
+/// reason not.
 std::vector<std::string> continue_faults(const value& original, const value& changes);
 
-/// For any schema of the table ("searcher", "bind-mount", "experiment" ...): checks a text, or checks and fills
-/// in its defaults, or merges two. `config` of the outcome is null where a fault leaves nothing to show.
+/// For any schema of the table ("searcher", "bind-mount", "experiment" ...): checks a text, or checks and
+/// fills in its defaults, or merges two. `config` of the outcome is null where a fault leaves nothing to
+/// show.
 outcome check_as(std::string_view schema, std::string_view text, std::string_view file, level want);
 outcome complete_as(std::string_view schema, std::string_view text, std::string_view file, level want);
-outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file, std::string_view low,
-                 std::string_view low_file);
+outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file,
+                 std::string_view low, std::string_view low_file);
 bool is_schema(std::string_view name);
 std::vector<std::string> schema_names();
 
 /// What people and editors read of the table.
-result<std::string> explain(std::string_view key); ///< `searcher.max_trials`; empty: all sections
+result<std::string> explain(std::string_view key);  ///< `searcher.max_trials`; empty: all sections
 result<value> json_schema(std::string_view schema); ///< draft 7
 std::string reference_page();                       ///< docs/config-reference.md
 

@@ -52,12 +52,15 @@ private:
     if (at_ >= text_.size())
       return stop("the text ends where a value should begin");
     switch (text_[at_]) {
-    case '{': return read_map(out, depth);
-    case '[': return read_list(out, depth);
+    case '{':
+      return read_map(out, depth);
+    case '[':
+      return read_list(out, depth);
     case '"':
       out.type = kind::string;
       return read_string(out.text);
-    default: return read_word(out);
+    default:
+      return read_word(out);
     }
   }
 
@@ -83,7 +86,8 @@ private:
       trail::guard guard(trail_, key);
       auto [known, is_new] = seen.emplace(key, key_at.line);
       if (!is_new)
-        fault(key_at, "the key '" + key + "' is given twice; the first is at line " + std::to_string(known->second),
+        fault(key_at,
+              "the key '" + key + "' is given twice; the first is at line " + std::to_string(known->second),
               "remove one of the two");
       node made;
       if (!read_value(made, depth + 1))
@@ -140,16 +144,19 @@ private:
 
   /// Copies one UTF-8 character of one to four bytes.
   bool copy_character(std::string& out, unsigned char first) {
-    std::size_t size = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : (first & 0xf0) == 0xe0 ? 3
-                       : first >= 0xf0 && first < 0xf5 ? 4 : 0;
+    std::size_t size = first < 0x80                    ? 1
+                       : first >= 0xc2 && first < 0xe0 ? 2
+                       : (first & 0xf0) == 0xe0        ? 3
+                       : first >= 0xf0 && first < 0xf5 ? 4
+                                                       : 0;
     if (size == 0 || at_ + size > text_.size())
       return false;
     for (std::size_t i = 1; i < size; ++i)
       if ((static_cast<unsigned char>(text_[at_ + i]) & 0xc0) != 0x80)
         return false;
     auto second = size > 1 ? static_cast<unsigned char>(text_[at_ + 1]) : 0;
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
-        (first == 0xf4 && second > 0x8f))
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
       return false;
     out.append(text_.substr(at_, size));
     at_ += size;

@@ -4,7 +4,8 @@ namespace troupe::config {
 namespace {
 
 bool preempts_by(const value& scheduler) {
-  return scheduler.value("type", std::string("priority")) == "fair_share" || scheduler.value("preemption", false);
+  return scheduler.value("type", std::string("priority")) == "fair_share" ||
+         scheduler.value("preemption", false);
 }
 
 const value* pool_named(const value& master, std::string_view name) {
@@ -17,9 +18,10 @@ const value* pool_named(const value& master, std::string_view name) {
 }
 
 bool is_secret(std::string_view key) {
-  for (std::string_view word : {"access_key", "secret_key", "connection_string", "credential", "password", "auth", "identitytoken",
-                                "registrytoken", "segment_master_key", "segment_webui_key", "startup_script",
-                                "container_startup_script", "client_secret", "signing_key", "jwt_key", "initial_user_password"})
+  for (std::string_view word :
+       {"access_key", "secret_key", "connection_string", "credential", "password", "auth", "identitytoken",
+        "registrytoken", "segment_master_key", "segment_webui_key", "startup_script",
+        "container_startup_script", "client_secret", "signing_key", "jwt_key", "initial_user_password"})
     if (key == word)
       return true;
   return false;
@@ -59,8 +61,9 @@ std::vector<std::string> deprecations(const value& master) {
   if (pools != master.end() && pools->is_array())
     for (const auto& pool : *pools)
       if (pool.is_object() && pool.contains("agent_reattach_enabled"))
-        said.push_back("resource pool " + pool.value("pool_name", std::string()) +
-                       ": agent_reattach_enabled has no effect any more; agents always come back to what they run");
+        said.push_back(
+          "resource pool " + pool.value("pool_name", std::string()) +
+          ": agent_reattach_enabled has no effect any more; agents always come back to what they run");
   return said;
 }
 

@@ -8,8 +8,8 @@
 
 namespace troupe::config {
 
-/// Whether a task of a higher priority may stop one of a lower in `pool`; a pool's own scheduler counts alone, and
-/// a pool that is not listed has the cluster's. `master` is complete.
+/// Whether a task of a higher priority may stop one of a lower in `pool`; a pool's own scheduler counts
+/// alone, and a pool that is not listed has the cluster's. `master` is complete.
 bool preempts(const value& master, std::string_view pool);
 
 /// `master` as users may see it: secrets and start-up scripts are hidden.

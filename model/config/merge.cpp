@@ -111,13 +111,15 @@ value all_hyperparameters(value high, value low) {
 }
 
 bool all_named(const value& list) {
-  return std::all_of(list.begin(), list.end(), [](const value& x) { return !member_of(x, "name").is_null(); });
+  return std::all_of(list.begin(), list.end(),
+                     [](const value& x) { return !member_of(x, "name").is_null(); });
 }
 
 value pod(value high, value low) {
   if (high.is_array() && low.is_array() && all_named(high) && all_named(low)) {
     for (auto& part : low) {
-      auto same = std::find_if(high.begin(), high.end(), [&](const value& x) { return x["name"] == part["name"]; });
+      auto same =
+        std::find_if(high.begin(), high.end(), [&](const value& x) { return x["name"] == part["name"]; });
       if (same == high.end())
         high.push_back(std::move(part));
       else
@@ -158,16 +160,19 @@ value merged(value high, value low, const shape& s) {
     return low;
   if (high.is_object() && low.is_object()) {
     switch (s.merge) {
-    case merging::of_one_kind: return of_one_kind(std::move(high), std::move(low), s);
+    case merging::of_one_kind:
+      return of_one_kind(std::move(high), std::move(low), s);
     case merging::hyperparameter:
       return s.name == "hyperparameters" ? all_hyperparameters(std::move(high), std::move(low))
                                          : hyperparameter(std::move(high), std::move(low));
-    case merging::pod: return pod(std::move(high), std::move(low));
+    case merging::pod:
+      return pod(std::move(high), std::move(low));
     case merging::by_key: {
       const auto& one = narrowed(s, high);
       return by_key(std::move(high), std::move(low), one);
     }
-    default: return high;
+    default:
+      return high;
     }
   }
   if (high.is_array() && low.is_array()) {
@@ -176,16 +181,24 @@ value merged(value high, value low, const shape& s) {
       return joined_lists(std::move(high), std::move(low),
                           [](const value& x) { return member_of(x, "container_path"); });
     case merging::by_port:
-      return joined_lists(std::move(high), std::move(low), [](const value& x) { return member_of(x, "proxy_port"); });
-    case merging::by_name: return joined_lists(std::move(high), std::move(low), policy_key);
+      return joined_lists(std::move(high), std::move(low),
+                          [](const value& x) { return member_of(x, "proxy_port"); });
+    case merging::by_name:
+      return joined_lists(std::move(high), std::move(low), policy_key);
     case merging::each_once:
       return joined_lists(std::move(high), std::move(low), [](const value& x) { return x; });
-    case merging::lower_first: return appended(std::move(low), std::move(high));
-    case merging::higher_first: return appended(std::move(high), std::move(low));
-    case merging::by_variable: return by_variable(std::move(high), std::move(low));
-    case merging::sorted_set: return sorted_set(high, low);
-    case merging::pod: return pod(std::move(high), std::move(low));
-    default: break;
+    case merging::lower_first:
+      return appended(std::move(low), std::move(high));
+    case merging::higher_first:
+      return appended(std::move(high), std::move(low));
+    case merging::by_variable:
+      return by_variable(std::move(high), std::move(low));
+    case merging::sorted_set:
+      return sorted_set(high, low);
+    case merging::pod:
+      return pod(std::move(high), std::move(low));
+    default:
+      break;
     }
   }
   return high;

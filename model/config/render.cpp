@@ -30,7 +30,8 @@ std::string render(const diagnostic& fault, std::string_view text) {
   std::string out = fault.file.empty() ? "" : fault.file + ":";
   if (fault.line > 0)
     out += std::to_string(fault.line) + ":" + std::to_string(fault.column) + ":";
-  out += (out.empty() ? "" : " ") + std::string(fault.is_warning ? "warning: " : "") + (fault.path.empty() ? fault.message : fault.path + ": " + fault.message) + "\n";
+  out += (out.empty() ? "" : " ") + std::string(fault.is_warning ? "warning: " : "") +
+         (fault.path.empty() ? fault.message : fault.path + ": " + fault.message) + "\n";
   if (fault.line > 0) {
     auto line = line_of(text, fault.line);
     auto column = static_cast<std::size_t>(std::max(fault.column, 1) - 1);

@@ -113,7 +113,8 @@ bool resolve_number(node& out, std::string_view text) {
   auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), out.real);
   if (fault == std::errc::result_out_of_range) { // as strtod: too large is infinite, too small is 0
     bool small = text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos;
-    out.real = std::copysign(small ? 0.0 : std::numeric_limits<double>::infinity(), text[0] == '-' ? -1.0 : 1.0);
+    out.real =
+      std::copysign(small ? 0.0 : std::numeric_limits<double>::infinity(), text[0] == '-' ? -1.0 : 1.0);
     return true;
   }
   return fault == std::errc{};
@@ -129,8 +130,9 @@ std::string resolve(node& out, std::string_view written, bool plain, std::string
   if (!tag.empty() && !tag.starts_with(core))
     return "the tag '" + std::string(tag) + "' has no meaning here";
   auto want = tag.empty() ? std::string_view() : tag.substr(core.size());
-  bool may_be_word = written.size() <= 5 && (written.empty() || std::string_view("~nNtTfFyYoO").find(written[0]) !=
-                                                                       std::string_view::npos);
+  bool may_be_word =
+    written.size() <= 5 &&
+    (written.empty() || std::string_view("~nNtTfFyYoO").find(written[0]) != std::string_view::npos);
   if (may_be_word && one_of(written, {"", "~", "null", "Null", "NULL"}))
     out.type = kind::null;
   else if (may_be_word && one_of(written, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"}))
@@ -144,9 +146,9 @@ std::string resolve(node& out, std::string_view written, bool plain, std::string
     out.real = static_cast<double>(out.whole);
   }
   out.text = written;
-  bool fits = want.empty() || (want == "int" && out.is(kind::integer)) || (want == "float" && out.is(kind::number)) ||
-              (want == "bool" && out.is(kind::boolean)) || (want == "null" && out.is(kind::null)) ||
-              (want == "timestamp" && out.is(kind::string));
+  bool fits = want.empty() || (want == "int" && out.is(kind::integer)) ||
+              (want == "float" && out.is(kind::number)) || (want == "bool" && out.is(kind::boolean)) ||
+              (want == "null" && out.is(kind::null)) || (want == "timestamp" && out.is(kind::string));
   return fits ? std::string() : "'" + std::string(written) + "' is no !!" + std::string(want);
 }
 

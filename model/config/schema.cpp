@@ -1,5 +1,5 @@
-#include "model/config/complete.hpp"
 #include "model/config/schema.hpp"
+#include "model/config/complete.hpp"
 #include "model/config/shapes.hpp"
 
 #include <algorithm>
@@ -60,17 +60,23 @@ const shape& narrowed_by(const shape& s, kind k, const Text& discriminator_text)
 
 kind kind_of(const value& x) {
   switch (x.type()) {
-  case value::value_t::boolean: return kind::boolean;
+  case value::value_t::boolean:
+    return kind::boolean;
   case value::value_t::number_integer:
-  case value::value_t::number_unsigned: return kind::integer;
+  case value::value_t::number_unsigned:
+    return kind::integer;
   case value::value_t::number_float: {
     double d = x.get<double>();
     return d == std::trunc(d) && std::abs(d) < 0x1p63 ? kind::integer : kind::number;
   }
-  case value::value_t::string: return kind::string;
-  case value::value_t::array: return kind::list;
-  case value::value_t::object: return kind::map;
-  default: return kind::null;
+  case value::value_t::string:
+    return kind::string;
+  case value::value_t::array:
+    return kind::list;
+  case value::value_t::object:
+    return kind::map;
+  default:
+    return kind::null;
   }
 }
 

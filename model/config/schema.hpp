@@ -27,14 +27,15 @@ struct key {
   shape_ref what = nullptr;
   std::string doc;
   need needed = need::no;
-  bool nullable = true;           ///< null means that the key is not given
-  std::optional<value> fallback;  ///< the default; a map takes the defaults of its own keys on top of it
+  bool nullable = true;          ///< null means that the key is not given
+  std::optional<value> fallback; ///< the default; a map takes the defaults of its own keys on top of it
   std::string unit;
   std::string since = "determined"; ///< or "troupe" for what Determined never had
-  bool quiet = false;   ///< left out of a completed configuration while it is not given
-  bool ignored = false; ///< accepted and dropped
-  std::string example = {}; ///< as it is written, or empty
-  std::optional<value> filled = {}; ///< `fallback` with the defaults within it; made by the table once it is whole
+  bool quiet = false;               ///< left out of a completed configuration while it is not given
+  bool ignored = false;             ///< accepted and dropped
+  std::string example = {};         ///< as it is written, or empty
+  std::optional<value> filled =
+    {}; ///< `fallback` with the defaults within it; made by the table once it is whole
 
   bool is_forbidden() const; ///< must not be given; the shape says why
 };
@@ -43,19 +44,19 @@ struct key {
 struct rule {
   std::string message;
   bool (*holds)(const node&) = nullptr;
-  std::string at;      ///< the key whose place is shown; empty: the value itself
+  std::string at; ///< the key whose place is shown; empty: the value itself
   need level = need::always;
   value as_json_schema; ///< for editors; null where JSON Schema has no words for it
   std::string hint;
 };
 
 enum class merging : std::uint8_t {
-  replace,      ///< the higher layer's value, whole
-  by_key,       ///< maps: key by key
-  of_one_kind,  ///< unions: key by key, without what belongs to another kind
-  hyperparameter, ///< nested maps by key; a hyperparameter is one value
+  replace,           ///< the higher layer's value, whole
+  by_key,            ///< maps: key by key
+  of_one_kind,       ///< unions: key by key, without what belongs to another kind
+  hyperparameter,    ///< nested maps by key; a hyperparameter is one value
   by_container_path, ///< the higher list, then what the lower has at other container paths
-  by_name,      ///< log policies: by name, else by pattern
+  by_name,           ///< log policies: by name, else by pattern
   by_port,           ///< the higher list, then what the lower has at other ports
   lower_first,       ///< the lower list, then the higher one, which so wins at run time
   higher_first,      ///< the higher list, then the lower one
@@ -72,7 +73,8 @@ struct member {
   std::string since = "determined";
 };
 
-/// What a value must be. Null is never accepted here: the key that holds the value says whether it may be null.
+/// What a value must be. Null is never accepted here: the key that holds the value says whether it may be
+/// null.
 struct shape {
   std::string name; ///< of the schema, as `bind-mount`; empty for a shape within another
   std::string doc;
@@ -82,21 +84,23 @@ struct shape {
   std::string allowed_hint;
   std::string pattern, pattern_says; ///< of strings: the pattern for JSON Schema, and what a person reads
   bool (*fits)(std::string_view) = nullptr; ///< decides the pattern
-  std::vector<key> keys; ///< of a map
-  bool open = false;     ///< other keys are accepted as they are
-  shape_ref items = nullptr;  ///< of a list
-  shape_ref values = nullptr; ///< of a map with free keys
-  bool null_values = false;   ///< and those may be null
-  std::string discriminator;  ///< the key that says which member a map is
+  std::vector<key> keys;                    ///< of a map
+  bool open = false;                        ///< other keys are accepted as they are
+  shape_ref items = nullptr;                ///< of a list
+  shape_ref values = nullptr;               ///< of a map with free keys
+  bool null_values = false;                 ///< and those may be null
+  std::string discriminator;                ///< the key that says which member a map is
   std::vector<member> members;
   std::vector<shape_ref> alternatives; ///< the one that accepts the kind of the value
   std::vector<rule> rules;
   merging merge = merging::replace;
   value standard; ///< of a list merged by name: what the platform adds to every list
-  void (*shim)(value&) = nullptr; ///< brings an older or shorter spelling into the one form of a configuration
-  bool may_lack = true;           ///< false where no key within is needed to run
-  bool may_fill = true;           ///< false where no key within has a default
-  std::vector<std::uint8_t> places; ///< of `find`: 1 + position in `keys`, by hash of the name; empty: not made yet
+  void (*shim)(value&) =
+    nullptr;            ///< brings an older or shorter spelling into the one form of a configuration
+  bool may_lack = true; ///< false where no key within is needed to run
+  bool may_fill = true; ///< false where no key within has a default
+  std::vector<std::uint8_t>
+    places; ///< of `find`: 1 + position in `keys`, by hash of the name; empty: not made yet
 
   bool takes(kind k) const { return kinds == 0 || (kinds >> static_cast<unsigned>(k) & 1u); }
   const key* find(std::string_view name) const;

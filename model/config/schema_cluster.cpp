@@ -50,8 +50,8 @@ void add_command(schema_table& t) {
   resources.merge = merging::by_key;
   resources.doc = "How much a task gets, and where.";
   resources.keys = {given("slots", integer(t, {.least = 0}), 1, "Slots of the task; 0: no slot.", "slots")};
-  for (auto same : {"weight", "priority", "resource_pool", "is_single_node", "shm_size", "devices", "native_parallel",
-                    "max_slots", "agent_label", "constraints"})
+  for (auto same : {"weight", "priority", "resource_pool", "is_single_node", "shm_size", "devices",
+                    "native_parallel", "max_slots", "agent_label", "constraints"})
     resources.keys.push_back(*t.at("resources")->find(same));
   auto& c = t.make("command");
   c.kinds = map_bit;
@@ -59,20 +59,20 @@ void add_command(schema_table& t) {
   c.merge = merging::by_key;
   auto empty_map = value::object();
   c.keys = {
-      unset("description", text(t), "Free text."),
-      to_run(given("entrypoint", list_of(t, text(t)), value::array(), "The program and its arguments.")),
-      given("environment", t.at("environment"), empty_map, t.at("environment")->doc),
-      given("resources", &resources, empty_map, resources.doc),
-      given("bind_mounts", t.at("bind-mounts"), value::array(), t.at("bind-mounts")->doc),
-      unset("work_dir", text(t), "The working directory; $AGENT_USER and $DET_USER are filled in."),
-      given("tensorboard_args", list_of(t, text(t)), value::array(), "Arguments for TensorBoard."),
-      unset("idle_timeout", text(t), "How long the task may be idle, as 5m."),
-      given("notebook_idle_type", one_of(t, {"kernels_or_terminals", "kernel_connections", "activity"}),
-            "kernels_or_terminals", "What keeps a notebook from being idle."),
-      given("debug", boolean(t), false, "Whether the libraries log more."),
-      unset("workspace_id", integer(t), "The workspace that the task belongs to."),
-      given("slurm", t.at("hpc-cluster-slurm"), empty_map, t.at("hpc-cluster-slurm")->doc),
-      given("pbs", t.at("hpc-cluster-pbs"), empty_map, t.at("hpc-cluster-pbs")->doc),
+    unset("description", text(t), "Free text."),
+    to_run(given("entrypoint", list_of(t, text(t)), value::array(), "The program and its arguments.")),
+    given("environment", t.at("environment"), empty_map, t.at("environment")->doc),
+    given("resources", &resources, empty_map, resources.doc),
+    given("bind_mounts", t.at("bind-mounts"), value::array(), t.at("bind-mounts")->doc),
+    unset("work_dir", text(t), "The working directory; $AGENT_USER and $DET_USER are filled in."),
+    given("tensorboard_args", list_of(t, text(t)), value::array(), "Arguments for TensorBoard."),
+    unset("idle_timeout", text(t), "How long the task may be idle, as 5m."),
+    given("notebook_idle_type", one_of(t, {"kernels_or_terminals", "kernel_connections", "activity"}),
+          "kernels_or_terminals", "What keeps a notebook from being idle."),
+    given("debug", boolean(t), false, "Whether the libraries log more."),
+    unset("workspace_id", integer(t), "The workspace that the task belongs to."),
+    given("slurm", t.at("hpc-cluster-slurm"), empty_map, t.at("hpc-cluster-slurm")->doc),
+    given("pbs", t.at("hpc-cluster-pbs"), empty_map, t.at("hpc-cluster-pbs")->doc),
   };
   c.rules.push_back({"entrypoint must not be empty", has_program, "", need::to_run, nullptr,
                      "add entrypoint: [sleep, infinity]"});
@@ -87,27 +87,28 @@ void add_cluster(schema_table& t) {
   d.doc = "What a cluster gives to the tasks of a pool.";
   d.merge = merging::by_key;
   d.keys = {
-      quiet(unset("dtrain_network_interface", text(t), "The network of distributed training.")),
-      quiet(unset("nccl_port_range", text(t), "Ports for NCCL, as 1-2.")),
-      quiet(unset("gloo_port_range", text(t), "Ports for Gloo, as 1-2.")),
-      given("shm_size_bytes", integer(t), 4294967296, "The shared memory of a task.", "bytes"),
-      given("network_mode", text(t), "bridge", "The network of a container."),
-      quiet(unset("cpu_pod_spec", t.at("environment")->find("pod_spec")->what, "The pod of tasks without slots.")),
-      quiet(unset("gpu_pod_spec", t.at("environment")->find("pod_spec")->what, "The pod of tasks with slots.")),
-      quiet(unset("image", t.at("environment-image"), t.at("environment-image")->doc)),
-      quiet(unset("registry_auth", t.at("registry-auth"), t.at("registry-auth")->doc)),
-      quiet(unset("force_pull_image", boolean(t), "Whether the image is fetched anew for each task.")),
-      quiet(unset("environment_variables", variables(t), t.at("environment-variables")->doc)),
-      quiet(unset("add_capabilities", strings(t, merging::sorted_set), "Linux capabilities to add.")),
-      quiet(unset("drop_capabilities", strings(t, merging::sorted_set), "Linux capabilities to take away.")),
-      quiet(unset("devices", t.at("devices"), t.at("devices")->doc)),
-      quiet(unset("bind_mounts", t.at("bind-mounts"), t.at("bind-mounts")->doc)),
-      quiet(unset("work_dir", text(t), "The working directory.")),
-      quiet(unset("startup_hook", text(t), "A shell script that runs before the task.")),
-      quiet(unset("slurm", batch(t, "hpc-cluster-slurm"), t.at("hpc-cluster-slurm")->doc)),
-      quiet(unset("pbs", batch(t, "hpc-cluster-pbs"), t.at("hpc-cluster-pbs")->doc)),
-      quiet(unset("log_policies", t.at("log-policies"), t.at("log-policies")->doc)),
-      given("preemption_timeout", integer(t), 3600, "How long a task may take to stop.", "seconds"),
+    quiet(unset("dtrain_network_interface", text(t), "The network of distributed training.")),
+    quiet(unset("nccl_port_range", text(t), "Ports for NCCL, as 1-2.")),
+    quiet(unset("gloo_port_range", text(t), "Ports for Gloo, as 1-2.")),
+    given("shm_size_bytes", integer(t), 4294967296, "The shared memory of a task.", "bytes"),
+    given("network_mode", text(t), "bridge", "The network of a container."),
+    quiet(
+      unset("cpu_pod_spec", t.at("environment")->find("pod_spec")->what, "The pod of tasks without slots.")),
+    quiet(unset("gpu_pod_spec", t.at("environment")->find("pod_spec")->what, "The pod of tasks with slots.")),
+    quiet(unset("image", t.at("environment-image"), t.at("environment-image")->doc)),
+    quiet(unset("registry_auth", t.at("registry-auth"), t.at("registry-auth")->doc)),
+    quiet(unset("force_pull_image", boolean(t), "Whether the image is fetched anew for each task.")),
+    quiet(unset("environment_variables", variables(t), t.at("environment-variables")->doc)),
+    quiet(unset("add_capabilities", strings(t, merging::sorted_set), "Linux capabilities to add.")),
+    quiet(unset("drop_capabilities", strings(t, merging::sorted_set), "Linux capabilities to take away.")),
+    quiet(unset("devices", t.at("devices"), t.at("devices")->doc)),
+    quiet(unset("bind_mounts", t.at("bind-mounts"), t.at("bind-mounts")->doc)),
+    quiet(unset("work_dir", text(t), "The working directory.")),
+    quiet(unset("startup_hook", text(t), "A shell script that runs before the task.")),
+    quiet(unset("slurm", batch(t, "hpc-cluster-slurm"), t.at("hpc-cluster-slurm")->doc)),
+    quiet(unset("pbs", batch(t, "hpc-cluster-pbs"), t.at("hpc-cluster-pbs")->doc)),
+    quiet(unset("log_policies", t.at("log-policies"), t.at("log-policies")->doc)),
+    given("preemption_timeout", integer(t), 3600, "How long a task may take to stop.", "seconds"),
   };
 }
 

@@ -43,8 +43,8 @@ bool is_not_dot(std::string_view path) { return path != "."; }
 /// /host:/container or /host:/container:rwm
 bool is_device(std::string_view text) {
   auto colon = text.find(':');
-  return text.starts_with('/') && colon != std::string_view::npos && text.substr(colon + 1).starts_with('/') &&
-         std::count(text.begin(), text.end(), ':') <= 2;
+  return text.starts_with('/') && colon != std::string_view::npos &&
+         text.substr(colon + 1).starts_with('/') && std::count(text.begin(), text.end(), ':') <= 2;
 }
 
 void split_device(value& x) {
@@ -95,7 +95,8 @@ void add_mounts(schema_table& t) {
   auto& devices = t.make("devices");
   auto& one = t.make();
   one.kinds = map_bit | text_bit;
-  one.alternatives = {&device, fitting(t, is_device, "^/[^:]*:/[^:]*(:[rwm]*)?", "a device as /host:/container[:rwm]")};
+  one.alternatives = {
+    &device, fitting(t, is_device, "^/[^:]*:/[^:]*(:[rwm]*)?", "a device as /host:/container[:rwm]")};
   one.shim = split_device;
   devices.kinds = list_bit;
   devices.items = &one;
@@ -105,7 +106,8 @@ void add_mounts(schema_table& t) {
 
 void add_images(schema_table& t) {
   auto image_of = [&](const char* device, bool run) {
-    value usual = std::string_view(device) == "rocm" ? "determinedai/pytorch-rocm-dev" : "determinedai/pytorch-ngc-dev";
+    value usual =
+      std::string_view(device) == "rocm" ? "determinedai/pytorch-rocm-dev" : "determinedai/pytorch-ngc-dev";
     auto doc = std::string("The image for ") + device + " slots.";
     return run ? to_run(given(device, text(t), usual, doc)) : quiet(unset(device, text(t), doc));
   };
@@ -121,14 +123,16 @@ void add_images(schema_table& t) {
   image.alternatives = {&map, text(t)};
   image.shim = spread_image;
   image.merge = merging::by_key;
-  image.doc = "The container image, or one by device type (cpu, cuda, rocm). Tasks of the process runtime ignore it.";
+  image.doc =
+    "The container image, or one by device type (cpu, cuda, rocm). Tasks of the process runtime ignore it.";
 
   auto strings = list_of(t, text(t));
   auto& lists = t.make("environment-variables-map");
   lists.kinds = map_bit;
   lists.doc = "Variables by device type.";
   for (auto device : {"cpu", "cuda", "rocm"})
-    lists.keys.push_back(given(device, strings, value::array(), std::string("Variables on ") + device + " slots."));
+    lists.keys.push_back(
+      given(device, strings, value::array(), std::string("Variables on ") + device + " slots."));
   lists.keys.push_back(quiet(unset("gpu", strings, "The old name of cuda.")));
   lists.merge = merging::by_key;
   lists.shim = spread_variables;
@@ -151,10 +155,11 @@ void add_ports(schema_table& t) {
   auto& port = t.make("proxy-port");
   port.kinds = map_bit;
   port.doc = "A port of the task that the master forwards.";
-  port.keys = {required("proxy_port", number(t), "The port."),
-               given("proxy_tcp", boolean(t), false, "Whether it is forwarded as TCP, not HTTP."),
-               given("unauthenticated", boolean(t), false, "Whether no login is asked for."),
-               given("default_service_id", boolean(t), false, "Whether the task's own address means this port.")};
+  port.keys = {
+    required("proxy_port", number(t), "The port."),
+    given("proxy_tcp", boolean(t), false, "Whether it is forwarded as TCP, not HTTP."),
+    given("unauthenticated", boolean(t), false, "Whether no login is asked for."),
+    given("default_service_id", boolean(t), false, "Whether the task's own address means this port.")};
   auto& ports = t.make("proxy-ports");
   ports.kinds = list_bit;
   ports.items = &port;
@@ -164,9 +169,12 @@ void add_ports(schema_table& t) {
   auth.kinds = map_bit;
   auth.doc = "The login of the image registry.";
   auth.merge = merging::by_key;
-  for (auto [name, doc] : {std::pair{"username", "The user."}, {"password", "The password."},
-                           {"auth", "User and password as base64."}, {"email", "The address of the user."},
-                           {"serveraddress", "The registry."}, {"identitytoken", "A token in place of a password."},
+  for (auto [name, doc] : {std::pair{"username", "The user."},
+                           {"password", "The password."},
+                           {"auth", "User and password as base64."},
+                           {"email", "The address of the user."},
+                           {"serveraddress", "The registry."},
+                           {"identitytoken", "A token in place of a password."},
                            {"registrytoken", "A bearer token."}})
     auth.keys.push_back(quiet(unset(name, text(t), doc)));
 }
@@ -184,25 +192,24 @@ key forbidden(schema_table& t, std::string name, std::string why) {
 
 /// Of the task's own container, with the reason why nobody may set them.
 constexpr std::pair<const char*, const char*> our_parts[] = {
-    {"image", "container Image is not configurable, set it in the experiment config"},
-    {"command", "container Command is not configurable"},
-    {"args", "container Args are not configurable"},
-    {"working_dir", "container WorkingDir is not configurable"},
-    {"ports", "container Ports are not configurable"},
-    {"liveness_probe", "container LivenessProbe is not configurable"},
-    {"readiness_probe", "container ReadinessProbe is not configurable"},
-    {"startup_probe", "container StartupProbe is not configurable"},
-    {"lifecycle", "container Lifecycle is not configurable"},
-    {"termination_message_path", "container TerminationMessagePath is not configurable"},
-    {"termination_message_policy", "container TerminationMessagePolicy is not configurable"},
-    {"image_pull_policy", "container ImagePullPolicy is not configurable, set it in the experiment config"},
-    {"security_context", "container SecurityContext is not configurable, set it in the experiment config"},
+  {"image", "container Image is not configurable, set it in the experiment config"},
+  {"command", "container Command is not configurable"},
+  {"args", "container Args are not configurable"},
+  {"working_dir", "container WorkingDir is not configurable"},
+  {"ports", "container Ports are not configurable"},
+  {"liveness_probe", "container LivenessProbe is not configurable"},
+  {"readiness_probe", "container ReadinessProbe is not configurable"},
+  {"startup_probe", "container StartupProbe is not configurable"},
+  {"lifecycle", "container Lifecycle is not configurable"},
+  {"termination_message_path", "container TerminationMessagePath is not configurable"},
+  {"termination_message_policy", "container TerminationMessagePolicy is not configurable"},
+  {"image_pull_policy", "container ImagePullPolicy is not configurable, set it in the experiment config"},
+  {"security_context", "container SecurityContext is not configurable, set it in the experiment config"},
 };
 
 bool has_a_name_or_sets_nothing_of_ours(const node& container) {
-  return container.find("name") || std::none_of(std::begin(our_parts), std::end(our_parts), [&](const auto& part) {
-           return container.find(part.first);
-         });
+  return container.find("name") || std::none_of(std::begin(our_parts), std::end(our_parts),
+                                                [&](const auto& part) { return container.find(part.first); });
 }
 
 shape_ref pod_spec(schema_table& t) {
@@ -218,8 +225,9 @@ shape_ref pod_spec(schema_table& t) {
   container.discriminator = "name";
   container.open = true;
   container.members = {{"determined-container", &own}};
-  container.rules.push_back({"a container without a name is the task's own, whose image, command and the like are not configurable",
-                             has_a_name_or_sets_nothing_of_ours, "", need::always, nullptr, "give the container a name"});
+  container.rules.push_back(
+    {"a container without a name is the task's own, whose image, command and the like are not configurable",
+     has_a_name_or_sets_nothing_of_ours, "", need::always, nullptr, "give the container a name"});
   auto& spec = t.make();
   spec.kinds = map_bit;
   spec.open = true;
@@ -248,16 +256,16 @@ void add_environment(schema_table& t) {
   e.merge = merging::by_key;
   auto strings = list_of(t, text(t));
   e.keys = {
-      to_run(given("image", t.at("environment-image"), value::object(), t.at("environment-image")->doc)),
-      given("environment_variables", t.at("environment-variables"), value::array(),
-            t.at("environment-variables")->doc),
-      given("proxy_ports", t.at("proxy-ports"), value::array(), t.at("proxy-ports")->doc),
-      given("ports", map_of(t, integer(t)), value::object(), "Ports of the container by name."),
-      given("force_pull_image", boolean(t), false, "Whether the image is fetched anew for each task."),
-      unset("registry_auth", t.at("registry-auth"), t.at("registry-auth")->doc),
-      given("add_capabilities", strings, value::array(), "Linux capabilities to add."),
-      given("drop_capabilities", strings, value::array(), "Linux capabilities to take away."),
-      unset("pod_spec", pod_spec(t), "A Kubernetes pod, merged over the one that the platform makes."),
+    to_run(given("image", t.at("environment-image"), value::object(), t.at("environment-image")->doc)),
+    given("environment_variables", t.at("environment-variables"), value::array(),
+          t.at("environment-variables")->doc),
+    given("proxy_ports", t.at("proxy-ports"), value::array(), t.at("proxy-ports")->doc),
+    given("ports", map_of(t, integer(t)), value::object(), "Ports of the container by name."),
+    given("force_pull_image", boolean(t), false, "Whether the image is fetched anew for each task."),
+    unset("registry_auth", t.at("registry-auth"), t.at("registry-auth")->doc),
+    given("add_capabilities", strings, value::array(), "Linux capabilities to add."),
+    given("drop_capabilities", strings, value::array(), "Linux capabilities to take away."),
+    unset("pod_spec", pod_spec(t), "A Kubernetes pod, merged over the one that the platform makes."),
   };
 }
 

@@ -24,33 +24,36 @@ shape& section(schema_table& t, const char* name, const char* doc, std::vector<k
 }
 
 void add_sections(schema_table& t) {
-  auto& profiling = section(
-      t, "profiling", "System metrics of trials.",
-      {given("enabled", boolean(t), false, "Whether system metrics are recorded."),
-       given("begin_on_batch", integer(t, {.least = 0}), 0, "Of older versions.", "batches"),
-       unset("end_after_batch", integer(t, {.least = 0}), "Of older versions.", "batches"),
-       given("sync_timings", boolean(t), true, "Of older versions.")});
+  auto& profiling =
+    section(t, "profiling", "System metrics of trials.",
+            {given("enabled", boolean(t), false, "Whether system metrics are recorded."),
+             given("begin_on_batch", integer(t, {.least = 0}), 0, "Of older versions.", "batches"),
+             unset("end_after_batch", integer(t, {.least = 0}), "Of older versions.", "batches"),
+             given("sync_timings", boolean(t), true, "Of older versions.")});
   profiling.rules.push_back({"begin_on_batch must not be more than end_after_batch", begins_before_end,
                              "begin_on_batch", need::always, nullptr, ""});
-  section(t, "runtime", "How the processes of trials are started.",
-          {unset("zygote", either(t, {boolean(t), one_of(t, {"on", "off"}, "true, false, \"on\" or \"off\"")}),
-                 "Whether a trial that is one Python script may be forked from a process that has its libraries loaded; "
-                 "it may, unless false or off.")});
+  section(
+    t, "runtime", "How the processes of trials are started.",
+    {unset(
+      "zygote", either(t, {boolean(t), one_of(t, {"on", "off"}, "true, false, \"on\" or \"off\"")}),
+      "Whether a trial that is one Python script may be forked from a process that has its libraries loaded; "
+      "it may, unless false or off.")});
   section(t, "reproducibility", "What makes runs repeatable.",
           {to_run(unset("experiment_seed", integer(t, {.least = 0, .most = 4294967295.0}),
                         "The seed of the search and of the trials; the cluster draws one unless given."))});
-  section(t, "optimizations", "Of older versions (Horovod); kept for code that reads them.",
-          {given("aggregation_frequency", integer(t, {.least = 1}), 1, "Of older versions.", "batches"),
-           given("auto_tune_tensor_fusion", boolean(t), false, "Of older versions."),
-           given("average_aggregated_gradients", boolean(t), true, "Of older versions."),
-           given("average_training_metrics", boolean(t), true, "Of older versions."),
-           given("gradient_compression", boolean(t), false, "Of older versions."),
-           unset("grad_updates_size_file", text(t), "Of older versions."),
-           given("mixed_precision", one_of(t, {"O0", "O1", "O2", "O3"},
-                                           "a string that starts with an uppercase letter O, as \"O1\""),
-                 "O0", "Of older versions."),
-           given("tensor_fusion_cycle_time", integer(t, {.least = 0}), 1, "Of older versions.", "ms"),
-           given("tensor_fusion_threshold", integer(t, {.least = 0}), 64, "Of older versions.", "MiB")});
+  section(
+    t, "optimizations", "Of older versions (Horovod); kept for code that reads them.",
+    {given("aggregation_frequency", integer(t, {.least = 1}), 1, "Of older versions.", "batches"),
+     given("auto_tune_tensor_fusion", boolean(t), false, "Of older versions."),
+     given("average_aggregated_gradients", boolean(t), true, "Of older versions."),
+     given("average_training_metrics", boolean(t), true, "Of older versions."),
+     given("gradient_compression", boolean(t), false, "Of older versions."),
+     unset("grad_updates_size_file", text(t), "Of older versions."),
+     given("mixed_precision",
+           one_of(t, {"O0", "O1", "O2", "O3"}, "a string that starts with an uppercase letter O, as \"O1\""),
+           "O0", "Of older versions."),
+     given("tensor_fusion_cycle_time", integer(t, {.least = 0}), 1, "Of older versions.", "ms"),
+     given("tensor_fusion_threshold", integer(t, {.least = 0}), 64, "Of older versions.", "MiB")});
 }
 
 void drop_repeats(value& list) {
@@ -99,44 +102,48 @@ void add_experiment(schema_table& t) {
     return given(name, t.at("length"), {{"batches", 0}}, doc);
   };
   e.keys = {
-      to_run(unset("name", name_text(t), "Shown in lists; made up unless given.")),
-      unset("description", text(t), "Free text."),
-      given("labels", labels(t), value::array(), "Words to find the experiment by."),
-      given("data", any_map(t), value::object(), "Anything for the training code; the values of data.secrets are hidden in all views."),
-      given("workspace", text(t), "", "Where the experiment belongs; with project."),
-      given("project", text(t), "", "Where the experiment belongs; with workspace."),
-      unset("entrypoint", either(t, {text(t), list_of(t, text(t))}),
-            "What a trial runs: a shell command, or a program and its arguments."),
-      native(given("launch", one_of(t, {"per_agent", "per_slot"}), "per_agent",
-                   "How many processes a trial is: one on each agent, whose entrypoint starts its own ranks, or one for each slot, "
-                   "with the variables that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, ...).")),
-      by_default("hyperparameters", "hyperparameters"),
-      to_run(unset("searcher", t.at("searcher"), t.at("searcher")->doc)),
-      by_default("resources", "resources"),
-      by_default("environment", "environment"),
-      listed("bind_mounts", "bind-mounts"),
-      to_run(unset("checkpoint_storage", t.at("checkpoint-storage"), t.at("checkpoint-storage")->doc)),
-      given("checkpoint_policy", one_of(t, {"best", "all", "none"}), "best",
-            "Which validations are followed by a checkpoint."),
-      period("min_checkpoint_period", "Of older versions; the training code decides."),
-      period("min_validation_period", "Of older versions; the training code decides."),
-      given("perform_initial_validation", boolean(t), false, "Whether trials validate before they train."),
-      given("scheduling_unit", integer(t, {.least = 1}), 100, "Of older versions.", "batches"),
-      given("records_per_epoch", integer(t), 0, "Of older versions.", "records"),
-      given("max_restarts", integer(t, {.least = 0}), 5, "How often a failed trial is started again.", "restarts"),
-      unset("preemption_timeout", integer(t), "How long a trial may take to stop when it is asked to.", "seconds"),
-      given("debug", boolean(t), false, "Whether the libraries log more."),
-      listed("log_policies", "log-policies"),
-      unset("retention_policy", t.at("retention-policy"), t.at("retention-policy")->doc),
-      by_default("reproducibility", "reproducibility"),
-      by_default("profiling", "profiling"),
-      by_default("optimizations", "optimizations"),
-      unset("integrations", t.at("integrations"), t.at("integrations")->doc),
-      by_default("slurm", "hpc-cluster-slurm"),
-      by_default("pbs", "hpc-cluster-pbs"),
-      quiet(unset("security", t.at("security"), t.at("security")->doc)),
-      quiet(unset("tensorboard_storage", t.at("tensorboard-storage"), t.at("tensorboard-storage")->doc)),
-      ignored(unset("data_layer", any_map(t), "Of older versions; ignored.")),
+    to_run(unset("name", name_text(t), "Shown in lists; made up unless given.")),
+    unset("description", text(t), "Free text."),
+    given("labels", labels(t), value::array(), "Words to find the experiment by."),
+    given("data", any_map(t), value::object(),
+          "Anything for the training code; the values of data.secrets are hidden in all views."),
+    given("workspace", text(t), "", "Where the experiment belongs; with project."),
+    given("project", text(t), "", "Where the experiment belongs; with workspace."),
+    unset("entrypoint", either(t, {text(t), list_of(t, text(t))}),
+          "What a trial runs: a shell command, or a program and its arguments."),
+    native(given("launch", one_of(t, {"per_agent", "per_slot"}), "per_agent",
+                 "How many processes a trial is: one on each agent, whose entrypoint starts its own ranks, "
+                 "or one for each slot, "
+                 "with the variables that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, ...).")),
+    by_default("hyperparameters", "hyperparameters"),
+    to_run(unset("searcher", t.at("searcher"), t.at("searcher")->doc)),
+    by_default("resources", "resources"),
+    by_default("environment", "environment"),
+    listed("bind_mounts", "bind-mounts"),
+    to_run(unset("checkpoint_storage", t.at("checkpoint-storage"), t.at("checkpoint-storage")->doc)),
+    given("checkpoint_policy", one_of(t, {"best", "all", "none"}), "best",
+          "Which validations are followed by a checkpoint."),
+    period("min_checkpoint_period", "Of older versions; the training code decides."),
+    period("min_validation_period", "Of older versions; the training code decides."),
+    given("perform_initial_validation", boolean(t), false, "Whether trials validate before they train."),
+    given("scheduling_unit", integer(t, {.least = 1}), 100, "Of older versions.", "batches"),
+    given("records_per_epoch", integer(t), 0, "Of older versions.", "records"),
+    given("max_restarts", integer(t, {.least = 0}), 5, "How often a failed trial is started again.",
+          "restarts"),
+    unset("preemption_timeout", integer(t), "How long a trial may take to stop when it is asked to.",
+          "seconds"),
+    given("debug", boolean(t), false, "Whether the libraries log more."),
+    listed("log_policies", "log-policies"),
+    unset("retention_policy", t.at("retention-policy"), t.at("retention-policy")->doc),
+    by_default("reproducibility", "reproducibility"),
+    by_default("profiling", "profiling"),
+    by_default("optimizations", "optimizations"),
+    unset("integrations", t.at("integrations"), t.at("integrations")->doc),
+    by_default("slurm", "hpc-cluster-slurm"),
+    by_default("pbs", "hpc-cluster-pbs"),
+    quiet(unset("security", t.at("security"), t.at("security")->doc)),
+    quiet(unset("tensorboard_storage", t.at("tensorboard-storage"), t.at("tensorboard-storage")->doc)),
+    ignored(unset("data_layer", any_map(t), "Of older versions; ignored.")),
   };
   for (auto* name : {"hyperparameters", "reproducibility"})
     for (auto& k : e.keys)
@@ -146,7 +153,8 @@ void add_experiment(schema_table& t) {
   auto runtime = unset("runtime", t.at("runtime"), t.at("runtime")->doc);
   runtime.since = "troupe";
   e.keys.push_back(std::move(runtime));
-  auto version = ignored(unset("version", integer(t, {.least = 0, .most = 0}), "The version of the format: 0."));
+  auto version =
+    ignored(unset("version", integer(t, {.least = 0, .most = 0}), "The version of the format: 0."));
   version.since = "troupe"; // no schema has it; Determined takes it off before it checks
   e.keys.push_back(std::move(version));
   auto& null_only = t.make();

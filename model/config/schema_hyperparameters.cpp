@@ -22,7 +22,8 @@ shape& kind_of_hyperparameter(schema_table& t, const std::string& type, const st
   auto& s = t.make("hyperparameter-" + type);
   s.kinds = map_bit;
   s.doc = doc;
-  s.keys.push_back(required("type", one_of(t, {type}), "Says that this is a hyperparameter of kind " + type + "."));
+  s.keys.push_back(
+    required("type", one_of(t, {type}), "Says that this is a hyperparameter of kind " + type + "."));
   return s;
 }
 
@@ -41,7 +42,8 @@ void add_count(schema_table& t, shape& s) {
 } // namespace
 
 void add_hyperparameters(schema_table& t) {
-  auto& whole = kind_of_hyperparameter(t, "int", "An integer, uniform between minval and maxval, both included.");
+  auto& whole =
+    kind_of_hyperparameter(t, "int", "An integer, uniform between minval and maxval, both included.");
   add_range(whole, integer(t), "value");
   add_count(t, whole);
 
@@ -64,8 +66,9 @@ void add_hyperparameters(schema_table& t) {
 
   auto& one = t.make("hyperparameter");
   auto& map = t.make();
-  one.doc = "A hyperparameter of one of the kinds above, a map of hyperparameters (without the key `type`), or any "
-            "other value, which stands for itself.";
+  one.doc =
+    "A hyperparameter of one of the kinds above, a map of hyperparameters (without the key `type`), or any "
+    "other value, which stands for itself.";
   one.merge = map.merge = merging::hyperparameter;
   map.kinds = map_bit;
   map.discriminator = "type";

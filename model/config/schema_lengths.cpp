@@ -19,8 +19,12 @@ void fill_length(schema_table& t, shape& s, double least) {
     k.fallback.reset();
     s.keys.push_back(std::move(k));
   }
-  rule one{"a length is a map with exactly one of batches, records and epochs", has_one_unit, "", need::always,
-           {{"minProperties", 1}, {"maxProperties", 1}}, "write {batches: 100}"};
+  rule one{"a length is a map with exactly one of batches, records and epochs",
+           has_one_unit,
+           "",
+           need::always,
+           {{"minProperties", 1}, {"maxProperties", 1}},
+           "write {batches: 100}"};
   s.rules.push_back(one);
 }
 

@@ -1,5 +1,5 @@
-// What the master and the agents of Determined read at their start: for clusters that come from there, and for what
-// of it we share (pools, schedulers, defaults of tasks).
+// What the master and the agents of Determined read at their start: for clusters that come from there, and
+// for what of it we share (pools, schedulers, defaults of tasks).
 
 #include "model/config/shapes.hpp"
 
@@ -33,48 +33,52 @@ void rename_pools(value& x) {
 void rename_limits(value& x) { rename(x, "max_cpu_containers_per_agent", "max_aux_containers_per_agent"); }
 
 shape& scheduler(schema_table& t) {
-  return map_named(
-      t, "Who runs next, and where.",
-      {given("type", one_of(t, {"priority", "fair_share"}, "round_robin is gone; use priority"), "priority",
-             "By priority, or a fair share for everybody."),
-       given("fitting_policy", one_of(t, {"best", "worst"}), "best", "The fullest host first, or the emptiest."),
-       given("default_priority", integer(t, {.least = 1, .most = 99}), 42, "Of what says no priority; 1 comes first."),
-       given("preemption", boolean(t), false, "Whether what comes first may stop what runs."),
-       given("allow_heterogeneous_fits", boolean(t), false, "Whether a gang may use hosts of different kinds.")});
+  return map_named(t, "Who runs next, and where.",
+                   {given("type", one_of(t, {"priority", "fair_share"}, "round_robin is gone; use priority"),
+                          "priority", "By priority, or a fair share for everybody."),
+                    given("fitting_policy", one_of(t, {"best", "worst"}), "best",
+                          "The fullest host first, or the emptiest."),
+                    given("default_priority", integer(t, {.least = 1, .most = 99}), 42,
+                          "Of what says no priority; 1 comes first."),
+                    given("preemption", boolean(t), false, "Whether what comes first may stop what runs."),
+                    given("allow_heterogeneous_fits", boolean(t), false,
+                          "Whether a gang may use hosts of different kinds.")});
 }
 
 shape& resource_manager(schema_table& t, shape_ref scheduler) {
   auto& s = map_named(
-      t, "Who owns the slots.",
-      {given("type", one_of(t, {"agent"}, "Kubernetes and Slurm are no part of this"), "agent", "The kind."),
-       given("cluster_name", text(t), "default", "The name of the cluster."),
-       ignored(unset("name", text(t), "The old name of cluster_name.")),
-       given("scheduler", scheduler, value::object(), scheduler->doc),
-       given("default_aux_resource_pool", text(t), "default", "The pool of tasks without slots."),
-       given("default_compute_resource_pool", text(t), "default", "The pool of tasks with slots."),
-       ignored(unset("default_cpu_resource_pool", text(t), "The old name of default_aux_resource_pool.")),
-       ignored(unset("default_gpu_resource_pool", text(t), "The old name of default_compute_resource_pool.")),
-       given("no_default_resource_pools", boolean(t), false, "Whether every task must name its pool."),
-       given("require_authentication", boolean(t), false, "Whether agents need a certificate."),
-       quiet(unset("client_ca", text(t), "The authority of their certificates.")),
-       quiet(unset("metadata", any_map(t), "Anything."))});
+    t, "Who owns the slots.",
+    {given("type", one_of(t, {"agent"}, "Kubernetes and Slurm are no part of this"), "agent", "The kind."),
+     given("cluster_name", text(t), "default", "The name of the cluster."),
+     ignored(unset("name", text(t), "The old name of cluster_name.")),
+     given("scheduler", scheduler, value::object(), scheduler->doc),
+     given("default_aux_resource_pool", text(t), "default", "The pool of tasks without slots."),
+     given("default_compute_resource_pool", text(t), "default", "The pool of tasks with slots."),
+     ignored(unset("default_cpu_resource_pool", text(t), "The old name of default_aux_resource_pool.")),
+     ignored(unset("default_gpu_resource_pool", text(t), "The old name of default_compute_resource_pool.")),
+     given("no_default_resource_pools", boolean(t), false, "Whether every task must name its pool."),
+     given("require_authentication", boolean(t), false, "Whether agents need a certificate."),
+     quiet(unset("client_ca", text(t), "The authority of their certificates.")),
+     quiet(unset("metadata", any_map(t), "Anything."))});
   s.shim = rename_pools;
   return s;
 }
 
 shape& pools(schema_table& t, shape_ref scheduler) {
   auto& pool = map_named(
-      t, "A pool of agents.",
-      {required("pool_name", text(t), "Its name."), given("description", text(t), "", "Free text."),
-       quiet(unset("provider", any_map(t), "Of agents that are started on demand.")),
-       quiet(unset("scheduler", scheduler, "In the place of the cluster's, whole.")),
-       given("max_aux_containers_per_agent", integer(t, {.least = 0}), 100, "Tasks without slots on one agent.", "tasks"),
-       ignored(unset("max_cpu_containers_per_agent", integer(t), "The old name of max_aux_containers_per_agent.")),
-       quiet(unset("task_container_defaults", t.at("task-container-defaults"), "Above those of the cluster.")),
-       given("agent_reconnect_wait", text(t), "25s", "How long an agent may be away."),
-       ignored(unset("agent_reattach_enabled", boolean(t), "Of older versions; agents always come back.")),
-       quiet(unset("kubernetes_namespace", text(t), "Of Kubernetes."))},
-      "resource-pool");
+    t, "A pool of agents.",
+    {required("pool_name", text(t), "Its name."), given("description", text(t), "", "Free text."),
+     quiet(unset("provider", any_map(t), "Of agents that are started on demand.")),
+     quiet(unset("scheduler", scheduler, "In the place of the cluster's, whole.")),
+     given("max_aux_containers_per_agent", integer(t, {.least = 0}), 100, "Tasks without slots on one agent.",
+           "tasks"),
+     ignored(
+       unset("max_cpu_containers_per_agent", integer(t), "The old name of max_aux_containers_per_agent.")),
+     quiet(unset("task_container_defaults", t.at("task-container-defaults"), "Above those of the cluster.")),
+     given("agent_reconnect_wait", text(t), "25s", "How long an agent may be away."),
+     ignored(unset("agent_reattach_enabled", boolean(t), "Of older versions; agents always come back.")),
+     quiet(unset("kubernetes_namespace", text(t), "Of Kubernetes."))},
+    "resource-pool");
   pool.shim = rename_limits;
   auto& list = t.make();
   list.kinds = list_bit;
@@ -88,29 +92,40 @@ void add_master(schema_table& t) {
   auto& manager = resource_manager(t, &order);
   auto& all = pools(t, &order);
   auto block = [&](const char* name, const char* doc) { return quiet(unset(name, any_map(t), doc)); };
-  map_named(t, "The configuration of a master of Determined.",
-            {quiet(unset("config_file", text(t), "The file that this was read from.")),
-             given("port", integer(t, {.least = 0, .most = 65535}), 8080, "The port of HTTP."),
-             quiet(unset("root", text(t), "Of the web page.")), given("cluster_name", text(t), "", "Shown to users."),
-             given("resource_manager", &manager, value::object(), manager.doc),
-             given("resource_pools", &all, value::array({{{"pool_name", "default"}}}), all.doc),
-             quiet(unset("task_container_defaults", t.at("task-container-defaults"), t.at("task-container-defaults")->doc)),
-             quiet(unset("checkpoint_storage", t.at("checkpoint-storage"), t.at("checkpoint-storage")->doc)),
-             quiet(unset("retention_policy", any_map(t), "How long logs are kept, and when they are cleaned up.")),
-             given("launch_error", boolean(t), true, "Whether what can never fit is refused."),
-             given("enable_cors", boolean(t), false, "Whether other origins may ask."),
-             quiet(unset("tensorboard_timeout", integer(t), "When an idle TensorBoard ends.", "seconds")),
-             quiet(unset("notebook_timeout", integer(t), "When an idle notebook ends.", "seconds")),
-             quiet(unset("feature_switches", list_of(t, text(t)), "Switches.")),
-             quiet(unset("reserved_ports", list_of(t, integer(t)), "Ports that tasks must not get.")),
-             quiet(unset("additional_resource_managers", list_of(t, any_map(t)), "Of Kubernetes.")),
-             block("cache", "The cache."), block("log", "The master's own log."), block("db", "The database."),
-             block("security", "Logins, TLS, permissions."), block("telemetry", "Reports to the makers."),
-             block("observability", "Prometheus."), block("logging", "Where task logs go."),
-             block("webhooks", "Webhooks."), block("ui_customization", "Logos."),
-             block("integrations", "Pachyderm."), block("scim", "Users from outside."), block("oidc", "Single sign-on."),
-             block("saml", "Single sign-on."), block("__internal", "Internal.")},
-            "master-config");
+  map_named(
+    t, "The configuration of a master of Determined.",
+    {quiet(unset("config_file", text(t), "The file that this was read from.")),
+     given("port", integer(t, {.least = 0, .most = 65535}), 8080, "The port of HTTP."),
+     quiet(unset("root", text(t), "Of the web page.")),
+     given("cluster_name", text(t), "", "Shown to users."),
+     given("resource_manager", &manager, value::object(), manager.doc),
+     given("resource_pools", &all, value::array({{{"pool_name", "default"}}}), all.doc),
+     quiet(unset("task_container_defaults", t.at("task-container-defaults"),
+                 t.at("task-container-defaults")->doc)),
+     quiet(unset("checkpoint_storage", t.at("checkpoint-storage"), t.at("checkpoint-storage")->doc)),
+     quiet(unset("retention_policy", any_map(t), "How long logs are kept, and when they are cleaned up.")),
+     given("launch_error", boolean(t), true, "Whether what can never fit is refused."),
+     given("enable_cors", boolean(t), false, "Whether other origins may ask."),
+     quiet(unset("tensorboard_timeout", integer(t), "When an idle TensorBoard ends.", "seconds")),
+     quiet(unset("notebook_timeout", integer(t), "When an idle notebook ends.", "seconds")),
+     quiet(unset("feature_switches", list_of(t, text(t)), "Switches.")),
+     quiet(unset("reserved_ports", list_of(t, integer(t)), "Ports that tasks must not get.")),
+     quiet(unset("additional_resource_managers", list_of(t, any_map(t)), "Of Kubernetes.")),
+     block("cache", "The cache."),
+     block("log", "The master's own log."),
+     block("db", "The database."),
+     block("security", "Logins, TLS, permissions."),
+     block("telemetry", "Reports to the makers."),
+     block("observability", "Prometheus."),
+     block("logging", "Where task logs go."),
+     block("webhooks", "Webhooks."),
+     block("ui_customization", "Logos."),
+     block("integrations", "Pachyderm."),
+     block("scim", "Users from outside."),
+     block("oidc", "Single sign-on."),
+     block("saml", "Single sign-on."),
+     block("__internal", "Internal.")},
+    "master-config");
 }
 
 void add_agent(schema_table& t) {
@@ -120,35 +135,52 @@ void add_agent(schema_table& t) {
   auto flag = [&](const char* name, const char* doc) { return given(name, boolean(t), false, doc); };
   auto word = [&](const char* name, const char* doc) { return quiet(unset(name, text(t), doc)); };
   auto& log = map_named(t, "The agent's own log.",
-                        {given("level", one_of(t, {"trace", "debug", "info", "warn", "error", "fatal"}), "trace", "From which level."),
+                        {given("level", one_of(t, {"trace", "debug", "info", "warn", "error", "fatal"}),
+                               "trace", "From which level."),
                          given("color", boolean(t), true, "Whether it is coloured.")});
-  auto& tls = map_named(t, "TLS to the master.",
-                        {flag("enabled", "Whether it is used."), flag("skip_verify", "Whether any certificate will do."),
-                         word("master_cert", "The master's certificate."), word("master_cert_name", "The name in it."),
-                         word("client_cert", "The agent's certificate."), word("client_key", "Its key.")});
-  auto& security = map_named(t, "How the agent trusts its master.", {given("tls", &tls, value::object(), tls.doc)});
-  auto& hooks = map_named(t, "Commands of the agent's host.",
-                          {given("on_connection_lost", list_of(t, text(t)), value::array(), "When the master is away.")});
-  map_named(t, "The configuration of an agent of Determined.",
-            {word("config_file", "The file that this was read from."), given("log", &log, value::object(), log.doc),
-             to_run(word("master_host", "The host of the master.")),
-             quiet(unset("master_port", integer(t, {.least = 0, .most = 65535}), "Its port; 80 unless given, 443 with TLS.")),
-             word("agent_id", "The agent's name; the host's unless given."), given("resource_pool", text(t), "default", "Its pool."),
-             word("container_master_host", "The master as tasks see it."),
-             quiet(unset("container_master_port", integer(t), "Its port as tasks see it.")),
-             given("slot_type", one_of(t, {"auto", "cuda", "gpu", "rocm", "cpu", "none"}), "auto", "What a slot is."),
-             word("visible_gpus", "Which GPUs; all unless given."), given("security", &security, value::object(), security.doc),
-             flag("debug", "Whether it logs more."), number_of("artificial_slots", 0, "Slots without a device.", "slots"),
-             flag("tls", "Whether its own API uses TLS."), word("tls_cert", "Its certificate."), word("tls_key", "Its key."),
-             flag("api_enabled", "Whether it has an API of its own."), given("bind_ip", text(t), "0.0.0.0", "Where its API listens."),
-             number_of("bind_port", 9090, "The port of its API."), word("http_proxy", "A proxy."), word("https_proxy", "A proxy."),
-             word("ftp_proxy", "A proxy."), word("no_proxy", "Hosts without a proxy."),
-             number_of("agent_reconnect_attempts", 5, "How often it dials again.", "attempts"),
-             number_of("agent_reconnect_backoff", 5, "How long it waits between.", "seconds"),
-             given("container_runtime", text(t), "docker", "What runs tasks; ours are processes."),
-             flag("container_auto_remove_disabled", "Whether dead containers stay."), given("hooks", &hooks, value::object(), hooks.doc),
-             word("image_root", "A folder of images.")},
-            "agent-config");
+  auto& tls = map_named(
+    t, "TLS to the master.",
+    {flag("enabled", "Whether it is used."), flag("skip_verify", "Whether any certificate will do."),
+     word("master_cert", "The master's certificate."), word("master_cert_name", "The name in it."),
+     word("client_cert", "The agent's certificate."), word("client_key", "Its key.")});
+  auto& security =
+    map_named(t, "How the agent trusts its master.", {given("tls", &tls, value::object(), tls.doc)});
+  auto& hooks =
+    map_named(t, "Commands of the agent's host.",
+              {given("on_connection_lost", list_of(t, text(t)), value::array(), "When the master is away.")});
+  map_named(
+    t, "The configuration of an agent of Determined.",
+    {word("config_file", "The file that this was read from."),
+     given("log", &log, value::object(), log.doc),
+     to_run(word("master_host", "The host of the master.")),
+     quiet(unset("master_port", integer(t, {.least = 0, .most = 65535}),
+                 "Its port; 80 unless given, 443 with TLS.")),
+     word("agent_id", "The agent's name; the host's unless given."),
+     given("resource_pool", text(t), "default", "Its pool."),
+     word("container_master_host", "The master as tasks see it."),
+     quiet(unset("container_master_port", integer(t), "Its port as tasks see it.")),
+     given("slot_type", one_of(t, {"auto", "cuda", "gpu", "rocm", "cpu", "none"}), "auto", "What a slot is."),
+     word("visible_gpus", "Which GPUs; all unless given."),
+     given("security", &security, value::object(), security.doc),
+     flag("debug", "Whether it logs more."),
+     number_of("artificial_slots", 0, "Slots without a device.", "slots"),
+     flag("tls", "Whether its own API uses TLS."),
+     word("tls_cert", "Its certificate."),
+     word("tls_key", "Its key."),
+     flag("api_enabled", "Whether it has an API of its own."),
+     given("bind_ip", text(t), "0.0.0.0", "Where its API listens."),
+     number_of("bind_port", 9090, "The port of its API."),
+     word("http_proxy", "A proxy."),
+     word("https_proxy", "A proxy."),
+     word("ftp_proxy", "A proxy."),
+     word("no_proxy", "Hosts without a proxy."),
+     number_of("agent_reconnect_attempts", 5, "How often it dials again.", "attempts"),
+     number_of("agent_reconnect_backoff", 5, "How long it waits between.", "seconds"),
+     given("container_runtime", text(t), "docker", "What runs tasks; ours are processes."),
+     flag("container_auto_remove_disabled", "Whether dead containers stay."),
+     given("hooks", &hooks, value::object(), hooks.doc),
+     word("image_root", "A folder of images.")},
+    "agent-config");
 }
 
 } // namespace

@@ -31,7 +31,8 @@ void plain_action(value& x) {
 void add_log_policies(schema_table& t) {
   std::vector<value> actions{"cancel_retries", "exclude_node"};
   std::vector<shape_ref> legacy;
-  for (auto [schema, type] : {std::pair{"cancel-retries", "cancel_retries"}, {"exclude-node", "exclude_node"}}) {
+  for (auto [schema, type] :
+       {std::pair{"cancel-retries", "cancel_retries"}, {"exclude-node", "exclude_node"}}) {
     auto& s = t.make(std::string("log-legacy-action-") + schema);
     s.kinds = map_bit;
     s.doc = "The old form of " + std::string(type) + ".";
@@ -52,11 +53,15 @@ void add_log_policies(schema_table& t) {
   auto& policy = t.make("log-policy");
   policy.kinds = map_bit;
   policy.doc = "What is done when a line of a task's log matches.";
-  policy.keys = {quiet(unset("name", text(t), "Shown where it matched; a policy of the same name replaces this one.")),
-                 quiet(unset("pattern", text(t), "A regular expression (RE2); null disables the policy of this name.")),
-                 quiet(unset("action", &action, action.doc))};
-  policy.rules.push_back({"a policy needs its name, and a pattern unless it disables another", names_itself, "",
-                          need::always, {{"anyOf", {{{"required", {"name"}}}, {{"required", {"pattern", "action"}}}}}},
+  policy.keys = {
+    quiet(unset("name", text(t), "Shown where it matched; a policy of the same name replaces this one.")),
+    quiet(unset("pattern", text(t), "A regular expression (RE2); null disables the policy of this name.")),
+    quiet(unset("action", &action, action.doc))};
+  policy.rules.push_back({"a policy needs its name, and a pattern unless it disables another",
+                          names_itself,
+                          "",
+                          need::always,
+                          {{"anyOf", {{{"required", {"name"}}}, {{"required", {"pattern", "action"}}}}}},
                           "add name"});
   auto& policies = t.make("log-policies");
   policies.kinds = list_bit;
@@ -79,33 +84,42 @@ bool has_end(const node& x) {
 void add_early_stopping(schema_table& t) {
   auto length = number(t, {.least = 0});
   auto count = integer(t, {.least = 1});
-  auto warmup = native(unset("warmup", length, "How far no trial is stopped; 0 unless given.", "of time_metric"));
+  auto warmup =
+    native(unset("warmup", length, "How far no trial is stopped; 0 unless given.", "of time_metric"));
   auto& patience = t.make();
   patience.kinds = map_bit;
   patience.doc = "Stops a trial that does not get better.";
-  patience.keys = {native(unset("reports", count, "Validations without an improvement; 5 unless given.", "validations")),
-                   native(unset("min_delta", length, "What counts as an improvement; 0 unless given."))};
+  patience.keys = {
+    native(unset("reports", count, "Validations without an improvement; 5 unless given.", "validations")),
+    native(unset("min_delta", length, "What counts as an improvement; 0 unless given."))};
   auto& threshold = t.make();
   threshold.kinds = map_bit;
   threshold.doc = "Stops a trial whose metric leaves a range, or is no number.";
   threshold.keys = {native(unset("lower", number(t), "Stops below it.")),
                     native(unset("upper", number(t), "Stops above it.")), warmup};
-  threshold.rules.push_back({"a threshold needs lower, upper or both", has_end, "", need::always,
-                             {{"minProperties", 1}}, "add lower or upper"});
+  threshold.rules.push_back({"a threshold needs lower, upper or both",
+                             has_end,
+                             "",
+                             need::always,
+                             {{"minProperties", 1}},
+                             "add lower or upper"});
   auto& median = t.make();
   median.kinds = map_bit;
   median.doc = "Stops a trial that is worse than the median of the others at the same point.";
-  median.keys = {warmup,
-                 native(unset("min_trials", count, "Trials that must have come as far; 5 unless given.", "trials")),
-                 native(unset("interval", number(t, {.least = 1e-9}), "How far apart trials are compared; 1 unless given.",
-                              "of time_metric"))};
+  median.keys = {
+    warmup,
+    native(unset("min_trials", count, "Trials that must have come as far; 5 unless given.", "trials")),
+    native(unset("interval", number(t, {.least = 1e-9}), "How far apart trials are compared; 1 unless given.",
+                 "of time_metric"))};
   auto& all = t.make("early-stopping");
   all.kinds = map_bit;
   all.merge = merging::by_key;
   all.doc = "Policies that stop a trial, with any searcher; each decision is kept with its reason.";
-  all.keys = {native(unset("patience", &patience, patience.doc)), native(unset("threshold", &threshold, threshold.doc)),
+  all.keys = {native(unset("patience", &patience, patience.doc)),
+              native(unset("threshold", &threshold, threshold.doc)),
               native(unset("median", &median, median.doc)),
-              native(unset("time_metric", text(t), "The metric that tells how far a trial is, where the searcher has no such key.")),
+              native(unset("time_metric", text(t),
+                           "The metric that tells how far a trial is, where the searcher has no such key.")),
               native(unset("max_time", length, "Stops a trial that has come so far.", "of time_metric"))};
 }
 

@@ -35,7 +35,8 @@ void add_cluster_kinds(schema_table& t) {
     s.merge = merging::lower_first;
     return &s;
   };
-  auto per_node = quiet(unset("slots_per_node", integer(t, {.least = 1}), "Slots that a node must have.", "slots"));
+  auto per_node =
+    quiet(unset("slots_per_node", integer(t, {.least = 1}), "Slots that a node must have.", "slots"));
   auto& slurm = t.make("hpc-cluster-slurm");
   slurm.kinds = map_bit;
   slurm.doc = "Of clusters that Slurm schedules.";
@@ -54,18 +55,20 @@ shape_ref constraints(schema_table& t) {
   s.kinds = map_bit;
   s.merge = merging::by_key;
   s.doc = "What a slot, or its node, must have.";
-  s.keys = {native(unset("device_type", either(t, {text(t), list_of(t, text(t))}),
-                         "The name of the device, or several that will do, as cuda, cpu or H200.")),
-            native(unset("min_memory", memory_size(t), "The least memory of a device, as 40 GiB.", "bytes")),
-            native(unset("labels", map_of(t, text(t)), "Labels that the node must carry, with their values.")),
-            native(unset("not_labels", map_of(t, text(t)), "Labels that the node must not carry."))};
+  s.keys = {
+    native(unset("device_type", either(t, {text(t), list_of(t, text(t))}),
+                 "The name of the device, or several that will do, as cuda, cpu or H200.")),
+    native(unset("min_memory", memory_size(t), "The least memory of a device, as 40 GiB.", "bytes")),
+    native(unset("labels", map_of(t, text(t)), "Labels that the node must carry, with their values.")),
+    native(unset("not_labels", map_of(t, text(t)), "Labels that the node must not carry."))};
   return &s;
 }
 
 bool is_range(const node& x) {
   const auto* least = x.find("min");
   const auto* most = x.find("max");
-  return !least || !most || !least->is_integer() || !most->is_integer() || least->as_double() <= most->as_double();
+  return !least || !most || !least->is_integer() || !most->is_integer() ||
+         least->as_double() <= most->as_double();
 }
 
 /// A number, or a range in which the number of ranks may change while the trial lives.
@@ -74,8 +77,9 @@ shape_ref slots_per_trial(schema_table& t) {
   range.kinds = map_bit;
   range.merge = merging::by_key;
   range.doc = "As many slots as there are, from min to max; the trial grows and shrinks with them.";
-  range.keys = {native(to_run(unset("min", integer(t, {.least = 1}), "With fewer it does not run.", "slots"))),
-                native(to_run(unset("max", integer(t, {.least = 1}), "It takes no more.", "slots")))};
+  range.keys = {
+    native(to_run(unset("min", integer(t, {.least = 1}), "With fewer it does not run.", "slots"))),
+    native(to_run(unset("max", integer(t, {.least = 1}), "It takes no more.", "slots")))};
   range.rules = {{"min must not be above max", is_range, "min", need::always, {}, "write {min: 2, max: 8}"}};
   return either(t, {integer(t, {.least = 0}), &range});
 }
@@ -89,18 +93,20 @@ void add_resources(schema_table& t) {
   r.doc = "How much a trial gets, and where.";
   r.merge = merging::by_key;
   r.keys = {
-      given("slots_per_trial", slots_per_trial(t), 1, "Slots of each trial; 0: no slot. {min: 2, max: 8}: as many as there are.", "slots"),
-      unset("max_slots", integer(t), "Slots that all trials together use at most.", "slots"),
-      given("weight", number(t), 1, "The share of a fair-share pool."),
-      unset("priority", integer(t, {.least = 1, .most = 99}), "The smaller the sooner; 42 unless the pool says so."),
-      given("resource_pool", text(t), "", "The pool; empty: the default one."),
-      unset("is_single_node", boolean(t), "Whether all slots of a trial must be on one node."),
-      unset("shm_size", memory_size(t), "The shared memory of a task, as bytes or 1.5G.", "bytes"),
-      given("devices", t.at("devices"), value::array(), t.at("devices")->doc),
-      given("native_parallel", boolean(t), false, "Of older versions; ignored."),
-      quiet(unset("slots", integer(t), "Of tasks that are no experiments; use slots_per_trial.", "slots")),
-      ignored(unset("agent_label", text(t), "Of older versions; ignored.")),
-      native(unset("constraints", constraints(t), "What a slot, or its node, must have.")),
+    given("slots_per_trial", slots_per_trial(t), 1,
+          "Slots of each trial; 0: no slot. {min: 2, max: 8}: as many as there are.", "slots"),
+    unset("max_slots", integer(t), "Slots that all trials together use at most.", "slots"),
+    given("weight", number(t), 1, "The share of a fair-share pool."),
+    unset("priority", integer(t, {.least = 1, .most = 99}),
+          "The smaller the sooner; 42 unless the pool says so."),
+    given("resource_pool", text(t), "", "The pool; empty: the default one."),
+    unset("is_single_node", boolean(t), "Whether all slots of a trial must be on one node."),
+    unset("shm_size", memory_size(t), "The shared memory of a task, as bytes or 1.5G.", "bytes"),
+    given("devices", t.at("devices"), value::array(), t.at("devices")->doc),
+    given("native_parallel", boolean(t), false, "Of older versions; ignored."),
+    quiet(unset("slots", integer(t), "Of tasks that are no experiments; use slots_per_trial.", "slots")),
+    ignored(unset("agent_label", text(t), "Of older versions; ignored.")),
+    native(unset("constraints", constraints(t), "What a slot, or its node, must have.")),
   };
 }
 

@@ -27,7 +27,8 @@ struct searcher_keys {
     return given("smaller_is_better", boolean(t), true, "Whether a smaller metric is the better one.");
   }
   key source_trial() const {
-    return unset("source_trial_id", integer(t), "Every trial begins with the latest checkpoint of this trial.");
+    return unset("source_trial_id", integer(t),
+                 "Every trial begins with the latest checkpoint of this trial.");
   }
   key source_checkpoint() const {
     return unset("source_checkpoint_uuid", text(t), "Every trial begins with this checkpoint.");
@@ -69,9 +70,7 @@ struct searcher_keys {
   key time() const {
     return unset("max_time", integer(t), "How long a trial trains at most.", "of time_metric");
   }
-  key stop_once() const {
-    return unset("stop_once", boolean(t), "Of older versions; accepted and ignored.");
-  }
+  key stop_once() const { return unset("stop_once", boolean(t), "Of older versions; accepted and ignored."); }
   key num_rungs() const {
     return to_run(unset("num_rungs", integer(t, {.least = 1}), "How many rungs the search has.", "rungs"));
   }
@@ -86,7 +85,8 @@ struct searcher_keys {
     return native(unset("early_stopping", t.at("early-stopping"), t.at("early-stopping")->doc));
   }
 
-  shape& searcher(const std::string& schema, const std::string& name, std::string doc, std::vector<key> keys) const {
+  shape& searcher(const std::string& schema, const std::string& name, std::string doc,
+                  std::vector<key> keys) const {
     auto& s = t.make("searcher-" + schema);
     s.kinds = map_bit;
     s.doc = std::move(doc);
@@ -114,7 +114,8 @@ shape& add_native(const searcher_keys& k, const std::string& name, std::string d
   bool has_rungs = name == "asha_promotion" || name == "hyperband" || name == "bohb" || name == "pbt";
   for (auto& one : made.keys)
     if (one.name == "max_time" && !has_rungs)
-      one.doc = "How long a trial trains, for progress and simulation; early_stopping.max_time stops one there.";
+      one.doc =
+        "How long a trial trains, for progress and simulation; early_stopping.max_time stops one there.";
   return made;
 }
 
@@ -125,46 +126,59 @@ key setting(std::string name, shape_ref what, std::string doc, std::string unit 
 void add_natives(schema_table& t, const searcher_keys& k) {
   auto count = integer(t, {.least = 1});
   auto generation = integer(t, {.least = 2, .most = 100'000});
-  add_native(k, "tpe", "Tree-structured Parzen estimator.",
-             {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-              setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.", "points"),
-              setting("gamma", number(t, {.least = 1e-6, .most = 1}), "The share of trials that counts as good."),
-              setting("moved_dimensions", number(t, {.least = 1e-3}), "How many parameters a proposal moves on average."),
-              setting("multivariate", boolean(t), "Whether parameters are modelled together."),
-              setting("constant_liar", boolean(t), "Whether running trials count as bad ones.")});
-  add_native(k, "gp", "Gaussian process with expected improvement.",
-             {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-              setting("candidates", integer(t, {.least = 8, .most = 100'000}), "Points drawn for each decision.", "points")});
-  add_native(k, "cma_es", "Covariance matrix adaptation.",
-             {setting("population_size", generation, "Trials of a generation.", "trials"),
-              setting("sigma", number(t, {.least = 1e-6, .most = 10}), "The first step, as a share of the range.")});
-  add_native(k, "asha_promotion", "Asynchronous halving that pauses trials and promotes the best.",
-             {k.divisor(), k.rungs(), setting("num_rungs", integer(t, {.least = 1, .most = 60}), "How many rungs the search has.", "rungs")});
+  add_native(
+    k, "tpe", "Tree-structured Parzen estimator.",
+    {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
+     setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.",
+             "points"),
+     setting("gamma", number(t, {.least = 1e-6, .most = 1}), "The share of trials that counts as good."),
+     setting("moved_dimensions", number(t, {.least = 1e-3}),
+             "How many parameters a proposal moves on average."),
+     setting("multivariate", boolean(t), "Whether parameters are modelled together."),
+     setting("constant_liar", boolean(t), "Whether running trials count as bad ones.")});
+  add_native(
+    k, "gp", "Gaussian process with expected improvement.",
+    {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
+     setting("candidates", integer(t, {.least = 8, .most = 100'000}), "Points drawn for each decision.",
+             "points")});
+  add_native(
+    k, "cma_es", "Covariance matrix adaptation.",
+    {setting("population_size", generation, "Trials of a generation.", "trials"),
+     setting("sigma", number(t, {.least = 1e-6, .most = 10}), "The first step, as a share of the range.")});
+  add_native(
+    k, "asha_promotion", "Asynchronous halving that pauses trials and promotes the best.",
+    {k.divisor(), k.rungs(),
+     setting("num_rungs", integer(t, {.least = 1, .most = 60}), "How many rungs the search has.", "rungs")});
   add_native(k, "hyperband", "Hyperband: brackets of synchronous halving.", {k.divisor(), k.rungs()});
-  add_native(k, "bohb", "Hyperband whose trials a density model proposes.",
-             {k.divisor(), k.rungs(),
-              setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-              setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.", "points"),
-              setting("bandwidth_factor", number(t, {.least = 1e-3}), "How far proposals spread around a good trial."),
-              setting("random_fraction", number(t, {.least = 0, .most = 1}), "The share of random proposals.")});
-  add_native(k, "pbt", "Population based training.",
-             {setting("population_size", integer(t, {.least = 2, .most = 1'000'000}), "Trials that live at once.", "trials"),
-              setting("num_rounds", count, "How often the population is compared.", "rounds"),
-              setting("interval", number(t, {.above = 0}), "How long a round is.", "of time_metric"),
-              setting("burn_in", number(t, {.least = 0}), "How far no trial is replaced.", "of time_metric"),
-              setting("length_per_round", t.at("length"), "How long a round is."),
-              setting("truncate_fraction", number(t, {.least = 0, .most = 0.5}),
-                      "The share of the worst that continues from the best."),
-              setting("resample_probability", number(t, {.least = 0, .most = 1}),
-                      "How likely a parameter is drawn anew."),
-              setting("perturb_factor", number(t, {.least = 0, .most = 1}), "By which share a parameter is moved."),
-              setting("replace_function", any_map(t), "{truncate_fraction}, as Determined once wrote it."),
-              setting("explore_function", any_map(t),
-                      "{resample_probability, perturb_factor}, as Determined once wrote it.")});
+  add_native(
+    k, "bohb", "Hyperband whose trials a density model proposes.",
+    {k.divisor(), k.rungs(),
+     setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
+     setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.",
+             "points"),
+     setting("bandwidth_factor", number(t, {.least = 1e-3}), "How far proposals spread around a good trial."),
+     setting("random_fraction", number(t, {.least = 0, .most = 1}), "The share of random proposals.")});
+  add_native(
+    k, "pbt", "Population based training.",
+    {setting("population_size", integer(t, {.least = 2, .most = 1'000'000}), "Trials that live at once.",
+             "trials"),
+     setting("num_rounds", count, "How often the population is compared.", "rounds"),
+     setting("interval", number(t, {.above = 0}), "How long a round is.", "of time_metric"),
+     setting("burn_in", number(t, {.least = 0}), "How far no trial is replaced.", "of time_metric"),
+     setting("length_per_round", t.at("length"), "How long a round is."),
+     setting("truncate_fraction", number(t, {.least = 0, .most = 0.5}),
+             "The share of the worst that continues from the best."),
+     setting("resample_probability", number(t, {.least = 0, .most = 1}),
+             "How likely a parameter is drawn anew."),
+     setting("perturb_factor", number(t, {.least = 0, .most = 1}), "By which share a parameter is moved."),
+     setting("replace_function", any_map(t), "{truncate_fraction}, as Determined once wrote it."),
+     setting("explore_function", any_map(t),
+             "{resample_probability, perturb_factor}, as Determined once wrote it.")});
   auto& several = add_native(k, "nsga2", "NSGA-II: several metrics at once.",
-             {setting("population_size", generation, "Trials of a generation.", "trials"),
-              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric."),
-              setting("smaller_is_better_each", list_of(t, boolean(t)), "Whether smaller is better, for each of metrics.")});
+                             {setting("population_size", generation, "Trials of a generation.", "trials"),
+                              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric."),
+                              setting("smaller_is_better_each", list_of(t, boolean(t)),
+                                      "Whether smaller is better, for each of metrics.")});
   for (auto& one : several.keys)
     if (one.name == "metric") {
       one.needed = need::no;
@@ -174,10 +188,12 @@ void add_natives(schema_table& t, const searcher_keys& k) {
       one.what = either(t, {boolean(t), list_of(t, boolean(t))});
       one.doc = "Whether smaller is better: of all metrics, or of each.";
     }
-  add_native(k, "median", "Random search that stops trials below the median.",
-             {setting("warmup", number(t, {.least = 0}), "How far no trial is stopped.", "of time_metric"),
-              setting("min_trials", count, "Trials that must have come as far before one is stopped.", "trials"),
-              setting("interval", number(t, {.least = 1e-9}), "How far apart trials are compared.", "of time_metric")});
+  add_native(
+    k, "median", "Random search that stops trials below the median.",
+    {setting("warmup", number(t, {.least = 0}), "How far no trial is stopped.", "of time_metric"),
+     setting("min_trials", count, "Trials that must have come as far before one is stopped.", "trials"),
+     setting("interval", number(t, {.least = 1e-9}), "How far apart trials are compared.",
+             "of time_metric")});
 }
 
 } // namespace
@@ -185,17 +201,20 @@ void add_natives(schema_table& t, const searcher_keys& k) {
 void add_searchers(schema_table& t) {
   searcher_keys k{t};
   k.searcher("single", "single", "One trial.", {k.length()});
-  k.searcher("random", "random", "Trials with random hyperparameters.", {k.concurrent(), k.trials(), k.length()});
+  k.searcher("random", "random", "Trials with random hyperparameters.",
+             {k.concurrent(), k.trials(), k.length()});
   k.searcher("grid", "grid", "Every combination of the hyperparameters.", {k.concurrent(), k.length()});
-  k.searcher("async-halving", "async_halving", "Asynchronous halving: trials behind the others are stopped at rungs.",
-             {k.num_rungs(), k.map_length(), k.trials(), k.divisor(), k.concurrent(), k.stop_once(), k.time_metric(),
-              k.time()});
+  k.searcher("async-halving", "async_halving",
+             "Asynchronous halving: trials behind the others are stopped at rungs.",
+             {k.num_rungs(), k.map_length(), k.trials(), k.divisor(), k.concurrent(), k.stop_once(),
+              k.time_metric(), k.time()});
   k.searcher("adaptive-asha", "adaptive_asha",
              "Several asynchronous halvings with different numbers of rungs; the searcher to begin with.",
              {k.bracket_rungs(), k.trials(), k.time_metric(), k.time(), k.mode(), k.divisor(), k.rungs(),
               k.concurrent(), k.length(), k.stop_once()});
-  auto& custom = k.searcher("custom", "custom", "A search that a process outside drives.",
-                            {unset("unit", one_of(t, {"batches", "records", "epochs"}), "The unit of lengths.")});
+  auto& custom =
+    k.searcher("custom", "custom", "A search that a process outside drives.",
+               {unset("unit", one_of(t, {"batches", "records", "epochs"}), "The unit of lengths.")});
   custom.open = true;
   std::erase_if(custom.keys, [](const key& one) { return one.name.starts_with("source_"); });
   k.searcher("adaptive", "adaptive", "Of older versions: can be read, not run.",
@@ -207,14 +226,16 @@ void add_searchers(schema_table& t) {
     one.needed = need::no;
     return one;
   };
-  auto& halving = k.searcher("sync-halving", "sync_halving",
-                             "Synchronous halving: give max_trials, time_metric and max_time. Determined only reads it, with "
-                             "budget and num_rungs.",
-                             {at_will(k.budget(t.at("check-positive-length"))), at_will(k.num_rungs()), k.map_length(),
-                              k.divisor(), k.stragglers(), native(at_will(k.trials())), native(at_will(k.concurrent())),
-                              native(at_will(k.time_metric())), native(at_will(k.time())), native(at_will(k.rungs()))});
+  auto& halving = k.searcher(
+    "sync-halving", "sync_halving",
+    "Synchronous halving: give max_trials, time_metric and max_time. Determined only reads it, with "
+    "budget and num_rungs.",
+    {at_will(k.budget(t.at("check-positive-length"))), at_will(k.num_rungs()), k.map_length(), k.divisor(),
+     k.stragglers(), native(at_will(k.trials())), native(at_will(k.concurrent())),
+     native(at_will(k.time_metric())), native(at_will(k.time())), native(at_will(k.rungs()))});
   auto lacks = [&](const char* message, bool (*holds)(const node&)) {
-    halving.rules.push_back({message, holds, "", need::to_run, nullptr, "add max_trials: 16, time_metric: batches, max_time: 1000"});
+    halving.rules.push_back({message, holds, "", need::to_run, nullptr,
+                             "add max_trials: 16, time_metric: batches, max_time: 1000"});
   };
   lacks("the key 'budget' is missing, or max_trials, time_metric and max_time", has_budget);
   lacks("the key 'num_rungs' is missing, or max_trials, time_metric and max_time", has_rungs);
@@ -251,8 +272,9 @@ void add_searchers(schema_table& t) {
   all.keys.push_back(std::move(name));
   for (auto one : {k.metric(), k.smaller(), k.source_trial(), k.source_checkpoint(), k.early_stopping()})
     all.keys.push_back(std::move(one));
-  for (auto loose : {"bracket_rungs", "divisor", "max_concurrent_trials", "max_length", "max_rungs", "max_time",
-                     "time_metric", "max_trials", "mode", "num_rungs", "stop_once", "budget", "train_stragglers", "unit"})
+  for (auto loose :
+       {"bracket_rungs", "divisor", "max_concurrent_trials", "max_length", "max_rungs", "max_time",
+        "time_metric", "max_trials", "mode", "num_rungs", "stop_once", "budget", "train_stragglers", "unit"})
     all.keys.push_back(quiet(unset(loose, anything(t), "Of some searchers; checked once name is known.")));
 }
 

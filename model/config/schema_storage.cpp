@@ -7,10 +7,11 @@ namespace {
 
 std::vector<key> kept(schema_table& t) {
   auto count = integer(t, {.least = 0});
-  return {given("save_experiment_best", count, 0, "The best checkpoints of the experiment to keep at its end.",
-                "checkpoints"),
-          given("save_trial_best", count, 1, "The best checkpoints of each trial to keep.", "checkpoints"),
-          given("save_trial_latest", count, 1, "The latest checkpoints of each trial to keep.", "checkpoints")};
+  return {
+    given("save_experiment_best", count, 0, "The best checkpoints of the experiment to keep at its end.",
+          "checkpoints"),
+    given("save_trial_best", count, 1, "The best checkpoints of each trial to keep.", "checkpoints"),
+    given("save_trial_latest", count, 1, "The latest checkpoints of each trial to keep.", "checkpoints")};
 }
 
 shape& storage(schema_table& t, const std::string& schema, const std::string& type, std::string doc,
@@ -81,32 +82,38 @@ bool storage_path_inside(const node& x) {
 }
 
 bool one_login(const node& x) { return is_set(x, "connection_string") != is_set(x, "account_url"); }
-bool not_two_secrets(const node& x) { return !(has_text(x, "connection_string") && has_text(x, "credential")); }
+bool not_two_secrets(const node& x) {
+  return !(has_text(x, "connection_string") && has_text(x, "credential"));
+}
 
 void add_azure(schema_table& t) {
-  auto& azure = storage(t, "azure", "azure", "Azure Blob Storage.",
-                        {to_run(unset("container", text(t), "The container of the blobs.")),
-                         quiet(unset("connection_string", text(t), "The connection string; or give account_url.")),
-                         quiet(unset("account_url", text(t), "The account; or give connection_string.")),
-                         quiet(unset("credential", text(t), "The secret that goes with account_url."))});
-  azure.rules.push_back({"exactly one of connection_string and account_url must be set", one_login, "", need::to_run,
-                         nullptr, "add account_url, and credential where the account is not public"});
-  azure.rules.push_back({"credential and connection_string must not both be set", not_two_secrets, "credential",
-                         need::always, {{"not", {{"required", {"connection_string", "credential"}}}}},
+  auto& azure =
+    storage(t, "azure", "azure", "Azure Blob Storage.",
+            {to_run(unset("container", text(t), "The container of the blobs.")),
+             quiet(unset("connection_string", text(t), "The connection string; or give account_url.")),
+             quiet(unset("account_url", text(t), "The account; or give connection_string.")),
+             quiet(unset("credential", text(t), "The secret that goes with account_url."))});
+  azure.rules.push_back({"exactly one of connection_string and account_url must be set", one_login, "",
+                         need::to_run, nullptr,
+                         "add account_url, and credential where the account is not public"});
+  azure.rules.push_back({"credential and connection_string must not both be set",
+                         not_two_secrets,
+                         "credential",
+                         need::always,
+                         {{"not", {{"required", {"connection_string", "credential"}}}}},
                          "a connection string holds its own secret; remove credential"});
 }
 
 } // namespace
 
 void add_storage(schema_table& t) {
-  auto& shared = storage(
-      t, "shared-fs", "shared_fs", "A directory that all hosts see.",
-      {to_run(unset("host_path", text(t), "The directory on the hosts.")),
-       unset("storage_path", text(t), "Where below host_path checkpoints go."),
-       given("propagation", text(t), "rprivate", "The mount propagation."),
-       quiet(unset("container_path", text(t), "Of older versions; ignored.")),
-       quiet(unset("checkpoint_path", text(t), "Of older versions; ignored.")),
-       quiet(unset("tensorboard_path", text(t), "Of older versions; ignored."))});
+  auto& shared = storage(t, "shared-fs", "shared_fs", "A directory that all hosts see.",
+                         {to_run(unset("host_path", text(t), "The directory on the hosts.")),
+                          unset("storage_path", text(t), "Where below host_path checkpoints go."),
+                          given("propagation", text(t), "rprivate", "The mount propagation."),
+                          quiet(unset("container_path", text(t), "Of older versions; ignored.")),
+                          quiet(unset("checkpoint_path", text(t), "Of older versions; ignored.")),
+                          quiet(unset("tensorboard_path", text(t), "Of older versions; ignored."))});
   shared.rules.push_back({"storage_path must either be a relative directory or a subdirectory of host_path",
                           storage_path_inside, "storage_path", need::always, nullptr, ""});
   storage(t, "directory", "directory", "A directory as tasks see it.",
@@ -115,7 +122,8 @@ void add_storage(schema_table& t) {
           {to_run(unset("bucket", text(t), "The bucket.")), unset("access_key", text(t), "The access key."),
            unset("secret_key", text(t), "The secret key."),
            unset("endpoint_url", text(t), "Another server than Amazon's."), prefix(t)});
-  storage(t, "gcs", "gcs", "Google Cloud Storage.", {to_run(unset("bucket", text(t), "The bucket.")), prefix(t)});
+  storage(t, "gcs", "gcs", "Google Cloud Storage.",
+          {to_run(unset("bucket", text(t), "The bucket.")), prefix(t)});
   add_azure(t);
 
   auto& all = t.make("checkpoint-storage");
@@ -123,15 +131,18 @@ void add_storage(schema_table& t) {
   all.doc = "Where checkpoints go, and which are kept.";
   all.discriminator = "type";
   all.merge = merging::of_one_kind;
-  all.members = {{"shared_fs", t.at("shared-fs")}, {"directory", t.at("directory")}, {"s3", t.at("s3")},
-                 {"gcs", t.at("gcs")}, {"azure", t.at("azure")}};
+  all.members = {{"shared_fs", t.at("shared-fs")},
+                 {"directory", t.at("directory")},
+                 {"s3", t.at("s3")},
+                 {"gcs", t.at("gcs")},
+                 {"azure", t.at("azure")}};
   all.keys.push_back(to_run(unset("type", text(t), "Which kind of storage; see the kinds.")));
   all.keys.back().nullable = false;
   for (auto& k : kept(t))
     all.keys.push_back(std::move(k));
-  for (auto loose : {"access_key", "account_url", "bucket", "checkpoint_path", "connection_string", "container",
-                     "container_path", "credential", "endpoint_url", "prefix", "host_path", "propagation",
-                     "secret_key", "storage_path", "tensorboard_path", "user"})
+  for (auto loose : {"access_key", "account_url", "bucket", "checkpoint_path", "connection_string",
+                     "container", "container_path", "credential", "endpoint_url", "prefix", "host_path",
+                     "propagation", "secret_key", "storage_path", "tensorboard_path", "user"})
     all.keys.push_back(quiet(unset(loose, anything(t), "Of some kinds; checked once type is known.")));
 
   auto& board = t.make("tensorboard-storage");

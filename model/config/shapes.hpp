@@ -8,8 +8,9 @@
 namespace troupe::config {
 
 constexpr unsigned bit(kind k) { return 1u << static_cast<unsigned>(k); }
-constexpr unsigned text_bit = bit(kind::string), whole_bit = bit(kind::integer), number_bit = bit(kind::number),
-                   flag_bit = bit(kind::boolean), list_bit = bit(kind::list), map_bit = bit(kind::map);
+constexpr unsigned text_bit = bit(kind::string), whole_bit = bit(kind::integer),
+                   number_bit = bit(kind::number), flag_bit = bit(kind::boolean), list_bit = bit(kind::list),
+                   map_bit = bit(kind::map);
 
 struct range {
   std::optional<double> least = {}, above = {}, most = {};
@@ -30,9 +31,9 @@ shape_ref either(schema_table& t, std::vector<shape_ref> alternatives, std::stri
 key given(std::string name, shape_ref what, value fallback, std::string doc, std::string unit = {});
 key unset(std::string name, shape_ref what, std::string doc, std::string unit = {});
 key required(std::string name, shape_ref what, std::string doc, std::string unit = {});
-key to_run(key k);   ///< a run needs it
-key quiet(key k);    ///< left out while unset
-key ignored(key k);  ///< accepted and dropped
-key native(key k);   ///< ours; quiet
+key to_run(key k);  ///< a run needs it
+key quiet(key k);   ///< left out while unset
+key ignored(key k); ///< accepted and dropped
+key native(key k);  ///< ours; quiet
 
 } // namespace troupe::config

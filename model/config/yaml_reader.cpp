@@ -52,7 +52,8 @@ public:
       return std::move(out_);
     }
     std::unique_ptr<yaml_parser_t, parser_closer> closer(&parser_);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text_.data()), text_.size());
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text_.data()),
+                                 text_.size());
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
     read_stream();
     return std::move(out_);
@@ -74,8 +75,10 @@ private:
     out_.root.at = {1, 1};
     while (advance()) {
       switch (event_.raw.type) {
-      case YAML_STREAM_START_EVENT: break;
-      case YAML_STREAM_END_EVENT: return;
+      case YAML_STREAM_START_EVENT:
+        break;
+      case YAML_STREAM_END_EVENT:
+        return;
       case YAML_DOCUMENT_START_EVENT:
         if (documents_++ > 0)
           return stop(event_.at(), "a second YAML document begins here; a configuration is one document",
@@ -84,7 +87,8 @@ private:
         if (advance())
           read_node(out_.root, 1);
         break;
-      default: break;
+      default:
+        break;
       }
     }
   }
@@ -124,15 +128,18 @@ private:
       read_map(out, depth);
       return remember(anchor, out);
     }
-    case YAML_ALIAS_EVENT: return copy_alias(out, depth);
-    default: return;
+    case YAML_ALIAS_EVENT:
+      return copy_alias(out, depth);
+    default:
+      return;
     }
   }
 
   /// A list or map in brackets while it is read.
   class bracket {
   public:
-    bracket(yaml_reader& reader, bool is_flow, place at, std::string_view both) : reader_(reader), is_flow_(is_flow) {
+    bracket(yaml_reader& reader, bool is_flow, place at, std::string_view both)
+        : reader_(reader), is_flow_(is_flow) {
       if (is_flow_)
         reader_.brackets_.emplace_back(at, both);
     }
@@ -174,7 +181,7 @@ private:
   void read_map(node& out, int depth) {
     out.type = kind::map;
     places seen(out);
-    out.entries.reserve(depth == 1 ? 24 : 6); // as most configurations have
+    out.entries.reserve(depth == 1 ? 24 : 6);   // as most configurations have
     std::vector<std::pair<place, node>> merged; // values of `<<`, applied last: own keys win
     while (advance() && event_.raw.type != YAML_MAPPING_END_EVENT) {
       auto at = event_.at();
@@ -320,7 +327,8 @@ private:
       hint = "check the indentation of this line against the lines above; the block begins at line " +
              std::to_string(parser_.context_mark.line + 1);
     } else if (!context.empty()) {
-      problem += " " + std::string(context) + " that begins at line " + std::to_string(parser_.context_mark.line + 1);
+      problem +=
+        " " + std::string(context) + " that begins at line " + std::to_string(parser_.context_mark.line + 1);
     }
     stop(at, "cannot read this as YAML: " + problem, hint);
   }
@@ -334,7 +342,8 @@ private:
         return true;
       ++begin;
     }
-    return text_.find_first_not_of(" \t\r\n", begin + static_cast<std::size_t>(at.column - 1)) == std::string_view::npos;
+    return text_.find_first_not_of(" \t\r\n", begin + static_cast<std::size_t>(at.column - 1)) ==
+           std::string_view::npos;
   }
 
   /// True where the line of `at` is indented with a tab.
@@ -400,7 +409,7 @@ document read_document(std::string_view text, std::string_view file, const limit
     document refused;
     refused.faults.push_back({std::string(file), 1, 1, "",
                               "the text has more than " + std::to_string(bound.text_bytes) +
-                                  " bytes, the most that a configuration may have",
+                                " bytes, the most that a configuration may have",
                               "keep data in files of the context directory"});
     return refused;
   }

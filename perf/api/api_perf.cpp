@@ -1,5 +1,6 @@
-// GET of one experiment and of a list of 100, against a bare Beast server that answers the same bytes in the same run.
-// Claim: at least 55 % of the bare server's requests per second for one experiment; a list under 1 ms at the server.
+// GET of one experiment and of a list of 100, against a bare Beast server that answers the same bytes in the
+// same run. Claim: at least 55 % of the bare server's requests per second for one experiment; a list under 1
+// ms at the server.
 //   build/release/perf/api/perf_api [seconds a round]
 
 #include <utility> // before Asio: its coroutine header forgets it
@@ -32,7 +33,8 @@ using clock_type = std::chrono::steady_clock;
 /// Reads a request, answers fixed bytes, nothing else.
 class bare_server {
 public:
-  explicit bare_server(std::string body) : body_(std::move(body)), acceptor_(io_, tcp::endpoint{net::ip::address_v4::loopback(), 0}) {
+  explicit bare_server(std::string body)
+      : body_(std::move(body)), acceptor_(io_, tcp::endpoint{net::ip::address_v4::loopback(), 0}) {
     net::co_spawn(io_, accept(), net::detached);
     for (int i = 0; i < 2; ++i)
       threads_.emplace_back([this] { io_.run(); });
@@ -79,7 +81,8 @@ private:
 };
 
 /// Requests per second of `clients` kept connections, one request at a time each.
-double rate(std::uint16_t port, const std::string& path, const std::string& token, int clients, double seconds) {
+double rate(std::uint16_t port, const std::string& path, const std::string& token, int clients,
+            double seconds) {
   std::atomic<long> done = 0;
   std::vector<std::thread> threads;
   const auto end = clock_type::now() + std::chrono::duration<double>(seconds);
@@ -105,13 +108,17 @@ double microseconds(int times, Work work) {
 
 /// As large as a completed configuration is: some 5 KB.
 value large_config() {
-  value config = {{"name", "digits"}, {"searcher", {{"name", "adaptive_asha"}, {"metric", "accuracy"}}}, {"hyperparameters", value::object()}};
+  value config = {{"name", "digits"},
+                  {"searcher", {{"name", "adaptive_asha"}, {"metric", "accuracy"}}},
+                  {"hyperparameters", value::object()}};
   for (int i = 0; i < 60; ++i)
-    config["hyperparameters"]["parameter_" + std::to_string(i)] = {{"type", "double"}, {"minval", 0.5 * i}, {"maxval", 1.5 * i}, {"count", nullptr}};
+    config["hyperparameters"]["parameter_" + std::to_string(i)] = {
+      {"type", "double"}, {"minval", 0.5 * i}, {"maxval", 1.5 * i}, {"count", nullptr}};
   return config;
 }
 
-/// Microseconds of a list of 100 experiments out of a journal on disk, right after a new fact about one of them.
+/// Microseconds of a list of 100 experiments out of a journal on disk, right after a new fact about one of
+/// them.
 double list_of_a_hundred(const std::string& target) {
   const auto folder = std::filesystem::temp_directory_path() / ("perf_api." + std::to_string(::getpid()));
   double after_fact = 0;
@@ -122,7 +129,9 @@ double list_of_a_hundred(const std::string& target) {
         std::abort();
     };
     for (std::uint64_t id = 1; id <= 100; ++id)
-      commit({id}, 0, experiment_created{t0, {id}, large_config(), "digits", "determined", "", "name: digits\n", "", {}});
+      commit(
+        {id}, 0,
+        experiment_created{t0, {id}, large_config(), "digits", "determined", "", "name: digits\n", "", {}});
     auto users = std::shared_ptr<accounts>(std::move(*accounts::open({}, t0)));
     fake_gate cluster;
     service api{{cluster, journal->reads(), users, {"c", "m", "", "0"}, [] { return t0; }}};
@@ -136,11 +145,12 @@ double list_of_a_hundred(const std::string& target) {
     const auto first = microseconds(1, ask);
     const auto kept = microseconds(200, ask);
     for (std::uint64_t n = 0; n < 200; ++n) {
-      commit({n % 100 + 1}, 1 + n / 100, experiment_changed{t0, n % 2 ? experiment_state::paused : experiment_state::active, ""});
+      commit({n % 100 + 1}, 1 + n / 100,
+             experiment_changed{t0, n % 2 ? experiment_state::paused : experiment_state::active, ""});
       after_fact += microseconds(1, ask) / 200;
     }
-    std::cout << "list of 100 (" << bytes << " bytes): " << first << " us the first time, " << kept << " us as kept, " << after_fact
-              << " us after a new fact about one of them\n";
+    std::cout << "list of 100 (" << bytes << " bytes): " << first << " us the first time, " << kept
+              << " us as kept, " << after_fact << " us after a new fact about one of them\n";
   }
   std::filesystem::remove_all(folder);
   return after_fact;
@@ -161,13 +171,15 @@ int main(int argc, char** argv) {
   const std::string one = "/api/v1/experiments/7", list = "/api/v1/experiments?limit=100";
   const auto body = raw_client{x.http->port()}.ask("GET", one, token).body;
   bare_server bare{body};
-  std::cout << "one experiment: " << body.size() << " bytes, " << std::thread::hardware_concurrency() << " cores, 2 server threads, 8 clients\n";
+  std::cout << "one experiment: " << body.size() << " bytes, " << std::thread::hardware_concurrency()
+            << " cores, 2 server threads, 8 clients\n";
   double ours = 0, theirs = 0;
   for (int round = 0; round < 3; ++round) { // in turns, so that a busy machine is busy for both
     theirs += rate(bare.port(), one, token, 8, seconds) / 3;
     ours += rate(x.http->port(), one, token, 8, seconds) / 3;
   }
-  std::cout << "bare Beast " << static_cast<long>(theirs) << "/s, troupe " << static_cast<long>(ours) << "/s, ratio " << ours / theirs << "\n";
+  std::cout << "bare Beast " << static_cast<long>(theirs) << "/s, troupe " << static_cast<long>(ours)
+            << "/s, ratio " << ours / theirs << "\n";
 
   const auto slowest = list_of_a_hundred(list);
   return ours / theirs >= 0.55 && slowest < 1000 ? 0 : 1;

@@ -1,7 +1,8 @@
 // all_reduce of f32 by two processes through `shm`, beside the floor: each of both has just written its data
 // into memory that both see, copies the other's out of it once, and they tell each other. Prints a line
-// `BYTES OWN_SECONDS COMMON_SECONDS FLOOR_SECONDS` for each length given: with data in a std::vector and in memory
-// of collective::allocate. Each is the fastest tenth's slowest, because a machine that does other work as well adds to the rest.
+// `BYTES OWN_SECONDS COMMON_SECONDS FLOOR_SECONDS` for each length given: with data in a std::vector and in
+// memory of collective::allocate. Each is the fastest tenth's slowest, because a machine that does other work
+// as well adds to the rest.
 #include "workers/collectives/shared_copy.hpp"
 #include "workers/collectives/shm.hpp"
 
@@ -47,7 +48,7 @@ int main(int argc, char** argv) {
   }
   const auto map = [](std::size_t bytes) {
     return static_cast<std::byte*>(
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   };
   auto* memory = new (map(sizeof(floor_memory))) floor_memory{};
   std::byte* shared[2] = {map(largest), map(largest)};
@@ -95,7 +96,8 @@ int main(int argc, char** argv) {
       std::memset(shared[rank], i & 1, bytes);
       meet();
       const auto from = clock_type::now();
-      troupe::copy_evenly(reinterpret_cast<std::byte*>(data.data()), shared[1 - rank], bytes); // the better one here
+      troupe::copy_evenly(reinterpret_cast<std::byte*>(data.data()), shared[1 - rank],
+                          bytes); // the better one here
       meet();
       if (i >= 3) {
         own.push_back(times[0]);
@@ -108,7 +110,8 @@ int main(int argc, char** argv) {
       return 1;
     }
     if (rank == 0)
-      std::printf("%zu %.9f %.9f %.9f\n", bytes, fastest_tenth(own), fastest_tenth(in_common), fastest_tenth(least));
+      std::printf("%zu %.9f %.9f %.9f\n", bytes, fastest_tenth(own), fastest_tenth(in_common),
+                  fastest_tenth(least));
   }
   std::fflush(stdout);
   if (rank == 1)

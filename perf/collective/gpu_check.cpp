@@ -1,4 +1,5 @@
-// What the member `nccl` does on a machine with a GPU: ranks are processes that share device 0, or have one each where there are enough.
+// What the member `nccl` does on a machine with a GPU: ranks are processes that share device 0, or have one
+// each where there are enough.
 //   gpu_check operations RANKS   every operation of every type against a reference
 //   gpu_check abort RANKS        a rank is killed inside an operation; when do the others' end
 //   gpu_check overhead RANKS     against the bare NCCL call, by size
@@ -34,7 +35,9 @@ void need(cudaError_t x, const char* what) {
   if (x != cudaSuccess)
     die(std::string(what) + ": " + cudaGetErrorString(x));
 }
-double seconds_since(steady::time_point from) { return std::chrono::duration<double>(steady::now() - from).count(); }
+double seconds_since(steady::time_point from) {
+  return std::chrono::duration<double>(steady::now() - from).count();
+}
 
 int devices() { // asked in a process of its own: CUDA does not survive a fork
   int ends[2];
@@ -63,9 +66,13 @@ result<std::unique_ptr<collective>> join(const std::string& name, int rank, int 
 template <class T>
 class device_memory {
 public:
-  explicit device_memory(std::size_t n) : n_(n) { need(cudaMalloc(reinterpret_cast<void**>(&at_), std::max<std::size_t>(n, 1) * sizeof(T)), "cudaMalloc"); }
+  explicit device_memory(std::size_t n) : n_(n) {
+    need(cudaMalloc(reinterpret_cast<void**>(&at_), std::max<std::size_t>(n, 1) * sizeof(T)), "cudaMalloc");
+  }
   ~device_memory() { cudaFree(at_); }
-  void put(const std::vector<T>& x) { need(cudaMemcpy(at_, x.data(), n_ * sizeof(T), cudaMemcpyHostToDevice), "to the device"); }
+  void put(const std::vector<T>& x) {
+    need(cudaMemcpy(at_, x.data(), n_ * sizeof(T), cudaMemcpyHostToDevice), "to the device");
+  }
   std::vector<T> get() const {
     std::vector<T> x(n_);
     need(cudaMemcpy(x.data(), at_, n_ * sizeof(T), cudaMemcpyDeviceToHost), "from the device");
@@ -109,7 +116,10 @@ double expected(int size, std::size_t i, reduce how) {
   return how == reduce::average ? (std::is_integral_v<T> ? std::trunc(sum / size) : sum / size) : sum;
 }
 template <class T>
-constexpr double tolerance = std::is_same_v<T, bf16> ? 1e-2 : std::is_same_v<T, f16> ? 2e-3 : std::is_same_v<T, float> ? 1e-6 : 1e-12;
+constexpr double tolerance = std::is_same_v<T, bf16>    ? 1e-2
+                             : std::is_same_v<T, f16>   ? 2e-3
+                             : std::is_same_v<T, float> ? 1e-6
+                                                        : 1e-12;
 
 int checked = 0;
 template <class T>
@@ -117,7 +127,8 @@ void check(const std::vector<T>& got, const std::function<double(std::size_t)>& 
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double a = wide(got[i]), b = want(i);
     if (std::abs(a - b) > tolerance<T> * std::max(1.0, std::abs(b)))
-      die(std::string(what) + " of " + name(element_of<T>) + ": element " + std::to_string(i) + " is " + std::to_string(a) + ", expected " + std::to_string(b));
+      die(std::string(what) + " of " + name(element_of<T>) + ": element " + std::to_string(i) + " is " +
+          std::to_string(a) + ", expected " + std::to_string(b));
   }
   ++checked;
 }
@@ -135,32 +146,45 @@ void operations_of(collective& c) {
     for (const reduce how : {reduce::sum, reduce::average, reduce::min, reduce::max}) {
       a.put(mine);
       need(c.all_reduce(a.all(), how), "all_reduce");
-      check<T>(a.get(), [&](std::size_t i) { return expected<T>(c.size(), i, how); }, "all_reduce");
+      check<T>(
+        a.get(), [&](std::size_t i) { return expected<T>(c.size(), i, how); }, "all_reduce");
       b.put(all);
       need(c.reduce_scatter(std::span<const T>(b.all()), a.all(), how), "reduce_scatter");
-      check<T>(a.get(), [&](std::size_t i) { return expected<T>(c.size(), me * n + i, how); }, "reduce_scatter");
+      check<T>(
+        a.get(), [&](std::size_t i) { return expected<T>(c.size(), me * n + i, how); }, "reduce_scatter");
     }
     a.put(mine);
     auto first = c.all_reduce_async(a.all(), reduce::max), second = c.all_reduce_async(a.all(), reduce::max);
     need(second.wait(), "all_reduce_async");
     need(first.wait(), "all_reduce_async");
-    check<T>(a.get(), [&](std::size_t i) { return expected<T>(c.size(), i, reduce::max); }, "all_reduce_async");
+    check<T>(
+      a.get(), [&](std::size_t i) { return expected<T>(c.size(), i, reduce::max); }, "all_reduce_async");
     a.put(mine);
     const std::size_t half = n / 2;
     const std::span<T> parts[] = {a.part(0, half), a.part(half, n - half)};
     need(c.all_reduce_grouped(parts, reduce::sum), "all_reduce_grouped");
-    check<T>(a.get(), [&](std::size_t i) { return expected<T>(c.size(), i, reduce::sum); }, "all_reduce_grouped");
+    check<T>(
+      a.get(), [&](std::size_t i) { return expected<T>(c.size(), i, reduce::sum); }, "all_reduce_grouped");
     for (int root = 0; root < c.size(); ++root) {
       a.put(mine);
       need(c.broadcast(a.all(), root), "broadcast");
-      check<T>(a.get(), [&](std::size_t i) { return wide(value_of<T>(root, i)); }, "broadcast");
+      check<T>(
+        a.get(), [&](std::size_t i) { return wide(value_of<T>(root, i)); }, "broadcast");
     }
     a.put(mine);
     need(c.all_gather(std::span<const T>(a.all()), b.all()), "all_gather");
-    check<T>(b.get(), [&](std::size_t i) { return wide(value_of<T>(int(i / std::max<std::size_t>(n, 1)), i % std::max<std::size_t>(n, 1))); }, "all_gather");
-    std::vector<T> on_host = mine; // what lies in a processor's memory goes another way, through the same group
+    check<T>(
+      b.get(),
+      [&](std::size_t i) {
+        return wide(value_of<T>(int(i / std::max<std::size_t>(n, 1)), i % std::max<std::size_t>(n, 1)));
+      },
+      "all_gather");
+    std::vector<T> on_host =
+      mine; // what lies in a processor's memory goes another way, through the same group
     need(c.all_reduce(on_host, reduce::sum), "all_reduce on the host");
-    check<T>(on_host, [&](std::size_t i) { return expected<T>(c.size(), i, reduce::sum); }, "all_reduce on the host");
+    check<T>(
+      on_host, [&](std::size_t i) { return expected<T>(c.size(), i, reduce::sum); },
+      "all_reduce on the host");
     need(c.barrier(), "barrier");
   }
 }
@@ -183,8 +207,8 @@ void reduce_until_broken(collective& c) {
   for (;;) {
     auto outcome = c.all_reduce(data.all(), reduce::sum);
     if (!outcome) {
-      std::printf("abort, %d ranks: rank %d ended %.0f ms after its last whole operation: %s\n", c.size(), c.rank(), 1e3 * seconds_since(last),
-                  outcome.error().what.c_str());
+      std::printf("abort, %d ranks: rank %d ended %.0f ms after its last whole operation: %s\n", c.size(),
+                  c.rank(), 1e3 * seconds_since(last), outcome.error().what.c_str());
       std::fflush(stdout);
       return;
     }
@@ -217,7 +241,8 @@ void overhead(collective& c, int device) {
   cudaStream_t stream = nullptr;
   need(cudaStreamCreate(&stream), "a stream");
   if (c.rank() == 0)
-    std::printf("overhead, %d ranks\n%10s %12s %12s %10s %8s\n", c.size(), "bytes", "bare us", "member us", "more us", "more %");
+    std::printf("overhead, %d ranks\n%10s %12s %12s %10s %8s\n", c.size(), "bytes", "bare us", "member us",
+                "more us", "more %");
   for (std::size_t bytes = 1024; bytes <= (64u << 20); bytes *= 4) {
     device_memory<float> data(bytes / 4);
     const int repeats = bytes <= (1u << 20) ? 2000 : 200;
@@ -225,7 +250,8 @@ void overhead(collective& c, int device) {
     for (int i = 0; i < repeats; ++i) { // in turns, so that both meet the same machine
       need(c.barrier(), "barrier");
       auto from = steady::now();
-      nccl.nccl_all_reduce(data.all().data(), data.all().data(), bytes / 4, ncclFloat32, ncclSum, bare, stream);
+      nccl.nccl_all_reduce(data.all().data(), data.all().data(), bytes / 4, ncclFloat32, ncclSum, bare,
+                           stream);
       while (cudaStreamQuery(stream) == cudaErrorNotReady)
         ;
       theirs.push_back(seconds_since(from));
@@ -236,7 +262,8 @@ void overhead(collective& c, int device) {
     }
     const double a = median(theirs), b = median(ours);
     if (c.rank() == 0)
-      std::printf("%10zu %12.2f %12.2f %10.2f %8.2f\n", bytes, 1e6 * a, 1e6 * b, 1e6 * (b - a), 100 * (b - a) / a);
+      std::printf("%10zu %12.2f %12.2f %10.2f %8.2f\n", bytes, 1e6 * a, 1e6 * b, 1e6 * (b - a),
+                  100 * (b - a) / a);
   }
   nccl.nccl_abort(bare);
   cudaStreamDestroy(stream);

@@ -53,6 +53,6 @@ int main(int argc, char** argv) {
   }
   auto cpu = (cpu_seconds() - begin_cpu) / times;
   std::sort(each.begin(), each.end());
-  std::printf("{\"cpu_us\": %.1f, \"per_second_of_cpu\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n", cpu * 1e6, 1 / cpu,
-              each[each.size() / 2], each[each.size() * 99 / 100]);
+  std::printf("{\"cpu_us\": %.1f, \"per_second_of_cpu\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
+              cpu * 1e6, 1 / cpu, each[each.size() / 2], each[each.size() * 99 / 100]);
 }

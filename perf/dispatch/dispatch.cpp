@@ -1,5 +1,5 @@
-// Claim: from launch() of a no-op task to its process running in its sandbox takes at most twice a bare spawn into
-// the same namespaces. Each round measures both kinds of bare spawn and a launch, one after the other.
+// Claim: from launch() of a no-op task to its process running in its sandbox takes at most twice a bare spawn
+// into the same namespaces. Each round measures both kinds of bare spawn and a launch, one after the other.
 //
 //   perf_dispatch [ROUNDS]
 
@@ -23,7 +23,9 @@ double us(clock_type::duration d) { return std::chrono::duration<double, std::mi
 
 double percentile(std::vector<double> all, double part) {
   std::sort(all.begin(), all.end());
-  return all.empty() ? 0 : all[std::min(all.size() - 1, static_cast<std::size_t>(part * static_cast<double>(all.size())))];
+  return all.empty()
+           ? 0
+           : all[std::min(all.size() - 1, static_cast<std::size_t>(part * static_cast<double>(all.size())))];
 }
 
 double cpu_us() {
@@ -56,8 +58,10 @@ public:
     auto command = std::string("mkfifo ") + answers.string();
     if (std::system(command.c_str()) != 0)
       std::exit(1);
-    ask_ = ::popen((std::string(BARE_SPAWN_PROGRAM) + " " + mode + " " + folder.string() + " >" + answers.string()).c_str(),
-                   "w");
+    ask_ =
+      ::popen((std::string(BARE_SPAWN_PROGRAM) + " " + mode + " " + folder.string() + " >" + answers.string())
+                .c_str(),
+              "w");
     answers_ = std::fopen(answers.c_str(), "r");
   }
   ~bare() {
@@ -111,8 +115,8 @@ private:
 };
 
 void print(const char* what, const std::vector<double>& wall, const std::vector<double>& cpu) {
-  std::printf("%-34s p50 %8.0f us   p90 %8.0f us   p99 %8.0f us   cpu %7.0f us\n", what, percentile(wall, 0.5),
-              percentile(wall, 0.9), percentile(wall, 0.99), percentile(cpu, 0.5));
+  std::printf("%-34s p50 %8.0f us   p90 %8.0f us   p99 %8.0f us   cpu %7.0f us\n", what,
+              percentile(wall, 0.5), percentile(wall, 0.9), percentile(wall, 0.99), percentile(cpu, 0.5));
 }
 
 } // namespace
@@ -169,14 +173,17 @@ int main(int argc, char** argv) {
     if (n % 4 == 0) // right after another launch the spare is not ready yet
       launch(2 * n + 1, false, cold_wall, cold_cpu);
   }
-  std::printf("%d rounds; cpu is the median of all processes of one dispatch, for launches without /bin/true itself\n", rounds);
+  std::printf(
+    "%d rounds; cpu is the median of all processes of one dispatch, for launches without /bin/true itself\n",
+    rounds);
   print("bare spawn, namespaces made anew", fresh_wall, fresh_cpu);
   print("bare spawn, inside namespaces", inside_wall, inside_cpu);
   print("launch to started, spare ready", wall, cpu);
   print("launch to started, right after one", cold_wall, cold_cpu);
   std::printf("ratio of p50 to namespaces made anew: %.2f (claim: at most 2)\n",
               percentile(wall, 0.5) / percentile(fresh_wall, 0.5));
-  std::printf("ratio of p50 to inside namespaces:    %.2f\n", percentile(wall, 0.5) / percentile(inside_wall, 0.5));
+  std::printf("ratio of p50 to inside namespaces:    %.2f\n",
+              percentile(wall, 0.5) / percentile(inside_wall, 0.5));
   made->reset();
   std::filesystem::remove_all(folder);
   return percentile(wall, 0.5) <= 2 * percentile(fresh_wall, 0.5) ? 0 : 1;

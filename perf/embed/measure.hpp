@@ -22,6 +22,6 @@ inline double ms_since(std::chrono::steady_clock::time_point begin) {
 inline void print(double ms) {
   if (const char* path = std::getenv("PERF_MAPS"))
     std::ofstream(path) << std::ifstream("/proc/self/smaps").rdbuf();
-  std::printf("{\"ready_ms\": %.2f, \"rss_mb\": %.2f, \"pss_mb\": %.2f, \"anonymous_mb\": %.2f}\n", ms, memory_mb("Rss"), memory_mb("Pss"),
-              memory_mb("Anonymous"));
+  std::printf("{\"ready_ms\": %.2f, \"rss_mb\": %.2f, \"pss_mb\": %.2f, \"anonymous_mb\": %.2f}\n", ms,
+              memory_mb("Rss"), memory_mb("Pss"), memory_mb("Anonymous"));
 }

@@ -1,5 +1,6 @@
-// Claim: the agent's listener adds at most 1 ms p50 to a task's request. A toy master answers a metric report; it is asked
-// directly and through the listener, in turns, over kept connections, as the stock client keeps them.
+// Claim: the agent's listener adds at most 1 ms p50 to a task's request. A toy master answers a metric
+// report; it is asked directly and through the listener, in turns, over kept connections, as the stock client
+// keeps them.
 //
 //   perf_forward [ROUNDS [CLIENTS]]
 
@@ -17,12 +18,14 @@ using clock_type = std::chrono::steady_clock;
 
 double percentile(std::vector<double> all, double part) {
   std::sort(all.begin(), all.end());
-  return all.empty() ? 0 : all[std::min(all.size() - 1, static_cast<std::size_t>(part * static_cast<double>(all.size())))];
+  return all.empty()
+           ? 0
+           : all[std::min(all.size() - 1, static_cast<std::size_t>(part * static_cast<double>(all.size())))];
 }
 
 void print(const char* what, const std::vector<double>& us) {
-  std::printf("%-28s p50 %7.0f us   p90 %7.0f us   p99 %7.0f us\n", what, percentile(us, 0.5), percentile(us, 0.9),
-              percentile(us, 0.99));
+  std::printf("%-28s p50 %7.0f us   p90 %7.0f us   p99 %7.0f us\n", what, percentile(us, 0.5),
+              percentile(us, 0.9), percentile(us, 0.99));
 }
 
 } // namespace
@@ -41,8 +44,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   const std::string body(600, ' ');
-  const std::string report = "POST /api/v1/trials/1/metrics HTTP/1.1\r\nHost: x\r\nGrpc-Metadata-x-allocation-token: Bearer t\r\n"
-                             "Content-Length: 602\r\n\r\n{" + body + "}";
+  const std::string report =
+    "POST /api/v1/trials/1/metrics HTTP/1.1\r\nHost: x\r\nGrpc-Metadata-x-allocation-token: Bearer t\r\n"
+    "Content-Length: 602\r\n\r\n{" +
+    body + "}";
   std::mutex mutex;
   std::vector<double> direct, through;
   std::vector<std::thread> threads;

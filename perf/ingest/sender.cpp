@@ -8,8 +8,9 @@
 // window, and it says everything again after a reconnection. Several allocations (and their tokens) are given
 // to the senders by turns. --rate bounds all senders together, in reports a second; 0: as fast as the
 // acknowledgements allow. After --seconds it sends no more and waits for the last acknowledgement, at most
-// --give-up seconds. Prints one line of JSON; --record writes it to a file too, then a line for each sender with
-// what was acknowledged to it. Metric "i" of a report is its number, so that a reader can tell what is missing.
+// --give-up seconds. Prints one line of JSON; --record writes it to a file too, then a line for each sender
+// with what was acknowledged to it. Metric "i" of a report is its number, so that a reader can tell what is
+// missing.
 
 #include <msgpack.hpp>
 #include <zmq.hpp>
@@ -104,13 +105,13 @@ public:
     if (!greeted_) {
       if (now >= greet_at_ && send([&](packer& p) {
             p.pack_array(7)
-                .pack("hello")
-                .pack(1)
-                .pack(token_)
-                .pack(allocation_)
-                .pack(options_.rank)
-                .pack(process_)
-                .pack(acked_);
+              .pack("hello")
+              .pack(1)
+              .pack(token_)
+              .pack(allocation_)
+              .pack(options_.rank)
+              .pack(process_)
+              .pack(acked_);
           }))
         greet_at_ = now + 1s;
       return 0;
@@ -123,7 +124,7 @@ public:
     while (true) {
       auto repeat = made_ - sent_;
       auto room =
-          (window_ - std::min<std::size_t>(window_, (sent_ - acked_) * report_bytes())) / report_bytes();
+        (window_ - std::min<std::size_t>(window_, (sent_ - acked_) * report_bytes())) / report_bytes();
       auto count = std::min<std::uint64_t>({static_cast<std::uint64_t>(options_.batch), room,
                                             repeat ? repeat : static_cast<std::uint64_t>(allowed - made)});
       if (count == 0 || !send_reports(sent_ + 1, count, now))
@@ -159,19 +160,19 @@ private:
 
   bool send_reports(std::uint64_t first, std::uint64_t count, steady::time_point now) {
     auto time = std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::system_clock::now().time_since_epoch());
+      std::chrono::system_clock::now().time_since_epoch());
     bool sent = send([&](packer& p) {
       p.pack_array(3).pack("reports").pack_fix_uint64(first);
       p.pack_array(static_cast<std::uint32_t>(count));
       for (auto n = first; n < first + count; ++n) {
         p.pack_array(4)
-            .pack("training")
-            .pack_fix_uint64(n)
-            .pack_map(static_cast<std::uint32_t>(options_.metrics));
+          .pack("training")
+          .pack_fix_uint64(n)
+          .pack_map(static_cast<std::uint32_t>(options_.metrics));
         p.pack("i").pack_double(static_cast<double>(n));
         for (int m = 1; m < options_.metrics; ++m)
           p.pack(names_[static_cast<std::size_t>(m)])
-              .pack_double(1.0 / static_cast<double>(n + static_cast<std::uint64_t>(m)));
+            .pack_double(1.0 / static_cast<double>(n + static_cast<std::uint64_t>(m)));
         p.pack_fix_int64(time.count());
       }
     });
@@ -261,7 +262,7 @@ int main(int count, char** words) {
     return usage("the last flag has no value");
   if (o.endpoint.empty() || o.tokens.empty() || o.allocations.empty() || o.senders < 1)
     return usage(
-        "needs an endpoint, a token, an allocation and a sender; see the top of perf/ingest/sender.cpp");
+      "needs an endpoint, a token, an allocation and a sender; see the top of perf/ingest/sender.cpp");
 
   zmq::context_t context(1);
   std::deque<sender> senders;
@@ -284,9 +285,9 @@ int main(int count, char** words) {
 
   const auto began = steady::now();
   const auto last_send =
-      began + std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(o.seconds));
+    began + std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(o.seconds));
   const auto last_wait =
-      last_send + std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(o.give_up));
+    last_send + std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(o.give_up));
   auto ended = began;
   std::uint64_t acked_in_time = 0;
   while (fault().empty()) {
@@ -299,7 +300,7 @@ int main(int count, char** words) {
     int allowed = 0;
     if (sending)
       allowed = o.rate > 0 ? static_cast<int>(std::max(0.0, o.rate * seconds_between(began, now) -
-                                                                static_cast<double>(sent())))
+                                                              static_cast<double>(sent())))
                            : o.senders * std::max(1024, 4 * o.batch); // the window is the bound
     std::vector<zmq::pollitem_t> items;
     for (auto& s : senders) {
@@ -326,14 +327,14 @@ int main(int count, char** words) {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
   };
   nlohmann::json line{
-      {"senders", o.senders},
-      {"metrics", o.metrics},
-      {"sent", sent()},
-      {"acked", acked()},
-      {"seconds", seconds_between(began, ended)},
-      {"acked_per_s", static_cast<double>(acked_in_time) / o.seconds},
-      {"ack_ms", {{"p50", percentile(0.5)}, {"p99", percentile(0.99)}, {"max", percentile(1)}}},
-      {"sender_cpu_s", cpu(used.ru_utime) + cpu(used.ru_stime)}};
+    {"senders", o.senders},
+    {"metrics", o.metrics},
+    {"sent", sent()},
+    {"acked", acked()},
+    {"seconds", seconds_between(began, ended)},
+    {"acked_per_s", static_cast<double>(acked_in_time) / o.seconds},
+    {"ack_ms", {{"p50", percentile(0.5)}, {"p99", percentile(0.99)}, {"max", percentile(1)}}},
+    {"sender_cpu_s", cpu(used.ru_utime) + cpu(used.ru_stime)}};
   if (auto why = fault(); !why.empty())
     line["fault"] = why;
   std::cout << line.dump() << std::endl;

@@ -1,8 +1,8 @@
-// Commit throughput of the journal beside raw RocksDB: synced batches of the same bytes, the same number of things in
-// each, taking turns in one run. Usage: perf_journal [DIRECTORY [SECONDS [facts|reports [SIZE]]]]
+// Commit throughput of the journal beside raw RocksDB: synced batches of the same bytes, the same number of
+// things in each, taking turns in one run. Usage: perf_journal [DIRECTORY [SECONDS [facts|reports [SIZE]]]]
 //
-// Raw is one put per fact or report, on RocksDB's default options. The journal also decodes and checks each fact,
-// folds it into rows, and keeps the global order, the fences and the high-water marks.
+// Raw is one put per fact or report, on RocksDB's default options. The journal also decodes and checks each
+// fact, folds it into rows, and keeps the global order, the fences and the high-water marks.
 
 #include "storage/journal.hpp"
 
@@ -46,29 +46,39 @@ public:
     trial_id trial{n % trials + 1};
     auto at = t0 + std::chrono::milliseconds(n);
     switch (n % 10) {
-      case 2:
-      case 5:
-      case 8: {
-        checkpoint saved{uuid(n), std::int64_t(n),
-                         {{"state.pt", 123456}, {"optimizer.pt", 234567}, {"metadata.json", 321}},
-                         value{{"steps_completed", n}}, "/data/checkpoints/0b57ab1e"};
-        return of(entity(trial), checkpoint_recorded{at, {1}, saved});
-      }
-      case 9:
-        return of(entity(trial), trial_activated{at});
-      default:
-        return of("experiment/1", search_stepped{.at = at, .input = search_input::validated, .trial = trial, .row = n,
-                                                 .steps = std::int64_t(n), .metrics = value{{"loss", 1.0 / double(n + 1)}, {"epoch", n}},
-                                                 .progress = 0.5});
+    case 2:
+    case 5:
+    case 8: {
+      checkpoint saved{uuid(n),
+                       std::int64_t(n),
+                       {{"state.pt", 123456}, {"optimizer.pt", 234567}, {"metadata.json", 321}},
+                       value{{"steps_completed", n}},
+                       "/data/checkpoints/0b57ab1e"};
+      return of(entity(trial), checkpoint_recorded{at, {1}, saved});
+    }
+    case 9:
+      return of(entity(trial), trial_activated{at});
+    default:
+      return of("experiment/1", search_stepped{.at = at,
+                                               .input = search_input::validated,
+                                               .trial = trial,
+                                               .row = n,
+                                               .steps = std::int64_t(n),
+                                               .metrics = value{{"loss", 1.0 / double(n + 1)}, {"epoch", n}},
+                                               .progress = 0.5});
     }
   }
-  storage::append of(const std::string& entity, const fact& x) { return {entity, numbers_[entity]++, {encode(x)}}; }
+  storage::append of(const std::string& entity, const fact& x) {
+    return {entity, numbers_[entity]++, {encode(x)}};
+  }
 
 private:
-  /// As Troupe's packages name checkpoints, a millisecond apart (version 7); TROUPE_SCATTERED=1: as Determined's client does.
+  /// As Troupe's packages name checkpoints, a millisecond apart (version 7); TROUPE_SCATTERED=1: as
+  /// Determined's client does.
   static std::string uuid(std::uint64_t n) {
     static const bool scattered = std::getenv("TROUPE_SCATTERED") != nullptr;
-    const auto milliseconds = static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::milliseconds>(t0.time_since_epoch()).count() + n);
+    const auto milliseconds = static_cast<unsigned long long>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(t0.time_since_epoch()).count() + n);
     n = (n + 1) * 0x9e3779b97f4a7c15; // the mixing function of SplitMix64
     n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
     n = (n ^ (n >> 27)) * 0x94d049bb133111eb;
@@ -78,7 +88,8 @@ private:
     if (scattered)
       std::snprintf(text, sizeof text, "%08x-0000-4000-8000-%012llx", unsigned(n >> 32), chance);
     else
-      std::snprintf(text, sizeof text, "%08llx-%04llx-7000-8000-%012llx", milliseconds >> 16, milliseconds & 0xffff, chance);
+      std::snprintf(text, sizeof text, "%08llx-%04llx-7000-8000-%012llx", milliseconds >> 16,
+                    milliseconds & 0xffff, chance);
     return text;
   }
 
@@ -93,7 +104,8 @@ void begin(storage::journal& j, life& facts) {
   search_stepped step{.at = t0};
   for (std::uint64_t i = 1; i <= trials; ++i)
     step.created.push_back({{i}, std::to_string(i), value{{"lr", 0.1}, {"hidden", 64}}, 1, ""});
-  must(bool(j.append(facts.of("cluster", experiment_created{t0, {1}, config, "n", "o", "", "", ""}))), "append");
+  must(bool(j.append(facts.of("cluster", experiment_created{t0, {1}, config, "n", "o", "", "", ""}))),
+       "append");
   must(bool(j.append(facts.of("experiment/1", step))), "append");
   for (std::uint64_t i = 1; i <= trials; ++i)
     must(bool(j.append(facts.of(entity(trial_id{i}), run_started{t0, {1}, "", 0}))), "append");
@@ -135,9 +147,9 @@ void slice(tally& into, double seconds, Work work) {
 }
 
 void print(const char* what, std::size_t size, const tally& raw, const tally& ours) {
-  std::printf("%-8s %6zu  raw %9.0f/s %5.2f us CPU each   journal %9.0f/s %5.2f us CPU each   ratio %.2f\n", what, size,
-              raw.rate(), 1e6 * raw.cpu / double(raw.things), ours.rate(), 1e6 * ours.cpu / double(ours.things),
-              ours.rate() / raw.rate());
+  std::printf("%-8s %6zu  raw %9.0f/s %5.2f us CPU each   journal %9.0f/s %5.2f us CPU each   ratio %.2f\n",
+              what, size, raw.rate(), 1e6 * raw.cpu / double(raw.things), ours.rate(),
+              1e6 * ours.cpu / double(ours.things), ours.rate() / raw.rate());
 }
 
 } // namespace
@@ -151,7 +163,8 @@ int main(int count, char** arguments) {
   const fs::path at = name;
   utsname machine{};
   ::uname(&machine);
-  std::printf("%s %s, %ld cores, data in %s\n", machine.sysname, machine.release, ::sysconf(_SC_NPROCESSORS_ONLN), at.c_str());
+  std::printf("%s %s, %ld cores, data in %s\n", machine.sysname, machine.release,
+              ::sysconf(_SC_NPROCESSORS_ONLN), at.c_str());
 
   rocksdb::Options options;
   options.create_if_missing = true;
@@ -161,7 +174,8 @@ int main(int count, char** arguments) {
   bool met = true;
   for (const char* what : {"facts", "reports"})
     for (std::size_t size : {1, 10, 100, 1000, 4000}) {
-      if ((count > 3 && std::string(arguments[3]) != what) || (count > 4 && std::strtoul(arguments[4], nullptr, 10) != size))
+      if ((count > 3 && std::string(arguments[3]) != what) ||
+          (count > 4 && std::strtoul(arguments[4], nullptr, 10) != size))
         continue;
       fs::remove_all(at);
       fs::create_directories(at);

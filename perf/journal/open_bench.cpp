@@ -1,5 +1,5 @@
-// How long opening takes, what it costs in memory, and how fast a long stream is read: a database that was killed
-// with full write-ahead logs. Usage: perf_journal_open [DIRECTORY]
+// How long opening takes, what it costs in memory, and how fast a long stream is read: a database that was
+// killed with full write-ahead logs. Usage: perf_journal_open [DIRECTORY]
 
 #include "storage/journal.hpp"
 
@@ -51,16 +51,23 @@ void must(bool ok, const std::string& why) {
   auto& j = **opened;
   search_stepped step{.at = t0};
   step.created = {{{1}, "1", value{{"lr", 1}}, 1, ""}};
-  must(bool(j.append({"cluster", 0, {encode(experiment_created{t0, {1}, value{{"searcher", {{"metric", "loss"}}}}})}})), "append");
+  must(bool(j.append(
+         {"cluster", 0, {encode(experiment_created{t0, {1}, value{{"searcher", {{"metric", "loss"}}}}})}})),
+       "append");
   must(bool(j.append({"experiment/1", 0, {encode(step)}})), "append");
   must(bool(j.append({"trial/1", 0, {encode(run_started{t0, {1}, "", 0})}})), "append");
-  const std::string metrics = pack(std::map<std::string, double>{{"loss", 0.1}, {"accuracy", 0.2}, {"lr", 0.3}, {"epoch", 4}});
+  const std::string metrics =
+    pack(std::map<std::string, double>{{"loss", 0.1}, {"accuracy", 0.2}, {"lr", 0.3}, {"epoch", 4}});
   std::uint64_t reports = 1;
   for (std::uint64_t first = 1; first <= 100'000; first += 1000) {
     storage::append a{"experiment/1", first, {}};
     for (std::uint64_t n = first; n < first + 1000; ++n)
-      a.facts.push_back(encode(search_stepped{.at = t0, .input = search_input::validated, .trial = {1}, .row = n,
-                                              .steps = std::int64_t(n), .metrics = value{{"loss", 1.0 / double(n)}}}));
+      a.facts.push_back(encode(search_stepped{.at = t0,
+                                              .input = search_input::validated,
+                                              .trial = {1},
+                                              .row = n,
+                                              .steps = std::int64_t(n),
+                                              .metrics = value{{"loss", 1.0 / double(n)}}}));
     must(bool(j.append(a)), "append");
     storage::report_batch b{{{1}, {1}}, 0, "p", reports, {}};
     for (int i = 0; i < 2000; ++i, ++reports)
@@ -97,8 +104,8 @@ int main(int count, char** arguments) {
     auto opened = storage::open_journal({.directory = name});
     auto open_ms = milliseconds_since(begin);
     must(bool(opened), opened ? "" : opened.error().what);
-    std::printf("open %s: %.1f ms (%.1f ms CPU), logs of %.1f MB, resident %ld KiB more than before\n", what, open_ms,
-                cpu_milliseconds() - cpu, double(logs) / 1e6, resident_kib() - before);
+    std::printf("open %s: %.1f ms (%.1f ms CPU), logs of %.1f MB, resident %ld KiB more than before\n", what,
+                open_ms, cpu_milliseconds() - cpu, double(logs) / 1e6, resident_kib() - before);
   }
   auto opened = storage::open_journal({.directory = name});
   auto reads = (*opened)->reads();
@@ -119,7 +126,8 @@ int main(int count, char** arguments) {
   begin = clock_type::now();
   opened = storage::open_journal({.directory = name, .rebuild_projections = true});
   must(bool(opened), "rebuild failed");
-  std::printf("rebuild of the projections: %.1f ms; resident %ld KiB\n", milliseconds_since(begin), resident_kib());
+  std::printf("rebuild of the projections: %.1f ms; resident %ld KiB\n", milliseconds_since(begin),
+              resident_kib());
   opened->reset();
   fs::remove_all(name);
 }

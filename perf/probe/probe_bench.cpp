@@ -1,8 +1,8 @@
-// Claims of the shell's probe: at most 20 ns a message with tracing off, whether many wait or few; what it takes of a calm actor,
-// which has a thousand a second at most, is told beside it; a trace of a flooded actor slows it
-// by at most 5 % and never grows memory; `ps` over 10,000 live actors takes under 100 ms; the counters are
-// the benchmark's own. The floor is CAF's own actor with the same handler, measured turn by turn with the
-// probed one.
+// Claims of the shell's probe: at most 20 ns a message with tracing off, whether many wait or few; what it
+// takes of a calm actor, which has a thousand a second at most, is told beside it; a trace of a flooded actor
+// slows it by at most 5 % and never grows memory; `ps` over 10,000 live actors takes under 100 ms; the
+// counters are the benchmark's own. The floor is CAF's own actor with the same handler, measured turn by turn
+// with the probed one.
 //
 //   perf_probe [MESSAGES] [ROUNDS]
 
@@ -22,9 +22,7 @@ using namespace troupe;
 using clock_type = std::chrono::steady_clock;
 using sink_actor = caf::typed_actor<caf::reacts_to<agent_down>, caf::reacts_to<time_passed>>;
 
-double seconds(clock_type::duration d) {
-  return std::chrono::duration<double>(d).count();
-}
+double seconds(clock_type::duration d) { return std::chrono::duration<double>(d).count(); }
 
 double rss_mb() {
   std::ifstream in("/proc/self/statm");
@@ -44,11 +42,11 @@ using shared_count = std::shared_ptr<counted>;
 template <class Self>
 sink_actor::behavior_type count_mail(Self*, shared_count count) {
   return {
-      [count](const agent_down&) {
-        if (count->handled.fetch_add(1, std::memory_order_relaxed) + 1 == count->wanted)
-          count->done.set_value();
-      },
-      [](const time_passed&) {},
+    [count](const agent_down&) {
+      if (count->handled.fetch_add(1, std::memory_order_relaxed) + 1 == count->wanted)
+        count->done.set_value();
+    },
+    [](const time_passed&) {},
   };
 }
 
@@ -94,7 +92,8 @@ double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
-/// The probe's own work on a message of a calm actor, which is timed and of which a text is kept: the first few of each probe.
+/// The probe's own work on a message of a calm actor, which is timed and of which a text is kept: the first
+/// few of each probe.
 double calm_cost(std::uint64_t messages) {
   const agent_down mail{"a1"};
   const auto brief = message_readers().at(reinterpret_cast<type_key>(&typeid(mail))).brief;
@@ -112,7 +111,8 @@ double calm_cost(std::uint64_t messages) {
       auto* slot = p->slot_of(4096);
       p->end(p->begin(slot, p->keep(slot->writes, &mail)), i, 0, 0, 0);
     }
-  return seconds(clock_type::now() - begun) * 1e9 / static_cast<double>(probes.size() * (probe::calm_messages - 1));
+  return seconds(clock_type::now() - begun) * 1e9 /
+         static_cast<double>(probes.size() * (probe::calm_messages - 1));
 }
 
 /// One reading of the clock: what there is to compare with, on a machine that others use too.
@@ -145,8 +145,8 @@ command_result inspect(caf::actor_system& sys, const inspector_actor& to, std::s
   caf::scoped_actor self{sys};
   command_result out;
   self->request(to, std::chrono::seconds(30), inspect_request{std::move(what), std::move(fields)})
-      .receive([&](command_result& got) { out = std::move(got); },
-               [&](const caf::error& why) { out = refused(from_caf(why)); });
+    .receive([&](command_result& got) { out = std::move(got); },
+             [&](const caf::error& why) { out = refused(from_caf(why)); });
   if (out.refused) {
     std::fprintf(stderr, "the inspector refused: %s\n", out.why.c_str());
     std::exit(1);
@@ -167,7 +167,8 @@ int main(int argc, char** argv) {
     alone.push_back(bare_cost(messages, 0));
     calm.push_back(calm_cost(std::min<std::uint64_t>(messages, 16'000)));
   }
-  std::printf("the probe's work on a message: %.1f ns with a backlog of 1000, %.1f with one of 16, %.1f without; of a calm actor, at "
+  std::printf("the probe's work on a message: %.1f ns with a backlog of 1000, %.1f with one of 16, %.1f "
+              "without; of a calm actor, at "
               "most 1000 a second, %.1f (medians of %d; a reading of the clock %.1f)\n",
               median(under_load), median(few), median(alone), median(calm), rounds, median(clocks));
 
@@ -187,7 +188,7 @@ int main(int argc, char** argv) {
     with.push_back(flood(probed, probed_count, messages));
     const auto id = inspect(sys, inspector, "watch",
                             {{"actor", "sink/1"}, {"max", 1'000'000}, {"rate", 50}, {"for_ms", 600'000}})
-                        .answer["id"];
+                      .answer["id"];
     traced.push_back(flood(probed, probed_count, messages));
     const auto got = inspect(sys, inspector, "taken", {{"id", id}}).answer;
     shown += got["shown"].get<std::uint64_t>();
@@ -214,8 +215,11 @@ int main(int argc, char** argv) {
   std::printf("memory: %.1f MB before, %.1f after %llu messages\n", before, rss_mb(),
               static_cast<unsigned long long>(3 * sent / 2));
   std::uint64_t counted_by_probe = 0;
-  for (int i = 0; i < 1000 && counted_by_probe != sent; ++i) // the last one is noted after its handler has told us
-    counted_by_probe = inspect(sys, inspector, "actor", {{"actor", "sink/1"}, {"what", "stats"}}).answer["messages"].get<std::uint64_t>();
+  for (int i = 0; i < 1000 && counted_by_probe != sent;
+       ++i) // the last one is noted after its handler has told us
+    counted_by_probe = inspect(sys, inspector, "actor", {{"actor", "sink/1"}, {"what", "stats"}})
+                         .answer["messages"]
+                         .get<std::uint64_t>();
   std::printf("the probe counted %llu of %llu messages: %s\n",
               static_cast<unsigned long long>(counted_by_probe), static_cast<unsigned long long>(sent),
               counted_by_probe == sent ? "the same" : "NOT THE SAME");

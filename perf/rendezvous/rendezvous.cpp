@@ -1,8 +1,10 @@
 // Both sides of the rendezvous of a large gang on the task link, for rendezvous.py.
 //
-//   perf_rendezvous agent RANKS            prints its endpoint; the real socket, gateway machine and stand-ins; once all ranks have said
+//   perf_rendezvous agent RANKS            prints its endpoint; the real socket, gateway machine and
+//   stand-ins; once all ranks have said
 //                                          that they are there, each is told to train
-//   perf_rendezvous ranks FIRST COUNT ENDPOINT   stub workers: prints "ready", waits for a line, connects them all, prints "done"
+//   perf_rendezvous ranks FIRST COUNT ENDPOINT   stub workers: prints "ready", waits for a line, connects
+//   them all, prints "done"
 
 #include "actors/harness/harness.hpp"
 #include "actors/worker/stand_in.hpp"
@@ -73,7 +75,8 @@ private:
   void hear(const forward_worker& x) {
     const int rank = x.worker.rank;
     auto [at, fresh] = gang_.try_emplace(rank, stand_in({id, "a", rank}), x.worker);
-    const auto passed = at->second.first.apply(word_heard{id, rank, x.worker.process, x.protocol, x.word}, now());
+    const auto passed =
+      at->second.first.apply(word_heard{id, rank, x.worker.process, x.protocol, x.word}, now());
     for (const auto& one : passed)
       here_ += fresh && std::holds_alternative<pass_word>(one);
     if (here_ < ranks_ || told_)
@@ -117,14 +120,17 @@ int stubs(int first, int count, const char* endpoint) {
     char process[33];
     std::snprintf(process, sizeof process, "%032x", rank + 1);
     s.send(zmq::buffer(packed([&](auto& out) {
-             out.pack_array(7);
-             out.pack("hello").pack(1).pack(token).pack(to_string(id)).pack(rank).pack(std::string(process)).pack(0);
-           })));
+      out.pack_array(7);
+      out.pack("hello").pack(1).pack(token).pack(to_string(id)).pack(rank).pack(std::string(process)).pack(0);
+    })));
     const auto word = encode_worker(worker_word{worker_status{}});
     s.send(zmq::buffer(packed([&](auto& out) {
-             out.pack_array(3);
-             out.pack("worker").pack(worker_protocol).pack_bin(std::uint32_t(word.size())).pack_bin_body(word.data(), std::uint32_t(word.size()));
-           })));
+      out.pack_array(3);
+      out.pack("worker")
+        .pack(worker_protocol)
+        .pack_bin(std::uint32_t(word.size()))
+        .pack_bin_body(word.data(), std::uint32_t(word.size()));
+    })));
     items.push_back({s.handle(), 0, ZMQ_POLLIN, 0});
   }
   std::vector<bool> led(std::size_t(count), false);

@@ -1,5 +1,5 @@
-// Claim: on the synthetic learning curves adaptive standard has no more regret than Determined's rules, at 500
-// workers too. Same trials and noise for both by key. usage: perf_search_curves [SEEDS]
+// Claim: on the synthetic learning curves adaptive standard has no more regret than Determined's rules, at
+// 500 workers too. Same trials and noise for both by key. usage: perf_search_curves [SEEDS]
 
 #include "searchers/simulation.hpp"
 
@@ -13,18 +13,23 @@ using namespace troupe::searchers;
 
 namespace {
 
-struct row { const char* name; const char* searcher; search_mode mode; };
+struct row {
+  const char* name;
+  const char* searcher;
+  search_mode mode;
+};
 
 void measure(const row& r, curve_family family, std::size_t workers, double lengths, int seeds) {
-  value config{{"name", r.searcher}, {"metric", "loss"}, {"time_metric", "epochs"}, {"max_time", 256},
-               {"max_trials", 1'000'000}, {"max_concurrent_trials", workers}};
+  value config{{"name", r.searcher}, {"metric", "loss"},        {"time_metric", "epochs"},
+               {"max_time", 256},    {"max_trials", 1'000'000}, {"max_concurrent_trials", workers}};
   if (config["name"] == "async_halving")
     config["num_rungs"] = 5;
-  auto unused = [](const value&, double (&)[4]) {};
+  auto unused = [](const value&, double(&)[4]) {};
   double sum = 0, square = 0, trials = 0;
   auto before = std::clock();
   for (int seed = 0; seed < seeds; ++seed) {
-    auto s = std::move(make_searcher(config, value::object(), static_cast<std::uint64_t>(seed), r.mode)).value();
+    auto s =
+      std::move(make_searcher(config, value::object(), static_cast<std::uint64_t>(seed), r.mode)).value();
     simulation_options o;
     o.workers = workers;
     o.horizon = lengths * 256;
@@ -53,9 +58,13 @@ int main(int argc, char** argv) {
                       {"async_halving, Determined", "async_halving", search_mode::compat},
                       {"async_halving", "async_halving", search_mode::native},
                       {"asha_promotion", "asha_promotion", search_mode::native}};
-  struct { curve_family family; std::size_t workers; double lengths; } cases[] = {
-    {curve_family::benign, 8, 2}, {curve_family::benign, 25, 2}, {curve_family::benign, 500, 2},
-    {curve_family::crossing, 8, 8}, {curve_family::crossing, 25, 4}, {curve_family::crossing, 500, 2}};
+  struct {
+    curve_family family;
+    std::size_t workers;
+    double lengths;
+  } cases[] = {{curve_family::benign, 8, 2},    {curve_family::benign, 25, 2},
+               {curve_family::benign, 500, 2},  {curve_family::crossing, 8, 8},
+               {curve_family::crossing, 25, 4}, {curve_family::crossing, 500, 2}};
   for (const auto& c : cases)
     for (const auto& r : rows)
       measure(r, c.family, c.workers, c.lengths, c.workers == 500 ? std::max(2, seeds / 3) : seeds);

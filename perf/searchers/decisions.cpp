@@ -1,5 +1,5 @@
-// Claim: a decision of adaptive_asha takes at most 2 us at 10^6 trials, a trial at most 200 bytes, a snapshot of
-// 10^6 trials at most 0.5 s. Prints CPU time; random metrics, 512 slots, four hyperparameters.
+// Claim: a decision of adaptive_asha takes at most 2 us at 10^6 trials, a trial at most 200 bytes, a snapshot
+// of 10^6 trials at most 0.5 s. Prints CPU time; random metrics, 512 slots, four hyperparameters.
 
 #include "model/rng.hpp"
 #include "searchers/searcher.hpp"
@@ -29,13 +29,18 @@ double resident() {
   return mine * 4096;
 }
 
-struct live_trial { std::string key; int next = 0; };
+struct live_trial {
+  std::string key;
+  int next = 0;
+};
 
 void measure(int trials) {
-  value config{{"name", "adaptive_asha"}, {"metric", "loss"}, {"time_metric", "batches"}, {"max_time", 256},
-               {"max_trials", trials}, {"max_concurrent_trials", 512}};
-  value domain = parse_json(R"({"lr":{"type":"log","base":10,"minval":-5,"maxval":0},"dropout":{"type":"double","minval":0,
-    "maxval":0.7},"layers":{"type":"int","minval":1,"maxval":8},"opt":{"type":"categorical","vals":["sgd","adam","lion"]}})").value();
+  value config{{"name", "adaptive_asha"}, {"metric", "loss"},     {"time_metric", "batches"},
+               {"max_time", 256},         {"max_trials", trials}, {"max_concurrent_trials", 512}};
+  value domain =
+    parse_json(R"({"lr":{"type":"log","base":10,"minval":-5,"maxval":0},"dropout":{"type":"double","minval":0,
+    "maxval":0.7},"layers":{"type":"int","minval":1,"maxval":8},"opt":{"type":"categorical","vals":["sgd","adam","lion"]}})")
+      .value();
   double before = resident();
   auto s = std::move(make_searcher(config, domain, 1)).value();
   rng random(7);
@@ -53,7 +58,8 @@ void measure(int trials) {
   take(first);
   while (!live.empty()) {
     auto i = random.below(live.size());
-    search_event report = trial_validated{live[i].key, {{"loss", random.unit()}, {"batches", units[live[i].next++]}}};
+    search_event report =
+      trial_validated{live[i].key, {{"loss", random.unit()}, {"batches", units[live[i].next++]}}};
     auto a = std::chrono::steady_clock::now();
     auto actions = s->apply(report).value();
     auto b = std::chrono::steady_clock::now();
@@ -75,16 +81,20 @@ void measure(int trials) {
   }
   double all = cpu_seconds() - start, after = resident() - 8.0 * static_cast<double>(decisions.capacity());
   std::sort(decisions.begin(), decisions.end());
-  auto part = [&](double q) { return decisions.empty() ? 0.0 : decisions[static_cast<std::size_t>(q * static_cast<double>(decisions.size() - 1))]; };
+  auto part = [&](double q) {
+    return decisions.empty()
+             ? 0.0
+             : decisions[static_cast<std::size_t>(q * static_cast<double>(decisions.size() - 1))];
+  };
   double t0 = cpu_seconds();
   auto bytes = s->snapshot();
   double t1 = cpu_seconds();
   auto back = load_searcher(config, domain, 1, search_mode::native, bytes);
   double t2 = cpu_seconds();
   std::printf("%9d %10llu %8.2f %8.2f %10.0f %9.0f %9.3f %9.3f %8.1f %s\n", trials,
-              static_cast<unsigned long long>(events), part(0.5), part(0.99), static_cast<double>(events) / all,
-              std::max(0.0, after - before) / trials, t1 - t0, t2 - t1, static_cast<double>(bytes.size()) / 1e6,
-              back ? "" : "RESTORE FAILED");
+              static_cast<unsigned long long>(events), part(0.5), part(0.99),
+              static_cast<double>(events) / all, std::max(0.0, after - before) / trials, t1 - t0, t2 - t1,
+              static_cast<double>(bytes.size()) / 1e6, back ? "" : "RESTORE FAILED");
 }
 
 } // namespace

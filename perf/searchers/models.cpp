@@ -1,6 +1,6 @@
 // Claim: ask and tell in memory against Optuna on eight dimensions: random 100x, TPE 40x at 1,000 and 10,000
-// trials, GP 25x at 300. Prints CPU ms for one ask + tell, the median, at each history; peers.py does the same.
-// usage: perf_search_models NAME HISTORY...
+// trials, GP 25x at 300. Prints CPU ms for one ask + tell, the median, at each history; peers.py does the
+// same. usage: perf_search_models NAME HISTORY...
 
 #include "model/rng.hpp"
 #include "searchers/searcher.hpp"
@@ -31,7 +31,10 @@ int main(int argc, char** argv) {
   for (int a = 2; a < argc; ++a) {
     int history = std::atoi(argv[a]);
     constexpr int measured = 21;
-    value config{{"name", name}, {"metric", "loss"}, {"max_trials", history + measured + 1}, {"max_concurrent_trials", 1}};
+    value config{{"name", name},
+                 {"metric", "loss"},
+                 {"max_trials", history + measured + 1},
+                 {"max_concurrent_trials", 1}};
     // The history is filled by a cheap start: as many random trials as are asked for.
     if (name != "random")
       config["startup_trials"] = history;

@@ -1,5 +1,5 @@
-// The floor of a start: a program that opens the column families of a data directory as RocksDB gives them and answers
-// its first HTTP request. Usage: perf_bare_open DIRECTORY PORT
+// The floor of a start: a program that opens the column families of a data directory as RocksDB gives them
+// and answers its first HTTP request. Usage: perf_bare_open DIRECTORY PORT
 
 #include "perf/bare_families.hpp"
 

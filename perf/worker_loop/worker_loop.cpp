@@ -1,9 +1,10 @@
-// What the loop of a C++ trial adds to a step, the worker actor running beside it: the agreement on orders before each batch, the
-// means, a report each hundred batches. Asked: at most 0.5 % of a step of 1 ms.
+// What the loop of a C++ trial adds to a step, the worker actor running beside it: the agreement on orders
+// before each batch, the means, a report each hundred batches. Asked: at most 0.5 % of a step of 1 ms.
 //
 //   perf_worker_loop [STEPS]
 //
-// Empty steps show the cost; steps of 1 ms that spin show what of it is left in the wall time, beside the same steps in a bare loop.
+// Empty steps show the cost; steps of 1 ms that spin show what of it is left in the wall time, beside the
+// same steps in a bare loop.
 
 #include "workers/trial/trial_loop.hpp"
 
@@ -27,7 +28,8 @@ struct echo_sink final : report_sink {
   std::string stop_reason() override { return {}; }
   result<void> finish() override { return {}; }
   std::string place() const override { return {}; }
-  void listen(std::function<void(std::uint64_t, std::string)> order, std::function<void(std::string)>) override {
+  void listen(std::function<void(std::uint64_t, std::string)> order,
+              std::function<void(std::string)>) override {
     std::lock_guard held(lock_);
     order_ = std::move(order);
   }
@@ -48,7 +50,9 @@ void spin(std::chrono::nanoseconds time) {
 }
 
 struct timed_trial final : trial_program {
-  result<schedule> build(trial_context&) override { return schedule{.batches = steps, .report_every = 100, .checkpoint_every = 0}; }
+  result<schedule> build(trial_context&) override {
+    return schedule{.batches = steps, .report_every = 100, .checkpoint_every = 0};
+  }
   result<metrics> train_batch(std::int64_t step) override {
     if (step == 1)
       began = steady::now();
@@ -59,7 +63,9 @@ struct timed_trial final : trial_program {
     return {{"loss", 0.5}, {"accuracy", 0.25}};
   }
   result<metrics> validate() override { return metrics{}; }
-  result<void> save(const std::filesystem::path&) override { return error{errc::unsupported, "the end of the measurement"}; }
+  result<void> save(const std::filesystem::path&) override {
+    return error{errc::unsupported, "the end of the measurement"};
+  }
   result<void> load(const std::filesystem::path&) override { return {}; }
   std::int64_t steps = 0;
   std::chrono::nanoseconds length{0};
@@ -114,6 +120,8 @@ int main(int count, char** words) {
     loop = std::min(loop, ns_per_step(steps, ms));
     bare = std::min(bare, bare_ns_per_step(steps, ms));
   }
-  std::printf("an empty step: %.0f ns in the loop more than bare, %.4f %% of 1 ms (asked: at most 0.5 %%)\n", empty, empty / 1e4);
-  std::printf("steps of 1 ms: %.3f us in the loop, %.3f us bare: %.3f %% more\n", loop / 1e3, bare / 1e3, (loop / bare - 1) * 100);
+  std::printf("an empty step: %.0f ns in the loop more than bare, %.4f %% of 1 ms (asked: at most 0.5 %%)\n",
+              empty, empty / 1e4);
+  std::printf("steps of 1 ms: %.3f us in the loop, %.3f us bare: %.3f %% more\n", loop / 1e3, bare / 1e3,
+              (loop / bare - 1) * 100);
 }

@@ -42,7 +42,9 @@ bool matches(const std::string& hash, const std::string& text) {
   return crypto_pwhash_str_verify(hash.c_str(), text.data(), text.size()) == 0;
 }
 
-std::string as_sent(const std::string& password, bool hashed) { return hashed ? password : client_hash(password); }
+std::string as_sent(const std::string& password, bool hashed) {
+  return hashed ? password : client_hash(password);
+}
 
 std::vector<std::string_view> split(std::string_view text, char by) {
   std::vector<std::string_view> parts;
@@ -102,7 +104,8 @@ user to_user(const value& x) {
 result<void> check_name(const std::string& name) {
   bool fine = !name.empty() && name.size() <= 64;
   for (char c : name)
-    fine = fine && (std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._-@+").find(c) != std::string_view::npos);
+    fine = fine && (std::isalnum(static_cast<unsigned char>(c)) ||
+                    std::string_view("._-@+").find(c) != std::string_view::npos);
   if (!fine)
     return error{errc::invalid, "a user name has 1 to 64 letters, digits, or one of ._-@+"};
   return {};
@@ -137,7 +140,11 @@ result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point 
     if (!initial)
       return initial.error();
     for (auto [id, name] : {std::pair{1, "admin"}, std::pair{2, "determined"}})
-      a->users_[id] = user{.id = static_cast<std::uint64_t>(id), .name = name, .admin = id == 1, .hash = *initial, .modified = now};
+      a->users_[id] = user{.id = static_cast<std::uint64_t>(id),
+                           .name = name,
+                           .admin = id == 1,
+                           .hash = *initial,
+                           .modified = now};
   }
   if (!how.loopback)
     for (auto& [id, u] : a->users_)
@@ -174,7 +181,9 @@ result<void> accounts::load(const std::string& bytes) {
     return error{errc::corrupt, how_.file.string() + ": " + fault.what()};
   }
   if (secret_.size() < 32)
-    return error{errc::corrupt, how_.file.string() + ": the secret is missing; restore the file, or delete it to begin with new users"};
+    return error{errc::corrupt,
+                 how_.file.string() +
+                   ": the secret is missing; restore the file, or delete it to begin with new users"};
   return {};
 }
 
@@ -214,8 +223,8 @@ result<accounts::session> accounts::log_in(const std::string& name, const std::s
     return error{errc::denied, "user '" + name + "' is inactive"};
   auto until = now + how_.session_life;
   session s;
-  s.token = sealed("u1." + std::to_string(u->id) + "." + std::to_string(u->generation) + "." + random_hex(9) + "." +
-                   std::to_string(micros(until)));
+  s.token = sealed("u1." + std::to_string(u->id) + "." + std::to_string(u->generation) + "." + random_hex(9) +
+                   "." + std::to_string(micros(until)));
   std::lock_guard lock{mutex_};
   auto& kept = users_[u->id];
   kept.last_login = now; // written with the next change: losing it costs nothing
@@ -271,7 +280,9 @@ std::string accounts::experiment_token(experiment_id experiment, std::uint64_t u
   return sealed("e1." + to_string(experiment) + "." + std::to_string(user_id));
 }
 
-std::string accounts::allocation_token(allocation_id allocation) const { return sealed("a1." + to_string(allocation)); }
+std::string accounts::allocation_token(allocation_id allocation) const {
+  return sealed("a1." + to_string(allocation));
+}
 
 std::vector<user> accounts::users() const {
   std::lock_guard lock{mutex_};

@@ -1,6 +1,6 @@
 #pragma once
-// Answers that are made of facts alone, kept until the next fact. Clients poll: most of their reads find nothing new.
-// Thread-safe.
+// Answers that are made of facts alone, kept until the next fact. Clients poll: most of their reads find
+// nothing new. Thread-safe.
 
 #include <cstdint>
 #include <map>

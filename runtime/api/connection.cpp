@@ -168,7 +168,9 @@ private:
       read += co_await http::async_read_some(stream_, buffer_, body, into(bad));
     }
     if (bad && is_parse_fault(bad)) {
-      auto why = bad == http::error::body_limit ? over_bound(limit) : failure({errc::invalid, "malformed body: " + bad.message()});
+      auto why = bad == http::error::body_limit
+                   ? over_bound(limit)
+                   : failure({errc::invalid, "malformed body: " + bad.message()});
       co_await refuse(why);
     }
     if (bad)
@@ -190,16 +192,17 @@ private:
   // No temporary with a destructor stands in an expression with co_await: GCC 12 destroys some of them twice.
   task<response> handled(admission& let_in, std::string& body) {
     auto box = std::make_shared<mailbox>(stream_.get_executor());
-    std::optional<reply> back{std::in_place, [to = std::weak_ptr<mailbox>(box), core = core_.weak_from_this()](response x) {
-      const auto alive = core.lock(); // the box's timer must not outlive the server
-      const auto at = to.lock();
-      if (!alive || !at)
-        return;
-      std::lock_guard lock{at->mutex};
-      at->got = std::move(x);
-      if (at->waiting)
-        net::post(at->timer.get_executor(), [at] { at->timer.cancel(); });
-    }};
+    std::optional<reply> back{std::in_place,
+                              [to = std::weak_ptr<mailbox>(box), core = core_.weak_from_this()](response x) {
+                                const auto alive = core.lock(); // the box's timer must not outlive the server
+                                const auto at = to.lock();
+                                if (!alive || !at)
+                                  return;
+                                std::lock_guard lock{at->mutex};
+                                at->got = std::move(x);
+                                if (at->waiting)
+                                  net::post(at->timer.get_executor(), [at] { at->timer.cancel(); });
+                              }};
     const auto patience = let_in.patience();
     if (!let_in.slow())
       core_.api.run(std::move(let_in), std::move(body), *back);
@@ -207,10 +210,11 @@ private:
       co_return failure({errc::busy, "too many requests of this kind wait already; try again"});
     else {
       ++core_.slow_calls;
-      net::post(core_.slow_thread(), [core = &core_, in = std::move(let_in), text = std::move(body), to = *back]() mutable {
-        core->api.run(std::move(in), std::move(text), to);
-        --core->slow_calls;
-      });
+      net::post(core_.slow_thread(),
+                [core = &core_, in = std::move(let_in), text = std::move(body), to = *back]() mutable {
+                  core->api.run(std::move(in), std::move(text), to);
+                  --core->slow_calls;
+                });
     }
     back.reset(); // the handler holds its own copies now
     {
@@ -266,7 +270,8 @@ private:
       m.body() = std::move(x.body);
     http::response_serializer<http::string_body> out{m};
     const auto began = std::chrono::steady_clock::now();
-    for (std::size_t sent = 0; !bad && !out.is_done();) { // a reader that takes a byte now and then is dropped, too
+    for (std::size_t sent = 0;
+         !bad && !out.is_done();) { // a reader that takes a byte now and then is dropped, too
       const auto whole = began + core_.options.write_time +
                          std::chrono::seconds{sent / std::max<std::size_t>(core_.options.body_rate, 1)};
       lowest().expires_at(std::min(whole, std::chrono::steady_clock::now() + core_.options.write_time));
@@ -345,16 +350,17 @@ private:
     sleeping_ = who;
     if (std::exchange(watching_, true))
       return;
-    lowest().socket().async_wait(tcp::socket::wait_read, [this, alive = std::weak_ptr<int>(alive_)](const error_code& bad) {
-      if (bad || alive.expired())
-        return;
-      watching_ = false;
-      char one = 0;
-      auto got = ::recv(lowest().socket().native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
-      gone_ = gone_ || got == 0 || (got < 0 && errno != EAGAIN) || is_tls;
-      if (auto sleeping = sleeping_.lock(); sleeping && gone_)
-        sleeping->timer.cancel();
-    });
+    lowest().socket().async_wait(
+      tcp::socket::wait_read, [this, alive = std::weak_ptr<int>(alive_)](const error_code& bad) {
+        if (bad || alive.expired())
+          return;
+        watching_ = false;
+        char one = 0;
+        auto got = ::recv(lowest().socket().native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
+        gone_ = gone_ || got == 0 || (got < 0 && errno != EAGAIN) || is_tls;
+        if (auto sleeping = sleeping_.lock(); sleeping && gone_)
+          sleeping->timer.cancel();
+      });
   }
 
   task<void> finish() {
@@ -363,7 +369,8 @@ private:
     if constexpr (is_tls)
       co_await stream_.async_shutdown(into(bad));
     lowest().socket().shutdown(tcp::socket::shutdown_send, bad);
-    // A close with unread bytes would be a reset, and the client might lose the answer that it has not read yet.
+    // A close with unread bytes would be a reset, and the client might lose the answer that it has not read
+    // yet.
     for (std::size_t read = 0; !bad && !core_.stopping && read < drained_bytes;) {
       buffer_.clear();
       auto room = buffer_.prepare(16384);
@@ -382,9 +389,13 @@ private:
     request_head out;
     out.method = std::string(h.method_string());
     out.target = std::string(h.target());
-    out.headers = {text(http::field::authorization), text(http::field::cookie), text("Grpc-Metadata-x-user-token"),
-                   text("Grpc-Metadata-x-allocation-token"), text(http::field::accept),
-                   text(http::field::content_type), text("Last-Event-ID")};
+    out.headers = {text(http::field::authorization),
+                   text(http::field::cookie),
+                   text("Grpc-Metadata-x-user-token"),
+                   text("Grpc-Metadata-x-allocation-token"),
+                   text(http::field::accept),
+                   text(http::field::content_type),
+                   text("Last-Event-ID")};
     return out;
   }
 

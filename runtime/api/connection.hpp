@@ -56,10 +56,11 @@ struct open_connection {
   bool idle = false;           ///< between requests
 };
 
-/// Shared by all connections. Late answers from other threads hold it weakly; connections end inside `io`, which is
-/// therefore the last member: they still touch the others while it goes.
+/// Shared by all connections. Late answers from other threads hold it weakly; connections end inside `io`,
+/// which is therefore the last member: they still touch the others while it goes.
 struct server_core : std::enable_shared_from_this<server_core> {
-  server_core(server_options how, services parts) : options(std::move(how)), api(std::move(parts)), clock(io) {}
+  server_core(server_options how, services parts)
+      : options(std::move(how)), api(std::move(parts)), clock(io) {}
 
   server_options options;
   service api;

@@ -53,9 +53,13 @@ result<void> check_link(const std::string& from, const std::map<std::string, std
       if (auto link = links.find(prefix); link != links.end()) {
         auto base = prefix.substr(0, prefix.rfind('/') == prefix.npos ? 0 : prefix.rfind('/'));
         auto rest = end == path.npos ? std::string{} : path.substr(end);
-        auto next = link->second.starts_with('/') ? std::nullopt : inner_path(base + "/./" == "/./" ? link->second + rest : base + "/" + link->second + rest);
+        auto next =
+          link->second.starts_with('/')
+            ? std::nullopt
+            : inner_path(base + "/./" == "/./" ? link->second + rest : base + "/" + link->second + rest);
         if (!next)
-          return bad_entry(from, "is a link that leaves the context (to '" + link->second.substr(0, 200) + "'); copy the file in instead");
+          return bad_entry(from, "is a link that leaves the context (to '" + link->second.substr(0, 200) +
+                                   "'); copy the file in instead");
         path = *next;
         moved = true;
         break;
@@ -129,7 +133,9 @@ public:
     if (!inner || path.find('\0') != path.npos)
       return bad_entry(path, "leaves the context");
     if (bytes < 0 || (total_ += bytes) > max_context_bytes)
-      return error{errc::invalid, "context: the files are over 95 MiB together; leave out what the trials do not need (.detignore)"};
+      return error{
+        errc::invalid,
+        "context: the files are over 95 MiB together; leave out what the trials do not need (.detignore)"};
     if (++entries_ > max_entries)
       return error{errc::invalid, "context: more than 200000 entries"};
     return std::move(*inner);
@@ -231,7 +237,8 @@ result<std::string> packed_context(const value& files) {
     archive_entry_set_gid(e.get(), gid);
     archive_entry_set_size(e.get(), folder ? 0 : static_cast<la_int64_t>(content->size()));
     if (archive_write_header(a.get(), e.get()) != ARCHIVE_OK ||
-        (!folder && archive_write_data(a.get(), content->data(), content->size()) != static_cast<la_ssize_t>(content->size())))
+        (!folder && archive_write_data(a.get(), content->data(), content->size()) !=
+                      static_cast<la_ssize_t>(content->size())))
       return archive_fault(a.get());
   }
   if (archive_write_close(a.get()) != ARCHIVE_OK)
@@ -244,9 +251,10 @@ result<std::string> from_base64(std::string_view text) {
   std::string bytes(text.size() / 4 * 3 + 3, '\0');
   std::size_t count = 0;
   const char* end = nullptr;
-  for (int variant : {sodium_base64_VARIANT_ORIGINAL, sodium_base64_VARIANT_ORIGINAL_NO_PADDING, sodium_base64_VARIANT_URLSAFE})
-    if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(), text.size(), "\r\n ",
-                          &count, &end, variant) == 0 &&
+  for (int variant : {sodium_base64_VARIANT_ORIGINAL, sodium_base64_VARIANT_ORIGINAL_NO_PADDING,
+                      sodium_base64_VARIANT_URLSAFE})
+    if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(),
+                          text.size(), "\r\n ", &count, &end, variant) == 0 &&
         end == text.data() + text.size()) {
       bytes.resize(count);
       return bytes;
@@ -256,8 +264,8 @@ result<std::string> from_base64(std::string_view text) {
 
 std::string to_base64(std::string_view bytes) {
   std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
-  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                    sodium_base64_VARIANT_ORIGINAL);
+  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                    bytes.size(), sodium_base64_VARIANT_ORIGINAL);
   text.pop_back();
   return text;
 }

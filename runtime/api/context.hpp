@@ -9,12 +9,13 @@ namespace troupe::api {
 
 inline constexpr std::int64_t max_context_bytes = 95ll << 20; ///< of all files, unpacked
 
-/// Takes a tar or tar.gz; gives a tar.gz. errc::invalid, with the entry's name, where: a path is absolute or holds `..`, a
-/// link leaves the context or turns in a circle, an entry is a pipe or device, a name is over 10 KB, the files
-/// are over `max_context_bytes`, or the bytes are no tar.
+/// Takes a tar or tar.gz; gives a tar.gz. errc::invalid, with the entry's name, where: a path is absolute or
+/// holds `..`, a link leaves the context or turns in a circle, an entry is a pipe or device, a name is over
+/// 10 KB, the files are over `max_context_bytes`, or the bytes are no tar.
 result<std::string> checked_context(std::string bytes);
 
-/// From the client's `modelDefinition`: [{path, type, content (base64), mtime, mode, uid, gid}]. The same limits.
+/// From the client's `modelDefinition`: [{path, type, content (base64), mtime, mode, uid, gid}]. The same
+/// limits.
 result<std::string> packed_context(const value& files);
 
 result<std::string> from_base64(std::string_view text);

@@ -10,7 +10,9 @@ namespace {
 
 constexpr const char* framed_type = "application/x-troupe-experiment";
 
-value binary(std::string bytes) { return value::binary(std::vector<std::uint8_t>(bytes.begin(), bytes.end())); }
+value binary(std::string bytes) {
+  return value::binary(std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
+}
 
 /// The fields of experiment.create from the options of our own two forms.
 result<value> own_fields(const call& c) {
@@ -82,8 +84,9 @@ result<value> stock_fields(const call& c, fields& f) {
   if (parent > 0) {
     auto row = c.parts->storage->experiment({static_cast<std::uint64_t>(parent)});
     if (!row)
-      return row.error().code == errc::not_found ? error{errc::not_found, "experiment '" + std::to_string(parent) + "' not found"}
-                                                 : row.error();
+      return row.error().code == errc::not_found
+               ? error{errc::not_found, "experiment '" + std::to_string(parent) + "' not found"}
+               : row.error();
     with["parent"] = row->id.value;
     if (files.empty())
       with["context_blob"] = row->context;
@@ -97,23 +100,28 @@ result<value> stock_fields(const call& c, fields& f) {
   return with;
 }
 
-/// With a warning where a trial asks for more slots than there are now: it waits until agents with more have come.
+/// With a warning where a trial asks for more slots than there are now: it waits until agents with more have
+/// come.
 void answer_created(const call_ptr& c, const reply& back, value shape) {
-  c->parts->cluster.call(c->by.who, "status", value::object(), [c, back, shape = std::move(shape)](result<value> now) mutable {
-    const auto number = [](const value& x, const char* outer, const char* inner) {
-      auto part = x.is_object() ? x.value(outer, value()) : value();
-      return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
-    };
-    auto wanted = number(shape["config"], "resources", "slots_per_trial");
-    if (const auto range = shape.value(value::json_pointer("/config/resources/slots_per_trial"), value()); range.is_object())
-      wanted = number_in(range.value("min", value())); // of {min, max}
-    const auto there = now ? number(*now, "slots", "total") : std::nullopt;
-    auto warnings = value::array();
-    if (wanted && there && *wanted > *there)
-      warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
-    auto config = shape["config"];
-    back(json({{"config", std::move(config)}, {"experiment", std::move(shape)}, {"warnings", std::move(warnings)}}, c->query.has("pretty")));
-  });
+  c->parts->cluster.call(
+    c->by.who, "status", value::object(), [c, back, shape = std::move(shape)](result<value> now) mutable {
+      const auto number = [](const value& x, const char* outer, const char* inner) {
+        auto part = x.is_object() ? x.value(outer, value()) : value();
+        return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
+      };
+      auto wanted = number(shape["config"], "resources", "slots_per_trial");
+      if (const auto range = shape.value(value::json_pointer("/config/resources/slots_per_trial"), value());
+          range.is_object())
+        wanted = number_in(range.value("min", value())); // of {min, max}
+      const auto there = now ? number(*now, "slots", "total") : std::nullopt;
+      auto warnings = value::array();
+      if (wanted && there && *wanted > *there)
+        warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
+      auto config = shape["config"];
+      back(json(
+        {{"config", std::move(config)}, {"experiment", std::move(shape)}, {"warnings", std::move(warnings)}},
+        c->query.has("pretty")));
+    });
 }
 
 void create_stock(const call_ptr& c, const reply& back) {
@@ -126,12 +134,16 @@ void create_stock(const call_ptr& c, const reply& back) {
   if (!with)
     return back(failure(with.error()));
   if (validate_only)
-    return command(c, back, "experiment.validate", {{"config", (*with)["config"]}, {"config_name", (*with)["config_name"]}},
+    return command(c, back, "experiment.validate",
+                   {{"config", (*with)["config"]}, {"config_name", (*with)["config_name"]}},
                    [](value) -> result<value> {
-                     return value{{"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
+                     return value{{"experiment", empty_experiment_shape()},
+                                  {"config", nullptr},
+                                  {"warnings", value::array()}};
                    });
   c->parts->cluster.call(c->by.who, "experiment.create", std::move(*with), [c, back](result<value> got) {
-    auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})}) : result<experiment_row>(got.error());
+    auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})})
+                   : result<experiment_row>(got.error());
     if (!row)
       return back(failure(row.error()));
     answer_created(c, back, experiment_shape(*row, *c->parts->users));
@@ -148,10 +160,10 @@ route large(route row) {
 
 std::vector<route> creation_routes() {
   return {
-    large({"POST", "/api/v1/experiments", access::user, create_stock, "v1CreateExperimentRequest", "v1CreateExperimentResponse",
-           "Creates an experiment, as the stock client sends it."}),
-    large({"POST", "/troupe/v1/experiments", access::user, create_own, "CreateExperiment", "CreatedExperiment",
-           "Creates an experiment; see docs/api.md for the two forms of the body."}),
+    large({"POST", "/api/v1/experiments", access::user, create_stock, "v1CreateExperimentRequest",
+           "v1CreateExperimentResponse", "Creates an experiment, as the stock client sends it."}),
+    large({"POST", "/troupe/v1/experiments", access::user, create_own, "CreateExperiment",
+           "CreatedExperiment", "Creates an experiment; see docs/api.md for the two forms of the body."}),
   };
 }
 

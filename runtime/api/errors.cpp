@@ -4,20 +4,31 @@ namespace troupe::api {
 
 http_error http_of(errc code) {
   switch (code) {
-  case errc::invalid: return {400, 3, "InvalidArgument"};
-  case errc::not_found: return {404, 5, "NotFound"};
+  case errc::invalid:
+    return {400, 3, "InvalidArgument"};
+  case errc::not_found:
+    return {404, 5, "NotFound"};
   case errc::conflict:
-  case errc::gap: return {409, 10, "Aborted"};
-  case errc::denied: return {403, 7, "PermissionDenied"};
-  case errc::unauthorized: return {401, 16, "Unauthenticated"};
-  case errc::busy: return {429, 8, "ResourceExhausted"};
+  case errc::gap:
+    return {409, 10, "Aborted"};
+  case errc::denied:
+    return {403, 7, "PermissionDenied"};
+  case errc::unauthorized:
+    return {401, 16, "Unauthenticated"};
+  case errc::busy:
+    return {429, 8, "ResourceExhausted"};
   case errc::no_space:
-  case errc::unreachable: return {503, 14, "Unavailable"};
-  case errc::timeout: return {504, 4, "DeadlineExceeded"};
-  case errc::unsupported: return {501, 12, "Unimplemented"};
-  case errc::corrupt: return {500, 15, "DataLoss"};
+  case errc::unreachable:
+    return {503, 14, "Unavailable"};
+  case errc::timeout:
+    return {504, 4, "DeadlineExceeded"};
+  case errc::unsupported:
+    return {501, 12, "Unimplemented"};
+  case errc::corrupt:
+    return {500, 15, "DataLoss"};
   case errc::io:
-  case errc::internal: break;
+  case errc::internal:
+    break;
   }
   return {500, 13, "Internal"};
 }

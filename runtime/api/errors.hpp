@@ -11,7 +11,8 @@ struct http_error {
   const char* reason; ///< gRPC's name
 };
 
-/// A full disk is 503: the stock client and its tasks try 503 again, and space comes back. They would give up on 507.
+/// A full disk is 503: the stock client and its tasks try 503 again, and space comes back. They would give up
+/// on 507.
 http_error http_of(errc code);
 
 /// Not allowed by the state, where the contract wants 400 instead of 409.
@@ -19,7 +20,8 @@ inline constexpr http_error failed_precondition{400, 9, "FailedPrecondition"};
 inline constexpr http_error too_large{413, 8, "ResourceExhausted"};
 inline constexpr http_error wrong_method{405, 12, "Unimplemented"};
 
-/// {"error": {"code", "reason", "error"}, "message"}: the client reads `error.error`, for 403 and 404 `message`.
+/// {"error": {"code", "reason", "error"}, "message"}: the client reads `error.error`, for 403 and 404
+/// `message`.
 response failure(http_error kind, const std::string& text);
 response failure(const error& why);
 value error_body(http_error kind, const std::string& text);

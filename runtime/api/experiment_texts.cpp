@@ -7,14 +7,15 @@ namespace {
 
 std::shared_ptr<const experiment_texts::face> face_of(const experiment_row& row) {
   auto labels = row.config.is_object() ? row.config.value("labels", value::array()) : value::array();
-  return std::make_shared<const experiment_texts::face>(
-    experiment_texts::face{row.name, row.owner, labels.is_array() ? std::move(labels) : value::array(), row.created});
+  return std::make_shared<const experiment_texts::face>(experiment_texts::face{
+    row.name, row.owner, labels.is_array() ? std::move(labels) : value::array(), row.created});
 }
 
 } // namespace
 
 /// With mutex_ held.
-result<experiment_texts::known*> experiment_texts::found(experiment_id id, const storage::reader& storage, bool with_text) {
+result<experiment_texts::known*> experiment_texts::found(experiment_id id, const storage::reader& storage,
+                                                         bool with_text) {
   auto at = known_.find(id);
   if (at != known_.end() && (!with_text || !at->second.constant.empty()))
     return &at->second;
@@ -54,7 +55,8 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
   return out;
 }
 
-result<void> experiment_texts::write(const entry& of, const storage::reader& storage, const accounts& users, std::string& out) {
+result<void> experiment_texts::write(const entry& of, const storage::reader& storage, const accounts& users,
+                                     std::string& out) {
   const auto version = users.version();
   std::lock_guard lock{mutex_};
   auto one = found(of.now.id, storage, true);

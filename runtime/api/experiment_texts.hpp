@@ -1,6 +1,6 @@
 #pragma once
-// Experiments as the list of them prints each: what never changes is read and shaped once, so that a list right after a
-// new fact costs the one that the fact was about. Thread-safe.
+// Experiments as the list of them prints each: what never changes is read and shaped once, so that a list
+// right after a new fact costs the one that the fact was about. Thread-safe.
 
 #include "runtime/api/accounts.hpp"
 #include "storage/journal.hpp"
@@ -22,9 +22,11 @@ public:
   /// Every experiment, in the order of their ids.
   result<std::vector<entry>> all(const storage::reader& storage);
   /// Appends the JSON of `experiment_shape` for that standing to `out`.
-  result<void> write(const entry& of, const storage::reader& storage, const accounts& users, std::string& out);
+  result<void> write(const entry& of, const storage::reader& storage, const accounts& users,
+                     std::string& out);
 
-  static constexpr std::size_t most_bytes = 64u << 20; ///< of the texts; beyond it all are forgotten and made again
+  static constexpr std::size_t most_bytes =
+    64u << 20; ///< of the texts; beyond it all are forgotten and made again
 
 private:
   struct known {

@@ -7,12 +7,18 @@ constexpr std::size_t most_known = 100'000;
 
 const char* name(search_input input) {
   switch (input) {
-  case search_input::started: return "started";
-  case search_input::validated: return "validated";
-  case search_input::exited_early: return "exitedEarly";
-  case search_input::exited: return "exited";
-  case search_input::checkpointed: return "checkpointed";
-  case search_input::ordered: return "ordered";
+  case search_input::started:
+    return "started";
+  case search_input::validated:
+    return "validated";
+  case search_input::exited_early:
+    return "exitedEarly";
+  case search_input::exited:
+    return "exited";
+  case search_input::checkpointed:
+    return "checkpointed";
+  case search_input::ordered:
+    return "ordered";
   }
   return "started";
 }
@@ -26,39 +32,62 @@ value placements(const std::vector<placement>& on) {
 
 value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) : value(to_rfc3339(at)); }
 
-// One `shape` per fact: its fields but `at`, by name. The configuration and source of an experiment stay out: they are
-// large and never change.
+// One `shape` per fact: its fields but `at`, by name. The configuration and source of an experiment stay out:
+// they are large and never change.
 value shape(const experiment_created& x) {
-  return {{"id", x.id.value}, {"name", x.name}, {"owner", x.owner}, {"context", x.context}, {"key", x.key}, {"parent", x.parent.value}};
+  return {{"id", x.id.value},     {"name", x.name}, {"owner", x.owner},
+          {"context", x.context}, {"key", x.key},   {"parent", x.parent.value}};
 }
 value shape(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
-value shape(const agent_joined& x) { return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}}; }
+value shape(const agent_joined& x) {
+  return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}};
+}
 value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
 value shape(const search_stepped& x) {
   value created = value::array(), stopped = value::array();
   for (const auto& t : x.created)
-    created.push_back({{"trial", t.trial.value}, {"key", t.key}, {"hparams", t.hparams}, {"seed", t.seed}, {"sourceCheckpoint", t.source_checkpoint}});
+    created.push_back({{"trial", t.trial.value},
+                       {"key", t.key},
+                       {"hparams", t.hparams},
+                       {"seed", t.seed},
+                       {"sourceCheckpoint", t.source_checkpoint}});
   for (const auto& t : x.stopped)
-    stopped.push_back({{"trial", t.trial.value}, {"why", t.why}, {"rung", t.rung}, {"units", t.units}, {"metric", t.metric}, {"needed", t.needed}});
+    stopped.push_back({{"trial", t.trial.value},
+                       {"why", t.why},
+                       {"rung", t.rung},
+                       {"units", t.units},
+                       {"metric", t.metric},
+                       {"needed", t.needed}});
   value paused = value::array(), resumed = value::array(), perturbed = value::array();
   for (auto id : x.paused)
     paused.push_back(id.value);
   for (const auto& t : x.resumed)
     resumed.push_back({{"trial", t.trial.value}, {"until", t.until}});
   for (const auto& t : x.perturbed)
-    perturbed.push_back({{"trial", t.trial.value}, {"source", t.source.value}, {"checkpoint", t.checkpoint},
-                         {"steps", t.steps}, {"hparams", t.hparams}, {"number", t.number}});
-  return {{"input", name(x.input)}, {"trial", x.trial.value},   {"row", x.row},         {"steps", x.steps},
-          {"metrics", x.metrics},   {"reason", x.reason},       {"created", created},   {"stopped", stopped},
-          {"shutDown", x.shut_down}, {"cancel", x.cancel},      {"failure", x.failure}, {"progress", x.progress},
-          {"paused", paused},       {"resumed", resumed},       {"perturbed", perturbed},
+    perturbed.push_back({{"trial", t.trial.value},
+                         {"source", t.source.value},
+                         {"checkpoint", t.checkpoint},
+                         {"steps", t.steps},
+                         {"hparams", t.hparams},
+                         {"number", t.number}});
+  return {{"input", name(x.input)},     {"trial", x.trial.value}, {"row", x.row},
+          {"steps", x.steps},           {"metrics", x.metrics},   {"reason", x.reason},
+          {"created", created},         {"stopped", stopped},     {"shutDown", x.shut_down},
+          {"cancel", x.cancel},         {"failure", x.failure},   {"progress", x.progress},
+          {"paused", paused},           {"resumed", resumed},     {"perturbed", perturbed},
           {"checkpoint", x.checkpoint}, {"time", x.time}};
 }
 value shape(const trial_activated&) { return value::object(); }
 value shape(const trial_paused&) { return value::object(); }
-value shape(const trial_stop_ordered& x) { return {{"outcome", troupe::name(x.outcome)}, {"kill", x.kill}, {"why", x.why}}; }
+value shape(const trial_stop_ordered& x) {
+  return {{"outcome", troupe::name(x.outcome)}, {"kill", x.kill}, {"why", x.why}};
+}
 value shape(const trial_perturbed& x) {
-  return {{"number", x.number}, {"run", x.run.value}, {"checkpoint", x.checkpoint}, {"steps", x.steps}, {"hparams", x.hparams}};
+  return {{"number", x.number},
+          {"run", x.run.value},
+          {"checkpoint", x.checkpoint},
+          {"steps", x.steps},
+          {"hparams", x.hparams}};
 }
 value shape(const run_started& x) {
   return {{"run", x.run.value}, {"fromCheckpoint", x.from_checkpoint}, {"fromSteps", x.from_steps}};
@@ -66,7 +95,11 @@ value shape(const run_started& x) {
 value shape(const checkpoint_recorded& x) {
   return {{"run", x.run.value},
           {"saved",
-           {{"uuid", x.saved.uuid}, {"steps", x.saved.steps}, {"files", x.saved.files}, {"metadata", x.saved.metadata}, {"path", x.saved.path}}}};
+           {{"uuid", x.saved.uuid},
+            {"steps", x.saved.steps},
+            {"files", x.saved.files},
+            {"metadata", x.saved.metadata},
+            {"path", x.saved.path}}}};
 }
 value shape(const checkpoint_changed& x) { return {{"uuid", x.uuid}, {"files", x.files}}; }
 value shape(const trial_metadata_set& x) { return {{"metadata", x.metadata}}; }
@@ -77,16 +110,23 @@ value shape(const allocation_gave_up&) { return value::object(); }
 value shape(const part_made_daemon& x) { return {{"agent", x.agent}}; }
 value shape(const member_lost& x) { return {{"agent", x.agent}, {"rank", x.rank}, {"why", x.why}}; }
 value shape(const allocation_resized& x) {
-  return {{"generation", x.generation}, {"members", x.members}, {"ranks", x.ranks}, {"later", x.later}, {"why", x.why}};
+  return {{"generation", x.generation},
+          {"members", x.members},
+          {"ranks", x.ranks},
+          {"later", x.later},
+          {"why", x.why}};
 }
 value shape(const run_ended& x) {
-  return {{"run", x.run.value},   {"why", troupe::name(x.why)}, {"restarts", x.restarts},
-          {"losses", x.losses},   {"detail", x.detail},         {"retryAt", time_or_null(x.retry_at)}};
+  return {{"run", x.run.value}, {"why", troupe::name(x.why)}, {"restarts", x.restarts},
+          {"losses", x.losses}, {"detail", x.detail},         {"retryAt", time_or_null(x.retry_at)}};
 }
-value shape(const trial_ended& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}}; }
+value shape(const trial_ended& x) {
+  return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}};
+}
 value shape(const allocation_placed& x) { return {{"on", placements(x.on)}}; }
 value shape(const allocation_closed& x) {
-  return {{"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}, {"finished", x.finished}};
+  return {
+    {"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}, {"finished", x.finished}};
 }
 
 } // namespace
@@ -109,15 +149,18 @@ result<value> fact_shape(const storage::committed_fact& one) {
   return x;
 }
 
-experiment_id experiment_of(const storage::committed_fact& one, const value& shape, const storage::reader& storage,
-                            std::map<std::uint64_t, experiment_id>& known) {
+experiment_id experiment_of(const storage::committed_fact& one, const value& shape,
+                            const storage::reader& storage, std::map<std::uint64_t, experiment_id>& known) {
   const std::string_view entity = one.entity;
   const auto slash = entity.find('/');
-  const auto kind = entity.substr(0, slash), rest = slash == entity.npos ? std::string_view{} : entity.substr(slash + 1);
+  const auto kind = entity.substr(0, slash),
+             rest = slash == entity.npos ? std::string_view{} : entity.substr(slash + 1);
   if (kind == "experiment")
     return parse_id<experiment_id>(rest);
   if (kind == cluster_entity)
-    return shape.value("type", "") == experiment_created::tag ? experiment_id{shape.at("id").get<std::uint64_t>()} : experiment_id{};
+    return shape.value("type", "") == experiment_created::tag
+             ? experiment_id{shape.at("id").get<std::uint64_t>()}
+             : experiment_id{};
   const auto trial = kind == "trial" ? parse_id<trial_id>(rest) : parse_allocation(rest).trial;
   auto found = known.find(trial.value);
   if (found != known.end())

@@ -77,6 +77,8 @@ std::string sse_event(const value& data, const char* name) {
   return (name ? std::string("event: ") + name + "\n" : std::string()) + "data: " + to_json(data) + "\n\n";
 }
 
-std::unique_ptr<body_stream> feed_stream(std::shared_ptr<feed> from) { return std::make_unique<feed_body>(std::move(from)); }
+std::unique_ptr<body_stream> feed_stream(std::shared_ptr<feed> from) {
+  return std::make_unique<feed_body>(std::move(from));
+}
 
 } // namespace troupe::api

@@ -1,6 +1,6 @@
 #pragma once
-// Rows on their way from the cluster to one reader over server-sent events. Bounded: what a slow reader does not take is
-// dropped and counted, and the reader is told.
+// Rows on their way from the cluster to one reader over server-sent events. Bounded: what a slow reader does
+// not take is dropped and counted, and the reader is told.
 
 #include "runtime/api/gate.hpp"
 #include "runtime/api/http.hpp"
@@ -42,9 +42,10 @@ private:
 class feed_gate {
 public:
   virtual ~feed_gate() = default;
-  /// As gate::call, for "shell.trace", "shell.follow" and "shell.events": answers once rows flow into `to`, or with the
-  /// error.
-  virtual void open(const principal& who, const std::string& command, value fields, std::shared_ptr<feed> to, answer done) = 0;
+  /// As gate::call, for "shell.trace", "shell.follow" and "shell.events": answers once rows flow into `to`,
+  /// or with the error.
+  virtual void open(const principal& who, const std::string& command, value fields, std::shared_ptr<feed> to,
+                    answer done) = 0;
 };
 
 /// One server-sent event: `data` alone, or with its name.

@@ -1,6 +1,6 @@
 #pragma once
-// Reading a JSON request leniently, as grpc-gateway does: camelCase or snake_case keys, numbers as text, null as unset,
-// unknown keys ignored. The first fault is kept; what was faulty reads as its default.
+// Reading a JSON request leniently, as grpc-gateway does: camelCase or snake_case keys, numbers as text, null
+// as unset, unknown keys ignored. The first fault is kept; what was faulty reads as its default.
 
 #include "model/value.hpp"
 

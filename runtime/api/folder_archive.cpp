@@ -31,7 +31,9 @@ struct descriptor {
   }
 };
 
-descriptor open_folder(const fs::path& folder) { return descriptor{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)}; }
+descriptor open_folder(const fs::path& folder) {
+  return descriptor{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+}
 
 /// Opens below `root` without following any link, so that a task that swaps one in meanwhile gains nothing.
 descriptor open_below(const descriptor& root, const std::string& relative) {
@@ -42,14 +44,16 @@ descriptor open_below(const descriptor& root, const std::string& relative) {
 }
 
 error gone(const fs::path& folder, const std::string& what = {}) {
-  return {errc::not_found, "the checkpoint's folder " + folder.string() + (what.empty() ? "" : "/" + what) + " is not on this host"};
+  return {errc::not_found, "the checkpoint's folder " + folder.string() + (what.empty() ? "" : "/" + what) +
+                             " is not on this host"};
 }
 
 /// The regular files below, by relative path, in order.
 std::vector<std::string> files_below(const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code bad;
-  for (fs::recursive_directory_iterator at{folder, fs::directory_options::skip_permission_denied, bad}, end; !bad && at != end; at.increment(bad))
+  for (fs::recursive_directory_iterator at{folder, fs::directory_options::skip_permission_denied, bad}, end;
+       !bad && at != end; at.increment(bad))
     if (at->symlink_status(bad).type() == fs::file_type::regular)
       found.push_back(at->path().lexically_relative(folder).string());
   std::sort(found.begin(), found.end());
@@ -59,7 +63,8 @@ std::vector<std::string> files_below(const fs::path& folder) {
 class archive_stream : public body_stream {
 public:
   archive_stream(fs::path folder, descriptor root, archive_form form)
-      : folder_(std::move(folder)), root_(std::move(root)), files_(files_below(folder_)), out_(archive_write_new()) {
+      : folder_(std::move(folder)), root_(std::move(root)), files_(files_below(folder_)),
+        out_(archive_write_new()) {
     if (form == archive_form::zip)
       archive_write_set_format_zip(out_);
     else

@@ -9,15 +9,18 @@ namespace troupe::api {
 constexpr duration forgotten_after = 1h; // peers that came and whose others never did
 
 /// An earlier try of the same request is replaced; usually nobody waits for it any more.
-void gathering::join(round& in, const std::string& request, value data, const reply& back, std::vector<reply>& replaced) {
-  auto own = std::find_if(in.parts.begin(), in.parts.end(), [&](const auto& p) { return p.request == request; });
+void gathering::join(round& in, const std::string& request, value data, const reply& back,
+                     std::vector<reply>& replaced) {
+  auto own =
+    std::find_if(in.parts.begin(), in.parts.end(), [&](const auto& p) { return p.request == request; });
   if (own == in.parts.end())
     own = in.parts.insert(in.parts.end(), {request, {}, {}});
   own->data = std::move(data);
   replaced = std::exchange(own->waiting, {back});
 }
 
-void gathering::add(allocation_id who, const std::string& request, std::size_t peers, value data, time_point now, reply back) {
+void gathering::add(allocation_id who, const std::string& request, std::size_t peers, value data,
+                    time_point now, reply back) {
   if (peers == 0 || peers > most_peers || request.empty())
     return back(failure({errc::invalid, "all_gather needs a requestUuid and numPeers between 1 and 4096"}));
   std::vector<reply> complete, replaced, forgotten; // answered without the lock
@@ -47,7 +50,8 @@ void gathering::add(allocation_id who, const std::string& request, std::size_t p
     }
   }
   if (others != peers)
-    back(failure({errc::invalid, "numPeers is " + std::to_string(peers) + ", but other peers said " + std::to_string(others)}));
+    back(failure({errc::invalid, "numPeers is " + std::to_string(peers) + ", but other peers said " +
+                                   std::to_string(others)}));
   for (const auto& one : replaced)
     one(failure({errc::conflict, "the same request has come again, and waits in this one's place"}));
   for (const auto& one : forgotten)

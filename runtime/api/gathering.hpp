@@ -1,9 +1,9 @@
 #pragma once
-// all_gather: each of N peers of an allocation brings its part and gets all of them. Held in memory: peers that ask again
-// after a restart of this process simply begin anew. Thread-safe.
+// all_gather: each of N peers of an allocation brings its part and gets all of them. Held in memory: peers
+// that ask again after a restart of this process simply begin anew. Thread-safe.
 
-#include "runtime/api/http.hpp"
 #include "model/ids.hpp"
+#include "runtime/api/http.hpp"
 
 #include <map>
 #include <mutex>
@@ -12,10 +12,12 @@ namespace troupe::api {
 
 class gathering {
 public:
-  /// Answers every peer with {"data": [...]} in the order of arrival once `peers` distinct requests have come. A
-  /// request that comes again (same id) takes the place of its first, which is answered errc::conflict. errc::invalid
-  /// where `peers` differs from the others'; errc::timeout for peers whose others have not come in an hour.
-  void add(allocation_id who, const std::string& request, std::size_t peers, value data, time_point now, reply back);
+  /// Answers every peer with {"data": [...]} in the order of arrival once `peers` distinct requests have
+  /// come. A request that comes again (same id) takes the place of its first, which is answered
+  /// errc::conflict. errc::invalid where `peers` differs from the others'; errc::timeout for peers whose
+  /// others have not come in an hour.
+  void add(allocation_id who, const std::string& request, std::size_t peers, value data, time_point now,
+           reply back);
 
   static constexpr std::size_t most_peers = 4096;
 
@@ -30,7 +32,8 @@ private:
     std::vector<part> parts;
     time_point last;
   };
-  static void join(round& in, const std::string& request, value data, const reply& back, std::vector<reply>& replaced);
+  static void join(round& in, const std::string& request, value data, const reply& back,
+                   std::vector<reply>& replaced);
 
   std::mutex mutex_;
   std::map<allocation_id, round> rounds_;

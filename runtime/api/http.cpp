@@ -51,8 +51,8 @@ result<std::int64_t> query_list::number(std::string_view name, std::int64_t othe
   std::int64_t x = 0;
   auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), x);
   if (fault != std::errc{} || end != text.data() + text.size())
-    return error{errc::invalid, "query parameter " + std::string(name) + ": '" + std::string(text.substr(0, 40)) +
-                                  "' is not a whole number"};
+    return error{errc::invalid, "query parameter " + std::string(name) + ": '" +
+                                  std::string(text.substr(0, 40)) + "' is not a whole number"};
   return x;
 }
 
@@ -64,7 +64,8 @@ result<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
     if (c == '+' && plus_is_blank)
       c = ' ';
     else if (c == '%') {
-      int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1, low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+      int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1,
+          low = high >= 0 ? hex_digit(text[i + 2]) : -1;
       if (low < 0)
         return error{errc::invalid, "the address holds a broken escape: '%' needs two hexadecimal digits"};
       c = static_cast<char>(high * 16 + low);
@@ -131,7 +132,8 @@ result<target> parse_target(std::string_view text) {
       continue;
     auto equals = pair.find('=');
     auto key = percent_decoded(pair.substr(0, equals), true);
-    auto text_of = equals == pair.npos ? result<std::string>(std::string{}) : percent_decoded(pair.substr(equals + 1), true);
+    auto text_of = equals == pair.npos ? result<std::string>(std::string{})
+                                       : percent_decoded(pair.substr(equals + 1), true);
     if (!key)
       return key.error();
     if (!text_of)
@@ -146,11 +148,14 @@ struct reply::state {
   std::atomic<bool> answered = false;
   ~state() {
     if (!answered)
-      send(failure({errc::internal, "the request was dropped without an answer; what it asked for may have happened"}));
+      send(failure(
+        {errc::internal, "the request was dropped without an answer; what it asked for may have happened"}));
   }
 };
 
-reply::reply(std::function<void(response)> send) : state_(std::make_shared<state>()) { state_->send = std::move(send); }
+reply::reply(std::function<void(response)> send) : state_(std::make_shared<state>()) {
+  state_->send = std::move(send);
+}
 
 void reply::operator()(response x) const {
   if (!state_->answered.exchange(true))

@@ -38,7 +38,7 @@ result<std::string> percent_decoded(std::string_view text, bool plus_is_blank);
 std::string to_camel(std::string_view name);
 std::string to_snake(std::string_view name);
 
-struct target { ///< "/api/v1/experiments/7?limit=2"
+struct target {                      ///< "/api/v1/experiments/7?limit=2"
   std::vector<std::string> segments; ///< decoded; none for "/"
   query_list query;
 };
@@ -52,8 +52,9 @@ public:
 
   struct piece {
     std::string bytes;
-    bool last = false;            ///< the body ends after these bytes
-    std::optional<duration> pause; ///< without bytes: asked again after this long, or at the next commit if that is sooner
+    bool last = false; ///< the body ends after these bytes
+    std::optional<duration>
+      pause; ///< without bytes: asked again after this long, or at the next commit if that is sooner
   };
   /// The next bytes; never blocks for long. No bytes and not `last` means: nothing now.
   /// An error ends the connection in the middle of the body, so that the reader cannot take it for whole.
@@ -68,8 +69,8 @@ struct response {
   std::unique_ptr<body_stream> stream; ///< instead of `body`
 };
 
-/// The way back of one request. Copies share it; the first answer counts. Where the last copy goes without an answer, the
-/// request is answered 500.
+/// The way back of one request. Copies share it; the first answer counts. Where the last copy goes without an
+/// answer, the request is answered 500.
 class reply {
 public:
   explicit reply(std::function<void(response)> send);

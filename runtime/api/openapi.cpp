@@ -11,7 +11,10 @@ value parameters(const std::string& path) {
   const auto shape = parse_target(path).value();
   for (const auto& segment : shape.segments)
     if (segment.front() == '{')
-      list.push_back({{"name", segment.substr(1, segment.size() - 2)}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+      list.push_back({{"name", segment.substr(1, segment.size() - 2)},
+                      {"in", "path"},
+                      {"required", true},
+                      {"schema", {{"type", "string"}}}});
   return list;
 }
 
@@ -29,7 +32,8 @@ const char* media_of(const route& row) {
   const std::string_view type = row.answers, path = row.path;
   if (type == "archive")
     return "application/octet-stream";
-  const bool events = path == "/troupe/v1/events" || (path.starts_with("/troupe/v1/shell/") && type.starts_with("stream of "));
+  const bool events =
+    path == "/troupe/v1/events" || (path.starts_with("/troupe/v1/shell/") && type.starts_with("stream of "));
   return events ? "text/event-stream" : "application/json";
 }
 
@@ -70,13 +74,17 @@ value openapi_document(const std::vector<route>& table) {
                         {"error",
                          {{"type", "object"},
                           {"properties",
-                           {{"code", {{"type", "integer"}}}, {"reason", {{"type", "string"}}}, {"error", {{"type", "string"}}}}}}}}}};
+                           {{"code", {{"type", "integer"}}},
+                            {"reason", {{"type", "string"}}},
+                            {"error", {{"type", "string"}}}}}}}}}};
   for (const auto& row : table)
     paths[row.path][lower(row.method).get<std::string>()] = operation(row, schemas);
   value error_answer = {{"description", "The error's gRPC code and name, and its text."}};
   error_answer["content"]["application/json"]["schema"] = reference("Error");
   value document = {{"openapi", "3.0.3"}};
-  document["info"] = {{"title", "Troupe"}, {"version", "1"}, {"description", "Generated from the route table; see docs/api.md."}};
+  document["info"] = {{"title", "Troupe"},
+                      {"version", "1"},
+                      {"description", "Generated from the route table; see docs/api.md."}};
   document["security"] = value::array({{{"bearer", value::array()}}});
   document["paths"] = std::move(paths);
   document["components"]["schemas"] = std::move(schemas);

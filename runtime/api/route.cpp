@@ -16,16 +16,26 @@ std::string_view call::named(std::string_view name) const {
 
 const char* name(access who) {
   switch (who) {
-  case access::open: return "open";
-  case access::anyone: return "anyone";
-  case access::user: return "user";
-  case access::admin: return "admin";
-  case access::user_or_own_experiment: return "user or task of the experiment";
-  case access::user_or_own_trial: return "user or task of the trial";
-  case access::user_or_own_task: return "user or the task";
-  case access::own_allocation: return "the allocation";
-  case access::own_trial: return "task of the trial";
-  case access::task: return "task";
+  case access::open:
+    return "open";
+  case access::anyone:
+    return "anyone";
+  case access::user:
+    return "user";
+  case access::admin:
+    return "admin";
+  case access::user_or_own_experiment:
+    return "user or task of the experiment";
+  case access::user_or_own_trial:
+    return "user or task of the trial";
+  case access::user_or_own_task:
+    return "user or the task";
+  case access::own_allocation:
+    return "the allocation";
+  case access::own_trial:
+    return "task of the trial";
+  case access::task:
+    return "task";
   }
   return "admin";
 }
@@ -71,7 +81,8 @@ void command(const call_ptr& c, const reply& back, const std::string& name, valu
         auto body = shape ? shape(std::move(*got)) : result<value>(value::object());
         back(body ? json(*body, c->query.has("pretty")) : failure(body.error()));
       } catch (const std::exception& fault) {
-        back(failure({errc::internal, std::string("the cluster's answer has not the form agreed on: ") + fault.what()}));
+        back(failure(
+          {errc::internal, std::string("the cluster's answer has not the form agreed on: ") + fault.what()}));
       }
     });
 }
@@ -79,18 +90,21 @@ void command(const call_ptr& c, const reply& back, const std::string& name, valu
 std::vector<route> all_routes() {
   std::vector<route> all;
   std::set<std::pair<std::string, std::string>> built;
-  for (auto part : {troupe_routes(), cluster_routes(), user_routes(), experiment_routes(), trial_routes(),
-                    checkpoint_routes(), task_routes(), search_routes(), shell_routes(), configuration_routes()})
+  for (auto part :
+       {troupe_routes(), cluster_routes(), user_routes(), experiment_routes(), trial_routes(),
+        checkpoint_routes(), task_routes(), search_routes(), shell_routes(), configuration_routes()})
     for (auto& row : part) {
       built.emplace(row.method, path_shape(row.path));
       all.push_back(std::move(row));
     }
   for (const auto& known : contract_paths())
     if (built.emplace(known.method, path_shape(known.path)).second)
-      all.push_back({known.method, known.path, access::anyone, [](const call_ptr&, const reply& back) {
-                       back(failure({errc::unsupported, "this operation of Determined is not built in Troupe"}));
-                     },
-                     "", "", "Known to Determined; not built here."});
+      all.push_back(
+        {known.method, known.path, access::anyone,
+         [](const call_ptr&, const reply& back) {
+           back(failure({errc::unsupported, "this operation of Determined is not built in Troupe"}));
+         },
+         "", "", "Known to Determined; not built here."});
   return all;
 }
 

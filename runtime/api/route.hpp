@@ -1,6 +1,6 @@
 #pragma once
-// One row per route: method, path, who may, what runs, and what the document says. Authentication and authorisation
-// are read from here and from nowhere else.
+// One row per route: method, path, who may, what runs, and what the document says. Authentication and
+// authorisation are read from here and from nowhere else.
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/experiment_texts.hpp"
@@ -37,9 +37,9 @@ struct identity {
 
 struct cluster_identity {
   std::string cluster_id, master_id, cluster_name, troupe_version;
-  std::uint16_t link_port = 0;    ///< of the node link; 0: agents cannot join
+  std::uint16_t link_port = 0; ///< of the node link; 0: agents cannot join
   bool link_tls = false;
-  std::string join_token;         ///< that agents show for blobs; empty: not asked for
+  std::string join_token; ///< that agents show for blobs; empty: not asked for
   std::uint32_t link_protocol = 1;
 };
 
@@ -55,8 +55,8 @@ struct services {
 };
 
 struct call {
-  std::shared_ptr<const services> parts; ///< an answer may come after the server has gone
-  std::string target;                    ///< as it came
+  std::shared_ptr<const services> parts;                ///< an answer may come after the server has gone
+  std::string target;                                   ///< as it came
   std::map<std::string, std::string, std::less<>> path; ///< what {name} stands for
   query_list query;
   request_headers headers;
@@ -79,8 +79,9 @@ struct route {
   const char* doc = "";
   std::size_t body_bytes = 1 << 20;
   std::chrono::seconds patience{60}; ///< for the answer; then 504
-  bool slow = false;       ///< takes long on a processor: not on a thread that serves connections
-  bool from_facts = false; ///< the answer depends on committed facts alone, so that it may be kept until the next
+  bool slow = false;                 ///< takes long on a processor: not on a thread that serves connections
+  bool from_facts =
+    false; ///< the answer depends on committed facts alone, so that it may be kept until the next
 };
 
 inline constexpr std::size_t large_body = 126u << 20;
@@ -91,7 +92,8 @@ const char* name(access who);
 handler answer_with(std::function<result<value>(const call&)> make);
 handler respond_with(std::function<result<response>(const call&)> make);
 
-/// Runs a command behind the gate; `shape` makes the answer's body of what it gave, `on_error` may restate its error.
+/// Runs a command behind the gate; `shape` makes the answer's body of what it gave, `on_error` may restate
+/// its error.
 void command(const call_ptr& c, const reply& back, const std::string& name, value with,
              std::function<result<value>(value)> shape = {},
              std::function<response(const error&)> on_error = {});

@@ -6,7 +6,7 @@ namespace troupe::api {
 
 struct router::node {
   std::map<std::string, std::unique_ptr<node>, std::less<>> fixed;
-  std::unique_ptr<node> any;                          ///< {name}: one segment
+  std::unique_ptr<node> any; ///< {name}: one segment
   std::map<std::string, const route*, std::less<>> by_method;
 };
 

@@ -50,7 +50,8 @@ result<value> listed(const call& c, const std::vector<checkpoint_row>& rows) {
     auto shape = checkpoint_shape(row, *c.parts->storage);
     if (!shape)
       return shape.error();
-    if (!states.empty() && std::find(states.begin(), states.end(), (*shape)["state"].get<std::string>()) == states.end())
+    if (!states.empty() &&
+        std::find(states.begin(), states.end(), (*shape)["state"].get<std::string>()) == states.end())
       continue;
     auto key = sort_key(c, *shape);
     all.emplace_back(key, std::move(*shape));
@@ -58,7 +59,9 @@ result<value> listed(const call& c, const std::vector<checkpoint_row>& rows) {
   const bool down = c.query.first("orderBy") == "ORDER_BY_DESC";
   const auto by = c.query.first("sortByAttr");
   const auto text = [&](const value& x) {
-    return by == "SORT_BY_UUID" ? x["uuid"].get<std::string>() : by == "SORT_BY_END_TIME" ? x["reportTime"].get<std::string>() : std::string{};
+    return by == "SORT_BY_UUID"       ? x["uuid"].get<std::string>()
+           : by == "SORT_BY_END_TIME" ? x["reportTime"].get<std::string>()
+                                      : std::string{};
   };
   std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
     if (!a.first || !b.first)
@@ -79,7 +82,9 @@ result<value> listed(const call& c, const std::vector<checkpoint_row>& rows) {
 result<value> of_trial(const call& c) {
   auto trial = c.parts->storage->trial(parse_id<trial_id>(c.named("trialId")));
   if (!trial)
-    return trial.error().code == errc::not_found ? error{errc::not_found, "trial '" + std::string(c.named("trialId")) + "' not found"} : trial.error();
+    return trial.error().code == errc::not_found
+             ? error{errc::not_found, "trial '" + std::string(c.named("trialId")) + "' not found"}
+             : trial.error();
   auto rows = c.parts->storage->checkpoints(trial->id);
   return rows ? listed(c, *rows) : rows.error();
 }
@@ -112,8 +117,9 @@ result<void> may_read(const call& c, const checkpoint_row& row) {
   auto own = c.parts->storage->experiment(c.by.experiment);
   if (!own)
     return own.error();
-  return own->parent && own->parent == row.experiment ? result<void>{}
-                                                      : error{errc::denied, "a task's token does not open this"};
+  return own->parent && own->parent == row.experiment
+           ? result<void>{}
+           : error{errc::denied, "a task's token does not open this"};
 }
 
 result<value> one(const call& c) {
@@ -166,10 +172,12 @@ std::vector<route> checkpoint_routes() {
   return {
     {"GET", "/api/v1/trials/{trialId}/checkpoints", access::user_or_own_trial, answer_with(of_trial), "",
      "v1GetTrialCheckpointsResponse", "A trial's checkpoints."},
-    {"GET", "/api/v1/experiments/{experimentId}/checkpoints", access::user_or_own_experiment, answer_with(of_experiment), "",
-     "v1GetExperimentCheckpointsResponse", "An experiment's checkpoints."},
-    {"GET", "/api/v1/checkpoints/{checkpointUuid}", access::anyone, answer_with(one), "", "v1GetCheckpointResponse", "One checkpoint."},
-    {"GET", "/checkpoints/{checkpointUuid}", access::user, respond_with(archive), "", "archive", "Its files as tar.gz, tar or zip, by Accept."},
+    {"GET", "/api/v1/experiments/{experimentId}/checkpoints", access::user_or_own_experiment,
+     answer_with(of_experiment), "", "v1GetExperimentCheckpointsResponse", "An experiment's checkpoints."},
+    {"GET", "/api/v1/checkpoints/{checkpointUuid}", access::anyone, answer_with(one), "",
+     "v1GetCheckpointResponse", "One checkpoint."},
+    {"GET", "/checkpoints/{checkpointUuid}", access::user, respond_with(archive), "", "archive",
+     "Its files as tar.gz, tar or zip, by Accept."},
     {"GET", "/troupe/v1/checkpoints/{checkpointUuid}/files", access::user, respond_with(files), "", "archive",
      "Its files as a tar, or one file with ?path=."},
   };

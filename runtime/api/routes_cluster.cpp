@@ -8,36 +8,27 @@
 namespace troupe::api {
 namespace {
 
-constexpr const char* determined_version = "0.38.1"; // anything else makes the stock client warn at each command
+constexpr const char* determined_version =
+  "0.38.1"; // anything else makes the stock client warn at each command
 
 result<value> health(const call&) { return value{{"status", "up"}}; }
 
 result<value> info(const call& c) {
   const auto& about = c.parts->about;
-  return value{{"version", determined_version},
-               {"master_id", about.master_id},
-               {"cluster_id", about.cluster_id},
-               {"cluster_name", about.cluster_name},
-               {"telemetry", {{"enabled", false}}},
-               {"troupe_version", about.troupe_version}};
+  return value{{"version", determined_version},     {"master_id", about.master_id},
+               {"cluster_id", about.cluster_id},    {"cluster_name", about.cluster_name},
+               {"telemetry", {{"enabled", false}}}, {"troupe_version", about.troupe_version}};
 }
 
 result<value> master(const call& c) {
   const auto& about = c.parts->about;
-  return value{{"version", determined_version},
-               {"masterId", about.master_id},
-               {"clusterId", about.cluster_id},
-               {"clusterName", about.cluster_name},
-               {"hasCustomLogo", false},
-               {"strictJobQueueControl", false},
-               {"rbacEnabled", false},
-               {"telemetryEnabled", false},
-               {"userManagementEnabled", true},
-               {"product", "PRODUCT_COMMUNITY"},
-               {"branding", "determined"},
-               {"featureSwitches", value::array()},
-               {"externalLoginUri", ""},
-               {"externalLogoutUri", ""},
+  return value{{"version", determined_version}, {"masterId", about.master_id},
+               {"clusterId", about.cluster_id}, {"clusterName", about.cluster_name},
+               {"hasCustomLogo", false},        {"strictJobQueueControl", false},
+               {"rbacEnabled", false},          {"telemetryEnabled", false},
+               {"userManagementEnabled", true}, {"product", "PRODUCT_COMMUNITY"},
+               {"branding", "determined"},      {"featureSwitches", value::array()},
+               {"externalLoginUri", ""},        {"externalLogoutUri", ""},
                {"clusterMessage", nullptr}};
 }
 
@@ -45,12 +36,15 @@ result<value> master(const call& c) {
 const value* named_one(const value& list, std::string_view id) {
   for (const auto& one : list)
     for (const char* key : {"name", "id"})
-      if (auto x = one.find(key); x != one.end() && (x->is_string() ? x->get<std::string>() : x->dump()) == id)
+      if (auto x = one.find(key);
+          x != one.end() && (x->is_string() ? x->get<std::string>() : x->dump()) == id)
         return &one;
   return nullptr;
 }
 
-error no_agent(const call& c) { return {errc::not_found, "agent '" + std::string(c.named("agentId")) + "' not found"}; }
+error no_agent(const call& c) {
+  return {errc::not_found, "agent '" + std::string(c.named("agentId")) + "' not found"};
+}
 
 result<value> agents_shape(const call& c, const value& got) {
   const auto all = got.value("agents", value::array());
@@ -126,22 +120,32 @@ void clean_logs(const call_ptr& c, const reply& back) {
 
 std::vector<route> cluster_routes() {
   return {
-    {"GET", "/health", access::open, answer_with(health), "", "HealthCheck", "Answers 200 once the cluster takes requests."},
-    {"GET", "/info", access::open, answer_with(info), "", "Info", "Versions and identity; the stock client's first call."},
-    {"GET", "/api/v1/master", access::open, answer_with(master), "", "v1GetMasterResponse", "The master's identity and switches."},
-    {"GET", "/api/v1/agents", access::user, agents, "", "v1GetAgentsResponse", "All agents with their slots."},
+    {"GET", "/health", access::open, answer_with(health), "", "HealthCheck",
+     "Answers 200 once the cluster takes requests."},
+    {"GET", "/info", access::open, answer_with(info), "", "Info",
+     "Versions and identity; the stock client's first call."},
+    {"GET", "/api/v1/master", access::open, answer_with(master), "", "v1GetMasterResponse",
+     "The master's identity and switches."},
+    {"GET", "/api/v1/agents", access::user, agents, "", "v1GetAgentsResponse",
+     "All agents with their slots."},
     {"GET", "/api/v1/agents/{agentId}", access::user,
-     with_agent([](const call&, const value& agent) -> result<value> { return value{{"agent", agent_shape(agent)}}; }), "",
-     "v1GetAgentResponse", "One agent."},
+     with_agent([](const call&, const value& agent) -> result<value> {
+       return value{{"agent", agent_shape(agent)}};
+     }),
+     "", "v1GetAgentResponse", "One agent."},
     {"GET", "/api/v1/agents/{agentId}/slots", access::user,
      with_agent([](const call&, const value& agent) { return slots_shape(agent); }), "", "v1GetSlotsResponse",
      "The slots of one agent."},
-    {"GET", "/api/v1/agents/{agentId}/slots/{slotId}", access::user, with_agent(one_slot), "", "v1GetSlotResponse", "One slot."},
-    {"GET", "/troupe/v1/status", access::user, passed_on("status"), "", "Status", "Slots, agents and running experiments in numbers."},
-    {"GET", "/troupe/v1/queue", access::user, passed_on("queue.list"), "", "Queue", "Allocations that wait for slots."},
+    {"GET", "/api/v1/agents/{agentId}/slots/{slotId}", access::user, with_agent(one_slot), "",
+     "v1GetSlotResponse", "One slot."},
+    {"GET", "/troupe/v1/status", access::user, passed_on("status"), "", "Status",
+     "Slots, agents and running experiments in numbers."},
+    {"GET", "/troupe/v1/queue", access::user, passed_on("queue.list"), "", "Queue",
+     "Allocations that wait for slots."},
     {"POST", "/api/v1/cleanup_logs", access::admin, clean_logs, "", "v1CleanupLogsResponse",
      "Erases now the logs of ended trials whose log_retention_days are over; counts trials."},
-    {"POST", "/troupe/v1/shutdown", access::admin, passed_on("node.shutdown"), "", "Empty", "Stops the node after the answer."},
+    {"POST", "/troupe/v1/shutdown", access::admin, passed_on("node.shutdown"), "", "Empty",
+     "Stops the node after the answer."},
   };
 }
 

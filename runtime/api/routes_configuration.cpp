@@ -37,13 +37,20 @@ void pools(const call_ptr& c, const reply& back) {
 } // namespace
 
 std::vector<route> configuration_routes() {
-  route change{"POST", "/troupe/v1/configuration", access::admin, put, "ConfigurationChange", "ConfigurationChanged",
+  route change{"POST",
+               "/troupe/v1/configuration",
+               access::admin,
+               put,
+               "ConfigurationChange",
+               "ConfigurationChanged",
                "Puts another configuration in force: 409 where `revision` is not the newest."};
   change.body_bytes = 8u << 20;
   return {
-    {"GET", "/troupe/v1/configuration", access::user, get, "", "Configuration", "The configuration in force, and the users that no file made."},
+    {"GET", "/troupe/v1/configuration", access::user, get, "", "Configuration",
+     "The configuration in force, and the users that no file made."},
     std::move(change),
-    {"GET", "/troupe/v1/pools", access::user, pools, "", "Pools", "The resource pools with their slots and what waits."},
+    {"GET", "/troupe/v1/pools", access::user, pools, "", "Pools",
+     "The resource pools with their slots and what waits."},
   };
 }
 

@@ -11,15 +11,17 @@
 namespace troupe::api {
 namespace {
 
-bool descending(const call& c) { return c.query.first("orderBy") == "ORDER_BY_DESC" || c.query.first("orderBy") == "2"; }
+bool descending(const call& c) {
+  return c.query.first("orderBy") == "ORDER_BY_DESC" || c.query.first("orderBy") == "2";
+}
 
 /// "STATE_RUNNING" also asks for experiments that we call ACTIVE: the real master refines that state.
 bool state_wanted(experiment_state state, const std::vector<std::string_view>& states) {
   const auto own = state_name(state);
   return states.empty() || std::any_of(states.begin(), states.end(), [&](auto wanted) {
            return wanted == own || (state == experiment_state::active &&
-                                    (wanted == "STATE_RUNNING" || wanted == "STATE_QUEUED" || wanted == "STATE_STARTING" ||
-                                     wanted == "STATE_PULLING"));
+                                    (wanted == "STATE_RUNNING" || wanted == "STATE_QUEUED" ||
+                                     wanted == "STATE_STARTING" || wanted == "STATE_PULLING"));
          });
 }
 
@@ -28,7 +30,8 @@ bool id_wanted(const call& c, std::uint64_t id) {
     auto text = c.query.first(key);
     return text.empty() || holds(parse_id<experiment_id>(text).value);
   };
-  const auto incl = c.query.every("experimentIdFilter.incl"), not_in = c.query.every("experimentIdFilter.notIn");
+  const auto incl = c.query.every("experimentIdFilter.incl"),
+             not_in = c.query.every("experimentIdFilter.notIn");
   const auto text = std::to_string(id);
   return compare("experimentIdFilter.gt", [&](auto x) { return id > x; }) &&
          compare("experimentIdFilter.gte", [&](auto x) { return id >= x; }) &&
@@ -132,7 +135,9 @@ result<value> trials(const call& c) {
   if (!rows)
     return rows.error();
   if (const auto states = c.query.every("states"); !states.empty())
-    std::erase_if(*rows, [&](const auto& t) { return std::find(states.begin(), states.end(), state_name(t.state)) == states.end(); });
+    std::erase_if(*rows, [&](const auto& t) {
+      return std::find(states.begin(), states.end(), state_name(t.state)) == states.end();
+    });
   std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   if (descending(c))
     std::reverse(rows->begin(), rows->end());
@@ -221,17 +226,28 @@ route of_facts(route row) {
 
 std::vector<route> experiment_routes() {
   std::vector<route> rows = {
-    of_facts({"GET", "/api/v1/experiments", access::user, respond_with(list), "", "v1GetExperimentsResponse", "Experiments, 100 unless a limit is given."}),
-    of_facts({"GET", "/api/v1/experiments/{experimentId}", access::user_or_own_experiment, answer_with(one), "", "v1GetExperimentResponse", "One experiment."}),
-    {"GET", "/api/v1/experiments/{experimentId}/trials", access::user_or_own_experiment, answer_with(trials), "", "v1GetExperimentTrialsResponse", "Its trials."},
-    {"GET", "/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric", access::user_or_own_experiment,
-     answer_with(best_validation), "", "v1GetBestSearcherValidationMetricResponse", "The best validation so far; 404 where there is none."},
-    {"POST", "/api/v1/experiments/{experimentId}/activate", access::user, order("experiment.activate"), "", "Empty", "Goes on with a paused experiment."},
-    {"POST", "/api/v1/experiments/{experimentId}/pause", access::user, order("experiment.pause"), "", "Empty", "Pauses through a checkpoint."},
-    {"POST", "/api/v1/experiments/{experimentId}/cancel", access::user, order("experiment.cancel"), "", "Empty", "Ends after a last checkpoint."},
-    {"POST", "/api/v1/experiments/{experimentId}/kill", access::user, order("experiment.kill"), "", "Empty", "Ends at once."},
-    of_facts({"GET", "/troupe/v1/experiments/{experimentId}/trials", access::user, answer_with(progress_of_trials), "", "TrialProgressList", "Every trial with what a progress table needs."}),
-    {"GET", "/troupe/v1/experiments/{experimentId}/outcome", access::user, answer_with(outcome), "", "Outcome", "The best trial, its metric and its checkpoint."},
+    of_facts({"GET", "/api/v1/experiments", access::user, respond_with(list), "", "v1GetExperimentsResponse",
+              "Experiments, 100 unless a limit is given."}),
+    of_facts({"GET", "/api/v1/experiments/{experimentId}", access::user_or_own_experiment, answer_with(one),
+              "", "v1GetExperimentResponse", "One experiment."}),
+    {"GET", "/api/v1/experiments/{experimentId}/trials", access::user_or_own_experiment, answer_with(trials),
+     "", "v1GetExperimentTrialsResponse", "Its trials."},
+    {"GET", "/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric",
+     access::user_or_own_experiment, answer_with(best_validation), "",
+     "v1GetBestSearcherValidationMetricResponse", "The best validation so far; 404 where there is none."},
+    {"POST", "/api/v1/experiments/{experimentId}/activate", access::user, order("experiment.activate"), "",
+     "Empty", "Goes on with a paused experiment."},
+    {"POST", "/api/v1/experiments/{experimentId}/pause", access::user, order("experiment.pause"), "", "Empty",
+     "Pauses through a checkpoint."},
+    {"POST", "/api/v1/experiments/{experimentId}/cancel", access::user, order("experiment.cancel"), "",
+     "Empty", "Ends after a last checkpoint."},
+    {"POST", "/api/v1/experiments/{experimentId}/kill", access::user, order("experiment.kill"), "", "Empty",
+     "Ends at once."},
+    of_facts({"GET", "/troupe/v1/experiments/{experimentId}/trials", access::user,
+              answer_with(progress_of_trials), "", "TrialProgressList",
+              "Every trial with what a progress table needs."}),
+    {"GET", "/troupe/v1/experiments/{experimentId}/outcome", access::user, answer_with(outcome), "",
+     "Outcome", "The best trial, its metric and its checkpoint."},
   };
   for (auto& row : creation_routes())
     rows.push_back(std::move(row));

@@ -1,5 +1,5 @@
-// A search as seen from outside: what it hears, the orders of a process that drives it, and the front of a search with
-// several metrics.
+// A search as seen from outside: what it hears, the orders of a process that drives it, and the front of a
+// search with several metrics.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -16,7 +16,8 @@ constexpr std::size_t most_events = 10'000;
 constexpr std::int64_t longest_wait_s = 50;
 
 const char* reason_name(int reason) {
-  constexpr const char* names[] = {"ERRORED", "USER_REQUESTED_STOP", "USER_CANCELED", "INVALID_HP", "INIT_INVALID_HP"};
+  constexpr const char* names[] = {"ERRORED", "USER_REQUESTED_STOP", "USER_CANCELED", "INVALID_HP",
+                                   "INIT_INVALID_HP"};
   return reason >= 0 && reason < static_cast<int>(std::size(names)) ? names[reason] : "ERRORED";
 }
 
@@ -26,7 +27,9 @@ value event_shape(const search_stepped& x, const std::map<trial_id, std::string>
   if (auto key = keys.find(x.trial); key != keys.end())
     shaped = {{"trial", key->second}, {"trialId", x.trial.value}};
   switch (x.input) {
-  case search_input::started: shaped["event"] = "started"; break;
+  case search_input::started:
+    shaped["event"] = "started";
+    break;
   case search_input::validated:
     shaped["event"] = "validation";
     shaped["steps"] = x.steps;
@@ -36,14 +39,17 @@ value event_shape(const search_stepped& x, const std::map<trial_id, std::string>
     shaped["event"] = "exited_early";
     shaped["reason"] = reason_name(x.reason);
     break;
-  case search_input::exited: shaped["event"] = "exited"; break;
+  case search_input::exited:
+    shaped["event"] = "exited";
+    break;
   case search_input::checkpointed:
     shaped["event"] = "checkpointed";
     shaped["step"] = x.time;
     shaped["steps"] = x.steps;
     shaped["checkpoint"] = x.checkpoint;
     break;
-  case search_input::ordered: return nullptr;
+  case search_input::ordered:
+    return nullptr;
   }
   return shaped;
 }
@@ -91,9 +97,10 @@ void events(const call_ptr& c, const reply& back) {
   if (*after < 0 || *wait < 0 || *wait > longest_wait_s)
     return back(failure({errc::invalid, "after has to be 0 or more, and wait 0 to 50 seconds"}));
   value with{{"id", row->id.value}, {"after", *after}, {"timeout_ms", *wait * 1000}};
-  command(c, back, "search.wait", std::move(with), [c, id = row->id, from = static_cast<std::uint64_t>(*after)](value) {
-    return events_after(*c, id, from);
-  });
+  command(c, back, "search.wait", std::move(with),
+          [c, id = row->id, from = static_cast<std::uint64_t>(*after)](value) {
+            return events_after(*c, id, from);
+          });
 }
 
 void orders(const call_ptr& c, const reply& back) {
@@ -103,11 +110,12 @@ void orders(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
-  command(c, back, "search.order", {{"id", row->id.value}, {"orders", std::move(*body)}},
-          [](value got) -> result<value> { return got; },
-          [](const error& why) {
-            return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
-          });
+  command(
+    c, back, "search.order", {{"id", row->id.value}, {"orders", std::move(*body)}},
+    [](value got) -> result<value> { return got; },
+    [](const error& why) {
+      return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
+    });
 }
 
 // ---- several metrics
@@ -119,7 +127,8 @@ struct objective {
 
 std::vector<objective> objectives_of(const experiment_row& row) {
   std::vector<objective> list;
-  const auto searcher = row.config.is_object() ? row.config.value("searcher", value::object()) : value::object();
+  const auto searcher =
+    row.config.is_object() ? row.config.value("searcher", value::object()) : value::object();
   auto names = searcher.value("metrics", value());
   if (!names.is_array() || names.empty())
     names = searcher.value("metric", value());
@@ -128,12 +137,14 @@ std::vector<objective> objectives_of(const experiment_row& row) {
   const auto smaller = searcher.value("smaller_is_better", value(true));
   for (std::size_t i = 0; names.is_array() && i < names.size(); ++i)
     if (names[i].is_string())
-      list.push_back({names[i], smaller.is_array() ? i >= smaller.size() || smaller[i] != false : smaller != false});
+      list.push_back(
+        {names[i], smaller.is_array() ? i >= smaller.size() || smaller[i] != false : smaller != false});
   return list;
 }
 
 /// The metrics of a trial's latest validation that has them all; the signs turned so that smaller is better.
-result<std::optional<std::vector<double>>> point_of(const call& c, const trial_row& t, const std::vector<objective>& wanted) {
+result<std::optional<std::vector<double>>> point_of(const call& c, const trial_row& t,
+                                                    const std::vector<objective>& wanted) {
   if (t.latest.row == 0)
     return std::optional<std::vector<double>>{};
   auto report = c.parts->storage->metric(t.id, t.latest.row);
@@ -175,8 +186,11 @@ result<value> pareto(const call& c) {
     value metrics = value::object();
     for (std::size_t j = 0; j < wanted.size(); ++j)
       metrics[wanted[j].metric] = wanted[j].smaller_is_better ? points[i][j] : -points[i][j];
-    front.push_back({{"trialId", of[i]->id.value}, {"hparams", of[i]->hparams}, {"metrics", std::move(metrics)},
-                     {"totalBatches", of[i]->latest.steps}, {"latestCheckpoint", of[i]->latest_checkpoint}});
+    front.push_back({{"trialId", of[i]->id.value},
+                     {"hparams", of[i]->hparams},
+                     {"metrics", std::move(metrics)},
+                     {"totalBatches", of[i]->latest.steps},
+                     {"latestCheckpoint", of[i]->latest_checkpoint}});
   }
   value names = value::array();
   for (const auto& o : wanted)
@@ -190,10 +204,10 @@ std::vector<route> search_routes() {
   return {
     {"GET", "/troupe/v1/experiments/{experimentId}/searcher/events", access::user, events, "", "SearchEvents",
      "What the search has heard, above the id `after`; waits up to `wait` seconds for more."},
-    {"POST", "/troupe/v1/experiments/{experimentId}/searcher/orders", access::user, orders, "SearchOrders", "OrdersTaken",
-     "The actions of the process that drives a custom search."},
-    {"GET", "/troupe/v1/experiments/{experimentId}/pareto", access::user, answer_with(pareto), "", "ParetoFront",
-     "The trials that no other beats in all metrics."},
+    {"POST", "/troupe/v1/experiments/{experimentId}/searcher/orders", access::user, orders, "SearchOrders",
+     "OrdersTaken", "The actions of the process that drives a custom search."},
+    {"GET", "/troupe/v1/experiments/{experimentId}/pareto", access::user, answer_with(pareto), "",
+     "ParetoFront", "The trials that no other beats in all metrics."},
   };
 }
 

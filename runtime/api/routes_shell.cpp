@@ -29,8 +29,8 @@ result<value> fields_of(const query_list& query, std::initializer_list<const cha
     if (given.empty() || fault != std::errc{} || end != given.data() + given.size() || !(number >= 0) ||
         number > 1e12)
       return error{errc::invalid, std::string("the field '") + name +
-                                      "' has to be a number of 0 or more, not '" +
-                                      std::string(given.substr(0, 50)) + "'"};
+                                    "' has to be a number of 0 or more, not '" +
+                                    std::string(given.substr(0, 50)) + "'"};
     out[name] = number;
   }
   return out;
@@ -67,7 +67,7 @@ handler act(const char* name, std::initializer_list<const char*> needed) {
       if (auto it = body->find(one);
           it == body->end() || !it->is_string() || it->get_ref<const std::string&>().empty())
         return back(
-            failure({errc::invalid, std::string("the field '") + one + "' has to be there, as text"}));
+          failure({errc::invalid, std::string("the field '") + one + "' has to be there, as text"}));
     command(c, back, name, std::move(*body), as_it_is());
   };
 }
@@ -269,8 +269,8 @@ std::vector<route> shell_routes() {
   };
   const auto post = [](const char* path, handler run, const char* takes, const char* doc) {
     return route{
-        "POST", std::string("/troupe/v1/shell/") + path, access::admin, std::move(run), takes, "ShellDone",
-        doc};
+      "POST", std::string("/troupe/v1/shell/") + path, access::admin, std::move(run), takes, "ShellDone",
+      doc};
   };
   std::vector<route> all;
   all.push_back(get("nodes", look("nodes"), "ShellRows", "The processes of the cluster."));
@@ -280,25 +280,25 @@ std::vector<route> shell_routes() {
   all.push_back(get("info", look("info", {"actor"}), "ShellInfo",
                     "One actor: identity, links, work, memory, recent messages."));
   all.push_back(
-      get("tree", look("tree", {"actor"}), "ShellTree", "Who owns whom, from an actor or the root."));
+    get("tree", look("tree", {"actor"}), "ShellTree", "Who owns whom, from an actor or the root."));
   all.push_back(get(
-      "state", look("state", {"actor", "path"}, {"diff"}), "ShellState",
-      "The state of an actor's machine, or a part of it; with `diff` what changed within so many seconds."));
+    "state", look("state", {"actor", "path"}, {"diff"}), "ShellState",
+    "The state of an actor's machine, or a part of it; with `diff` what changed within so many seconds."));
   all.back().patience = std::chrono::seconds(90);
-  all.push_back(get("msgs", look("msgs", {"actor"}, {"max"}), "ShellRows",
-                    "The last messages of an actor, 32 at most."));
   all.push_back(
-      get("stats", look("stats", {"actor"}), "ShellStats", "Waits and run times of an actor's messages."));
+    get("msgs", look("msgs", {"actor"}, {"max"}), "ShellRows", "The last messages of an actor, 32 at most."));
   all.push_back(
-      get("links", look("links", {"actor"}), "ShellRows", "Owner, children and monitors of an actor."));
+    get("stats", look("stats", {"actor"}), "ShellStats", "Waits and run times of an actor's messages."));
   all.push_back(
-      get("waits", look("waits"), "ShellRows", "Requests that wait for an answer, the oldest first."));
+    get("links", look("links", {"actor"}), "ShellRows", "Owner, children and monitors of an actor."));
   all.push_back(
-      get("events", events, "ShellRows",
-          "What happened: facts, the audit log, supervision, nodes; with `follow` as server-sent events."));
+    get("waits", look("waits"), "ShellRows", "Requests that wait for an answer, the oldest first."));
+  all.push_back(
+    get("events", events, "ShellRows",
+        "What happened: facts, the audit log, supervision, nodes; with `follow` as server-sent events."));
   all.push_back(get("log", look("log"), "ShellLog", "The log level."));
   all.push_back(
-      get("messages", look("messages"), "ShellRows", "The messages that operators may send to actors."));
+    get("messages", look("messages"), "ShellRows", "The messages that operators may send to actors."));
   all.push_back(get("trace", trace, "stream of ShellMessage",
                     "The messages of an actor as it handles them, bounded in number, rate and time."));
   all.push_back(get("follow", follow, "stream of ShellMessage",
@@ -311,7 +311,7 @@ std::vector<route> shell_routes() {
   all.push_back(post("restart", act("restart", {"actor"}), "ShellActor",
                      "Ends an actor and waits until its owner has made it again."));
   all.push_back(
-      post("config", act("config", {"key"}), "ShellSetting", "Changes a setting of the running cluster."));
+    post("config", act("config", {"key"}), "ShellSetting", "Changes a setting of the running cluster."));
   all.push_back(post("drain", drain, "ShellDrain", "Nothing new is placed on a node, or again is."));
   all.push_back(post("fault", act("fault", {"actor", "fault"}), "ShellFault",
                      "For tests: kill, drop, delay, pause, clear. Needs --allow-faults."));

@@ -18,7 +18,9 @@ constexpr std::int64_t most_poll_seconds = 300;
 constexpr std::size_t most_metadata = 64 << 10; ///< it stands in the trial's row
 
 /// The fields that every command of a task has.
-value from(const call& c) { return {{"allocation", c.by.who.allocation}, {"experiment", c.by.experiment.value}}; }
+value from(const call& c) {
+  return {{"allocation", c.by.who.allocation}, {"experiment", c.by.experiment.value}};
+}
 
 /// Runs `fill` on the JSON body; it adds to the command's fields.
 handler task_command(const char* name, std::function<void(const call&, fields&, value&)> fill = {},
@@ -41,7 +43,9 @@ result<value> context_directory(const call& c) {
   const auto id = task_trial(c.named("taskId"));
   auto trial = c.parts->storage->trial(id);
   if (!trial)
-    return trial.error().code == errc::not_found ? error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"} : trial.error();
+    return trial.error().code == errc::not_found
+             ? error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"}
+             : trial.error();
   auto experiment = c.parts->storage->experiment(trial->experiment);
   if (!experiment)
     return experiment.error();
@@ -89,15 +93,18 @@ void preemption(const call_ptr& c, const reply& back) {
     return back(failure(seconds.error()));
   auto with = from(*c);
   with["timeout_ms"] = std::clamp<std::int64_t>(*seconds, 0, most_poll_seconds) * 1000;
-  command(c, back, "allocation.preemption", std::move(with),
-          [](value got) -> result<value> { return value{{"preempt", got.at("preempt").get<bool>()}}; });
+  command(c, back, "allocation.preemption", std::move(with), [](value got) -> result<value> {
+    return value{{"preempt", got.at("preempt").get<bool>()}};
+  });
 }
 
 void rendezvous(const call_ptr& c, const reply& back) {
   auto with = from(*c);
   with["resources"] = std::string(c->named("resourcesId"));
   command(c, back, "allocation.rendezvous", std::move(with), [](value got) -> result<value> {
-    return value{{"rendezvousInfo", {{"addresses", got.at("addresses")}, {"slots", got.at("slots")}, {"rank", got.at("rank")}}}};
+    return value{
+      {"rendezvousInfo",
+       {{"addresses", got.at("addresses")}, {"slots", got.at("slots")}, {"rank", got.at("rank")}}}};
   });
 }
 
@@ -112,7 +119,8 @@ handler all_gather() {
     auto data = f.object("data");
     if (f.bad())
       return back(failure(*f.bad()));
-    held->add(c->by.allocation, request, static_cast<std::size_t>(std::max<std::int64_t>(peers, 0)), std::move(data), c->now, back);
+    held->add(c->by.allocation, request, static_cast<std::size_t>(std::max<std::int64_t>(peers, 0)),
+              std::move(data), c->now, back);
   };
 }
 
@@ -120,7 +128,8 @@ handler all_gather() {
 std::int64_t micros_of(const std::string& text, std::int64_t otherwise) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, used = 0;
   double seconds = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &seconds, &used) != 6)
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &seconds,
+                  &used) != 6)
     return otherwise;
   const auto zone = std::string_view(text).substr(static_cast<std::size_t>(used));
   const auto date = std::chrono::year{year} / month / day;
@@ -143,7 +152,8 @@ value with_numbers(value x) {
   if (text == "NaN" || text == "Nan")
     return std::numeric_limits<double>::quiet_NaN();
   if (text == "Infinity" || text == "-Infinity")
-    return text[0] == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    return text[0] == '-' ? -std::numeric_limits<double>::infinity()
+                          : std::numeric_limits<double>::infinity();
   return x;
 }
 
@@ -151,7 +161,8 @@ value with_numbers(value x) {
 void fill_report(const call& c, fields& f, const std::string& group, value& with) {
   const auto run = f.number("trialRunId", static_cast<std::int64_t>(c.by.allocation.run.value));
   if (static_cast<std::uint64_t>(run) != c.by.allocation.run.value)
-    f.fault("trialRunId", "invalid run id, " + std::to_string(run) + " (reported) != " + to_string(c.by.allocation.run) + " (expected)");
+    f.fault("trialRunId", "invalid run id, " + std::to_string(run) +
+                            " (reported) != " + to_string(c.by.allocation.run) + " (expected)");
   if (group.empty() || group.find('.') != group.npos || group.size() > 100)
     f.fault("group", "expected 1 to 100 characters without a point");
   fields metrics{f.object("metrics"), "metrics"};
@@ -168,7 +179,8 @@ void fill_report(const call& c, fields& f, const std::string& group, value& with
 }
 
 handler report_of(const char* group) {
-  return task_command("trial.report", [group](const call& c, fields& f, value& with) { fill_report(c, f, group, with); });
+  return task_command("trial.report",
+                      [group](const call& c, fields& f, value& with) { fill_report(c, f, group, with); });
 }
 
 void report(const call& c, fields& f, value& with) {
@@ -201,7 +213,8 @@ void checkpoint_report(const call& c, fields& f, value& with) {
   if (state != "STATE_COMPLETED" && state != "COMPLETED" && state != "2")
     f.fault("state", "only completed checkpoints are reported");
   const auto uuid = f.text("uuid");
-  const bool sound = !uuid.empty() && uuid.size() <= 64 && uuid.find_first_not_of("0123456789abcdefABCDEF-") == uuid.npos;
+  const bool sound =
+    !uuid.empty() && uuid.size() <= 64 && uuid.find_first_not_of("0123456789abcdefABCDEF-") == uuid.npos;
   if (!sound)
     f.fault("uuid", "expected a UUID");
   const auto& metadata = f.object("metadata");
@@ -215,7 +228,8 @@ void checkpoint_report(const call& c, fields& f, value& with) {
     f.fault("metadata", m.bad()->what);
 }
 
-/// {checkpoints: [{uuid, resources?: {resources?: {...}}}]}: no map leaves the files alone, an empty one says deleted.
+/// {checkpoints: [{uuid, resources?: {resources?: {...}}}]}: no map leaves the files alone, an empty one says
+/// deleted.
 void patch_checkpoints(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -229,7 +243,8 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
     if (auto row = c->parts->storage->checkpoint(patch["uuid"].get<std::string>()); !row)
       return back(failure(row.error()));
     else if (c->by.is_task() && row->experiment != c->by.experiment)
-      return back(failure({errc::denied, "checkpoint " + patch["uuid"].get<std::string>() + " is not of this task's experiment"}));
+      return back(failure({errc::denied, "checkpoint " + patch["uuid"].get<std::string>() +
+                                           " is not of this task's experiment"}));
     if (p.has("resources")) {
       fields r{p.object("resources"), "resources"};
       patch["files"] = sizes(r, "resources");
@@ -245,7 +260,8 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
   command(c, back, "checkpoint.patch", {{"checkpoints", std::move(patches)}});
 }
 
-/// Never refuses a line for its form: the shipper would send the batch again for minutes and lose it in the end.
+/// Never refuses a line for its form: the shipper would send the batch again for minutes and lose it in the
+/// end.
 value log_line_of(const call& c, const value& one) {
   fields f{one};
   auto level = f.text("level");
@@ -316,7 +332,8 @@ result<value> runner_state(const call& c) {
 
 void fill_exit(const call&, fields& f, value& with) {
   const auto reason = f.text("reason");
-  const bool known = reason == "EXITED_REASON_INVALID_HP" || reason == "EXITED_REASON_INIT_INVALID_HP" || reason == "1" || reason == "2";
+  const bool known = reason == "EXITED_REASON_INVALID_HP" || reason == "EXITED_REASON_INIT_INVALID_HP" ||
+                     reason == "1" || reason == "2";
   if (!known)
     f.fault("reason", "expected EXITED_REASON_INVALID_HP or EXITED_REASON_INIT_INVALID_HP");
   with["reason"] = "invalid_hp";
@@ -327,7 +344,9 @@ void metadata(const call_ptr& c, const reply& back, bool set) {
   const auto id = parse_id<trial_id>(c->named("trialId"));
   auto row = c->parts->storage->trial(id);
   if (!row)
-    return back(failure(row.error().code == errc::not_found ? error{errc::not_found, "run '" + std::string(c->named("trialId")) + "' not found"} : row.error()));
+    return back(failure(row.error().code == errc::not_found
+                          ? error{errc::not_found, "run '" + std::string(c->named("trialId")) + "' not found"}
+                          : row.error()));
   value with = {{"id", id.value}};
   if (set) {
     auto body = parse_object(c->body);
@@ -339,10 +358,13 @@ void metadata(const call_ptr& c, const reply& back, bool set) {
     if (f.bad())
       return back(failure(*f.bad()));
     if (c->body.size() > most_metadata)
-      return back(failure({errc::invalid, "metadata: more than " + std::to_string(most_metadata) + " bytes"}));
+      return back(
+        failure({errc::invalid, "metadata: more than " + std::to_string(most_metadata) + " bytes"}));
   }
   command(c, back, set ? "trial.set_metadata" : "trial.metadata", std::move(with),
-          [](value got) -> result<value> { return value{{"metadata", got.value("metadata", value::object())}}; });
+          [](value got) -> result<value> {
+            return value{{"metadata", got.value("metadata", value::object())}};
+          });
 }
 
 route held(route row) {
@@ -365,48 +387,60 @@ route sized(route row, std::size_t bytes) {
 std::vector<route> task_routes() {
   const std::string a = "/api/v1/allocations/{allocationId}", t = "/api/v1/trials/{trialId}";
   return {
-    slow({"GET", "/api/v1/tasks/{taskId}/context_directory", access::user_or_own_task, answer_with(context_directory), "",
-          "v1GetTaskContextDirectoryResponse", "The experiment's files as a tar.gz."}),
-    slow({"GET", "/api/v1/experiments/{experimentId}/model_def", access::user, answer_with(model_definition), "",
-          "v1GetModelDefResponse", "The experiment's files as a tar.gz."}),
-    {"POST", a + "/acceleratorData", access::own_allocation, answer_with(accelerators), "v1PostAllocationAcceleratorDataRequest", "Empty",
-     "What devices the task sees."},
-    held({"GET", a + "/resources/{resourcesId}/rendezvous", access::own_allocation, rendezvous, "", "v1AllocationRendezvousInfoResponse",
+    slow({"GET", "/api/v1/tasks/{taskId}/context_directory", access::user_or_own_task,
+          answer_with(context_directory), "", "v1GetTaskContextDirectoryResponse",
+          "The experiment's files as a tar.gz."}),
+    slow({"GET", "/api/v1/experiments/{experimentId}/model_def", access::user, answer_with(model_definition),
+          "", "v1GetModelDefResponse", "The experiment's files as a tar.gz."}),
+    {"POST", a + "/acceleratorData", access::own_allocation, answer_with(accelerators),
+     "v1PostAllocationAcceleratorDataRequest", "Empty", "What devices the task sees."},
+    held({"GET", a + "/resources/{resourcesId}/rendezvous", access::own_allocation, rendezvous, "",
+          "v1AllocationRendezvousInfoResponse",
           "Waits until all parts of the gang run; answers their addresses."}),
     {"POST", a + "/resources/{resourcesId}/daemon", access::own_allocation,
-     task_command("allocation.daemon", [](const call& c, fields&, value& with) { with["resources"] = std::string(c.named("resourcesId")); }),
+     task_command(
+       "allocation.daemon",
+       [](const call& c, fields&, value& with) { with["resources"] = std::string(c.named("resourcesId")); }),
      "v1MarkAllocationResourcesDaemonRequest", "Empty", "The end of this part does not count."},
-    held({"POST", a + "/all_gather", access::own_allocation, all_gather(), "v1AllocationAllGatherRequest", "v1AllocationAllGatherResponse",
-          "Waits until all peers brought their data; answers all of it."}),
-    held({"GET", a + "/signals/preemption", access::own_allocation, preemption, "", "v1AllocationPreemptionSignalResponse",
+    held({"POST", a + "/all_gather", access::own_allocation, all_gather(), "v1AllocationAllGatherRequest",
+          "v1AllocationAllGatherResponse", "Waits until all peers brought their data; answers all of it."}),
+    held({"GET", a + "/signals/preemption", access::own_allocation, preemption, "",
+          "v1AllocationPreemptionSignalResponse",
           "Answers when the task has to stop, or after timeout_seconds."}),
     {"POST", a + "/signals/ack_preemption", access::own_allocation, task_command("allocation.ack_preemption"),
      "v1AckAllocationPreemptionSignalRequest", "Empty", "The task stops because it was asked to."},
-    {"POST", a + "/signals/pending_preemption", access::own_allocation, task_command("allocation.pending_preemption"),
-     "v1AllocationPendingPreemptionSignalRequest", "Empty", "The task was told from outside to stop."},
+    {"POST", a + "/signals/pending_preemption", access::own_allocation,
+     task_command("allocation.pending_preemption"), "v1AllocationPendingPreemptionSignalRequest", "Empty",
+     "The task was told from outside to stop."},
     {"POST", "/api/v1/runs/start", access::task, answer_with(run_prepare), "v1RunPrepareForReportingRequest",
      "v1RunPrepareForReportingResponse", "Begins reporting."},
-    {"POST", t + "/metrics", access::own_trial, task_command("trial.report", report), "v1ReportTrialMetricsRequest", "Empty",
-     "One report; durable once answered."},
-    {"POST", t + "/training_metrics", access::own_trial, report_of("training"), "v1TrialMetrics", "Empty", "One training report."},
-    {"POST", t + "/validation_metrics", access::own_trial, report_of("validation"), "v1TrialMetrics", "Empty", "One validation report."},
-    {"POST", t + "/progress", access::own_trial, task_command("trial.progress", fill_progress), "v1ReportTrialProgressRequest", "Empty",
-     "How far the trial is."},
-    {"POST", t + "/runner/metadata", access::own_trial, answer_with(runner_state), "v1TrialRunnerMetadata", "Empty", "What the trial's runner does."},
-    {"POST", t + "/early_exit", access::own_trial, task_command("trial.early_exit", fill_exit), "v1TrialEarlyExit", "Empty",
-     "The trial ends because its hyperparameters cannot be trained."},
-    sized({"POST", "/api/v1/checkpoints", access::task, task_command("checkpoint.report", checkpoint_report), "v1Checkpoint", "Empty",
-           "One checkpoint; durable once answered."},
+    {"POST", t + "/metrics", access::own_trial, task_command("trial.report", report),
+     "v1ReportTrialMetricsRequest", "Empty", "One report; durable once answered."},
+    {"POST", t + "/training_metrics", access::own_trial, report_of("training"), "v1TrialMetrics", "Empty",
+     "One training report."},
+    {"POST", t + "/validation_metrics", access::own_trial, report_of("validation"), "v1TrialMetrics", "Empty",
+     "One validation report."},
+    {"POST", t + "/progress", access::own_trial, task_command("trial.progress", fill_progress),
+     "v1ReportTrialProgressRequest", "Empty", "How far the trial is."},
+    {"POST", t + "/runner/metadata", access::own_trial, answer_with(runner_state), "v1TrialRunnerMetadata",
+     "Empty", "What the trial's runner does."},
+    {"POST", t + "/early_exit", access::own_trial, task_command("trial.early_exit", fill_exit),
+     "v1TrialEarlyExit", "Empty", "The trial ends because its hyperparameters cannot be trained."},
+    sized({"POST", "/api/v1/checkpoints", access::task, task_command("checkpoint.report", checkpoint_report),
+           "v1Checkpoint", "Empty", "One checkpoint; durable once answered."},
           8 << 20),
-    sized({"PATCH", "/api/v1/checkpoints", access::anyone, patch_checkpoints, "v1PatchCheckpointsRequest", "Empty",
-           "What is left of checkpoints' files."},
+    sized({"PATCH", "/api/v1/checkpoints", access::anyone, patch_checkpoints, "v1PatchCheckpointsRequest",
+           "Empty", "What is left of checkpoints' files."},
           8 << 20),
-    sized({"POST", "/api/v1/task/logs", access::task, post_logs, "v1PostTaskLogsRequest", "Empty", "Lines of the task's log."}, 16 << 20),
+    sized({"POST", "/api/v1/task/logs", access::task, post_logs, "v1PostTaskLogsRequest", "Empty",
+           "Lines of the task's log."},
+          16 << 20),
     {"GET", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial,
-     [](const call_ptr& c, const reply& back) { metadata(c, back, false); }, "", "v1GetRunMetadataResponse", "The trial's metadata."},
+     [](const call_ptr& c, const reply& back) { metadata(c, back, false); }, "", "v1GetRunMetadataResponse",
+     "The trial's metadata."},
     {"POST", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial,
-     [](const call_ptr& c, const reply& back) { metadata(c, back, true); }, "v1PostRunMetadataRequest", "v1PostRunMetadataResponse",
-     "Replaces the trial's metadata."},
+     [](const call_ptr& c, const reply& back) { metadata(c, back, true); }, "v1PostRunMetadataRequest",
+     "v1PostRunMetadataResponse", "Replaces the trial's metadata."},
   };
 }
 

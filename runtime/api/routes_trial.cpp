@@ -22,7 +22,9 @@ result<trial_row> trial_with(const call& c, trial_id id, std::string_view text) 
   return row;
 }
 
-result<trial_row> row_of(const call& c) { return trial_with(c, parse_id<trial_id>(c.named("trialId")), c.named("trialId")); }
+result<trial_row> row_of(const call& c) {
+  return trial_with(c, parse_id<trial_id>(c.named("trialId")), c.named("trialId"));
+}
 
 result<trial_row> task_row(const call& c) {
   auto row = trial_with(c, task_trial(c.named("taskId")), c.named("taskId"));
@@ -47,7 +49,8 @@ struct workload {
   value shape;
 };
 
-result<void> add_reports(const call& c, const trial_row& trial, const std::string& group, std::vector<workload>& all) {
+result<void> add_reports(const call& c, const trial_row& trial, const std::string& group,
+                         std::vector<workload>& all) {
   for (std::uint64_t after = 0;;) {
     auto rows = c.parts->storage->metrics(trial.id, after, batch, group);
     if (!rows)
@@ -56,7 +59,9 @@ result<void> add_reports(const call& c, const trial_row& trial, const std::strin
       after = row.row;
       const bool validation = row.group == "validation";
       if (!archived(row, trial.runs) && (validation || row.group == "training"))
-        all.push_back({row.steps, validation ? 1 : 0, {{validation ? "validation" : "training", training_workload(row)}}});
+        all.push_back({row.steps,
+                       validation ? 1 : 0,
+                       {{validation ? "validation" : "training", training_workload(row)}}});
     }
     if (rows->size() < batch)
       return {};
@@ -71,7 +76,8 @@ result<value> workloads(const call& c) {
   const bool checkpoints = filter != "FILTER_OPTION_VALIDATION" && type.empty();
   const bool reports = filter != "FILTER_OPTION_CHECKPOINT";
   std::string group(c.query.first("group"));
-  if (type == "METRIC_TYPE_VALIDATION" || filter == "FILTER_OPTION_VALIDATION" || filter == "FILTER_OPTION_CHECKPOINT_OR_VALIDATION")
+  if (type == "METRIC_TYPE_VALIDATION" || filter == "FILTER_OPTION_VALIDATION" ||
+      filter == "FILTER_OPTION_CHECKPOINT_OR_VALIDATION")
     group = "validation";
   else if (type == "METRIC_TYPE_TRAINING")
     group = "training";
@@ -86,7 +92,9 @@ result<value> workloads(const call& c) {
     for (const auto& one : *saved)
       all.push_back({one.saved.steps, 2, {{"checkpoint", checkpoint_workload(one)}}});
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return std::tie(a.steps, a.rank) < std::tie(b.steps, b.rank); });
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.steps, a.rank) < std::tie(b.steps, b.rank);
+  });
   if (c.query.first("orderBy") == "ORDER_BY_DESC")
     std::reverse(all.begin(), all.end());
   auto part = page_of(c.query, all.size());
@@ -153,12 +161,18 @@ result<response> log_fields(const call& c) {
   class once : public body_stream {
   public:
     explicit once(std::string line) : line_(std::move(line)) {}
-    result<piece> next(time_point) override { return piece{.bytes = std::move(line_), .last = true, .pause = {}}; }
+    result<piece> next(time_point) override {
+      return piece{.bytes = std::move(line_), .last = true, .pause = {}};
+    }
 
   private:
     std::string line_;
   };
-  value shape = {{"agentIds", agents}, {"containerIds", value::array()}, {"rankIds", ranks}, {"sources", sources}, {"stdtypes", types}};
+  value shape = {{"agentIds", agents},
+                 {"containerIds", value::array()},
+                 {"rankIds", ranks},
+                 {"sources", sources},
+                 {"stdtypes", types}};
   return streamed(std::make_unique<once>(to_json({{"result", std::move(shape)}}) + "\n"));
 }
 
@@ -228,7 +242,10 @@ value summary(const trial_row& trial, const run_row& run) {
   for (const auto& part : run.on) {
     value devices = value::array();
     for (int slot : part.slots)
-      devices.push_back({{"id", slot}, {"brand", "CPU"}, {"uuid", part.agent + "-" + std::to_string(slot)}, {"type", "TYPE_CPU"}});
+      devices.push_back({{"id", slot},
+                         {"brand", "CPU"},
+                         {"uuid", part.agent + "-" + std::to_string(slot)},
+                         {"type", "TYPE_CPU"}});
     slots += static_cast<int>(part.slots.size());
     resources.push_back({{"resourcesId", id},
                          {"resourcesType", "process"},
@@ -264,7 +281,8 @@ result<value> tasks(const call& c) {
       return rows.error();
     for (const auto& trial : *rows)
       if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
-        all[allocation_name(trial.experiment, {trial.id, trial.runs.back().run})] = summary(trial, trial.runs.back());
+        all[allocation_name(trial.experiment, {trial.id, trial.runs.back().run})] =
+          summary(trial, trial.runs.back());
   }
   return value{{"allocationIdToSummary", std::move(all)}};
 }
@@ -273,27 +291,32 @@ result<value> tasks(const call& c) {
 
 std::vector<route> trial_routes() {
   return {
-    {"GET", "/api/v1/trials/{trialId}", access::user_or_own_trial, answer_with(one), "", "v1GetTrialResponse", "One trial."},
-    {"GET", "/api/v1/trials/{trialId}/workloads", access::user_or_own_trial, answer_with(workloads), "", "v1GetTrialWorkloadsResponse",
-     "Its reports and checkpoints in the order of their steps."},
+    {"GET", "/api/v1/trials/{trialId}", access::user_or_own_trial, answer_with(one), "", "v1GetTrialResponse",
+     "One trial."},
+    {"GET", "/api/v1/trials/{trialId}/workloads", access::user_or_own_trial, answer_with(workloads), "",
+     "v1GetTrialWorkloadsResponse", "Its reports and checkpoints in the order of their steps."},
     {"POST", "/api/v1/trials/{trialId}/kill", access::user, kill, "", "Empty", "Ends the trial at once."},
-    {"GET", "/api/v1/trials/{trialId}/logs", access::user_or_own_trial, respond_with(trial_logs), "", "stream of v1TrialLogsResponse", "Its log."},
+    {"GET", "/api/v1/trials/{trialId}/logs", access::user_or_own_trial, respond_with(trial_logs), "",
+     "stream of v1TrialLogsResponse", "Its log."},
     {"GET", "/api/v1/trials/{trialId}/logs/fields", access::user_or_own_trial, respond_with(log_fields), "",
      "stream of v1TrialLogsFieldsResponse", "The values that filters of the log can take."},
     {"GET", "/api/v1/trials/metrics/training_metrics", access::user, metrics_of_group("training"), "",
      "stream of v1GetTrainingMetricsResponse", "Training reports of trials."},
     {"GET", "/api/v1/trials/metrics/validation_metrics", access::user, metrics_of_group("validation"), "",
      "stream of v1GetValidationMetricsResponse", "Validation reports of trials."},
-    {"GET", "/api/v1/trials/metrics/trial_metrics", access::user, metrics_of_group(nullptr), "", "stream of v1GetMetricsResponse",
-     "Reports of one group of trials."},
-    {"GET", "/troupe/v1/trials/{trialId}/metrics", access::user_or_own_trial, respond_with(own_metrics), "", "list of MetricReport",
-     "Every report, never downsampled."},
+    {"GET", "/api/v1/trials/metrics/trial_metrics", access::user, metrics_of_group(nullptr), "",
+     "stream of v1GetMetricsResponse", "Reports of one group of trials."},
+    {"GET", "/troupe/v1/trials/{trialId}/metrics", access::user_or_own_trial, respond_with(own_metrics), "",
+     "list of MetricReport", "Every report, never downsampled."},
     {"GET", "/api/v1/tasks", access::user, answer_with(tasks), "", "v1GetTasksResponse", "What runs now."},
-    {"GET", "/api/v1/tasks/{taskId}", access::user_or_own_task, answer_with(task), "", "v1GetTaskResponse", "One task with its allocations."},
-    {"GET", "/api/v1/tasks/{taskId}/logs", access::user_or_own_task, respond_with(task_logs), "", "stream of v1TaskLogsResponse", "Its log."},
+    {"GET", "/api/v1/tasks/{taskId}", access::user_or_own_task, answer_with(task), "", "v1GetTaskResponse",
+     "One task with its allocations."},
+    {"GET", "/api/v1/tasks/{taskId}/logs", access::user_or_own_task, respond_with(task_logs), "",
+     "stream of v1TaskLogsResponse", "Its log."},
     {"GET", "/api/v1/tasks/{taskId}/logs/fields", access::user_or_own_task, respond_with(log_fields), "",
      "stream of v1TaskLogsFieldsResponse", "The values that filters of the log can take."},
-    {"GET", "/api/v1/allocations/{allocationId}", access::user, answer_with(allocation), "", "v1GetAllocationResponse", "One allocation."},
+    {"GET", "/api/v1/allocations/{allocationId}", access::user, answer_with(allocation), "",
+     "v1GetAllocationResponse", "One allocation."},
   };
 }
 

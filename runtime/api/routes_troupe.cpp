@@ -24,7 +24,9 @@ result<response> events(const call& c) {
   event_filter keep{{static_cast<std::uint64_t>(*experiment)}, std::string(c.query.first("entity"))};
   if (keep.experiment)
     if (auto row = c.parts->storage->experiment(keep.experiment); !row)
-      return row.error().code == errc::not_found ? error{errc::not_found, "experiment '" + to_string(keep.experiment) + "' not found"} : row.error();
+      return row.error().code == errc::not_found
+               ? error{errc::not_found, "experiment '" + to_string(keep.experiment) + "' not found"}
+               : row.error();
   response out;
   out.content_type = "text/event-stream";
   out.headers.emplace_back("Cache-Control", "no-store");
@@ -57,7 +59,9 @@ void fence(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   fields claim{*body};
-  value with{{"agent", claim.text("agent")}, {"allocation", claim.text("allocation")}, {"token", claim.text("token")},
+  value with{{"agent", claim.text("agent")},
+             {"allocation", claim.text("allocation")},
+             {"token", claim.text("token")},
              {"dead", claim.flag("dead")}};
   if (claim.bad())
     return back(failure(*claim.bad()));
@@ -73,10 +77,13 @@ result<value> document(const call&) {
 
 std::vector<route> troupe_routes() {
   return {
-    {"GET", "/troupe/v1/events", access::user, respond_with(events), "", "stream of Event", "Facts as server-sent events, as they are committed."},
+    {"GET", "/troupe/v1/events", access::user, respond_with(events), "", "stream of Event",
+     "Facts as server-sent events, as they are committed."},
     {"GET", "/troupe/v1/link", access::open, answer_with(link), "", "Link", "Where and how agents join."},
-    {"POST", "/troupe/v1/fence", access::open, fence, "FenceClaim", "FenceAnswer", "For the sandbox of an agent that died, with the agent's fence token: whether to end its task."},
-    {"GET", "/troupe/v1/blobs/{name}", access::open, respond_with(blob), "", "", "For agents, with the join token: the tar of an experiment's files."},
+    {"POST", "/troupe/v1/fence", access::open, fence, "FenceClaim", "FenceAnswer",
+     "For the sandbox of an agent that died, with the agent's fence token: whether to end its task."},
+    {"GET", "/troupe/v1/blobs/{name}", access::open, respond_with(blob), "", "",
+     "For agents, with the join token: the tar of an experiment's files."},
     {"GET", "/troupe/v1/openapi.json", access::open, answer_with(document), "", "OpenAPI", "This document."},
   };
 }

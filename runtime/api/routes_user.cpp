@@ -23,12 +23,14 @@ result<response> log_in(const call& c) {
   if (!session)
     return session.error();
   auto out = json({{"token", session->token}, {"user", user_shape(session->who)}});
-  out.headers.emplace_back("Set-Cookie", "auth=" + session->token + "; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict");
+  out.headers.emplace_back("Set-Cookie",
+                           "auth=" + session->token + "; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict");
   return out;
 }
 
 std::string_view session_token(const call& c) {
-  for (std::string_view header : {std::string_view(c.headers.user_token), std::string_view(c.headers.authorization)})
+  for (std::string_view header :
+       {std::string_view(c.headers.user_token), std::string_view(c.headers.authorization)})
     if (header.size() > 7)
       return header.substr(7);
   const std::string_view cookie = c.headers.cookie;
@@ -57,7 +59,9 @@ result<value> list(const call& c) {
   if (c.query.has("admin"))
     std::erase_if(all, [&](const user& u) { return u.admin != c.query.flag("admin"); });
   if (auto part = c.query.first("name"); !part.empty())
-    std::erase_if(all, [&](const user& u) { return u.name.find(part) == u.name.npos && u.display_name.find(part) == u.display_name.npos; });
+    std::erase_if(all, [&](const user& u) {
+      return u.name.find(part) == u.name.npos && u.display_name.find(part) == u.display_name.npos;
+    });
   auto part = page_of(c.query, all.size());
   if (!part)
     return part.error();
@@ -69,7 +73,8 @@ result<value> list(const call& c) {
 
 result<value> one(const call& c) {
   auto u = c.parts->users->find(parse_id<trial_id>(c.named("userId")).value);
-  return u ? result<value>(value{{"user", user_shape(*u)}}) : error{errc::not_found, "user '" + std::string(c.named("userId")) + "' not found"};
+  return u ? result<value>(value{{"user", user_shape(*u)}})
+           : error{errc::not_found, "user '" + std::string(c.named("userId")) + "' not found"};
 }
 
 result<value> by_name(const call& c) {
@@ -161,18 +166,21 @@ route slow(route row) {
 
 std::vector<route> user_routes() {
   return {
-    slow({"POST", "/api/v1/auth/login", access::open, respond_with(log_in), "v1LoginRequest", "v1LoginResponse",
-          "A session's token for a name and a password."}),
-    {"POST", "/api/v1/auth/logout", access::user, answer_with(log_out), "", "Empty", "Ends the session of this token."},
+    slow({"POST", "/api/v1/auth/login", access::open, respond_with(log_in), "v1LoginRequest",
+          "v1LoginResponse", "A session's token for a name and a password."}),
+    {"POST", "/api/v1/auth/logout", access::user, answer_with(log_out), "", "Empty",
+     "Ends the session of this token."},
     {"GET", "/api/v1/me", access::anyone, answer_with(me), "", "v1GetMeResponse", "The user of this token."},
     {"GET", "/api/v1/users", access::user, answer_with(list), "", "v1GetUsersResponse", "All users."},
-    slow({"POST", "/api/v1/users", access::admin, answer_with(create), "v1PostUserRequest", "v1PostUserResponse", "Creates a user."}),
+    slow({"POST", "/api/v1/users", access::admin, answer_with(create), "v1PostUserRequest",
+          "v1PostUserResponse", "Creates a user."}),
     {"GET", "/api/v1/users/{userId}", access::user, answer_with(one), "", "v1GetUserResponse", "One user."},
-    {"GET", "/api/v1/users/{username}/by-username", access::user, answer_with(by_name), "", "v1GetUserByUsernameResponse",
-     "One user by name."},
-    slow({"PATCH", "/api/v1/users/{userId}", access::user, answer_with(change), "v1PatchUser", "v1PatchUserResponse", "Changes a user."}),
-    slow({"POST", "/api/v1/users/{userId}/password", access::user, answer_with(set_password), "string", "v1SetUserPasswordResponse",
-          "Sets a password."}),
+    {"GET", "/api/v1/users/{username}/by-username", access::user, answer_with(by_name), "",
+     "v1GetUserByUsernameResponse", "One user by name."},
+    slow({"PATCH", "/api/v1/users/{userId}", access::user, answer_with(change), "v1PatchUser",
+          "v1PatchUserResponse", "Changes a user."}),
+    slow({"POST", "/api/v1/users/{userId}/password", access::user, answer_with(set_password), "string",
+          "v1SetUserPasswordResponse", "Sets a password."}),
   };
 }
 

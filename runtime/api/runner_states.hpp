@@ -1,6 +1,6 @@
 #pragma once
-// What the runner of each trial said last that it does ("training", "validating"): for people, bounded, and not durable.
-// Thread-safe.
+// What the runner of each trial said last that it does ("training", "validating"): for people, bounded, and
+// not durable. Thread-safe.
 
 #include "model/ids.hpp"
 

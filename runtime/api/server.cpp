@@ -13,7 +13,8 @@ time_point system_now() { return std::chrono::floor<duration>(std::chrono::syste
 
 error listen_fault(const std::string& where, const boost::system::error_code& bad) {
   if (bad == net::error::address_in_use)
-    return {errc::conflict, where + " is taken by another process; choose another port, or stop that process"};
+    return {errc::conflict,
+            where + " is taken by another process; choose another port, or stop that process"};
   if (bad == net::error::access_denied)
     return {errc::denied, where + ": this user may not listen there; choose a port above 1023"};
   return {errc::invalid, "cannot listen on " + where + ": " + bad.message()};
@@ -35,7 +36,8 @@ result<tcp::endpoint> resolve(net::io_context& io, const std::string& host, std:
 } // namespace
 
 result<listen_address> parse_listen(std::string_view text) {
-  const error wrong{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is no address to listen on; write HOST:PORT, as 127.0.0.1:8080"};
+  const error wrong{errc::invalid, "'" + std::string(text.substr(0, 100)) +
+                                     "' is no address to listen on; write HOST:PORT, as 127.0.0.1:8080"};
   auto colon = text.rfind(':');
   if (colon == text.npos || colon + 1 == text.size())
     return wrong;
@@ -121,9 +123,9 @@ void server::inside::accept() {
       return;
     accepting = true;
   }
-  acceptor->async_accept(net::make_strand(core->io), [this](const boost::system::error_code& bad, tcp::socket socket) {
-    accepted(bad, std::move(socket));
-  });
+  acceptor->async_accept(
+    net::make_strand(core->io),
+    [this](const boost::system::error_code& bad, tcp::socket socket) { accepted(bad, std::move(socket)); });
 }
 
 void server::inside::accepted(const boost::system::error_code& bad, tcp::socket socket) {
@@ -177,10 +179,12 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
     SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
     context.use_certificate_chain_file(how.tls->certificate.string(), bad);
     if (bad)
-      return error{errc::invalid, how.tls->certificate.string() + ": not a PEM certificate: " + bad.message()};
+      return error{errc::invalid,
+                   how.tls->certificate.string() + ": not a PEM certificate: " + bad.message()};
     context.use_private_key_file(how.tls->key.string(), net::ssl::context::pem, bad);
     if (bad)
-      return error{errc::invalid, how.tls->key.string() + ": not the key of the certificate: " + bad.message()};
+      return error{errc::invalid,
+                   how.tls->key.string() + ": not the key of the certificate: " + bad.message()};
   }
   auto at = resolve(io, how.host, how.port);
   if (!at)

@@ -33,15 +33,16 @@ struct server_options {
   std::chrono::milliseconds head_time{30000}; ///< for a request's head to arrive
   std::chrono::milliseconds idle_time{75000}; ///< a kept connection without a request
   std::chrono::milliseconds body_time{30000}; ///< for a body, plus a second per `body_rate` bytes
-  std::chrono::milliseconds write_time{30000}; ///< for an answer to be taken, plus a second per `body_rate` bytes; for each piece of a stream
+  std::chrono::milliseconds write_time{
+    30000}; ///< for an answer to be taken, plus a second per `body_rate` bytes; for each piece of a stream
   std::size_t body_rate = 64u << 10;
   std::function<time_point()> now; ///< default: the system clock
 };
 
 class server {
 public:
-  /// Listens before it returns: errc::conflict where the address is taken, errc::invalid where it or the certificate
-  /// is no good, errc::denied for a port that this user may not have.
+  /// Listens before it returns: errc::conflict where the address is taken, errc::invalid where it or the
+  /// certificate is no good, errc::denied for a port that this user may not have.
   static result<std::unique_ptr<server>> start(server_options how, gate& cluster,
                                                std::shared_ptr<storage::reader> storage,
                                                std::shared_ptr<accounts> users);
@@ -49,8 +50,8 @@ public:
 
   std::uint16_t port() const;
 
-  /// Wakes the live streams. To be called after every commit, from any thread; costs a few nanoseconds where nobody
-  /// listens.
+  /// Wakes the live streams. To be called after every commit, from any thread; costs a few nanoseconds where
+  /// nobody listens.
   void committed(const storage::commit_summary& what);
 
   /// Takes no more, lets open requests finish for at most `grace`, closes. Not from a handler's own thread.

@@ -1,7 +1,7 @@
 #include "runtime/api/service.hpp"
 
-#include "runtime/api/errors.hpp"
 #include "model/names.hpp"
+#include "runtime/api/errors.hpp"
 
 namespace troupe::api {
 namespace {
@@ -42,23 +42,32 @@ result<void> may(const route& row, const call& c) {
   const bool own_trial = by.is_task() && parse_id<trial_id>(c.named("trialId")) == by.allocation.trial;
   switch (row.who) {
   case access::open:
-  case access::anyone: return {};
-  case access::user: return grant(!by.is_task());
-  case access::admin: return grant(!by.is_task() && by.who.admin);
+  case access::anyone:
+    return {};
+  case access::user:
+    return grant(!by.is_task());
+  case access::admin:
+    return grant(!by.is_task() && by.who.admin);
   case access::user_or_own_experiment:
     return grant(!by.is_task() || parse_id<experiment_id>(c.named("experimentId")) == by.experiment);
-  case access::user_or_own_trial: return grant(!by.is_task() || own_trial);
-  case access::user_or_own_task: return grant(!by.is_task() || task_trial(c.named("taskId")) == by.allocation.trial);
-  case access::own_allocation: return grant(by.is_task() && named_allocation(c.named("allocationId")) == by.allocation);
-  case access::own_trial: return grant(own_trial);
-  case access::task: return grant(by.is_task());
+  case access::user_or_own_trial:
+    return grant(!by.is_task() || own_trial);
+  case access::user_or_own_task:
+    return grant(!by.is_task() || task_trial(c.named("taskId")) == by.allocation.trial);
+  case access::own_allocation:
+    return grant(by.is_task() && named_allocation(c.named("allocationId")) == by.allocation);
+  case access::own_trial:
+    return grant(own_trial);
+  case access::task:
+    return grant(by.is_task());
   }
   return no;
 }
 
 } // namespace
 
-service::service(services parts) : parts_(std::make_shared<const services>(std::move(parts))), router_(all_routes()) {}
+service::service(services parts)
+    : parts_(std::make_shared<const services>(std::move(parts))), router_(all_routes()) {}
 
 result<identity> service::task(allocation_id id) const {
   const error over{errc::unauthorized, "the allocation of this token has ended"};
@@ -122,7 +131,8 @@ std::variant<admission, response> service::admit(request_head head, const identi
   if (!where)
     return failure(where.error());
   auto found = router_.find(head.method == "HEAD" ? "GET" : head.method, where->segments);
-  const auto place = head.method + " " + head.target.substr(0, std::min(head.target.find('?'), std::size_t{200}));
+  const auto place =
+    head.method + " " + head.target.substr(0, std::min(head.target.find('?'), std::size_t{200}));
   if (!found.found && found.other_method)
     return failure(wrong_method, "this path has no such method: " + place);
   if (!found.found)
@@ -171,10 +181,10 @@ void service::run_kept(const admission& let_in, const reply& back) const {
     return back(std::move(out));
   }
   let_in.at->run(let_in.with, reply{[this, &target, at, &back](response x) { // these routes answer at once
-    if (x.status == 200 && !x.stream)
-      kept_.keep(target, at, x.body);
-    back(std::move(x));
-  }});
+                   if (x.status == 200 && !x.stream)
+                     kept_.keep(target, at, x.body);
+                   back(std::move(x));
+                 }});
 }
 
 } // namespace troupe::api

@@ -25,8 +25,9 @@ class service {
 public:
   explicit service(services parts);
 
-  /// Decides on the head alone, before any body is read; the answer for those who are not let in is the error.
-  /// `known`: who speaks, where that is certain without a token (the process that holds the node); their tokens are not read.
+  /// Decides on the head alone, before any body is read; the answer for those who are not let in is the
+  /// error. `known`: who speaks, where that is certain without a token (the process that holds the node);
+  /// their tokens are not read.
   std::variant<admission, response> admit(request_head head, const identity* known = nullptr) const;
 
   /// Answers through `back`, from any thread, now or later. Never throws.
@@ -44,7 +45,8 @@ private:
   router router_;
   mutable answer_cache kept_;
   mutable std::mutex owners_mutex_;
-  mutable std::map<experiment_id, std::string> owners_; ///< never change; reading one means reading a whole configuration
+  mutable std::map<experiment_id, std::string>
+    owners_; ///< never change; reading one means reading a whole configuration
 };
 
 } // namespace troupe::api

@@ -1,11 +1,12 @@
 #pragma once
-// Rows as JSON, as grpc-gateway prints Determined's messages: every required key always there, 64-bit sizes as text,
-// enums by their full names, times in RFC 3339, optional keys left out while unset. Pure but for `storage` reads.
+// Rows as JSON, as grpc-gateway prints Determined's messages: every required key always there, 64-bit sizes
+// as text, enums by their full names, times in RFC 3339, optional keys left out while unset. Pure but for
+// `storage` reads.
 
+#include "model/names.hpp"
 #include "model/rows.hpp"
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/http.hpp"
-#include "model/names.hpp"
 #include "storage/journal.hpp"
 
 namespace troupe::api {
@@ -13,7 +14,8 @@ namespace troupe::api {
 value experiment_shape(const experiment_row& row, const accounts& users);
 /// Its two parts: no key is in both.
 value lasting_experiment_shape(const experiment_row& row);
-value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created, const accounts& users);
+value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created,
+                                const accounts& users);
 /// What is answered where nothing was created: every required key, unset.
 value empty_experiment_shape();
 
@@ -50,8 +52,8 @@ std::string state_name(experiment_state state); ///< "STATE_ACTIVE"
 std::string state_name(trial_state state);
 std::int64_t steps_processed(const trial_row& row);
 
-/// Which part of a list is wanted: {first, last} and the `pagination` of the answer. `usual` is the limit where none is
-/// given, 0: all. errc::invalid where the offset lies outside.
+/// Which part of a list is wanted: {first, last} and the `pagination` of the answer. `usual` is the limit
+/// where none is given, 0: all. errc::invalid where the offset lies outside.
 struct page {
   std::size_t first = 0, last = 0;
   value pagination;

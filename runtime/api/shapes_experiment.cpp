@@ -4,7 +4,8 @@ namespace troupe::api {
 namespace {
 
 /// The text at config.a.b, or `otherwise`.
-std::string config_text(const value& config, const char* outer, const char* inner, const std::string& otherwise) {
+std::string config_text(const value& config, const char* outer, const char* inner,
+                        const std::string& otherwise) {
   if (!config.is_object())
     return otherwise;
   const value* at = &config;
@@ -52,7 +53,8 @@ value lasting_experiment_shape(const experiment_row& row) {
   return x;
 }
 
-value changing_experiment_shape(const experiment_standing& now, const std::string& owner_name, time_point created, const accounts& users) {
+value changing_experiment_shape(const experiment_standing& now, const std::string& owner_name,
+                                time_point created, const accounts& users) {
   auto owner = users.find(owner_name);
   value x = {{"numTrials", now.num_trials},
              {"state", state_name(now.state)},
@@ -78,10 +80,19 @@ value experiment_shape(const experiment_row& row, const accounts& users) {
 }
 
 value empty_experiment_shape() {
-  return {{"id", 0},          {"name", ""},          {"archived", false},        {"config", value::object()},
-          {"jobId", ""},      {"numTrials", 0},      {"originalConfig", ""},     {"projectId", 0},
-          {"searcherType", ""}, {"projectOwnerId", 0}, {"startTime", to_rfc3339(time_point{})},
-          {"username", ""},   {"state", "STATE_UNSPECIFIED"}};
+  return {{"id", 0},
+          {"name", ""},
+          {"archived", false},
+          {"config", value::object()},
+          {"jobId", ""},
+          {"numTrials", 0},
+          {"originalConfig", ""},
+          {"projectId", 0},
+          {"searcherType", ""},
+          {"projectOwnerId", 0},
+          {"startTime", to_rfc3339(time_point{})},
+          {"username", ""},
+          {"state", "STATE_UNSPECIFIED"}};
 }
 
 result<page> page_of(const query_list& query, std::size_t total, std::int64_t usual) {
@@ -93,7 +104,8 @@ result<page> page_of(const query_list& query, std::size_t total, std::int64_t us
   const auto all = static_cast<std::int64_t>(total);
   auto first = *offset < 0 ? all + *offset : *offset;
   if (first < 0 || first > all)
-    return error{errc::invalid, "offset " + std::to_string(*offset) + " is outside of the list of " + std::to_string(all)};
+    return error{errc::invalid,
+                 "offset " + std::to_string(*offset) + " is outside of the list of " + std::to_string(all)};
   if (*limit < -2)
     return error{errc::invalid, "limit has to be -2, -1, 0 or a positive number"};
   auto most = *limit == 0 ? usual : *limit;
@@ -101,7 +113,8 @@ result<page> page_of(const query_list& query, std::size_t total, std::int64_t us
   page p;
   p.first = static_cast<std::size_t>(first);
   p.last = static_cast<std::size_t>(last);
-  p.pagination = {{"offset", *offset}, {"limit", *limit}, {"startIndex", first}, {"endIndex", last}, {"total", all}};
+  p.pagination = {
+    {"offset", *offset}, {"limit", *limit}, {"startIndex", first}, {"endIndex", last}, {"total", all}};
   return p;
 }
 
@@ -126,7 +139,8 @@ value user_shape(const user& u) {
 }
 
 value slot_shape(const value& slot, const std::string& agent) {
-  const auto id = slot.contains("id") ? (slot["id"].is_string() ? slot["id"].get<std::string>() : slot["id"].dump()) : "0";
+  const auto id =
+    slot.contains("id") ? (slot["id"].is_string() ? slot["id"].get<std::string>() : slot["id"].dump()) : "0";
   const auto type = slot.value("device", std::string("cpu"));
   value x = {{"id", id},
              {"enabled", slot.value("enabled", true)},
@@ -135,11 +149,14 @@ value slot_shape(const value& slot, const std::string& agent) {
               {{"id", slot.contains("id") && slot["id"].is_number() ? slot["id"] : value(0)},
                {"brand", slot.value("brand", type == "cpu" ? "CPU" : type)},
                {"uuid", slot.value("uuid", agent + "-" + id)},
-               {"type", type.find("cuda") != type.npos ? "TYPE_CUDA" : type.find("rocm") != type.npos ? "TYPE_ROCM" : "TYPE_CPU"}}},
+               {"type", type.find("cuda") != type.npos   ? "TYPE_CUDA"
+                        : type.find("rocm") != type.npos ? "TYPE_ROCM"
+                                                         : "TYPE_CPU"}}},
              {"container", nullptr}};
   if (auto usage = slot.find("usage"); usage != slot.end() && usage->is_object())
     x["usage"] = *usage;
-  if (auto busy = slot.find("allocation"); busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty())
+  if (auto busy = slot.find("allocation");
+      busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty())
     x["container"] = {{"id", *busy}, {"parent", ""}, {"state", "STATE_RUNNING"}, {"devices", {x["device"]}}};
   return x;
 }

@@ -23,7 +23,8 @@ value metadata_of(const checkpoint& saved) {
 }
 
 /// The validation at `steps` that is not archived; nullopt where there is none.
-result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_t steps, const storage::reader& storage) {
+result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_t steps,
+                                                const storage::reader& storage) {
   for (const auto& known : {of.best, of.latest})
     if (known.row != 0 && known.steps == steps) {
       auto report = storage.metric(of.id, known.row);
@@ -43,7 +44,8 @@ result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_
   }
 }
 
-result<value> validation_shape(const validation_row& known, const trial_row& of, const storage::reader& storage) {
+result<value> validation_shape(const validation_row& known, const trial_row& of,
+                               const storage::reader& storage) {
   if (known.row == 0)
     return value(nullptr);
   auto report = storage.metric(of.id, known.row);
@@ -68,14 +70,19 @@ value progress_validation(const validation_row& v) {
 
 const char* state_of(const checkpoint_row& row) {
   switch (row.state) {
-  case checkpoint_state::completed: return "STATE_COMPLETED";
-  case checkpoint_state::partially_deleted: return "STATE_PARTIALLY_DELETED";
-  case checkpoint_state::deleted: return "STATE_DELETED";
+  case checkpoint_state::completed:
+    return "STATE_COMPLETED";
+  case checkpoint_state::partially_deleted:
+    return "STATE_PARTIALLY_DELETED";
+  case checkpoint_state::deleted:
+    return "STATE_DELETED";
   }
   return "STATE_COMPLETED";
 }
 
-std::string level_name(const std::string& level) { return "LOG_LEVEL_" + (level.empty() ? "UNSPECIFIED" : level); }
+std::string level_name(const std::string& level) {
+  return "LOG_LEVEL_" + (level.empty() ? "UNSPECIFIED" : level);
+}
 
 value log_common(const log_line& line) {
   return {{"id", std::to_string(line.number)},
@@ -110,19 +117,17 @@ value training_workload(const metric_row& report) {
 }
 
 value checkpoint_workload(const checkpoint_row& row) {
-  return {{"uuid", row.saved.uuid},
-          {"state", state_of(row)},
-          {"totalBatches", row.saved.steps},
-          {"endTime", to_rfc3339(row.at)},
-          {"resources", sizes(row.saved)},
-          {"metadata", metadata_of(row.saved)}};
+  return {{"uuid", row.saved.uuid},          {"state", state_of(row)},
+          {"totalBatches", row.saved.steps}, {"endTime", to_rfc3339(row.at)},
+          {"resources", sizes(row.saved)},   {"metadata", metadata_of(row.saved)}};
 }
 
 value metric_report_shape(const metric_row& report, const trial_row& of, bool wrapped) {
   value metrics = reported(report);
   if (wrapped)
-    metrics = report.group == "validation" ? value{{"validation_metrics", std::move(metrics)}}
-                                           : value{{"avg_metrics", std::move(metrics)}, {"batch_metrics", reported_batches(report)}};
+    metrics = report.group == "validation"
+                ? value{{"validation_metrics", std::move(metrics)}}
+                : value{{"avg_metrics", std::move(metrics)}, {"batch_metrics", reported_batches(report)}};
   value x = {{"group", report.group},
              {"totalBatches", report.steps},
              {"trialRunId", report.run.value},
@@ -215,7 +220,11 @@ value trial_progress_shape(const trial_row& row) {
              {"agents", agents},
              {"why", row.why}};
   if (auto stop = row.stop())
-    x["stop"] = {{"why", stop->why}, {"rung", stop->rung}, {"units", stop->units}, {"metric", stop->metric}, {"needed", stop->needed}};
+    x["stop"] = {{"why", stop->why},
+                 {"rung", stop->rung},
+                 {"units", stop->units},
+                 {"metric", stop->metric},
+                 {"needed", stop->needed}};
   if (is_set(row.ended))
     x["endTime"] = to_rfc3339(row.ended);
   return x;
@@ -291,7 +300,9 @@ value allocation_shape(const trial_row& row, const run_row& run) {
     slots += static_cast<int>(part.slots.size());
   value x = {{"allocationId", allocation_name(row.experiment, {row.id, run.run})},
              {"taskId", task_name(row.experiment, row.id)},
-             {"state", is_set(run.ended) ? "STATE_TERMINATED" : run.on.empty() ? "STATE_QUEUED" : "STATE_RUNNING"},
+             {"state", is_set(run.ended) ? "STATE_TERMINATED"
+                       : run.on.empty()  ? "STATE_QUEUED"
+                                         : "STATE_RUNNING"},
              {"isReady", !run.on.empty() && !is_set(run.ended)},
              {"slots", slots},
              {"startTime", to_rfc3339(run.started)}};

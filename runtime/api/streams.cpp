@@ -56,13 +56,18 @@ private:
       return;
     auto shape = fact_shape(one);
     if (!shape) // written by a newer version: its place is shown, not its content
-      shape = value{{"sequence", one.sequence}, {"entity", one.entity}, {"number", one.number}, {"type", "unknown"}, {"at", ""}};
+      shape = value{{"sequence", one.sequence},
+                    {"entity", one.entity},
+                    {"number", one.number},
+                    {"type", "unknown"},
+                    {"at", ""}};
     auto experiment = experiment_of(one, *shape, *storage_, experiments_);
     if (keep_.experiment && experiment != keep_.experiment)
       return;
     if (experiment)
       (*shape)["experiment"] = experiment.value;
-    out += "id: " + std::to_string(one.sequence) + "\nevent: " + shape->at("type").get<std::string>() + "\ndata: " + to_json(*shape) + "\n\n";
+    out += "id: " + std::to_string(one.sequence) + "\nevent: " + shape->at("type").get<std::string>() +
+           "\ndata: " + to_json(*shape) + "\n\n";
   }
 
   std::shared_ptr<storage::reader> storage_;
@@ -75,7 +80,8 @@ private:
 
 class logs : public body_stream {
 public:
-  logs(std::shared_ptr<storage::reader> storage, log_request what) : storage_(std::move(storage)), what_(std::move(what)) {
+  logs(std::shared_ptr<storage::reader> storage, log_request what)
+      : storage_(std::move(storage)), what_(std::move(what)) {
     if (what_.newest_first)
       at_ = std::numeric_limits<std::uint64_t>::max();
   }
@@ -95,7 +101,8 @@ public:
         out.pause = duration{0};
         return out;
       }
-      auto lines = what_.newest_first ? storage_->logs_before(what_.trial, at_, batch) : storage_->logs(what_.trial, at_, batch);
+      auto lines = what_.newest_first ? storage_->logs_before(what_.trial, at_, batch)
+                                      : storage_->logs(what_.trial, at_, batch);
       if (!lines)
         return lines.error();
       for (const auto& line : *lines) {
@@ -197,11 +204,14 @@ private:
   bool opened_ = false, some_ = false;
 };
 
-std::vector<std::string> owned(const std::vector<std::string_view>& texts) { return {texts.begin(), texts.end()}; }
+std::vector<std::string> owned(const std::vector<std::string_view>& texts) {
+  return {texts.begin(), texts.end()};
+}
 
 } // namespace
 
-std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> storage, std::uint64_t after, event_filter keep) {
+std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> storage, std::uint64_t after,
+                                          event_filter keep) {
   return std::make_unique<events>(std::move(storage), after, std::move(keep));
 }
 std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage, log_request what) {
@@ -229,23 +239,27 @@ result<log_request> log_request_of(const query_list& query) {
   if (what.newest_first && what.follow)
     return error{errc::invalid, "the newest line first and follow exclude each other"};
   // Times compare as text: both are RFC 3339 in UTC with the same digits up to the second.
-  what.keep = [agents = owned(query.every("agentIds")), ranks = owned(query.every("rankIds")), levels = owned(query.every("levels")),
-               types = owned(query.every("stdtypes")), sources = owned(query.every("sources")),
-               containers = owned(query.every("containerIds")), allocations = owned(query.every("allocationIds")),
-               text = std::string(query.first("searchText")), before = std::string(query.first("timestampBefore")),
+  what.keep = [agents = owned(query.every("agentIds")), ranks = owned(query.every("rankIds")),
+               levels = owned(query.every("levels")), types = owned(query.every("stdtypes")),
+               sources = owned(query.every("sources")), containers = owned(query.every("containerIds")),
+               allocations = owned(query.every("allocationIds")),
+               text = std::string(query.first("searchText")),
+               before = std::string(query.first("timestampBefore")),
                after = std::string(query.first("timestampAfter"))](const log_line& line) {
     const auto in = [](const std::vector<std::string>& wanted, const std::string& own) {
       return wanted.empty() || std::find(wanted.begin(), wanted.end(), own) != wanted.end();
     };
     const auto allocation_wanted = [&] {
-      return allocations.empty() || std::any_of(allocations.begin(), allocations.end(),
-                                                [&](const auto& a) { return named_allocation(a) == line.allocation; });
+      return allocations.empty() || std::any_of(allocations.begin(), allocations.end(), [&](const auto& a) {
+               return named_allocation(a) == line.allocation;
+             });
     };
     return in(agents, line.agent) && in(ranks, std::to_string(line.rank)) &&
-           in(levels, "LOG_LEVEL_" + (line.level.empty() ? std::string("UNSPECIFIED") : line.level)) && in(types, line.stream) &&
-           in(sources, line.stream == "troupe" ? "master" : "task") && containers.empty() && allocation_wanted() &&
-           (text.empty() || line.text.find(text) != line.text.npos) && (before.empty() || to_rfc3339(line.at) < before) &&
-           (after.empty() || to_rfc3339(line.at) > after);
+           in(levels, "LOG_LEVEL_" + (line.level.empty() ? std::string("UNSPECIFIED") : line.level)) &&
+           in(types, line.stream) && in(sources, line.stream == "troupe" ? "master" : "task") &&
+           containers.empty() && allocation_wanted() &&
+           (text.empty() || line.text.find(text) != line.text.npos) &&
+           (before.empty() || to_rfc3339(line.at) < before) && (after.empty() || to_rfc3339(line.at) > after);
   };
   return what;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Bodies that are read from storage while they are sent: events, logs, metrics. Each holds one batch in memory at most,
-// so that a slow reader costs nothing but its own lag.
+// Bodies that are read from storage while they are sent: events, logs, metrics. Each holds one batch in
+// memory at most, so that a slow reader costs nothing but its own lag.
 
 #include "runtime/api/route.hpp"
 
@@ -11,7 +11,8 @@ struct event_filter {
   std::string entity;       ///< empty: all
 };
 /// Server-sent events from the fact after `after` on, without end.
-std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> storage, std::uint64_t after, event_filter keep);
+std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> storage, std::uint64_t after,
+                                          event_filter keep);
 
 /// Which lines, and how: the query of the logs' routes.
 struct log_request {
@@ -23,12 +24,13 @@ struct log_request {
 };
 /// errc::invalid on a wrong filter, or `limit` with `follow`.
 result<log_request> log_request_of(const query_list& query);
-/// Newline-delimited {"result": line}. With `follow` it ends when the trial has, and its last lines had time to come.
+/// Newline-delimited {"result": line}. With `follow` it ends when the trial has, and its last lines had time
+/// to come.
 std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage, log_request what);
 
 struct metric_request {
   std::vector<trial_id> trials;
-  std::string group; ///< empty: all
+  std::string group;                  ///< empty: all
   std::uint64_t after = 0, limit = 0; ///< rows; limit 0: all
   enum class form { lines_of_batches, array, lines } as = form::array;
   bool follow = false;

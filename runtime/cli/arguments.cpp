@@ -11,7 +11,8 @@ namespace troupe::cli {
 namespace {
 
 constexpr option_spec common[] = {
-  {"--color", "WHEN", "Colour: auto, always or never; NO_COLOR is honoured", option_kind::text, "auto always never"},
+  {"--color", "WHEN", "Colour: auto, always or never; NO_COLOR is honoured", option_kind::text,
+   "auto always never"},
 };
 constexpr option_spec client[] = {
   {"--master", "URL", "The cluster: http://HOST:PORT or HOST:PORT; else $TROUPE_MASTER, else the last `up`",
@@ -19,8 +20,8 @@ constexpr option_spec client[] = {
   {"-v,--verbose", "", "Show each request as a curl command", option_kind::toggle},
 };
 constexpr option_spec read[] = {
-  {"-o,--output", "FORMAT", "table, json, csv or yaml; json is one value with the keys of the API", option_kind::text,
-   "table json csv yaml"},
+  {"-o,--output", "FORMAT", "table, json, csv or yaml; json is one value with the keys of the API",
+   option_kind::text, "table json csv yaml"},
   {"--columns", "A,B", "Only these columns, of a table or csv", option_kind::text},
   {"--no-header", "", "No header line, of a table or csv", option_kind::toggle},
   {"-q,--quiet", "", "Only the ids, one a line", option_kind::toggle},
@@ -64,7 +65,8 @@ void declare(CLI::App& app, const verb_spec& verb, std::list<slot>& slots) {
       to.option = app.add_flag(std::string(o.names), to.flag, std::string(o.text))->group(group);
       return;
     }
-    auto* made = to.option = app.add_option(std::string(o.names), to.texts, std::string(o.text))->group(group);
+    auto* made = to.option =
+      app.add_option(std::string(o.names), to.texts, std::string(o.text))->group(group);
     made->type_name(std::string(o.value));
     if (o.kind == option_kind::maybe_text)
       made->expected(0, 1);
@@ -117,7 +119,8 @@ result<void> check_values(const verb_spec& verb, const arguments& given) {
       std::int64_t number = 0;
       auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
       if (fault != std::errc{} || end != text.data() + text.size() || number < 0)
-        return wrong(key + " takes a whole number of at least 0, not '" + text + "'", key + " " + std::string(o.value));
+        return wrong(key + " takes a whole number of at least 0, not '" + text + "'",
+                     key + " " + std::string(o.value));
     }
     auto choices = split(o.choices, ' ');
     if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {

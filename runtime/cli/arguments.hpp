@@ -1,5 +1,6 @@
 #pragma once
-// One verb's arguments and options: how they are declared, and what was given. CLI11 reads them, in arguments.cpp only.
+// One verb's arguments and options: how they are declared, and what was given. CLI11 reads them, in
+// arguments.cpp only.
 
 #include "model/result.hpp"
 
@@ -35,10 +36,10 @@ struct verb_spec {
   std::string_view summary;
   std::span<const argument_spec> takes;
   std::span<const option_spec> options;
-  bool reads = false;          ///< takes the output options
-  bool talks = false;          ///< takes the options of a client
-  std::string_view examples;   ///< a line each
-  std::string_view see;        ///< "troupe experiment list, troupe trial describe"
+  bool reads = false;        ///< takes the output options
+  bool talks = false;        ///< takes the options of a client
+  std::string_view examples; ///< a line each
+  std::string_view see;      ///< "troupe experiment list, troupe trial describe"
   int (*act)(session&, const arguments&) = nullptr;
 };
 
@@ -65,11 +66,12 @@ std::vector<option_spec> options_of(const verb_spec& verb);
 /// "--output" of "-o,--output".
 std::string key_of(const option_spec& option);
 
-/// Reads the words after the verb. Fails with errc::invalid, the text naming the word and, where one is near, the
-/// option that was meant after a newline and "hint: ".
+/// Reads the words after the verb. Fails with errc::invalid, the text naming the word and, where one is near,
+/// the option that was meant after a newline and "hint: ".
 result<arguments> parse_arguments(const verb_spec& verb, const std::vector<std::string>& given);
 
-/// The help of one verb: summary, usage, arguments, options, examples; `with_shared`: the options of many verbs too.
+/// The help of one verb: summary, usage, arguments, options, examples; `with_shared`: the options of many
+/// verbs too.
 std::string help_text(const verb_spec& verb, bool with_shared = true);
 
 } // namespace troupe::cli

@@ -1,4 +1,5 @@
-// Verbs about the cluster as a whole, and those that the node does: their flags are read here, and the hook is called.
+// Verbs about the cluster as a whole, and those that the node does: their flags are read here, and the hook
+// is called.
 
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/follow.hpp"
@@ -26,7 +27,8 @@ std::filesystem::path data_dir(session& s) {
 
 /// A cluster file may name the data directory; then the hook gets none, unless the command line has one.
 bool is_left_to_file(session& s) {
-  return !s.given.has("--data-dir") && s.io.env("TROUPE_DATA_DIR").empty() && (s.given.has("FILE") || s.given.has("--file"));
+  return !s.given.has("--data-dir") && s.io.env("TROUPE_DATA_DIR").empty() &&
+         (s.given.has("FILE") || s.given.has("--file"));
 }
 
 std::optional<int> slots(session& s) {
@@ -35,7 +37,8 @@ std::optional<int> slots(session& s) {
   return static_cast<int>(std::min<std::int64_t>(s.given.number("--slots", 0), 1 << 20));
 }
 
-/// A malformed address is refused before the node does anything. `fallback_port` is no port that may be left out.
+/// A malformed address is refused before the node does anything. `fallback_port` is no port that may be left
+/// out.
 result<void> check_listen(const std::string& flag, const std::string& text) {
   if (text.empty())
     return {};
@@ -44,13 +47,15 @@ result<void> check_listen(const std::string& flag, const std::string& text) {
   char* end = nullptr;
   long number = port.empty() ? -1 : std::strtol(port.c_str(), &end, 10);
   if (colon == std::string::npos || colon == 0 || number < 0 || number > 65535 || *end)
-    return error{errc::invalid, flag + " '" + text + "': expected HOST:PORT, the port from 0 to 65535\nhint: " + flag +
+    return error{errc::invalid, flag + " '" + text +
+                                  "': expected HOST:PORT, the port from 0 to 65535\nhint: " + flag +
                                   " 127.0.0.1:8080"};
   return {};
 }
 
 template <class Options>
-int call(session& s, const char* verb, const std::function<int(const Options&)>& hook, const Options& options) {
+int call(session& s, const char* verb, const std::function<int(const Options&)>& hook,
+         const Options& options) {
   if (!hook)
     return s.fail({errc::unsupported, std::string("this program was built without '") + verb + "'"});
   s.io.out.flush();
@@ -103,7 +108,8 @@ int up(session& s, const arguments& given) {
   o.name = given.text("--name");
   o.config = given.text("FILE", given.text("--file"));
   if (given.has("FILE") && given.has("--file"))
-    return s.fail({errc::invalid, "the cluster file is given twice: '" + given.text("FILE") + "' and --file '" + given.text("--file") + "'"});
+    return s.fail({errc::invalid, "the cluster file is given twice: '" + given.text("FILE") +
+                                    "' and --file '" + given.text("--file") + "'"});
   o.tls_dir = given.text("--tls-dir");
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
@@ -135,7 +141,8 @@ int agent(session& s, const arguments& given) {
   agent_options o;
   auto master = flag_or_env(s, "--master", "TROUPE_MASTER");
   if (master.empty())
-    return s.fail({errc::invalid, "an agent needs its master's address\nhint: troupe agent --master HOST:PORT"});
+    return s.fail(
+      {errc::invalid, "an agent needs its master's address\nhint: troupe agent --master HOST:PORT"});
   auto url = client::master_url(master);
   if (!url)
     return s.fail({errc::invalid, "--master '" + master + "': " + url.error().what});
@@ -166,8 +173,8 @@ int run(session& s, const arguments& given) {
   if (auto text = given.text("--resume"); !text.empty()) {
     o.resume_id = parse_id<experiment_id>(text).value;
     if (o.resume_id == 0)
-      return s.fail(
-          {errc::invalid, "--resume takes an experiment's id, not '" + text + "'\nhint: troupe experiment list"});
+      return s.fail({errc::invalid,
+                     "--resume takes an experiment's id, not '" + text + "'\nhint: troupe experiment list"});
   }
   if (o.config.empty() && !o.resume)
     return s.fail({errc::invalid, "'run' needs CONFIG, or --resume\nhint: troupe run --help"});
@@ -185,7 +192,8 @@ int run(session& s, const arguments& given) {
     s.io.out << "a cluster is up on " << o.data_dir.string() << " (" << lock->url
              << "): submitting there, and leaving it running" << std::endl;
     auto options = client::options_from(s.io.env);
-    s.cluster = std::make_unique<client::server>(client::server_address{lock->url, "", o.data_dir, lock->pid}, options);
+    s.cluster =
+      std::make_unique<client::server>(client::server_address{lock->url, "", o.data_dir, lock->pid}, options);
     return submit_and_follow(s, o);
   }
   return call(s, "run", s.node.run, o);
@@ -232,8 +240,8 @@ int down(session& s, const arguments& given) {
     while (lock && client::alive(*lock)) {
       if (std::chrono::steady_clock::now() > until)
         return s.fail({errc::timeout, "process " + std::to_string(where.pid) +
-                                          " was told to stop and is still there\nhint: kill " +
-                                          std::to_string(where.pid)});
+                                        " was told to stop and is still there\nhint: kill " +
+                                        std::to_string(where.pid)});
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -292,7 +300,8 @@ int slot_list(session& s, const arguments&) {
 
 int tls_init(session& s, const arguments& given) {
   tls_init_options o;
-  o.dir = given.has("--dir") ? std::filesystem::path(given.text("--dir")) : client::default_data_dir(s.io.env) / "tls";
+  o.dir = given.has("--dir") ? std::filesystem::path(given.text("--dir"))
+                             : client::default_data_dir(s.io.env) / "tls";
   o.hosts = given.all("--host");
   o.days = static_cast<int>(std::min<std::int64_t>(given.number("--days", o.days), 36500));
   o.replace = given.has("--replace");
@@ -304,7 +313,8 @@ int tls_init(session& s, const arguments& given) {
 int shell(session& s, const arguments& given) {
   return call(s, "shell", s.node.shell,
               shell_options{given.text("--attach"), given.all("--execute"), given.text("--file"),
-                            given.text("--output", "table"), given.has("--keep-going"), given.text("--color", "auto")});
+                            given.text("--output", "table"), given.has("--keep-going"),
+                            given.text("--color", "auto")});
 }
 
 int version(session& s, const arguments&) {

@@ -25,8 +25,8 @@ bool tell(session& s, const config::cluster_file& file) {
 }
 
 value row_of(const config::diagnostic& x) {
-  value row{{"file", x.file}, {"line", x.line}, {"column", x.column}, {"message", x.message},
-            {"path", x.path}, {"severity", x.is_warning ? "warning" : "error"}};
+  value row{{"file", x.file},       {"line", x.line}, {"column", x.column},
+            {"message", x.message}, {"path", x.path}, {"severity", x.is_warning ? "warning" : "error"}};
   if (!x.hint.empty())
     row["hint"] = x.hint;
   return row;
@@ -35,7 +35,8 @@ value row_of(const config::diagnostic& x) {
 /// Secrets are in it: only its owner may read it.
 result<void> write_private(const std::string& path, const std::string& text) {
   workers::owned_fd out{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
-  if (!out || ::fchmod(out.get(), 0600) != 0 || ::write(out.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+  if (!out || ::fchmod(out.get(), 0600) != 0 ||
+      ::write(out.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return error{errc::io, "cannot write '" + path + "': " + std::strerror(errno)};
   return {};
 }
@@ -70,7 +71,8 @@ bool answered_yes(session& s, int changes) {
 
 /// A host has no place in the file: line and column are 0.
 value row_of(const host_finding& x, const std::string& file) {
-  value row{{"file", file}, {"line", 0}, {"column", 0}, {"message", x.what}, {"path", x.path}, {"severity", x.good ? "ok" : "error"}};
+  value row{{"file", file},      {"line", 0},      {"column", 0},
+            {"message", x.what}, {"path", x.path}, {"severity", x.good ? "ok" : "error"}};
   if (!x.mend.empty())
     row["hint"] = x.mend;
   return row;
@@ -116,7 +118,8 @@ int check(session& s, const arguments& given) {
   if (given.has("--resolved"))
     s.io.out << file.resolved;
   else
-    s.io.out << given.text("FILE") << " ok (" << file.settings << " settings, " << file.from_environment << " from environment)\n";
+    s.io.out << given.text("FILE") << " ok (" << file.settings << " settings, " << file.from_environment
+             << " from environment)\n";
   return given.has("--connect") ? tell_of_hosts(s, file.config) : exit_done;
 }
 
@@ -137,7 +140,10 @@ int config_show(session& s, const arguments&) {
     return s.fail(live.error());
   auto& shown = live->configuration;
   if (shown.is_null()) // no file yet: what a cluster without one is
-    shown = {{"troupe", 1}, {"pools", {{"default", {{"default", true}}}}}, {"nodes", value::array()}, {"users", value::array()}};
+    shown = {{"troupe", 1},
+             {"pools", {{"default", {{"default", true}}}}},
+             {"nodes", value::array()},
+             {"users", value::array()}};
   s.io.out << (s.output().format == output_format::json ? to_json(shown, 2) + "\n" : to_yaml(shown));
   return exit_done;
 }
@@ -149,7 +155,9 @@ int apply(session& s, const arguments& given) {
   client::wanted_configuration wanted;
   if (plan) {
     if (plan->value("troupePlan", 0) != plan_format)
-      return s.fail({errc::invalid, path + " is a plan of another version of this program\nhint: troupe apply FILE --plan " + path});
+      return s.fail(
+        {errc::invalid,
+         path + " is a plan of another version of this program\nhint: troupe apply FILE --plan " + path});
     if (given.has("--plan"))
       return s.fail({errc::invalid, path + " is a plan already"});
     wanted.configuration = plan->value("configuration", value());
@@ -159,7 +167,8 @@ int apply(session& s, const arguments& given) {
     auto file = config::load_cluster_file(path, world);
     if (!tell(s, file))
       return exit_usage;
-    s.io.err << path << " ok (" << file.settings << " settings, " << file.from_environment << " from environment)\n";
+    s.io.err << path << " ok (" << file.settings << " settings, " << file.from_environment
+             << " from environment)\n";
     wanted.configuration = std::move(file.config);
     wanted.secrets = std::move(file.secrets);
   }
@@ -171,30 +180,40 @@ int apply(session& s, const arguments& given) {
   if (!live)
     return s.fail(live.error());
   if (plan && plan->value("live", value()) != live_value(*live))
-    return s.fail({errc::conflict, "the cluster has changed since this plan was made\nhint: make it anew: troupe apply FILE --plan " + path});
+    return s.fail(
+      {errc::conflict,
+       "the cluster has changed since this plan was made\nhint: make it anew: troupe apply FILE --plan " +
+         path});
   if (!plan && given.has("--prune"))
     wanted.prune = client::prunable(live->by_hand, wanted.configuration);
-  const auto changes = config::plan_cluster(live->configuration, wanted.configuration, live->by_hand, !wanted.prune.empty());
+  const auto changes =
+    config::plan_cluster(live->configuration, wanted.configuration, live->by_hand, !wanted.prune.empty());
   s.io.out << changes.text() << std::flush;
   if (given.has("--plan")) {
-    value out{{"troupePlan", plan_format}, {"live", live_value(*live)}, {"configuration", wanted.configuration},
-              {"secrets", wanted.secrets}, {"prune", wanted.prune}};
+    value out{{"troupePlan", plan_format},
+              {"live", live_value(*live)},
+              {"configuration", wanted.configuration},
+              {"secrets", wanted.secrets},
+              {"prune", wanted.prune}};
     if (auto ok = write_private(given.text("--plan"), to_json(out, 2) + "\n"); !ok)
       return s.fail(ok.error());
-    s.io.out << "the plan is in " << given.text("--plan") << "; do it with: troupe apply " << given.text("--plan") << " --yes\n";
+    s.io.out << "the plan is in " << given.text("--plan") << "; do it with: troupe apply "
+             << given.text("--plan") << " --yes\n";
     return exit_done;
   }
   if (changes.counted() == 0 && !given.has("--yes"))
     return exit_done;
   if (!given.has("--yes")) {
     if (!::isatty(STDIN_FILENO))
-      return s.fail({errc::invalid, "nothing was applied: nobody can be asked, since standard input is no terminal\nhint: --yes applies without asking"});
+      return s.fail({errc::invalid, "nothing was applied: nobody can be asked, since standard input is no "
+                                    "terminal\nhint: --yes applies without asking"});
     if (!answered_yes(s, changes.counted())) {
       s.io.out << "nothing was applied\n";
       return exit_failed;
     }
   }
-  auto done = client::put_in_force(cluster, wanted, live->revision, [&](const std::string& line) { s.io.out << line << "\n"; });
+  auto done = client::put_in_force(cluster, wanted, live->revision,
+                                   [&](const std::string& line) { s.io.out << line << "\n"; });
   if (!done)
     return s.fail(done.error());
   if (changes.counted() > 0)

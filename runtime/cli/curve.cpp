@@ -50,16 +50,16 @@ std::string cell(const raster& dots, int column, int row_from_below, bool utf8) 
 
 } // namespace
 
-std::string draw_curve(const std::vector<std::pair<double, double>>& points, const terminal& screen, int columns,
-                       int rows) {
+std::string draw_curve(const std::vector<std::pair<double, double>>& points, const terminal& screen,
+                       int columns, int rows) {
   std::vector<std::pair<double, double>> finite;
   for (const auto& p : points)
     if (std::isfinite(p.first) && std::isfinite(p.second))
       finite.push_back(p);
   if (finite.empty())
     return "";
-  auto [low_at, high_at] = std::minmax_element(finite.begin(), finite.end(),
-                                               [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto [low_at, high_at] = std::minmax_element(
+    finite.begin(), finite.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   double low = low_at->second, high = high_at->second;
   double first = finite.front().first, last = finite.back().first;
   auto top = number_text(high, 4), bottom = number_text(low, 4);
@@ -69,7 +69,8 @@ std::string draw_curve(const std::vector<std::pair<double, double>>& points, con
   int fine_x = screen.utf8 ? 2 : 1, fine_y = screen.utf8 ? 4 : 1;
   raster dots(width * fine_x, height * fine_y);
   auto scale = [](double v, double from, double to, int cells) {
-    return to > from ? static_cast<int>(std::lround((v / 2 - from / 2) / (to / 2 - from / 2) * (cells - 1))) : 0;
+    return to > from ? static_cast<int>(std::lround((v / 2 - from / 2) / (to / 2 - from / 2) * (cells - 1)))
+                     : 0;
   };
   int x_before = 0, y_before = 0;
   for (std::size_t i = 0; i < finite.size(); ++i) {

@@ -9,10 +9,10 @@
 
 namespace troupe::cli {
 
-/// Points of rising x; those that are not finite are left out. `rows` lines of at most `columns` columns (both with the
-/// labels, and never wider than the screen), each ended by a newline; in braille dots, or in `*` where the screen has
-/// no UTF-8. Empty without a finite point.
-std::string draw_curve(const std::vector<std::pair<double, double>>& points, const terminal& screen, int columns = 64,
-                       int rows = 6);
+/// Points of rising x; those that are not finite are left out. `rows` lines of at most `columns` columns
+/// (both with the labels, and never wider than the screen), each ended by a newline; in braille dots, or in
+/// `*` where the screen has no UTF-8. Empty without a finite point.
+std::string draw_curve(const std::vector<std::pair<double, double>>& points, const terminal& screen,
+                       int columns = 64, int rows = 6);
 
 } // namespace troupe::cli

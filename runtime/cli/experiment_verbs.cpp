@@ -3,8 +3,8 @@
 #include "runtime/cli/interrupt.hpp"
 #include "runtime/cli/verbs.hpp"
 #include "runtime/client/cluster_configuration.hpp"
-#include "runtime/client/submission.hpp"
 #include "runtime/client/event_stream.hpp"
+#include "runtime/client/submission.hpp"
 
 #include <algorithm>
 #include <ostream>
@@ -33,7 +33,7 @@ int change(session& s, const std::string& act, const std::string& done) {
   for (const auto& word : s.given.all("EXPERIMENT")) {
     auto id = named_experiment(**cluster, word);
     auto answer =
-        id ? (*cluster)->post("/api/v1/experiments/" + to_string(*id) + "/" + act) : result<value>(id.error());
+      id ? (*cluster)->post("/api/v1/experiments/" + to_string(*id) + "/" + act) : result<value>(id.error());
     if (answer) {
       s.io.out << done << " experiment " << to_string(*id) << "\n";
       continue;
@@ -44,17 +44,17 @@ int change(session& s, const std::string& act, const std::string& done) {
   return code;
 }
 
-std::string state_in(const value& experiment) {
-  return shown(part(experiment, "state"), show_as::state, {});
-}
+std::string state_in(const value& experiment) { return shown(part(experiment, "state"), show_as::state, {}); }
 
-bool ended(const std::string& state) { return state == "COMPLETED" || state == "CANCELED" || state == "ERROR"; }
+bool ended(const std::string& state) {
+  return state == "COMPLETED" || state == "CANCELED" || state == "ERROR";
+}
 
 } // namespace
 
 int experiment_create(session& s, const arguments& given) {
-  client::submission wanted{given.text("CONFIG"), given.text("DIR"), given.all("--config"), !given.has("--paused"),
-                            given.text("--key"), given.text("--name")};
+  client::submission wanted{given.text("CONFIG"),   given.text("DIR"),   given.all("--config"),
+                            !given.has("--paused"), given.text("--key"), given.text("--name")};
   auto cluster = s.server();
   if (cluster) // its defaults lie below; a cluster that cannot be asked says so when it gets the experiment
     if (auto live = client::live(**cluster))
@@ -86,7 +86,8 @@ int experiment_list(session& s, const arguments& given) {
     return s.fail(cluster.error());
   client::query with{{"sortBy", "SORT_BY_ID"}, {"orderBy", "ORDER_BY_ASC"}};
   if (auto state = given.text("--state"); !state.empty()) {
-    std::transform(state.begin(), state.end(), state.begin(), [](unsigned char c) { return std::toupper(c); });
+    std::transform(state.begin(), state.end(), state.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
     with.emplace_back("states", "STATE_" + state);
   }
   auto rows = (*cluster)->list("/api/v1/experiments", "experiments", with);
@@ -160,16 +161,16 @@ int experiment_wait(session& s, const arguments& given) {
   auto state = state_in(part(got->body, "experiment"));
   while (!ended(state)) {
     if (watch.seen()) {
-      s.io.err << "interrupted; experiment " << to_string(*id) << " goes on (to end it: troupe experiment cancel "
-               << to_string(*id) << ")\n";
+      s.io.err << "interrupted; experiment " << to_string(*id)
+               << " goes on (to end it: troupe experiment cancel " << to_string(*id) << ")\n";
       return exit_interrupted;
     }
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
     if (left.count() <= 0)
       return s.fail({errc::timeout, "experiment " + to_string(*id) + " is still " + state +
-                                        "\nhint: it goes on; troupe "
-                                        "experiment wait " +
-                                        to_string(*id)});
+                                      "\nhint: it goes on; troupe "
+                                      "experiment wait " +
+                                      to_string(*id)});
     auto step = events.poll(std::min<std::chrono::milliseconds>(left, std::chrono::milliseconds(500)));
     if (!step)
       return s.fail(step.error());

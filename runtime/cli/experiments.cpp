@@ -6,9 +6,10 @@ result<experiment_id> named_experiment(client::server& cluster, const std::strin
   if (auto id = parse_id<experiment_id>(word))
     return id;
   if (word != "last")
-    return error{errc::invalid, "'" + word + "' is no experiment id\nhint: a number, or last; troupe experiment list"};
-  auto newest =
-      cluster.get("/api/v1/experiments", {{"sortBy", "SORT_BY_ID"}, {"orderBy", "ORDER_BY_DESC"}, {"limit", "1"}});
+    return error{errc::invalid,
+                 "'" + word + "' is no experiment id\nhint: a number, or last; troupe experiment list"};
+  auto newest = cluster.get("/api/v1/experiments",
+                            {{"sortBy", "SORT_BY_ID"}, {"orderBy", "ORDER_BY_DESC"}, {"limit", "1"}});
   if (!newest)
     return newest.error();
   const auto& rows = part(newest->body, "experiments");

@@ -5,7 +5,8 @@
 
 namespace troupe::cli {
 
-/// "7", or "last" for the newest. Fails with errc::invalid on other words and errc::not_found where there is none.
+/// "7", or "last" for the newest. Fails with errc::invalid on other words and errc::not_found where there is
+/// none.
 result<experiment_id> named_experiment(client::server& cluster, const std::string& word);
 result<trial_id> named_trial(const std::string& word);
 

@@ -10,7 +10,8 @@ std::string plain(const value& x, const char* path, show_as how = show_as::plain
 }
 
 /// Lines of two columns.
-void add_pair(std::vector<std::string>& out, const std::string& name, const std::string& text, const terminal& screen) {
+void add_pair(std::vector<std::string>& out, const std::string& name, const std::string& text,
+              const terminal& screen) {
   out.push_back("  " + painted(padded(name, 17), paint::dim, screen) + text);
 }
 
@@ -19,14 +20,15 @@ void add_best(std::vector<std::string>& out, const progress_view& view, const va
   const auto& setup = view.setup();
   const auto& best = part(outcome, "bestTrial");
   auto id = plain(outcome, "bestTrialId");
-  out.push_back(painted("best trial " + id + ": " + setup.metric + " " + plain(outcome, "bestMetric", show_as::number),
-                        paint::bold, screen));
+  out.push_back(
+    painted("best trial " + id + ": " + setup.metric + " " + plain(outcome, "bestMetric", show_as::number),
+            paint::bold, screen));
   add_pair(out, "hyperparameters", plain(best, "hparams", show_as::compact), screen);
   const auto& validation = part(best, "bestValidation");
   if (validation.is_object())
     add_pair(out, "metrics",
              plain(validation, "metrics.avgMetrics", show_as::compact) + "  (step " +
-                 plain(validation, "totalBatches") + ")",
+               plain(validation, "totalBatches") + ")",
              screen);
   const auto& checkpoint = part(outcome, "bestCheckpoint");
   add_pair(out, "checkpoint", checkpoint.is_object() ? plain(checkpoint, "path") : "none was saved", screen);
@@ -42,14 +44,15 @@ void add_best(std::vector<std::string>& out, const progress_view& view, const va
 } // namespace
 
 std::vector<std::string> final_report(const progress_view& view, const value& outcome,
-                                      const std::vector<std::pair<double, double>>& curve, const failed_log& failed,
-                                      const terminal& screen, time_point now) {
+                                      const std::vector<std::pair<double, double>>& curve,
+                                      const failed_log& failed, const terminal& screen, time_point now) {
   std::vector<std::string> out;
   auto state = plain(outcome, "state", show_as::state);
   auto line = "experiment " + to_string(view.setup().id) + " " + state;
   if (view.setup().started != time_point{})
     line +=
-        " in " + span_text(std::chrono::duration<double>(view.ended_at().value_or(now) - view.setup().started).count());
+      " in " +
+      span_text(std::chrono::duration<double>(view.ended_at().value_or(now) - view.setup().started).count());
   auto count = plain(outcome, "numTrials", show_as::number);
   line += ": " + count + (count == "1" ? " trial" : " trials");
   if (auto early = view.stopped_early())

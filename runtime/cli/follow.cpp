@@ -24,7 +24,8 @@ public:
     return screen_;
   }
 
-  /// A frame alone waits until the last drawing is `pace` old, so that a storm of reports is no storm of drawings.
+  /// A frame alone waits until the last drawing is `pace` old, so that a storm of reports is no storm of
+  /// drawings.
   void draw(const std::vector<std::string>& lines, const std::vector<std::string>& frame) {
     auto now = std::chrono::steady_clock::now();
     if (lines.empty() && (frame == frame_ || (!frame.empty() && now - drawn_ < pace)))
@@ -64,7 +65,8 @@ result<opening> open_view(client::server& cluster, experiment_id id, bool redraw
   if (!trials)
     return trials.error();
   opening o{progress_view(setup_of(experiment->body), redraws), 0};
-  // Facts between the two reads come again by the stream; those after the older of the two must not be missed.
+  // Facts between the two reads come again by the stream; those after the older of the two must not be
+  // missed.
   o.sequence = std::min(experiment->sequence.value_or(0), trials->sequence.value_or(0));
   o.view.take_snapshot(experiment->body, trials->body);
   return o;
@@ -108,7 +110,9 @@ failed_log failed_log_of(client::server& cluster, experiment_id id) {
     out.trial = {trial.value("id", std::uint64_t{0})};
     static_cast<void>(cluster.lines("/api/v1/trials/" + to_string(out.trial) + "/logs",
                                     {{"limit", "5"}, {"orderBy", "ORDER_BY_DESC"}}, false, [&](value line) {
-                                      const auto& text = part(part(line, "result").is_object() ? part(line, "result") : line, "log");
+                                      const auto& text =
+                                        part(part(line, "result").is_object() ? part(line, "result") : line,
+                                             "log");
                                       if (text.is_string())
                                         out.lines.push_back(text.get<std::string>());
                                       return true;
@@ -119,8 +123,8 @@ failed_log failed_log_of(client::server& cluster, experiment_id id) {
   return out;
 }
 
-result<std::vector<std::string>> report(client::server& cluster, const progress_view& view, const terminal& screen,
-                                        time_point now) {
+result<std::vector<std::string>> report(client::server& cluster, const progress_view& view,
+                                        const terminal& screen, time_point now) {
   auto outcome = cluster.get("/troupe/v1/experiments/" + to_string(view.setup().id) + "/outcome");
   if (!outcome)
     return outcome.error();
@@ -142,7 +146,8 @@ canvas standard_canvas(const std::string& color) {
           [] { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }};
 }
 
-followed follow(client::server& cluster, experiment_id id, const canvas& on, const std::atomic<bool>& interrupt) {
+followed follow(client::server& cluster, experiment_id id, const canvas& on,
+                const std::atomic<bool>& interrupt) {
   auto begun = open_view(cluster, id, on.screen.interactive);
   if (!begun)
     return {followed::by::fault, "", begun.error()};
@@ -184,7 +189,8 @@ paused follow_pause(client::server& cluster, experiment_id id, const canvas& on,
   auto shown_for = view.running();
   bool first = true;
   for (;;) {
-    auto left = std::chrono::duration_cast<std::chrono::seconds>(until - clock::now() + std::chrono::milliseconds(999));
+    auto left =
+      std::chrono::duration_cast<std::chrono::seconds>(until - clock::now() + std::chrono::milliseconds(999));
     auto lines = view.lines(p.screen());
     auto running = view.running();
     auto text = view.pause_text(std::max(left, std::chrono::seconds(0)));
@@ -194,8 +200,8 @@ paused follow_pause(client::server& cluster, experiment_id id, const canvas& on,
     shown_for = running;
     bool over = running.empty() || view.ended();
     p.draw(lines, p.screen().interactive && !over
-                      ? std::vector<std::string>{fitted(text, p.screen().width - 1, p.screen().utf8)}
-                      : std::vector<std::string>{});
+                    ? std::vector<std::string>{fitted(text, p.screen().width - 1, p.screen().utf8)}
+                    : std::vector<std::string>{});
     if (view.ended())
       return {paused::by::ended, {}, view.state(), {}};
     if (over)

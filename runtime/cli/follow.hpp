@@ -19,7 +19,8 @@ struct canvas {
   int fd = -1; ///< to notice a change of its size; -1: never
   std::function<time_point()> now;
 };
-/// Standard output of this process, with NO_COLOR and the locale looked at; `color` is "auto", "always" or "never".
+/// Standard output of this process, with NO_COLOR and the locale looked at; `color` is "auto", "always" or
+/// "never".
 canvas standard_canvas(const std::string& color = "auto");
 
 struct followed {
@@ -29,10 +30,11 @@ struct followed {
   error fault;       ///< of by::fault
 };
 
-/// Draws experiment `id` until it has ended, then the final report; or until `interrupt` is set, leaving the experiment
-/// as it is. A lost connection is dialled again for as long as it takes, and said. On a terminal running trials are
-/// bars that are drawn again; in a pipe there are lines only.
-followed follow(client::server& cluster, experiment_id id, const canvas& on, const std::atomic<bool>& interrupt);
+/// Draws experiment `id` until it has ended, then the final report; or until `interrupt` is set, leaving the
+/// experiment as it is. A lost connection is dialled again for as long as it takes, and said. On a terminal
+/// running trials are bars that are drawn again; in a pipe there are lines only.
+followed follow(client::server& cluster, experiment_id id, const canvas& on,
+                const std::atomic<bool>& interrupt);
 
 struct paused {
   enum class by { done, ended, timeout, interrupt, fault };
@@ -45,7 +47,8 @@ struct paused {
 paused follow_pause(client::server& cluster, experiment_id id, const canvas& on, std::chrono::seconds limit,
                     const std::atomic<bool>& interrupt);
 
-/// `follow` with Ctrl-C as "leave it running"; the exit code. With a machine-readable -o nothing but the end counts.
+/// `follow` with Ctrl-C as "leave it running"; the exit code. With a machine-readable -o nothing but the end
+/// counts.
 int follow_to_exit(session& s, client::server& cluster, experiment_id id);
 
 } // namespace troupe::cli

@@ -29,7 +29,8 @@ constexpr std::string_view environment_text =
   "TROUPE_MASTER      the cluster that client verbs talk to: http://HOST:PORT\n"
   "TROUPE_DATA_DIR    data directory of up, master and run\n"
   "TROUPE_LISTEN      address of the HTTP API of up and master\n"
-  "TROUPE_USER, TROUPE_PASSWORD, TROUPE_TOKEN   who you are; without them `determined` with a blank password\n"
+  "TROUPE_USER, TROUPE_PASSWORD, TROUPE_TOKEN   who you are; without them `determined` with a blank "
+  "password\n"
   "TROUPE_CA_FILE     certificate authority of an https cluster\n"
   "NO_COLOR           no colour; CLICOLOR_FORCE: colour in pipes too\n";
 
@@ -95,10 +96,10 @@ std::string noun_text(const std::string& noun) {
 
 std::string manual_markdown() {
   std::string text =
-      "# The command line\n\nMade from the verb table by `troupe help markdown`; a test keeps it current.\n\n"
-      "```\n" +
-      overview_text() + "```\n\n## Exit codes\n\n```\n" + exit_codes_text() + "```\n\n## Environment\n\n```\n" +
-      std::string(environment_text) + "```\n";
+    "# The command line\n\nMade from the verb table by `troupe help markdown`; a test keeps it current.\n\n"
+    "```\n" +
+    overview_text() + "```\n\n## Exit codes\n\n```\n" + exit_codes_text() + "```\n\n## Environment\n\n```\n" +
+    std::string(environment_text) + "```\n";
   text += "\n## Options of many commands\n\nRead commands (list, describe, metrics, logs, status):\n\n```\n";
   auto add = [&](std::span<const option_spec> options) {
     for (const auto& o : options)

@@ -1,13 +1,13 @@
 #pragma once
-// What the verbs that live in the node are asked to do. The command line reads their flags into these values and calls
-// the hook; the main program sets the hooks. A hook returns the exit code.
+// What the verbs that live in the node are asked to do. The command line reads their flags into these values
+// and calls the hook; the main program sets the hooks. A hook returns the exit code.
 
 #include "model/value.hpp"
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,16 +15,16 @@
 namespace troupe::cli {
 
 struct up_options {
-  std::filesystem::path data_dir;       ///< never empty
-  std::string listen;                   ///< HOST:PORT; empty: the node's default
-  std::string agent_listen;             ///< HOST:PORT; empty: beside `listen`
-  std::optional<int> slots;             ///< artificial CPU slots; none: what the host has
-  std::string name;                     ///< of the agent in this process; empty: the host's
-  std::filesystem::path config;         ///< of the cluster; empty: none
-  std::filesystem::path tls_dir;        ///< as `tls init` made it; empty: plain, loopback only
-  std::filesystem::path trace_actors;   ///< one line a message; empty: none
+  std::filesystem::path data_dir;     ///< never empty
+  std::string listen;                 ///< HOST:PORT; empty: the node's default
+  std::string agent_listen;           ///< HOST:PORT; empty: beside `listen`
+  std::optional<int> slots;           ///< artificial CPU slots; none: what the host has
+  std::string name;                   ///< of the agent in this process; empty: the host's
+  std::filesystem::path config;       ///< of the cluster; empty: none
+  std::filesystem::path tls_dir;      ///< as `tls init` made it; empty: plain, loopback only
+  std::filesystem::path trace_actors; ///< one line a message; empty: none
   bool daemon = false;
-  bool allow_faults = false;            ///< the shell may disturb actors' mail: for tests
+  bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
 };
 
 struct master_options {
@@ -32,53 +32,54 @@ struct master_options {
   std::string listen, agent_listen;
   std::filesystem::path config, tls_dir, trace_actors;
   bool daemon = false;
-  bool allow_faults = false;            ///< the shell may disturb actors' mail: for tests
+  bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
 };
 
 struct agent_options {
-  std::string master;                   ///< HOST:PORT of its HTTP (or agent) port; never empty
+  std::string master; ///< HOST:PORT of its HTTP (or agent) port; never empty
   std::filesystem::path data_dir;
-  std::string name;                     ///< empty: the host's
+  std::string name; ///< empty: the host's
   std::optional<int> slots;
   std::filesystem::path tls_dir, trace_actors;
-  std::filesystem::path token_file;     ///< with the join token; empty: in `tls_dir`
+  std::filesystem::path token_file; ///< with the join token; empty: in `tls_dir`
   bool daemon = false;
-  bool allow_faults = false;            ///< the shell may disturb actors' mail: for tests
+  bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
 };
 
 struct run_options {
-  std::filesystem::path config;         ///< the experiment; empty with `resume`
-  std::filesystem::path context;        ///< folder or file; empty: the files beside the configuration
-  std::vector<std::string> set;         ///< "a.b=value", over the configuration
-  bool resume = false;                  ///< `--resume`; of `resume_id`, or of the newest unfinished one where 0
+  std::filesystem::path config;  ///< the experiment; empty with `resume`
+  std::filesystem::path context; ///< folder or file; empty: the files beside the configuration
+  std::vector<std::string> set;  ///< "a.b=value", over the configuration
+  bool resume = false;           ///< `--resume`; of `resume_id`, or of the newest unfinished one where 0
   std::uint64_t resume_id = 0;
-  bool fresh = false;                   ///< `--new`: another one even where the same is unfinished
+  bool fresh = false; ///< `--new`: another one even where the same is unfinished
   std::filesystem::path data_dir;
   std::string listen;
   std::optional<int> slots;
   std::filesystem::path trace_actors;
-  std::string color = "auto";           ///< or "always", "never": for `standard_canvas`
+  std::string color = "auto"; ///< or "always", "never": for `standard_canvas`
 };
 
 struct tls_init_options {
   std::filesystem::path dir;
-  std::vector<std::string> hosts;       ///< names and addresses that the master is dialled by
+  std::vector<std::string> hosts; ///< names and addresses that the master is dialled by
   int days = 3650;
   bool replace = false;
 };
 
 struct shell_options {
-  std::string attach;                   ///< HOST:PORT or URL; empty: the cluster that is found
-  std::vector<std::string> commands;    ///< `-e`, in order
-  std::filesystem::path file;           ///< `-f`; "-" is standard input
-  std::string format = "table";         ///< or "json", "csv", "yaml"
-  bool keep_going = false;              ///< a failed command does not end it
+  std::string attach;                ///< HOST:PORT or URL; empty: the cluster that is found
+  std::vector<std::string> commands; ///< `-e`, in order
+  std::filesystem::path file;        ///< `-f`; "-" is standard input
+  std::string format = "table";      ///< or "json", "csv", "yaml"
+  bool keep_going = false;           ///< a failed command does not end it
   std::string color = "auto";
 };
 
 using words = std::vector<std::string>;
 
-/// A node without slots on a data directory that nobody holds, for as long as it is kept: what was trained there can be read.
+/// A node without slots on a data directory that nobody holds, for as long as it is kept: what was trained
+/// there can be read.
 struct opened_here {
   std::string url;
   std::shared_ptr<void> node;
@@ -86,9 +87,9 @@ struct opened_here {
 
 /// One thing that `check --connect` looked at.
 struct host_finding {
-  std::string path;   ///< of the key that asks for it: "cluster.listen", "nodes.gpu01"
-  std::string what;   ///< as it is: "127.0.0.1:8080 is free"
-  std::string mend;   ///< where it is not good
+  std::string path; ///< of the key that asks for it: "cluster.listen", "nodes.gpu01"
+  std::string what; ///< as it is: "127.0.0.1:8080 is free"
+  std::string mend; ///< where it is not good
   bool good = true;
 };
 
@@ -97,8 +98,8 @@ struct hooks {
   std::function<int(const up_options&)> up;
   std::function<int(const master_options&)> master;
   std::function<int(const agent_options&)> agent;
-  /// Called only where no live node holds the data directory and no --master is given: the command line itself submits
-  /// to those.
+  /// Called only where no live node holds the data directory and no --master is given: the command line
+  /// itself submits to those.
   std::function<int(const run_options&)> run;
   std::function<int(const tls_init_options&)> tls_init;
   std::function<int(const shell_options&)> shell;

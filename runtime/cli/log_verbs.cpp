@@ -46,8 +46,8 @@ public:
 
 private:
   void print(const value& log) {
-    const auto& text = s_.given.has("--timestamps") || !part(log, "log").is_string() ? part(log, "message")
-                                                                                     : part(log, "log");
+    const auto& text =
+      s_.given.has("--timestamps") || !part(log, "log").is_string() ? part(log, "message") : part(log, "log");
     auto line = text.is_string() ? text.get<std::string>() : to_json(text);
     if (!line.ends_with('\n'))
       line += '\n';
@@ -68,8 +68,8 @@ std::string log_path(trial_id id) { return "/api/v1/trials/" + to_string(id) + "
 /// The last lines, oldest first.
 result<void> print_tail(client::server& cluster, trial_id id, std::int64_t count, log_printer& printer) {
   std::vector<value> lines;
-  auto ok = cluster.lines(log_path(id), {{"limit", std::to_string(count)}, {"orderBy", "ORDER_BY_DESC"}}, false,
-                          [&](value line) { return lines.push_back(std::move(line)), true; });
+  auto ok = cluster.lines(log_path(id), {{"limit", std::to_string(count)}, {"orderBy", "ORDER_BY_DESC"}},
+                          false, [&](value line) { return lines.push_back(std::move(line)), true; });
   for (auto line = lines.rbegin(); line != lines.rend(); ++line)
     printer.take(*line);
   return ok;
@@ -185,7 +185,8 @@ int experiment_logs(session& s, const arguments& given) {
   for (const auto& trial : *rows) {
     if (watch.seen())
       return exit_interrupted;
-    if (auto ok = print_logs(s, **cluster, trial_id{trial.value("id", std::uint64_t{0})}, printer, watch); !ok)
+    if (auto ok = print_logs(s, **cluster, trial_id{trial.value("id", std::uint64_t{0})}, printer, watch);
+        !ok)
       return s.fail(ok.error());
   }
   return printer.finish();

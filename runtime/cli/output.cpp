@@ -21,7 +21,8 @@ std::string raw(const value& x) {
 }
 
 std::string bytes_text(const value& x) {
-  double bytes = x.is_string() ? std::strtod(x.get<std::string>().c_str(), nullptr) : number_in(x).value_or(0);
+  double bytes =
+    x.is_string() ? std::strtod(x.get<std::string>().c_str(), nullptr) : number_in(x).value_or(0);
   const char* units[] = {"B", "KB", "MB", "GB", "TB"};
   int unit = 0;
   for (; bytes >= 1024 && unit < 4; ++unit)
@@ -103,12 +104,14 @@ std::string table(const value& rows, const std::vector<column>& columns, const o
     int used = 0;
     for (std::size_t i = 0; i < columns.size(); ++i) {
       auto cell = i + 1 == columns.size() && !right_aligned(columns[i])
-                      ? line[i]
-                      : padded(line[i], widths[i], right_aligned(columns[i]));
+                    ? line[i]
+                    : padded(line[i], widths[i], right_aligned(columns[i]));
       if (options.screen.interactive)
         cell = fitted(cell, options.screen.width - used, options.screen.utf8);
       used += width_of(cell) + 2;
-      auto how = is_header ? paint::bold : columns[i].how == show_as::state ? paint_of(line[i]) : paint::plain;
+      auto how = is_header                          ? paint::bold
+                 : columns[i].how == show_as::state ? paint_of(line[i])
+                                                    : paint::plain;
       text += (i ? "  " : "") + painted(cell, how, options.screen);
       if (options.screen.interactive && used >= options.screen.width)
         break;
@@ -146,7 +149,8 @@ std::string csv(const value& rows, const std::vector<column>& columns, const out
 bool plain_in_yaml(const std::string& text) {
   if (text.empty() || text.size() > 200)
     return false;
-  static const std::vector<std::string> taken = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "~"};
+  static const std::vector<std::string> taken = {"true", "false", "yes", "no", "on",
+                                                 "off",  "null",  "y",   "n",  "~"};
   if (std::find(taken.begin(), taken.end(), lower(text)) != taken.end())
     return false;
   if (!std::isalpha(static_cast<unsigned char>(text[0])) && text[0] != '_' && text[0] != '/')
@@ -180,7 +184,11 @@ void write_yaml(const value& x, int depth, std::string& out) {
         out.pop_back(), out += "\n";
       write_yaml(inner, depth + 1, out);
     } else {
-      out += (list ? "" : " ") + (inner.is_array() ? "[]" : inner.is_object() ? "{}" : yaml_scalar(inner)) + "\n";
+      out += (list ? "" : " ") +
+             (inner.is_array()    ? "[]"
+              : inner.is_object() ? "{}"
+                                  : yaml_scalar(inner)) +
+             "\n";
     }
   }
 }
@@ -241,7 +249,8 @@ std::string span_text(double seconds) {
   else if (seconds < 60)
     std::snprintf(text, sizeof text, "%.0f s", std::floor(seconds));
   else if (seconds < 3600)
-    std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
+    std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(seconds) / 60,
+                  static_cast<int>(seconds) % 60);
   else
     std::snprintf(text, sizeof text, "%d h %02d min", static_cast<int>(seconds / 3600),
                   static_cast<int>(std::fmod(seconds, 3600)) / 60);
@@ -275,22 +284,28 @@ std::string shown(const value& x, show_as how, time_point now) {
     auto number = number_in(x);
     return number ? number_text(*number) : raw(x);
   }
-  case show_as::percent: return number_in(x) ? number_text(std::floor(*number_in(x) * 100), 4) + " %" : raw(x);
+  case show_as::percent:
+    return number_in(x) ? number_text(std::floor(*number_in(x) * 100), 4) + " %" : raw(x);
   case show_as::age: {
     auto at = x.is_string() ? parse_rfc3339(x.get<std::string>()) : std::nullopt;
     if (at == time_point{})
       return "-"; // never
     return at ? span_text(std::chrono::duration<double>(now - *at).count()) + " ago" : raw(x);
   }
-  case show_as::compact: return compact(x);
-  case show_as::bytes: return bytes_text(x);
-  case show_as::count: return std::to_string(x.size());
-  case show_as::plain: return x.is_array() ? listed(x) : raw(x);
+  case show_as::compact:
+    return compact(x);
+  case show_as::bytes:
+    return bytes_text(x);
+  case show_as::count:
+    return std::to_string(x.size());
+  case show_as::plain:
+    return x.is_array() ? listed(x) : raw(x);
   }
   return raw(x);
 }
 
-result<std::string> show_rows(const value& rows, const std::vector<column>& columns, const output_options& options) {
+result<std::string> show_rows(const value& rows, const std::vector<column>& columns,
+                              const output_options& options) {
   if (!options.quiet && options.format == output_format::json)
     return to_json(rows, 2) + "\n";
   if (!options.quiet && options.format == output_format::yaml)
@@ -302,7 +317,8 @@ result<std::string> show_rows(const value& rows, const std::vector<column>& colu
                                                                : table(rows, *picked, options);
 }
 
-result<std::string> show_one(const value& thing, const std::vector<column>& columns, const output_options& options) {
+result<std::string> show_one(const value& thing, const std::vector<column>& columns,
+                             const output_options& options) {
   if (!options.quiet && options.format == output_format::json)
     return to_json(thing, 2) + "\n";
   if (!options.quiet && options.format == output_format::yaml)

@@ -20,7 +20,7 @@ struct output_options {
   bool quiet = false;               ///< only the first column, without header
   std::vector<std::string> columns; ///< by title or path; empty: all
   terminal screen;
-  time_point now;                   ///< for "3 min ago"
+  time_point now; ///< for "3 min ago"
 };
 
 /// How a table shows a value; the other formats show it as it is.
@@ -33,9 +33,11 @@ struct column {
 };
 
 /// Rows of a list, `rows` being what `json` and `yaml` print. Fails with errc::invalid on an unknown column.
-result<std::string> show_rows(const value& rows, const std::vector<column>& columns, const output_options& options);
+result<std::string> show_rows(const value& rows, const std::vector<column>& columns,
+                              const output_options& options);
 /// One thing: a table of two columns.
-result<std::string> show_one(const value& thing, const std::vector<column>& columns, const output_options& options);
+result<std::string> show_one(const value& thing, const std::vector<column>& columns,
+                             const output_options& options);
 
 /// The part of `x` that a path names; null where there is none.
 const value& part(const value& x, std::string_view path);

@@ -20,7 +20,9 @@ std::uint64_t id_in(const value& x) {
   return x.is_number_integer() && x >= 0 ? x.get<std::uint64_t>() : 0;
 }
 
-bool is_end(std::string_view state) { return state == "COMPLETED" || state == "CANCELED" || state == "ERROR"; }
+bool is_end(std::string_view state) {
+  return state == "COMPLETED" || state == "CANCELED" || state == "ERROR";
+}
 
 std::string singular(std::string unit) {
   if (unit.ends_with("ches"))
@@ -57,7 +59,8 @@ progress_setup setup_of(const value& answer) {
   if (auto unit = text_in(searcher, "time_metric"); !unit.empty())
     s.unit = unit;
   s.max_units = number_at(searcher, "max_time");
-  if (const auto& length = part(searcher, "max_length"); s.max_units == 0 && length.is_object() && !length.empty()) {
+  if (const auto& length = part(searcher, "max_length");
+      s.max_units == 0 && length.is_object() && !length.empty()) {
     s.unit = length.begin().key();
     s.max_units = number_in(*length.begin()).value_or(0);
   } else if (s.max_units == 0) {
@@ -86,8 +89,8 @@ progress_view::progress_view(progress_setup setup, bool redraws, int line_budget
 bool progress_view::ended() const { return is_end(state_); }
 
 std::size_t progress_view::stopped_early() const {
-  return static_cast<std::size_t>(
-    std::count_if(trials_.begin(), trials_.end(), [](const auto& t) { return t.second.stopped.has_value(); }));
+  return static_cast<std::size_t>(std::count_if(trials_.begin(), trials_.end(),
+                                                [](const auto& t) { return t.second.stopped.has_value(); }));
 }
 
 std::vector<trial_id> progress_view::running() const {
@@ -172,7 +175,8 @@ void progress_view::take(const value& event) {
       ended_at_ = at;
     auto why = text_in(event, "why");
     if (!ended() && !state.starts_with("STOPPING_COMPLETED"))
-      say("experiment " + to_string(setup_.id) + " " + state + (why.empty() ? "" : ": " + why), paint::yellow);
+      say("experiment " + to_string(setup_.id) + " " + state + (why.empty() ? "" : ": " + why),
+          paint::yellow);
     return;
   }
   auto id = trial_of_entity(text_in(event, "entity"));
@@ -239,8 +243,8 @@ void progress_view::on_stop(trial_id id, const value& event) {
   trials_[id].stopped = x;
   auto line = trial_name(id) + "  stopped early";
   if (x->rung >= 0 && std::isfinite(x->metric) && std::isfinite(x->needed))
-    line += " at " + units_text(x->units) + ": " + metric_text(x->metric) + " at rung " + std::to_string(x->rung) +
-            ", had to beat " + number_text(x->needed, 4);
+    line += " at " + units_text(x->units) + ": " + metric_text(x->metric) + " at rung " +
+            std::to_string(x->rung) + ", had to beat " + number_text(x->needed, 4);
   else if (!x->why.empty())
     line += ": " + x->why;
   say(line, paint::yellow);
@@ -287,7 +291,9 @@ void progress_view::on_trial_ended(trial_id id, one_trial& t, const value& event
     line += " at " + units_text(t.units);
   if (t.state == "COMPLETED" && t.best)
     line += ": " + metric_text(t.latest.value_or(*t.best)) +
-            (id == best_trial_ ? ", best so far" : t.latest != t.best ? ", at best " + number_text(*t.best, 4) : "");
+            (id == best_trial_    ? ", best so far"
+             : t.latest != t.best ? ", at best " + number_text(*t.best, 4)
+                                  : "");
   else if (!why.empty())
     line += ": " + why;
   if (t.state == "ERROR")
@@ -308,7 +314,8 @@ void progress_view::take_back() {
 std::vector<std::string> progress_view::lines(const terminal& screen) {
   std::vector<std::string> out;
   for (auto& [line, how] : lines_)
-    out.push_back(painted(screen.interactive ? fitted(line, screen.width - 1, screen.utf8) : line, how, screen));
+    out.push_back(
+      painted(screen.interactive ? fitted(line, screen.width - 1, screen.utf8) : line, how, screen));
   lines_.clear();
   return out;
 }
@@ -331,9 +338,11 @@ std::string progress_view::bar(double share, int cells, const terminal& screen) 
   return out;
 }
 
-std::string progress_view::row(trial_id id, const one_trial& t, const terminal& screen, time_point now) const {
+std::string progress_view::row(trial_id id, const one_trial& t, const terminal& screen,
+                               time_point now) const {
   int cells = screen.width >= 100 ? 20 : screen.width >= 60 ? 12 : 6;
-  auto units = setup_.max_units > 0 ? number_text(t.units) + "/" + number_text(setup_.max_units) : number_text(t.units);
+  auto units =
+    setup_.max_units > 0 ? number_text(t.units) + "/" + number_text(setup_.max_units) : number_text(t.units);
   auto line = padded(trial_name(id), 10) + " " +
               bar(setup_.max_units > 0 ? t.units / setup_.max_units : 0, cells, screen) + " " +
               padded(units + " " + setup_.unit, 12);
@@ -353,9 +362,10 @@ std::string progress_view::summary(const terminal& screen, time_point now) const
   for (const auto& [id, t] : trials_)
     ++(t.ended ? done : t.running ? active : waiting);
   auto line = "experiment " + to_string(setup_.id) + " " + (lost_ ? "(cluster away)" : state_) + " " +
-              bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " + number_text(std::floor(progress_ * 100)) +
-              " %  " + std::to_string(done) + (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") +
-              " done, " + std::to_string(active) + " running" +
+              bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " +
+              number_text(std::floor(progress_ * 100)) + " %  " + std::to_string(done) +
+              (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") + " done, " +
+              std::to_string(active) + " running" +
               (waiting ? ", " + std::to_string(waiting) + " waiting" : "");
   if (setup_.started != time_point{})
     line += "  " + span_text(std::chrono::duration<double>(now - setup_.started).count());

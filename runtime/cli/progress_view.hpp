@@ -1,5 +1,6 @@
 #pragma once
-// What a person sees of a running experiment: facts in, lines and frames out. Pure: the loop around it is follow.cpp.
+// What a person sees of a running experiment: facts in, lines and frames out. Pure: the loop around it is
+// follow.cpp.
 
 #include "model/ids.hpp"
 #include "model/time.hpp"
@@ -18,9 +19,9 @@ struct progress_setup {
   experiment_id id;
   std::string name, searcher, metric;
   bool smaller_is_better = true;
-  std::string unit = "batches";   ///< of the time metric, in the plural
-  double max_units = 0;           ///< of one trial; 0: not known
-  std::uint64_t max_trials = 0;   ///< 0: not known
+  std::string unit = "batches"; ///< of the time metric, in the plural
+  double max_units = 0;         ///< of one trial; 0: not known
+  std::uint64_t max_trials = 0; ///< 0: not known
   time_point started;
 };
 /// From the answer of GET /api/v1/experiments/ID.
@@ -28,7 +29,8 @@ progress_setup setup_of(const value& experiment);
 
 class progress_view {
 public:
-  /// `line_budget` bounds the lines of a pipe beyond one for each trial's end: what is only nice to know stops there.
+  /// `line_budget` bounds the lines of a pipe beyond one for each trial's end: what is only nice to know
+  /// stops there.
   progress_view(progress_setup setup, bool redraws, int line_budget = 60);
 
   /// The experiment and its trials as they were when the watching began (`{"trials": [...]}` of docs/api.md).
@@ -40,7 +42,8 @@ public:
 
   /// The lines that became final since the last call.
   std::vector<std::string> lines(const terminal& screen);
-  /// What stands below them and is drawn again: nothing where `redraws` is false, or once the experiment has ended.
+  /// What stands below them and is drawn again: nothing where `redraws` is false, or once the experiment has
+  /// ended.
   std::vector<std::string> frame(const terminal& screen, time_point now) const;
 
   const progress_setup& setup() const { return setup_; }
@@ -51,8 +54,8 @@ public:
   std::size_t stopped_early() const;
   /// Trials that hold slots now.
   std::vector<trial_id> running() const;
-  /// Those of `running` whose newest checkpoint is older than their newest validation, with their steps: for whom a
-  /// pause still waits.
+  /// Those of `running` whose newest checkpoint is older than their newest validation, with their steps: for
+  /// whom a pause still waits.
   std::string pause_text(std::chrono::seconds left) const;
 
 private:
@@ -110,10 +113,11 @@ struct failed_log {
   std::vector<std::string> lines;
 };
 
-/// The last lines: how it ended, the best trial with hyperparameters, metric and checkpoint, its curve, and the command
-/// that shows it again. `outcome` is the answer of GET /troupe/v1/experiments/ID/outcome; `curve` its validations.
+/// The last lines: how it ended, the best trial with hyperparameters, metric and checkpoint, its curve, and
+/// the command that shows it again. `outcome` is the answer of GET /troupe/v1/experiments/ID/outcome; `curve`
+/// its validations.
 std::vector<std::string> final_report(const progress_view& view, const value& outcome,
-                                      const std::vector<std::pair<double, double>>& curve, const failed_log& failed,
-                                      const terminal& screen, time_point now);
+                                      const std::vector<std::pair<double, double>>& curve,
+                                      const failed_log& failed, const terminal& screen, time_point now);
 
 } // namespace troupe::cli

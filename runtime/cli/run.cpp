@@ -38,7 +38,8 @@ int dispatch(const words& given, const hooks& node, console& io) {
   if (!verb.act) {
     const auto& hook = verb.path == "config" ? node.config : node.search;
     if (!hook)
-      return early.fail({errc::unsupported, "this program was built without '" + std::string(verb.path) + "'"});
+      return early.fail(
+        {errc::unsupported, "this program was built without '" + std::string(verb.path) + "'"});
     return hook(meaning->rest, io.in, io.out, io.err);
   }
   if (meaning->wants_help) {
@@ -54,7 +55,8 @@ int dispatch(const words& given, const hooks& node, console& io) {
   }
   session s{node, io, *given_to_verb};
   auto last = verb.path.substr(verb.path.rfind(' ') + 1);
-  s.only_reads = last == "list" || last == "describe" || last == "logs" || last == "metrics" || last == "download";
+  s.only_reads =
+    last == "list" || last == "describe" || last == "logs" || last == "metrics" || last == "download";
   return verb.act(s, *given_to_verb);
 }
 

@@ -37,7 +37,9 @@ std::string unit_text(const std::string& start, bool user) {
          "\n[Service]\n"
          "Type=notify\n"
          "NotifyAccess=main\n"
-         "ExecStart=" + start + "\n"
+         "ExecStart=" +
+         start +
+         "\n"
          "ExecReload=/bin/kill -HUP $MAINPID\n"
          "WatchdogSec=60\n"
          "Restart=on-failure\n"
@@ -49,7 +51,8 @@ std::string unit_text(const std::string& start, bool user) {
          "KillMode=process\n"
          "LimitNOFILE=65536\n"
          "\n[Install]\n"
-         "WantedBy=" + (user ? "default.target" : "multi-user.target") + "\n";
+         "WantedBy=" +
+         (user ? "default.target" : "multi-user.target") + "\n";
 }
 
 } // namespace
@@ -57,11 +60,15 @@ std::string unit_text(const std::string& start, bool user) {
 int install_service(session& s, const arguments& given) {
   const bool user = given.has("--user");
   const auto name = given.text("--name", "troupe");
-  if (name.empty() || name.size() > 100 || name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-@.") != std::string::npos)
+  if (name.empty() || name.size() > 100 ||
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-@.") !=
+        std::string::npos)
     return s.fail({errc::invalid, "--name '" + name + "': a unit's name has letters, digits and _ - . @"});
   fs::path dir = given.text("--dir");
   if (dir.empty() && user)
-    dir = fs::path(s.io.env("XDG_CONFIG_HOME").empty() ? s.io.env("HOME") + "/.config" : s.io.env("XDG_CONFIG_HOME")) / "systemd" / "user";
+    dir = fs::path(s.io.env("XDG_CONFIG_HOME").empty() ? s.io.env("HOME") + "/.config"
+                                                       : s.io.env("XDG_CONFIG_HOME")) /
+          "systemd" / "user";
   else if (dir.empty())
     dir = "/etc/systemd/system";
   std::error_code fault;
@@ -81,19 +88,23 @@ int install_service(session& s, const arguments& given) {
   const auto path = dir / (name + ".service");
   std::ifstream old(path);
   if (old && std::string(std::istreambuf_iterator<char>(old), {}) != text && !given.has("--replace"))
-    return s.fail({errc::conflict, "there is another unit already: " + path.string() + "\nhint: --replace writes over it, --name NAME beside it"});
+    return s.fail({errc::conflict, "there is another unit already: " + path.string() +
+                                     "\nhint: --replace writes over it, --name NAME beside it"});
   fs::create_directories(dir, fault);
   std::ofstream out(path, std::ios::trunc);
   out << text;
   if (!out.flush()) {
     const bool denied = errno == EACCES || errno == EPERM;
-    return s.fail({denied ? errc::denied : errc::io, "cannot write '" + path.string() + "': " + std::strerror(errno) +
-                                                     (user ? "" : "\nhint: as root, or with --user for a service of your own")});
+    return s.fail({denied ? errc::denied : errc::io,
+                   "cannot write '" + path.string() + "': " + std::strerror(errno) +
+                     (user ? "" : "\nhint: as root, or with --user for a service of your own")});
   }
   const std::string manager = user ? "systemctl --user" : "systemctl";
-  s.io.out << "wrote " << path.string() << "\nnext: " << manager << " daemon-reload && " << manager << " enable --now " << name << "\n";
+  s.io.out << "wrote " << path.string() << "\nnext: " << manager << " daemon-reload && " << manager
+           << " enable --now " << name << "\n";
   if (user)
-    s.io.out << "      loginctl enable-linger " << "$USER   (to keep it up while nobody is logged in)\n";
+    s.io.out << "      loginctl enable-linger "
+             << "$USER   (to keep it up while nobody is logged in)\n";
   return exit_done;
 }
 

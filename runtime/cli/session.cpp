@@ -8,16 +8,21 @@ namespace {
 
 std::string hint_for(const error& why) {
   switch (why.code) {
-  case errc::unauthorized: return "set TROUPE_USER and TROUPE_PASSWORD, or TROUPE_TOKEN";
+  case errc::unauthorized:
+    return "set TROUPE_USER and TROUPE_PASSWORD, or TROUPE_TOKEN";
   case errc::unreachable:
-    return why.what.find("troupe up") == std::string::npos ? "is the cluster running there? troupe status" : "";
-  case errc::busy: return "try again in a moment";
-  case errc::timeout: return "it may have been done all the same: look before trying again";
+    return why.what.find("troupe up") == std::string::npos ? "is the cluster running there? troupe status"
+                                                           : "";
+  case errc::busy:
+    return "try again in a moment";
+  case errc::timeout:
+    return "it may have been done all the same: look before trying again";
   case errc::not_found:
     if (why.what.starts_with("experiment"))
       return "troupe experiment list";
     return why.what.starts_with("trial") ? "troupe trial list EXPERIMENT" : "";
-  default: return "";
+  default:
+    return "";
   }
 }
 
@@ -25,20 +30,28 @@ std::string hint_for(const error& why) {
 
 int exit_of(errc code) {
   switch (code) {
-  case errc::invalid: return exit_usage;
-  case errc::not_found: return exit_not_found;
+  case errc::invalid:
+    return exit_usage;
+  case errc::not_found:
+    return exit_not_found;
   case errc::conflict:
-  case errc::gap: return exit_conflict;
+  case errc::gap:
+    return exit_conflict;
   case errc::denied:
-  case errc::unauthorized: return exit_denied;
-  case errc::unreachable: return exit_unreachable;
-  case errc::timeout: return exit_timeout;
-  case errc::internal: return exit_bug;
+  case errc::unauthorized:
+    return exit_denied;
+  case errc::unreachable:
+    return exit_unreachable;
+  case errc::timeout:
+    return exit_timeout;
+  case errc::internal:
+    return exit_bug;
   case errc::busy:
   case errc::no_space:
   case errc::io:
   case errc::corrupt:
-  case errc::unsupported: return exit_failed;
+  case errc::unsupported:
+    return exit_failed;
   }
   return exit_bug;
 }

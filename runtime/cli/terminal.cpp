@@ -13,7 +13,8 @@ bool locale_is_utf8() { // as setlocale would choose, without its cost
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (const char* text = std::getenv(name); text && *text) {
       std::string lower(text);
-      std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+      std::transform(lower.begin(), lower.end(), lower.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
       return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
     }
   return false;
@@ -42,14 +43,17 @@ int columns_of(char32_t c) {
     return 0;
   bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
               (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
-              (c >= 0xffe0 && c <= 0xffe6) || (c >= 0x1f300 && c <= 0x1f64f) || (c >= 0x20000 && c <= 0x3fffd);
+              (c >= 0xffe0 && c <= 0xffe6) || (c >= 0x1f300 && c <= 0x1f64f) ||
+              (c >= 0x20000 && c <= 0x3fffd);
   return wide ? 2 : 1;
 }
 
 } // namespace
 
 colour_when colour_when_of(std::string_view text) {
-  return text == "always" ? colour_when::always : text == "never" ? colour_when::never : colour_when::automatic;
+  return text == "always"  ? colour_when::always
+         : text == "never" ? colour_when::never
+                           : colour_when::automatic;
 }
 
 terminal terminal_of(int fd, colour_when colours, bool no_colour, bool force) {

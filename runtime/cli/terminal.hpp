@@ -10,15 +10,15 @@ struct terminal {
   bool interactive = false; ///< a terminal, so that lines may be redrawn
   bool colour = false;
   bool utf8 = true;
-  int width = 80;           ///< columns
+  int width = 80; ///< columns
   int height = 24;
 };
 
 enum class colour_when { automatic, always, never };
 colour_when colour_when_of(std::string_view text); ///< "auto", "always", "never"
 
-/// Asks the system about a file descriptor. `no_colour` is whether NO_COLOR is set and not empty, `force` likewise
-/// CLICOLOR_FORCE.
+/// Asks the system about a file descriptor. `no_colour` is whether NO_COLOR is set and not empty, `force`
+/// likewise CLICOLOR_FORCE.
 terminal terminal_of(int fd, colour_when colours, bool no_colour, bool force);
 /// Only the size, which changes while a display runs.
 void refresh_size(int fd, terminal& t);

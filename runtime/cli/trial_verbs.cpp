@@ -8,16 +8,17 @@
 namespace troupe::cli::verbs {
 namespace {
 
-const std::vector<column> trial_columns = {{"ID", "id"},
-                                           {"STATE", "state", show_as::state},
-                                           {"STEPS", "totalBatchesProcessed", show_as::number},
-                                           {"RESTARTS", "restarts", show_as::number},
-                                           {"BEST", "bestValidation.metrics.avgMetrics", show_as::compact},
-                                           {"LATEST", "latestValidation.metrics.avgMetrics", show_as::compact},
-                                           {"HYPERPARAMETERS", "hparams", show_as::compact},
-                                           {"STARTED", "startTime", show_as::age},
-                                           {"ENDED", "endTime", show_as::age},
-                                           {"REASON", "why"}};
+const std::vector<column> trial_columns = {
+  {"ID", "id"},
+  {"STATE", "state", show_as::state},
+  {"STEPS", "totalBatchesProcessed", show_as::number},
+  {"RESTARTS", "restarts", show_as::number},
+  {"BEST", "bestValidation.metrics.avgMetrics", show_as::compact},
+  {"LATEST", "latestValidation.metrics.avgMetrics", show_as::compact},
+  {"HYPERPARAMETERS", "hparams", show_as::compact},
+  {"STARTED", "startTime", show_as::age},
+  {"ENDED", "endTime", show_as::age},
+  {"REASON", "why"}};
 
 struct metric_choice {
   std::string name;
@@ -102,7 +103,8 @@ int trial_metrics(session& s, const arguments& given) {
     with.emplace_back("group", given.text("--group"));
   const auto path = "/troupe/v1/trials/" + to_string(*id) + "/metrics";
   auto options = s.output();
-  if (options.format == output_format::json && options.columns.empty()) { // as it comes: it may be more than fits in memory
+  if (options.format == output_format::json &&
+      options.columns.empty()) { // as it comes: it may be more than fits in memory
     auto ok = (*cluster)->download(path, with, [&](std::string_view part) { return bool(s.io.out << part); });
     if (!ok)
       return s.fail(ok.error());
@@ -125,7 +127,8 @@ int trial_metrics(session& s, const arguments& given) {
     return code;
   if (options.format != output_format::table || options.quiet || !options.columns.empty())
     return exit_done;
-  auto choice = given.has("--metric") ? metric_choice{given.text("--metric"), true} : searcher_metric(**cluster, *id);
+  auto choice =
+    given.has("--metric") ? metric_choice{given.text("--metric"), true} : searcher_metric(**cluster, *id);
   for (const char* group : {"validation", "training"}) {
     std::map<double, double> by_step; // of one step the last report counts
     for (const auto& row : rows)
@@ -134,7 +137,8 @@ int trial_metrics(session& s, const arguments& given) {
           by_step[number_in(part(row, "totalBatches")).value_or(0)] = *y;
     if (by_step.size() < 2)
       continue;
-    s.io.out << "\n" << group << " " << choice.name << "\n"
+    s.io.out << "\n"
+             << group << " " << choice.name << "\n"
              << draw_curve({by_step.begin(), by_step.end()}, s.io.screen);
     break;
   }
@@ -148,7 +152,8 @@ int trial_kill(session& s, const arguments& given) {
   int code = exit_done;
   for (const auto& word : given.all("TRIAL")) {
     auto id = named_trial(word);
-    auto answer = id ? (*cluster)->post("/api/v1/trials/" + to_string(*id) + "/kill") : result<value>(id.error());
+    auto answer =
+      id ? (*cluster)->post("/api/v1/trials/" + to_string(*id) + "/kill") : result<value>(id.error());
     if (answer) {
       s.io.out << "killing trial " << to_string(*id) << "\n";
       continue;

@@ -15,8 +15,8 @@ struct resolved {
   std::vector<std::string> rest;   ///< what follows the verb, options that stood before it first
   bool wants_help = false;
 };
-/// Accepts prefixes that mean one word only, `ls` for list, a noun alone for its list, and options of a client before
-/// the verb. Fails with errc::invalid, naming the word that was probably meant.
+/// Accepts prefixes that mean one word only, `ls` for list, a noun alone for its list, and options of a
+/// client before the verb. Fails with errc::invalid, naming the word that was probably meant.
 result<resolved> resolve_words(const std::vector<std::string>& given);
 
 /// `troupe --help`, `troupe experiment --help`.

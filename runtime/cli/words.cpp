@@ -41,7 +41,9 @@ std::vector<std::string> expand(std::string_view word, const std::vector<std::st
       meant.push_back(candidate);
   }
   if (meant.size() > 1) // verbs of the cluster file take no short form from others
-    std::erase_if(meant, [](const auto& x) { return x == "apply" || x == "check" || x == "explain" || x == "install-service"; });
+    std::erase_if(meant, [](const auto& x) {
+      return x == "apply" || x == "check" || x == "explain" || x == "install-service";
+    });
   return meant;
 }
 

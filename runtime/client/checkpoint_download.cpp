@@ -12,7 +12,8 @@ namespace {
 
 /// Removed when it goes out of scope.
 struct temporary_file {
-  explicit temporary_file(const std::filesystem::path& folder) : path((folder / ".troupe-download-XXXXXX").string()) {
+  explicit temporary_file(const std::filesystem::path& folder)
+      : path((folder / ".troupe-download-XXXXXX").string()) {
     int fd = ::mkstemp(path.data());
     if (fd >= 0)
       file.reset(::fdopen(fd, "wb"));
@@ -29,7 +30,8 @@ struct temporary_file {
 
 result<void> download_checkpoint(server& from, const std::string& uuid, const std::filesystem::path& target) {
   auto folder = std::filesystem::absolute(target).lexically_normal();
-  folder = folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path(); // "out/" names out
+  folder =
+    folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path(); // "out/" names out
   std::error_code wrong;
   std::filesystem::create_directories(folder, wrong);
   temporary_file tar(folder);

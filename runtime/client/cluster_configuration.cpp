@@ -43,7 +43,11 @@ result<std::string> read_file(const std::string& path) {
 
 config::file_world host_files(const environment&) {
   std::error_code ignored;
-  return {read_file, [](const std::string& path) { std::error_code none; return std::filesystem::exists(path, none); },
+  return {read_file,
+          [](const std::string& path) {
+            std::error_code none;
+            return std::filesystem::exists(path, none);
+          },
           std::filesystem::current_path(ignored).string(),
           [](const std::string& name) -> std::optional<std::string> {
             const char* text = std::getenv(name.c_str());
@@ -66,7 +70,8 @@ std::vector<std::string> prunable(const value& by_hand, const value& wanted) {
   std::vector<std::string> out;
   for (const auto& name : by_hand.value("users", value::array())) {
     const auto& users = wanted.value("users", value::array());
-    if (std::none_of(users.begin(), users.end(), [&](const value& u) { return u.value("name", value()) == name; }))
+    if (std::none_of(users.begin(), users.end(),
+                     [&](const value& u) { return u.value("name", value()) == name; }))
       out.push_back(name.get<std::string>());
   }
   return out;

@@ -13,8 +13,8 @@ config::file_world host_files(const environment& env);
 
 /// `GET /troupe/v1/configuration`.
 struct live_configuration {
-  value configuration;      ///< as it is in force; null where no file was ever applied
-  value by_hand;            ///< {"users": [NAME]} that no file made
+  value configuration; ///< as it is in force; null where no file was ever applied
+  value by_hand;       ///< {"users": [NAME]} that no file made
   std::uint64_t revision = 0;
 };
 result<live_configuration> live(server& cluster);
@@ -27,8 +27,8 @@ struct wanted_configuration {
 /// The experiments that it names, read and checked; each with its name. All or the first fault.
 result<std::vector<std::pair<std::string, new_experiment>>> experiments_of(const value& configuration);
 
-/// Puts it in force, unless the cluster's is another than `seen`: errc::conflict. Then submits the experiments that it does
-/// not know yet by their names. `say` hears a line for each.
+/// Puts it in force, unless the cluster's is another than `seen`: errc::conflict. Then submits the
+/// experiments that it does not know yet by their names. `say` hears a line for each.
 result<void> put_in_force(server& cluster, const wanted_configuration& what, std::uint64_t seen,
                           const std::function<void(const std::string&)>& say);
 

@@ -19,8 +19,8 @@ public:
     link change = link::same;  ///< lost: said once, at the first failure; back: the server answers again
     std::string why;           ///< of lost
   };
-  /// Waits at most `wait`. A lost connection is dialled again, every 0.2 s at first, every 2 s later, for as long as
-  /// the caller polls. Fails only where asking again is useless: denied, unauthorized, not_found.
+  /// Waits at most `wait`. A lost connection is dialled again, every 0.2 s at first, every 2 s later, for as
+  /// long as the caller polls. Fails only where asking again is useless: denied, unauthorized, not_found.
   result<step> poll(std::chrono::milliseconds wait);
 
   std::uint64_t last() const { return after_; }

@@ -48,9 +48,7 @@ std::filesystem::path home(const environment& env) {
   return entry && entry->pw_dir ? entry->pw_dir : "/";
 }
 
-error nothing_runs() {
-  return {errc::unreachable, "no cluster is running; start one: troupe up"};
-}
+error nothing_runs() { return {errc::unreachable, "no cluster is running; start one: troupe up"}; }
 
 /// The live node of a data directory.
 std::optional<server_address> node_of(const std::filesystem::path& data_dir) {
@@ -102,7 +100,8 @@ result<void> write_lock(int fd, const lock_content& lock) {
   auto text = to_text(lock);
   if (::pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ::ftruncate(fd, static_cast<off_t>(text.size())) != 0)
-    return error{errno == ENOSPC ? errc::no_space : errc::io, std::string("lock file: ") + std::strerror(errno)};
+    return error{errno == ENOSPC ? errc::no_space : errc::io,
+                 std::string("lock file: ") + std::strerror(errno)};
   return {};
 }
 

@@ -1,10 +1,10 @@
 #pragma once
-// How a client finds the server, and how a node makes itself found: the lock file of a data directory says who holds
-// it, and a pointer file in the user's state folder says which data directory the last `up` used.
+// How a client finds the server, and how a node makes itself found: the lock file of a data directory says
+// who holds it, and a pointer file in the user's state folder says which data directory the last `up` used.
 //
-// DIR/lock holds the lines "pid N", "start N" (of /proc/N/stat, so that a reused pid is no match), "boot ID" and
-// "url http://HOST:PORT"; the node holds the file with flock while it lives. The text outlives a crash; readers
-// check the process, not the text.
+// DIR/lock holds the lines "pid N", "start N" (of /proc/N/stat, so that a reused pid is no match), "boot ID"
+// and "url http://HOST:PORT"; the node holds the file with flock while it lives. The text outlives a crash;
+// readers check the process, not the text.
 
 #include "model/result.hpp"
 
@@ -45,22 +45,24 @@ bool alive(const lock_content& lock);
 std::filesystem::path default_data_dir(const environment& env = process_environment);
 /// $XDG_STATE_HOME/troupe/last-data-dir, else below ~/.local/state.
 std::filesystem::path pointer_file(const environment& env = process_environment);
-/// Called by a node once it holds `data_dir` (made absolute here); replaces the pointer at once or not at all.
-result<void> remember_data_dir(const std::filesystem::path& data_dir, const environment& env = process_environment);
+/// Called by a node once it holds `data_dir` (made absolute here); replaces the pointer at once or not at
+/// all.
+result<void> remember_data_dir(const std::filesystem::path& data_dir,
+                               const environment& env = process_environment);
 
 /// Where results are looked for while no node runs: $TROUPE_DATA_DIR, the last `up`'s, the default one.
 std::filesystem::path data_dir_to_read(const environment& env = process_environment);
 
 struct server_address {
-  std::string url;                  ///< "http://127.0.0.1:8080", no slash at the end
-  std::string found_by;             ///< for messages: "--master", "TROUPE_MASTER", the data directory
-  std::filesystem::path data_dir;   ///< where a lock file told; else empty
-  pid_t pid = 0;                    ///< likewise
+  std::string url;                ///< "http://127.0.0.1:8080", no slash at the end
+  std::string found_by;           ///< for messages: "--master", "TROUPE_MASTER", the data directory
+  std::filesystem::path data_dir; ///< where a lock file told; else empty
+  pid_t pid = 0;                  ///< likewise
 };
 
-/// In this order: `master` (the flag), $TROUPE_MASTER, $TROUPE_DATA_DIR, the data directory of the last `up`, the
-/// default one. Never connects. Fails with errc::unreachable and "no cluster is running" where only dead leftovers
-/// are found, and with errc::invalid on a malformed address.
+/// In this order: `master` (the flag), $TROUPE_MASTER, $TROUPE_DATA_DIR, the data directory of the last `up`,
+/// the default one. Never connects. Fails with errc::unreachable and "no cluster is running" where only dead
+/// leftovers are found, and with errc::invalid on a malformed address.
 result<server_address> find_server(const std::string& master, const environment& env = process_environment);
 
 /// "HOST:PORT", "HOST", "http://HOST:PORT/" -> "http://HOST:PORT"; without a port 8080 (443 for https).

@@ -31,7 +31,8 @@ result<void> start_library() {
   if (auto loaded = curl_library::load(); !loaded)
     return loaded;
   static const auto code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  return code == CURLE_OK ? result<void>{} : error{errc::io, std::string("libcurl: ") + curl_easy_strerror(code)};
+  return code == CURLE_OK ? result<void>{}
+                          : error{errc::io, std::string("libcurl: ") + curl_easy_strerror(code)};
 }
 
 struct receiver {
@@ -120,30 +121,42 @@ struct transfer {
       return {errc::io, "the received bytes could not be taken"};
     std::string text = fault_text[0] ? fault_text : curl_easy_strerror(code);
     switch (code) {
-    case CURLE_OPERATION_TIMEDOUT: return {errc::timeout, "no answer in time (" + text + ")"};
-    case CURLE_URL_MALFORMAT: return {errc::invalid, text};
+    case CURLE_OPERATION_TIMEDOUT:
+      return {errc::timeout, "no answer in time (" + text + ")"};
+    case CURLE_URL_MALFORMAT:
+      return {errc::invalid, text};
     case CURLE_PEER_FAILED_VERIFICATION:
-      return {errc::unreachable, text + "\nhint: name the cluster's CA: export TROUPE_CA_FILE=DIR/ca.pem, with DIR as"
-                                        " `troupe tls init` made it"};
-    case CURLE_SSL_CACERT_BADFILE: return {errc::unreachable, text + "\nhint: TROUPE_CA_FILE has to name a readable PEM file"};
-    case CURLE_SSL_CONNECT_ERROR: return {errc::unreachable, text + "\nhint: does it speak TLS? if not, use http:// in place of https://"};
+      return {errc::unreachable,
+              text + "\nhint: name the cluster's CA: export TROUPE_CA_FILE=DIR/ca.pem, with DIR as"
+                     " `troupe tls init` made it"};
+    case CURLE_SSL_CACERT_BADFILE:
+      return {errc::unreachable, text + "\nhint: TROUPE_CA_FILE has to name a readable PEM file"};
+    case CURLE_SSL_CONNECT_ERROR:
+      return {errc::unreachable,
+              text + "\nhint: does it speak TLS? if not, use http:// in place of https://"};
     case CURLE_GOT_NOTHING:
       return {errc::unreachable, text + "\nhint: does it speak TLS? then use https:// in place of http://"};
-    default: return {errc::unreachable, text};
+    default:
+      return {errc::unreachable, text};
     }
   }
 };
 
 transport_fault kind_of(CURLcode code) {
   switch (code) {
-  case CURLE_OK: return transport_fault::none;
+  case CURLE_OK:
+    return transport_fault::none;
   case CURLE_COULDNT_CONNECT:
   case CURLE_COULDNT_RESOLVE_HOST:
-  case CURLE_OPERATION_TIMEDOUT: return transport_fault::no_connection;
+  case CURLE_OPERATION_TIMEDOUT:
+    return transport_fault::no_connection;
   case CURLE_PEER_FAILED_VERIFICATION:
-  case CURLE_SSL_CACERT_BADFILE: return transport_fault::no_trust;
-  case CURLE_SSL_CONNECT_ERROR: return transport_fault::no_tls;
-  default: return transport_fault::no_http;
+  case CURLE_SSL_CACERT_BADFILE:
+    return transport_fault::no_trust;
+  case CURLE_SSL_CONNECT_ERROR:
+    return transport_fault::no_tls;
+  default:
+    return transport_fault::no_http;
   }
 }
 
@@ -202,7 +215,8 @@ struct http_stream::impl {
   bool done = false;
 };
 
-http_stream::http_stream(const request& what, const transport_options& options, std::chrono::milliseconds quiet_limit)
+http_stream::http_stream(const request& what, const transport_options& options,
+                         std::chrono::milliseconds quiet_limit)
     : impl_(std::make_unique<impl>()) {
   auto& x = *impl_;
   if (!x.started)

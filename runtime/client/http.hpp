@@ -16,7 +16,7 @@ namespace troupe::client {
 
 struct request {
   std::string method = "GET";
-  std::string url;                  ///< complete, path and query percent-encoded
+  std::string url; ///< complete, path and query percent-encoded
   std::string body;
   std::vector<std::string> headers; ///< "Name: value"
   std::chrono::milliseconds timeout{30'000};
@@ -29,10 +29,10 @@ struct reply {
 };
 
 struct transport_options {
-  std::string ca_file;                        ///< for https; empty: the system's
-  std::string ca_pem;                         ///< the same as text, in place of a file
+  std::string ca_file; ///< for https; empty: the system's
+  std::string ca_pem;  ///< the same as text, in place of a file
   std::chrono::milliseconds connect_timeout{5'000};
-  std::size_t most_bytes = 256 << 20;         ///< of an answer kept in memory
+  std::size_t most_bytes = 256 << 20; ///< of an answer kept in memory
 };
 
 /// Why no answer came.
@@ -52,10 +52,11 @@ public:
   http(const http&) = delete;
   http& operator=(const http&) = delete;
 
-  /// Any status is an answer. Fails with errc::unreachable (no connection, no HTTP, no trust) or errc::timeout.
+  /// Any status is an answer. Fails with errc::unreachable (no connection, no HTTP, no trust) or
+  /// errc::timeout.
   result<reply> send(const request& what);
-  /// The same, giving the body of a 200 to `sink` as it comes; other answers keep their body. A `sink` that returns
-  /// false ends the transfer with errc::io.
+  /// The same, giving the body of a 200 to `sink` as it comes; other answers keep their body. A `sink` that
+  /// returns false ends the transfer with errc::io.
   result<reply> send(const request& what, const std::function<bool(std::string_view)>& sink);
   /// Of the last `send`.
   transport_fault last_fault() const;
@@ -74,7 +75,8 @@ public:
   http_stream& operator=(const http_stream&) = delete;
 
   /// Waits at most `wait` and appends what came to `into`. False once the answer is complete. Fails with
-  /// errc::unreachable where the connection breaks, and with errc::timeout after `quiet_limit` without a byte.
+  /// errc::unreachable where the connection breaks, and with errc::timeout after `quiet_limit` without a
+  /// byte.
   result<bool> read(std::string& into, std::chrono::milliseconds wait);
   int status() const; ///< 0 until the answer's head came
 

@@ -17,18 +17,28 @@ std::string text_in(const value& x, const char* key) {
 
 errc code_of(int status, const std::string& reason) {
   switch (status) {
-  case 400: return reason == "FailedPrecondition" ? errc::conflict : errc::invalid;
-  case 401: return errc::unauthorized;
-  case 403: return errc::denied;
-  case 404: return errc::not_found;
+  case 400:
+    return reason == "FailedPrecondition" ? errc::conflict : errc::invalid;
+  case 401:
+    return errc::unauthorized;
+  case 403:
+    return errc::denied;
+  case 404:
+    return errc::not_found;
   case 408:
-  case 504: return errc::timeout;
-  case 409: return errc::conflict;
-  case 413: return errc::invalid;
+  case 504:
+    return errc::timeout;
+  case 409:
+    return errc::conflict;
+  case 413:
+    return errc::invalid;
   case 429:
-  case 503: return errc::busy;
-  case 501: return errc::unsupported;
-  default: return reason == "DataLoss" ? errc::corrupt : errc::internal;
+  case 503:
+    return errc::busy;
+  case 501:
+    return errc::unsupported;
+  default:
+    return reason == "DataLoss" ? errc::corrupt : errc::internal;
   }
 }
 
@@ -147,7 +157,8 @@ result<void> server::log_in() {
   auto body = parse_json(answer->body);
   token_ = body && body->is_object() ? text_in(*body, "token") : "";
   if (token_.empty())
-    return error{errc::unreachable, where_.url + " does not answer like a Troupe server (no token in its login)"};
+    return error{errc::unreachable,
+                 where_.url + " does not answer like a Troupe server (no token in its login)"};
   return {};
 }
 
@@ -157,8 +168,8 @@ result<snapshot> server::get(const std::string& path, const query& with) {
     return answer.error();
   auto body = parse_json(answer->body);
   if (!body)
-    return error{errc::unreachable, where_.url + " does not answer like a Troupe server ('" +
-                                      short_text(answer->body) + "')"};
+    return error{errc::unreachable,
+                 where_.url + " does not answer like a Troupe server ('" + short_text(answer->body) + "')"};
   snapshot got{*std::move(body), std::nullopt};
   if (auto at = answer->headers.find("troupe-sequence"); at != answer->headers.end())
     got.sequence = std::strtoull(at->second.c_str(), nullptr, 10);
@@ -174,8 +185,8 @@ result<value> server::post(const std::string& path, const value& body) {
     return answer.error();
   auto got = parse_json(answer->body);
   if (!got)
-    return error{errc::unreachable, where_.url + " does not answer like a Troupe server ('" +
-                                      short_text(answer->body) + "')"};
+    return error{errc::unreachable,
+                 where_.url + " does not answer like a Troupe server ('" + short_text(answer->body) + "')"};
   return *std::move(got);
 }
 
@@ -189,14 +200,15 @@ result<experiment_id> server::create(const new_experiment& what) {
                        {"name", what.name}});
   post.body += '\n';
   post.body += what.context;
-  post.timeout = std::max<std::chrono::milliseconds>(options_.timeout, std::chrono::minutes(5)); // up to 95 MB go over
+  post.timeout =
+    std::max<std::chrono::milliseconds>(options_.timeout, std::chrono::minutes(5)); // up to 95 MB go over
   auto answer = send(std::move(post));
   if (!answer)
     return answer.error();
   auto body = parse_json(answer->body);
   if (!body || !body->is_object() || !body->contains("id") || !(*body)["id"].is_number_unsigned())
-    return error{errc::unreachable, where_.url + " does not answer like a Troupe server ('" +
-                                      short_text(answer->body) + "')"};
+    return error{errc::unreachable,
+                 where_.url + " does not answer like a Troupe server ('" + short_text(answer->body) + "')"};
   return experiment_id{(*body)["id"].get<std::uint64_t>()};
 }
 

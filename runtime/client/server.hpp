@@ -42,10 +42,10 @@ struct new_experiment {
 
 using query = std::vector<std::pair<std::string, std::string>>;
 
-/// Not thread-safe. Logs in by itself, once, when the server asks for it. Errors carry the server's text; codes:
-/// invalid 400 and 413, conflict (state does not allow it) 400 and 409, unauthorized 401, denied 403, not_found 404,
-/// timeout 408 and 504, busy 429 and 503, unsupported 501, internal 500; unreachable also where the other side does
-/// not talk like a Troupe server.
+/// Not thread-safe. Logs in by itself, once, when the server asks for it. Errors carry the server's text;
+/// codes: invalid 400 and 413, conflict (state does not allow it) 400 and 409, unauthorized 401, denied 403,
+/// not_found 404, timeout 408 and 504, busy 429 and 503, unsupported 501, internal 500; unreachable also
+/// where the other side does not talk like a Troupe server.
 class server {
 public:
   explicit server(server_address where, server_options options = {});
@@ -60,15 +60,17 @@ public:
   result<experiment_id> create(const new_experiment& what);
   /// All rows of a Determined list: `{KEY: [...], "pagination"}`, page by page.
   result<value> list(const std::string& path, const std::string& key, query with = {});
-  /// Newline-delimited JSON, one value at a time, until the server ends it, `each` returns false, or `stop` says so.
-  /// With `follow`, a quiet stream stays open.
-  result<void> lines(const std::string& path, const query& with, bool follow, const std::function<bool(value)>& each,
-                     const std::function<bool()>& stop = {});
+  /// Newline-delimited JSON, one value at a time, until the server ends it, `each` returns false, or `stop`
+  /// says so. With `follow`, a quiet stream stays open.
+  result<void> lines(const std::string& path, const query& with, bool follow,
+                     const std::function<bool(value)>& each, const std::function<bool()>& stop = {});
   /// Gives the bytes of an answer to `sink` as they come.
-  result<void> download(const std::string& path, const query& with, const std::function<bool(std::string_view)>& sink);
+  result<void> download(const std::string& path, const query& with,
+                        const std::function<bool(std::string_view)>& sink);
   /// A stream that never ends by itself; its status has to be checked.
   result<std::unique_ptr<http_stream>> open(const std::string& path, const query& with,
-                                            std::vector<std::string> headers, std::chrono::milliseconds quiet_limit);
+                                            std::vector<std::string> headers,
+                                            std::chrono::milliseconds quiet_limit);
   /// Stops the node; logs in as `admin` where that is asked for.
   result<void> shut_down();
 

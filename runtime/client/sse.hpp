@@ -14,7 +14,8 @@ struct sse_event {
   std::string data; ///< lines joined by a newline
 };
 
-/// Takes the bytes of a text/event-stream in parts of any size. A line or an event beyond `most_bytes` is dropped.
+/// Takes the bytes of a text/event-stream in parts of any size. A line or an event beyond `most_bytes` is
+/// dropped.
 class sse_parser {
 public:
   explicit sse_parser(std::size_t most_bytes = 16 << 20) : most_bytes_(most_bytes) {}

@@ -20,7 +20,8 @@ result<std::string> read_config(const std::filesystem::path& file, std::istream&
     return std::string(std::istreambuf_iterator<char>(in), {});
   std::error_code wrong;
   if (std::filesystem::is_directory(file, wrong))
-    return error{errc::invalid, file.string() + ": is a folder; expected the experiment's configuration file"};
+    return error{errc::invalid,
+                 file.string() + ": is a folder; expected the experiment's configuration file"};
   if (auto bytes = std::filesystem::file_size(file, wrong); !wrong && bytes > most_config_bytes)
     return error{errc::invalid, file.string() + ": " + std::to_string(bytes >> 20) +
                                   " MB; a configuration has at most 4 MB"};
@@ -31,11 +32,12 @@ result<std::string> read_config(const std::filesystem::path& file, std::istream&
   return std::string(std::istreambuf_iterator<char>(text), {});
 }
 
-result<void> check(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
-                   const value& cluster) {
+result<void> check(const std::string& text, const std::string& name,
+                   const std::vector<std::string>& overrides, const value& cluster) {
   config::surroundings around;
   around.overrides = overrides;
-  if (auto pool = config::pool_of_experiment(cluster, config::to_value(config::read_document(text, name).root)))
+  if (auto pool =
+        config::pool_of_experiment(cluster, config::to_value(config::read_document(text, name).root)))
     if (auto defaults = config::experiment_defaults(cluster, *pool); !defaults.is_null())
       around.template_text = to_json(defaults);
   auto outcome = config::load_experiment(text, name, config::level::complete, around);
@@ -82,7 +84,8 @@ result<prepared> prepare(const submission& what, std::istream& in) {
     return text.error();
   for (const auto& one : what.overrides)
     if (auto equals = one.find('='); equals == std::string::npos || equals == 0)
-      return error{errc::invalid, "--config takes KEY=VALUE, not '" + one + "'\nhint: --config searcher.max_trials=8"};
+      return error{errc::invalid,
+                   "--config takes KEY=VALUE, not '" + one + "'\nhint: --config searcher.max_trials=8"};
   auto shown_name = what.config == "-" ? std::string("<stdin>") : what.config.string();
   if (auto ok = check(*text, shown_name, what.overrides, what.cluster); !ok)
     return ok.error();
@@ -95,17 +98,22 @@ result<prepared> prepare(const submission& what, std::istream& in) {
       return laid_over.error();
     text = *std::move(laid_over);
   }
-  out.what = {*std::move(text), what.config == "-" ? shown_name : what.config.filename().string(), "", what.activate,
-              what.key, what.name};
+  out.what = {*std::move(text),
+              what.config == "-" ? shown_name : what.config.filename().string(),
+              "",
+              what.activate,
+              what.key,
+              what.name};
   std::string context_digest;
   if (!what.context.empty()) {
     auto packed = workers::pack_context(what.context);
     if (!packed) {
       std::error_code none;
       bool there = std::filesystem::is_directory(what.context, none);
-      return error{packed.error().code, packed.error().what +
-                                          (there ? "\nhint: leave files out by naming them in .detignore"
-                                                 : "\nhint: the second word is the folder with the trial's files")};
+      return error{packed.error().code,
+                   packed.error().what +
+                     (there ? "\nhint: leave files out by naming them in .detignore"
+                            : "\nhint: the second word is the folder with the trial's files")};
     }
     out.what.context = std::move(packed->tar);
     context_digest = packed->digest;

@@ -1,5 +1,6 @@
 #pragma once
-// From the files that a person names to what is sent: everything is read and checked here, before anything is sent.
+// From the files that a person names to what is sent: everything is read and checked here, before anything is
+// sent.
 
 #include "runtime/client/server.hpp"
 
@@ -8,9 +9,10 @@
 namespace troupe::client {
 
 struct submission {
-  std::filesystem::path config;       ///< "-": `in`
-  std::filesystem::path context;      ///< a folder or one file; empty: no files
-  std::vector<std::string> overrides; ///< "a.b=value", the value as YAML; in the place of what the configuration says
+  std::filesystem::path config;  ///< "-": `in`
+  std::filesystem::path context; ///< a folder or one file; empty: no files
+  std::vector<std::string>
+    overrides; ///< "a.b=value", the value as YAML; in the place of what the configuration says
   bool activate = true;
   std::string key, name;
   value cluster = {}; ///< the configuration in force, whose defaults lie below; null: none is known
@@ -18,14 +20,14 @@ struct submission {
 
 struct prepared {
   new_experiment what;
-  /// Of the configuration's text, overrides included, and of the context: the same for the same job, whenever and
-  /// wherever it is read.
+  /// Of the configuration's text, overrides included, and of the context: the same for the same job, whenever
+  /// and wherever it is read.
   std::string digest;
   std::string warnings; ///< for people: keys that have no effect, each with its place; whole lines, or empty
 };
 
-/// Fails with errc::invalid: every fault of the configuration, each as FILE:LINE:COL with a caret; or every unfit thing
-/// in the context, each with its place and reason. A hint may follow after "\nhint: ".
+/// Fails with errc::invalid: every fault of the configuration, each as FILE:LINE:COL with a caret; or every
+/// unfit thing in the context, each with its place and reason. A hint may follow after "\nhint: ".
 result<prepared> prepare(const submission& what, std::istream& in);
 
 } // namespace troupe::client

@@ -1,5 +1,5 @@
-#include "model/value.hpp"
 #include "runtime/embed/capi.hpp"
+#include "model/value.hpp"
 #include "runtime/embed/engine.hpp"
 
 #include <cstdlib>
@@ -58,7 +58,8 @@ public:
   }
   std::string fault() {
     if (bad_.empty() && !all_.empty())
-      bad_ = "the option '" + all_.begin().key() + "' is not known\nhint: data_dir, http, cpu_slots, store, python, name, shared_rocksdb";
+      bad_ = "the option '" + all_.begin().key() +
+             "' is not known\nhint: data_dir, http, cpu_slots, store, python, name, shared_rocksdb";
     return bad_;
   }
 
@@ -84,7 +85,8 @@ troupe_node* open(const char* options) {
     return fail("no options are given\nhint: {\"data_dir\": \"FOLDER\"}"), nullptr;
   auto read = troupe::parse_json(options);
   if (!read || !read->is_object())
-    return fail("the options are no JSON object" + (read ? std::string() : ": " + read.error().what) + "\nhint: {\"data_dir\": \"FOLDER\"}"),
+    return fail("the options are no JSON object" + (read ? std::string() : ": " + read.error().what) +
+                "\nhint: {\"data_dir\": \"FOLDER\"}"),
            nullptr;
   option_reader o(std::move(*read));
   troupe::embedding::settings how;
@@ -100,7 +102,9 @@ troupe_node* open(const char* options) {
     return fail(why), nullptr;
   if (how.data_dir.empty())
     return fail("the option 'data_dir' is missing\nhint: a folder that is made if it is missing"), nullptr;
-  how.log = [](int, std::string_view line) { std::fprintf(stderr, "troupe: %.*s\n", static_cast<int>(line.size()), line.data()); };
+  how.log = [](int, std::string_view line) {
+    std::fprintf(stderr, "troupe: %.*s\n", static_cast<int>(line.size()), line.data());
+  };
   fault why;
   auto held = troupe::embedding::engine::open(std::move(how), why);
   if (!held)
@@ -132,23 +136,27 @@ value body_of(const troupe::embedding::answer& got) {
     return std::move(*x);
   if (got.type.starts_with("application/json") && got.body.find('\n') != std::string::npos)
     return lines_of(got.body);
-  return got.type.starts_with("text/") || got.body.empty() ? value(got.body)
-                                                          : value::binary(std::vector<std::uint8_t>(got.body.begin(), got.body.end()));
+  return got.type.starts_with("text/") || got.body.empty()
+           ? value(got.body)
+           : value::binary(std::vector<std::uint8_t>(got.body.begin(), got.body.end()));
 }
 
 std::string complaint(const value& body, int status) {
   if (body.is_object())
-    if (auto at = body.find("error"); at != body.end() && at->is_object() && at->contains("error") && (*at)["error"].is_string())
+    if (auto at = body.find("error");
+        at != body.end() && at->is_object() && at->contains("error") && (*at)["error"].is_string())
       return (*at)["error"].get<std::string>();
   if (body.is_object() && body.contains("message") && body["message"].is_string())
     return body["message"].get<std::string>();
   if (body.is_object())
-    if (auto at = body.find("error"); at != body.end() && at->is_object() && at->contains("message") && (*at)["message"].is_string())
+    if (auto at = body.find("error");
+        at != body.end() && at->is_object() && at->contains("message") && (*at)["message"].is_string())
       return (*at)["message"].get<std::string>();
   return "the answer's status is " + std::to_string(status);
 }
 
-int call(troupe_node* node, const char* request, const void* in, size_t in_size, void** out, size_t* out_size) {
+int call(troupe_node* node, const char* request, const void* in, size_t in_size, void** out,
+         size_t* out_size) {
   if (out)
     *out = nullptr;
   if (out_size)
@@ -158,7 +166,9 @@ int call(troupe_node* node, const char* request, const void* in, size_t in_size,
   std::string_view line = request;
   const auto blank = line.find(' ');
   if (blank == line.npos || blank == 0 || line.substr(blank + 1).empty() || line[blank + 1] != '/')
-    return fail("'" + std::string(line.substr(0, 100)) + "' is no request\nhint: \"GET /api/v1/experiments\""), 400;
+    return fail("'" + std::string(line.substr(0, 100)) +
+                "' is no request\nhint: \"GET /api/v1/experiments\""),
+           400;
   const std::string method(line.substr(0, blank)), target(line.substr(blank + 1));
   std::string body, type = "application/json";
   if (in_size > 0 && in) {
@@ -166,7 +176,8 @@ int call(troupe_node* node, const char* request, const void* in, size_t in_size,
     if (!x)
       return fail("the body is no msgpack: " + x.error().what), 400;
     std::string context;
-    if (method == "POST" && target == "/troupe/v1/experiments" && x->is_object() && x->contains("context_dir")) {
+    if (method == "POST" && target == "/troupe/v1/experiments" && x->is_object() &&
+        x->contains("context_dir")) {
       if (!(*x)["context_dir"].is_string())
         return fail("context_dir has to be a text: a folder or file of this host"), 400;
       fault why;
@@ -207,19 +218,28 @@ int subscribe(troupe_node* node, const char* topics, void (*heard)(const void*, 
     while (word.ends_with(' '))
       word.remove_suffix(1);
     if (word != "experiment" && word != "trial" && word != "allocation" && word != "metric" && word != "all")
-      return fail("the topic '" + std::string(word.substr(0, 100)) + "' is not known\nhint: experiment, trial, allocation, metric, all"), -1;
+      return fail("the topic '" + std::string(word.substr(0, 100)) +
+                  "' is not known\nhint: experiment, trial, allocation, metric, all"),
+             -1;
     wanted.insert(std::string(word));
   }
   if (wanted.empty())
     return fail("no topic is given\nhint: experiment, trial, allocation, metric, all"), -1;
   if (wanted.contains("metric"))
-    node->held->on_every_metric([heard, with](std::uint64_t experiment, const troupe::embedding::reported& r) {
-      const auto bytes = troupe::to_msgpack({{"type", "metric"}, {"experiment", experiment}, {"trial", r.trial}, {"step", r.step},
-                                             {"name", r.name}, {"value", r.value}, {"validation", r.validation}});
-      heard(bytes.data(), bytes.size(), with);
-    });
+    node->held->on_every_metric(
+      [heard, with](std::uint64_t experiment, const troupe::embedding::reported& r) {
+        const auto bytes = troupe::to_msgpack({{"type", "metric"},
+                                               {"experiment", experiment},
+                                               {"trial", r.trial},
+                                               {"step", r.step},
+                                               {"name", r.name},
+                                               {"value", r.value},
+                                               {"validation", r.validation}});
+        heard(bytes.data(), bytes.size(), with);
+      });
   if (wanted.size() > wanted.count("metric"))
-    node->held->on_fact([heard, with, wanted](std::uint64_t, const std::string& entity, const std::string&, const std::string& json) {
+    node->held->on_fact([heard, with, wanted](std::uint64_t, const std::string& entity, const std::string&,
+                                              const std::string& json) {
       // What creates or removes an experiment stands in the cluster's stream.
       const auto kind = entity == "cluster" ? std::string("experiment") : entity.substr(0, entity.find('/'));
       if (!wanted.contains("all") && !wanted.contains(kind))
@@ -254,10 +274,12 @@ namespace troupe::embedding::c {
 troupe_node* open_json(const char* options) noexcept {
   return guarded<troupe_node*>(nullptr, [&] { return open(options); });
 }
-int call_node(troupe_node* node, const char* request, const void* in, size_t in_size, void** out, size_t* out_size) noexcept {
+int call_node(troupe_node* node, const char* request, const void* in, size_t in_size, void** out,
+              size_t* out_size) noexcept {
   return guarded<int>(500, [&] { return call(node, request, in, in_size, out, out_size); });
 }
-int subscribe_to(troupe_node* node, const char* topics, void (*heard)(const void*, size_t, void*), void* with) noexcept {
+int subscribe_to(troupe_node* node, const char* topics, void (*heard)(const void*, size_t, void*),
+                 void* with) noexcept {
   return guarded<int>(-1, [&] { return subscribe(node, topics, heard, with); });
 }
 void close_node(troupe_node* node) noexcept {

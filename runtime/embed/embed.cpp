@@ -27,7 +27,9 @@ struct run_inside {
 namespace {
 
 log_sink standard_error() {
-  return [](log_level, std::string_view line) { std::fprintf(stderr, "troupe: %.*s\n", static_cast<int>(line.size()), line.data()); };
+  return [](log_level, std::string_view line) {
+    std::fprintf(stderr, "troupe: %.*s\n", static_cast<int>(line.size()), line.data());
+  };
 }
 
 /// What a host's callback throws goes to its log, and no further.
@@ -91,8 +93,9 @@ std::string text_of(const parameter& x) {
 }
 
 const char* name(errc code) {
-  static constexpr const char* names[] = {"invalid", "not_found",   "conflict", "denied",  "busy",        "no_space",
-                                          "io",      "unreachable", "timeout",  "corrupt", "unsupported", "internal"};
+  static constexpr const char* names[] = {"invalid", "not_found", "conflict",    "denied",
+                                          "busy",    "no_space",  "io",          "unreachable",
+                                          "timeout", "corrupt",   "unsupported", "internal"};
   const auto at = static_cast<std::size_t>(code);
   return at < std::size(names) ? names[at] : "internal";
 }
@@ -139,7 +142,8 @@ result<node> node::open_in(void* actors, const node_options& o) {
     if (o.data_dir.empty())
       return error{errc::invalid, "no data_dir is given", "name a folder; it is made if it is missing"};
     if (o.cpu_slots < 0)
-      return error{errc::invalid, "cpu_slots is " + std::to_string(o.cpu_slots), "give 1 or more, or 0 for all processors"};
+      return error{errc::invalid, "cpu_slots is " + std::to_string(o.cpu_slots),
+                   "give 1 or more, or 0 for all processors"};
     embedding::settings how;
     how.data_dir = o.data_dir;
     how.listen = o.http.listen;
@@ -150,7 +154,9 @@ result<node> node::open_in(void* actors, const node_options& o) {
     how.shared_rocksdb = o.shared_rocksdb;
     how.actors = static_cast<caf::actor_system*>(actors);
     const auto log = log_of(o);
-    how.log = [log](int level, std::string_view line) { guarded(log, "log", [&] { log(static_cast<log_level>(level), line); }); };
+    how.log = [log](int level, std::string_view line) {
+      guarded(log, "log", [&] { log(static_cast<log_level>(level), line); });
+    };
     if (o.clock)
       how.clock = [log, clock = o.clock] {
         auto now = std::chrono::system_clock::now();
@@ -193,30 +199,36 @@ std::vector<measure> node::measures() const {
 
 namespace {
 
-http_response answer_to(engine& of, const http_request& request, bool as_host, const std::function<bool(std::string_view)>& piece) {
+http_response answer_to(engine& of, const http_request& request, bool as_host,
+                        const std::function<bool(std::string_view)>& piece) {
   try {
     auto got = of.http(request.method, request.target, request.headers, request.body, as_host, piece);
     return {got.status, std::move(got.type), std::move(got.body), std::move(got.headers)};
   } catch (const std::exception& thrown) {
-    return {500, "application/json", "{\"error\":{\"message\":" + embedding::quoted(thrown.what()) + "}}", {}};
+    return {
+      500, "application/json", "{\"error\":{\"message\":" + embedding::quoted(thrown.what()) + "}}", {}};
   }
 }
 
 } // namespace
 
-http_response node::http(const http_request& request, const std::function<bool(std::string_view)>& piece) const {
+http_response node::http(const http_request& request,
+                         const std::function<bool(std::string_view)>& piece) const {
   return answer_to(*inside_->held, request, false, piece);
 }
-http_response node::call(const http_request& request) const { return answer_to(*inside_->held, request, true, {}); }
+http_response node::call(const http_request& request) const {
+  return answer_to(*inside_->held, request, true, {});
+}
 
 // ---- runs
 
 result<run> node_client::submit(const run_spec& spec) const {
   return no_throw([&]() -> result<run> {
-    embedding::parts parts{spec.entrypoint, spec.metric, spec.name, json_of(spec.hparams), spec.smaller_is_better,
-                           spec.slots,      spec.max_restarts, spec.config};
+    embedding::parts parts{spec.entrypoint,        spec.metric, spec.name,         json_of(spec.hparams),
+                           spec.smaller_is_better, spec.slots,  spec.max_restarts, spec.config};
     if (spec.entrypoint.empty() && spec.config.empty())
-      return error{errc::invalid, "no entrypoint is given", "name the command of a trial: \"python3 train.py\""};
+      return error{errc::invalid, "no entrypoint is given",
+                   "name the command of a trial: \"python3 train.py\""};
     fault why;
     auto config = embedding::config_of(parts, why);
     if (why)
@@ -239,7 +251,9 @@ result<run> node_client::find(std::uint64_t id) const {
 std::uint64_t run::id() const { return inside_->id; }
 
 void run::on_metric(std::function<void(const metric&)> fn) const {
-  const log_sink log = [of = inside_->held.get()](log_level level, std::string_view line) { of->log(static_cast<int>(level), line); };
+  const log_sink log = [of = inside_->held.get()](log_level level, std::string_view line) {
+    of->log(static_cast<int>(level), line);
+  };
   inside_->held->on_metric(inside_->id, [log, fn = std::move(fn)](const embedding::reported& r) {
     guarded(log, "on_metric", [&] { fn({r.step, r.name, r.value, r.trial, r.validation}); });
   });
@@ -248,10 +262,14 @@ void run::on_metric(std::function<void(const metric&)> fn) const {
 std::optional<outcome> run::wait(std::chrono::milliseconds limit) const {
   std::string why;
   switch (inside_->held->wait(inside_->id, limit, why)) {
-  case embedding::ending::open: return {};
-  case embedding::ending::completed: return outcome::completed;
-  case embedding::ending::canceled: return outcome::canceled;
-  case embedding::ending::failed: break;
+  case embedding::ending::open:
+    return {};
+  case embedding::ending::completed:
+    return outcome::completed;
+  case embedding::ending::canceled:
+    return outcome::canceled;
+  case embedding::ending::failed:
+    break;
   }
   return outcome::failed;
 }
@@ -287,7 +305,9 @@ result<best_trial> run::best() const {
 
 // ---- for embed_caf.cpp
 
-result<node> caf_door::open(caf::actor_system& sys, const node_options& options) { return node::open_in(&sys, options); }
+result<node> caf_door::open(caf::actor_system& sys, const node_options& options) {
+  return node::open_in(&sys, options);
+}
 engine& caf_door::engine_of(const node& of) { return *of.inside()->held; }
 
 } // namespace v0

@@ -18,7 +18,8 @@ constexpr auto patience = std::chrono::seconds(5);
 /// The host's actor while it is subscribed. Only the node's event thread calls it.
 class mail_to {
 public:
-  mail_to(caf::actor_system& system, event_sink who, bool end_it) : self_(system), who_(std::move(who)), end_it_(end_it) {}
+  mail_to(caf::actor_system& system, event_sink who, bool end_it)
+      : self_(system), who_(std::move(who)), end_it_(end_it) {}
   ~mail_to() {
     if (end_it_)
       self_->send_exit(who_, caf::exit_reason::user_shutdown);
@@ -26,7 +27,8 @@ public:
   void operator()(cluster_event x) {
     if (++sent_ % window != 0)
       return caf::anon_send(who_, std::move(x));
-    self_->request(who_, patience, std::move(x)).receive([] {}, [](const caf::error&) {}); // it has died, or is slow
+    self_->request(who_, patience, std::move(x))
+      .receive([] {}, [](const caf::error&) {}); // it has died, or is slow
   }
 
 private:
@@ -43,7 +45,9 @@ void add_message_types(caf::actor_system_config& config) {
   config.add_message_types<caf::id_block::troupe_embed>();
 }
 
-result<node> open_in(caf::actor_system& system, const node_options& options) { return caf_door::open(system, options); }
+result<node> open_in(caf::actor_system& system, const node_options& options) {
+  return caf_door::open(system, options);
+}
 
 result<caf::actor_system*> actors_of(const node& of) {
   if (auto* system = caf_door::engine_of(of).actors())
@@ -59,7 +63,8 @@ result<void> subscribe(const node& to, const event_sink& who) {
   if (!who)
     return error{errc::invalid, "no actor is given", ""};
   auto mail = std::make_shared<mail_to>(*system, who, engine.owns_actors());
-  engine.on_fact([mail](std::uint64_t sequence, const std::string& entity, const std::string& type, const std::string& json) {
+  engine.on_fact([mail](std::uint64_t sequence, const std::string& entity, const std::string& type,
+                        const std::string& json) {
     (*mail)({sequence, entity, type, json});
   });
   return {};

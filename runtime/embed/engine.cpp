@@ -30,7 +30,8 @@ fault fault_of(const error& why) {
     text.resize(at);
   }
   // What a person at the command line would do, in words of this API.
-  for (const auto& [flag, field] : {std::pair{"with --data-dir", "in data_dir"}, {"with --listen 127.0.0.1:PORT", "in http"}})
+  for (const auto& [flag, field] :
+       {std::pair{"with --data-dir", "in data_dir"}, {"with --listen 127.0.0.1:PORT", "in http"}})
     if (auto at = hint.find(flag); at != hint.npos)
       hint.replace(at, std::string_view(flag).size(), field);
   return {name(why.code), text, hint};
@@ -74,7 +75,8 @@ public:
       if (!where)
         return fault_of(where.error());
       if (!api::is_loopback(where->host))
-        return {"invalid", "'" + how_.listen + "' can be reached from other hosts, and this port speaks no TLS",
+        return {"invalid",
+                "'" + how_.listen + "' can be reached from other hosts, and this port speaks no TLS",
                 "listen on 127.0.0.1 and put the host's own server before it, or use node::http"};
     }
     node::node_options o;
@@ -104,12 +106,18 @@ public:
       return fault_of(started.error());
     node_ = std::move(*started);
     observer_ = std::make_unique<observer>(
-      node_->reads(), how_.metrics ? std::function<void()>([this] { how_.metrics(measures()); }) : std::function<void()>(),
+      node_->reads(),
+      how_.metrics ? std::function<void()>([this] { how_.metrics(measures()); }) : std::function<void()>(),
       how_.metrics_period);
     watching_.store(observer_.get(), std::memory_order_release);
-    api::services parts{node_->commands(), node_->reads(), node_->users(), {"troupe", "troupe", "troupe", TROUPE_VERSION},
-                        how_.clock ? std::function<time_point()>([clock = how_.clock] { return std::chrono::floor<duration>(clock()); })
-                                   : [] { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }};
+    api::services parts{
+      node_->commands(),
+      node_->reads(),
+      node_->users(),
+      {"troupe", "troupe", "troupe", TROUPE_VERSION},
+      how_.clock
+        ? std::function<time_point()>([clock = how_.clock] { return std::chrono::floor<duration>(clock()); })
+        : [] { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }};
     service_ = std::make_shared<api::service>(std::move(parts));
     admin_.who = host_user();
     if (auto user = node_->users()->find(std::string("admin")))
@@ -136,7 +144,9 @@ public:
     if (drain && !gone_) {
       while (active() > 0 && !dead()) {
         if (std::chrono::steady_clock::now() >= until) {
-          late = {"timeout", std::to_string(active()) + " experiments were still active after " + std::to_string(limit.count()) + " ms",
+          late = {"timeout",
+                  std::to_string(active()) + " experiments were still active after " +
+                    std::to_string(limit.count()) + " ms",
                   "they go on at the next open of this data directory"};
           break;
         }
@@ -204,7 +214,8 @@ public:
 
   result<value> command(const std::string& name, value fields) {
     auto box = std::make_shared<mailbox<result<value>>>(); // the answer may come after the limit
-    node_->commands().call(host_user(), name, std::move(fields), [box](result<value> x) { box->put(std::move(x)); });
+    node_->commands().call(host_user(), name, std::move(fields),
+                           [box](result<value> x) { box->put(std::move(x)); });
     if (auto got = box->take(milliseconds(90'000)))
       return std::move(*got);
     return error{errc::timeout, name + " was not answered in time"};
@@ -221,8 +232,8 @@ public:
     return out;
   }
 
-  answer http(const std::string& method, const std::string& target, const header_list& headers, std::string body, bool as_host,
-              const std::function<bool(std::string_view)>& piece);
+  answer http(const std::string& method, const std::string& target, const header_list& headers,
+              std::string body, bool as_host, const std::function<bool(std::string_view)>& piece);
 
   settings how_;
   std::unique_ptr<node::node> node_;
@@ -238,17 +249,23 @@ public:
   std::optional<fault> died_;
 };
 
-answer engine::inside::http(const std::string& method, const std::string& target, const header_list& headers, std::string body,
-                            bool as_host, const std::function<bool(std::string_view)>& piece) {
+answer engine::inside::http(const std::string& method, const std::string& target, const header_list& headers,
+                            std::string body, bool as_host,
+                            const std::function<bool(std::string_view)>& piece) {
   const auto is = [](std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return std::tolower(x) == std::tolower(y); });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](char x, char y) { return std::tolower(x) == std::tolower(y); });
   };
   api::request_head head{method, target, {}};
   for (const auto& [name, text] : headers) {
     auto& h = head.headers;
-    for (auto [known, field] : {std::pair{"authorization", &h.authorization}, {"cookie", &h.cookie}, {"grpc-metadata-x-user-token", &h.user_token},
-                                {"grpc-metadata-x-allocation-token", &h.allocation_token}, {"accept", &h.accept},
-                                {"content-type", &h.content_type}, {"last-event-id", &h.last_event_id}})
+    for (auto [known, field] : {std::pair{"authorization", &h.authorization},
+                                {"cookie", &h.cookie},
+                                {"grpc-metadata-x-user-token", &h.user_token},
+                                {"grpc-metadata-x-allocation-token", &h.allocation_token},
+                                {"accept", &h.accept},
+                                {"content-type", &h.content_type},
+                                {"last-event-id", &h.last_event_id}})
       if (is(name, known))
         *field = text;
   }
@@ -284,14 +301,18 @@ answer engine::inside::http(const std::string& method, const std::string& target
       if (piece && !piece(next->bytes))
         return out;
       if (!piece && out.body.size() + next->bytes.size() > most_gathered)
-        return {507, "application/json", R"({"error":{"message":"the answer is too large to be gathered; take it in pieces"}})", {}};
+        return {507,
+                "application/json",
+                R"({"error":{"message":"the answer is too large to be gathered; take it in pieces"}})",
+                {}};
       if (!piece)
         out.body += next->bytes;
     }
     if (next->last || gone_ || (!piece && next->bytes.empty()))
       return out;
     if (next->bytes.empty())
-      observer_->wait_for_commit_after(seen, next->pause ? std::chrono::ceil<milliseconds>(*next->pause) : milliseconds(500));
+      observer_->wait_for_commit_after(seen, next->pause ? std::chrono::ceil<milliseconds>(*next->pause)
+                                                         : milliseconds(500));
   }
 }
 
@@ -328,7 +349,11 @@ std::uint64_t engine::submit(const submission& what, fault& why) {
   inside::visit here(*inside_);
   if (!here)
     return why = gone, 0;
-  value fields = {{"config", what.config}, {"config_name", what.config_name}, {"name", ""}, {"activate", true}, {"key", what.key}};
+  value fields = {{"config", what.config},
+                  {"config_name", what.config_name},
+                  {"name", ""},
+                  {"activate", true},
+                  {"key", what.key}};
   if (!what.context.empty()) {
     auto tar = pack(what.context, why);
     if (why)
@@ -396,7 +421,8 @@ void engine::on_every_metric(std::function<void(std::uint64_t, const reported&)>
     for (const auto& row : *rows)
       if (!terminal(row.state))
         watching->on_metric(row.id, tell(row.id), false);
-  watching->on_fact([watching, tell](std::uint64_t, const std::string& entity, const std::string& type, const std::string& json) {
+  watching->on_fact([watching, tell](std::uint64_t, const std::string& entity, const std::string& type,
+                                     const std::string& json) {
     if (entity != "cluster" || type != "experiment_created")
       return;
     if (auto x = parse_json(json); x && x->value("id", std::uint64_t{0}))
@@ -437,8 +463,8 @@ void engine::on_fact(
     inside_->observer_->on_fact(std::move(fn));
 }
 
-answer engine::http(const std::string& method, const std::string& target, const header_list& headers, std::string body, bool as_host,
-                    const std::function<bool(std::string_view)>& piece) {
+answer engine::http(const std::string& method, const std::string& target, const header_list& headers,
+                    std::string body, bool as_host, const std::function<bool(std::string_view)>& piece) {
   inside::visit here(*inside_);
   if (!here)
     return {503, "application/json", R"({"error":{"message":"the node has stopped"}})", {}};
@@ -487,14 +513,16 @@ std::string config_of(const parts& from, fault& why) {
   if (!from.hparams_json.empty()) {
     auto given = parse_json(from.hparams_json);
     if (!given) {
-      why = {"invalid", "hparams: " + given.error().what, "a range is JSON: {\"type\": \"log\", \"base\": 10, \"minval\": -4, \"maxval\": -1}"};
+      why = {"invalid", "hparams: " + given.error().what,
+             "a range is JSON: {\"type\": \"log\", \"base\": 10, \"minval\": -4, \"maxval\": -1}"};
       return {};
     }
     for (auto& [key, x] : given->items())
       config["hyperparameters"][key] = x;
   }
   if (bare || !config.contains("searcher"))
-    config["searcher"] = {{"name", "single"}, {"metric", from.metric}, {"smaller_is_better", from.smaller_is_better}};
+    config["searcher"] = {
+      {"name", "single"}, {"metric", from.metric}, {"smaller_is_better", from.smaller_is_better}};
   if (bare || from.slots != 1)
     config["resources"]["slots_per_trial"] = from.slots;
   if (bare || from.max_restarts != 5)

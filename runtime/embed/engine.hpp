@@ -1,6 +1,6 @@
 #pragma once
-// Between the public headers and the node. It names types of neither, since they share names (troupe::node, troupe::error): who
-// includes this may include one of them.
+// Between the public headers and the node. It names types of neither, since they share names (troupe::node,
+// troupe::error): who includes this may include one of them.
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace caf {
 class actor_system;
 class actor_system_config;
-}
+} // namespace caf
 
 namespace troupe::embedding {
 
@@ -68,7 +68,8 @@ struct answer {
   header_list headers;
 };
 
-/// A node, and one thread that tells its host what happens. Thread-safe; after stop() every call fails with `unreachable`.
+/// A node, and one thread that tells its host what happens. Thread-safe; after stop() every call fails with
+/// `unreachable`.
 class engine {
 public:
   static std::unique_ptr<engine> open(settings how, fault& why);
@@ -90,11 +91,12 @@ public:
 
   /// Facts from now on, each as one JSON object. `fn` never throws; called on the event thread.
   void on_fact(std::function<void(std::uint64_t sequence, const std::string& entity, const std::string& type,
-                                  const std::string& json)> fn);
+                                  const std::string& json)>
+                 fn);
 
   /// `as_host`: as the user admin, without a token.
-  answer http(const std::string& method, const std::string& target, const header_list& headers, std::string body, bool as_host,
-              const std::function<bool(std::string_view)>& piece);
+  answer http(const std::string& method, const std::string& target, const header_list& headers,
+              std::string body, bool as_host, const std::function<bool(std::string_view)>& piece);
 
   /// The log of settings::log, for what is told beside the engine.
   void log(int level, std::string_view line) const;

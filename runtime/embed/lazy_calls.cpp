@@ -1,5 +1,6 @@
-// Functions of libraries that are loaded when one of them is first called: libtroupe.so has the definitions of its own that this makes, so
-// a host that uses no TLS does not map OpenSSL. lazy_calls.inc, made by lazy_calls.sh, has one `troupe_lazy_call NAME, SONAME` for each.
+// Functions of libraries that are loaded when one of them is first called: libtroupe.so has the definitions
+// of its own that this makes, so a host that uses no TLS does not map OpenSSL. lazy_calls.inc, made by
+// lazy_calls.sh, has one `troupe_lazy_call NAME, SONAME` for each.
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +16,8 @@ struct lazy_call {
 
 } // namespace
 
-/// Safe from any thread: all of them find the same function. The package that brings libcaf_core brings these libraries, too.
+/// Safe from any thread: all of them find the same function. The package that brings libcaf_core brings these
+/// libraries, too.
 extern "C" __attribute__((visibility("hidden"), used)) void* troupe_resolve_lazy_call(lazy_call* call) {
   const auto* name = reinterpret_cast<const char*>(call + 1);
   void* library = ::dlopen(call->soname, RTLD_NOW | RTLD_LOCAL);
@@ -28,8 +30,8 @@ extern "C" __attribute__((visibility("hidden"), used)) void* troupe_resolve_lazy
   return function;
 }
 
-// A definition jumps to the function, or to the resolver with r11, which no caller minds. On the way there all that may hold an argument is
-// kept: six registers, rax (how many vector registers do), and those eight.
+// A definition jumps to the function, or to the resolver with r11, which no caller minds. On the way there
+// all that may hold an argument is kept: six registers, rax (how many vector registers do), and those eight.
 asm(R"(
 .pushsection .text.troupe_lazy_calls, "ax", @progbits
 .type troupe_enter_lazy_call, @function

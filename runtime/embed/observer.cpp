@@ -14,7 +14,7 @@ constexpr std::size_t page = 1000; ///< rows or facts read at once
 } // namespace
 
 observer::observer(std::shared_ptr<storage::reader> reads, std::function<void()> tick, milliseconds period)
-  : reads_(std::move(reads)), tick_(std::move(tick)), period_(std::max(period, milliseconds(10))) {
+    : reads_(std::move(reads)), tick_(std::move(tick)), period_(std::max(period, milliseconds(10))) {
   if (tick_)
     start();
 }

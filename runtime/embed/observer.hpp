@@ -1,6 +1,6 @@
 #pragma once
-// What happens in a node, told to its host: one thread that reads behind each commit and calls back. Nothing waits for it: a slow
-// callback delays the others and costs the cluster nothing.
+// What happens in a node, told to its host: one thread that reads behind each commit and calls back. Nothing
+// waits for it: a slow callback delays the others and costs the cluster nothing.
 
 #include "runtime/embed/engine.hpp"
 #include "storage/journal.hpp"
@@ -17,7 +17,8 @@ namespace troupe::embedding {
 class observer {
 public:
   using metric_call = std::function<void(const reported&)>;
-  using fact_call = std::function<void(std::uint64_t, const std::string&, const std::string&, const std::string&)>;
+  using fact_call =
+    std::function<void(std::uint64_t, const std::string&, const std::string&, const std::string&)>;
 
   /// `tick` is called every `period` on the same thread, where it is set.
   observer(std::shared_ptr<storage::reader> reads, std::function<void()> tick, milliseconds period);

@@ -79,13 +79,16 @@ std::optional<proposal> study::ask() {
   return proposal{next->trial, embedding::members_of(next->hparams_json), next->from, next->resumed};
 }
 
-result<verdict> study::tell(std::string_view trial, const std::vector<std::pair<std::string, double>>& metrics) {
+result<verdict> study::tell(std::string_view trial,
+                            const std::vector<std::pair<std::string, double>>& metrics) {
   try {
     fault why;
     const auto advice = inside_->held->tell(std::string(trial), metrics, why);
     if (why)
       return to_error(why);
-    return advice == embedding::advice::stop ? verdict::stop : advice == embedding::advice::pause ? verdict::pause : verdict::go_on;
+    return advice == embedding::advice::stop    ? verdict::stop
+           : advice == embedding::advice::pause ? verdict::pause
+                                                : verdict::go_on;
   } catch (const std::exception& thrown) {
     return error{errc::internal, thrown.what(), ""};
   }

@@ -18,7 +18,7 @@ fault fault_of(const error& why) { return {name(why.code), why.what, ""}; }
 class running_study final : public study_engine {
 public:
   running_study(std::unique_ptr<searcher> search, std::string metric, bool smaller_is_better)
-    : search_(std::move(search)), metric_(std::move(metric)), smaller_(smaller_is_better) {}
+      : search_(std::move(search)), metric_(std::move(metric)), smaller_(smaller_is_better) {}
 
   fault begin() {
     fault why;
@@ -42,14 +42,17 @@ public:
     auto numbers = value::object();
     for (const auto& [name, x] : metrics)
       numbers[name] = x;
-    if (auto at = numbers.find(metric_); at != numbers.end() && !std::isnan(at->get<double>()) &&
-                                         (best_.empty() || (smaller_ ? at->get<double>() < best_metric_ : at->get<double>() > best_metric_))) {
+    if (auto at = numbers.find(metric_);
+        at != numbers.end() && !std::isnan(at->get<double>()) &&
+        (best_.empty() || (smaller_ ? at->get<double>() < best_metric_ : at->get<double>() > best_metric_))) {
       best_ = trial;
       best_metric_ = at->get<double>();
     }
     feed(trial_validated{trial, std::move(numbers)}, why);
     auto& now = trials_[trial];
-    return now.state == standing::stopped ? advice::stop : now.state == standing::paused ? advice::pause : advice::go_on;
+    return now.state == standing::stopped  ? advice::stop
+           : now.state == standing::paused ? advice::pause
+                                           : advice::go_on;
   }
 
   fault finish(const std::string& trial, bool failed) override {
@@ -74,7 +77,8 @@ public:
     if (!queue_.empty())
       return false;
     for (const auto& [key, t] : trials_)
-      if (t.state == standing::running || t.state == standing::stopped || (t.state == standing::paused && !shut_))
+      if (t.state == standing::running || t.state == standing::stopped ||
+          (t.state == standing::paused && !shut_))
         return false;
     return true;
   }
@@ -96,8 +100,14 @@ public:
     for (const auto& one : queue_)
       queue.push_back({one.trial, one.from, one.resumed});
     const auto snapshot = search_->snapshot();
-    return to_msgpack({{"version", snapshot_version}, {"trials", trials}, {"queue", queue}, {"shut", shut_}, {"best", best_},
-                       {"metric", best_metric_}, {"search", value::binary(std::vector<std::uint8_t>(snapshot.begin(), snapshot.end()))}});
+    return to_msgpack(
+      {{"version", snapshot_version},
+       {"trials", trials},
+       {"queue", queue},
+       {"shut", shut_},
+       {"best", best_},
+       {"metric", best_metric_},
+       {"search", value::binary(std::vector<std::uint8_t>(snapshot.begin(), snapshot.end()))}});
   }
 
   void restore(const value& from) {
@@ -118,7 +128,8 @@ private:
   };
 
   static fault unknown(const std::string& trial) {
-    return {"not_found", "the study has no trial '" + trial.substr(0, 100) + "'", "tell of those that ask() gave"};
+    return {"not_found", "the study has no trial '" + trial.substr(0, 100) + "'",
+            "tell of those that ask() gave"};
   }
 
   /// Null for one that has ended, or with a fault.
@@ -194,12 +205,16 @@ value sections_of(const study_engine::options& how, fault& why) {
     section["max_trials"] = how.max_trials;
   auto space = parse_json(how.space_json.empty() ? "{}" : how.space_json);
   if (!space)
-    return why = {"invalid", "space: " + space.error().what, "a range is JSON: {\"type\": \"double\", \"minval\": 0, \"maxval\": 1}"}, value();
-  const auto text = to_json({{"name", "study"}, {"entrypoint", "none"}, {"searcher", section}, {"hyperparameters", *space}}, 2);
+    return why = {"invalid", "space: " + space.error().what,
+                  "a range is JSON: {\"type\": \"double\", \"minval\": 0, \"maxval\": 1}"},
+           value();
+  const auto text = to_json(
+    {{"name", "study"}, {"entrypoint", "none"}, {"searcher", section}, {"hyperparameters", *space}}, 2);
   auto whole = config::load_experiment(text, "study", config::level::complete);
   for (const auto& one : whole.faults) {
     why.code = "invalid";
-    why.message += (why.message.empty() ? "" : "\n") + (one.path.empty() ? "" : one.path + ": ") + one.message;
+    why.message +=
+      (why.message.empty() ? "" : "\n") + (one.path.empty() ? "" : one.path + ": ") + one.message;
     if (why.hint.empty())
       why.hint = one.hint;
   }
@@ -217,14 +232,16 @@ std::unique_ptr<study_engine> study_engine::make(const options& how, fault& why)
   std::string bytes;
   if (!how.snapshot.empty()) {
     auto read = parse_msgpack(how.snapshot);
-    if (!read || !read->is_object() || read->value("version", 0) != snapshot_version || !read->contains("search"))
+    if (!read || !read->is_object() || read->value("version", 0) != snapshot_version ||
+        !read->contains("search"))
       return why = {"corrupt", "these bytes are no saved study of this version", ""}, nullptr;
     kept = std::move(*read);
     const auto& inner = kept["search"].get_binary();
     bytes.assign(inner.begin(), inner.end());
   }
-  auto made = how.snapshot.empty() ? make_searcher(section, config.at("hyperparameters"), how.seed)
-                                   : load_searcher(section, config.at("hyperparameters"), how.seed, search_mode::native, bytes);
+  auto made = how.snapshot.empty()
+                ? make_searcher(section, config.at("hyperparameters"), how.seed)
+                : load_searcher(section, config.at("hyperparameters"), how.seed, search_mode::native, bytes);
   if (!made)
     return why = fault_of(made.error()), nullptr;
   auto out = std::make_unique<running_study>(std::move(*made), section.value("metric", how.metric),

@@ -46,8 +46,8 @@ auto into(error_code& bad) { return net::redirect_error(net::use_awaitable, bad)
 using plain_stream = beast::tcp_stream;
 using tls_stream = beast::ssl_stream<beast::tcp_stream>;
 
-/// What all connections share; touched by the one thread only. Sessions end inside `io`, which is therefore the last
-/// member: they still touch the others while it goes.
+/// What all connections share; touched by the one thread only. Sessions end inside `io`, which is therefore
+/// the last member: they still touch the others while it goes.
 struct shared {
   explicit shared(forward_options o) : how(std::move(o)) {}
   forward_options how;
@@ -80,14 +80,17 @@ bool harmless_to_repeat(const request& ask) {
   case http::verb::head:
   case http::verb::put:
   case http::verb::delete_:
-  case http::verb::options: return true;
-  default: return ask.find("Grpc-Metadata-x-allocation-token") != ask.end();
+  case http::verb::options:
+    return true;
+  default:
+    return ask.find("Grpc-Metadata-x-allocation-token") != ask.end();
   }
 }
 
 template <class Fields>
 void drop_hop_fields(Fields& fields) {
-  for (const char* name : {"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Upgrade", "Expect"})
+  for (const char* name :
+       {"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Upgrade", "Expect"})
     fields.erase(name);
 }
 
@@ -134,9 +137,11 @@ private:
     client_.expires_after(all_.how.head_time);
     co_await http::async_read_header(client_, buffer_, parser, into(bad));
     if (bad == http::error::body_limit)
-      co_return co_await refuse(parser.get(), http::status::payload_too_large, 8, "ResourceExhausted", "the request is too large");
+      co_return co_await refuse(parser.get(), http::status::payload_too_large, 8, "ResourceExhausted",
+                                "the request is too large");
     if (bad) {
-      if (bad == beast::error::timeout || bad == http::error::end_of_stream || bad.category() == net::error::get_system_category())
+      if (bad == beast::error::timeout || bad == http::error::end_of_stream ||
+          bad.category() == net::error::get_system_category())
         co_return false;
       co_return co_await refuse(parser.get(), http::status::bad_request, 3, "InvalidArgument",
                                 "this is not an HTTP/1.1 request: " + bad.message());
@@ -144,7 +149,9 @@ private:
     version_ = parser.get().version();
     // One that cannot stay within its bounds is refused before its body is read.
     const auto length = parser.content_length();
-    const std::size_t reserved = length ? static_cast<std::size_t>(*length) : parser.chunked() ? all_.how.body_bytes : 0;
+    const std::size_t reserved = length             ? static_cast<std::size_t>(*length)
+                                 : parser.chunked() ? all_.how.body_bytes
+                                                    : 0;
     if (all_.body_bytes + reserved > all_.how.body_memory)
       co_return co_await refuse(parser.get(), http::status::service_unavailable, 14, "Unavailable",
                                 "too many large requests at once; try again");
@@ -166,13 +173,15 @@ private:
         bad = {};
     }
     if (bad == http::error::body_limit)
-      co_return co_await refuse(parser.get(), http::status::payload_too_large, 8, "ResourceExhausted", "the request is too large");
+      co_return co_await refuse(parser.get(), http::status::payload_too_large, 8, "ResourceExhausted",
+                                "the request is too large");
     if (bad)
       co_return false;
     auto ask = parser.release();
     const bool keep = ask.keep_alive() && 2 * all_.open <= all_.how.max_connections;
     if (beast::iequals(ask[http::field::connection], "upgrade"))
-      co_return co_await refuse(ask, http::status::not_implemented, 12, "Unimplemented", "connections are not upgraded here");
+      co_return co_await refuse(ask, http::status::not_implemented, 12, "Unimplemented",
+                                "connections are not upgraded here");
     watch();
     const bool more = co_await deliver(std::move(ask), keep);
     unwatch();
@@ -188,7 +197,8 @@ private:
     const bool repeatable = harmless_to_repeat(ask);
     for (auto wait = first_pause;; wait = std::min(2 * wait, longest_pause)) {
       auto went = outcome::unsent;
-      // A kept connection may have been closed at the other end meanwhile, so it takes only what may be sent twice.
+      // A kept connection may have been closed at the other end meanwhile, so it takes only what may be sent
+      // twice.
       const bool reused = connected() && repeatable;
       if (!reused)
         hang_up();
@@ -204,8 +214,10 @@ private:
       if (went == outcome::client_gone || gone_)
         co_return false;
       if (went == outcome::broken && !repeatable)
-        co_return co_await refuse(ask, http::status::bad_gateway, 14, "Unavailable",
-                                  "the connection to the master broke before its answer; whether it did what was asked is not known", keep);
+        co_return co_await refuse(
+          ask, http::status::bad_gateway, 14, "Unavailable",
+          "the connection to the master broke before its answer; whether it did what was asked is not known",
+          keep);
       if (reused)
         wait = milliseconds{0};
       if (clock::now() + wait >= give_up_at || all_.stopping)
@@ -244,7 +256,8 @@ private:
     if (auto address = net::ip::make_address(where->host, bad); !bad) {
       ends.push_back({address, where->port});
     } else {
-      auto found = co_await tcp::resolver{all_.io}.async_resolve(where->host, std::to_string(where->port), into(bad));
+      auto found =
+        co_await tcp::resolver{all_.io}.async_resolve(where->host, std::to_string(where->port), into(bad));
       if (bad)
         co_return false;
       for (const auto& one : found)
@@ -376,13 +389,16 @@ private:
     co_return !bad;
   }
 
-  /// The error body of the contract. Ends the connection unless `keep`: what is left of the request is not read.
+  /// The error body of the contract. Ends the connection unless `keep`: what is left of the request is not
+  /// read.
   template <class Request>
-  task<bool> refuse(const Request& ask, http::status status, int code, const char* reason, std::string text, bool keep = false) {
+  task<bool> refuse(const Request& ask, http::status status, int code, const char* reason, std::string text,
+                    bool keep = false) {
     http::response<http::string_body> answer{status, version_};
     std::replace(text.begin(), text.end(), '"', '\'');
     answer.set(http::field::content_type, "application/json");
-    answer.body() = R"({"error":{"code":)" + std::to_string(code) + R"(,"reason":")" + reason + R"(","error":")" + text + "\"}}";
+    answer.body() = R"({"error":{"code":)" + std::to_string(code) + R"(,"reason":")" + reason +
+                    R"(","error":")" + text + "\"}}";
     answer.keep_alive(keep);
     answer.prepare_payload();
     if (ask.method() == http::verb::head)
@@ -396,20 +412,21 @@ private:
   /// Whether the client hangs up while the master is asked: then nobody needs the answer.
   void watch() {
     client_.expires_never();
-    client_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(), n = ++watched_](const error_code& bad) {
-      if (bad || n != self->watched_)
-        return;
-      char byte;
-      auto got = ::recv(self->client_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)))
-        return;
-      self->gone_ = true;
-      self->pause_.cancel();
-      if (self->plain_)
-        self->plain_->close();
-      if (self->tls_)
-        beast::get_lowest_layer(*self->tls_).close();
-    });
+    client_.socket().async_wait(
+      tcp::socket::wait_read, [self = shared_from_this(), n = ++watched_](const error_code& bad) {
+        if (bad || n != self->watched_)
+          return;
+        char byte;
+        auto got = ::recv(self->client_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)))
+          return;
+        self->gone_ = true;
+        self->pause_.cancel();
+        if (self->plain_)
+          self->plain_->close();
+        if (self->tls_)
+          beast::get_lowest_layer(*self->tls_).close();
+      });
   }
   void unwatch() {
     ++watched_;
@@ -457,7 +474,8 @@ struct forwarder::inside {
         return;
       }
       auto one = std::make_shared<session>(all, std::move(socket));
-      net::co_spawn(all.io, [one]() -> task<void> { co_await one->run(); }, net::detached);
+      net::co_spawn(
+        all.io, [one]() -> task<void> { co_await one->run(); }, net::detached);
       accept();
     });
   }
@@ -477,7 +495,8 @@ result<std::unique_ptr<forwarder>> forwarder::start(forward_options how) {
   if (!bad)
     x->acceptor.listen(net::socket_base::max_listen_connections, bad);
   if (bad)
-    return error{errc::conflict, "cannot listen on 127.0.0.1:" + std::to_string(port) + " for this agent's tasks: " + bad.message()};
+    return error{errc::conflict, "cannot listen on 127.0.0.1:" + std::to_string(port) +
+                                   " for this agent's tasks: " + bad.message()};
   x->port = x->acceptor.local_endpoint(bad).port();
   x->accept();
   x->thread = std::thread([in = x.get()] { in->all.io.run(); });

@@ -1,11 +1,12 @@
 #pragma once
-// The HTTP listener of an agent: what its tasks know as DET_MASTER. It hands every request to the master and the answer
-// back, so that a task holds no address of the master and outlives its restarts.
+// The HTTP listener of an agent: what its tasks know as DET_MASTER. It hands every request to the master and
+// the answer back, so that a task holds no address of the master and outlives its restarts.
 //
-// While the master is away a request waits, and is sent again where the connection broke before an answer, if a repeat is
-// harmless: by its method, or because a task's own token came with it (what tasks report is safe to repeat). After `hold`
-// the answer is 503, of which the stock client makes a retry; 502 says that nobody knows whether the request was carried
-// out. Streams and long polls pass as they come. One thread serves all connections.
+// While the master is away a request waits, and is sent again where the connection broke before an answer, if
+// a repeat is harmless: by its method, or because a task's own token came with it (what tasks report is safe
+// to repeat). After `hold` the answer is 503, of which the stock client makes a retry; 502 says that nobody
+// knows whether the request was carried out. Streams and long polls pass as they come. One thread serves all
+// connections.
 
 #include "model/result.hpp"
 
@@ -29,13 +30,14 @@ struct forward_options {
   std::uint16_t port = 0; ///< on 127.0.0.1; 0: any free one
   /// Where the master is now; nothing while that is not known. From the forwarder's thread; must not block.
   std::function<std::optional<master_address>()> master;
-  std::size_t max_connections = 512;           ///< more wait to be accepted; above half of it none is kept open
-  std::size_t body_bytes = 130u << 20;         ///< of one request
-  std::size_t body_memory = 256u << 20;        ///< of all requests together; beyond it the answer is 503
-  std::chrono::milliseconds hold{60'000};      ///< a request waits so long for the master
+  std::size_t max_connections = 512;      ///< more wait to be accepted; above half of it none is kept open
+  std::size_t body_bytes = 130u << 20;    ///< of one request
+  std::size_t body_memory = 256u << 20;   ///< of all requests together; beyond it the answer is 503
+  std::chrono::milliseconds hold{60'000}; ///< a request waits so long for the master
   std::chrono::milliseconds head_time{10'000}; ///< for the head of a request, from its first byte
   std::chrono::milliseconds idle_time{75'000}; ///< between requests
-  std::chrono::milliseconds body_time{20'000}; ///< without a byte of a request's body, or without taking any of the answer
+  std::chrono::milliseconds body_time{
+    20'000}; ///< without a byte of a request's body, or without taking any of the answer
 };
 
 class forwarder {

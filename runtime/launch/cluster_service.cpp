@@ -16,7 +16,11 @@ namespace {
 void print(const std::string& line) { std::cout << line << std::endl; }
 
 result<value> as_command(const client::new_experiment& x) {
-  value fields{{"config", x.config}, {"config_name", x.config_name}, {"name", x.name}, {"activate", x.activate}, {"key", x.key}};
+  value fields{{"config", x.config},
+               {"config_name", x.config_name},
+               {"name", x.name},
+               {"activate", x.activate},
+               {"key", x.key}};
   if (!x.context.empty()) {
     auto packed = api::checked_context(x.context);
     if (!packed)
@@ -59,14 +63,16 @@ struct cluster_service::inside {
     auto plan = config::plan_cluster(before, what.config, live->value("by_hand", value::object()), false);
     if (!before.is_null() && plan.counted() > 0)
       std::cout << plan.text() << std::flush;
-    auto done = running->command("configuration.put", {{"configuration", what.config},
-                                                       {"secrets", what.secrets},
-                                                       {"prune", value::array()},
-                                                       {"revision", live->value("revision", std::uint64_t{0})}});
+    auto done =
+      running->command("configuration.put", {{"configuration", what.config},
+                                             {"secrets", what.secrets},
+                                             {"prune", value::array()},
+                                             {"revision", live->value("revision", std::uint64_t{0})}});
     if (!done)
       return done.error();
     for (const auto& token : done->value("tokens", value::array()))
-      print("token " + token.value("user", std::string()) + "." + token.value("name", std::string()) + " is in " + token.value("file", std::string()));
+      print("token " + token.value("user", std::string()) + "." + token.value("name", std::string()) +
+            " is in " + token.value("file", std::string()));
     auto known = running->reads()->experiments();
     for (const auto& [name, one] : *experiments) {
       auto fields = as_command(one);
@@ -74,29 +80,38 @@ struct cluster_service::inside {
       if (!made)
         return error{made.error().code, "experiments." + name + ": " + made.error().what};
       const auto id = made->value("id", std::uint64_t{0});
-      if (!known || std::none_of(known->begin(), known->end(), [&](const auto& row) { return row.id.value == id; }))
+      if (!known ||
+          std::none_of(known->begin(), known->end(), [&](const auto& row) { return row.id.value == id; }))
         print("experiment " + std::to_string(id) + " " + name);
     }
     return {};
   }
 };
 
-cluster_service::cluster_service(fs::path file) : inside_(std::make_unique<inside>()) { inside_->file = std::move(file); }
+cluster_service::cluster_service(fs::path file) : inside_(std::make_unique<inside>()) {
+  inside_->file = std::move(file);
+}
 cluster_service::~cluster_service() { stop(); }
 
 result<void> cluster_service::read(node_options& options) {
   if (inside_->file.empty())
     return {};
   std::error_code ignored;
-  inside_->read = config::load_cluster_file(inside_->file.string(), client::host_files(client::process_environment));
+  inside_->read =
+    config::load_cluster_file(inside_->file.string(), client::host_files(client::process_environment));
   std::cerr << inside_->read.rendered() << std::flush;
   if (!inside_->read.ok())
-    return error{errc::invalid, "the file '" + inside_->file.string() + "' cannot be used\nhint: troupe check " + inside_->file.string()};
+    return error{errc::invalid, "the file '" + inside_->file.string() +
+                                  "' cannot be used\nhint: troupe check " + inside_->file.string()};
   inside_->file = fs::absolute(inside_->file, ignored); // a daemon may change its folder
   const auto& cluster = inside_->read.config["cluster"];
-  auto text = [&](const char* key) { return cluster.contains(key) && cluster[key].is_string() ? cluster[key].get<std::string>() : std::string(); };
+  auto text = [&](const char* key) {
+    return cluster.contains(key) && cluster[key].is_string() ? cluster[key].get<std::string>()
+                                                             : std::string();
+  };
   if (options.data_dir.empty())
-    options.data_dir = text("data_dir").empty() ? client::default_data_dir(client::process_environment) : fs::path(text("data_dir"));
+    options.data_dir = text("data_dir").empty() ? client::default_data_dir(client::process_environment)
+                                                : fs::path(text("data_dir"));
   if (options.listen.empty())
     options.listen = text("listen");
   if (options.agent_listen.empty())
@@ -121,7 +136,9 @@ result<void> cluster_service::begin(const node& running, const node_options& how
   x.running = &running;
   x.data_dir = fs::absolute(how.data_dir, ignored);
   x.tls_dir = how.tls_dir.empty() ? how.tls_dir : fs::absolute(how.tls_dir, ignored);
-  x.health.ca_file = !how.tls_cert.empty() ? how.tls_cert.string() : x.tls_dir.empty() ? std::string() : (x.tls_dir / "ca.pem").string();
+  x.health.ca_file = !how.tls_cert.empty() ? how.tls_cert.string()
+                     : x.tls_dir.empty()   ? std::string()
+                                           : (x.tls_dir / "ca.pem").string();
   x.health.timeout = std::chrono::seconds(10);
   if (!x.file.empty())
     if (auto ok = x.put(x.read); !ok)
@@ -134,7 +151,8 @@ result<void> cluster_service::begin(const node& running, const node_options& how
   keep.data_dir = x.data_dir;
   keep.master = running.url().substr(running.url().find("://") + 3);
   keep.tls_dir = x.tls_dir;
-  for (const auto& path : {keep.program, places->troupe_task, places->troupe_task.parent_path() / "libtroupe-zygote.so", places->python})
+  for (const auto& path : {keep.program, places->troupe_task,
+                           places->troupe_task.parent_path() / "libtroupe-zygote.so", places->python})
     if (fs::exists(path, ignored))
       keep.copied.push_back(path);
   keep.say = print;
@@ -157,7 +175,8 @@ std::string cluster_service::to_do() const {
     for (const auto& one : inside_->in_force.value("nodes", value::array()))
       if (one.value("manual", false))
         out += "\nstart the agent of " + one.value("name", std::string()) + " there: " +
-               join_command(one, inside_->running->url().substr(inside_->running->url().find("://") + 3), inside_->tls_dir);
+               join_command(one, inside_->running->url().substr(inside_->running->url().find("://") + 3),
+                            inside_->tls_dir);
   return out;
 }
 
@@ -165,7 +184,8 @@ result<void> cluster_service::wait_for_nodes() {
   std::vector<std::string> names;
   {
     std::lock_guard lock(inside_->mutex);
-    for (const auto& one : inside_->in_force.is_object() ? inside_->in_force.value("nodes", value::array()) : value::array())
+    for (const auto& one :
+         inside_->in_force.is_object() ? inside_->in_force.value("nodes", value::array()) : value::array())
       if (!one.value("manual", false))
         names.push_back(one.value("name", std::string()));
   }
@@ -177,12 +197,15 @@ result<void> cluster_service::wait_for_nodes() {
     const auto agents = got->value("agents", value::array());
     std::string missing;
     for (const auto& name : names)
-      if (std::none_of(agents.begin(), agents.end(), [&](const value& a) { return a.value("name", value()) == name && a.value("state", value()) == "alive"; }))
+      if (std::none_of(agents.begin(), agents.end(), [&](const value& a) {
+            return a.value("name", value()) == name && a.value("state", value()) == "alive";
+          }))
         missing += (missing.empty() ? "" : ", ") + name;
     if (missing.empty())
       return {};
     if (std::chrono::steady_clock::now() > until)
-      return error{errc::unreachable, "no agent has come from " + missing + "\nhint: see the log in " + (inside_->data_dir / "nodes").string()};
+      return error{errc::unreachable, "no agent has come from " + missing + "\nhint: see the log in " +
+                                        (inside_->data_dir / "nodes").string()};
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
@@ -203,7 +226,9 @@ void cluster_service::reload(std::function<void()> begun, std::function<void()> 
       if (ok)
         std::cout << "read " << x.file.string() << " again" << std::endl;
       else
-        std::cerr << "error: " << x.file.string() << " was not put in force, the configuration stays as it was: " << ok.error().what << std::endl;
+        std::cerr << "error: " << x.file.string()
+                  << " was not put in force, the configuration stays as it was: " << ok.error().what
+                  << std::endl;
     }
     x.busy = false;
     done();

@@ -1,10 +1,10 @@
 #pragma once
-// What a master does about its cluster file: puts it in force at the start and on SIGHUP, and keeps the nodes that the
-// configuration in force names.
+// What a master does about its cluster file: puts it in force at the start and on SIGHUP, and keeps the nodes
+// that the configuration in force names.
 
 #include "runtime/client/cluster_configuration.hpp"
-#include "runtime/node/node.hpp"
 #include "runtime/launch/node_keeper.hpp"
+#include "runtime/node/node.hpp"
 
 #include <memory>
 
@@ -16,8 +16,8 @@ public:
   explicit cluster_service(std::filesystem::path file);
   ~cluster_service();
 
-  /// Reads the file and takes from it what the command line left open. Fails with errc::invalid, the text being every
-  /// fault with its place.
+  /// Reads the file and takes from it what the command line left open. Fails with errc::invalid, the text
+  /// being every fault with its place.
   result<void> read(node_options& options);
   /// Hooks into a node that is about to start.
   void attach(node_options& options);
@@ -29,7 +29,8 @@ public:
   std::string to_do() const;
   /// Blocks until the nodes that it starts have registered, or for 60 s.
   result<void> wait_for_nodes();
-  /// Reads the file again, from a thread of its own; a bad one is logged and changes nothing. `done` hears the end.
+  /// Reads the file again, from a thread of its own; a bad one is logged and changes nothing. `done` hears
+  /// the end.
   void reload(std::function<void()> begun, std::function<void()> done);
   void stop();
   bool answers() const; ///< its own HTTP port does

@@ -27,8 +27,8 @@ struct forked {
   daemon_notice notice; ///< of the child
 };
 
-/// Must be called before any thread is made. The child has a session of its own and writes to `log`; the parent returns
-/// once the child is ready or has failed, having printed what the child printed until then.
+/// Must be called before any thread is made. The child has a session of its own and writes to `log`; the
+/// parent returns once the child is ready or has failed, having printed what the child printed until then.
 result<forked> become_daemon(const std::filesystem::path& log);
 
 } // namespace troupe::node

@@ -1,7 +1,7 @@
 #include "runtime/launch/fence_call.hpp"
 
-#include "runtime/client/http.hpp"
 #include "model/value.hpp"
+#include "runtime/client/http.hpp"
 
 #include <cstdio>
 #include <iostream>

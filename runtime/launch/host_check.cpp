@@ -28,7 +28,9 @@ using cli::host_finding;
 constexpr std::uint64_t least_room = 1ull << 30; ///< bytes
 constexpr double most_skew = 2;                  ///< seconds
 
-std::string word(const value& x, const char* key) { return x.is_object() ? x.value(key, std::string()) : std::string(); }
+std::string word(const value& x, const char* key) {
+  return x.is_object() ? x.value(key, std::string()) : std::string();
+}
 
 host_finding good(std::string path, std::string what) { return {std::move(path), std::move(what), "", true}; }
 host_finding bad(std::string path, std::string what, std::string mend) {
@@ -54,12 +56,15 @@ host_finding look_at_port(const std::string& path, const std::string& address, c
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   const auto port = std::to_string(listen->port);
-  if (const int why = ::getaddrinfo(listen->host.empty() ? nullptr : listen->host.c_str(), port.c_str(), &hints, &found); why != 0)
+  if (const int why =
+        ::getaddrinfo(listen->host.empty() ? nullptr : listen->host.c_str(), port.c_str(), &hints, &found);
+      why != 0)
     return bad(path, address + ": " + ::gai_strerror(why), "name an address of this host");
   workers::owned_fd socket{::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const int on = 1;
   const bool free = socket && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-                    ::bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket.get(), 1) == 0;
+                    ::bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+                    ::listen(socket.get(), 1) == 0;
   const int why = errno;
   ::freeaddrinfo(found);
   if (free)
@@ -67,7 +72,8 @@ host_finding look_at_port(const std::string& path, const std::string& address, c
   if (why == EADDRINUSE && holder.ends_with(":" + port))
     return good(path, address + " is held by the running cluster of this data directory");
   return bad(path, address + ": " + std::strerror(why),
-             why == EADDRINUSE ? "choose another port, or stop that process" : "name an address of this host");
+             why == EADDRINUSE ? "choose another port, or stop that process"
+                               : "name an address of this host");
 }
 
 /// Folders are made when a cluster starts: what counts is the nearest one that is there.
@@ -81,32 +87,41 @@ host_finding look_at_folder(const std::string& path, const fs::path& folder) {
   std::string probe = (there / ".troupe-check-XXXXXX").string();
   workers::owned_fd file{::mkostemp(probe.data(), O_CLOEXEC)};
   if (!file)
-    return bad(path, there.string() + " cannot be written: " + std::strerror(errno), "change its owner or mode, or choose another path");
+    return bad(path, there.string() + " cannot be written: " + std::strerror(errno),
+               "change its owner or mode, or choose another path");
   ::unlink(probe.c_str());
   const auto room = fs::space(there, fault);
   if (!fault && room.available < least_room)
-    return bad(path, "only " + std::to_string(room.available >> 20) + " MiB are free in " + there.string(), "free at least 1 GiB");
-  return good(path, folder.string() + " can be written, " + std::to_string(room.available >> 30) + " GiB free");
+    return bad(path, "only " + std::to_string(room.available >> 20) + " MiB are free in " + there.string(),
+               "free at least 1 GiB");
+  return good(path,
+              folder.string() + " can be written, " + std::to_string(room.available >> 30) + " GiB free");
 }
 
 /// A number of slots is of artificial ones, whatever devices there are.
 std::string unused_gpus(const value& node, std::size_t gpus) {
   const auto slots = node.find("slots");
-  return gpus != 0 && slots != node.end() && slots->is_number_integer() ? ", which slots: " + slots->dump() + " leaves alone (auto takes them)" : "";
+  return gpus != 0 && slots != node.end() && slots->is_number_integer()
+           ? ", which slots: " + slots->dump() + " leaves alone (auto takes them)"
+           : "";
 }
 
 host_finding look_here(const std::string& path, const value& node) {
   std::string why;
   const auto* visible = ::getenv("CUDA_VISIBLE_DEVICES");
-  auto gpus = workers::find_nvidia_devices(visible ? std::optional<std::string>(visible) : std::nullopt, &why);
+  auto gpus =
+    workers::find_nvidia_devices(visible ? std::optional<std::string>(visible) : std::nullopt, &why);
   const auto processors = std::to_string(std::thread::hardware_concurrency()) + " processors";
   if (!gpus)
     return good(path, "this host: no GPU (" + why + "), " + processors);
-  return good(path, "this host: " + std::to_string(gpus->count()) + " GPUs" + unused_gpus(node, gpus->count()) + ", " + processors);
+  return good(path, "this host: " + std::to_string(gpus->count()) + " GPUs" +
+                      unused_gpus(node, gpus->count()) + ", " + processors);
 }
 
 /// Seconds since 1970.
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 /// Prints one line, "clock SECONDS", "room KIB", "gpus N" and "missing PROGRAM" each.
 constexpr const char* look_script =
@@ -119,7 +134,8 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
   const auto mend = "try it by hand: " + command_line(ssh_words(node, "true"));
   const double asked = now();
   // Closing standard input and a limit of time: a host that says nothing must not hold the others up.
-  auto* out = ::popen(("timeout 20 " + command_line(ssh_words(node, look_script)) + " 2>&1 </dev/null").c_str(), "re");
+  auto* out =
+    ::popen(("timeout 20 " + command_line(ssh_words(node, look_script)) + " 2>&1 </dev/null").c_str(), "re");
   if (!out)
     return {bad(path, host + ": cannot start ssh: " + std::strerror(errno), "install openssh-client")};
   std::string said;
@@ -133,7 +149,8 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
     while (!said.empty() && std::isspace(static_cast<unsigned char>(said.back())))
       said.pop_back();
     const bool late = WIFEXITED(status) && WEXITSTATUS(status) == 124;
-    return {bad(path, host + ": " + (late ? "no answer within 20 s" : said.substr(said.rfind('\n') + 1)), mend)};
+    return {
+      bad(path, host + ": " + (late ? "no answer within 20 s" : said.substr(said.rfind('\n') + 1)), mend)};
   }
   std::vector<host_finding> all;
   std::istringstream lines(said);
@@ -155,12 +172,18 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
   if (std::abs(skew) > most_skew) {
     char text[32];
     std::snprintf(text, sizeof text, "%.1f", std::abs(skew));
-    all.push_back(bad(path, host + ": its clock is " + text + " s " + (skew < 0 ? "behind" : "ahead of") + " this one's", "run a time service, such as chrony, on both"));
+    all.push_back(
+      bad(path, host + ": its clock is " + text + " s " + (skew < 0 ? "behind" : "ahead of") + " this one's",
+          "run a time service, such as chrony, on both"));
   }
   if (room < least_room)
-    all.push_back(bad(path, host + ": only " + std::to_string(room >> 20) + " MiB are free in the home folder", "free at least 1 GiB"));
+    all.push_back(bad(path,
+                      host + ": only " + std::to_string(room >> 20) + " MiB are free in the home folder",
+                      "free at least 1 GiB"));
   if (all.empty())
-    all.push_back(good(path, host + " answers over ssh: " + gpus + " GPUs" + unused_gpus(node, std::strtoul(gpus.c_str(), nullptr, 10)) + ", clock within " + std::to_string(int(most_skew)) + " s"));
+    all.push_back(good(path, host + " answers over ssh: " + gpus + " GPUs" +
+                               unused_gpus(node, std::strtoul(gpus.c_str(), nullptr, 10)) +
+                               ", clock within " + std::to_string(int(most_skew)) + " s"));
   return all;
 }
 

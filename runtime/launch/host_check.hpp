@@ -1,6 +1,6 @@
 #pragma once
-// What the cluster's file meets on this host and on those that it names, before anything is started: ports, folders, room, GPUs, ssh,
-// clocks. Changes nothing but for a file that it makes and removes in each folder.
+// What the cluster's file meets on this host and on those that it names, before anything is started: ports,
+// folders, room, GPUs, ssh, clocks. Changes nothing but for a file that it makes and removes in each folder.
 
 #include "runtime/cli/hooks.hpp"
 

@@ -3,10 +3,10 @@
 #include "runtime/cli/session.hpp"
 #include "runtime/launch/cluster_service.hpp"
 #include "runtime/launch/daemon.hpp"
-#include "runtime/node/link.hpp"
-#include "runtime/node/node.hpp"
 #include "runtime/launch/service_notice.hpp"
 #include "runtime/launch/signals.hpp"
+#include "runtime/node/link.hpp"
+#include "runtime/node/node.hpp"
 
 #include <cstdio>
 #include <iostream>
@@ -19,8 +19,9 @@ int fail(const error& why) {
   std::cerr << cli::error_text(why, {}) << std::flush;
   if (why.code == errc::invalid)
     return cli::exit_usage;
-  return why.code == errc::unreachable ? cli::exit_unreachable : why.code == errc::conflict ? cli::exit_conflict
-                                                                                            : cli::exit_failed;
+  return why.code == errc::unreachable ? cli::exit_unreachable
+         : why.code == errc::conflict  ? cli::exit_conflict
+                                       : cli::exit_failed;
 }
 
 /// Starts, says where, waits for the end. `cluster` is of the master role.
@@ -91,7 +92,8 @@ int serve(node_options options, bool daemon, const std::string& role, cluster_se
       notice.failed(ok.error().what);
       return fail(ok.error());
     }
-  auto greeting = running->url().empty() ? "troupe agent for the master at " + master : "troupe is up at " + running->url();
+  auto greeting =
+    running->url().empty() ? "troupe agent for the master at " + master : "troupe is up at " + running->url();
   greeting += ", data in " + where.string();
   if (!running->url().empty())
     greeting += std::string("\nstop it with ") + (daemon ? "" : "Ctrl-C or: ") + "troupe down";
@@ -209,7 +211,8 @@ int tls_init(const cli::tls_init_options& o) {
   if (auto ok = make_tls_files(o.dir, o.hosts, o.days, o.replace); !ok)
     return fail(ok.error());
   auto dir = o.dir.string();
-  std::cout << "The cluster's certificates and join token are in " << dir << ", good for " << o.days << " days.\n"
+  std::cout << "The cluster's certificates and join token are in " << dir << ", good for " << o.days
+            << " days.\n"
             << "On the master's host: troupe master --tls-dir " << dir << "\n"
             << "To an agent's host copy only ca.pem, agent.pem, agent.key and join-token, then there:\n"
             << "  troupe agent --master HOST:PORT --tls-dir DIR\n"

@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 
 constexpr auto look_every = 200ms;
 constexpr auto longest_wait = std::chrono::milliseconds(30s);
-constexpr auto good_life = 60s;      ///< after which the back-off begins anew
-constexpr auto remote_every = 20s;   ///< an agent on another host is looked for
+constexpr auto good_life = 60s;    ///< after which the back-off begins anew
+constexpr auto remote_every = 20s; ///< an agent on another host is looked for
 constexpr auto ssh_limit = 120s;
 constexpr auto end_limit = 30s;
 
@@ -29,8 +29,8 @@ std::string text(const value& x, const char* key) {
   return x.is_object() && it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// A child with its output in `log`, in a process group of its own, so that Ctrl-C reaches this process alone. It hears
-/// SIGTERM when the calling thread ends. Only calls that are safe after fork stand between.
+/// A child with its output in `log`, in a process group of its own, so that Ctrl-C reaches this process
+/// alone. It hears SIGTERM when the calling thread ends. Only calls that are safe after fork stand between.
 pid_t spawn(const std::vector<std::string>& words, const std::filesystem::path& log, bool dies_with_us) {
   std::vector<char*> argv;
   for (const auto& word : words)
@@ -123,7 +123,8 @@ void node_keeper::reconcile(const value& nodes) {
       ++it;
       continue;
     }
-    setup_.say("node " + it->first + (same == named.end() ? ": its agent is stopped" : ": its agent is started again"));
+    setup_.say("node " + it->first +
+               (same == named.end() ? ": its agent is stopped" : ": its agent is started again"));
     end(it->first, it->second);
     it = nodes_.erase(it);
   }
@@ -158,8 +159,10 @@ void node_keeper::tend(const std::string& name, kept& one) {
     if (now - one.begun > good_life)
       one.wait = 500ms;
     setup_.say("node " + name + ": " + (one.is_remote() ? "ssh" : "its agent") +
-               (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status)) : " was killed by signal " + std::to_string(WTERMSIG(status))) +
-               "; again in " + std::to_string(one.wait.count()) + " ms; its log is " + (setup_.data_dir / "nodes" / (name + ".log")).string());
+               (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
+                                  : " was killed by signal " + std::to_string(WTERMSIG(status))) +
+               "; again in " + std::to_string(one.wait.count()) + " ms; its log is " +
+               (setup_.data_dir / "nodes" / (name + ".log")).string());
     one.due = now + one.wait;
     one.wait = std::min(one.wait * 2, longest_wait);
     return;
@@ -169,7 +172,13 @@ void node_keeper::tend(const std::string& name, kept& one) {
 }
 
 std::vector<std::string> node_keeper::agent_words(const std::string& name, const kept& one) const {
-  std::vector<std::string> words{setup_.program.string(), "agent", "--master", setup_.master, "--name", name, "--data-dir",
+  std::vector<std::string> words{setup_.program.string(),
+                                 "agent",
+                                 "--master",
+                                 setup_.master,
+                                 "--name",
+                                 name,
+                                 "--data-dir",
                                  (setup_.data_dir / "nodes" / name).string()};
   if (auto slots = slots_words(one.node); !slots.empty())
     words.insert(words.end(), {"--slots", slots});
@@ -178,11 +187,13 @@ std::vector<std::string> node_keeper::agent_words(const std::string& name, const
   return words;
 }
 
-/// Run by the shell of the other host: starts the agent unless it runs. `key=value` first, so that a reader of `ps` sees them.
+/// Run by the shell of the other host: starts the agent unless it runs. `key=value` first, so that a reader
+/// of `ps` sees them.
 std::string node_keeper::start_script(const std::string& name, const kept& one) const {
   const auto& ssh = one.node["ssh"];
   const auto dir = text(ssh, "data_dir"), binary = text(ssh, "binary"), master = text(ssh, "master");
-  std::string script = "set -e; umask 077; dir=" + (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) + "; ";
+  std::string script = "set -e; umask 077; dir=" +
+                       (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) + "; ";
   script += "mkdir -p \"$dir\"; ";
   // Alive is who holds the lock; its pid is for the end.
   script += "if [ -e \"$dir/lock\" ] && ! flock -n \"$dir/lock\" true; then exit 0; fi; ";
@@ -192,8 +203,8 @@ std::string node_keeper::start_script(const std::string& name, const kept& one) 
   if (binary.empty())
     script += "[ -x \"$bin\" ] || bin=\"$HOME/.local/share/troupe-program/bin/troupe\"; ";
   script += "[ -x \"$bin\" ] || exit 44; ";
-  script += "exec \"$bin\" agent --daemon --master " + quoted(master.empty() ? setup_.master : master) + " --name " + quoted(name) +
-            " --data-dir \"$dir\"";
+  script += "exec \"$bin\" agent --daemon --master " + quoted(master.empty() ? setup_.master : master) +
+            " --name " + quoted(name) + " --data-dir \"$dir\"";
   if (auto slots = slots_words(one.node); !slots.empty())
     script += " --slots " + slots;
   if (!setup_.tls_dir.empty())
@@ -214,8 +225,10 @@ void node_keeper::start(const std::string& name, kept& one) {
     std::string tar = "tar czf - ";
     for (const auto& path : setup_.copied)
       tar += "-C " + quoted(path.parent_path().string()) + " " + quoted(path.filename().string()) + " ";
-    const auto unpack = std::string("set -e; d=$HOME/.local/share/troupe-program; rm -rf \"$d.new\"; mkdir -p \"$d.new/bin\" \"$d.new/share/troupe/python\"; "
-                                    "tar xzf - -C \"$d.new/bin\"; mv \"$d.new/bin/python\"/* \"$d.new/share/troupe/python/\"; rm -rf \"$d\"; mv \"$d.new\" \"$d\"");
+    const auto unpack = std::string("set -e; d=$HOME/.local/share/troupe-program; rm -rf \"$d.new\"; mkdir "
+                                    "-p \"$d.new/bin\" \"$d.new/share/troupe/python\"; "
+                                    "tar xzf - -C \"$d.new/bin\"; mv \"$d.new/bin/python\"/* "
+                                    "\"$d.new/share/troupe/python/\"; rm -rf \"$d\"; mv \"$d.new\" \"$d\"");
     const auto dir = text(one.node["ssh"], "data_dir");
     const auto folder = dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir);
     const auto keys = "set -e; umask 077; mkdir -p " + folder + "/tls; tar xzf - -C " + folder + "/tls";
@@ -262,10 +275,12 @@ void node_keeper::end(const std::string& name, kept& one) {
     one.pid = 0;
   }
   const auto dir = text(one.node["ssh"], "data_dir");
-  const auto script = "dir=" + (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) +
-                      "; [ -e \"$dir/lock\" ] || exit 0; flock -n \"$dir/lock\" true && exit 0; "
-                      "kill -USR1 $(sed -n 's/^pid //p' \"$dir/lock\"); flock -w 20 \"$dir/lock\" true";
-  if (auto pid = spawn(ssh_words(one.node, script), setup_.data_dir / "nodes" / (name + ".log"), false); pid > 0)
+  const auto script =
+    "dir=" + (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) +
+    "; [ -e \"$dir/lock\" ] || exit 0; flock -n \"$dir/lock\" true && exit 0; "
+    "kill -USR1 $(sed -n 's/^pid //p' \"$dir/lock\"); flock -w 20 \"$dir/lock\" true";
+  if (auto pid = spawn(ssh_words(one.node, script), setup_.data_dir / "nodes" / (name + ".log"), false);
+      pid > 0)
     wait_for(pid);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// Keeps the agents that a configuration names: those of this host as child processes, those of other hosts over ssh.
-// Started again with back-off where they end; ended, with their tasks, where the configuration no longer names them, and
-// with the keeper itself. A kill -9 of this process leaves the tasks to the agents of the next start.
+// Keeps the agents that a configuration names: those of this host as child processes, those of other hosts
+// over ssh. Started again with back-off where they end; ended, with their tasks, where the configuration no
+// longer names them, and with the keeper itself. A kill -9 of this process leaves the tasks to the agents of
+// the next start.
 
 #include "model/value.hpp"
 
@@ -22,7 +23,8 @@ struct keeper_setup {
   std::filesystem::path data_dir; ///< of the master; agents get nodes/NAME in it
   std::string master;             ///< "HOST:PORT" that agents of this host dial
   std::filesystem::path tls_dir;  ///< empty: plain
-  std::vector<std::filesystem::path> copied; ///< what a host without the program gets: programs, then the Python folder
+  std::vector<std::filesystem::path>
+    copied; ///< what a host without the program gets: programs, then the Python folder
   std::function<void(const std::string&)> say; ///< one line for people; thread-safe
 };
 
@@ -41,11 +43,11 @@ public:
 private:
   using clock = std::chrono::steady_clock;
   struct kept {
-    value node;                 ///< as the configuration has it
-    pid_t pid = 0;              ///< of the child, or of the ssh at work; 0: none
+    value node;    ///< as the configuration has it
+    pid_t pid = 0; ///< of the child, or of the ssh at work; 0: none
     clock::time_point begun, due;
     std::chrono::milliseconds wait{500};
-    bool up = false;            ///< of a host over ssh: its agent was seen
+    bool up = false; ///< of a host over ssh: its agent was seen
     bool is_remote() const;
   };
 

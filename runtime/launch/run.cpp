@@ -4,8 +4,8 @@
 #include "runtime/cli/session.hpp"
 #include "runtime/client/submission.hpp"
 #include "runtime/launch/launcher.hpp"
-#include "runtime/node/node.hpp"
 #include "runtime/launch/signals.hpp"
+#include "runtime/node/node.hpp"
 
 #include <algorithm>
 #include <iostream>
@@ -71,8 +71,8 @@ public:
         if (auto ok = client_.post(path(row.id, "pause")); !ok)
           return ok.error();
         std::cout << "experiment " << to_string(row.id) << " (" << row.name
-                  << ") is unfinished and stays paused; go on with it: troupe run --resume " << to_string(row.id)
-                  << std::endl;
+                  << ") is unfinished and stays paused; go on with it: troupe run --resume "
+                  << to_string(row.id) << std::endl;
       }
     if (chosen) {
       if (auto ok = client_.post(path(chosen, "activate")); !ok)
@@ -88,9 +88,12 @@ public:
     auto canvas = cli::standard_canvas(o_.color);
     auto outcome = cli::follow(client_, id, canvas, once);
     switch (outcome.why) {
-    case cli::followed::by::end: return cli::exit_of_state(outcome.state);
-    case cli::followed::by::fault: return fail(outcome.fault);
-    case cli::followed::by::interrupt: break;
+    case cli::followed::by::end:
+      return cli::exit_of_state(outcome.state);
+    case cli::followed::by::fault:
+      return fail(outcome.fault);
+    case cli::followed::by::interrupt:
+      break;
     }
     std::cout << "pausing experiment " << to_string(id) << "; Ctrl-C again kills it" << std::endl;
     if (auto ok = client_.post(path(id, "pause")); !ok && ok.error().code != errc::conflict)
@@ -100,10 +103,10 @@ public:
       return cli::exit_of_state(paused.state);
     if (paused.why == cli::paused::by::timeout)
       for (auto trial : paused.waiting)
-        std::cout << "trial " << to_string(trial) << " did not save in time; it goes on from its latest checkpoint"
-                  << std::endl;
-    std::cout << "experiment " << to_string(id) << " is paused; go on with it: troupe run --resume " << to_string(id)
-              << std::endl;
+        std::cout << "trial " << to_string(trial)
+                  << " did not save in time; it goes on from its latest checkpoint" << std::endl;
+    std::cout << "experiment " << to_string(id) << " is paused; go on with it: troupe run --resume "
+              << to_string(id) << std::endl;
     return cli::exit_interrupted;
   }
 

@@ -42,11 +42,14 @@ void service_notice::send(const std::string& text) const {
     to.sun_path[0] = '\0';
   workers::owned_fd out{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   if (out)
-    static_cast<void>(::sendto(out.get(), text.data(), text.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to),
+    static_cast<void>(::sendto(out.get(), text.data(), text.size(), MSG_NOSIGNAL,
+                               reinterpret_cast<const sockaddr*>(&to),
                                static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size())));
 }
 
-void service_notice::ready(const std::string& status) { send("READY=1\nSTATUS=" + status + "\nMAINPID=" + std::to_string(::getpid())); }
+void service_notice::ready(const std::string& status) {
+  send("READY=1\nSTATUS=" + status + "\nMAINPID=" + std::to_string(::getpid()));
+}
 
 void service_notice::reloading() {
   timespec now{};

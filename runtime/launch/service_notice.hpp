@@ -1,5 +1,6 @@
 #pragma once
-// What systemd hears from this process: ready, reloading, stopping, alive. Datagrams to $NOTIFY_SOCKET; without it, nothing.
+// What systemd hears from this process: ready, reloading, stopping, alive. Datagrams to $NOTIFY_SOCKET;
+// without it, nothing.
 
 #include <chrono>
 #include <condition_variable>
@@ -12,8 +13,8 @@ namespace troupe::node {
 
 class service_notice {
 public:
-  /// Reads the environment, and takes the variables out of it, since tasks must not speak for this process. To be made
-  /// before any thread.
+  /// Reads the environment, and takes the variables out of it, since tasks must not speak for this process.
+  /// To be made before any thread.
   service_notice();
   ~service_notice();
   service_notice(const service_notice&) = delete;

@@ -7,7 +7,8 @@
 
 namespace troupe::node {
 
-/// To be made before any other thread. Calls `each` with the signal's number, any number of times, until it is destroyed.
+/// To be made before any other thread. Calls `each` with the signal's number, any number of times, until it
+/// is destroyed.
 class signal_thread {
 public:
   explicit signal_thread(std::function<void(int)> each);

@@ -11,8 +11,12 @@ std::string quoted(const std::string& word) {
 
 std::vector<std::string> ssh_words(const value& node, const std::string& script) {
   const auto& ssh = node.at("ssh");
-  std::vector<std::string> words{"ssh", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=10",
-                                 "-o", "ServerAliveInterval=15", "-p", std::to_string(ssh.value("port", 22))};
+  std::vector<std::string> words{"ssh", "-T",
+                                 "-o",  "BatchMode=yes",
+                                 "-o",  "StrictHostKeyChecking=yes",
+                                 "-o",  "ConnectTimeout=10",
+                                 "-o",  "ServerAliveInterval=15",
+                                 "-p",  std::to_string(ssh.value("port", 22))};
   if (auto key = ssh.value("key", std::string()); !key.empty())
     words.insert(words.end(), {"-i", key, "-o", "IdentitiesOnly=yes"});
   if (auto known = ssh.value("known_hosts", std::string()); !known.empty())

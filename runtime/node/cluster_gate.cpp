@@ -8,9 +8,10 @@ namespace troupe::node {
 namespace {
 
 constexpr duration usual_patience = std::chrono::seconds(60);
-constexpr duration longest_patience = std::chrono::hours(1); ///< as the routes that are held
-constexpr duration shell_patience = std::chrono::seconds(85);  ///< a window or difference of a minute
-constexpr duration lane_wait = std::chrono::milliseconds(20); ///< until a full lane of the journal is tried again
+constexpr duration longest_patience = std::chrono::hours(1);  ///< as the routes that are held
+constexpr duration shell_patience = std::chrono::seconds(85); ///< a window or difference of a minute
+constexpr duration lane_wait =
+  std::chrono::milliseconds(20); ///< until a full lane of the journal is tried again
 
 time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
@@ -75,9 +76,10 @@ struct asker {
 
 template <class Answer, class Handle, class Message>
 void ask(caf::actor_system& sys, Handle to, Message message, duration patience, api::answer done) {
-  sys.spawn([to = std::move(to), message = std::move(message), patience, done = std::move(done)](
-               caf::event_based_actor* self) mutable -> caf::behavior {
-    auto state = std::make_shared<asker<Answer, Handle, Message>>(self, std::move(to), std::move(message), patience, std::move(done));
+  sys.spawn([to = std::move(to), message = std::move(message), patience,
+             done = std::move(done)](caf::event_based_actor* self) mutable -> caf::behavior {
+    auto state = std::make_shared<asker<Answer, Handle, Message>>(self, std::move(to), std::move(message),
+                                                                  patience, std::move(done));
     state->ask();
     return {[state](const time_passed&) { state->ask(); }}; // it lives as long as this behavior
   });
@@ -85,29 +87,36 @@ void ask(caf::actor_system& sys, Handle to, Message message, duration patience, 
 
 } // namespace
 
-void cluster_gate::call(const api::principal& who, const std::string& command, value fields, api::answer done) {
+void cluster_gate::call(const api::principal& who, const std::string& command, value fields,
+                        api::answer done) {
   if (command == "trial.report")
-    return ask<reports_committed>(sys_, journal_, report_of(parse_allocation(who.allocation), fields, now()), usual_patience,
-                                  std::move(done));
+    return ask<reports_committed>(sys_, journal_, report_of(parse_allocation(who.allocation), fields, now()),
+                                  usual_patience, std::move(done));
   if (command == "task.log")
-    return ask<committed>(sys_, journal_, log_of(parse_allocation(who.allocation), fields), usual_patience, std::move(done));
+    return ask<committed>(sys_, journal_, log_of(parse_allocation(who.allocation), fields), usual_patience,
+                          std::move(done));
   if (command.starts_with("shell."))
-    return ask<command_result>(sys_, shell_.desk(), shell_call{who.user, who.admin, command.substr(6), std::move(fields)}, shell_patience,
-                               std::move(done));
+    return ask<command_result>(sys_, shell_.desk(),
+                               shell_call{who.user, who.admin, command.substr(6), std::move(fields)},
+                               shell_patience, std::move(done));
   if (command == "configuration.get" || command == "configuration.put")
     return configuration_.call(who, command, std::move(fields), std::move(done));
   const auto patience = patience_of(command, fields);
-  ask<command_result>(sys_, cluster_, client_command{who.user, who.admin, who.allocation, command, std::move(fields)}, patience, std::move(done));
+  ask<command_result>(sys_, cluster_,
+                      client_command{who.user, who.admin, who.allocation, command, std::move(fields)},
+                      patience, std::move(done));
 }
 
-void cluster_gate::open(const api::principal& who, const std::string& command, value fields, std::shared_ptr<api::feed> to,
-                        api::answer done) {
+void cluster_gate::open(const api::principal& who, const std::string& command, value fields,
+                        std::shared_ptr<api::feed> to, api::answer done) {
   auto sink = std::make_shared<row_sink>();
   sink->push = [to](value row) { to->push(std::move(row)); };
   sink->end = [to](value row) { to->end(std::move(row)); };
   sink->closed = [to] { return to->closed(); };
-  ask<command_result>(sys_, shell_.desk(), open_stream{{who.user, who.admin, command.substr(6), std::move(fields)}, std::move(sink)},
-                      usual_patience, std::move(done));
+  ask<command_result>(
+    sys_, shell_.desk(),
+    open_stream{{who.user, who.admin, command.substr(6), std::move(fields)}, std::move(sink)}, usual_patience,
+    std::move(done));
 }
 
 } // namespace troupe::node

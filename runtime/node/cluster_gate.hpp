@@ -1,6 +1,6 @@
 #pragma once
-// The API's way to the actors: reports and log lines to the journal, the shell's commands to its desk, the configuration to its
-// store, everything else to the cluster.
+// The API's way to the actors: reports and log lines to the journal, the shell's commands to its desk, the
+// configuration to its store, everything else to the cluster.
 
 #include "runtime/api/feed.hpp"
 #include "runtime/api/gate.hpp"
@@ -12,11 +12,13 @@ namespace troupe::node {
 class cluster_gate final : public api::gate, public api::feed_gate {
 public:
   /// `shell` and `configuration` outlive it.
-  cluster_gate(caf::actor_system& sys, cluster_actor cluster, journal_actor journal, const shell_keeper& shell,
-               configuration_store& configuration)
-    : sys_(sys), cluster_(std::move(cluster)), journal_(std::move(journal)), shell_(shell), configuration_(configuration) {}
+  cluster_gate(caf::actor_system& sys, cluster_actor cluster, journal_actor journal,
+               const shell_keeper& shell, configuration_store& configuration)
+      : sys_(sys), cluster_(std::move(cluster)), journal_(std::move(journal)), shell_(shell),
+        configuration_(configuration) {}
   void call(const api::principal& who, const std::string& command, value fields, api::answer done) override;
-  void open(const api::principal& who, const std::string& command, value fields, std::shared_ptr<api::feed> to, api::answer done) override;
+  void open(const api::principal& who, const std::string& command, value fields,
+            std::shared_ptr<api::feed> to, api::answer done) override;
 
 private:
   caf::actor_system& sys_;

@@ -52,8 +52,11 @@ result<std::unique_ptr<configuration_store>> configuration_store::open(setup how
   if (!*text)
     return out;
   auto x = parse_json(**text);
-  if (!x || !x->is_object() || !x->contains("configuration") || !x->contains("revision") || !(*x)["revision"].is_number_unsigned())
-    return error{errc::corrupt, out->how_.file.string() + " does not decode\nhint: restore the file, or delete it and apply the cluster file again"};
+  if (!x || !x->is_object() || !x->contains("configuration") || !x->contains("revision") ||
+      !(*x)["revision"].is_number_unsigned())
+    return error{errc::corrupt,
+                 out->how_.file.string() +
+                   " does not decode\nhint: restore the file, or delete it and apply the cluster file again"};
   out->in_force_ = (*x)["configuration"];
   out->revision_ = (*x)["revision"].get<std::uint64_t>();
   return out;
@@ -78,7 +81,8 @@ configuration_store::~configuration_store() {
     one.done(error{errc::unreachable, "the master stops"});
 }
 
-void configuration_store::call(const api::principal&, const std::string& command, value fields, api::answer done) {
+void configuration_store::call(const api::principal&, const std::string& command, value fields,
+                               api::answer done) {
   std::unique_lock lock(mutex_);
   if (end_ || orders_.size() >= most_orders) {
     lock.unlock();
@@ -120,13 +124,16 @@ result<value> configuration_store::get() const {
       by_hand.push_back(u.name);
   if (shown.is_object())
     shown["users"] = std::move(made);
-  return value{{"configuration", std::move(shown)}, {"revision", revision_}, {"by_hand", {{"users", std::move(by_hand)}}}};
+  return value{{"configuration", std::move(shown)},
+               {"revision", revision_},
+               {"by_hand", {{"users", std::move(by_hand)}}}};
 }
 
 result<value> configuration_store::ask(const std::string& command, value fields) {
   auto answered = std::make_shared<std::promise<result<value>>>();
   auto got = answered->get_future();
-  cluster_->call({"admin", true, ""}, command, std::move(fields), [answered](result<value> x) { answered->set_value(std::move(x)); });
+  cluster_->call({"admin", true, ""}, command, std::move(fields),
+                 [answered](result<value> x) { answered->set_value(std::move(x)); });
   if (got.wait_for(patience) != std::future_status::ready)
     return error{errc::timeout, "the cluster's actor does not answer"};
   return got.get();
@@ -144,8 +151,12 @@ result<value> configuration_store::put(const value& fields) {
     return error{errc::invalid, all};
   }
   for (const auto& one : list_of(wanted, "users")) // what would fail when it is in force already
-    if (const auto name = text_of(one, "name"); !how_.accounts_file.loopback && !how_.users->find(name) && text_of(passwords, name).empty())
-      return error{errc::invalid, "users." + name + ": a blank password is allowed on a loopback address only\nhint: give it a password_file"};
+    if (const auto name = text_of(one, "name");
+        !how_.accounts_file.loopback && !how_.users->find(name) && text_of(passwords, name).empty())
+      return error{
+        errc::invalid,
+        "users." + name +
+          ": a blank password is allowed on a loopback address only\nhint: give it a password_file"};
   if (auto may = ask("configuration.may", {{"configuration", wanted}}); !may)
     return may.error();
   const auto before = in_force_;
@@ -166,7 +177,8 @@ result<value> configuration_store::put(const value& fields) {
   return value{{"revision", revision_}, {"tokens", std::move(*tokens)}};
 }
 
-result<value> configuration_store::settle_users(const value& before, const value& wanted, const value& passwords, const value& prune) {
+result<value> configuration_store::settle_users(const value& before, const value& wanted,
+                                                const value& passwords, const value& prune) {
   value tokens = value::array();
   for (const auto& old : list_of(before, "users"))
     if (const auto name = text_of(old, "name"); !named(list_of(wanted, "users"), name)) {
@@ -237,11 +249,13 @@ result<void> configuration_store::dismiss(const std::string& name) {
   return changed ? result<void>{} : changed.error();
 }
 
-std::filesystem::path configuration_store::token_file(const std::string& user, const std::string& token) const {
+std::filesystem::path configuration_store::token_file(const std::string& user,
+                                                      const std::string& token) const {
   return how_.file.parent_path() / "tokens" / (user + "." + token);
 }
 
-result<void> configuration_store::drop_tokens(const std::string& user, const value& before, const value& wanted) {
+result<void> configuration_store::drop_tokens(const std::string& user, const value& before,
+                                              const value& wanted) {
   for (const auto& token : list_of(before, "tokens")) {
     const auto name = text_of(token, "name");
     if (named(list_of(wanted, "tokens"), name))
@@ -259,8 +273,10 @@ result<void> configuration_store::drop_tokens(const std::string& user, const val
   return {};
 }
 
-/// Made anew where it is missing or void. A session as long as the file says, opened with the user's password.
-result<std::filesystem::path> configuration_store::keep_token(const std::string& user, const value& token, const value& passwords) {
+/// Made anew where it is missing or void. A session as long as the file says, opened with the user's
+/// password.
+result<std::filesystem::path> configuration_store::keep_token(const std::string& user, const value& token,
+                                                              const value& passwords) {
   const auto file = token_file(user, text_of(token, "name"));
   auto old = api::read_whole(file);
   if (!old)
@@ -275,7 +291,8 @@ result<std::filesystem::path> configuration_store::keep_token(const std::string&
   auto session = (*reader)->log_in(user, text_of(passwords, user), false, now());
   if (!session)
     return error{session.error().code == errc::unauthorized ? errc::invalid : session.error().code,
-                 "users." + user + ".tokens." + text_of(token, "name") + ": it is made with the user's password: " + session.error().what +
+                 "users." + user + ".tokens." + text_of(token, "name") +
+                   ": it is made with the user's password: " + session.error().what +
                    "\nhint: give the user a password_file"};
   std::error_code fault;
   std::filesystem::create_directories(file.parent_path(), fault);

@@ -1,6 +1,7 @@
 #pragma once
-// The configuration in force, in a file of the master's folder, beside the accounts that it names. One thread changes it,
-// one change after the other: durable first, then told to the cluster's actor, then the users, then whoever watches.
+// The configuration in force, in a file of the master's folder, beside the accounts that it names. One thread
+// changes it, one change after the other: durable first, then told to the cluster's actor, then the users,
+// then whoever watches.
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/gate.hpp"
@@ -14,10 +15,11 @@ namespace troupe::node {
 class configuration_store {
 public:
   struct setup {
-    std::filesystem::path file;            ///< DIR/master/configuration
-    api::accounts::options accounts_file;  ///< of `users`, to make tokens that live as long as the file says
+    std::filesystem::path file;           ///< DIR/master/configuration
+    api::accounts::options accounts_file; ///< of `users`, to make tokens that live as long as the file says
     std::shared_ptr<api::accounts> users;
-    std::function<void(const value& configuration)> watch; ///< what is in force: at `serve`, and after each change
+    std::function<void(const value& configuration)>
+      watch; ///< what is in force: at `serve`, and after each change
   };
   /// errc::corrupt where the file does not decode, errc::io where it cannot be read.
   static result<std::unique_ptr<configuration_store>> open(setup how);
@@ -27,8 +29,8 @@ public:
   /// From now on it tells the actor behind `cluster`, which outlives this.
   void serve(api::gate& cluster);
 
-  /// "configuration.get" and "configuration.put" of routes_configuration.hpp; from any thread, never blocks. The answer
-  /// comes on this one's thread.
+  /// "configuration.get" and "configuration.put" of routes_configuration.hpp; from any thread, never blocks.
+  /// The answer comes on this one's thread.
   void call(const api::principal& who, const std::string& command, value fields, api::answer done);
 
 private:
@@ -43,11 +45,13 @@ private:
   result<value> get() const;
   result<value> put(const value& fields);
   result<value> ask(const std::string& command, value fields);
-  result<value> settle_users(const value& before, const value& wanted, const value& passwords, const value& prune);
+  result<value> settle_users(const value& before, const value& wanted, const value& passwords,
+                             const value& prune);
   result<void> settle(const value& one, const value& passwords);
   result<void> dismiss(const std::string& name);
   result<void> drop_tokens(const std::string& user, const value& before, const value& wanted);
-  result<std::filesystem::path> keep_token(const std::string& user, const value& token, const value& passwords);
+  result<std::filesystem::path> keep_token(const std::string& user, const value& token,
+                                           const value& passwords);
   std::filesystem::path token_file(const std::string& user, const std::string& token) const;
 
   setup how_;

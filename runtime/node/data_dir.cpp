@@ -18,7 +18,8 @@ result<data_dir> data_dir::hold(const std::filesystem::path& where) {
   auto file = path / "lock";
   workers::owned_fd fd{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
   if (fd.get() < 0)
-    return error{errc::io, "the data directory '" + path.string() + "' cannot be written: " + std::strerror(errno) +
+    return error{errc::io, "the data directory '" + path.string() +
+                             "' cannot be written: " + std::strerror(errno) +
                              "\nhint: make it writable, or choose another one with --data-dir"};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     auto holder = client::read_lock(path);

@@ -17,8 +17,8 @@ namespace troupe::node {
 /// Held while it lives. A dead holder's leftovers are no obstacle: the kernel drops its lock with it.
 class data_dir {
 public:
-  /// Makes the directory where it is missing. errc::conflict where a live node holds it, with its pid, its address and
-  /// the cure; errc::io where it cannot be made or written.
+  /// Makes the directory where it is missing. errc::conflict where a live node holds it, with its pid, its
+  /// address and the cure; errc::io where it cannot be made or written.
   static result<data_dir> hold(const std::filesystem::path& where);
 
   /// What clients find from now on.
@@ -26,7 +26,8 @@ public:
   const std::filesystem::path& path() const { return path_; }
 
 private:
-  data_dir(std::filesystem::path path, workers::owned_fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  data_dir(std::filesystem::path path, workers::owned_fd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
   std::filesystem::path path_;
   workers::owned_fd lock_;
 };

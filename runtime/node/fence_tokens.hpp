@@ -1,6 +1,6 @@
 #pragma once
-// With what the sandboxes of an agent that died speak to the master: a token an agent, made of a secret in the data
-// directory, so that it is the same after a restart and nobody has to keep a list.
+// With what the sandboxes of an agent that died speak to the master: a token an agent, made of a secret in
+// the data directory, so that it is the same after a restart and nobody has to keep a list.
 
 #include "model/result.hpp"
 

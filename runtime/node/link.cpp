@@ -53,7 +53,8 @@ private:
   caf::actor_system& sys_;
 };
 
-/// A connected, blocking socket, or errc::unreachable. CAF's own connect would hold up all its other connections.
+/// A connected, blocking socket, or errc::unreachable. CAF's own connect would hold up all its other
+/// connections.
 result<int> tcp_dial(const std::string& host, std::uint16_t port, std::chrono::milliseconds limit) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -70,7 +71,8 @@ result<int> tcp_dial(const std::string& host, std::uint16_t port, std::chrono::m
     int outcome = ::connect(fd.get(), a->ai_addr, a->ai_addrlen);
     if (outcome != 0 && errno == EINPROGRESS) {
       pollfd waiting{fd.get(), POLLOUT, 0};
-      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+      auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
       if (::poll(&waiting, 1, left > 0 ? static_cast<int>(left) : 0) == 1) {
         socklen_t size = sizeof outcome;
         ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &outcome, &size);
@@ -145,8 +147,9 @@ result<void> link_config::check() const {
     return {};
   for (const auto& file : {openssl_certificate, openssl_key, openssl_cafile})
     if (!fs::exists(file))
-      return error{errc::invalid, "the TLS folder '" + tls_dir_.string() + "' lacks " + fs::path(file).filename().string() +
-                                    "\nhint: troupe tls init --dir " + tls_dir_.string()};
+      return error{errc::invalid, "the TLS folder '" + tls_dir_.string() + "' lacks " +
+                                    fs::path(file).filename().string() + "\nhint: troupe tls init --dir " +
+                                    tls_dir_.string()};
   return {};
 }
 
@@ -171,8 +174,8 @@ result<std::string> read_join_token(const fs::path& tls_dir) {
   std::ifstream in(tls_dir / "join-token");
   std::string token;
   if (!std::getline(in, token) || token.empty())
-    return error{errc::invalid, "the TLS folder '" + tls_dir.string() + "' lacks join-token\nhint: troupe tls init --dir " +
-                                  tls_dir.string()};
+    return error{errc::invalid, "the TLS folder '" + tls_dir.string() +
+                                  "' lacks join-token\nhint: troupe tls init --dir " + tls_dir.string()};
   return token;
 }
 
@@ -221,18 +224,23 @@ struct master_link::inside {
       return read_link(*got);
     switch (http.last_fault()) {
     case client::transport_fault::no_trust:
-      return error{errc::denied, "the master at " + address() + " shows a certificate that '" + (tls_dir / "ca.pem").string() +
-                                   "' does not vouch for: " + first_line(got.error().what) +
-                                   "\nhint: take ca.pem, agent.pem, agent.key and join-token from the master's own `troupe tls"
-                                   " init`, and dial it by a name given there with --host"};
+      return error{
+        errc::denied,
+        "the master at " + address() + " shows a certificate that '" + (tls_dir / "ca.pem").string() +
+          "' does not vouch for: " + first_line(got.error().what) +
+          "\nhint: take ca.pem, agent.pem, agent.key and join-token from the master's own `troupe tls"
+          " init`, and dial it by a name given there with --host"};
     case client::transport_fault::no_tls:
-      return error{errc::denied, "what listens at " + address() + " speaks no TLS\nhint: for a plain master leave --tls-dir out"};
+      return error{errc::denied, "what listens at " + address() +
+                                   " speaks no TLS\nhint: for a plain master leave --tls-dir out"};
     case client::transport_fault::no_http:
       if (tls_dir.empty() && speaks_tls(ask))
-        return error{errc::denied, "the master at " + address() + " needs TLS\nhint: --tls-dir DIR, with ca.pem, agent.pem,"
-                                   " agent.key and join-token of its `troupe tls init`"};
+        return error{errc::denied, "the master at " + address() +
+                                     " needs TLS\nhint: --tls-dir DIR, with ca.pem, agent.pem,"
+                                     " agent.key and join-token of its `troupe tls init`"};
       return port;
-    default: return error{errc::unreachable, first_line(got.error().what)};
+    default:
+      return error{errc::unreachable, first_line(got.error().what)};
     }
   }
 
@@ -249,12 +257,15 @@ struct master_link::inside {
     auto body = parse_json(got.body);
     if (got.status >= 500)
       return error{errc::unreachable, "it answers " + std::to_string(got.status)};
-    if (got.status != 200 || !body || !body->is_object() || !body->value("protocol", value()).is_number_unsigned())
-      return error{errc::unsupported, "what listens at " + address() + " is no master of Troupe\nhint: --master HOST:PORT as"
-                                      " `troupe master` was given with --listen"};
+    if (got.status != 200 || !body || !body->is_object() ||
+        !body->value("protocol", value()).is_number_unsigned())
+      return error{errc::unsupported, "what listens at " + address() +
+                                        " is no master of Troupe\nhint: --master HOST:PORT as"
+                                        " `troupe master` was given with --listen"};
     if (auto theirs = body->value("protocol", 0u); theirs != link_protocol)
-      return error{errc::unsupported, "the master speaks link protocol " + std::to_string(theirs) + ", this agent " +
-                                        std::to_string(link_protocol) + "\nhint: install the same version on both"};
+      return error{errc::unsupported, "the master speaks link protocol " + std::to_string(theirs) +
+                                        ", this agent " + std::to_string(link_protocol) +
+                                        "\nhint: install the same version on both"};
     if (body->value("tls", false) != !tls_dir.empty())
       return error{errc::denied, tls_dir.empty() ? "the master's link needs TLS\nhint: --tls-dir DIR"
                                                  : "the master's link is plain; leave --tls-dir out"};
@@ -281,10 +292,13 @@ struct master_link::inside {
     if (why.code == errc::unsupported) {
       answer.why += "\nhint: install the same version on both";
       answer.final = true;
-    } else if (why.code != errc::unreachable && !linked && ++refusals == 3) { // a master that ends hangs up, too
-      answer.why = "what listens at " + host + ":" + std::to_string(*link) + " takes no agent: " + first_line(why.what) + "\nhint: " +
-                   (tls_dir.empty() ? "--master HOST:PORT as `troupe master` was given with --listen"
-                                    : "the files in --tls-dir have to be of the master's own `troupe tls init`");
+    } else if (why.code != errc::unreachable && !linked &&
+               ++refusals == 3) { // a master that ends hangs up, too
+      answer.why =
+        "what listens at " + host + ":" + std::to_string(*link) + " takes no agent: " + first_line(why.what) +
+        "\nhint: " +
+        (tls_dir.empty() ? "--master HOST:PORT as `troupe master` was given with --listen"
+                         : "the files in --tls-dir have to be of the master's own `troupe tls init`");
       answer.final = true;
     }
     return answer;
@@ -305,8 +319,8 @@ struct master_link::inside {
       if (answer.cluster)
         said = false;
       else if (!answer.final && !std::exchange(said, true))
-        std::fprintf(stderr, "the master at %s cannot be reached yet (%s); trying until it can\n", address().c_str(),
-                     first_line(answer.why).c_str());
+        std::fprintf(stderr, "the master at %s cannot be reached yet (%s); trying until it can\n",
+                     address().c_str(), first_line(answer.why).c_str());
       caf::anon_send(who, std::move(answer));
     }
   }
@@ -316,9 +330,11 @@ result<std::shared_ptr<master_link>> master_link::to(caf::actor_system& sys, con
                                                      const fs::path& tls_dir, const std::string& join_token) {
   auto where = api::parse_listen(address);
   if (!where || where->host.empty() || where->port == 0)
-    return error{errc::invalid, "--master '" + address + "' is no address: " +
-                                  (where ? "the host or the port is missing" : where.error().what) +
-                                  "\nhint: troupe agent --master HOST:PORT, with the port of its HTTP server or of its node link"};
+    return error{
+      errc::invalid,
+      "--master '" + address +
+        "' is no address: " + (where ? "the host or the port is missing" : where.error().what) +
+        "\nhint: troupe agent --master HOST:PORT, with the port of its HTTP server or of its node link"};
   auto token = join_token.empty() ? read_join_token(tls_dir) : result<std::string>{join_token};
   if (!token)
     return token.error();
@@ -350,7 +366,8 @@ result<std::string> master_link::fetch(const std::string& blob) const {
   if (!got)
     return got.error();
   if (got->status != 200)
-    return error{errc::unreachable, "the master answered " + std::to_string(got->status) + " for blob " + blob};
+    return error{errc::unreachable,
+                 "the master answered " + std::to_string(got->status) + " for blob " + blob};
   return std::move(got->body);
 }
 

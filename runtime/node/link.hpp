@@ -1,8 +1,9 @@
 #pragma once
 // The node link: how an agent's process reaches the master's cluster actor (mail), and its files (bulk).
 //
-// Mail is CAF's own network layer; bulk is HTTP, one request a file, with TCP's own back-pressure. With TLS both sides
-// of the mail link show a certificate of the cluster's CA; without it the link binds to loopback only.
+// Mail is CAF's own network layer; bulk is HTTP, one request a file, with TCP's own back-pressure. With TLS
+// both sides of the mail link show a certificate of the cluster's CA; without it the link binds to loopback
+// only.
 
 #include "actors/shells/probed.hpp"
 #include "runtime/forward/forwarder.hpp"
@@ -13,8 +14,8 @@
 
 namespace troupe::node {
 
-/// CAF's settings for a node: ours, the network layer where there is a link, heartbeats, and the certificates in `tls_dir` unless
-/// it is empty.
+/// CAF's settings for a node: ours, the network layer where there is a link, heartbeats, and the certificates
+/// in `tls_dir` unless it is empty.
 class link_config : public node_config {
 public:
   link_config(const std::filesystem::path& tls_dir, bool master, bool link = true);
@@ -33,8 +34,8 @@ void unpublish(caf::actor_system& sys, std::uint16_t port);
 /// DIR/join-token, or an empty one where `tls_dir` is empty.
 result<std::string> read_join_token(const std::filesystem::path& tls_dir);
 
-/// Makes a CA, certificates for master and agents, and the join token. errc::conflict where some exist and `replace`
-/// is false.
+/// Makes a CA, certificates for master and agents, and the join token. errc::conflict where some exist and
+/// `replace` is false.
 result<void> make_tls_files(const std::filesystem::path& dir, const std::vector<std::string>& hosts, int days,
                             bool replace);
 
@@ -43,16 +44,17 @@ class master_link {
 public:
   /// `address`: HOST:PORT of the master's HTTP port, or of its agent port.
   static result<std::shared_ptr<master_link>> to(caf::actor_system& sys, const std::string& address,
-                                                 const std::filesystem::path& tls_dir, const std::string& join_token);
+                                                 const std::filesystem::path& tls_dir,
+                                                 const std::string& join_token);
   master_link(); ///< use `to`
   ~master_link();
-  /// Answers `who` with master_found, empty where the master cannot be reached within 5 s. The first time that it
-  /// cannot is said on stderr; what no waiting mends comes back as final.
+  /// Answers `who` with master_found, empty where the master cannot be reached within 5 s. The first time
+  /// that it cannot is said on stderr; what no waiting mends comes back as final.
   void dial(const agent_actor& who);
   /// What a registration told: files come from there. Needed where `address` is the agent port.
   void learn_http_port(std::uint16_t port);
-  /// How a sandbox reaches the master: itself where that is plain and on this host, over TLS by this very program. The
-  /// address is empty while it cannot.
+  /// How a sandbox reaches the master: itself where that is plain and on this host, over TLS by this very
+  /// program. The address is empty while it cannot.
   workers::fence_spec fence() const;
   /// The master's HTTP port; nothing before it is known. Thread-safe.
   std::optional<forward::master_address> http_address() const;

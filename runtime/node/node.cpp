@@ -1,9 +1,9 @@
 #include "runtime/node/node.hpp"
 
 #include "actors/agent/agent_actor.hpp"
-#include "actors/shells/borrowed_system.hpp"
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
+#include "actors/shells/borrowed_system.hpp"
 #include "actors/shells/probed.hpp"
 #include "runtime/api/server.hpp"
 #include "runtime/node/cluster_gate.hpp"
@@ -12,8 +12,8 @@
 #include "runtime/node/places.hpp"
 #include "runtime/node/shell_keeper.hpp"
 #include "runtime/node/task_records.hpp"
-#include "workers/slot_devices.hpp"
 #include "storage/own_threads.hpp"
+#include "workers/slot_devices.hpp"
 
 #include <caf/all.hpp>
 
@@ -63,7 +63,8 @@ public:
     if (host_.now)
       clock_.emplace(system_->clock(), host_.now);
     const auto role = options_.master ? (options_.agent ? "master,agent" : "master") : "agent";
-    shell_.emplace(*system_, inspector_setup{options_.master ? master_node : agent_name(), role, options_.version});
+    shell_.emplace(*system_,
+                   inspector_setup{options_.master ? master_node : agent_name(), role, options_.version});
     return options_.master ? open_master() : result<void>{};
   }
 
@@ -81,9 +82,11 @@ public:
     setup.join_token = join_token_;
     if (!options_.slots) {
       const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-      setup.devices = workers::find_nvidia_devices(visible ? std::optional<std::string>(visible) : std::nullopt);
+      setup.devices =
+        workers::find_nvidia_devices(visible ? std::optional<std::string>(visible) : std::nullopt);
     }
-    setup.slots = setup.devices ? static_cast<int>(setup.devices->count()) : options_.slots.value_or(processors());
+    setup.slots =
+      setup.devices ? static_cast<int>(setup.devices->count()) : options_.slots.value_or(processors());
     setup.dir = dir_.path() / "agent" / name;
     setup.program = places_.troupe_task;
     setup.python = places_.python;
@@ -147,7 +150,8 @@ public:
       return error{errc::unsupported, "this node is no master"};
     auto answered = std::make_shared<std::promise<result<value>>>();
     auto got = answered->get_future();
-    gate_->call({"admin", true, ""}, name, std::move(fields), [answered](result<value> x) { answered->set_value(std::move(x)); });
+    gate_->call({"admin", true, ""}, name, std::move(fields),
+                [answered](result<value> x) { answered->set_value(std::move(x)); });
     if (got.wait_for(std::chrono::seconds(60)) != std::future_status::ready)
       return error{errc::timeout, "the cluster does not answer"};
     return got.get();
@@ -168,8 +172,10 @@ public:
       return {};
     if (stop_why_)
       return *stop_why_;
-    return error{errc::unreachable, (options_.master ? std::string("the cluster") : "the master at " + options_.master_address) + " took no agent within " +
-                                      std::to_string(limit.count() / 1000) + " s\nhint: start it first, or look into the agent's log"};
+    return error{errc::unreachable,
+                 (options_.master ? std::string("the cluster") : "the master at " + options_.master_address) +
+                   " took no agent within " + std::to_string(limit.count() / 1000) +
+                   " s\nhint: start it first, or look into the agent's log"};
   }
 
   void ask_to_stop(error why) {
@@ -229,8 +235,13 @@ private:
     auto audit = storage::audit_log::open(file);
     if (!audit)
       return audit.error();
-    shell_->open_desk({master_node, options_.agent ? agent_name() : std::string(), {}, cluster_, std::move(*audit),
-                       [file] { return standing_orders(file); }, options_.allow_faults});
+    shell_->open_desk({master_node,
+                       options_.agent ? agent_name() : std::string(),
+                       {},
+                       cluster_,
+                       std::move(*audit),
+                       [file] { return standing_orders(file); },
+                       options_.allow_faults});
     return {};
   }
 
@@ -253,8 +264,10 @@ private:
     system_ = host_.actors;
     const auto& types = system_->types();
     if (types.portable_name(0, &typeid(client_command)) == types.default_type_name())
-      return error{errc::invalid, "this actor system does not know the node's messages\nhint: call troupe::add_message_types(config) "
-                                  "before the actor system is made"};
+      return error{
+        errc::invalid,
+        "this actor system does not know the node's messages\nhint: call troupe::add_message_types(config) "
+        "before the actor system is made"};
     auto taken = borrowed_system::take(*system_);
     if (!taken)
       return taken.error();
@@ -290,7 +303,8 @@ private:
     actor = nullptr;
   }
 
-  /// Of a borrowed system, which goes on: owners end their children and do not wait for them, but all of them know the journal.
+  /// Of a borrowed system, which goes on: owners end their children and do not wait for them, but all of them
+  /// know the journal.
   void await_children(caf::strong_actor_ptr journal) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     const auto wait_while = [&](auto true_) {
@@ -302,7 +316,8 @@ private:
     wait_while([&] { return system_->detached_actors() > detached_before_; });
   }
 
-  /// What this agent's tasks know as the master. The port stays the same over restarts: tasks of an earlier life have it.
+  /// What this agent's tasks know as the master. The port stays the same over restarts: tasks of an earlier
+  /// life have it.
   result<void> open_listener(const fs::path& dir) {
     forward::forward_options how;
     if (link_)
@@ -317,7 +332,8 @@ private:
     how.port = static_cast<std::uint16_t>(port > 0 && port <= 65535 ? port : 0);
     auto opened = forward::forwarder::start(how);
     if (!opened && how.port != 0) {
-      say("the port " + std::to_string(port) + " of this agent's earlier life is taken; its tasks reach the master no more over HTTP");
+      say("the port " + std::to_string(port) +
+          " of this agent's earlier life is taken; its tasks reach the master no more over HTTP");
       how.port = 0;
       opened = forward::forwarder::start(how);
     }
@@ -326,7 +342,8 @@ private:
     listener_ = std::move(*opened);
     std::ofstream out(file, std::ios::trunc);
     out << listener_->port() << '\n';
-    return out.flush() ? result<void>{} : error{errc::io, "cannot write to the agent's folder '" + dir.string() + "'"};
+    return out.flush() ? result<void>{}
+                       : error{errc::io, "cannot write to the agent's folder '" + dir.string() + "'"};
   }
 
   /// Of the HTTP server in this process, by the name that its certificate has.
@@ -346,13 +363,15 @@ private:
     std::error_code fault;
     fs::create_directories(dir_.path() / "master", fault);
     if (fault)
-      return error{errc::io, "the data directory '" + dir_.path().string() + "' cannot be written: " + fault.message()};
+      return error{errc::io,
+                   "the data directory '" + dir_.path().string() + "' cannot be written: " + fault.message()};
     if (host_.in_memory) {
       journal_ = storage::make_memory_journal();
     } else {
       storage::journal_options options;
       options.directory = dir_.path() / "master" / "db";
-      auto opened = storage::open_journal(options, host_.shared_rocksdb ? storage::background::shared : storage::background::own);
+      auto opened = storage::open_journal(options, host_.shared_rocksdb ? storage::background::shared
+                                                                        : storage::background::own);
       if (!opened)
         return opened.error();
       journal_ = std::move(*opened);
@@ -362,13 +381,15 @@ private:
       return where.error();
     if (options_.any_port && options_.listen.empty())
       where->port = 0;
-    auto link_where = api::parse_listen(options_.agent_listen.empty() ? "127.0.0.1:0" : options_.agent_listen);
+    auto link_where =
+      api::parse_listen(options_.agent_listen.empty() ? "127.0.0.1:0" : options_.agent_listen);
     if (!link_where)
       return link_where.error();
     if (options_.tls_dir.empty() && !api::is_loopback(link_where->host))
-      return error{errc::invalid, "--agent-listen " + options_.agent_listen +
-                                    " is reachable from other hosts, so the node link needs TLS\nhint: troupe tls init"
-                                    " --dir DIR, then start with --tls-dir DIR"};
+      return error{errc::invalid,
+                   "--agent-listen " + options_.agent_listen +
+                     " is reachable from other hosts, so the node link needs TLS\nhint: troupe tls init"
+                     " --dir DIR, then start with --tls-dir DIR"};
     journal_peers peers;
     peers.on_commit = [this](const storage::commit_summary& what) {
       if (host_.committed)
@@ -380,8 +401,12 @@ private:
     peers.on_validation = [this](storage::recorded_validation v) {
       const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP nobody waits for the decision
       caf::anon_send(cluster_, route_validation{v.experiment,
-                                                {v.allocation.trial, {v.allocation, v.rank, v.process, sequence},
-                                                 v.row, v.steps, std::move(v.metrics), v.allocation.run}});
+                                                {v.allocation.trial,
+                                                 {v.allocation, v.rank, v.process, sequence},
+                                                 v.row,
+                                                 v.steps,
+                                                 std::move(v.metrics),
+                                                 v.allocation.run}});
     };
     journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
     auto token = read_join_token(options_.tls_dir);
@@ -417,7 +442,8 @@ private:
       setup.http_port = [this] { return http_port_.load(); };
     setup.shut_down = [this] { ask_to_stop({errc::invalid, ""}); };
     setup.on_node = [this](node_joined x) { shell_->joined(std::move(x)); };
-    auto configuration = configuration_store::open({dir_.path() / "master" / "configuration", users, accounts, options_.configured});
+    auto configuration = configuration_store::open(
+      {dir_.path() / "master" / "configuration", users, accounts, options_.configured});
     if (!configuration)
       return configuration.error();
     configuration_ = std::move(*configuration);
@@ -440,7 +466,8 @@ private:
     api::server_options how;
     how.host = where->host;
     how.port = where->port;
-    how.about = {"troupe", "troupe", options_.cluster_name.empty() ? "troupe" : options_.cluster_name, options_.version};
+    how.about = {"troupe", "troupe", options_.cluster_name.empty() ? "troupe" : options_.cluster_name,
+                 options_.version};
     how.about.link_port = published_;
     how.now = host_.now;
     how.about.link_tls = !options_.tls_dir.empty();
@@ -452,13 +479,15 @@ private:
       how.tls = api::tls_files{options_.tls_cert, options_.tls_key};
     auto server = api::server::start(how, *gate_, journal_->reads(), accounts);
     if (!server)
-      return error{server.error().code, server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
+      return error{server.error().code,
+                   server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
     server_ = std::move(*server);
     http_port_ = server_->port();
     listening_.store(server_.get(), std::memory_order_release);
-    auto url = client::reachable_url((where->host.find(':') == std::string::npos ? where->host : "[" + where->host + "]") +
-                                     ":" + std::to_string(server_->port()),
-                                     how.tls.has_value());
+    auto url = client::reachable_url(
+      (where->host.find(':') == std::string::npos ? where->host : "[" + where->host + "]") + ":" +
+        std::to_string(server_->port()),
+      how.tls.has_value());
     if (!url)
       return url.error();
     url_ = *url;
@@ -524,9 +553,13 @@ std::shared_ptr<api::accounts> node::users() const { return inside_->users(); }
 caf::actor_system& node::actors() const { return inside_->actors(); }
 std::vector<std::pair<std::string, double>> node::measures() const { return inside_->measures(); }
 std::shared_ptr<storage::reader> node::reads() const { return inside_->reads(); }
-result<value> node::command(const std::string& name, value fields) const { return inside_->command(name, std::move(fields)); }
+result<value> node::command(const std::string& name, value fields) const {
+  return inside_->command(name, std::move(fields));
+}
 void node::end_tasks_with_agent() { inside_->end_tasks_with_agent(); }
-result<void> node::wait_registered(std::chrono::milliseconds limit) { return inside_->wait_registered(limit); }
+result<void> node::wait_registered(std::chrono::milliseconds limit) {
+  return inside_->wait_registered(limit);
+}
 error node::wait() { return inside_->wait(); }
 void node::ask_to_stop(error why) { inside_->ask_to_stop(std::move(why)); }
 void node::end_agent() { inside_->end_agent(); }

@@ -22,13 +22,15 @@ namespace troupe::node {
 
 /// What a process that holds the node inside itself puts in place of what a program of its own would have.
 struct host_process {
-  bool http = true;                  ///< false: no port, and no listener of the agent; tasks then speak over the task link alone
-  bool link = true;                  ///< false: agents of other processes cannot join
-  bool remembered = true;            ///< false: this user's client does not find the node by itself
-  bool in_memory = false;            ///< nothing of the master is written to the disk, and all is forgotten with it
-  bool shared_rocksdb = false;       ///< RocksDB's background threads are those of the host, and outlive the node
-  caf::actor_system* actors = nullptr; ///< the host's, with our message types; has no link. Else the node has its own
-  std::filesystem::path python_bin;  ///< folder of the tasks' python3; empty: as ever
+  bool http =
+    true; ///< false: no port, and no listener of the agent; tasks then speak over the task link alone
+  bool link = true;            ///< false: agents of other processes cannot join
+  bool remembered = true;      ///< false: this user's client does not find the node by itself
+  bool in_memory = false;      ///< nothing of the master is written to the disk, and all is forgotten with it
+  bool shared_rocksdb = false; ///< RocksDB's background threads are those of the host, and outlive the node
+  caf::actor_system* actors =
+    nullptr; ///< the host's, with our message types; has no link. Else the node has its own
+  std::filesystem::path python_bin;            ///< folder of the tasks' python3; empty: as ever
   std::function<void(const std::string&)> say; ///< a line for people, from any thread; none: standard error
   std::function<time_point()> now;             ///< wall time; none: the system's
   std::function<void()> committed;             ///< after every commit, in the journal's thread; must be quick
@@ -36,19 +38,19 @@ struct host_process {
 
 struct node_options {
   std::filesystem::path data_dir;
-  std::string listen;               ///< HTTP, "HOST:PORT"; empty: 127.0.0.1:8080, or any free port where that is taken
-  std::string agent_listen;         ///< node link; empty: 127.0.0.1 and any free port
+  std::string listen; ///< HTTP, "HOST:PORT"; empty: 127.0.0.1:8080, or any free port where that is taken
+  std::string agent_listen; ///< node link; empty: 127.0.0.1 and any free port
   bool master = true, agent = true;
-  std::string master_address;       ///< of the agent role alone: "HOST:PORT"
-  std::string agent_name;           ///< empty: the host's name
-  std::optional<int> slots;         ///< artificial CPU slots; none: the processors this process may use
-  std::filesystem::path tls_dir;    ///< as `tls init` made it; empty: plain, on loopback only
+  std::string master_address;    ///< of the agent role alone: "HOST:PORT"
+  std::string agent_name;        ///< empty: the host's name
+  std::optional<int> slots;      ///< artificial CPU slots; none: the processors this process may use
+  std::filesystem::path tls_dir; ///< as `tls init` made it; empty: plain, on loopback only
   std::string join_token;
   std::filesystem::path trace_actors;
-  bool allow_faults = false;        ///< the shell may drop, delay and pause: for tests
+  bool allow_faults = false; ///< the shell may drop, delay and pause: for tests
   std::string version;
-  bool any_port = false;            ///< `run`: nobody waits at a known address
-  std::string cluster_name;         ///< of the master role; empty: "troupe"
+  bool any_port = false;                   ///< `run`: nobody waits at a known address
+  std::string cluster_name;                ///< of the master role; empty: "troupe"
   std::filesystem::path tls_cert, tls_key; ///< of the HTTP port instead of those in `tls_dir`; both or none
   /// Of the master role: which configuration is in force, at the start and after each change. Must not block.
   std::function<void(const value&)> configured;
@@ -67,8 +69,8 @@ public:
   /// Blocks until the agent role is registered; fails when it cannot be, or after `limit`.
   result<void> wait_registered(std::chrono::milliseconds limit);
 
-  const std::string& url() const; ///< empty without a port
-  api::gate& commands() const;    ///< of the master role
+  const std::string& url() const;               ///< empty without a port
+  api::gate& commands() const;                  ///< of the master role
   std::shared_ptr<api::accounts> users() const; ///< of the master role
   caf::actor_system& actors() const;
   /// What the node counts, by name: actors, messages, their backlog, run time. Nothing in a borrowed system.
@@ -78,12 +80,14 @@ public:
   result<value> command(const std::string& name, value fields) const;
   /// The agent's tasks end with it, also where they would wait for the next one.
   void end_tasks_with_agent();
-  /// Blocks until somebody asks for the end (`troupe down`, a signal; the error is empty) or a part fails for good.
+  /// Blocks until somebody asks for the end (`troupe down`, a signal; the error is empty) or a part fails for
+  /// good.
   error wait();
   /// From a signal handler's thread or any other: makes `wait` return.
   void ask_to_stop(error why);
 
-  /// Ends the agent alone, from any thread: for a program that has to leave at once. With both roles here, the tasks end too.
+  /// Ends the agent alone, from any thread: for a program that has to leave at once. With both roles here,
+  /// the tasks end too.
   void end_agent();
   /// Ends the actors. With both roles here, the tasks end too and are run again at the next start.
   void stop();

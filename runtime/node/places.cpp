@@ -18,8 +18,8 @@ fs::path first_that_exists(std::initializer_list<fs::path> candidates) {
   return {};
 }
 
-/// Whether the first python3 on PATH is that of a virtual or Conda environment: then tasks get that one. The shims of a
-/// version manager are none; what they lead to lacks the packages that ./setup installs.
+/// Whether the first python3 on PATH is that of a virtual or Conda environment: then tasks get that one. The
+/// shims of a version manager are none; what they lead to lacks the packages that ./setup installs.
 bool path_begins_with_an_environment() {
   const auto path = client::process_environment("PATH");
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -40,15 +40,19 @@ result<fs::path> own_file() {
   Dl_info own{}, program{};
   const bool known = ::dladdr(reinterpret_cast<void*>(&find_places), &own) != 0;
   std::error_code fault;
-  if (known && ::dladdr(reinterpret_cast<void*>(::getauxval(AT_PHDR)), &program) != 0 && own.dli_fbase != program.dli_fbase) {
+  if (known && ::dladdr(reinterpret_cast<void*>(::getauxval(AT_PHDR)), &program) != 0 &&
+      own.dli_fbase != program.dli_fbase) {
     auto file = fs::canonical(own.dli_fname, fault);
-    return fault ? result<fs::path>{error{errc::io, std::string("cannot find ") + own.dli_fname + ": " + fault.message()}} : file;
+    return fault ? result<fs::path>{error{errc::io, std::string("cannot find ") + own.dli_fname + ": " +
+                                                      fault.message()}}
+                 : file;
   }
   auto file = fs::read_symlink("/proc/self/exe", fault);
   return fault ? result<fs::path>{error{errc::io, "cannot read /proc/self/exe: " + fault.message()}} : file;
 }
 
-/// `below` in one of the folders above `here`, nearest first; a library lies up to three deep below its prefix.
+/// `below` in one of the folders above `here`, nearest first; a library lies up to three deep below its
+/// prefix.
 fs::path above(const fs::path& here, const fs::path& below) {
   fs::path at = here;
   for (int i = 0; i < 4 && at.has_relative_path(); ++i, at = at.parent_path())
@@ -72,7 +76,8 @@ result<places> find_places() {
   if (out.troupe_task.empty())
     out.troupe_task = above(here, "troupe-task"); // the programs of a build tree lie below its top
   if (out.troupe_task.empty())
-    return error{errc::not_found, "troupe-task is missing beside '" + here.string() + "'\nhint: ./setup build"};
+    return error{errc::not_found,
+                 "troupe-task is missing beside '" + here.string() + "'\nhint: ./setup build"};
   out.python = above(here, fs::path("share") / "troupe" / "python");
   if (!out.python.empty() && file->filename().string().find(".so") != std::string::npos)
     out.programs = out.python.parent_path().parent_path().parent_path() / "bin";
@@ -85,9 +90,10 @@ result<places> find_places() {
   if (auto named = client::process_environment("TROUPE_PYTHON_BIN"); !named.empty())
     out.python_bin = named;
   else if (!path_begins_with_an_environment())
-    out.python_bin = first_that_exists({here.parent_path().parent_path() / ".venv" / "bin" / "python3"}).empty()
-                       ? fs::path()
-                       : here.parent_path().parent_path() / ".venv" / "bin";
+    out.python_bin =
+      first_that_exists({here.parent_path().parent_path() / ".venv" / "bin" / "python3"}).empty()
+        ? fs::path()
+        : here.parent_path().parent_path() / ".venv" / "bin";
   return out;
 }
 

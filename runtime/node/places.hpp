@@ -1,6 +1,7 @@
 #pragma once
-// Where the parts of an installation lie: beside the binary in a build tree, or under its prefix once installed. In a host process
-// they are looked for from the shared library on, so that an installation may be moved.
+// Where the parts of an installation lie: beside the binary in a build tree, or under its prefix once
+// installed. In a host process they are looked for from the shared library on, so that an installation may be
+// moved.
 
 #include "model/result.hpp"
 
@@ -15,8 +16,8 @@ struct places {
   std::filesystem::path python_bin;  ///< folder with the tasks' python3; empty: as PATH has it
 };
 
-/// The tasks' python3 is $TROUPE_PYTHON_BIN's, else the first on PATH where that is a virtual or Conda environment, else that of the
-/// .venv of `./setup`. Fails naming the part that is missing.
+/// The tasks' python3 is $TROUPE_PYTHON_BIN's, else the first on PATH where that is a virtual or Conda
+/// environment, else that of the .venv of `./setup`. Fails naming the part that is missing.
 result<places> find_places();
 
 } // namespace troupe::node

@@ -79,7 +79,7 @@ caf::behavior keep(caf::event_based_actor* self, std::shared_ptr<Kept> all) {
 } // namespace
 
 shell_keeper::shell_keeper(caf::actor_system& sys, inspector_setup setup)
-  : system_(sys), kept_(std::make_shared<kept>(sys, std::move(setup))) {
+    : system_(sys), kept_(std::make_shared<kept>(sys, std::move(setup))) {
   {
     std::lock_guard lock(kept_->mutex);
     kept_->make_inspector();

@@ -1,5 +1,6 @@
 #pragma once
-// Owns the shell's actors of a node, its inspector and on the master the desk: one that dies is made again, and who asks it is told.
+// Owns the shell's actors of a node, its inspector and on the master the desk: one that dies is made again,
+// and who asks it is told.
 
 #include "actors/inspector/shell_desk_actor.hpp"
 
@@ -7,7 +8,8 @@
 
 namespace troupe::node {
 
-/// Thread-safe. Its handles are those of the newest life; one that has died refuses what is asked until it is made again.
+/// Thread-safe. Its handles are those of the newest life; one that has died refuses what is asked until it is
+/// made again.
 class shell_keeper {
 public:
   static constexpr auto pause = std::chrono::milliseconds(200); ///< between a death and the next life

@@ -8,7 +8,8 @@ namespace {
 /// 128 bits of the bytes' BLAKE2b, in hex.
 std::string digest(const std::string& bytes) {
   unsigned char raw[16];
-  crypto_generichash(raw, sizeof raw, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0);
+  crypto_generichash(raw, sizeof raw, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                     nullptr, 0);
   char text[2 * sizeof raw + 1];
   return sodium_bin2hex(text, sizeof text, raw, sizeof raw);
 }

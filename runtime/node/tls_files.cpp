@@ -1,6 +1,7 @@
 // The files of `tls init`: a CA for this cluster alone, a certificate for the master and one for its agents.
 //
-// Whoever shows a certificate of the CA is a member of the link, so it must sign for this cluster and nobody else.
+// Whoever shows a certificate of the CA is a member of the link, so it must sign for this cluster and nobody
+// else.
 
 #include "runtime/node/link.hpp"
 
@@ -62,10 +63,12 @@ bool is_address(const std::string& host) {
 result<void> check_host(const std::string& host) {
   bool plain = !host.empty() && host.size() <= 253;
   for (char c : host)
-    plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_' || c == '*');
+    plain =
+      plain && (std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_' || c == '*');
   if (plain || is_address(host))
     return {};
-  return error{errc::invalid, "'" + host + "' is no host name or address\nhint: --host head.example.org, without a port"};
+  return error{errc::invalid,
+               "'" + host + "' is no host name or address\nhint: --host head.example.org, without a port"};
 }
 
 std::string alternative_names(std::vector<std::string> hosts) {
@@ -101,17 +104,19 @@ result<identity> make_identity(const wanted_certificate& want, int days, const i
   serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40); // positive, and of full length
   std::unique_ptr<BIGNUM, with_free<BIGNUM, BN_free>> number{BN_bin2bn(serial, sizeof serial, nullptr)};
   auto* subject = X509_get_subject_name(c);
-  bool ok = number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(c)) && X509_set_version(c, 2) == 1 &&
-            X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>("Troupe"),
-                                       -1, -1, 0) == 1 &&
-            X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
-                                       reinterpret_cast<const unsigned char*>(want.name.c_str()), -1, -1, 0) == 1 &&
-            X509_set_issuer_name(c, ca ? X509_get_subject_name(ca->certificate.get()) : subject) == 1 &&
-            // An hour back, for hosts whose clocks disagree a little.
-            X509_gmtime_adj(X509_getm_notBefore(c), -3600) &&
-            X509_time_adj_ex(X509_getm_notAfter(c), days, 0, nullptr) && X509_set_pubkey(c, out.key.get()) == 1;
+  bool ok =
+    number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(c)) && X509_set_version(c, 2) == 1 &&
+    X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>("Troupe"),
+                               -1, -1, 0) == 1 &&
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
+                               reinterpret_cast<const unsigned char*>(want.name.c_str()), -1, -1, 0) == 1 &&
+    X509_set_issuer_name(c, ca ? X509_get_subject_name(ca->certificate.get()) : subject) == 1 &&
+    // An hour back, for hosts whose clocks disagree a little.
+    X509_gmtime_adj(X509_getm_notBefore(c), -3600) &&
+    X509_time_adj_ex(X509_getm_notAfter(c), days, 0, nullptr) && X509_set_pubkey(c, out.key.get()) == 1;
   auto* issuer = ca ? ca->certificate.get() : c;
-  ok = ok && extend(c, issuer, NID_basic_constraints, ca ? "critical,CA:FALSE" : "critical,CA:TRUE,pathlen:0") &&
+  ok = ok &&
+       extend(c, issuer, NID_basic_constraints, ca ? "critical,CA:FALSE" : "critical,CA:TRUE,pathlen:0") &&
        extend(c, issuer, NID_key_usage, "critical," + want.usage) &&
        extend(c, issuer, NID_subject_key_identifier, "hash") &&
        extend(c, issuer, NID_authority_key_identifier, "keyid");
@@ -165,10 +170,12 @@ struct new_file {
 result<void> write_fresh(const fs::path& dir, new_file& file) {
   file.fresh = dir / ("." + file.name + ".new");
   auto fault = [&] {
-    return error{errno == ENOSPC ? errc::no_space : errc::io, "cannot write '" + file.fresh.string() + "': " + std::strerror(errno)};
+    return error{errno == ENOSPC ? errc::no_space : errc::io,
+                 "cannot write '" + file.fresh.string() + "': " + std::strerror(errno)};
   };
   ::unlink(file.fresh.c_str()); // of a run that was killed; its mode may be another
-  workers::owned_fd fd{::open(file.fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode)};
+  workers::owned_fd fd{
+    ::open(file.fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode)};
   if (!fd)
     return fault();
   for (std::size_t done = 0; done < file.bytes.size();) {
@@ -198,7 +205,8 @@ result<void> write_all(const fs::path& dir, std::vector<new_file>& files) {
 
 } // namespace
 
-result<void> make_tls_files(const fs::path& dir, const std::vector<std::string>& hosts, int days, bool replace) {
+result<void> make_tls_files(const fs::path& dir, const std::vector<std::string>& hosts, int days,
+                            bool replace) {
   for (const auto& host : hosts)
     if (auto ok = check_host(host); !ok)
       return ok;
@@ -206,15 +214,18 @@ result<void> make_tls_files(const fs::path& dir, const std::vector<std::string>&
   fs::create_directories(dir, fault);
   if (fault)
     return error{errc::io, "cannot make the folder '" + dir.string() + "': " + fault.message()};
-  for (const char* name : {"ca.pem", "ca.key", "master.pem", "master.key", "agent.pem", "agent.key", "join-token"})
+  for (const char* name :
+       {"ca.pem", "ca.key", "master.pem", "master.key", "agent.pem", "agent.key", "join-token"})
     if (!replace && fs::exists(fs::symlink_status(dir / name, fault)))
-      return error{errc::conflict, "'" + (dir / name).string() + "' exists already\nhint: choose another --dir, or make all"
-                                   " files new with --replace; every node then needs its new ones"};
+      return error{errc::conflict, "'" + (dir / name).string() +
+                                     "' exists already\nhint: choose another --dir, or make all"
+                                     " files new with --replace; every node then needs its new ones"};
   auto ca = make_identity({"Troupe cluster CA", "keyCertSign,cRLSign", "", ""}, days, nullptr);
   if (!ca)
     return ca.error();
   const std::string both_ends = "serverAuth,clientAuth";
-  auto master = make_identity({"Troupe master", "digitalSignature", both_ends, alternative_names(hosts)}, days, &*ca);
+  auto master =
+    make_identity({"Troupe master", "digitalSignature", both_ends, alternative_names(hosts)}, days, &*ca);
   if (!master)
     return master.error();
   auto agent = make_identity({"Troupe agent", "digitalSignature", "clientAuth", ""}, days, &*ca);

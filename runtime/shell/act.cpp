@@ -1,4 +1,5 @@
-// Commands that change the cluster. The server checks the right and writes the audit log; here only words become values.
+// Commands that change the cluster. The server checks the right and writes the audit log; here only words
+// become values.
 
 #include "runtime/cli/words.hpp"
 #include "runtime/shell/actions.hpp"
@@ -25,8 +26,8 @@ bool begins_with_one_of(const std::string& text, std::initializer_list<std::stri
 /// The text of a field as its type wants it; what is of no known type goes as text.
 result<value> typed(const std::string& field, const std::string& type, const std::string& text) {
   auto bad = [&](const char* wanted, const char* example) {
-    return error{errc::invalid,
-                 "field '" + field + "' takes " + wanted + ", not '" + text + "'\nhint: " + field + "=" + example};
+    return error{errc::invalid, "field '" + field + "' takes " + wanted + ", not '" + text +
+                                  "'\nhint: " + field + "=" + example};
   };
   if (begins_with_one_of(type, {"bool", "flag"})) {
     if (text == "true" || text == "yes" || text == "on")
@@ -82,15 +83,15 @@ outcome send(session& s, const given& g) {
     std::string list;
     for (const auto& k : known)
       list += (list.empty() ? "" : ", ") + k;
-    return error{errc::invalid,
-                 "there is no message '" + name + "'\nhint: " + (near ? "did you mean '" + *near + "'?" : "there are " + list)};
+    return error{errc::invalid, "there is no message '" + name + "'\nhint: " +
+                                  (near ? "did you mean '" + *near + "'?" : "there are " + list)};
   }
   auto fields = value::object();
   for (std::size_t i = 2; i < g.words.size(); ++i) {
     auto pair = pair_of(g.words[i]);
     if (!pair)
-      return error{errc::invalid,
-                   "'" + g.words[i] + "' is no FIELD=VALUE\nhint: send " + g.words[0] + " " + name + " reason=maintenance"};
+      return error{errc::invalid, "'" + g.words[i] + "' is no FIELD=VALUE\nhint: send " + g.words[0] + " " +
+                                    name + " reason=maintenance"};
     std::string type;
     std::vector<std::string> names;
     for (const auto& field : cli::part(*message, "fields")) {
@@ -123,18 +124,17 @@ outcome kill(session& s, const given& g) {
     if (!tree)
       return tree.error();
     const auto below = count_below(*tree);
-    if (!s.confirm("End " + actor + (below == 0   ? "?"
-                                     : below == 1 ? " and the actor below it?"
-                                                  : " and the " + std::to_string(below) + " actors below it?"))) {
+    if (!s.confirm("End " + actor +
+                   (below == 0   ? "?"
+                    : below == 1 ? " and the actor below it?"
+                                 : " and the " + std::to_string(below) + " actors below it?"))) {
       s.note("nothing was done");
       return cli::exit_failed;
     }
   }
   return about_actor(s, g, "kill");
 }
-outcome restart(session& s, const given& g) {
-  return about_actor(s, g, "restart");
-}
+outcome restart(session& s, const given& g) { return about_actor(s, g, "restart"); }
 
 outcome config_set(session& s, const given& g) {
   return done(s.post("config", {{"key", g.words[0]}, {"value", guessed(g.words[1])}}));
@@ -143,7 +143,8 @@ outcome config_set(session& s, const given& g) {
 outcome drain(session& s, const given& g) {
   auto how = g.words.size() > 1 ? g.words[1] : "on";
   if (how != "on" && how != "off")
-    return error{errc::invalid, "'drain' takes on or off, not '" + how + "'\nhint: drain " + g.words[0] + " off"};
+    return error{errc::invalid,
+                 "'drain' takes on or off, not '" + how + "'\nhint: drain " + g.words[0] + " off"};
   return done(s.post("drain", {{"node", g.words[0]}, {"on", how == "on"}}));
 }
 
@@ -152,8 +153,8 @@ outcome fault(session& s, const given& g) {
   for (std::size_t i = 2; i < g.words.size(); ++i) {
     auto pair = pair_of(g.words[i]);
     if (!pair || pair->first == "actor" || pair->first == "fault")
-      return error{errc::invalid,
-                   "'" + g.words[i] + "' is no KEY=VALUE\nhint: fault " + g.words[0] + " " + g.words[1] + " for=1m"};
+      return error{errc::invalid, "'" + g.words[i] + "' is no KEY=VALUE\nhint: fault " + g.words[0] + " " +
+                                    g.words[1] + " for=1m"};
     body[pair->first] = guessed(pair->second);
   }
   return done(s.post("fault", body));

@@ -132,7 +132,8 @@ std::string info_text(const value& x, const look& how) {
   std::string links;
   if (const auto& list = part(x, "links"); list.is_array())
     for (const auto& link : list)
-      links += (links.empty() ? "" : "   ") + raw(part(link, "how")) + ": " + cli::printable(raw(part(link, "peer")));
+      links += (links.empty() ? "" : "   ") + raw(part(link, "how")) + ": " +
+               cli::printable(raw(part(link, "peer")));
   say("links", links.empty() ? "-" : links);
   say("work", group_text(part(x, "work"), how));
   say("memory", group_text(part(x, "memory"), how));
@@ -180,7 +181,8 @@ void flatten_tree(const value& x, const std::string& parent, int depth, value& r
 void flatten(const value& x, const std::string& path, value& rows) {
   if (x.is_structured() && !x.empty()) {
     for (auto at = x.begin(); at != x.end(); ++at) {
-      auto step = x.is_array() ? "[" + std::to_string(at - x.begin()) + "]" : (path.empty() ? "" : ".") + at.key();
+      auto step =
+        x.is_array() ? "[" + std::to_string(at - x.begin()) + "]" : (path.empty() ? "" : ".") + at.key();
       flatten(*at, path + step, rows);
     }
     return;
@@ -195,8 +197,9 @@ std::string state_text(const value& x, const look& how) {
       return "nothing changed\n";
     std::string out;
     for (const auto& c : changes)
-      out +=
-        cli::printable(raw(part(c, "path")) + "  " + to_json(part(c, "before")) + " -> " + to_json(part(c, "after"))) + "\n";
+      out += cli::printable(raw(part(c, "path")) + "  " + to_json(part(c, "before")) + " -> " +
+                            to_json(part(c, "after"))) +
+             "\n";
     return out;
   }
   static_cast<void>(how);
@@ -220,7 +223,8 @@ std::string histogram_text(const char* title, const value& x, const look& how) {
   for (const auto& b : buckets) {
     if (!b.is_array() || b.size() != 2 || !b[1].is_number() || b[1].get<double>() <= 0)
       continue;
-    auto upper = b[0].is_number() ? "< " + micros_text(b[0].get<double>(), how.screen.utf8) : std::string("more");
+    auto upper =
+      b[0].is_number() ? "< " + micros_text(b[0].get<double>(), how.screen.utf8) : std::string("more");
     auto cells = static_cast<std::size_t>(std::ceil(b[1].get<double>() / most * 40));
     std::string bar;
     for (std::size_t i = 0; i < cells; ++i)
@@ -233,10 +237,11 @@ std::string histogram_text(const char* title, const value& x, const look& how) {
 std::string stats_text(const value& x, const look& how) {
   auto out = histogram_text("wait", part(x, "wait_us"), how) + histogram_text("run", part(x, "run_us"), how);
   if (const auto& types = part(x, "by_type"); types.is_array() && !types.empty()) {
-    answer list{shape::rows,
-                types,
-                {{"TYPE", "type"}, {"COUNT", "count", show_as::number}, {"RUN P50", "run_us_p50", show_as::number}},
-                {}};
+    answer list{
+      shape::rows,
+      types,
+      {{"TYPE", "type"}, {"COUNT", "count", show_as::number}, {"RUN P50", "run_us_p50", show_as::number}},
+      {}};
     out += "\n" + in_rows(list, types, how);
   }
   return out;
@@ -382,8 +387,6 @@ std::string stream_row(const answer& a, const value& row, bool first, const look
   return (how.screen.interactive ? cli::fitted(line, how.screen.width, how.screen.utf8) : line) + "\n";
 }
 
-std::string stream_end(const look& how) {
-  return how.format == output_format::json ? "]\n" : "";
-}
+std::string stream_end(const look& how) { return how.format == output_format::json ? "]\n" : ""; }
 
 } // namespace troupe::shell

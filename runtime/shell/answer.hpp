@@ -31,7 +31,8 @@ std::string stream_head(const answer& a, const look& how);
 std::string stream_row(const answer& a, const value& row, bool first, const look& how);
 std::string stream_end(const look& how);
 
-/// What `_` and `$x` stand for: the value itself, or the first row's first column (`actor`, `id`, `name`, ...).
+/// What `_` and `$x` stand for: the value itself, or the first row's first column (`actor`, `id`, `name`,
+/// ...).
 std::string id_of(const value& what, const std::vector<cli::column>& columns = {});
 
 /// "9 µs", "1.9 ms", "2.1 s".

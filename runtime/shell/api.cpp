@@ -39,7 +39,8 @@ result<std::vector<stream_event>> row_stream::read(std::chrono::milliseconds wai
   int status = stream_->status();
   if (status != 0 && status != 200) {
     bytes = rest_of(*stream_, std::move(bytes));
-    if (status == 401 && !std::exchange(logged_in_again_, true)) { // a token of an earlier life: any request logs in
+    if (status == 401 &&
+        !std::exchange(logged_in_again_, true)) { // a token of an earlier life: any request logs in
       if (auto again = from_.get("/troupe/v1/status"); !again)
         return again.error();
       stream_.reset();
@@ -102,8 +103,6 @@ result<value> api::get(const std::string& path, const client::query& with) {
   }
 }
 
-result<value> api::post(const std::string& path, const value& body) {
-  return server_.post(path, body);
-}
+result<value> api::post(const std::string& path, const value& body) { return server_.post(path, body); }
 
 } // namespace troupe::shell

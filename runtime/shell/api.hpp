@@ -20,7 +20,8 @@ class row_stream {
 public:
   row_stream(client::server& from, std::string path, client::query with);
 
-  /// Waits at most `wait`. An empty list is no end: `ended()` is. Fails where the stream is refused or breaks.
+  /// Waits at most `wait`. An empty list is no end: `ended()` is. Fails where the stream is refused or
+  /// breaks.
   result<std::vector<stream_event>> read(std::chrono::milliseconds wait);
   bool ended() const { return ended_; }
   bool open() const { return answered_; } ///< the server has taken it
@@ -38,7 +39,8 @@ private:
 class api {
 public:
   /// `interrupted` is looked at while an answer is waited for; it outlives this.
-  api(client::server_address where, client::server_options options, const std::atomic<bool>* interrupted = nullptr);
+  api(client::server_address where, client::server_options options,
+      const std::atomic<bool>* interrupted = nullptr);
 
   const client::server_address& where() const { return server_.where(); }
   bool find_again() { return server_.find_again(); }
@@ -57,8 +59,6 @@ private:
 };
 
 /// Below this all the shell's routes are.
-inline std::string route(const std::string& name) {
-  return "/troupe/v1/shell/" + name;
-}
+inline std::string route(const std::string& name) { return "/troupe/v1/shell/" + name; }
 
 } // namespace troupe::shell

@@ -13,9 +13,7 @@ constexpr std::chrono::seconds fresh_for{3};
 constexpr std::chrono::seconds least_quiet{1}; ///< between two times that lines come above the prompt
 constexpr std::chrono::seconds first_retry{1}, last_retry{15};
 
-std::string text(const value& x) {
-  return x.is_string() ? x.get<std::string>() : "";
-}
+std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
 
 bool wait_unless(const std::atomic<bool>& stop, std::chrono::milliseconds time) {
   for (auto until = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < until;) {
@@ -88,7 +86,8 @@ void event_feed::run() {
           waiting_.dropped += static_cast<std::size_t>(number_in(cli::part(event.data, "count")).value_or(1));
         if (event.what != stream_event::kind::row)
           continue;
-        if (cli::part(event.data, "kind") == "audit" && !own_user_.empty() && cli::part(event.data, "user") == own_user_)
+        if (cli::part(event.data, "kind") == "audit" && !own_user_.empty() &&
+            cli::part(event.data, "user") == own_user_)
           continue;
         if (waiting_.rows.size() < most_waiting)
           waiting_.rows.push_back(std::move(event.data));
@@ -146,7 +145,9 @@ void name_cache::run() {
     if (!listed && listed.error().code == errc::invalid)
       listed = api_.get(route("ps"));
     bool ok = take(listed, [&](const value& row) { fresh.actors.push_back(text(cli::part(row, "actor"))); });
-    ok = take(api_.get(route("nodes")), [&](const value& row) { fresh.nodes.push_back(text(cli::part(row, "node"))); }) && ok;
+    ok = take(api_.get(route("nodes")),
+              [&](const value& row) { fresh.nodes.push_back(text(cli::part(row, "node"))); }) &&
+         ok;
     ok = take(api_.get(route("messages")),
               [&](const value& row) {
                 message_fields m{text(cli::part(row, "name")), {}, {}};

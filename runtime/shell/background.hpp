@@ -1,6 +1,6 @@
 #pragma once
-// What an interactive session learns while nobody asks: events of the cluster, and the names that Tab offers. Each has a
-// thread and a connection of its own, bounded queues, and dials again for as long as it lives.
+// What an interactive session learns while nobody asks: events of the cluster, and the names that Tab offers.
+// Each has a thread and a connection of its own, bounded queues, and dials again for as long as it lives.
 
 #include "runtime/shell/api.hpp"
 #include "runtime/shell/completion.hpp"

@@ -13,9 +13,7 @@ error wrong(std::string what, const std::string& hint) {
   return {errc::invalid, std::move(what) + "\nhint: " + hint};
 }
 
-std::string key_of(const option& o) {
-  return std::string(o.names.substr(o.names.rfind(',') + 1));
-}
+std::string key_of(const option& o) { return std::string(o.names.substr(o.names.rfind(',') + 1)); }
 
 bool named(const option& o, std::string_view name) {
   for (auto rest = o.names; !rest.empty();) {
@@ -46,7 +44,8 @@ result<void> check(const command& c, const option& o, const std::string& text) {
       return wrong(key + " takes a whole number, not '" + text + "'", name + " " + key + " 10");
   } else if (o.value == "T") {
     if (auto span = parse_span(text); !span)
-      return wrong(key + " " + span.error().what.substr(0, span.error().what.find('\n')), name + " " + key + " 2s");
+      return wrong(key + " " + span.error().what.substr(0, span.error().what.find('\n')),
+                   name + " " + key + " 2s");
   } else if (o.value == "FORMAT") {
     const std::vector<std::string> formats = {"table", "json", "csv", "yaml"};
     if (std::find(formats.begin(), formats.end(), text) == formats.end()) {
@@ -87,14 +86,16 @@ const command* find_command(const std::vector<std::string>& words, std::size_t& 
     if (space == c.name.npos) {
       if (!found && !words.empty() && words[0] == c.name)
         found = &c, used = 1;
-    } else if (words.size() > 1 && words[0] == c.name.substr(0, space) && words[1] == c.name.substr(space + 1)) {
+    } else if (words.size() > 1 && words[0] == c.name.substr(0, space) &&
+               words[1] == c.name.substr(space + 1)) {
       found = &c, used = 2;
     }
   }
   return found;
 }
 
-result<given> read_given(const command& c, const std::vector<std::string>& words, const std::vector<bool>& quoted) {
+result<given> read_given(const command& c, const std::vector<std::string>& words,
+                         const std::vector<bool>& quoted) {
   given out;
   std::string name(c.name);
   bool only_words = false;
@@ -122,7 +123,8 @@ result<given> read_given(const command& c, const std::vector<std::string>& words
       for (const auto& k : c.options)
         known.push_back(key_of(k));
       auto near = cli::nearest(flag, known);
-      return wrong("'" + name + "' has no option '" + flag + "'", near ? "did you mean '" + *near + "'?" : "help " + name);
+      return wrong("'" + name + "' has no option '" + flag + "'",
+                   near ? "did you mean '" + *near + "'?" : "help " + name);
     }
     if (o->value.empty()) {
       if (equals != std::string::npos)
@@ -148,7 +150,8 @@ result<given> read_given(const command& c, const std::vector<std::string>& words
 
 result<std::chrono::milliseconds> parse_span(std::string_view text) {
   auto bad = [&] {
-    return error{errc::invalid, "'" + std::string(text.substr(0, 40)) + "' is no span of time\nhint: 500ms, 2s, 1m, 1h30m"};
+    return error{errc::invalid,
+                 "'" + std::string(text.substr(0, 40)) + "' is no span of time\nhint: 500ms, 2s, 1m, 1h30m"};
   };
   double total = 0;
   auto rest = text;
@@ -175,7 +178,8 @@ result<std::chrono::milliseconds> parse_span(std::string_view text) {
     total += n * ms;
   }
   if (total > 366.0 * 86'400'000)
-    return error{errc::invalid, "'" + std::string(text.substr(0, 40)) + "' is longer than a year\nhint: 1h30m"};
+    return error{errc::invalid,
+                 "'" + std::string(text.substr(0, 40)) + "' is longer than a year\nhint: 1h30m"};
   return std::chrono::milliseconds(std::llround(total));
 }
 
@@ -186,8 +190,9 @@ std::string span_arg(std::chrono::milliseconds x) {
 }
 
 std::string command_help(const command& c) {
-  std::string out = std::string(c.summary) + ".\n\nUsage: " + std::string(c.name) + (c.takes.empty() ? "" : " ") +
-                    std::string(c.takes) + (c.options.empty() ? "" : " [OPTIONS]") + "\n";
+  std::string out = std::string(c.summary) + ".\n\nUsage: " + std::string(c.name) +
+                    (c.takes.empty() ? "" : " ") + std::string(c.takes) +
+                    (c.options.empty() ? "" : " [OPTIONS]") + "\n";
   if (c.acts)
     out += "Changes the cluster: only after :rw; the audit log names you.\n";
   if (!c.options.empty())
@@ -221,7 +226,8 @@ std::string overview_help() {
     out += left + std::string(c.summary) + "\n";
   }
   out += "\nEvery `troupe` verb works here too: experiment list, trial logs 7, help experiment.\n"
-         "CMD | where, columns, order, first, last, count (on rows); CMD | host command; CMD > FILE; CMD >> FILE; CMD; CMD\n"
+         "CMD | where, columns, order, first, last, count (on rows); CMD | host command; CMD > FILE; CMD >> "
+         "FILE; CMD; CMD\n"
          "let x = CMD or value, then $x or ${x.field}; _ is the last result. help CMD tells more.\n";
   return out;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The shell's own commands: how they are named, what they take, and reading what was given. Pure but for `act`.
+// The shell's own commands: how they are named, what they take, and reading what was given. Pure but for
+// `act`.
 
 #include "model/result.hpp"
 
@@ -48,9 +49,10 @@ struct command {
 std::span<const command> all_commands();
 const command* find_command(const std::vector<std::string>& words, std::size_t& used);
 
-/// Reads the words after the command's name; `quoted[i]` says that word i is no option. Fails with errc::invalid, naming the
-/// word and the nearest option.
-result<given> read_given(const command& c, const std::vector<std::string>& words, const std::vector<bool>& quoted = {});
+/// Reads the words after the command's name; `quoted[i]` says that word i is no option. Fails with
+/// errc::invalid, naming the word and the nearest option.
+result<given> read_given(const command& c, const std::vector<std::string>& words,
+                         const std::vector<bool>& quoted = {});
 
 /// "90s", "500ms", "2m", "1h", "1h30m", "1.5s", "2" (seconds). Fails with errc::invalid.
 result<std::chrono::milliseconds> parse_span(std::string_view text);

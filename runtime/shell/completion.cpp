@@ -11,7 +11,8 @@
 namespace troupe::shell {
 namespace {
 
-/// The words of the statement or filter that the cursor stands in, the last one (maybe empty) being completed.
+/// The words of the statement or filter that the cursor stands in, the last one (maybe empty) being
+/// completed.
 struct place {
   std::vector<std::string> words;
   std::size_t from = 0;
@@ -56,7 +57,8 @@ place place_of(std::string_view text) {
 }
 
 void add(std::vector<candidate>& to, const std::string& word, std::string text, std::string help = "") {
-  if (text.starts_with(word) && std::none_of(to.begin(), to.end(), [&](const candidate& c) { return c.text == text; }))
+  if (text.starts_with(word) &&
+      std::none_of(to.begin(), to.end(), [&](const candidate& c) { return c.text == text; }))
     to.push_back({std::move(text), std::move(help)});
 }
 
@@ -65,8 +67,8 @@ void add_files(std::vector<candidate>& to, const std::string& word) {
   auto folder = slash == word.npos ? std::string() : word.substr(0, slash + 1);
   std::error_code wrong;
   std::size_t count = 0;
-  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, wrong), end; !wrong && at != end && ++count < 5000;
-       at.increment(wrong)) {
+  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, wrong), end;
+       !wrong && at != end && ++count < 5000; at.increment(wrong)) {
     auto name = at->path().filename().string();
     std::error_code ignored;
     add(to, word, folder + name + (at->is_directory(ignored) ? "/" : ""));
@@ -75,13 +77,12 @@ void add_files(std::vector<candidate>& to, const std::string& word) {
     c.text = shell::quoted(c.text); // not the one of <iomanip>
 }
 
-std::string kind_of(const std::string& actor) {
-  return actor.substr(0, actor.find('/'));
-}
+std::string kind_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
 
 bool takes(const message_fields& m, const std::string& kind) {
-  return m.kinds.empty() || std::any_of(m.kinds.begin(), m.kinds.end(),
-                                        [&](const std::string& k) { return k == kind || k == "*" || k == "every kind"; });
+  return m.kinds.empty() || std::any_of(m.kinds.begin(), m.kinds.end(), [&](const std::string& k) {
+           return k == kind || k == "*" || k == "every kind";
+         });
 }
 
 void add_arguments(std::vector<candidate>& to, const command& c, const std::vector<std::string>& words,
@@ -105,8 +106,8 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
     return;
   }
   if (before == "--sort") {
-    for (const char* key :
-         {"backlog", "msg_per_s", "messages", "run_us_p50", "run_us_p99", "wait_us_p99", "restarts", "uptime_s"})
+    for (const char* key : {"backlog", "msg_per_s", "messages", "run_us_p50", "run_us_p99", "wait_us_p99",
+                            "restarts", "uptime_s"})
       add(to, word, key);
     return;
   }
@@ -134,8 +135,8 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
       for (const auto& m : names.messages)
         if (m.name == words[1])
           for (const auto& f : m.fields) {
-            bool given =
-              std::any_of(words.begin() + 2, words.end() - 1, [&](const std::string& w) { return w.starts_with(f + "="); });
+            bool given = std::any_of(words.begin() + 2, words.end() - 1,
+                                     [&](const std::string& w) { return w.starts_with(f + "="); });
             if (!given)
               add(to, word, f + "=");
           }
@@ -222,7 +223,8 @@ void add_first_words(std::vector<candidate>& to, const std::string& word) {
 
 } // namespace
 
-completions complete(std::string_view before, const live_names& names, const std::vector<std::string>& variables) {
+completions complete(std::string_view before, const live_names& names,
+                     const std::vector<std::string>& variables) {
   auto p = place_of(before);
   completions out;
   out.from = p.from;
@@ -275,7 +277,8 @@ completions complete(std::string_view before, const live_names& names, const std
   else
     add_verb(out.all, words);
   for (const auto& c : all_commands()) // the second word of "config set"
-    if (auto space = c.name.find(' '); words.size() == 2 && space != c.name.npos && words[0] == c.name.substr(0, space))
+    if (auto space = c.name.find(' ');
+        words.size() == 2 && space != c.name.npos && words[0] == c.name.substr(0, space))
       add(out.all, word, std::string(c.name.substr(space + 1)), std::string(c.summary));
   return out;
 }

@@ -28,7 +28,8 @@ struct completions {
 };
 
 /// For the text before the cursor. `variables` are names without "$".
-completions complete(std::string_view before, const live_names& names, const std::vector<std::string>& variables);
+completions complete(std::string_view before, const live_names& names,
+                     const std::vector<std::string>& variables);
 
 /// What all of `all` begin with.
 std::string common_start(const std::vector<candidate>& all);

@@ -23,12 +23,14 @@ error no_key(const std::string& key, const value& rows) {
   std::string list;
   for (const auto& k : keys)
     list += (list.empty() ? "" : ", ") + k;
-  return wrong("the rows have no '" + key + "'", near ? "did you mean '" + *near + "'?" : "they have " + list);
+  return wrong("the rows have no '" + key + "'",
+               near ? "did you mean '" + *near + "'?" : "they have " + list);
 }
 
 bool has_key(const value& rows, const std::string& key) {
-  return rows.empty() || std::any_of(rows.begin(), rows.end(),
-                                     [&](const value& row) { return !part(row, key).is_null() || row.contains(key); });
+  return rows.empty() || std::any_of(rows.begin(), rows.end(), [&](const value& row) {
+           return !part(row, key).is_null() || row.contains(key);
+         });
 }
 
 struct condition {
@@ -72,7 +74,11 @@ bool holds(const value& row, const condition& c) {
   if (x.is_null() && c.op != "=")
     return false;
   auto order = compared(x, c.text);
-  return c.op == "=" ? order == 0 : c.op == "<" ? order < 0 : c.op == "<=" ? order <= 0 : c.op == ">" ? order > 0 : order >= 0;
+  return c.op == "="    ? order == 0
+         : c.op == "<"  ? order < 0
+         : c.op == "<=" ? order <= 0
+         : c.op == ">"  ? order > 0
+                        : order >= 0;
 }
 
 result<std::size_t> number_after(const std::vector<std::string>& words, std::size_t otherwise) {
@@ -90,7 +96,8 @@ result<std::size_t> number_after(const std::vector<std::string>& words, std::siz
 
 result<answer> filtered(answer a, const std::vector<std::string>& words) {
   const auto& name = words.front();
-  if (a.how == shape::tree || a.how == shape::info || a.how == shape::state || a.how == shape::stats || !a.what.is_array())
+  if (a.how == shape::tree || a.how == shape::info || a.how == shape::state || a.how == shape::stats ||
+      !a.what.is_array())
     return wrong("'" + name + "' works on rows, and this command gives none",
                  "ps | " + name + "; other text goes to host commands: | grep, | head");
   if (name == "count") {
@@ -160,10 +167,12 @@ result<answer> filtered(answer a, const std::vector<std::string>& words) {
       kept[key] = part(row, key);
     rows.push_back(std::move(kept));
   }
-  // The titles live in the columns of the command; those of other keys are the keys, whose text must outlive the answer.
+  // The titles live in the columns of the command; those of other keys are the keys, whose text must outlive
+  // the answer.
   std::vector<cli::column> columns;
   for (const auto& key : keys) {
-    auto at = std::find_if(a.columns.begin(), a.columns.end(), [&](const cli::column& c) { return c.path == key; });
+    auto at =
+      std::find_if(a.columns.begin(), a.columns.end(), [&](const cli::column& c) { return c.path == key; });
     if (at != a.columns.end())
       columns.push_back(*at);
   }

@@ -49,9 +49,10 @@ std::filesystem::path history_file(const client::environment& env) {
 
 bool is_secret(std::string_view line) {
   std::string lower(line);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const char* word : {"password", "passwd", "passphrase", "token", "secret", "credential", "apikey", "api_key", "api-key",
-                           "private_key", "bearer"})
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* word : {"password", "passwd", "passphrase", "token", "secret", "credential", "apikey",
+                           "api_key", "api-key", "private_key", "bearer"})
     if (lower.find(word) != lower.npos)
       return true;
   auto scheme = lower.find("://"); // a URL with a password in it

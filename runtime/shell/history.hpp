@@ -13,7 +13,8 @@ namespace troupe::shell {
 /// $XDG_STATE_HOME/troupe/shell_history, else below ~/.local/state.
 std::filesystem::path history_file(const client::environment& env);
 
-/// Whether a line may hold a secret, so that it is not kept: it names a password, token, secret, passphrase or key.
+/// Whether a line may hold a secret, so that it is not kept: it names a password, token, secret, passphrase
+/// or key.
 bool is_secret(std::string_view line);
 
 class history {

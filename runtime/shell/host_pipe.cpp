@@ -66,19 +66,15 @@ struct host_pipe::impl {
 };
 
 host_pipe::host_pipe() : impl_(std::make_unique<impl>()) {}
-host_pipe::~host_pipe() {
-  finish();
-}
-std::ostream& host_pipe::in() {
-  return impl_->in;
-}
-const std::string& host_pipe::captured() const {
-  return impl_->captured;
-}
+host_pipe::~host_pipe() { finish(); }
+std::ostream& host_pipe::in() { return impl_->in; }
+const std::string& host_pipe::captured() const { return impl_->captured; }
 
-result<std::unique_ptr<host_pipe>> host_pipe::start(const std::string& command, const std::map<std::string, std::string>& more,
-                                                    bool capture) {
-  auto fault = [](const char* what, int number) { return error{errc::io, std::string(what) + ": " + std::strerror(number)}; };
+result<std::unique_ptr<host_pipe>>
+host_pipe::start(const std::string& command, const std::map<std::string, std::string>& more, bool capture) {
+  auto fault = [](const char* what, int number) {
+    return error{errc::io, std::string(what) + ": " + std::strerror(number)};
+  };
   int in[2] = {-1, -1}, out[2] = {-1, -1};
   if (::pipe2(in, O_CLOEXEC) != 0)
     return fault("a pipe for the host command", errno);
@@ -128,19 +124,20 @@ result<std::unique_ptr<host_pipe>> host_pipe::start(const std::string& command, 
   made->impl_->in_fd = in[1];
   made->impl_->buffer.set(in[1]);
   if (capture)
-    made->impl_->reader = std::thread([to = &made->impl_->captured, fd = out[0]] { // or both sides wait for each other
-      std::array<char, 16384> bytes;
-      for (;;) {
-        auto count = ::read(fd, bytes.data(), bytes.size());
-        if (count < 0 && errno == EINTR)
-          continue;
-        if (count <= 0)
-          break;
-        if (to->size() < most_captured)
-          to->append(bytes.data(), static_cast<std::size_t>(count));
-      }
-      ::close(fd);
-    });
+    made->impl_->reader =
+      std::thread([to = &made->impl_->captured, fd = out[0]] { // or both sides wait for each other
+        std::array<char, 16384> bytes;
+        for (;;) {
+          auto count = ::read(fd, bytes.data(), bytes.size());
+          if (count < 0 && errno == EINTR)
+            continue;
+          if (count <= 0)
+            break;
+          if (to->size() < most_captured)
+            to->append(bytes.data(), static_cast<std::size_t>(count));
+        }
+        ::close(fd);
+      });
   return made;
 }
 

@@ -12,10 +12,10 @@ namespace troupe::shell {
 
 class host_pipe {
 public:
-  /// Starts /bin/sh -c `command` with `more` added to its environment; what it prints goes to this process's standard
-  /// output, or, with `capture`, is kept (at most 16 MB).
-  static result<std::unique_ptr<host_pipe>> start(const std::string& command, const std::map<std::string, std::string>& more,
-                                                  bool capture);
+  /// Starts /bin/sh -c `command` with `more` added to its environment; what it prints goes to this process's
+  /// standard output, or, with `capture`, is kept (at most 16 MB).
+  static result<std::unique_ptr<host_pipe>>
+  start(const std::string& command, const std::map<std::string, std::string>& more, bool capture);
   ~host_pipe();
 
   /// Its standard input; bad once the command has closed it.

@@ -1,5 +1,5 @@
-// The only file that knows libedit. It reads characters through us, so that one poll waits for keys and for news, a
-// flood is cut before libedit sees it, and UTF-8 is decoded whatever the locale is.
+// The only file that knows libedit. It reads characters through us, so that one poll waits for keys and for
+// news, a flood is cut before libedit sees it, and UTF-8 is decoded whatever the locale is.
 
 #include "runtime/cli/terminal.hpp"
 #include "runtime/shell/line.hpp"
@@ -130,7 +130,9 @@ public:
     history_w(history_, &event, H_ENTER, text.c_str());
   }
 
-  void set_completer(std::function<completions(const std::string&)> completer) override { completer_ = std::move(completer); }
+  void set_completer(std::function<completions(const std::string&)> completer) override {
+    completer_ = std::move(completer);
+  }
 
   void set_news(int fd, std::function<std::vector<std::string>()> take) override {
     news_fd_ = fd;
@@ -178,7 +180,8 @@ private:
       std::size_t count = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
       if (bytes_.size() < count && !ended_ && fill(200))
         continue;
-      auto text = std::string(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(std::min(count, bytes_.size())));
+      auto text = std::string(bytes_.begin(),
+                              bytes_.begin() + static_cast<std::ptrdiff_t>(std::min(count, bytes_.size())));
       bool whole = text.size() == count && (count > 1 || first < 0x80) && (count == 1 || is_text(text));
       if (!whole)
         text.resize(1);
@@ -243,7 +246,8 @@ private:
       bytes_.clear();
       if (!fill(300))
         break;
-      end = std::find_if(bytes_.begin(), bytes_.end(), [](char c) { return c == '\n' || c == '\r' || c == 3; });
+      end =
+        std::find_if(bytes_.begin(), bytes_.end(), [](char c) { return c == '\n' || c == '\r' || c == 3; });
       dropped_ += static_cast<std::size_t>(end - bytes_.begin());
     }
     if (end != bytes_.end())

@@ -6,15 +6,9 @@
 namespace troupe::shell {
 namespace {
 
-bool blank(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-bool name_start(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
-}
-bool name_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-}
+bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 /// Bytes of the UTF-8 sequence that starts with `c`; 0 where none does.
 std::size_t bytes_of(unsigned char c) {
@@ -106,7 +100,8 @@ private:
     if (words.empty())
       return fault(place, "'>' needs a file\nhint: ps > actors.txt");
     if (words.size() > 1)
-      return fault(words[1].at, "unexpected word after the file of '>'\nhint: quote the text with '>' in it: 'backlog>5'");
+      return fault(words[1].at,
+                   "unexpected word after the file of '>'\nhint: quote the text with '>' in it: 'backlog>5'");
     out.to = redirection{std::move(words.front()), append};
     return {};
   }
@@ -115,7 +110,8 @@ private:
     while (!at_end() && blank(text_[at_]))
       ++at_;
     auto end = at_;
-    while (end < text_.size() && !blank(text_[end]) && text_[end] != '|' && text_[end] != ';' && text_[end] != '>')
+    while (end < text_.size() && !blank(text_[end]) && text_[end] != '|' && text_[end] != ';' &&
+           text_[end] != '>')
       ++end;
     std::string first(text_.substr(at_, end - at_));
     const auto& ours = filter_names();
@@ -271,10 +267,12 @@ const std::vector<std::string>& filter_names() {
 result<parsed_line> parse_line(std::string_view text) {
   if (text.size() > most_line_bytes)
     return error{errc::invalid, "a line of " + std::to_string(text.size()) + " bytes; at most " +
-                                  std::to_string(most_line_bytes) + " are read\nhint: put long values into a file"};
+                                  std::to_string(most_line_bytes) +
+                                  " are read\nhint: put long values into a file"};
   if (!is_text(text))
-    return error{errc::invalid, "the line holds bytes that are no text (control characters or no UTF-8)\nhint: the shell "
-                                "reads commands; `help` lists them"};
+    return error{errc::invalid,
+                 "the line holds bytes that are no text (control characters or no UTF-8)\nhint: the shell "
+                 "reads commands; `help` lists them"};
   return reader(text).read();
 }
 
@@ -306,7 +304,8 @@ result<std::vector<std::string>> expanded(const std::vector<word>& words, const 
 
 std::string quoted(std::string_view text) {
   auto plain = [](unsigned char c) {
-    return std::isalnum(c) || c >= 0x80 || std::string_view("_-./:=,@+%[]").find(char(c)) != std::string_view::npos;
+    return std::isalnum(c) || c >= 0x80 ||
+           std::string_view("_-./:=,@+%[]").find(char(c)) != std::string_view::npos;
   };
   if (!text.empty() && text != "_" && std::all_of(text.begin(), text.end(), plain))
     return std::string(text);
@@ -320,7 +319,8 @@ bool is_text(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     auto c = static_cast<unsigned char>(text[i]);
     auto count = bytes_of(c);
-    if (count == 0 || i + count > text.size() || (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
+    if (count == 0 || i + count > text.size() || (c < 0x20 && c != '\t' && c != '\n' && c != '\r') ||
+        c == 0x7f)
       return false;
     for (std::size_t k = 1; k < count; ++k)
       if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80)

@@ -4,9 +4,11 @@
 //   line      = statement { ";" statement } [ "#" comment ]
 //   statement = command { "|" filter } [ "|" host command ] [ ">" file | ">>" file ]
 //
-// Words are parted by blanks. 'single quotes' keep everything, "double quotes" keep all but $x and the backslash's
-// \" \\ \$ \n \t, a bare backslash keeps the next character. $x, ${x} and ${x.field} name a variable, a bare _ the last
-// result. What follows a "|" that starts none of our own filters goes to the host's shell as it is written.
+// Words are parted by blanks. 'single quotes' keep everything, "double quotes" keep all but $x and the
+// backslash's
+// \" \\ \$ \n \t, a bare backslash keeps the next character. $x, ${x} and ${x.field} name a variable, a bare
+// _ the last result. What follows a "|" that starts none of our own filters goes to the host's shell as it is
+// written.
 
 #include "model/result.hpp"
 
@@ -54,7 +56,8 @@ struct statement {
 
 struct parsed_line {
   std::vector<statement> statements;
-  bool open = false; ///< a quote is not closed or the last character is a backslash: the next line belongs to it
+  bool open =
+    false; ///< a quote is not closed or the last character is a backslash: the next line belongs to it
 };
 
 /// The words after a "|" that are ours.

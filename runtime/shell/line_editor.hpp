@@ -1,5 +1,6 @@
 #pragma once
-// Reading lines from a person: a small interface, so that the library behind it can change. libedit_editor.cpp is the one.
+// Reading lines from a person: a small interface, so that the library behind it can change.
+// libedit_editor.cpp is the one.
 
 #include "runtime/shell/completion.hpp"
 
@@ -30,8 +31,8 @@ public:
   virtual void remember(const std::string& line) = 0; ///< for the arrow keys; kept in memory only
   /// Called on Tab with the text before the cursor.
   virtual void set_completer(std::function<completions(const std::string&)> completer) = 0;
-  /// While `read` waits and `fd` is readable, `take` is called; the lines that it returns are printed above the prompt, the
-  /// typed text staying as it is.
+  /// While `read` waits and `fd` is readable, `take` is called; the lines that it returns are printed above
+  /// the prompt, the typed text staying as it is.
   virtual void set_news(int fd, std::function<std::vector<std::string>()> take) = 0;
 };
 

@@ -9,7 +9,8 @@ namespace {
 
 using cli::show_as;
 
-outcome rows(session& s, const std::string& name, const client::query& with, std::vector<cli::column> columns) {
+outcome rows(session& s, const std::string& name, const client::query& with,
+             std::vector<cli::column> columns) {
   auto got = s.get(name, with);
   if (!got)
     return got.error();
@@ -28,7 +29,8 @@ outcome one(session& s, const given& g, const std::string& name, shape how, clie
   return answer{how, *std::move(got), {}, {}};
 }
 
-outcome rows_about(session& s, const given& g, const std::string& name, client::query more, std::vector<cli::column> columns) {
+outcome rows_about(session& s, const given& g, const std::string& name, client::query more,
+                   std::vector<cli::column> columns) {
   auto actor = actor_of(s, g, name);
   if (!actor)
     return actor.error();
@@ -59,7 +61,8 @@ result<std::string> actor_of(session& s, const given& g, const std::string& comm
     return g.words.front();
   if (!s.actor_scope().empty())
     return s.actor_scope();
-  return error{errc::invalid, "'" + command + "' needs an actor\nhint: " + command + " trial/7; ps lists them"};
+  return error{errc::invalid,
+               "'" + command + "' needs an actor\nhint: " + command + " trial/7; ps lists them"};
 }
 
 answer rows_of(const value& body, std::vector<cli::column> columns) {
@@ -106,14 +109,15 @@ outcome ps(session& s, const given& g) {
     else if (pair && (pair->first == "state" || pair->first == "actor"))
       ours.push_back(*pair);
     else if (pair)
-      return error{errc::invalid,
-                   "'ps' has no filter '" + pair->first + "'\nhint: kind=K, node=N, state=S, actor=A, or a part of the name"};
+      return error{errc::invalid, "'ps' has no filter '" + pair->first +
+                                    "'\nhint: kind=K, node=N, state=S, actor=A, or a part of the name"};
     else if (!text.empty())
       return error{errc::invalid, "'ps' takes one part of a name\nhint: ps trial"};
     else
       with.emplace_back("filter", text = word);
   }
-  if (!s.node_scope().empty() && std::none_of(with.begin(), with.end(), [](const auto& p) { return p.first == "node"; }))
+  if (!s.node_scope().empty() &&
+      std::none_of(with.begin(), with.end(), [](const auto& p) { return p.first == "node"; }))
     with.emplace_back("node", s.node_scope());
   if (g.has("--sort"))
     with.emplace_back("sort", g.text("--sort"));
@@ -128,8 +132,9 @@ outcome ps(session& s, const given& g) {
   if (!ours.empty()) {
     auto kept = value::array();
     for (auto& row : out.what)
-      if (std::all_of(ours.begin(), ours.end(),
-                      [&](const auto& p) { return cli::shown(cli::part(row, p.first), show_as::plain, {}) == p.second; }))
+      if (std::all_of(ours.begin(), ours.end(), [&](const auto& p) {
+            return cli::shown(cli::part(row, p.first), show_as::plain, {}) == p.second;
+          }))
         kept.push_back(std::move(row));
     if (auto top = static_cast<std::size_t>(g.number("--top", std::int64_t(kept.size()))); kept.size() > top)
       kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(top), kept.end());
@@ -138,12 +143,8 @@ outcome ps(session& s, const given& g) {
   return out;
 }
 
-outcome info(session& s, const given& g) {
-  return one(s, g, "info", shape::info);
-}
-outcome stats(session& s, const given& g) {
-  return one(s, g, "stats", shape::stats);
-}
+outcome info(session& s, const given& g) { return one(s, g, "info", shape::info); }
+outcome stats(session& s, const given& g) { return one(s, g, "stats", shape::stats); }
 
 outcome tree(session& s, const given& g) {
   client::query with;
@@ -158,7 +159,8 @@ outcome tree(session& s, const given& g) {
 outcome state(session& s, const given& g) {
   client::query more;
   auto words = g;
-  bool only_path = !s.actor_scope().empty() && g.words.size() == 1 && g.words[0].find('/') == std::string::npos; // after cd
+  bool only_path =
+    !s.actor_scope().empty() && g.words.size() == 1 && g.words[0].find('/') == std::string::npos; // after cd
   auto path = only_path ? g.words[0] : g.words.size() > 1 ? g.words[1] : "";
   if (only_path)
     words.words.clear();
@@ -191,8 +193,10 @@ outcome who_waits(session& s, const given& g) {
   auto got = s.get("waits");
   if (!got)
     return got.error();
-  auto out =
-    rows_of(*got, {{"ACTOR", "actor"}, {"WAITS FOR", "waits_for"}, {"WHAT", "what"}, {"SINCE", "since_s", show_as::number}});
+  auto out = rows_of(*got, {{"ACTOR", "actor"},
+                            {"WAITS FOR", "waits_for"},
+                            {"WHAT", "what"},
+                            {"SINCE", "since_s", show_as::number}});
   if (auto actor = actor_of(s, g, "who-waits")) {
     auto kept = value::array();
     for (auto& row : out.what)
@@ -215,7 +219,8 @@ outcome log(session& s, const given& g) {
   auto got = s.post("log", {{"level", g.words[0]}});
   if (!got)
     return got.error();
-  return answer{shape::text, got->is_object() && !got->empty() ? *std::move(got) : value{{"level", g.words[0]}}, {}, {}};
+  return answer{
+    shape::text, got->is_object() && !got->empty() ? *std::move(got) : value{{"level", g.words[0]}}, {}, {}};
 }
 
 } // namespace troupe::shell::actions

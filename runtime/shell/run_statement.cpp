@@ -29,7 +29,8 @@ error wrong(const std::string& what, const std::string& hint) {
 }
 
 bool is_name(const std::string& text) {
-  return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') && text != "_" &&
+  return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') &&
+         text != "_" &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
@@ -73,9 +74,9 @@ std::vector<std::string> first_words() {
 }
 
 bool verb_acts(std::string_view path) {
-  static const std::vector<std::string> look = {"list",   "describe", "logs",    "metrics", "download",   "follow",
-                                                "wait",   "pareto",   "status",  "version", "completion", "config",
-                                                "search", "check",    "explain", "show",    "diff"};
+  static const std::vector<std::string> look = {
+    "list",    "describe",   "logs",   "metrics", "download", "follow",  "wait", "pareto", "status",
+    "version", "completion", "config", "search",  "check",    "explain", "show", "diff"};
   auto last = std::string(path.substr(path.rfind(' ') + 1));
   return std::find(look.begin(), look.end(), last) == look.end();
 }
@@ -131,7 +132,8 @@ int session::run_pipeline(const std::vector<word>& words, const statement& s) {
       return fail(name.error());
     file.open(*name, s.to->append ? std::ios::app : std::ios::trunc);
     if (!file)
-      return fail({errc::io, *name + ": " + std::strerror(errno) + "\nhint: name a file that may be written"});
+      return fail(
+        {errc::io, *name + ": " + std::strerror(errno) + "\nhint: name a file that may be written"});
     out_ = &file;
   }
   collecting_ = !filters.empty() || (capturing_ && !pipe);
@@ -204,7 +206,8 @@ outcome session::evaluate(std::vector<std::string> words, std::vector<bool> quot
   return run_command(*c, {words.begin() + skip, words.end()}, {quoted.begin() + skip, quoted.end()});
 }
 
-outcome session::run_command(const command& c, const std::vector<std::string>& words, const std::vector<bool>& quoted) {
+outcome session::run_command(const command& c, const std::vector<std::string>& words,
+                             const std::vector<bool>& quoted) {
   auto g = read_given(c, words, quoted);
   if (!g)
     return g.error();
@@ -223,13 +226,15 @@ outcome session::run_verb(const std::vector<std::string>& words) {
     return meaning.error();
   auto asked = words;
   std::string path = meaning->verb ? std::string(meaning->verb->path) : "";
-  bool help = !meaning->verb || meaning->wants_help || std::find(words.begin(), words.end(), "--help") != words.end();
+  bool help =
+    !meaning->verb || meaning->wants_help || std::find(words.begin(), words.end(), "--help") != words.end();
   if (!help) {
     if (path == "shell" || path == "up" || path == "master" || path == "agent")
-      return wrong("'" + path + "' does not run inside the shell", "troupe " + path + " in a terminal of its own");
+      return wrong("'" + path + "' does not run inside the shell",
+                   "troupe " + path + " in a terminal of its own");
     if (verb_acts(path) && !may_write())
-      return error{errc::denied,
-                   "the session is read-only, and '" + path + "' changes something\nhint: :rw allows changes for 15 minutes"};
+      return error{errc::denied, "the session is read-only, and '" + path +
+                                   "' changes something\nhint: :rw allows changes for 15 minutes"};
   }
   auto formatted = [&] {
     return std::any_of(words.begin(), words.end(),
@@ -273,7 +278,9 @@ int session::run_let(const statement& s) {
     *out_ << render({shape::rows, rows, {{"NAME", "name"}, {"IS", "is"}}, {}}, how()) << std::flush;
     return cli::exit_done;
   }
-  auto bad = [&](const std::string& what) { return fail(wrong(what, "let x = ps --top 1, or let x = trial/7")); };
+  auto bad = [&](const std::string& what) {
+    return fail(wrong(what, "let x = ps --top 1, or let x = trial/7"));
+  };
   if (s.words[1].parts.empty() || s.words[1].quoted || s.words[1].parts[0].variable)
     return bad("'let' needs a name");
   std::vector<word> rest(s.words.begin() + 1, s.words.end());
@@ -293,7 +300,8 @@ int session::run_let(const statement& s) {
     auto at = variables_.find(name);
     if (at == variables_.end())
       return fail(text_of(name).error());
-    *out_ << (how().format == cli::output_format::json ? to_json(at->second.what) + "\n" : cli::to_yaml(at->second.what))
+    *out_ << (how().format == cli::output_format::json ? to_json(at->second.what) + "\n"
+                                                       : cli::to_yaml(at->second.what))
           << std::flush;
     return cli::exit_done;
   }
@@ -311,8 +319,8 @@ int session::run_let(const statement& s) {
     return fail(texts.error());
   auto known = first_words();
   std::size_t used = 0;
-  bool runs = !rest.front().quoted &&
-              (find_command(*texts, used) || std::find(known.begin(), known.end(), texts->front()) != known.end());
+  bool runs = !rest.front().quoted && (find_command(*texts, used) ||
+                                       std::find(known.begin(), known.end(), texts->front()) != known.end());
   if (!runs) {
     if (!s.pipes.empty())
       return bad("'" + texts->front() + "' is no command, so nothing can be piped");
@@ -351,7 +359,8 @@ int session::run_watch(const statement& s) {
     if (draws) {
       cli::refresh_size(io_.out_fd, io_.screen);
       io_.out << "\x1b[H\x1b[2J"
-              << cli::painted("every " + span_arg(every) + " s, Ctrl-C ends   " + clock_text(to_rfc3339(io_.now())),
+              << cli::painted("every " + span_arg(every) + " s, Ctrl-C ends   " +
+                                clock_text(to_rfc3339(io_.now())),
                               cli::paint::dim, io_.screen)
               << "\n";
     }
@@ -366,7 +375,8 @@ int session::run_watch(const statement& s) {
 }
 
 int session::run_repeat(const statement& s) {
-  auto count_text = s.words.size() > 1 ? expanded(s.words[1], variables_as_text()) : result<std::string>(std::string());
+  auto count_text =
+    s.words.size() > 1 ? expanded(s.words[1], variables_as_text()) : result<std::string>(std::string());
   if (!count_text)
     return fail(count_text.error());
   std::size_t count = 0;
@@ -393,7 +403,8 @@ int session::run_here(std::string_view text) {
   if (!line)
     return fail(line.error());
   if (line->open)
-    return fail(wrong("a quote is not closed, or a line ends in '\\' and no other follows", "close it: 'text'"));
+    return fail(
+      wrong("a quote is not closed, or a line ends in '\\' and no other follows", "close it: 'text'"));
   for (const auto& s : line->statements) {
     if (int code = run_statement(s); code != 0)
       return code;
@@ -407,13 +418,15 @@ int session::run_file(const std::string& path, bool keep_going) {
   if (path == "-")
     return run_stream(io_.in, "standard input", keep_going);
   if (depth_ >= most_nested)
-    return fail(wrong(path + ": files are sourced " + std::to_string(most_nested) + " deep; does one source itself?",
-                      "take the `source` line out"));
+    return fail(
+      wrong(path + ": files are sourced " + std::to_string(most_nested) + " deep; does one source itself?",
+            "take the `source` line out"));
   std::ifstream in(path);
   if (in && in.peek() == std::ifstream::traits_type::eof() && !in.eof())
     in.setstate(std::ios::failbit); // a folder opens, and cannot be read
   if (!in && !in.eof())
-    return fail(wrong(path + ": " + std::strerror(errno ? errno : EISDIR), "name a file with one command a line"));
+    return fail(
+      wrong(path + ": " + std::strerror(errno ? errno : EISDIR), "name a file with one command a line"));
   in.clear();
   return run_stream(in, path, keep_going);
 }

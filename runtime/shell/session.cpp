@@ -35,16 +35,15 @@ result<api*> session::cluster() {
   return api_.get();
 }
 
-std::string session::url() const {
-  return api_ ? api_->where().url : attach_;
-}
+std::string session::url() const { return api_ ? api_->where().url : attach_; }
 
 result<value> session::get(const std::string& name, const client::query& with) {
   auto to = cluster();
   if (!to)
     return to.error();
   auto got = (*to)->get(route(name), with);
-  if (!got && got.error().code == errc::unreachable && (*to)->find_again()) // the node was restarted elsewhere
+  if (!got && got.error().code == errc::unreachable &&
+      (*to)->find_again()) // the node was restarted elsewhere
     got = (*to)->get(route(name), with);
   return got;
 }
@@ -128,7 +127,8 @@ int session::fail(const error& why) {
     return cli::exit_interrupted;
   }
   auto said = why;
-  if (said.code == errc::not_found && said.what.find("actor") != said.what.npos && said.what.find("\nhint: ") == said.what.npos)
+  if (said.code == errc::not_found && said.what.find("actor") != said.what.npos &&
+      said.what.find("\nhint: ") == said.what.npos)
     said.what += "\nhint: ps lists the actors";
   said.what = place_ + said.what;
   io_.err << cli::error_text(said, io_.err_screen) << std::flush;
@@ -154,15 +154,17 @@ result<std::string> session::text_of(const std::string& name) const {
     for (const auto& [n, x] : variables_)
       known.push_back(n);
     auto near = cli::nearest(base, known);
-    return error{errc::invalid, "there is no variable '$" + base +
-                                  "'\nhint: " + (near ? "did you mean '$" + *near + "'?" : "let " + base + " = trial/7")};
+    return error{errc::invalid, "there is no variable '$" + base + "'\nhint: " +
+                                  (near ? "did you mean '$" + *near + "'?" : "let " + base + " = trial/7")};
   }
   if (dot == std::string::npos)
     return at->second.id;
-  const auto& x = at->second.what.is_array() && !at->second.what.empty() ? at->second.what.front() : at->second.what;
+  const auto& x =
+    at->second.what.is_array() && !at->second.what.empty() ? at->second.what.front() : at->second.what;
   const auto& inner = cli::part(x, name.substr(dot + 1));
   if (inner.is_null())
-    return error{errc::invalid, "'$" + base + "' has no '" + name.substr(dot + 1) + "'\nhint: let " + base + " shows it"};
+    return error{errc::invalid,
+                 "'$" + base + "' has no '" + name.substr(dot + 1) + "'\nhint: let " + base + " shows it"};
   return inner.is_string() ? inner.get<std::string>() : to_json(inner);
 }
 

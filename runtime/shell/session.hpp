@@ -1,5 +1,6 @@
 #pragma once
-// One session of the shell: the cluster it is attached to, its mode, its variables, and running statements in it.
+// One session of the shell: the cluster it is attached to, its mode, its variables, and running statements in
+// it.
 
 #include "runtime/cli/session.hpp"
 #include "runtime/shell/answer.hpp"
@@ -11,7 +12,8 @@
 
 namespace troupe::shell {
 
-/// How a command ended: an answer still to be shown, a fault still to be said, or neither (it showed all itself).
+/// How a command ended: an answer still to be shown, a fault still to be said, or neither (it showed all
+/// itself).
 struct outcome {
   outcome() = default;
   outcome(answer a) : what(std::move(a)) {}
@@ -44,9 +46,9 @@ public:
   std::string url() const;
 
   // ---- running
-  /// Runs a complete text of one or more statements; the exit code of the first that fails, whereupon the rest is left
-  /// out. Faults are said on standard error, with `place` ("file:3: ") before them.
-  /// Clear `interrupted` before it.
+  /// Runs a complete text of one or more statements; the exit code of the first that fails, whereupon the
+  /// rest is left out. Faults are said on standard error, with `place` ("file:3: ") before them. Clear
+  /// `interrupted` before it.
   int run(std::string_view text, const std::string& place = "");
   int run_file(const std::string& path, bool keep_going);
   int run_stream(std::istream& in, const std::string& name, bool keep_going);
@@ -77,21 +79,25 @@ public:
   /// What changes go through, where it is somebody else than who looks; none: the same.
   void set_operator(std::unique_ptr<api> who) { operator_ = std::move(who); }
   bool may_write() const { return clock::now() < writable_until_; }
-  void set_writable(std::chrono::minutes time) { writable_until_ = time.count() ? clock::now() + time : clock::time_point{}; }
+  void set_writable(std::chrono::minutes time) {
+    writable_until_ = time.count() ? clock::now() + time : clock::time_point{};
+  }
   const std::string& actor_scope() const { return actor_; }
   const std::string& node_scope() const { return node_; }
   void set_scope(std::string actor, std::string node) { actor_ = std::move(actor), node_ = std::move(node); }
   const std::map<std::string, variable>& variables() const { return variables_; }
   std::string prompt() const;
   bool interactive = false;
-  std::function<bool(const std::string& question)> confirm; ///< asks who sits at the terminal; empty: nobody does
+  std::function<bool(const std::string& question)>
+    confirm; ///< asks who sits at the terminal; empty: nobody does
 
 private:
   int run_here(std::string_view text);
   int run_pipeline(const std::vector<word>& words, const statement& s);
   int finish_pipeline(outcome got, const std::vector<std::vector<std::string>>& filters);
   outcome evaluate(std::vector<std::string> words, std::vector<bool> quoted);
-  outcome run_command(const command& c, const std::vector<std::string>& words, const std::vector<bool>& quoted);
+  outcome run_command(const command& c, const std::vector<std::string>& words,
+                      const std::vector<bool>& quoted);
   outcome run_verb(const std::vector<std::string>& words);
   int run_let(const statement& s);
   int run_watch(const statement& s);

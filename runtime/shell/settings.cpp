@@ -12,16 +12,16 @@ namespace {
 
 constexpr std::chrono::minutes writable_for{15};
 
-outcome text(std::string x) {
-  return answer{shape::text, std::move(x), {}, {}};
-}
+outcome text(std::string x) { return answer{shape::text, std::move(x), {}, {}}; }
 
 outcome formatted(session& s, cli::output_format f) {
   s.set_format(f);
   return {};
 }
 
-std::string name_of(const value& me) { return cli::shown(cli::part(me, "user.username"), cli::show_as::plain, {}); }
+std::string name_of(const value& me) {
+  return cli::shown(cli::part(me, "user.username"), cli::show_as::plain, {});
+}
 bool is_admin(const value& me) { return cli::part(me, "user.admin") == true; }
 
 /// What the cluster takes; empty where it cannot be asked.
@@ -30,7 +30,9 @@ std::string messages_help(session& s) {
   if (!got)
     return "";
   std::string out = "\nMessages:\n";
-  auto word = [](const value& x, const char* key) { return cli::shown(cli::part(x, key), cli::show_as::plain, {}); };
+  auto word = [](const value& x, const char* key) {
+    return cli::shown(cli::part(x, key), cli::show_as::plain, {});
+  };
   for (const auto& row : rows_of(*got, {}).what) {
     std::string left = "  " + word(row, "name");
     for (const auto& field : cli::part(row, "fields")) {
@@ -60,21 +62,22 @@ outcome help(session& s, const given& g) {
     return out(command_help(*c));
   const auto& filters = filter_names();
   if (std::find(filters.begin(), filters.end(), words[0]) != filters.end())
-    return out(
-      "A filter on rows: ps | where state=RUNNING 'backlog>10' | order -backlog | columns actor,backlog | first 3; or | count");
+    return out("A filter on rows: ps | where state=RUNNING 'backlog>10' | order -backlog | columns "
+               "actor,backlog | first 3; or | count");
   auto known = first_words();
   auto meant = cli::expand(words[0], known);
   if (meant.empty()) {
     auto near = cli::nearest(words[0], known);
-    return error{errc::invalid,
-                 "unknown command '" + words[0] + "'\nhint: " + (near ? "did you mean 'help " + *near + "'?" : "help")};
+    return error{errc::invalid, "unknown command '" + words[0] +
+                                  "'\nhint: " + (near ? "did you mean 'help " + *near + "'?" : "help")};
   }
   words.push_back("--help");
   auto meaning = cli::resolve_words(words);
   if (!meaning)
     return meaning.error();
-  return out(meaning->verb && meaning->verb->act ? cli::help_text(*meaning->verb)
-                                                 : cli::noun_text(meaning->noun.empty() ? words[0] : meaning->noun));
+  return out(meaning->verb && meaning->verb->act
+               ? cli::help_text(*meaning->verb)
+               : cli::noun_text(meaning->noun.empty() ? words[0] : meaning->noun));
 }
 
 outcome quit(session& s, const given&) {
@@ -110,18 +113,10 @@ outcome source(session& s, const given& g) {
   return s.run_file(g.words[0] == "-" ? "./-" : g.words[0], false);
 }
 
-outcome as_table(session& s, const given&) {
-  return formatted(s, cli::output_format::table);
-}
-outcome as_json(session& s, const given&) {
-  return formatted(s, cli::output_format::json);
-}
-outcome as_csv(session& s, const given&) {
-  return formatted(s, cli::output_format::csv);
-}
-outcome as_yaml(session& s, const given&) {
-  return formatted(s, cli::output_format::yaml);
-}
+outcome as_table(session& s, const given&) { return formatted(s, cli::output_format::table); }
+outcome as_json(session& s, const given&) { return formatted(s, cli::output_format::json); }
+outcome as_csv(session& s, const given&) { return formatted(s, cli::output_format::csv); }
+outcome as_yaml(session& s, const given&) { return formatted(s, cli::output_format::yaml); }
 
 outcome read_write(session& s, const given&) {
   auto to = s.cluster();
@@ -143,14 +138,15 @@ outcome read_write(session& s, const given&) {
     if (!other && other.error().code != errc::unauthorized && other.error().code != errc::denied)
       return other.error();
     if (!other || !is_admin(*other))
-      return error{errc::denied, "user '" + name + "' may only look: changes are for admins\nhint: set TROUPE_USER and "
-                                 "TROUPE_PASSWORD of an admin"};
+      return error{errc::denied, "user '" + name +
+                                   "' may only look: changes are for admins\nhint: set TROUPE_USER and "
+                                   "TROUPE_PASSWORD of an admin"};
     name = name_of(*other);
     s.set_operator(std::move(as_admin));
   }
   s.set_writable(writable_for);
-  s.note("writing allowed until " + clock_text(to_rfc3339(s.io().now() + writable_for)).substr(0, 5) + " UTC as " + name +
-         "; every change is in the audit log");
+  s.note("writing allowed until " + clock_text(to_rfc3339(s.io().now() + writable_for)).substr(0, 5) +
+         " UTC as " + name + "; every change is in the audit log");
   return {};
 }
 

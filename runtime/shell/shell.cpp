@@ -25,9 +25,7 @@ void on_interrupt(int number) {
   }
 }
 
-void on_end(int) {
-  ended = interrupted = true;
-}
+void on_end(int) { ended = interrupted = true; }
 
 class signal_watch {
 public:
@@ -66,9 +64,7 @@ cli::output_format format_of(const std::string& name) {
                           : cli::output_format::table;
 }
 
-std::string text(const value& x) {
-  return x.is_string() ? x.get<std::string>() : "";
-}
+std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
 
 /// The first line of an interactive session; fails where no cluster answers.
 result<std::string> greeting(session& s, const std::string& version, std::string& user) {
@@ -85,8 +81,9 @@ result<std::string> greeting(session& s, const std::string& version, std::string
   auto to = s.cluster();
   if (auto me = (*to)->get("/api/v1/me"))
     user = text(part(*me, "user.username"));
-  return "troupe " + version + "   " + std::to_string(nodes) + (nodes == 1 ? " node, " : " nodes, ") + cli::number_text(slots) +
-         " slots, " + cli::number_text(actors) + " actors   attached to " + s.url() + (user.empty() ? "" : " as " + user) +
+  return "troupe " + version + "   " + std::to_string(nodes) + (nodes == 1 ? " node, " : " nodes, ") +
+         cli::number_text(slots) + " slots, " + cli::number_text(actors) + " actors   attached to " +
+         s.url() + (user.empty() ? "" : " as " + user) +
          " (read-only, :rw to change)\nhelp lists the commands, Tab completes, Ctrl-D leaves";
 }
 
@@ -103,7 +100,8 @@ std::vector<std::string> lines_of(event_feed::news news, const cli::terminal& sc
   constexpr std::size_t most_shown = 5; // a second; the rest is one command away
   auto skipped = news.dropped + (news.rows.size() > most_shown ? news.rows.size() - most_shown : 0);
   look how{cli::output_format::table, screen, {}};
-  for (std::size_t i = news.rows.size() > most_shown ? news.rows.size() - most_shown : 0; i < news.rows.size(); ++i) {
+  for (std::size_t i = news.rows.size() > most_shown ? news.rows.size() - most_shown : 0;
+       i < news.rows.size(); ++i) {
     auto line = stream_row({}, news.rows[i], false, how);
     line.pop_back();
     out.push_back(line);
@@ -156,11 +154,13 @@ int interact(session& s, const std::string& version) {
     std::vector<std::string> variables;
     for (const auto& [name, x] : s.variables())
       variables.push_back(name);
-    return complete(before, behind.names ? behind.names->get(std::chrono::milliseconds(300)) : live_names{}, variables);
+    return complete(before, behind.names ? behind.names->get(std::chrono::milliseconds(300)) : live_names{},
+                    variables);
   });
   s.confirm = [&](const std::string& question) {
     auto got = editor->read(question + " [y/N] ");
-    return got.what == line_editor::input::kind::line && (got.text == "y" || got.text == "Y" || got.text == "yes");
+    return got.what == line_editor::input::kind::line &&
+           (got.text == "y" || got.text == "Y" || got.text == "yes");
   };
   std::string typed;
   bool history_fails = false;
@@ -176,7 +176,8 @@ int interact(session& s, const std::string& version) {
       typed.clear();
       interrupted = false;
       if (got.what == kind::too_long)
-        s.fail({errc::invalid, "a line of " + std::to_string(got.bytes) + " bytes; at most " + std::to_string(most_line_bytes) +
+        s.fail({errc::invalid, "a line of " + std::to_string(got.bytes) + " bytes; at most " +
+                                 std::to_string(most_line_bytes) +
                                  " are read\nhint: put the commands into a file: source FILE"});
       continue;
     }
@@ -236,7 +237,8 @@ int run(const cli::shell_options& options, const cli::hooks& node) {
                   STDOUT_FILENO,
                   [] { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); },
                   client::process_environment};
-  bool asks = options.commands.empty() && options.file.empty() && ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO);
+  bool asks =
+    options.commands.empty() && options.file.empty() && ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO);
   if (!asks)
     return run_batch(options, node, io);
   signal_watch watch(true);

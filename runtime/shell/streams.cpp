@@ -1,4 +1,5 @@
-// Commands that show what comes: events, trace, follow. Each ends by its bounds, by Ctrl-C, or with its stream.
+// Commands that show what comes: events, trace, follow. Each ends by its bounds, by Ctrl-C, or with its
+// stream.
 
 #include "runtime/shell/actions.hpp"
 
@@ -29,9 +30,7 @@ std::vector<cli::column> message_columns() {
           {"TEXT", "text"}};
 }
 
-std::string number(const value& x) {
-  return cli::shown(x, show_as::number, {});
-}
+std::string number(const value& x) { return cli::shown(x, show_as::number, {}); }
 
 void say_end(session& s, const value& end, std::int64_t rows) {
   auto text = std::to_string(rows) + (rows == 1 ? " message" : " messages");
@@ -44,8 +43,8 @@ void say_end(session& s, const value& end, std::int64_t rows) {
   s.note(text);
 }
 
-outcome stream(session& s, const std::string& name, client::query with, const bounds& limit, std::vector<cli::column> columns,
-               bool says_end) {
+outcome stream(session& s, const std::string& name, client::query with, const bounds& limit,
+               std::vector<cli::column> columns, bool says_end) {
   auto to = s.cluster();
   if (!to)
     return to.error();
@@ -70,7 +69,8 @@ outcome stream(session& s, const std::string& name, client::query with, const bo
         s.note(number(part(event.data, "count")) + " rows were dropped: too many came at once");
       } else if (event.what == stream_event::kind::end) {
         end = event.data;
-      } else if (more && (limit.max < 0 || count < limit.max) && (!limit.wanted || limit.wanted(event.data))) {
+      } else if (more && (limit.max < 0 || count < limit.max) &&
+                 (!limit.wanted || limit.wanted(event.data))) {
         ++count;
         more = s.take_row(event.data);
       }
@@ -91,26 +91,29 @@ outcome stream(session& s, const std::string& name, client::query with, const bo
 } // namespace
 
 outcome events(session& s, const given& g) {
-  std::vector<cli::column> columns = {{"AT", "at"}, {"KIND", "kind"}, {"ACTOR", "actor"}, {"WHAT", "what"}, {"USER", "user"}};
+  std::vector<cli::column> columns = {
+    {"AT", "at"}, {"KIND", "kind"}, {"ACTOR", "actor"}, {"WHAT", "what"}, {"USER", "user"}};
   client::query with;
   std::vector<std::pair<std::string, std::string>> ours;
   for (const auto& word : g.words) {
     auto pair = pair_of(word);
     if (!pair || (pair->first != "kind" && pair->first != "actor" && pair->first != "user"))
-      return error{errc::invalid,
-                   "'events' has no filter '" + word + "'\nhint: events kind=audit; kinds are state, audit, supervision, node"};
+      return error{errc::invalid, "'events' has no filter '" + word +
+                                    "'\nhint: events kind=audit; kinds are state, audit, supervision, node"};
     if (pair->first == "kind")
       with.push_back(*pair);
     else
       ours.push_back(*pair);
   }
   auto wanted = [ours](const value& row) {
-    return std::all_of(ours.begin(), ours.end(),
-                       [&](const auto& p) { return cli::shown(part(row, p.first), show_as::plain, {}) == p.second; });
+    return std::all_of(ours.begin(), ours.end(), [&](const auto& p) {
+      return cli::shown(part(row, p.first), show_as::plain, {}) == p.second;
+    });
   };
   if (g.has("--follow") || g.has("--for")) {
     with.emplace_back("follow", "true");
-    return stream(s, "events", with, {g.number("--max", -1), g.span("--for", no_end), wanted}, columns, false);
+    return stream(s, "events", with, {g.number("--max", -1), g.span("--for", no_end), wanted}, columns,
+                  false);
   }
   with.emplace_back("max", std::to_string(ours.empty() ? g.number("--max", 50) : 1000));
   auto got = s.get("events", with);
@@ -146,7 +149,8 @@ outcome trace(session& s, const given& g) {
 
 outcome follow(session& s, const given& g) {
   bounds limit{g.number("--max", 100), g.span("--for", std::chrono::seconds(30)), {}};
-  client::query with{{"correlation", g.words[0]}, {"max", std::to_string(limit.max)}, {"for", span_arg(limit.time)}};
+  client::query with{
+    {"correlation", g.words[0]}, {"max", std::to_string(limit.max)}, {"for", span_arg(limit.time)}};
   limit.time += std::chrono::seconds(3);
   return stream(s, "follow", with, limit, message_columns(), true);
 }

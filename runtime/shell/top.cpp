@@ -84,25 +84,31 @@ std::string picture(session& s, const value& rows, top_view& v, const std::strin
     per_s += number_in(cli::part(row, "msg_per_s")).value_or(0);
     backlog += number_in(cli::part(row, "backlog")).value_or(0);
   }
-  auto head = clock_text(to_rfc3339(s.io().now())).substr(0, 8) + "  " + std::to_string(shown.size()) + " actors  " +
-              cli::number_text(per_s, 4) + " msg/s  backlog " + cli::number_text(backlog) + "  by " + v.sort() +
-              (v.rises() ? ", smallest first" : "");
+  auto head = clock_text(to_rfc3339(s.io().now())).substr(0, 8) + "  " + std::to_string(shown.size()) +
+              " actors  " + cli::number_text(per_s, 4) + " msg/s  backlog " + cli::number_text(backlog) +
+              "  by " + v.sort() + (v.rises() ? ", smallest first" : "");
   if (v.typing() || !v.filter().empty())
     head += "  /" + cli::printable(v.filter()) + (v.typing() ? "_" : "");
-  head += v.typing() ? "   Enter keeps it, Esc drops it" : "   q leaves, s sorts, / filters, Enter shows, t traces, ? helps";
-  auto out = cli::painted(cli::fitted(head, screen.width, screen.utf8), cli::paint::dim, screen) + "\n" + table(s, shown, v.at());
+  head += v.typing() ? "   Enter keeps it, Esc drops it"
+                     : "   q leaves, s sorts, / filters, Enter shows, t traces, ? helps";
+  auto out = cli::painted(cli::fitted(head, screen.width, screen.utf8), cli::paint::dim, screen) + "\n" +
+             table(s, shown, v.at());
   if (!fault.empty())
-    out += cli::painted(cli::fitted(cli::printable(fault), screen.width, screen.utf8), cli::paint::red, screen) + "\n";
+    out +=
+      cli::painted(cli::fitted(cli::printable(fault), screen.width, screen.utf8), cli::paint::red, screen) +
+      "\n";
   return over_the_last(out);
 }
 
 std::string help(session& s) {
   const auto& screen = s.io().screen;
   std::string out = cli::painted("top   any key goes back", cli::paint::dim, screen) + "\n";
-  for (const char* line : {"j, down    the next actor", "k, up      the one before", "Enter      shows the chosen actor, as info does",
+  for (const char* line : {"j, down    the next actor", "k, up      the one before",
+                           "Enter      shows the chosen actor, as info does",
                            "t          traces it for 10 s, at most 100 messages; Ctrl-C ends that",
-                           "/          filters by words, as ps does; Enter keeps the filter, Esc drops it", "s          sorts by the next column",
-                           "r          turns the order", "?          these keys", "q          leaves"})
+                           "/          filters by words, as ps does; Enter keeps the filter, Esc drops it",
+                           "s          sorts by the next column", "r          turns the order",
+                           "?          these keys", "q          leaves"})
     out += cli::fitted(line, screen.width, screen.utf8) + "\n";
   return over_the_last(out);
 }
@@ -110,9 +116,12 @@ std::string help(session& s) {
 /// The chosen actor, as `info` shows it.
 std::string portrait(session& s, const result<value>& got, const std::string& actor) {
   const auto& screen = s.io().screen;
-  auto out = cli::painted(cli::fitted(actor + "   any key goes back", screen.width, screen.utf8), cli::paint::dim, screen) + "\n";
+  auto out = cli::painted(cli::fitted(actor + "   any key goes back", screen.width, screen.utf8),
+                          cli::paint::dim, screen) +
+             "\n";
   if (!got)
-    return over_the_last(out + cli::painted(cli::printable(got.error().what), cli::paint::red, screen) + "\n");
+    return over_the_last(out + cli::painted(cli::printable(got.error().what), cli::paint::red, screen) +
+                         "\n");
   std::istringstream lines(render({shape::info, *got, {}, {}}, s.how()));
   int left = screen.height - 2;
   for (std::string line; left > 0 && std::getline(lines, line); --left)
@@ -125,8 +134,8 @@ std::string portrait(session& s, const result<value>& got, const std::string& ac
 outcome top(session& s, const given& g) {
   auto sort = g.text("--sort", "msg_per_s");
   auto window = std::max(g.span("--window", std::chrono::seconds(2)), std::chrono::milliseconds(200));
-  bool live =
-    s.to_screen() && s.io().screen.interactive && ::isatty(STDIN_FILENO) && s.how().format == cli::output_format::table;
+  bool live = s.to_screen() && s.io().screen.interactive && ::isatty(STDIN_FILENO) &&
+              s.how().format == cli::output_format::table;
   if (!live) {
     auto once = g;
     once.options["--sort"] = sort;
@@ -171,12 +180,13 @@ outcome top(session& s, const given& g) {
         if (over() || v.opened() != actor)
           continue;
         s.io().out << portrait(s, got, actor) << std::flush;
-        for (auto until = session::clock::now() + window; !over() && v.opened() == actor && session::clock::now() < until;)
+        for (auto until = session::clock::now() + window;
+             !over() && v.opened() == actor && session::clock::now() < until;)
           look(std::chrono::milliseconds(50));
         continue;
       }
       if (const auto actor = v.traced(); !actor.empty()) {
-        screen.reset(); // its messages stay to be read when `top` has ended
+        screen.reset();      // its messages stay to be read when `top` has ended
         (*to)->set_idle({}); // keys are not its own meanwhile
         auto trace_it = given{};
         trace_it.words = {actor};

@@ -118,7 +118,8 @@ value top_view::visible(const value& rows) {
     const auto& y = cli::part(b, key);
     if (by_name)
       return rises_ ? y < x : x < y;
-    return rises_ ? number_in(x).value_or(0) < number_in(y).value_or(0) : number_in(y).value_or(0) < number_in(x).value_or(0);
+    return rises_ ? number_in(x).value_or(0) < number_in(y).value_or(0)
+                  : number_in(y).value_or(0) < number_in(x).value_or(0);
   });
   shown_.clear();
   for (const auto& row : kept)

@@ -25,9 +25,9 @@ public:
   bool leaves() const { return leaves_; }
   bool typing() const { return typing_; } ///< a filter
   const std::string& filter() const { return filter_; }
-  std::size_t at() const { return at_; } ///< the chosen row of the last `visible`
+  std::size_t at() const { return at_; }                ///< the chosen row of the last `visible`
   const std::string& opened() const { return opened_; } ///< the actor whose info is asked for; empty: none
-  bool helps() const { return helps_; } ///< the keys are shown
+  bool helps() const { return helps_; }                 ///< the keys are shown
   /// The actor that `t` was pressed on, once; empty: none.
   std::string traced() { return std::exchange(traced_, {}); }
   bool wants_trace() const { return !traced_.empty(); }

@@ -46,11 +46,13 @@ public:
         break;
       auto& rung = state.rungs[k];
       auto rank = rung.insert(y, r.trial, true); // ties favour the newcomer
-      auto keep = std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(rung.size()) / plan_.divisor));
+      auto keep =
+        std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(rung.size()) / plan_.divisor));
       if (k + 1 == units.size())
         stop = full_length(static_cast<int>(k), length, plan_.time_metric, r.as_given);
       else if (rank >= keep)
-        stop = beaten(static_cast<int>(k), length, plan_.time_metric, r, plan_.sign * rung.at(keep - 1).value);
+        stop =
+          beaten(static_cast<int>(k), length, plan_.time_metric, r, plan_.sign * rung.at(keep - 1).value);
     }
     if (!stop)
       return;

@@ -13,7 +13,8 @@ constexpr std::uint32_t snapshot_version = 1;
 
 } // namespace
 
-compat_search::compat_search(settings common, std::shared_ptr<const space> domain, std::unique_ptr<compat_method> inner)
+compat_search::compat_search(settings common, std::shared_ptr<const space> domain,
+                             std::unique_ptr<compat_method> inner)
     : common_(std::move(common)), domain_(std::move(domain)), inner_(std::move(inner)),
       random_(std::make_unique<nprand>(static_cast<std::uint32_t>(common_.seed))) {}
 
@@ -105,10 +106,18 @@ ordinal compat_search::create() {
   std::vector<value> values;
   for (const auto& d : dimensions)
     switch (d.kind) {
-    case axis::categorical: values.push_back(d.choices[random_->below(d.choices.size())]); break;
-    case axis::integer: values.push_back(d.least + static_cast<std::int64_t>(random_->below(d.values()))); break;
-    case axis::real: values.push_back(random_->uniform(d.low, d.high)); break;
-    case axis::logarithmic: values.push_back(portable_pow(d.base, random_->uniform(d.low, d.high))); break;
+    case axis::categorical:
+      values.push_back(d.choices[random_->below(d.choices.size())]);
+      break;
+    case axis::integer:
+      values.push_back(d.least + static_cast<std::int64_t>(random_->below(d.values())));
+      break;
+    case axis::real:
+      values.push_back(random_->uniform(d.low, d.high));
+      break;
+    case axis::logarithmic:
+      values.push_back(portable_pow(d.base, random_->uniform(d.low, d.high)));
+      break;
     }
   return create_with(domain_->assemble(std::move(values)));
 }
@@ -166,8 +175,8 @@ result<void> compat_search::restore(std::string_view bytes) {
   if (ar.failed() || magic != snapshot_magic)
     return error{errc::corrupt, "searcher snapshot: these bytes are no compat snapshot"};
   if (version != snapshot_version)
-    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) + ", this build reads " +
-                                      std::to_string(snapshot_version)};
+    return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) +
+                                      ", this build reads " + std::to_string(snapshot_version)};
   if (name != common_.name)
     return error{errc::conflict, "searcher snapshot: taken of a `" + name + "` search"};
   ar(*random_, *book_);

@@ -18,16 +18,16 @@ namespace fs = std::filesystem;
 error refused(const fs::path& at, int code, const char* doing) {
   std::string what = at.string() + ": " + doing + ": " + std::strerror(code);
   switch (code) {
-    case ENOSPC:
-    case EDQUOT:
-      return {errc::no_space, what + "; free some space on its file system and try again"};
-    case EROFS:
-      return {errc::io, what + "; remount its file system for writing, or choose another data directory"};
-    case EACCES:
-    case EPERM:
-      return {errc::io, what + "; give this user write access, or choose another data directory"};
-    default:
-      return {errc::io, what};
+  case ENOSPC:
+  case EDQUOT:
+    return {errc::no_space, what + "; free some space on its file system and try again"};
+  case EROFS:
+    return {errc::io, what + "; remount its file system for writing, or choose another data directory"};
+  case EACCES:
+  case EPERM:
+    return {errc::io, what + "; give this user write access, or choose another data directory"};
+  default:
+    return {errc::io, what};
   }
 }
 
@@ -97,8 +97,8 @@ result<std::unique_ptr<owned_directory>> owned_directory::open(const fs::path& a
     return refused(at, errno, "cannot be written");
   // On a full disk the file keeps its old text: the lock is the flock, the text is for people.
   auto text = std::to_string(::getpid()) + "\n";
-  if (::pwrite(lock.fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()))
-    [[maybe_unused]] auto cut = ::ftruncate(lock.fd, static_cast<off_t>(text.size()));
+  if (::pwrite(lock.fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) [[maybe_unused]]
+    auto cut = ::ftruncate(lock.fd, static_cast<off_t>(text.size()));
   for (const auto& entry : fs::directory_iterator(at / "blobs", fault))
     if (entry.path().extension() == ".tmp")
       fs::remove(entry.path(), fault);

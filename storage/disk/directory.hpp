@@ -20,8 +20,8 @@ free_space space_of(const std::filesystem::path& directory);
 
 class owned_directory {
 public:
-  /// Makes and locks the folder. errc::conflict where another process holds it, errc::io where it cannot be written,
-  /// errc::no_space where there is no room even for its names; each says what to do.
+  /// Makes and locks the folder. errc::conflict where another process holds it, errc::io where it cannot be
+  /// written, errc::no_space where there is no room even for its names; each says what to do.
   static result<std::unique_ptr<owned_directory>> open(const std::filesystem::path& at);
   ~owned_directory(); ///< unlocks
   owned_directory(const owned_directory&) = delete;

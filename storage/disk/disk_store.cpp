@@ -68,17 +68,20 @@ rocksdb::DBOptions database_options(const space_limits& limits) {
   return options;
 }
 
-/// What neighbouring keys share: all but the number at the end, whose first byte is zero, since nothing counts so far. New keys mostly
-/// go right behind the newest of their neighbours, and this lets RocksDB remember where that is. Names that end in text, such as a
-/// checkpoint's, have no neighbours.
+/// What neighbouring keys share: all but the number at the end, whose first byte is zero, since nothing
+/// counts so far. New keys mostly go right behind the newest of their neighbours, and this lets RocksDB
+/// remember where that is. Names that end in text, such as a checkpoint's, have no neighbours.
 class neighbours : public rocksdb::SliceTransform {
 public:
   const char* Name() const override { return "troupe.neighbours"; }
   rocksdb::Slice Transform(const rocksdb::Slice& key) const override { return {key.data(), key.size() - 8}; }
-  bool InDomain(const rocksdb::Slice& key) const override { return key.size() > 8 && key[key.size() - 8] == 0; }
+  bool InDomain(const rocksdb::Slice& key) const override {
+    return key.size() > 8 && key[key.size() - 8] == 0;
+  }
 };
 
-rocksdb::ColumnFamilyOptions family_options(family which, const space_limits& limits, const std::shared_ptr<rocksdb::Cache>& cache) {
+rocksdb::ColumnFamilyOptions family_options(family which, const space_limits& limits,
+                                            const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.cache_index_and_filter_blocks = true;
@@ -126,7 +129,8 @@ class disk_cursor : public cursor {
 public:
   disk_cursor(const open_database& of, family where, const rocksdb::Snapshot* at, std::string_view from,
               std::string_view until, direction towards)
-    : from_(from), until_(until), lower_(slice(from_)), upper_(slice(until_)), forward_(towards == direction::forward) {
+      : from_(from), until_(until), lower_(slice(from_)), upper_(slice(until_)),
+        forward_(towards == direction::forward) {
     rocksdb::ReadOptions options;
     options.snapshot = at;
     options.iterate_lower_bound = &lower_;
@@ -171,7 +175,8 @@ result<std::optional<std::string>> get_at(const open_database& of, family where,
 
 class disk_view : public view {
 public:
-  explicit disk_view(std::shared_ptr<const open_database> of) : of_(std::move(of)), at_(of_->db->GetSnapshot()) {}
+  explicit disk_view(std::shared_ptr<const open_database> of)
+      : of_(std::move(of)), at_(of_->db->GetSnapshot()) {}
   ~disk_view() override { of_->db->ReleaseSnapshot(at_); }
   result<std::optional<std::string>> get(family where, std::string_view key) const override {
     return get_at(*of_, where, key, at_);
@@ -276,7 +281,8 @@ private:
   bool has_ballast_ = of_->directory->has_ballast(of_->gate->limits().ballast);
 };
 
-/// What opening may have to write: logs that do not fit into memory become tables, and each name takes a block.
+/// What opening may have to write: logs that do not fit into memory become tables, and each name takes a
+/// block.
 std::uint64_t bytes_to_open(const std::filesystem::path& database, const space_limits& limits) {
   std::uint64_t logs = 0;
   std::error_code fault;
@@ -304,7 +310,8 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options, b
                                    " KiB, and its file system has only " + std::to_string(now.free / 1024) +
                                    " KiB free; free some space and start again"};
 
-  all->gate = std::make_unique<space_gate>(limits, [place] { return space_of(place); }, options.notice);
+  all->gate = std::make_unique<space_gate>(
+    limits, [place] { return space_of(place); }, options.notice);
   all->files = std::make_shared<gated_file_system>(rocksdb::FileSystem::Default(), *all->gate,
                                                    (place / "next-log").string());
   all->env = rocksdb::NewCompositeEnv(all->files);
@@ -321,7 +328,8 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options, b
   all->gate->relax(true);
   auto status = rocksdb::DB::Open(settings, all->directory->database().string(), descriptors, &handles, &db);
   all->gate->relax(false);
-  all->directory->make_ballast(limits.ballast); // again at once: what is free now is not to be taken by new writes
+  all->directory->make_ballast(
+    limits.ballast); // again at once: what is free now is not to be taken by new writes
   if (!status.ok()) {
     auto why = from(status, place.string());
     if (status.IsInvalidArgument()) // a column family that this build does not know

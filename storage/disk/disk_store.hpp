@@ -7,6 +7,7 @@
 namespace troupe::storage {
 
 /// Opens or creates; errors as those of `open_journal`.
-result<std::shared_ptr<store>> open_disk_store(const journal_options& options, background threads = background::own);
+result<std::shared_ptr<store>> open_disk_store(const journal_options& options,
+                                               background threads = background::own);
 
 } // namespace troupe::storage

@@ -57,7 +57,7 @@ IOStatus wait_for_space(space_gate& gate, writer who, Operation operation) {
 class gated_file : public rocksdb::FSWritableFileOwnerWrapper {
 public:
   gated_file(std::unique_ptr<FSWritableFile>&& target, space_gate& gate, writer who, std::uint64_t size)
-    : FSWritableFileOwnerWrapper(std::move(target)), gate_(gate), who_(who), size_(size), claimed_(size) {}
+      : FSWritableFileOwnerWrapper(std::move(target)), gate_(gate), who_(who), size_(size), claimed_(size) {}
   ~gated_file() override {
     if (log_)
       log_->drop(this);
@@ -82,7 +82,8 @@ public:
   IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
     if (log_)
       log_->drop(this);
-    if (claimed_ > size_ && who_ != writer::log) // gives the rest of the last chunk back; logs soon go as a whole
+    if (claimed_ > size_ &&
+        who_ != writer::log) // gives the rest of the last chunk back; logs soon go as a whole
       FSWritableFileOwnerWrapper::Truncate(size_, options, debug).PermitUncheckedError();
     return FSWritableFileOwnerWrapper::Close(options, debug);
   }
@@ -134,8 +135,10 @@ bool gated_log::prepare(std::uint64_t bytes) {
   return !file_ || file_->claim(bytes);
 }
 
-gated_file_system::gated_file_system(const std::shared_ptr<FileSystem>& target, space_gate& gate, std::string spare)
-  : FileSystemWrapper(target), gate_(gate), spare_name_(std::move(spare)), log_(std::make_shared<gated_log>()) {}
+gated_file_system::gated_file_system(const std::shared_ptr<FileSystem>& target, space_gate& gate,
+                                     std::string spare)
+    : FileSystemWrapper(target), gate_(gate), spare_name_(std::move(spare)),
+      log_(std::make_shared<gated_log>()) {}
 gated_file_system::~gated_file_system() {
   if (spare_)
     target()->DeleteFile(spare_name_, IOOptions(), nullptr).PermitUncheckedError();
@@ -171,7 +174,8 @@ IOStatus gated_file_system::NewWritableFile(const std::string& name, const FileO
   }
   if (!made) {
     std::unique_ptr<FSWritableFile> plain;
-    auto status = wait_for_space(gate_, who, [&] { return target()->NewWritableFile(name, options, &plain, debug); });
+    auto status =
+      wait_for_space(gate_, who, [&] { return target()->NewWritableFile(name, options, &plain, debug); });
     if (!status.ok())
       return status;
     made = std::make_unique<gated_file>(std::move(plain), gate_, who, 0);
@@ -186,7 +190,8 @@ IOStatus gated_file_system::ReopenWritableFile(const std::string& name, const Fi
                                                std::unique_ptr<FSWritableFile>* file, IODebugContext* debug) {
   const auto who = writer_of(name);
   std::unique_ptr<FSWritableFile> plain;
-  auto status = wait_for_space(gate_, who, [&] { return target()->ReopenWritableFile(name, options, &plain, debug); });
+  auto status =
+    wait_for_space(gate_, who, [&] { return target()->ReopenWritableFile(name, options, &plain, debug); });
   if (!status.ok())
     return status;
   const auto size = plain->GetFileSize(IOOptions(), debug);
@@ -199,14 +204,15 @@ IOStatus gated_file_system::ReuseWritableFile(const std::string&, const std::str
   return IOStatus::NotSupported("logs are not reused: a recovered tail must not meet old records");
 }
 
-IOStatus gated_file_system::RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
-                                       IODebugContext* debug) {
+IOStatus gated_file_system::RenameFile(const std::string& from, const std::string& to,
+                                       const IOOptions& options, IODebugContext* debug) {
   return wait_for_space(gate_, writer::names, [&] { return target()->RenameFile(from, to, options, debug); });
 }
 
 IOStatus gated_file_system::CreateDirIfMissing(const std::string& name, const IOOptions& options,
                                                IODebugContext* debug) {
-  return wait_for_space(gate_, writer::names, [&] { return target()->CreateDirIfMissing(name, options, debug); });
+  return wait_for_space(gate_, writer::names,
+                        [&] { return target()->CreateDirIfMissing(name, options, debug); });
 }
 
 } // namespace troupe::storage

@@ -1,6 +1,6 @@
 #pragma once
-// RocksDB's file system behind the space gate: every block is claimed (fallocate) before it is written, so a write
-// never meets a full disk; where there is no room, the writer waits at the gate.
+// RocksDB's file system behind the space gate: every block is claimed (fallocate) before it is written, so a
+// write never meets a full disk; where there is no room, the writer waits at the gate.
 
 #include "storage/disk/space_gate.hpp"
 
@@ -21,8 +21,9 @@ public:
 
   const char* Name() const override { return "TroupeGatedFileSystem"; }
 
-  /// Claims blocks for `bytes` more in the present write-ahead log and as many in a spare file that becomes the next
-  /// one: so a write waits for nothing, even where it begins a new log. False where the disk has no room for them.
+  /// Claims blocks for `bytes` more in the present write-ahead log and as many in a spare file that becomes
+  /// the next one: so a write waits for nothing, even where it begins a new log. False where the disk has no
+  /// room for them.
   bool prepare_log(std::uint64_t bytes);
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -35,8 +36,8 @@ public:
                                       const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
                                       rocksdb::IODebugContext* debug) override;
-  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to, const rocksdb::IOOptions& options,
-                               rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options, rocksdb::IODebugContext* debug) override;
   rocksdb::IOStatus CreateDirIfMissing(const std::string& name, const rocksdb::IOOptions& options,
                                        rocksdb::IODebugContext* debug) override;
 

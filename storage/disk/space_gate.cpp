@@ -24,13 +24,15 @@ space_limits limits_for(std::uint64_t total_bytes, std::uint64_t wanted_reserve)
 }
 
 bool may_write(const space_limits& limits, writer who, std::uint64_t free, std::uint64_t bytes) {
-  auto keep = who == writer::journal ? limits.reserve : who == writer::tables ? limits.background : limits.floor;
+  auto keep = who == writer::journal  ? limits.reserve
+              : who == writer::tables ? limits.background
+                                      : limits.floor;
   return free >= keep && free - keep >= bytes;
 }
 
 space_gate::space_gate(space_limits limits, std::function<free_space()> probe,
                        std::function<void(std::string_view)> notice)
-  : limits_(limits), probe_(std::move(probe)), notice_(std::move(notice)) {}
+    : limits_(limits), probe_(std::move(probe)), notice_(std::move(notice)) {}
 
 bool space_gate::room_for(writer who, std::uint64_t bytes) const {
   return may_write(limits_, who, probe_().free, bytes);

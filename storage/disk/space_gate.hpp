@@ -1,7 +1,7 @@
 #pragma once
-// Keeps a full disk away from RocksDB, which aborts on it. Three levels of free space, from high to low: below
-// `reserve` the journal takes nothing new; below `background` flush and compaction wait; below `floor` every write
-// waits. What the higher level refuses leaves room for the lower ones to finish.
+// Keeps a full disk away from RocksDB, which aborts on it. Three levels of free space, from high to low:
+// below `reserve` the journal takes nothing new; below `background` flush and compaction wait; below `floor`
+// every write waits. What the higher level refuses leaves room for the lower ones to finish.
 
 #include <condition_variable>
 #include <cstdint>
@@ -23,7 +23,8 @@ struct space_limits {
   std::uint64_t log_total = 0;    ///< of all write-ahead logs together
 };
 
-/// For a file system of `total_bytes`: the reserve is the smaller of `wanted_reserve` and 5 %, and all else follows.
+/// For a file system of `total_bytes`: the reserve is the smaller of `wanted_reserve` and 5 %, and all else
+/// follows.
 space_limits limits_for(std::uint64_t total_bytes, std::uint64_t wanted_reserve);
 
 /// `names` are the small files that say which tables and logs count.
@@ -36,7 +37,8 @@ bool may_write(const space_limits& limits, writer who, std::uint64_t free, std::
 class space_gate {
 public:
   /// `probe` tells the free space now; `notice` hears when waiting begins and ends.
-  space_gate(space_limits limits, std::function<free_space()> probe, std::function<void(std::string_view)> notice);
+  space_gate(space_limits limits, std::function<free_space()> probe,
+             std::function<void(std::string_view)> notice);
 
   const space_limits& limits() const { return limits_; }
   free_space look() const { return probe_(); }

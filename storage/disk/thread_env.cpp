@@ -5,8 +5,9 @@
 namespace troupe::storage {
 
 thread_env::thread_env(std::unique_ptr<rocksdb::Env> target, std::shared_ptr<rocksdb::FileSystem> files)
-  : EnvWrapper(std::move(target)) {
-  file_system_ = std::move(files); // else a wrapper's files go through the old interface, without their file system
+    : EnvWrapper(std::move(target)) {
+  file_system_ =
+    std::move(files); // else a wrapper's files go through the old interface, without their file system
   system_clock_ = rocksdb::SystemClock::Default();
 }
 
@@ -24,11 +25,13 @@ thread_env::~thread_env() {
     thread.join(); // each does what is queued first
 }
 
-void thread_env::Schedule(void (*function)(void*), void* argument, Priority where, void* tag, void (*dropped)(void*)) {
+void thread_env::Schedule(void (*function)(void*), void* argument, Priority where, void* tag,
+                          void (*dropped)(void*)) {
   std::lock_guard lock(guard_);
   auto& pool = pools_[where];
   pool.waiting.push_back({function, argument, tag, dropped});
-  if (pool.waiting.size() > static_cast<std::size_t>(pool.idle) && static_cast<int>(pool.threads.size()) < pool.wanted)
+  if (pool.waiting.size() > static_cast<std::size_t>(pool.idle) &&
+      static_cast<int>(pool.threads.size()) < pool.wanted)
     pool.threads.emplace_back([this, &pool] { work(pool); });
   changed_.notify_all();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// RocksDB's environment with threads of its own: they end with it. Those of Env::Default() outlive every database, which a host
-// process that ends its node would see as leaked threads.
+// RocksDB's environment with threads of its own: they end with it. Those of Env::Default() outlive every
+// database, which a host process that ends its node would see as leaked threads.
 
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
@@ -16,13 +16,15 @@
 
 namespace troupe::storage {
 
-/// Files go to `files`, flushes and compactions to threads that are started when first needed and joined by the destructor.
+/// Files go to `files`, flushes and compactions to threads that are started when first needed and joined by
+/// the destructor.
 class thread_env final : public rocksdb::EnvWrapper {
 public:
   thread_env(std::unique_ptr<rocksdb::Env> target, std::shared_ptr<rocksdb::FileSystem> files);
   ~thread_env() override;
 
-  void Schedule(void (*function)(void*), void* argument, Priority pool, void* tag, void (*dropped)(void*)) override;
+  void Schedule(void (*function)(void*), void* argument, Priority pool, void* tag,
+                void (*dropped)(void*)) override;
   int UnSchedule(void* tag, Priority pool) override;
   unsigned int GetThreadPoolQueueLen(Priority pool) const override;
   void SetBackgroundThreads(int number, Priority pool) override;
@@ -32,7 +34,9 @@ public:
   int ReleaseThreads(int, Priority) override { return 0; }
   void LowerThreadPoolIOPriority(Priority) override {}
   void LowerThreadPoolCPUPriority(Priority) override {}
-  rocksdb::Status LowerThreadPoolCPUPriority(Priority, rocksdb::CpuPriority) override { return rocksdb::Status::OK(); }
+  rocksdb::Status LowerThreadPoolCPUPriority(Priority, rocksdb::CpuPriority) override {
+    return rocksdb::Status::OK();
+  }
 
 private:
   struct job {

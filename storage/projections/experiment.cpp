@@ -7,7 +7,8 @@
 namespace troupe::storage::projections {
 namespace {
 
-/// Searches that only count trials know nothing of how far a running one is; the halving ones judge by rungs alone.
+/// Searches that only count trials know nothing of how far a running one is; the halving ones judge by rungs
+/// alone.
 void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
   row.progress = row.searched;
   const auto* constant = rows.experiments.find(id);
@@ -18,7 +19,8 @@ void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
   if (!name || (*name != "single" && *name != "random" && *name != "grid"))
     return;
   auto most = static_cast<double>(std::max<std::uint64_t>(row.num_trials, 1));
-  if (const auto* given = searcher_setting(*constant, "max_trials"); *name == "random" && given && given->is_number())
+  if (const auto* given = searcher_setting(*constant, "max_trials");
+      *name == "random" && given && given->is_number())
     most = std::max(1.0, given->get<double>());
   row.progress = std::clamp(row.searched + row.running / most, 0.0, 1.0);
 }

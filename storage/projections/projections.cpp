@@ -84,8 +84,8 @@ bool better(double metric, double best, bool none_yet, bool smaller_is_better) {
 }
 
 tables::tables(row_source from)
-  : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
-    trial_states('T', source), checkpoints('P', source) {}
+    : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
+      trial_states('T', source), checkpoints('P', source) {}
 
 void tables::write(batch& into) {
   experiments.write(into);
@@ -115,8 +115,8 @@ void tables::forget(std::size_t limit) {
 }
 
 std::optional<error> tables::fault() const {
-  for (const auto* f : {&experiments.fault(), &experiment_states.fault(), &trials.fault(), &trial_states.fault(),
-                        &checkpoints.fault()})
+  for (const auto* f : {&experiments.fault(), &experiment_states.fault(), &trials.fault(),
+                        &trial_states.fault(), &checkpoints.fault()})
     if (*f)
       return *f;
   return std::nullopt;

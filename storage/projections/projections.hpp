@@ -1,13 +1,14 @@
 #pragma once
-// Rows as pure folds of the facts. What of a thing never changes is kept apart from what does, so that a change does
-// not write a whole configuration again.
+// Rows as pure folds of the facts. What of a thing never changes is kept apart from what does, so that a
+// change does not write a whole configuration again.
 
 #include "model/rows.hpp"
 #include "storage/projections/table.hpp"
 
 namespace troupe::storage::projections {
 
-/// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is opened.
+/// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
+/// opened.
 inline constexpr std::uint64_t version = 4;
 
 struct experiment_constant {
@@ -17,7 +18,8 @@ struct experiment_constant {
   value config;
   time_point created;
   experiment_id parent;
-  MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created, parent)
+  MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created,
+                       parent)
 };
 struct experiment_changing {
   experiment_state state = experiment_state::active;
@@ -49,7 +51,8 @@ struct trial_changing {
   validation_row best, latest;
   std::string latest_checkpoint;
   std::uint64_t checkpoint_count = 0;
-  std::uint64_t newest_recorded = 0; ///< 1 + the number of the fact that first recorded its newest checkpoint; 0: it has none
+  std::uint64_t newest_recorded =
+    0; ///< 1 + the number of the fact that first recorded its newest checkpoint; 0: it has none
   std::int64_t checkpoint_bytes = 0;
   std::vector<trial_stop_decided> stopped;
   value metadata;
@@ -58,8 +61,9 @@ struct trial_changing {
                        newest_recorded, checkpoint_bytes, stopped, metadata, progress)
 };
 
-/// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained, newest first, by the
-/// numbers of the facts that first recorded them: one row for each, and its fact is read anyhow.
+/// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained,
+/// newest first, by the numbers of the facts that first recorded them: one row for each, and its fact is read
+/// anyhow.
 struct checkpoint_place {
   trial_id trial;
   experiment_id experiment;
@@ -114,8 +118,8 @@ inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_trial(x, of, rows);
 }
 
-/// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies nothing: folds run for
-/// every fact.
+/// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies
+/// nothing: folds run for every fact.
 const value* searcher_setting(const experiment_constant& of, const char* key);
 
 /// Is `metric` better than the best so far? NaN never is.

@@ -1,6 +1,7 @@
 #pragma once
-// One type of row as the folds see it: read through from the store, changed in memory, written with the batch that
-// holds the facts. So several facts of one commit see each other's changes, and hot rows are decoded once.
+// One type of row as the folds see it: read through from the store, changed in memory, written with the batch
+// that holds the facts. So several facts of one commit see each other's changes, and hot rows are decoded
+// once.
 
 #include "model/pack.hpp"
 #include "storage/keys.hpp"

@@ -25,7 +25,8 @@ void create(const search_stepped& step, const trial_created& x, const subject& o
 }
 
 /// The value of a metric that the searcher's configuration names, in a report's.
-std::optional<double> named_metric(const experiment_constant& experiment, const char* key, const value& metrics) {
+std::optional<double> named_metric(const experiment_constant& experiment, const char* key,
+                                   const value& metrics) {
   const auto* named = searcher_setting(experiment, key);
   const auto* name = named ? named->get_ptr<const std::string*>() : nullptr;
   if (!name || !metrics.is_object())
@@ -41,12 +42,16 @@ void validated(const search_stepped& x, const subject& of, tables& rows) {
     return;
   constexpr auto none = std::numeric_limits<double>::quiet_NaN();
   const auto metric = named_metric(*experiment, "metric", x.metrics);
-  row->latest = {x.row, x.steps, metric.value_or(none), x.at, row->runs.empty() ? run_id{} : row->runs.back().run,
+  row->latest = {x.row,
+                 x.steps,
+                 metric.value_or(none),
+                 x.at,
+                 row->runs.empty() ? run_id{} : row->runs.back().run,
                  named_metric(*experiment, "time_metric", x.metrics).value_or(none)};
   if (!metric)
     return;
-  // The same result of the same steps comes again when a restarted run trains them again; the newer report stands,
-  // as the older one is archived.
+  // The same result of the same steps comes again when a restarted run trains them again; the newer report
+  // stands, as the older one is archived.
   bool again = row->best.row && *metric == row->best.metric && x.steps == row->best.steps;
   if (again || better(*metric, row->best.metric, !row->best.row, experiment->smaller_is_better))
     row->best = row->latest;
@@ -75,7 +80,8 @@ void on(const trial_activated&, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial);
   if (!row || row->state != trial_state::paused)
     return;
-  bool placed = std::any_of(row->runs.begin(), row->runs.end(), [](const run_row& r) { return !r.on.empty(); });
+  bool placed =
+    std::any_of(row->runs.begin(), row->runs.end(), [](const run_row& r) { return !r.on.empty(); });
   row->state = placed ? trial_state::running : trial_state::queued;
 }
 

@@ -9,8 +9,16 @@ int main() {
   using namespace troupe::api;
   live x;
   x.cluster.answers["agent.list"] = [](const auto&) {
-    return value{{"agents", value::array({{{"id", "r4nd0m"}, {"name", "a1"}, {"host", "127.0.0.1"}, {"since", to_rfc3339(t0)}, {"state", "alive"},
-                                          {"slots", value::array({{{"id", 0}, {"device", "cpu"}, {"enabled", true}, {"allocation", "12.2"}}})}}})}};
+    return value{
+      {"agents",
+       value::array(
+         {{{"id", "r4nd0m"},
+           {"name", "a1"},
+           {"host", "127.0.0.1"},
+           {"since", to_rfc3339(t0)},
+           {"state", "alive"},
+           {"slots",
+            value::array({{{"id", 0}, {"device", "cpu"}, {"enabled", true}, {"allocation", "12.2"}}})}}})}};
   };
   x.cluster.answers["experiment.create"] = [](const auto&) { return value{{"id", 7}}; };
   {

@@ -26,9 +26,7 @@
 namespace troupe {
 namespace {
 
-time_point now() {
-  return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now());
-}
+time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
 struct options {
   std::string endpoint = "tcp://127.0.0.1:*";

@@ -1,6 +1,6 @@
-// `troupe-config ARGS` is `troupe config ARGS`, without the rest of Troupe. `troupe-config --lines` answers many
-// questions in one process, for test/differential: each line of input is {"args": [...], "text": "..."}, each line of
-// output what the command prints, or null where it prints nothing.
+// `troupe-config ARGS` is `troupe config ARGS`, without the rest of Troupe. `troupe-config --lines` answers
+// many questions in one process, for test/differential: each line of input is {"args": [...], "text": "..."},
+// each line of output what the command prints, or null where it prints nothing.
 
 #include "runtime/cli/config_commands/config_commands.hpp"
 

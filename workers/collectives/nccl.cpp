@@ -9,7 +9,8 @@ bool has_nccl_member() { return false; }
 result<std::unique_ptr<collective>> join_nccl(std::unique_ptr<collective> host, const nccl_group& group) {
   if (!group.needed)
     return host;
-  return error{errc::unsupported, "collective nccl: this build has no NCCL: configure it where nccl.h and the CUDA toolkit are"};
+  return error{errc::unsupported,
+               "collective nccl: this build has no NCCL: configure it where nccl.h and the CUDA toolkit are"};
 }
 
 } // namespace troupe
@@ -34,22 +35,32 @@ constexpr auto grace = 500ms; // for an operation that its last partner has fini
 
 ncclDataType_t type_of(element x) {
   switch (x) {
-  case element::f16: return ncclFloat16;
-  case element::bf16: return ncclBfloat16;
-  case element::f32: return ncclFloat32;
-  case element::f64: return ncclFloat64;
-  case element::i32: return ncclInt32;
-  case element::i64: return ncclInt64;
+  case element::f16:
+    return ncclFloat16;
+  case element::bf16:
+    return ncclBfloat16;
+  case element::f32:
+    return ncclFloat32;
+  case element::f64:
+    return ncclFloat64;
+  case element::i32:
+    return ncclInt32;
+  case element::i64:
+    return ncclInt64;
   }
   return ncclFloat32;
 }
 
 ncclRedOp_t operation_of(reduce x) {
   switch (x) {
-  case reduce::sum: return ncclSum;
-  case reduce::average: return ncclAvg;
-  case reduce::min: return ncclMin;
-  case reduce::max: return ncclMax;
+  case reduce::sum:
+    return ncclSum;
+  case reduce::average:
+    return ncclAvg;
+  case reduce::min:
+    return ncclMin;
+  case reduce::max:
+    return ncclMax;
   }
   return ncclSum;
 }
@@ -67,7 +78,8 @@ const void* memory_of(const operation& x) {
 
 class nccl final : public collective {
 public:
-  nccl(std::unique_ptr<collective> host, std::unique_ptr<collective> watch, const nccl_group& group, const nccl_calls& calls)
+  nccl(std::unique_ptr<collective> host, std::unique_ptr<collective> watch, const nccl_group& group,
+       const nccl_calls& calls)
       : host_(std::move(host)), watch_(std::move(watch)), group_(group), calls_(calls) {}
 
   // The communicator is ended by whoever comes first; the streams after it.
@@ -105,7 +117,8 @@ public:
     config.blocking = 0;
     const auto begun = calls_.nccl_init(&comm_, size(), id, rank(), &config);
     if (begun != ncclSuccess && begun != ncclInProgress)
-      return failed(errc::io, std::string("cannot make the group: ") + calls_.nccl_text(begun) + ": " + calls_.nccl_last_error(comm_));
+      return failed(errc::io, std::string("cannot make the group: ") + calls_.nccl_text(begun) + ": " +
+                                calls_.nccl_last_error(comm_));
     return settle(clock::now() + group_.join_within);
   }
 
@@ -184,7 +197,9 @@ private:
       ncclResult_t now = ncclSuccess;
       const auto asked = calls_.nccl_async_error(comm_, &now);
       if (asked != ncclSuccess || (now != ncclSuccess && now != ncclInProgress))
-        return break_group(failed(errc::io, std::string(calls_.nccl_text(asked != ncclSuccess ? asked : now)) + ": " + calls_.nccl_last_error(comm_)));
+        return break_group(
+          failed(errc::io, std::string(calls_.nccl_text(asked != ncclSuccess ? asked : now)) + ": " +
+                             calls_.nccl_last_error(comm_)));
       if (now == ncclSuccess)
         return {};
       if (auto ok = unbroken(); !ok)
@@ -208,12 +223,17 @@ private:
     };
     const auto one = [&](const operation_buffer& b) {
       switch (x.what) {
-      case operation_kind::all_reduce: return note(calls_.nccl_all_reduce(b.in, b.out, b.count, type, operation_of(x.how), comm_, stream_));
-      case operation_kind::broadcast: return note(calls_.nccl_broadcast(b.in, b.out, b.count, type, x.root, comm_, stream_));
-      case operation_kind::all_gather: return note(calls_.nccl_all_gather(b.in, b.out, b.count, type, comm_, stream_));
+      case operation_kind::all_reduce:
+        return note(calls_.nccl_all_reduce(b.in, b.out, b.count, type, operation_of(x.how), comm_, stream_));
+      case operation_kind::broadcast:
+        return note(calls_.nccl_broadcast(b.in, b.out, b.count, type, x.root, comm_, stream_));
+      case operation_kind::all_gather:
+        return note(calls_.nccl_all_gather(b.in, b.out, b.count, type, comm_, stream_));
       case operation_kind::reduce_scatter:
-        return note(calls_.nccl_reduce_scatter(b.in, b.out, b.count, type, operation_of(x.how), comm_, stream_));
-      case operation_kind::barrier: return;
+        return note(
+          calls_.nccl_reduce_scatter(b.in, b.out, b.count, type, operation_of(x.how), comm_, stream_));
+      case operation_kind::barrier:
+        return;
       }
     };
     if (x.more.empty()) {
@@ -226,7 +246,9 @@ private:
       note(calls_.nccl_group_end());
     }
     if (told != ncclSuccess && told != ncclInProgress)
-      return break_group(failed(errc::io, std::string(calls_.nccl_text(told)) + ": " + calls_.nccl_last_error(comm_))).error();
+      return break_group(
+               failed(errc::io, std::string(calls_.nccl_text(told)) + ": " + calls_.nccl_last_error(comm_)))
+        .error();
     if (told == ncclInProgress)
       if (auto ok = settle(clock::now() + group_.limit); !ok)
         return ok.error();
@@ -257,19 +279,23 @@ private:
       if (looks < 4096 || looks % 64 != 0)
         continue;
       ncclResult_t why = ncclSuccess;
-      if (!comm_gone_ && calls_.nccl_async_error(comm_, &why) == ncclSuccess && why != ncclSuccess && why != ncclInProgress)
-        return break_group(failed(errc::unreachable, std::string(calls_.nccl_text(why)) + ", during " + show(mark)));
+      if (!comm_gone_ && calls_.nccl_async_error(comm_, &why) == ncclSuccess && why != ncclSuccess &&
+          why != ncclInProgress)
+        return break_group(
+          failed(errc::unreachable, std::string(calls_.nccl_text(why)) + ", during " + show(mark)));
       if (auto ok = unbroken(); !ok && clock::now() - from > grace)
         return break_group(error{ok.error().code, ok.error().what + ", during " + show(mark)});
       if (clock::now() - from > group_.limit)
-        return break_group(failed(errc::timeout, show(mark) + " took longer than " + std::to_string(group_.limit.count()) +
-                                                     " ms: a rank did not come, or called something else"));
+        return break_group(failed(errc::timeout, show(mark) + " took longer than " +
+                                                   std::to_string(group_.limit.count()) +
+                                                   " ms: a rank did not come, or called something else"));
       if (looks > 100'000)
         std::this_thread::sleep_for(50us);
     }
   }
 
-  // The ranks meet on a thread of their own, ten times a second: that fails when one has died, or left, or somebody aborts.
+  // The ranks meet on a thread of their own, ten times a second: that fails when one has died, or left, or
+  // somebody aborts.
   void watch() {
     while (!closing_) {
       if (auto all = watch_->barrier(); !all)

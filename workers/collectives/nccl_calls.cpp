@@ -32,7 +32,8 @@ void find(void* in, const char* name, F& into, std::string& missing) {
 result<nccl_calls> load(const std::string& library) {
   nccl_calls x;
   std::string missing;
-  const std::string runtime = "libcudart.so." + std::to_string(CUDART_VERSION / 1000); // its structs change with the first number
+  const std::string runtime =
+    "libcudart.so." + std::to_string(CUDART_VERSION / 1000); // its structs change with the first number
   void* cuda = open({runtime});
   if (!cuda)
     return lacking("there is no " + runtime + " (LD_LIBRARY_PATH)");
@@ -51,7 +52,8 @@ result<nccl_calls> load(const std::string& library) {
   const std::string chosen = !library.empty() ? library : named ? named : "";
   void* nccl = open({chosen, chosen.empty() ? "libnccl.so.2" : ""});
   if (!nccl)
-    return lacking("there is no " + (chosen.empty() ? "libnccl.so.2 (TROUPE_NCCL_LIBRARY names one)" : chosen));
+    return lacking("there is no " +
+                   (chosen.empty() ? "libnccl.so.2 (TROUPE_NCCL_LIBRARY names one)" : chosen));
   find(nccl, "ncclGetUniqueId", x.nccl_unique_id, missing);
   find(nccl, "ncclCommInitRankConfig", x.nccl_init, missing);
   find(nccl, "ncclCommGetAsyncError", x.nccl_async_error, missing);
@@ -70,11 +72,13 @@ result<nccl_calls> load(const std::string& library) {
     return lacking("the libraries lack " + missing + ": newer ones have it");
   int version = 0;
   if (x.nccl_version(&version) != ncclSuccess || version < 21400)
-    return lacking("NCCL " + std::to_string(version) + " has no communicator that does not block: 2.14 or newer is needed");
+    return lacking("NCCL " + std::to_string(version) +
+                   " has no communicator that does not block: 2.14 or newer is needed");
   int devices = 0;
   if (const auto why = x.device_count(&devices); why != cudaSuccess || devices == 0) {
     x.last_error();
-    return lacking(why == cudaSuccess ? "CUDA sees no device" : std::string("CUDA sees no device: ") + x.cuda_text(why));
+    return lacking(why == cudaSuccess ? "CUDA sees no device"
+                                      : std::string("CUDA sees no device: ") + x.cuda_text(why));
   }
   return x;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The calls of NCCL and of the CUDA runtime that the member `nccl` makes, found at run time. Only their headers are needed to build.
+// The calls of NCCL and of the CUDA runtime that the member `nccl` makes, found at run time. Only their
+// headers are needed to build.
 
 #include "model/result.hpp"
 
@@ -37,7 +38,8 @@ struct nccl_calls {
   const char* (*cuda_text)(cudaError_t) = nullptr;
 };
 
-/// Loads both, once for the process; what is loaded stays. `unsupported` where one is missing, older, or sees no device.
+/// Loads both, once for the process; what is loaded stays. `unsupported` where one is missing, older, or sees
+/// no device.
 result<const nccl_calls*> load_nccl(const std::string& library);
 
 } // namespace troupe

@@ -43,7 +43,8 @@ void operation_queue::run() {
   begun_ = true;
   changed_.notify_all();
   while (!closing_ || !queue_.empty()) {
-    if (queue_.empty() || under_way_.load(std::memory_order_acquire) != int(queue_.size())) { // else no caller executes, nor begins
+    if (queue_.empty() || under_way_.load(std::memory_order_acquire) !=
+                            int(queue_.size())) { // else no caller executes, nor begins
       changed_.wait_for(held, duties_.pause);
     } else {
       entry next = std::move(queue_.front());

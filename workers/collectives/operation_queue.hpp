@@ -1,5 +1,6 @@
 #pragma once
-// The operations of one process on one group, in the order of their calls, with a thread for those that run beside the caller.
+// The operations of one process on one group, in the order of their calls, with a thread for those that run
+// beside the caller.
 
 #include "workers/collective.hpp"
 
@@ -38,12 +39,13 @@ struct pending::state {
 
 class operation_queue {
 public:
-  /// What the queue does for its member. All but `execute` run on the queue's thread alone; `execute` also on a caller's.
+  /// What the queue does for its member. All but `execute` run on the queue's thread alone; `execute` also on
+  /// a caller's.
   struct duties {
     std::function<result<void>(const operation&)> execute; ///< one at a time
     std::function<void()> begin = [] {};                   ///< first, before the constructor returns
-    std::function<void()> tick = [] {};                    ///< about every `pause`, also while a caller executes
-    std::function<void()> end = [] {};                     ///< last
+    std::function<void()> tick = [] {}; ///< about every `pause`, also while a caller executes
+    std::function<void()> end = [] {};  ///< last
     std::chrono::milliseconds pause{250};
   };
   explicit operation_queue(duties of);
@@ -64,7 +66,8 @@ private:
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<entry> queue_;
-  std::atomic<int> under_way_ = 0; ///< operations, queued or being executed; a caller who makes it 1 from 0 executes
+  std::atomic<int> under_way_ =
+    0; ///< operations, queued or being executed; a caller who makes it 1 from 0 executes
   bool closing_ = false;
   bool begun_ = false;
   std::thread thread_;

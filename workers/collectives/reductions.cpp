@@ -19,7 +19,8 @@ struct plain {
 };
 template <class Bits, class Half, Half (*from_float)(float)>
 struct half {
-  using raw [[gnu::aligned(1), gnu::may_alias]] = Bits; // std::uint16_t; where no parameter says so, GCC 12 forgets the alignment
+  using raw [[gnu::aligned(1), gnu::may_alias]] =
+    Bits; // std::uint16_t; where no parameter says so, GCC 12 forgets the alignment
   using sum = float;
   using wide = float;
   static float load(std::uint16_t x) { return to_float(Half{x}); }
@@ -52,7 +53,8 @@ struct greatest {
 
 // The common case of two ranks: one pass, no memory but theirs. `twice`: the result also goes to `also`.
 template <class Type, class Combine, bool average, bool twice>
-[[gnu::always_inline]] inline void pass(const std::byte* a, const std::byte* b, std::byte* out, std::byte* also, std::size_t count) {
+[[gnu::always_inline]] inline void pass(const std::byte* a, const std::byte* b, std::byte* out,
+                                        std::byte* also, std::size_t count) {
   using raw = typename Type::raw;
   using sum = typename Type::sum;
   const auto* x = reinterpret_cast<const raw*>(a);
@@ -73,7 +75,8 @@ template <class Type, class Combine, bool average, bool twice>
 #if defined(__x86_64__)
 // The same bits in half the instructions, where the processor has them.
 template <class Type, class Combine, bool average, bool twice>
-[[gnu::target("avx2")]] void wide_pass(const std::byte* a, const std::byte* b, std::byte* out, std::byte* also, std::size_t count) {
+[[gnu::target("avx2")]] void wide_pass(const std::byte* a, const std::byte* b, std::byte* out,
+                                       std::byte* also, std::size_t count) {
   pass<Type, Combine, average, twice>(a, b, out, also, count);
 }
 const bool has_wide = __builtin_cpu_supports("avx2");
@@ -122,30 +125,41 @@ void any(std::span<const std::byte* const> in, std::span<std::byte* const> out, 
 }
 
 template <class Type>
-void typed(reduce how, std::span<const std::byte* const> in, std::span<std::byte* const> out, std::size_t count) {
+void typed(reduce how, std::span<const std::byte* const> in, std::span<std::byte* const> out,
+           std::size_t count) {
   using sum = typename Type::sum;
   switch (how) {
-  case reduce::sum: return any<Type, add, false, sum>(in, out, count);
+  case reduce::sum:
+    return any<Type, add, false, sum>(in, out, count);
   case reduce::average:
     if constexpr (std::is_floating_point_v<sum>)
       return any<Type, add, true, sum>(in, out, count);
     else
       return many<Type, add, true, typename Type::wide>(in, out, count);
-  case reduce::min: return any<Type, least, false, sum>(in, out, count);
-  case reduce::max: return any<Type, greatest, false, sum>(in, out, count);
+  case reduce::min:
+    return any<Type, least, false, sum>(in, out, count);
+  case reduce::max:
+    return any<Type, greatest, false, sum>(in, out, count);
   }
 }
 
 } // namespace
 
-void reduce_elements(element type, reduce how, std::span<const std::byte* const> in, std::span<std::byte* const> out, std::size_t count) {
+void reduce_elements(element type, reduce how, std::span<const std::byte* const> in,
+                     std::span<std::byte* const> out, std::size_t count) {
   switch (type) {
-  case element::f16: return typed<half<std::uint16_t, f16, to_f16>>(how, in, out, count);
-  case element::bf16: return typed<half<std::uint16_t, bf16, to_bf16>>(how, in, out, count);
-  case element::f32: return typed<plain<float, float>>(how, in, out, count);
-  case element::f64: return typed<plain<double, double>>(how, in, out, count);
-  case element::i32: return typed<plain<std::int32_t, std::int32_t>>(how, in, out, count);
-  case element::i64: return typed<plain<std::int64_t, std::int64_t>>(how, in, out, count);
+  case element::f16:
+    return typed<half<std::uint16_t, f16, to_f16>>(how, in, out, count);
+  case element::bf16:
+    return typed<half<std::uint16_t, bf16, to_bf16>>(how, in, out, count);
+  case element::f32:
+    return typed<plain<float, float>>(how, in, out, count);
+  case element::f64:
+    return typed<plain<double, double>>(how, in, out, count);
+  case element::i32:
+    return typed<plain<std::int32_t, std::int32_t>>(how, in, out, count);
+  case element::i64:
+    return typed<plain<std::int64_t, std::int64_t>>(how, in, out, count);
   }
 }
 

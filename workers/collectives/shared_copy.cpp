@@ -30,8 +30,8 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to + at, from + at, bytes - at);
 }
 
-// The C library's copies by a string instruction, which takes five times as long where `to` lies a little above `from` within
-// their pages (glibc bug 30994), as a slot and the memory of a user do.
+// The C library's copies by a string instruction, which takes five times as long where `to` lies a little
+// above `from` within their pages (glibc bug 30994), as a slot and the memory of a user do.
 void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t at = 0;
   for (; at + line <= bytes; at += line)
@@ -48,7 +48,9 @@ void take_early(const std::byte* at, std::size_t bytes) {
 #else
 
 void take_early(const std::byte*, std::size_t) {}
-void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
 void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 
 #endif

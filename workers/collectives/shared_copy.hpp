@@ -8,20 +8,22 @@
 
 namespace troupe {
 
-/// As std::memcpy, past the caches: for memory that another processor reads next and this one does not. Whoever sees a later atomic
-/// store of this thread sees the copy.
+/// As std::memcpy, past the caches: for memory that another processor reads next and this one does not.
+/// Whoever sees a later atomic store of this thread sees the copy.
 void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// As std::memcpy, in the same time for every pair of addresses.
 void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// Begins to take memory that this thread writes next away from the processor that read it last, and returns at once.
+/// Begins to take memory that this thread writes next away from the processor that read it last, and returns
+/// at once.
 void take_early(const std::byte* at, std::size_t bytes);
 
-/// Whether what is written for other ranks goes past the caches. Where the ranks' cores share one it takes twice the time, elsewhere
-/// half of it (an EPYC of the third generation), and a virtual machine is moved from one to the other. So of the chunks that a group
-/// passes on some are timed, in pairs of one length, and the better way has the votes of the last pairs. The same lengths on
-/// all ranks give the same pairs, so both ends of a chunk are timed for the same way. What is computed does not depend on it.
+/// Whether what is written for other ranks goes past the caches. Where the ranks' cores share one it takes
+/// twice the time, elsewhere half of it (an EPYC of the third generation), and a virtual machine is moved
+/// from one to the other. So of the chunks that a group passes on some are timed, in pairs of one length, and
+/// the better way has the votes of the last pairs. The same lengths on all ranks give the same pairs, so both
+/// ends of a chunk are timed for the same way. What is computed does not depend on it.
 class copy_choice {
 public:
   using duration = std::chrono::steady_clock::duration;
@@ -30,7 +32,9 @@ public:
   static constexpr int most_votes = 3;
 
   /// How to write this chunk. Called once for each, in their order.
-  bool past_caches(std::uint32_t chunk, std::size_t bytes) { return bytes >= least_bytes && choose(chunk, bytes); }
+  bool past_caches(std::uint32_t chunk, std::size_t bytes) {
+    return bytes >= least_bytes && choose(chunk, bytes);
+  }
   bool timed(std::uint32_t chunk) const { return pair_[0].is(chunk) || pair_[1].is(chunk); }
   /// Of a timed chunk, what writing or reading it took.
   void wrote(std::uint32_t chunk, duration took) { add(chunk, took); }

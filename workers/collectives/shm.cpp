@@ -22,17 +22,20 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes, bool past_cac
     std::memcpy(to, from, bytes);
 }
 
-constexpr std::uint32_t begun_in_vain = shm_segment::ahead + 1; // chunks, where some of the ranks passed on the first ones and others none
-constexpr std::size_t least_in_common = 2048;                   // bytes of an operation: below, to meet twice takes longer than to copy
-constexpr std::size_t common_block = 2048;                      // bytes: while they are reduced, the next ones are on their way
+constexpr std::uint32_t begun_in_vain =
+  shm_segment::ahead + 1; // chunks, where some of the ranks passed on the first ones and others none
+constexpr std::size_t least_in_common =
+  2048; // bytes of an operation: below, to meet twice takes longer than to copy
+constexpr std::size_t common_block = 2048; // bytes: while they are reduced, the next ones are on their way
 
 // Every operation moves in chunks, numbered through the life of the group: a rank writes what others want of
 // its chunk into its slot, publishes it, and reads theirs. It writes some chunks ahead, so that few of them
 // wait for a process that the system has put aside. The slot that it writes next was read by all: before
 // chunk m it has waited for m - ahead - 1 of all, and who has published that one has read m - 2 * ahead - 2.
 //
-// Where all ranks reduce the same part of memory that they have in common, chunk 0 says that each has come, which moves nothing. Each
-// then reduces its share of the elements for all of them, and chunk 1 says that it has.
+// Where all ranks reduce the same part of memory that they have in common, chunk 0 says that each has come,
+// which moves nothing. Each then reduces its share of the elements for all of them, and chunk 1 says that it
+// has.
 class shm final : public collective {
 public:
   shm(const shm_group& group, std::unique_ptr<shm_segment> segment)
@@ -80,8 +83,10 @@ private:
     work();
     (copies_.*note)(chunk, std::chrono::steady_clock::now() - from);
   }
-  void reduce_from(const operation& x, const std::byte* mine, std::size_t offset, std::size_t count, std::byte* out, std::uint32_t chunk);
-  void write(const operation& x, std::size_t from, std::size_t count, std::byte* slot, bool past_caches) const;
+  void reduce_from(const operation& x, const std::byte* mine, std::size_t offset, std::size_t count,
+                   std::byte* out, std::uint32_t chunk);
+  void write(const operation& x, std::size_t from, std::size_t count, std::byte* slot,
+             bool past_caches) const;
   void read(const operation& x, std::size_t from, std::size_t count, std::uint32_t chunk);
   result<void> compare_marks(const operation_mark& mine);
 
@@ -122,7 +127,8 @@ result<void> shm::execute(const operation& x) {
     }
     next_chunk_ += begun_in_vain;
   }
-  const bool short_one = spot == 0 && x.what == operation_kind::all_reduce && x.more.empty() && mark.bytes <= group_.chunk_bytes;
+  const bool short_one =
+    spot == 0 && x.what == operation_kind::all_reduce && x.more.empty() && mark.bytes <= group_.chunk_bytes;
   if (auto ok = short_one ? reduce_at_once(x, mark) : pass_on(x, mark, spot != 0); !ok)
     return ok;
   ++number_;
@@ -134,7 +140,8 @@ result<void> shm::reduce_at_once(const operation& x, const operation_mark& mark)
   const auto chunk = next_chunk_;
   std::byte* const slot = segment_->slot(group_.rank, chunk);
   const bool past_caches = copies_.past_caches(chunk, mark.bytes);
-  timed(chunk, [&] { copy(slot, x.first.in, mark.bytes, past_caches); }, &copy_choice::wrote);
+  timed(
+    chunk, [&] { copy(slot, x.first.in, mark.bytes, past_caches); }, &copy_choice::wrote);
   segment_->publish(chunk + 1);
   if (auto ok = wait_for_others(chunk + 1, mark); !ok)
     return ok;
@@ -144,9 +151,11 @@ result<void> shm::reduce_at_once(const operation& x, const operation_mark& mark)
     next_chunk_ += begun_in_vain;
     return pass_on(x, mark, true);
   }
-  timed(chunk, [&] { reduce_from(x, x.first.in, 0, x.first.count, x.first.out, chunk); }, &copy_choice::read);
+  timed(
+    chunk, [&] { reduce_from(x, x.first.in, 0, x.first.count, x.first.out, chunk); }, &copy_choice::read);
   next_chunk_ = chunk + 1;
-  take_early(segment_->slot(group_.rank, next_chunk_), std::min<std::size_t>(mark.bytes, shm_segment::taken_early));
+  take_early(segment_->slot(group_.rank, next_chunk_),
+             std::min<std::size_t>(mark.bytes, shm_segment::taken_early));
   return {};
 }
 
@@ -176,7 +185,9 @@ result<void> shm::pass_on(const operation& x, const operation_mark& mark, bool m
   const auto offer = [&](std::size_t k) {
     const auto chunk = base + std::uint32_t(k);
     const bool past_caches = copies_.past_caches(chunk, count_of(k) * shares * size_of(x.type));
-    timed(chunk, [&] { write(x, k * room, count_of(k), segment_->slot(group_.rank, chunk), past_caches); }, &copy_choice::wrote);
+    timed(
+      chunk, [&] { write(x, k * room, count_of(k), segment_->slot(group_.rank, chunk), past_caches); },
+      &copy_choice::wrote);
     segment_->publish(chunk + 1);
   };
 
@@ -195,31 +206,35 @@ result<void> shm::pass_on(const operation& x, const operation_mark& mark, bool m
         return pass_on(x, mark, true);
       }
     }
-    timed(chunk, [&] { read(x, k * room, count_of(k), chunk); }, &copy_choice::read);
+    timed(
+      chunk, [&] { read(x, k * room, count_of(k), chunk); }, &copy_choice::read);
   }
   next_chunk_ = base + std::uint32_t(chunks);
-  take_early(segment_->slot(group_.rank, next_chunk_), std::min(total * size_of(x.type), shm_segment::taken_early));
+  take_early(segment_->slot(group_.rank, next_chunk_),
+             std::min(total * size_of(x.type), shm_segment::taken_early));
   return {};
 }
 
 void shm::reduce_in_common(const operation& x) {
-  const std::size_t width = size_of(x.type), line = 64 / width, total = elements_of(x), ranks = std::size_t(group_.size);
+  const std::size_t width = size_of(x.type), line = 64 / width, total = elements_of(x),
+                    ranks = std::size_t(group_.size);
   const std::size_t share = (total + ranks * line - 1) / (ranks * line) * line;
   const std::size_t from = std::min(total, share * std::size_t(group_.rank));
-  each_part(x, from, std::min(share, total - from), [&](const operation_buffer& b, std::size_t at, std::size_t count, std::size_t) {
-    const auto parts = common_.parts_of(b.out + at * width);
-    sources_.resize(ranks);
-    targets_.resize(ranks);
-    for (std::size_t done = 0; done < count; done += common_block / width) {
-      const std::size_t n = std::min(count - done, common_block / width);
-      const std::size_t next = std::min(count - done - n, common_block / width);
-      for (std::size_t r = 0; r < ranks; ++r) {
-        sources_[r] = targets_[r] = parts.first + r * parts.stride + done * width;
-        take_early(targets_[r] + n * width, next * width);
-      }
-      reduce_elements(x.type, x.how, sources_, targets_, n);
-    }
-  });
+  each_part(x, from, std::min(share, total - from),
+            [&](const operation_buffer& b, std::size_t at, std::size_t count, std::size_t) {
+              const auto parts = common_.parts_of(b.out + at * width);
+              sources_.resize(ranks);
+              targets_.resize(ranks);
+              for (std::size_t done = 0; done < count; done += common_block / width) {
+                const std::size_t n = std::min(count - done, common_block / width);
+                const std::size_t next = std::min(count - done - n, common_block / width);
+                for (std::size_t r = 0; r < ranks; ++r) {
+                  sources_[r] = targets_[r] = parts.first + r * parts.stride + done * width;
+                  take_early(targets_[r] + n * width, next * width);
+                }
+                reduce_elements(x.type, x.how, sources_, targets_, n);
+              }
+            });
 }
 
 // By the operations themselves, so that all ranks get the same answer.
@@ -228,8 +243,8 @@ result<std::shared_ptr<std::byte>> shm::memory(std::size_t bytes) {
   if (auto ok = all_reduce(lengths, reduce::min); !ok)
     return ok.error();
   if (lengths[0] != -lengths[1])
-    return error{errc::conflict, "collective shm: the ranks allocate between " + std::to_string(lengths[0]) + " and " +
-                                     std::to_string(-lengths[1]) + " bytes"};
+    return error{errc::conflict, "collective shm: the ranks allocate between " + std::to_string(lengths[0]) +
+                                   " and " + std::to_string(-lengths[1]) + " bytes"};
   const std::string path = segment_->path() + ".memory-" + std::to_string(memories_++);
   result<std::shared_ptr<std::byte>> mine = std::shared_ptr<std::byte>();
   std::int32_t mapped[] = {1};
@@ -254,7 +269,8 @@ result<std::shared_ptr<std::byte>> shm::memory(std::size_t bytes) {
   return mine;
 }
 
-void shm::write(const operation& x, std::size_t from, std::size_t count, std::byte* slot, bool past_caches) const {
+void shm::write(const operation& x, std::size_t from, std::size_t count, std::byte* slot,
+                bool past_caches) const {
   const std::size_t width = size_of(x.type);
   switch (x.what) {
   case operation_kind::barrier:
@@ -273,13 +289,15 @@ void shm::write(const operation& x, std::size_t from, std::size_t count, std::by
   case operation_kind::reduce_scatter:
     for (int r = 0; r < group_.size && count > 0; ++r)
       if (r != group_.rank)
-        copy(slot + std::size_t(r) * count * width, x.first.in + (std::size_t(r) * x.first.count + from) * width, count * width, past_caches);
+        copy(slot + std::size_t(r) * count * width,
+             x.first.in + (std::size_t(r) * x.first.count + from) * width, count * width, past_caches);
     return;
   }
 }
 
 // Into `out`, of `mine` and what lies `offset` bytes into the others' slots.
-void shm::reduce_from(const operation& x, const std::byte* mine, std::size_t offset, std::size_t count, std::byte* out, std::uint32_t chunk) {
+void shm::reduce_from(const operation& x, const std::byte* mine, std::size_t offset, std::size_t count,
+                      std::byte* out, std::uint32_t chunk) {
   sources_.resize(std::size_t(group_.size));
   for (int r = 0; r < group_.size; ++r)
     sources_[std::size_t(r)] = r == group_.rank ? mine : segment_->slot(r, chunk) + offset;
@@ -312,8 +330,8 @@ void shm::read(const operation& x, std::size_t from, std::size_t count, std::uin
     return;
   case operation_kind::reduce_scatter:
     if (count > 0)
-      reduce_from(x, x.first.in + (std::size_t(group_.rank) * x.first.count + from) * width, std::size_t(group_.rank) * count * width, count,
-                  x.first.out + from * width, chunk);
+      reduce_from(x, x.first.in + (std::size_t(group_.rank) * x.first.count + from) * width,
+                  std::size_t(group_.rank) * count * width, count, x.first.out + from * width, chunk);
     return;
   }
 }
@@ -324,8 +342,8 @@ result<void> shm::compare_marks(const operation_mark& mine) {
     if (r == group_.rank || other == mine)
       continue;
     segment_->break_group(errc::conflict, "rank " + std::to_string(r) + " called " + show(other) +
-                                              " where rank " + std::to_string(group_.rank) + " called " +
-                                              show(mine));
+                                            " where rank " + std::to_string(group_.rank) + " called " +
+                                            show(mine));
     return segment_->unbroken();
   }
   return {};

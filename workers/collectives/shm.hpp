@@ -11,7 +11,7 @@ struct shm_group {
   int size = 1;                                  ///< at most 1,024
   std::chrono::milliseconds join_within{60'000}; ///< for the last rank to come
   std::chrono::milliseconds silence{
-      5'000}; ///< a rank whose process runs no instruction for so long counts as gone
+    5'000}; ///< a rank whose process runs no instruction for so long counts as gone
   std::size_t chunk_bytes = 64 * 1024; ///< passed on at a time; the same on all ranks; a multiple of 4,096
 };
 
@@ -24,12 +24,12 @@ struct shm_group {
 /// died meanwhile.
 result<std::unique_ptr<collective>> join_shm(const shm_group& group);
 
-/// The group of all ranks of an allocation on this host. Two clusters may have allocations of the same id at the same time; their
-/// tokens differ.
+/// The group of all ranks of an allocation on this host. Two clusters may have allocations of the same id at
+/// the same time; their tokens differ.
 std::string group_of_task(const std::string& allocation, const std::string& token);
 
-/// Removes what a group, or one made of some of its ranks, has left in /dev/shm because not all of its ranks came. Those that have
-/// joined keep theirs.
+/// Removes what a group, or one made of some of its ranks, has left in /dev/shm because not all of its ranks
+/// came. Those that have joined keep theirs.
 void remove_left_memory(const std::string& group);
 
 } // namespace troupe

@@ -35,7 +35,9 @@ void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, milliseconds 
   const timespec limit{at_most.count() / 1000, (at_most.count() % 1000) * 1'000'000};
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
-void wake(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+void wake(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 bool is_name(const std::string& x) {
   return !x.empty() && x.size() <= 200 && std::all_of(x.begin(), x.end(), [](unsigned char c) {
@@ -65,11 +67,15 @@ void shm_segment::locate() {
 // The segment gets its name only when it is complete, so that whoever finds the name finds it usable.
 result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
   if (!is_name(group.name))
-    return failed(errc::invalid, "the name '" + group.name + "' is empty, too long or has other characters than letters, digits and .-_");
+    return failed(errc::invalid,
+                  "the name '" + group.name +
+                    "' is empty, too long or has other characters than letters, digits and .-_");
   if (group.size < 1 || group.size > most_ranks || group.rank < 0 || group.rank >= group.size)
-    return failed(errc::invalid, "rank " + std::to_string(group.rank) + " of " + std::to_string(group.size) + ": at most 1,024 ranks, counted from 0");
+    return failed(errc::invalid, "rank " + std::to_string(group.rank) + " of " + std::to_string(group.size) +
+                                   ": at most 1,024 ranks, counted from 0");
   if (group.chunk_bytes == 0 || group.chunk_bytes % 4096 != 0)
-    return failed(errc::invalid, "chunks of " + std::to_string(group.chunk_bytes) + " bytes: a multiple of 4,096 is needed");
+    return failed(errc::invalid,
+                  "chunks of " + std::to_string(group.chunk_bytes) + " bytes: a multiple of 4,096 is needed");
 
   std::unique_ptr<shm_segment> s(new shm_segment);
   s->group_ = group;
@@ -91,14 +97,18 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     int fd = ::open(s->path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) {
-      struct stat about{};
+      struct stat about {};
       const bool whole = fstat(fd, &about) == 0 && std::size_t(about.st_size) == s->bytes_;
-      auto mapped = whole ? map(fd) : failed(errc::invalid, "the ranks of " + group.name + " differ in their number or chunk size");
+      auto mapped =
+        whole ? map(fd)
+              : failed(errc::invalid, "the ranks of " + group.name + " differ in their number or chunk size");
       close(fd);
       if (!mapped)
         return mapped.error();
-      if (s->header_->layout != magic || s->header_->size != group.size || s->header_->chunk_bytes != group.chunk_bytes)
-        return failed(errc::invalid, "the ranks of " + group.name + " differ in their settings or in the version of Troupe");
+      if (s->header_->layout != magic || s->header_->size != group.size ||
+          s->header_->chunk_bytes != group.chunk_bytes)
+        return failed(errc::invalid,
+                      "the ranks of " + group.name + " differ in their settings or in the version of Troupe");
       return s;
     }
     if (errno != ENOENT)
@@ -110,7 +120,8 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
     if (fd < 0)
       return failed_call("cannot make " + draft);
     result<void> made;
-    if (const int why = posix_fallocate(fd, 0, off_t(s->bytes_)); why != 0) { // else a full /dev/shm is a SIGBUS later
+    if (const int why = posix_fallocate(fd, 0, off_t(s->bytes_));
+        why != 0) { // else a full /dev/shm is a SIGBUS later
       errno = why;
       made = failed_call("/dev/shm has no room for " + std::to_string(s->bytes_) + " bytes");
     } else {
@@ -157,7 +168,8 @@ result<void> shm_segment::claim() {
   std::uint32_t expected = absent;
   if (places_[group_.rank].state.compare_exchange_strong(expected, claimed))
     return {};
-  return failed(errc::conflict, "rank " + std::to_string(group_.rank) + " of " + group_.name + " has already joined");
+  return failed(errc::conflict,
+                "rank " + std::to_string(group_.rank) + " of " + group_.name + " has already joined");
 }
 
 void shm_segment::enter() {
@@ -201,8 +213,9 @@ result<void> shm_segment::wait_for_all() {
       for (int r = 0; r < group_.size; ++r)
         if (places_[r].state < present)
           missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-      break_group(errc::timeout, "rank " + missing + " of " + std::to_string(group_.size) + " did not join within " +
-                                     std::to_string(group_.join_within.count()) + " ms");
+      break_group(errc::timeout, "rank " + missing + " of " + std::to_string(group_.size) +
+                                   " did not join within " + std::to_string(group_.join_within.count()) +
+                                   " ms");
       return unbroken();
     }
     wait_on(header_->present_ranks, here, look);
@@ -257,7 +270,8 @@ result<void> shm_segment::check(int rank, int& silent, std::uint32_t& last_beat)
   if (std::exchange(last_beat, beats) != beats)
     silent = 0;
   else if (++silent * look >= group_.silence) {
-    break_group(errc::unreachable, who + " has not run for " + std::to_string(group_.silence.count()) + " ms");
+    break_group(errc::unreachable,
+                who + " has not run for " + std::to_string(group_.silence.count()) + " ms");
     return unbroken();
   }
   return {};
@@ -279,9 +293,10 @@ result<void> shm_segment::why_broken() const {
   std::uint32_t broken = header_->broken;
   for (int looks = 0; broken == 1 && looks < 1000; broken = header_->broken, ++looks)
     std::this_thread::sleep_for(std::chrono::microseconds(500)); // the text is about to be there
-  if (broken == 1) // whoever wrote it has died over it
+  if (broken == 1)                                               // whoever wrote it has died over it
     return failed(errc::unreachable, group_.name + " is broken");
-  return failed(header_->code, group_.name + ": " + std::string(header_->why, strnlen(header_->why, sizeof header_->why)));
+  return failed(header_->code,
+                group_.name + ": " + std::string(header_->why, strnlen(header_->why, sizeof header_->why)));
 }
 
 std::string group_of_task(const std::string& allocation, const std::string& token) {

@@ -17,7 +17,8 @@ public:
   static constexpr std::uint32_t ahead = 3; ///< chunks that a rank writes before it waits for the others'
   static constexpr std::uint32_t slots = 2 * ahead + 2; ///< so that the one written next was read by all
 
-  static constexpr std::size_t taken_early = 2048; ///< bytes of the next slot: more of them would wait for each other
+  static constexpr std::size_t taken_early =
+    2048; ///< bytes of the next slot: more of them would wait for each other
 
   static result<std::unique_ptr<shm_segment>> open(const shm_group& group);
   ~shm_segment();
@@ -29,12 +30,14 @@ public:
   result<void> claim();        ///< takes this rank's place, once
   result<void> wait_for_all(); ///< until every rank has entered
   const std::string& path() const { return path_; }
-  void beat();                 ///< this process runs; at least every second
+  void beat(); ///< this process runs; at least every second
 
   std::byte* slot(int rank, std::uint32_t chunk) const {
     return rings_ + (std::size_t(rank) * slots + chunk % slots) * group_.chunk_bytes;
   }
-  operation_mark& mark(int rank, std::uint32_t number) const { return places_[rank].marks[number % 2]; } ///< of the operation of this number
+  operation_mark& mark(int rank, std::uint32_t number) const {
+    return places_[rank].marks[number % 2];
+  } ///< of the operation of this number
   /// Where its data lies in memory that all ranks reach, else 0.
   std::uint32_t& spot(int rank, std::uint32_t number) const { return places_[rank].spots[number % 2]; }
 
@@ -63,8 +66,8 @@ public:
 private:
   struct header;
   struct alignas(64) place {
-    // One line, so that who sees a chunk published has the mark as well. The marks are used in turn: when an operation begins, all
-    // ranks have ended the last but one.
+    // One line, so that who sees a chunk published has the mark as well. The marks are used in turn: when an
+    // operation begins, all ranks have ended the last but one.
     alignas(64) std::atomic<std::uint32_t> published{0}; // chunks; wraps around
     std::atomic<std::uint32_t> waiters{0};
     operation_mark marks[2];
@@ -77,7 +80,9 @@ private:
 
   shm_segment() = default;
   void locate();
-  static bool reached(std::uint32_t published, std::uint32_t upto) { return std::int32_t(published - upto) >= 0; }
+  static bool reached(std::uint32_t published, std::uint32_t upto) {
+    return std::int32_t(published - upto) >= 0;
+  }
   static void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -16,10 +16,11 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t small_bytes = 32 * 1024;     // up to here all ranks send everything to all: one way instead of two
+constexpr std::size_t small_bytes =
+  32 * 1024; // up to here all ranks send everything to all: one way instead of two
 constexpr std::size_t part_bytes = 4 * 1024 * 1024; // of each rank, in a stretch that is worked on at a time
-constexpr std::size_t step_bytes = 64 * 1024;       // reduced at a time, so that it is sent while the rest comes
-constexpr int spins = 50;                           // looks before it sleeps
+constexpr std::size_t step_bytes = 64 * 1024; // reduced at a time, so that it is sent while the rest comes
+constexpr int spins = 50;                     // looks before it sleeps
 
 struct wire_mark { // what goes before the data of an operation
   std::uint32_t number = 0;
@@ -31,7 +32,8 @@ struct wire_mark { // what goes before the data of an operation
 static_assert(sizeof(wire_mark) == 32);
 
 wire_mark to_wire(const operation_mark& x, std::uint32_t number) {
-  return {number, std::uint8_t(x.what), std::uint8_t(x.type), std::uint8_t(x.how), 0, x.root, 0, x.bytes, x.buffers};
+  return {number,   std::uint8_t(x.what), std::uint8_t(x.type), std::uint8_t(x.how), 0, x.root, 0, x.bytes,
+          x.buffers};
 }
 operation_mark from_wire(const wire_mark& x) {
   return {x.bytes, std::uint32_t(x.buffers), x.root, reduce(x.how), operation_kind(x.what), element(x.type)};
@@ -91,9 +93,9 @@ struct stream {
   }
 };
 
-// A large reduction in two ways: each rank has a part of the elements, gets it from all others, reduces it in order of rank
-// and sends the result to all, while the rest of it still comes. Every byte crosses as often as in a ring, but in two steps,
-// and every rank ends with the same bits.
+// A large reduction in two ways: each rank has a part of the elements, gets it from all others, reduces it in
+// order of rank and sends the result to all, while the rest of it still comes. Every byte crosses as often as
+// in a ring, but in two steps, and every rank ends with the same bits.
 class tcp final : public collective {
 public:
   tcp(const tcp_group& group, std::unique_ptr<tcp_links> links)
@@ -152,13 +154,13 @@ private:
   wire_mark mark_;           ///< what this rank does, as it is sent
 
   // Of the stretch under way.
-  bool reduces_ = false;       ///< what is staged is reduced,
-  bool at_end_ = false;        ///< when all of it has been sent and come,
-  std::size_t own_from_ = 0;   ///< as elements from here on
+  bool reduces_ = false;     ///< what is staged is reduced,
+  bool at_end_ = false;      ///< when all of it has been sent and come,
+  std::size_t own_from_ = 0; ///< as elements from here on
   std::size_t own_count_ = 0;
   std::size_t reduced_ = 0;
-  std::size_t gate_ = 0;       ///< bytes of gated pieces that may be sent
-  int feeds_gate_ = -1;        ///< the rank whose staged bytes may be passed on at once
+  std::size_t gate_ = 0; ///< bytes of gated pieces that may be sent
+  int feeds_gate_ = -1;  ///< the rank whose staged bytes may be passed on at once
   std::vector<const std::byte*> sources_;
   std::vector<pollfd> polled_;
   operation_queue queue_; // last: its thread uses what stands above
@@ -170,8 +172,10 @@ result<void> tcp::execute(const operation& x) {
   const auto mark = mark_of(x);
   const std::size_t total = elements_of(x), width = size_of(x.type);
   mark_ = to_wire(mark, number_++);
-  const std::size_t most = std::max<std::size_t>(1, part_bytes / width) *
-                           (x.what == operation_kind::all_reduce || x.what == operation_kind::broadcast ? std::size_t(group_.size) : 1);
+  const std::size_t most =
+    std::max<std::size_t>(1, part_bytes / width) *
+    (x.what == operation_kind::all_reduce || x.what == operation_kind::broadcast ? std::size_t(group_.size)
+                                                                                 : 1);
   std::size_t from = 0;
   do {
     const std::size_t count = std::min(most, total - from);
@@ -183,14 +187,17 @@ result<void> tcp::execute(const operation& x) {
       for (int r = 0; r < group_.size; ++r)
         if (is_other(r)) {
           of(r).out.add(reinterpret_cast<const std::byte*>(&mark_), sizeof mark_);
-          of(r).in.add(reinterpret_cast<const std::byte*>(&of(r).mark), sizeof(wire_mark), stream::role::mark);
+          of(r).in.add(reinterpret_cast<const std::byte*>(&of(r).mark), sizeof(wire_mark),
+                       stream::role::mark);
         }
     reduces_ = at_end_ = false;
     reduced_ = own_count_ = gate_ = 0;
     feeds_gate_ = -1;
     plan(x, from, count);
     if (auto ok = carry(x, mark); !ok)
-      return ok.error().what.empty() ? ok : result<void>{error{ok.error().code, ok.error().what + ", during " + show(mark)}};
+      return ok.error().what.empty()
+               ? ok
+               : result<void>{error{ok.error().code, ok.error().what + ", during " + show(mark)}};
     from += count;
   } while (from < total);
   return {};
@@ -201,10 +208,14 @@ void tcp::plan(const operation& x, std::size_t from, std::size_t count) {
   const int me = group_.rank, all = group_.size;
   using role = stream::role;
   const auto add_in = [&](stream& to, std::size_t at, std::size_t n, role what = role::plain) {
-    each_part(x, at, n, [&](const operation_buffer& b, std::size_t i, std::size_t k, std::size_t) { to.add(b.in + i * width, k * width, what); });
+    each_part(x, at, n, [&](const operation_buffer& b, std::size_t i, std::size_t k, std::size_t) {
+      to.add(b.in + i * width, k * width, what);
+    });
   };
   const auto add_out = [&](stream& to, std::size_t at, std::size_t n, role what = role::plain) {
-    each_part(x, at, n, [&](const operation_buffer& b, std::size_t i, std::size_t k, std::size_t) { to.add(b.out + i * width, k * width, what); });
+    each_part(x, at, n, [&](const operation_buffer& b, std::size_t i, std::size_t k, std::size_t) {
+      to.add(b.out + i * width, k * width, what);
+    });
   };
   const auto stage = [&](int r, std::size_t n) {
     of(r).staging.resize(std::max(of(r).staging.size(), n * width));
@@ -213,7 +224,8 @@ void tcp::plan(const operation& x, std::size_t from, std::size_t count) {
   const auto part_from = [&](std::size_t i, std::size_t parts) { return from + count * i / parts; };
 
   switch (x.what) {
-  case operation_kind::barrier: return;
+  case operation_kind::barrier:
+    return;
   case operation_kind::all_reduce: {
     reduces_ = true;
     if (count * width * std::size_t(all - 1) <= small_bytes || all == 1) {
@@ -372,8 +384,9 @@ result<bool> tcp::read_some(int r, const operation_mark& mine) {
   if (!marked && of(r).in.next > 0) {
     const auto theirs = from_wire(of(r).mark);
     if (theirs != mine || of(r).mark.number != mark_.number) {
-      links_->break_group(errc::conflict, "rank " + std::to_string(r) + " called " + show(theirs) + " where rank " +
-                                              std::to_string(group_.rank) + " called " + show(mine));
+      links_->break_group(errc::conflict, "rank " + std::to_string(r) + " called " + show(theirs) +
+                                            " where rank " + std::to_string(group_.rank) + " called " +
+                                            show(mine));
       return links_->unbroken().error();
     }
   }
@@ -403,11 +416,12 @@ void tcp::reduce_range(const operation& x, std::size_t from, std::size_t upto) {
     reduce_elements(x.type, x.how, sources_, {&out, 1}, n);
   };
   if (x.what == operation_kind::reduce_scatter)
-    return part(x.first.in + (std::size_t(group_.rank) * x.first.count + own_from_ + from) * width, from, upto - from,
-                x.first.out + (own_from_ + from) * width);
-  each_part(x, own_from_ + from, upto - from, [&](const operation_buffer& b, std::size_t at, std::size_t n, std::size_t done) {
-    part(b.in + at * width, from + done, n, b.out + at * width);
-  });
+    return part(x.first.in + (std::size_t(group_.rank) * x.first.count + own_from_ + from) * width, from,
+                upto - from, x.first.out + (own_from_ + from) * width);
+  each_part(x, own_from_ + from, upto - from,
+            [&](const operation_buffer& b, std::size_t at, std::size_t n, std::size_t done) {
+              part(b.in + at * width, from + done, n, b.out + at * width);
+            });
 }
 
 } // namespace

@@ -16,12 +16,12 @@ struct tcp_group {
   std::chrono::milliseconds silence{5'000};      ///< a rank that sends no beat for so long counts as gone
 };
 
-/// Waits until all ranks are connected with each other. A rank whose process dies is noticed when the kernel closes its
-/// connections, one that is stopped or cut off by its missing beats. The ranks prove to each other that they know the secret;
-/// what they send afterwards is neither encrypted nor signed.
+/// Waits until all ranks are connected with each other. A rank whose process dies is noticed when the kernel
+/// closes its connections, one that is stopped or cut off by its missing beats. The ranks prove to each other
+/// that they know the secret; what they send afterwards is neither encrypted nor signed.
 ///
-/// Fails with `invalid` for bad settings, `conflict` where the rank has joined already, `io`, `timeout` where ranks are missing,
-/// `unreachable` where one died meanwhile.
+/// Fails with `invalid` for bad settings, `conflict` where the rank has joined already, `io`, `timeout` where
+/// ranks are missing, `unreachable` where one died meanwhile.
 result<std::unique_ptr<collective>> join_tcp(const tcp_group& group);
 
 } // namespace troupe

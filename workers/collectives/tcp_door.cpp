@@ -46,14 +46,15 @@ struct answer {
 error fault(const std::string& what) { return {errc::io, "collective tcp: " + what}; }
 error failed_call(const std::string& what) { return fault(what + ": " + std::strerror(errno)); }
 
-mac prove(const std::string& secret, const char* who, const hello& h, const std::array<unsigned char, 32>& nonce) {
+mac prove(const std::string& secret, const char* who, const hello& h,
+          const std::array<unsigned char, 32>& nonce) {
   std::string text(who);
   text.append(reinterpret_cast<const char*>(&h), sizeof h);
   text.append(reinterpret_cast<const char*>(nonce.data()), nonce.size());
   mac out{};
   unsigned length = 0;
-  HMAC(EVP_sha256(), secret.data(), int(secret.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data(),
-       &length);
+  HMAC(EVP_sha256(), secret.data(), int(secret.size()), reinterpret_cast<const unsigned char*>(text.data()),
+       text.size(), out.data(), &length);
   return out;
 }
 bool same(const mac& a, const mac& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
@@ -70,7 +71,8 @@ void be_quick(int fd) {
 }
 
 int milliseconds_to(tcp_deadline until) {
-  return int(std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count(), 0, 60'000));
+  return int(std::clamp<std::int64_t>(
+    std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()).count(), 0, 60'000));
 }
 
 result<void> wait_for(int fd, short what, tcp_deadline until) {
@@ -135,7 +137,7 @@ struct tcp_door::newcomer {
   hello said;
   answer told;
   mac proof{};
-  std::size_t got = 0;  ///< bytes of hello, then of the proof
+  std::size_t got = 0; ///< bytes of hello, then of the proof
   bool answered = false;
 };
 
@@ -161,7 +163,8 @@ result<std::unique_ptr<tcp_door>> tcp_door::open(const std::string& address, int
   sockaddr_storage at{};
   socklen_t length = sizeof at;
   getsockname(door->listener_.get(), reinterpret_cast<sockaddr*>(&at), &length);
-  door->port_ = ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(at).sin6_port : reinterpret_cast<sockaddr_in&>(at).sin_port);
+  door->port_ = ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(at).sin6_port
+                                               : reinterpret_cast<sockaddr_in&>(at).sin_port);
   door->stop_ = owned_fd(eventfd(0, EFD_CLOEXEC));
   if (!door->stop_)
     return failed_call("cannot make an event");
@@ -181,7 +184,8 @@ std::optional<tcp_guest> tcp_door::take(std::uint64_t group, std::chrono::millis
   const auto until = clock::now() + at_most;
   std::unique_lock held(lock_);
   for (;;) {
-    const auto it = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& g) { return g.group == group; });
+    const auto it =
+      std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& g) { return g.group == group; });
     if (it != waiting_.end()) {
       auto guest = std::move(*it);
       waiting_.erase(it);
@@ -196,7 +200,8 @@ void tcp_door::serve() {
   std::list<newcomer> newcomers;
   std::vector<pollfd> polled;
   for (;;) {
-    polled.assign({{stop_.get(), POLLIN, 0}, {newcomers.size() < most_newcomers ? listener_.get() : -1, POLLIN, 0}});
+    polled.assign(
+      {{stop_.get(), POLLIN, 0}, {newcomers.size() < most_newcomers ? listener_.get() : -1, POLLIN, 0}});
     for (auto& x : newcomers)
       polled.push_back({x.fd.get(), POLLIN, 0});
     poll(polled.data(), polled.size(), newcomers.empty() ? -1 : 1000);
@@ -204,12 +209,14 @@ void tcp_door::serve() {
       return;
     std::size_t i = 2;
     for (auto it = newcomers.begin(); it != newcomers.end(); ++i)
-      it = (polled[i].revents != 0 && !advance(*it)) || clock::now() > it->until ? newcomers.erase(it) : std::next(it);
+      it = (polled[i].revents != 0 && !advance(*it)) || clock::now() > it->until ? newcomers.erase(it)
+                                                                                 : std::next(it);
     if (polled[1].revents == 0)
       continue;
     sockaddr_storage from{};
     socklen_t length = sizeof from;
-    owned_fd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    owned_fd fd(
+      accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       auto& x = newcomers.emplace_back();
       x.fd = std::move(fd);
@@ -248,7 +255,8 @@ bool tcp_door::advance(newcomer& x) {
     std::lock_guard held(lock_);
     if (waiting_.size() >= most_waiting)
       waiting_.pop_front();
-    waiting_.push_back({x.said.group, x.said.rank, tcp_channel(x.said.channel), x.said.port, std::move(x.fd), std::move(x.address)});
+    waiting_.push_back({x.said.group, x.said.rank, tcp_channel(x.said.channel), x.said.port, std::move(x.fd),
+                        std::move(x.address)});
     come_.notify_all();
     return false;
   }
@@ -283,7 +291,8 @@ result<owned_fd> dial_tcp(const std::string& host, int port, tcp_deadline until)
 std::string local_address(int fd) {
   sockaddr_storage at{};
   socklen_t length = sizeof at;
-  return getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) == 0 ? numeric(at, length) : std::string();
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) == 0 ? numeric(at, length)
+                                                                         : std::string();
 }
 
 result<void> greet(int fd, const std::string& secret, const tcp_guest& me, tcp_deadline until) {

@@ -1,5 +1,6 @@
 #pragma once
-// How ranks find and know each other: a listener that lets in who proves the secret, and the dialling side of it.
+// How ranks find and know each other: a listener that lets in who proves the secret, and the dialling side of
+// it.
 
 #include "model/result.hpp"
 #include "workers/owned_fd.hpp"
@@ -30,8 +31,8 @@ struct tcp_guest {
 
 std::uint64_t hash_of(const std::string& group);
 
-/// A listener with a thread. What is said in the handshake is of fixed length, and at most 256 guests are heard at a time, each for
-/// 10 s; later ones wait in the system's queue.
+/// A listener with a thread. What is said in the handshake is of fixed length, and at most 256 guests are
+/// heard at a time, each for 10 s; later ones wait in the system's queue.
 class tcp_door {
 public:
   /// On `port` (0: any) of the numeric address `address`; of all addresses where it is empty.
@@ -64,7 +65,8 @@ using tcp_deadline = std::chrono::steady_clock::time_point;
 result<workers::owned_fd> dial_tcp(const std::string& host, int port, tcp_deadline until);
 /// The numeric address of this or the other end.
 std::string local_address(int fd);
-/// Proves itself to the door at the other end as `me`, and asks the same of it. `denied` where it does not know the secret.
+/// Proves itself to the door at the other end as `me`, and asks the same of it. `denied` where it does not
+/// know the secret.
 result<void> greet(int fd, const std::string& secret, const tcp_guest& me, tcp_deadline until);
 
 } // namespace troupe

@@ -61,8 +61,9 @@ std::vector<tcp_place> places_in(std::string_view text) {
 } // namespace
 
 tcp_links::tcp_links(const tcp_group& group)
-    : group_(group), hash_(hash_of(group.name)), peers_(std::size_t(group.size)), alarm_(eventfd(0, EFD_CLOEXEC)),
-      stop_(eventfd(0, EFD_CLOEXEC)), beat_every_(std::clamp<milliseconds>(milliseconds(group.size * 8), 100ms, 1000ms)) {}
+    : group_(group), hash_(hash_of(group.name)), peers_(std::size_t(group.size)),
+      alarm_(eventfd(0, EFD_CLOEXEC)), stop_(eventfd(0, EFD_CLOEXEC)),
+      beat_every_(std::clamp<milliseconds>(milliseconds(group.size * 8), 100ms, 1000ms)) {}
 
 tcp_links::~tcp_links() {
   for (int r = 0; r < group_.size; ++r)
@@ -73,7 +74,9 @@ tcp_links::~tcp_links() {
   }
 }
 
-std::string tcp_links::who(int rank) const { return "rank " + std::to_string(rank) + " of " + std::to_string(group_.size); }
+std::string tcp_links::who(int rank) const {
+  return "rank " + std::to_string(rank) + " of " + std::to_string(group_.size);
+}
 
 tcp_guest tcp_links::myself(tcp_channel which) const {
   return {hash_, std::uint32_t(group_.rank), which, std::uint32_t(door_ ? door_->port() : 0), {}, {}};
@@ -83,11 +86,13 @@ tcp_guest tcp_links::myself(tcp_channel which) const {
 
 result<std::unique_ptr<tcp_links>> tcp_links::meet(const tcp_group& group) {
   if (group.size < 1 || group.size > most_ranks || group.rank < 0 || group.rank >= group.size)
-    return failed(errc::invalid, "rank " + std::to_string(group.rank) + " of " + std::to_string(group.size) + ": at most 1,024 ranks, counted from 0");
+    return failed(errc::invalid, "rank " + std::to_string(group.rank) + " of " + std::to_string(group.size) +
+                                   ": at most 1,024 ranks, counted from 0");
   if (group.name.empty() || group.secret.empty())
     return failed(errc::invalid, "a group needs a name and a secret");
   if (group.host.empty() || group.port < 1 || group.port > 65535)
-    return failed(errc::invalid, "the meeting at '" + group.host + "', port " + std::to_string(group.port) + ": a host and a port from 1 to 65535 are needed");
+    return failed(errc::invalid, "the meeting at '" + group.host + "', port " + std::to_string(group.port) +
+                                   ": a host and a port from 1 to 65535 are needed");
   std::unique_ptr<tcp_links> links(new tcp_links(group));
   if (!links->alarm_ || !links->stop_)
     return failed(errc::io, std::string("cannot make an event: ") + std::strerror(errno));
@@ -101,7 +106,8 @@ result<std::unique_ptr<tcp_links>> tcp_links::meet(const tcp_group& group) {
   return links;
 }
 
-result<std::unique_ptr<tcp_links>> tcp_links::join(const tcp_group& group, std::shared_ptr<tcp_door> door, std::vector<tcp_place> places) {
+result<std::unique_ptr<tcp_links>> tcp_links::join(const tcp_group& group, std::shared_ptr<tcp_door> door,
+                                                   std::vector<tcp_place> places) {
   std::unique_ptr<tcp_links> links(new tcp_links(group));
   links->door_ = std::move(door);
   links->places_ = std::move(places);
@@ -148,7 +154,8 @@ result<void> tcp_links::report(tcp_deadline until) {
       return missing("did not say where the others are");
   }
   if (places_.size() != peers_.size())
-    return failed(errc::invalid, "the ranks of " + group_.name + " differ in their number or in the version of Troupe");
+    return failed(errc::invalid,
+                  "the ranks of " + group_.name + " differ in their number or in the version of Troupe");
   return {};
 }
 
@@ -167,7 +174,8 @@ result<void> tcp_links::connect_all(tcp_deadline until) {
     }
   }
   const auto lacking = [&] {
-    return std::any_of(peers_.begin() + group_.rank + 1, peers_.end(), [](const peer& p) { return !p.control || !p.data; });
+    return std::any_of(peers_.begin() + group_.rank + 1, peers_.end(),
+                       [](const peer& p) { return !p.control || !p.data; });
   };
   while (lacking())
     if (auto ok = take_next(until, true); !ok)
@@ -175,7 +183,8 @@ result<void> tcp_links::connect_all(tcp_deadline until) {
   return {};
 }
 
-result<workers::owned_fd> tcp_links::dial(const tcp_place& to, int rank, tcp_channel which, tcp_deadline until) {
+result<workers::owned_fd> tcp_links::dial(const tcp_place& to, int rank, tcp_channel which,
+                                          tcp_deadline until) {
   for (;;) {
     auto fd = dial_tcp(to.host, to.port, std::min(until, clock::now() + 5s));
     result<void> ok = fd ? result<void>{} : result<void>{fd.error()};
@@ -193,8 +202,9 @@ result<workers::owned_fd> tcp_links::dial(const tcp_place& to, int rank, tcp_cha
     if (auto whole = unbroken(); !whole)
       return whole.error();
     if (clock::now() > until)
-      return failed(errc::timeout, who(rank) + " was not met at " + to.host + ":" + std::to_string(to.port) + " within " +
-                                       std::to_string(group_.join_within.count()) + " ms (" + ok.error().what + ")");
+      return failed(errc::timeout, who(rank) + " was not met at " + to.host + ":" + std::to_string(to.port) +
+                                     " within " + std::to_string(group_.join_within.count()) + " ms (" +
+                                     ok.error().what + ")");
     std::this_thread::sleep_for(20ms); // it may not listen yet
   }
 }
@@ -208,13 +218,15 @@ result<void> tcp_links::take_next(tcp_deadline until, bool with_data) {
       if (!fd && (with_data || guest->channel == tcp_channel::control)) {
         fd = std::move(guest->fd);
         if (group_.rank == 0 && guest->channel == tcp_channel::control)
-          places_[guest->rank] = {is_loopback(guest->address) ? group_.host : guest->address, int(guest->port)};
+          places_[guest->rank] = {is_loopback(guest->address) ? group_.host : guest->address,
+                                  int(guest->port)};
         return {};
       }
       peer second; // of the same rank: it is told, the first one stays
       std::swap(second.control, guest->fd);
       std::swap(p.control, second.control);
-      send_frame(int(guest->rank), frame::broken, std::string(1, char(errc::conflict)) + who(int(guest->rank)) + " has joined already");
+      send_frame(int(guest->rank), frame::broken,
+                 std::string(1, char(errc::conflict)) + who(int(guest->rank)) + " has joined already");
       std::swap(p.control, second.control);
     }
     listen_to_all();
@@ -230,8 +242,8 @@ result<void> tcp_links::missing(const std::string& what) {
   for (int r = 0; r < group_.size; ++r)
     if (r != group_.rank && !peers_[std::size_t(r)].control)
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
-  break_group(errc::timeout, "rank " + (ranks.empty() ? "0" : ranks) + " of " + std::to_string(group_.size) + " " + what + " within " +
-                                 std::to_string(group_.join_within.count()) + " ms");
+  break_group(errc::timeout, "rank " + (ranks.empty() ? "0" : ranks) + " of " + std::to_string(group_.size) +
+                               " " + what + " within " + std::to_string(group_.join_within.count()) + " ms");
   return unbroken();
 }
 
@@ -265,7 +277,8 @@ void tcp_links::watch() {
         continue;
       send_frame(r, frame::beat, {});
       if (++p.silent * beat_every_ > group_.silence)
-        break_group(errc::unreachable, who(r) + " has not answered for " + std::to_string(group_.silence.count()) + " ms");
+        break_group(errc::unreachable,
+                    who(r) + " has not answered for " + std::to_string(group_.silence.count()) + " ms");
     }
   }
 }
@@ -310,8 +323,11 @@ void tcp_links::take_frame(int rank, frame kind, std::string_view body) {
   peer& p = peers_[std::size_t(rank)];
   p.silent = 0;
   switch (kind) {
-  case frame::beat: return;
-  case frame::left: p.left = true; return;
+  case frame::beat:
+    return;
+  case frame::left:
+    p.left = true;
+    return;
   case frame::places:
     if (places_.empty())
       places_ = places_in(body);
@@ -337,7 +353,8 @@ void tcp_links::send_frame(int rank, frame kind, std::string_view body) {
     if (n > 0)
       rest.remove_prefix(std::size_t(n));
     pollfd one{p.control.get(), POLLOUT, 0};
-    if (n < 0 && (errno != EAGAIN || kind != frame::places || poll(&one, 1, 5000) <= 0)) // only that one is longer than a buffer
+    if (n < 0 && (errno != EAGAIN || kind != frame::places ||
+                  poll(&one, 1, 5000) <= 0)) // only that one is longer than a buffer
       return;
   }
 }
@@ -365,7 +382,8 @@ result<void> tcp_links::unbroken() const {
 
 result<void> tcp_links::lost(int rank) {
   peer& p = peers_[std::size_t(rank)];
-  for (const auto until = clock::now() + 1s; !broken_ && !p.left && clock::now() < until;) // the other connection says why
+  for (const auto until = clock::now() + 1s;
+       !broken_ && !p.left && clock::now() < until;) // the other connection says why
     std::this_thread::sleep_for(2ms);
   break_group(errc::unreachable, who(rank) + (p.left ? " left the group" : " died"));
   return unbroken();

@@ -75,7 +75,8 @@ void fence::start_program() {
   int in[2] = {-1, -1}, out[2] = {-1, -1};
   // What it is told fits into an empty pipe, or it is not asked: nothing here may block.
   bool ready = bytes > 0 && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
-               fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 && write(in[1], told, static_cast<std::size_t>(bytes)) == bytes;
+               fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 &&
+               write(in[1], told, static_cast<std::size_t>(bytes)) == bytes;
   free(told);
   const pid_t pid = ready ? fork() : -1;
   if (pid == 0) {
@@ -91,7 +92,8 @@ void fence::start_program() {
     _exit(127);
   }
   if (pid > 0) {
-    child_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); // it is not reaped yet: that happens in this thread
+    child_ =
+      static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); // it is not reaped yet: that happens in this thread
     fd_ = out[0];
     out[0] = -1;
     fcntl(fd_, F_SETFL, O_NONBLOCK);
@@ -111,7 +113,8 @@ fence::answer fence::on_ready() {
                       "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                       at_.address, strlen(body), body);
     // It fits into an empty socket's buffer, or the connection is broken.
-    sent_ = static_cast<std::size_t>(n) < sizeof text_ && send(fd_, text_, static_cast<std::size_t>(n), MSG_NOSIGNAL) == n;
+    sent_ = static_cast<std::size_t>(n) < sizeof text_ &&
+            send(fd_, text_, static_cast<std::size_t>(n), MSG_NOSIGNAL) == n;
     if (sent_)
       return answer::none;
     give_up();
@@ -132,7 +135,9 @@ fence::answer fence::on_ready() {
 
 fence::answer fence::read_answer() {
   if (at_.by_program)
-    return strcmp(text_, "kill\n") == 0 ? answer::kill : strcmp(text_, "go\n") == 0 ? answer::go_on : answer::failed;
+    return strcmp(text_, "kill\n") == 0 ? answer::kill
+           : strcmp(text_, "go\n") == 0 ? answer::go_on
+                                        : answer::failed;
   if (strncmp(text_, "HTTP/1.1 200 ", 13) != 0)
     return answer::failed;
   return strstr(text_, "\"kill\":true") ? answer::kill : answer::go_on;

@@ -1,7 +1,7 @@
 #pragma once
-// How a sandbox without an agent asks the master whether to go on: one small HTTP request at a time, which never blocks.
-// Over TLS, which this program does not speak, another one asks: a child that is told by its standard input whom and what,
-// and prints "go" or "kill".
+// How a sandbox without an agent asks the master whether to go on: one small HTTP request at a time, which
+// never blocks. Over TLS, which this program does not speak, another one asks: a child that is told by its
+// standard input whom and what, and prints "go" or "kill".
 
 #include "workers/task_init/base.hpp"
 
@@ -17,7 +17,7 @@ public:
   struct place {
     const char* address = nullptr; ///< ADDRESS:PORT in digits; a URL for the program
     const char *ask = "", *dead = "", *ca = "";
-    int program = -1;   ///< a descriptor to execute
+    int program = -1; ///< a descriptor to execute
     bool by_program = false;
   };
   void set(const place& where) { at_ = where; }
@@ -27,7 +27,8 @@ public:
   /// Begins a request; one that is open is given up.
   void begin(bool dead);
   pollfd waits_for() const { return {fd_, static_cast<short>(sent_ ? POLLIN : POLLOUT), 0}; }
-  /// To call when the socket is ready. Anything but `none` ends the request; `failed`: nobody answered, or not well.
+  /// To call when the socket is ready. Anything but `none` ends the request; `failed`: nobody answered, or
+  /// not well.
   answer on_ready();
   std::int64_t gives_up_at_ms() const { return gives_up_at_ms_; }
   void give_up();
@@ -38,8 +39,8 @@ private:
   answer read_answer();
 
   place at_;
-  int fd_ = -1;      ///< the connection, or the program's output
-  int child_ = -1;   ///< a pidfd of the program, which somebody else reaps
+  int fd_ = -1;    ///< the connection, or the program's output
+  int child_ = -1; ///< a pidfd of the program, which somebody else reaps
   bool sent_ = false, about_death_ = false;
   std::int64_t gives_up_at_ms_ = 0;
   std::size_t used_ = 0;

@@ -4,8 +4,8 @@
 //   troupe-task --spare FOLDER IDLE_MS    makes the sandbox in FOLDER and waits for `run` on its socket
 //   --isolation process-group, in front, does without namespaces
 //
-// The process that was started ends as soon as the sandbox is made (0) or cannot be (1, reason on stderr); the
-// sandbox belongs to nobody, so its agent may die.
+// The process that was started ends as soon as the sandbox is made (0) or cannot be (1, reason on stderr);
+// the sandbox belongs to nobody, so its agent may die.
 
 #include "workers/task_init/supervisor.hpp"
 #include "workers/task_init/task_format.hpp"
@@ -57,7 +57,8 @@ bool identity_map(const char* from, char* text, std::size_t room) {
   unsigned long long inside, outside, count;
   std::size_t used = 0;
   while (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) == 3 && used + 64 < room)
-    used += static_cast<std::size_t>(snprintf(text + used, room - used, "%llu %llu %llu\n", inside, inside, count));
+    used +=
+      static_cast<std::size_t>(snprintf(text + used, room - used, "%llu %llu %llu\n", inside, inside, count));
   fclose(f);
   return used > 0;
 }
@@ -163,7 +164,8 @@ fault attempt(const isolation& how, const order& what, sandbox box) {
   if (pipe2(go, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0)
     return complain("pipe: %s", strerror(errno));
   box.pid_namespace = how.clone_flags & CLONE_NEWPID;
-  auto pid = static_cast<pid_t>(syscall(SYS_clone, how.clone_flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  auto pid =
+    static_cast<pid_t>(syscall(SYS_clone, how.clone_flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (pid == 0) {
     close(go[1]);
     close(report[0]);
@@ -211,7 +213,8 @@ int start(const order& what) {
   }
   int lock = open(lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    fprintf(stderr, "%s/%s: %s\n", what.folder, lock_file, lock < 0 ? strerror(errno) : "another troupe-task runs here");
+    fprintf(stderr, "%s/%s: %s\n", what.folder, lock_file,
+            lock < 0 ? strerror(errno) : "another troupe-task runs here");
     return 1;
   }
   if (faccessat(box.folder, exit_file, F_OK, 0) == 0) {
@@ -224,7 +227,7 @@ int start(const order& what) {
   mkdir(run_folder, 0755);
   constexpr int spaces = CLONE_NEWNS | CLONE_NEWPID;
   const isolation ways[] = {
-      {CLONE_NEWUSER | spaces, "user namespace"}, {spaces, "mount and pid namespaces"}, {0, "process group"}};
+    {CLONE_NEWUSER | spaces, "user namespace"}, {spaces, "mount and pid namespaces"}, {0, "process group"}};
   for (const auto& way : ways) {
     if (way.clone_flags && !what.namespaces)
       continue;

@@ -80,7 +80,8 @@ bool limit(int resource, std::int64_t value, pid_t pid = 0) {
     digits[n] = 0;
     report.host_pid = static_cast<pid_t>(atoi(digits));
   }
-  // A process that is forked from a zygote cannot join the sandbox's session, so that every rank has one of its own.
+  // A process that is forked from a zygote cannot join the sandbox's session, so that every rank has one of
+  // its own.
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int fd = 0; fd < 3; ++fd)
@@ -133,7 +134,8 @@ list<family> all_processes() {
     char state = 0;
     int parent = 0;
     if (after_name && sscanf(after_name + 1, " %c %d", &state, &parent) == 2 && state != 'Z')
-      // 'D' is a parent in vfork whose child stands still, or a wait for a disk: the signal meets it on its way out.
+      // 'D' is a parent in vfork whose child stands still, or a wait for a disk: the signal meets it on its
+      // way out.
       found.push({pid, parent, false, state == 'T' || state == 't' || state == 'D'});
   }
   closedir(proc);
@@ -168,7 +170,8 @@ int signal_descendants(int signal) {
 
 } // namespace
 
-fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state, rank_pipes& pipes) {
+fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state,
+                 rank_pipes& pipes) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0)
     return complain("pipe: %s", strerror(errno));

@@ -22,16 +22,17 @@ struct rank_pipes {
   int out = -1, err = -1;
 };
 
-/// Starts one rank: own process group, output into pipes, limits of `spec`. A fault says why the command could not be
-/// run; `state` then holds 127 (not found), 126 (not executable) as its exit code.
-fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state, rank_pipes& pipes);
+/// Starts one rank: own process group, output into pipes, limits of `spec`. A fault says why the command
+/// could not be run; `state` then holds 127 (not found), 126 (not executable) as its exit code.
+fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state,
+                 rank_pipes& pipes);
 
 /// The same limits for a process that somebody else has started.
 bool limit_process(pid_t pid, const task_spec& spec);
 
-/// Sends `signal` to every process of the sandbox but this one. As pid 1 of a pid namespace that is one call that
-/// no fork can outrun; without one the descendants are searched, so a caller repeats until nothing is left. Returns
-/// how many it found that were not stopped before; 0 in a pid namespace.
+/// Sends `signal` to every process of the sandbox but this one. As pid 1 of a pid namespace that is one call
+/// that no fork can outrun; without one the descendants are searched, so a caller repeats until nothing is
+/// left. Returns how many it found that were not stopped before; 0 in a pid namespace.
 int signal_everything(bool pid_namespace, int signal);
 
 /// How often the kernel's out-of-memory killer has struck on this host since it started.

@@ -111,7 +111,11 @@ fault make_private_mounts(host_view& host, fault& remark) {
   host.tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
   host.run = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (host.proc < 0 || host.tmp < 0 || host.run < 0)
-    return complain("opening %s: %s", host.proc < 0 ? "/proc" : host.tmp < 0 ? "/tmp" : "/run", strerror(errno));
+    return complain("opening %s: %s",
+                    host.proc < 0  ? "/proc"
+                    : host.tmp < 0 ? "/tmp"
+                                   : "/run",
+                    strerror(errno));
   int tmp = open(task_format::tmp_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   int run = open(task_format::run_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (tmp < 0 || run < 0)

@@ -24,22 +24,17 @@ struct rank_key {
 };
 
 constexpr number_key number_keys[] = {
-    {"lease-ms", &task_spec::lease_ms, 0},
-    {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
-    {"linger-ms", &task_spec::linger_ms, 0},
-    {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
-    {"spool-files", &task_spec::spool_files, 2},
-    {"memory-bytes", &task_spec::memory_bytes, 1},
-    {"open-files", &task_spec::open_files, 1},
-    {"cpu-seconds", &task_spec::cpu_seconds, 1},
+  {"lease-ms", &task_spec::lease_ms, 0},       {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
+  {"linger-ms", &task_spec::linger_ms, 0},     {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
+  {"spool-files", &task_spec::spool_files, 2}, {"memory-bytes", &task_spec::memory_bytes, 1},
+  {"open-files", &task_spec::open_files, 1},   {"cpu-seconds", &task_spec::cpu_seconds, 1},
 };
 
-constexpr text_key text_keys[] = {
-    {"fence", &task_spec::fence},
-    {"fence-ask", &task_spec::fence_ask},
-    {"fence-dead", &task_spec::fence_dead},
-    {"fence-program", &task_spec::fence_program},
-    {"fence-ca", &task_spec::fence_ca}};
+constexpr text_key text_keys[] = {{"fence", &task_spec::fence},
+                                  {"fence-ask", &task_spec::fence_ask},
+                                  {"fence-dead", &task_spec::fence_dead},
+                                  {"fence-program", &task_spec::fence_program},
+                                  {"fence-ca", &task_spec::fence_ca}};
 
 fault take_pair(task_spec& spec, const char* key, char* value) {
   for (const auto& known : number_keys)
@@ -100,7 +95,8 @@ fault read_whole(int fd, char*& bytes, std::size_t& size) {
   if (!bytes)
     abort();
   while (size < static_cast<std::size_t>(about.st_size)) {
-    auto n = pread(fd, bytes + size, static_cast<std::size_t>(about.st_size) - size, static_cast<off_t>(size));
+    auto n =
+      pread(fd, bytes + size, static_cast<std::size_t>(about.st_size) - size, static_cast<off_t>(size));
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)

@@ -15,14 +15,15 @@ struct rank_spec {
 
 struct task_spec {
   const char* id = "";
-  std::int64_t lease_ms = 0;                          ///< 0: none
-  std::int64_t frozen_kill_ms = 24ll * 3600 * 1000;   ///< a task frozen by its lease is killed after this
-  std::int64_t linger_ms = 10ll * 60 * 1000;          ///< waits for `bye` so long after the end
+  std::int64_t lease_ms = 0;                        ///< 0: none
+  std::int64_t frozen_kill_ms = 24ll * 3600 * 1000; ///< a task frozen by its lease is killed after this
+  std::int64_t linger_ms = 10ll * 60 * 1000;        ///< waits for `bye` so long after the end
   std::int64_t spool_file_bytes = 4 << 20;
   std::int64_t spool_files = 16;
   std::int64_t memory_bytes = -1, open_files = -1, cpu_seconds = -1; ///< -1: as inherited
-  const char *fence = "", *fence_ask = "", *fence_dead = ""; ///< whom to ask without an agent, and the bodies; or empty
-  const char *fence_program = "", *fence_ca = "";            ///< what asks over TLS, and its certificates; or empty
+  const char *fence = "", *fence_ask = "",
+             *fence_dead = "";                    ///< whom to ask without an agent, and the bodies; or empty
+  const char *fence_program = "", *fence_ca = ""; ///< what asks over TLS, and its certificates; or empty
   list<const char*> keep;          ///< host paths below /tmp, /run/determined that stay the host's
   list<const char*> keep_if_there; ///< the same for what lies below /tmp, without an error where it does not
   list<rank_spec> ranks;

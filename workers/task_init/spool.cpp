@@ -39,13 +39,15 @@ bool spool_writer::open_next() {
   written_ = sizeof header;
   ++index_;
   if (files_ > 0 && index_ > static_cast<std::uint64_t>(files_)) {
-    snprintf(name, sizeof name, "%08llu", static_cast<unsigned long long>(index_ - static_cast<std::uint64_t>(files_)));
+    snprintf(name, sizeof name, "%08llu",
+             static_cast<unsigned long long>(index_ - static_cast<std::uint64_t>(files_)));
     unlinkat(folder_, name, 0);
   }
   return true;
 }
 
-void spool_writer::add(unsigned rank, spool_stream stream, std::uint8_t flags, const char* bytes, std::size_t size) {
+void spool_writer::add(unsigned rank, spool_stream stream, std::uint8_t flags, const char* bytes,
+                       std::size_t size) {
   if (used_ + sizeof(spool_record) + size > sizeof buffer_)
     flush();
   spool_record record{.bytes = static_cast<std::uint32_t>(size),
@@ -61,7 +63,8 @@ void spool_writer::add(unsigned rank, spool_stream stream, std::uint8_t flags, c
 }
 
 bool spool_writer::write_out() {
-  bool full = written_ + static_cast<std::int64_t>(used_) > file_bytes_ && written_ > static_cast<std::int64_t>(sizeof(spool_header));
+  bool full = written_ + static_cast<std::int64_t>(used_) > file_bytes_ &&
+              written_ > static_cast<std::int64_t>(sizeof(spool_header));
   if ((file_ < 0 || full) && !open_next())
     return false;
   std::size_t done = 0;

@@ -66,7 +66,8 @@ void supervisor::start(int spec, int zygote) {
   spool_.limit(spec_.spool_file_bytes, spec_.spool_files);
   if (*spec_.fence)
     fence_.set({spec_.fence, spec_.fence_ask, spec_.fence_dead, spec_.fence_ca,
-                *spec_.fence_program ? open_host_program(box_.host, spec_.fence_program) : -1, *spec_.fence_program != 0});
+                *spec_.fence_program ? open_host_program(box_.host, spec_.fence_program) : -1,
+                *spec_.fence_program != 0});
   if (box_.pid_namespace) {
     for (auto* path : spec_.keep)
       if ((f = keep_host_path(box_.host, path)))
@@ -197,7 +198,8 @@ void supervisor::ask_master() {
 void supervisor::hear_master(fence::answer said) {
   if (phase_ == phase::ended)
     death_told_ = death_told_ || said == fence::answer::go_on;
-  else if (said == fence::answer::kill && lonely_since_ms_) { // else an agent came meanwhile, and speaks for this
+  else if (said == fence::answer::kill &&
+           lonely_since_ms_) { // else an agent came meanwhile, and speaks for this
     fenced_ = true;
     next_ask_ms_ = 0;
     kill_all("killed");
@@ -210,7 +212,8 @@ std::int64_t supervisor::fence_deadline() const {
   if (fence_.open())
     return fence_.gives_up_at_ms();
   if (phase_ == phase::running && lonely_since_ms_)
-    return lonely_since_ms_ + agent_patience_ms > next_ask_ms_ ? lonely_since_ms_ + agent_patience_ms : next_ask_ms_;
+    return lonely_since_ms_ + agent_patience_ms > next_ask_ms_ ? lonely_since_ms_ + agent_patience_ms
+                                                               : next_ask_ms_;
   return phase_ == phase::ended && fenced_ && !death_told_ ? next_ask_ms_ : never;
 }
 
@@ -359,9 +362,9 @@ bool supervisor::write_record() {
   n += snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "end\n");
   if (draft_ < 0)
     draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  return draft_ >= 0 && pwrite(draft_, text, static_cast<std::size_t>(n), 0) == n && ftruncate(draft_, n) == 0 &&
-         fsync(draft_) == 0 && renameat(box_.folder, exit_draft, box_.folder, exit_file) == 0 &&
-         (fsync(box_.folder) == 0 || true);
+  return draft_ >= 0 && pwrite(draft_, text, static_cast<std::size_t>(n), 0) == n &&
+         ftruncate(draft_, n) == 0 && fsync(draft_) == 0 &&
+         renameat(box_.folder, exit_draft, box_.folder, exit_file) == 0 && (fsync(box_.folder) == 0 || true);
 }
 
 void supervisor::freeze(const char* why) {
@@ -376,7 +379,8 @@ void supervisor::freeze(const char* why) {
   tell_all(text);
 }
 
-/// Without a pid namespace a fork can escape a search; what is stopped cannot fork, so a few searches find all.
+/// Without a pid namespace a fork can escape a search; what is stopped cannot fork, so a few searches find
+/// all.
 void supervisor::stop_all() {
   for (int search = 0; search < 50; ++search)
     if (signal_everything(box_.pid_namespace, SIGSTOP) == 0)

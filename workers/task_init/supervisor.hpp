@@ -27,8 +27,8 @@ struct sandbox {
 class supervisor {
 public:
   explicit supervisor(const sandbox& box) : box_(box) {}
-  /// Runs the spec in the open file `spec`, or waits for an order to where it is -1. Returns when this process
-  /// should end.
+  /// Runs the spec in the open file `spec`, or waits for an order to where it is -1. Returns when this
+  /// process should end.
   void run(int spec);
 
 private:
@@ -97,7 +97,8 @@ private:
   task_spec spec_;
   phase phase_ = phase::spare;
   bool frozen_ = false, killed_ = false, gone_ = false;
-  std::int64_t lease_end_ms_ = 0, frozen_since_ms_ = 0, ended_at_ms_ = 0, lonely_since_ms_ = 0, retry_at_ms_ = 0;
+  std::int64_t lease_end_ms_ = 0, frozen_since_ms_ = 0, ended_at_ms_ = 0, lonely_since_ms_ = 0,
+               retry_at_ms_ = 0;
   std::int64_t oom_before_ = 0, ended_us_ = 0;
   const char* why_ = "exited";
   const char* frozen_why_ = "lease"; ///< or "order"

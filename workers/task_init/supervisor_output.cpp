@@ -60,7 +60,8 @@ void supervisor::close_stream(std::size_t rank, bool err) {
   if (s.fd < 0)
     return;
   if (s.used > 0)
-    spool_.add(static_cast<unsigned>(rank), err ? spool_stream::err : spool_stream::out, line_unended, s.line, s.used);
+    spool_.add(static_cast<unsigned>(rank), err ? spool_stream::err : spool_stream::out, line_unended, s.line,
+               s.used);
   s.used = 0;
   close(s.fd);
   s.fd = -1;

@@ -1,4 +1,5 @@
-// A rank that is not started but forked, by a warmed parent outside: asked for, let go, or started cold after all.
+// A rank that is not started but forked, by a warmed parent outside: asked for, let go, or started cold after
+// all.
 
 #include "workers/task_init/supervisor.hpp"
 
@@ -15,7 +16,8 @@ using namespace task_format;
 
 namespace {
 
-constexpr std::int64_t warm_up_limit_ms = 150'000; ///< the agent's own limit is lower; this one is for a lost agent
+constexpr std::int64_t warm_up_limit_ms =
+  150'000; ///< the agent's own limit is lower; this one is for a lost agent
 constexpr std::int64_t fork_limit_ms = 10'000;
 constexpr int sent_descriptors = 8;
 
@@ -70,7 +72,8 @@ void set_last_pid(const char* number) {
   close(fd);
 }
 
-/// A peer that ended with something unread makes the first call fail, though its last words are there to read.
+/// A peer that ended with something unread makes the first call fail, though its last words are there to
+/// read.
 ssize_t receive(int socket, char* text, std::size_t room) {
   auto n = recv(socket, text, room, MSG_DONTWAIT);
   return n < 0 && errno == ECONNRESET ? recv(socket, text, room, MSG_DONTWAIT) : n;
@@ -117,13 +120,15 @@ fault supervisor::ask_zygote() {
   gate_ = gate[0];
   ask_until_ms_ = boot_ms() + warm_up_limit_ms;
   // Where it has ended, what it said last is still to be read.
-  return ok || why == EPIPE || why == ECONNRESET ? fault{} : complain("it cannot be asked: %s", strerror(why));
+  return ok || why == EPIPE || why == ECONNRESET ? fault{}
+                                                 : complain("it cannot be asked: %s", strerror(why));
 }
 
 void supervisor::hear_zygote() {
   char text[1024];
   auto n = receive(zygote_, text, sizeof text - 1);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) // reset: what it said before is still to be read
+  if (n < 0 && (errno == EAGAIN || errno == EINTR ||
+                errno == ECONNRESET)) // reset: what it said before is still to be read
     return;
   if (n <= 0) {
     // What it has begun to fork speaks for itself.

@@ -4,20 +4,21 @@
 //
 // Socket lines (each ends with '\n', at most 4096 bytes). To troupe-task:
 //   status | renew MS | signal N | kill | freeze | thaw MS | run | bye
-// `run` comes with a descriptor of the spec, which need not have a name on disk yet, and perhaps with a second one: a
-// connection to a warmed parent (a zygote), which is asked to fork the rank.
-// From troupe-task; `state` comes first on every connection:
-//   state STATE HELPER_PID RANK0_PID ISOLATION LEASE_LEFT_MS WHY...   STATE: spare starting running frozen ended
-//   started RANK0_PID | rank N code|signal V AT_US FLAGS | frozen WHY | thawed | exited | error TEXT
+// `run` comes with a descriptor of the spec, which need not have a name on disk yet, and perhaps with a
+// second one: a connection to a warmed parent (a zygote), which is asked to fork the rank. From troupe-task;
+// `state` comes first on every connection:
+//   state STATE HELPER_PID RANK0_PID ISOLATION LEASE_LEFT_MS WHY...   STATE: spare starting running frozen
+//   ended started RANK0_PID | rank N code|signal V AT_US FLAGS | frozen WHY | thawed | exited | error TEXT
 // Pids are in the numbering of whoever started troupe-task.
 
 #include <cstdint>
 
 namespace troupe::task_format {
 
-// The zygote is sent "fork" with eight descriptors: the request ("cwd\0...", "arg\0...", "env\0...", each ended by a
-// zero byte), the sandbox's mount, pid and user namespaces, stdin, stdout, stderr, and a gate. It answers "taken" or
-// "no WHY". The forked process says "ready PID HOST_PID" at the gate and runs the script once it hears "go".
+// The zygote is sent "fork" with eight descriptors: the request ("cwd\0...", "arg\0...", "env\0...", each
+// ended by a zero byte), the sandbox's mount, pid and user namespaces, stdin, stdout, stderr, and a gate. It
+// answers "taken" or "no WHY". The forked process says "ready PID HOST_PID" at the gate and runs the script
+// once it hears "go".
 
 inline constexpr int protocol = 1;
 inline constexpr unsigned max_line_bytes = 4096;
@@ -25,24 +26,25 @@ inline constexpr unsigned max_ranks = 256;
 inline constexpr std::uint64_t max_spec_bytes = 16u << 20;
 
 // In the task's folder:
-inline constexpr char spec_file[] = "spec";           ///< what to run; see below
-inline constexpr char socket_file[] = "sock";         ///< where troupe-task listens
-inline constexpr char lock_file[] = "lock";           ///< flocked while troupe-task lives
-inline constexpr char helper_file[] = "helper";       ///< "PID START_TICKS\n" of troupe-task
+inline constexpr char spec_file[] = "spec";            ///< what to run; see below
+inline constexpr char socket_file[] = "sock";          ///< where troupe-task listens
+inline constexpr char lock_file[] = "lock";            ///< flocked while troupe-task lives
+inline constexpr char helper_file[] = "helper";        ///< "PID START_TICKS\n" of troupe-task
 inline constexpr char complaint_file[] = "helper.err"; ///< its stderr: why it could not start
-inline constexpr char exit_file[] = "exit";           ///< the exit record, complete once it is there
+inline constexpr char exit_file[] = "exit";            ///< the exit record, complete once it is there
 inline constexpr char exit_draft[] = "exit.tmp";
 inline constexpr char log_folder[] = "log"; ///< the spool: files named by a number of 8 digits
 inline constexpr char tmp_folder[] = "tmp"; ///< /tmp of the sandbox
 inline constexpr char run_folder[] = "run"; ///< /run/determined of the sandbox
 
 // The spec is a list of "KEY\0VALUE\0", spec_key first. `rank` opens a rank and holds its working directory;
-// `arg`, `env`, `direct-arg` and `direct-env` belong to the rank above them; everything else stands before the first rank.
+// `arg`, `env`, `direct-arg` and `direct-env` belong to the rank above them; everything else stands before
+// the first rank.
 inline constexpr char spec_key[] = "troupe-task-spec"; ///< "1"
 
-// The exit record is text: "troupe-exit 1\nid ID\nat US\nwhy exited|killed|lease|failed [TEXT]\n", then a line
-// "rank N code|signal V at US FLAGS\n" for each rank that ran, and "end\n".
-// FLAGS: '-' or letters: k killed by order, o the kernel's out-of-memory killer struck meanwhile.
+// The exit record is text: "troupe-exit 1\nid ID\nat US\nwhy exited|killed|lease|failed [TEXT]\n", then a
+// line "rank N code|signal V at US FLAGS\n" for each rank that ran, and "end\n". FLAGS: '-' or letters: k
+// killed by order, o the kernel's out-of-memory killer struck meanwhile.
 
 inline constexpr char spool_magic[8] = {'T', 'R', 'P', 'S', 'P', 'O', 'L', '1'};
 

@@ -60,7 +60,7 @@ result<void> write_position(const fs::path& folder, const trial_position& at) {
                         {"steps", at.steps},
                         {"batches_in_means", at.batches_in_means},
                         {"sums", sums}}
-             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
       << "\n";
   if (!out.flush())
     return error{errc::io, "cannot write " + (folder / position_file).string()};
@@ -85,7 +85,9 @@ result<written_checkpoint> write_checkpoint(const fs::path& root, const trial_po
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   char time[13]; // version 7 (RFC 9562): newer names come later, which the master's index likes
   std::snprintf(time, sizeof time, "%012llx",
-                static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count()) & 0xffffffffffff);
+                static_cast<unsigned long long>(
+                  std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count()) &
+                  0xffffffffffff);
   std::string uuid = time + random_hex(20);
   uuid[12] = '7';
   uuid[16] = "89ab"[uuid[16] % 4];
@@ -104,7 +106,7 @@ result<written_checkpoint> write_checkpoint(const fs::path& root, const trial_po
     return give_up(ok.error());
   if (fs::exists(draft / position_file, fault))
     return give_up(
-        {errc::invalid, std::string("save() wrote ") + position_file + ", which is Troupe's own file"});
+      {errc::invalid, std::string("save() wrote ") + position_file + ", which is Troupe's own file"});
   if (auto ok = write_position(draft, at); !ok)
     return give_up(ok.error());
   auto files = make_durable(draft);
@@ -122,9 +124,8 @@ result<trial_position> read_position(const fs::path& checkpoint) {
   std::ifstream in(checkpoint / position_file);
   const auto x = nlohmann::json::parse(in, nullptr, false);
   if (!x.is_object() || !x.contains("steps") || !x["steps"].is_number_integer())
-    return error{errc::corrupt,
-                 (checkpoint / position_file).string() +
-                     " is missing or damaged: the checkpoint was not written by a trial in C++"};
+    return error{errc::corrupt, (checkpoint / position_file).string() +
+                                  " is missing or damaged: the checkpoint was not written by a trial in C++"};
   trial_position at;
   at.steps = x["steps"].get<std::int64_t>();
   at.batches_in_means = x.value("batches_in_means", std::int64_t{0});

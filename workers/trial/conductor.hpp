@@ -1,6 +1,6 @@
 #pragma once
-// Who says how far a trial trains: on a cluster the worker actor of this process (actors/worker/worker_actor.cpp), which hears its
-// allocation; by hand nobody.
+// Who says how far a trial trains: on a cluster the worker actor of this process
+// (actors/worker/worker_actor.cpp), which hears its allocation; by hand nobody.
 
 #include "model/result.hpp"
 #include "workers/worker_messages.hpp"
@@ -30,7 +30,8 @@ struct mandate {
   std::string refused;                            ///< the cluster takes nothing of this process
 };
 
-/// Between the thread that trains and the actor that hears the orders. A batch costs the thread two atomic operations.
+/// Between the thread that trains and the actor that hears the orders. A batch costs the thread two atomic
+/// operations.
 class handover {
 public:
   // The thread's side.
@@ -82,7 +83,8 @@ public:
   virtual ~conductor() = default;
   handover& orders() { return orders_; }
   /// The thread has come to another phase, in this generation of its group.
-  virtual void enter(workers::worker_phase phase, std::uint32_t generation, std::int64_t step, std::int64_t batches) = 0;
+  virtual void enter(workers::worker_phase phase, std::uint32_t generation, std::int64_t step,
+                     std::int64_t batches) = 0;
   /// It will end, of this; returns when that is on its way.
   virtual void fail(const std::string& why) = 0;
 

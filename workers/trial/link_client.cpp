@@ -99,11 +99,11 @@ public:
     if (settings_.resume.empty())
       return std::filesystem::path();
     const auto path =
-        std::filesystem::path(settings_.checkpoint_dir) / settings_.resume; // an absolute one replaces it
+      std::filesystem::path(settings_.checkpoint_dir) / settings_.resume; // an absolute one replaces it
     std::error_code fault;
     if (!std::filesystem::is_directory(path, fault))
       return error{errc::not_found, "the checkpoint to resume from is not there: " + path.string() +
-                                        " (TROUPE_RESUME_CHECKPOINT)"};
+                                      " (TROUPE_RESUME_CHECKPOINT)"};
     return path;
   }
 
@@ -135,7 +135,8 @@ public:
 
   std::string place() const override { return {}; }
 
-  void listen(std::function<void(std::uint64_t, std::string)> order, std::function<void(std::string)> refused) override {
+  void listen(std::function<void(std::uint64_t, std::string)> order,
+              std::function<void(std::string)> refused) override {
     std::lock_guard held(lock_);
     order_ = std::move(order);
     refused_ = std::move(refused);
@@ -325,7 +326,8 @@ private:
     if (kind == "worker") {
       if (order_) {
         if (frame.size() > 2 && frame[2].is_binary())
-          order_(number_at(frame, 1), std::string(frame[2].get_binary().begin(), frame[2].get_binary().end()));
+          order_(number_at(frame, 1),
+                 std::string(frame[2].get_binary().begin(), frame[2].get_binary().end()));
       }
     } else if (kind == "ack") {
       advance(number_at(frame, 1));
@@ -361,7 +363,8 @@ private:
       next_hello_ = {};
     } else if (kind == "error") {
       const auto code = text_at(frame, 1);
-      if (code == "version" || code == "token" || code == "malformed" || code == "window" || code == "worker") {
+      if (code == "version" || code == "token" || code == "malformed" || code == "window" ||
+          code == "worker") {
         fatal_ = text_at(frame, 2).empty() ? code : text_at(frame, 2);
         if (refused_)
           refused_(fatal_);

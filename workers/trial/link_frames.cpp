@@ -9,18 +9,12 @@ void put_be(std::string& out, std::uint64_t x, int bytes) {
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
     out.push_back(char(x >> shift & 0xff));
 }
-void put_array(std::string& out, std::size_t n) {
-  out.push_back(char(0xdd)), put_be(out, n, 4);
-}
-void put_map(std::string& out, std::size_t n) {
-  out.push_back(char(0xdf)), put_be(out, n, 4);
-}
+void put_array(std::string& out, std::size_t n) { out.push_back(char(0xdd)), put_be(out, n, 4); }
+void put_map(std::string& out, std::size_t n) { out.push_back(char(0xdf)), put_be(out, n, 4); }
 void put_text(std::string& out, const std::string& x) {
   out.push_back(char(0xdb)), put_be(out, x.size(), 4), out += x;
 }
-void put_unsigned(std::string& out, std::uint64_t x) {
-  out.push_back(char(0xcf)), put_be(out, x, 8);
-}
+void put_unsigned(std::string& out, std::uint64_t x) { out.push_back(char(0xcf)), put_be(out, x, 8); }
 void put_signed(std::string& out, std::int64_t x) {
   out.push_back(char(0xd3)), put_be(out, std::uint64_t(x), 8);
 }
@@ -99,8 +93,6 @@ std::string worker_frame(std::uint64_t protocol, const std::string& word) {
   return out;
 }
 
-std::string ping_frame() {
-  return frame("ping", 0);
-}
+std::string ping_frame() { return frame("ping", 0); }
 
 } // namespace troupe::trial

@@ -15,9 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-error failed(const std::string& what) {
-  return {errc::io, what + ": " + std::strerror(errno)};
-}
+error failed(const std::string& what) { return {errc::io, what + ": " + std::strerror(errno)}; }
 
 nlohmann::json number(double x) {
   if (std::isnan(x))
@@ -51,10 +49,10 @@ public:
                                 {"metadata", nlohmann::json::object()},
                                 {"time_us", now_us()}};
     const int file =
-        open((folder_ / "checkpoints.jsonl").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+      open((folder_ / "checkpoints.jsonl").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     const std::string line = row.dump() + "\n";
     const bool ok =
-        file >= 0 && ::write(file, line.data(), line.size()) == ssize_t(line.size()) && fsync(file) == 0;
+      file >= 0 && ::write(file, line.data(), line.size()) == ssize_t(line.size()) && fsync(file) == 0;
     auto outcome = ok ? result<void>{} : failed("cannot write " + (folder_ / "checkpoints.jsonl").string());
     if (file >= 0)
       close(file);
@@ -99,7 +97,7 @@ private:
     for (const auto& [name, x] : m.all())
       values[name] = number(x);
     const nlohmann::json row = {
-        {"group", group}, {"steps", steps}, {"metrics", values}, {"time_us", now_us()}};
+      {"group", group}, {"steps", steps}, {"metrics", values}, {"time_us", now_us()}};
     const std::string line = row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (::write(file_, line.data(), line.size()) != ssize_t(line.size()))
       return failed("cannot write " + (folder_ / "reports.jsonl").string());
@@ -120,8 +118,8 @@ private:
 
 std::int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
 }
 
 result<std::unique_ptr<report_sink>> open_local_run(const settings& s, const std::string& program) {
@@ -153,7 +151,7 @@ result<std::unique_ptr<report_sink>> open_local_run(const settings& s, const std
       folder = top / (fs::path(program).filename().string() + text + "-" + std::to_string(n));
   }
   return std::unique_ptr<report_sink>(
-      std::make_unique<local_run>(folder, !s.resume_run.empty(), s.rank == 0));
+    std::make_unique<local_run>(folder, !s.resume_run.empty(), s.rank == 0));
 }
 
 } // namespace troupe::trial

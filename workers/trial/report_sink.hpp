@@ -27,8 +27,8 @@ public:
   virtual result<void> finish() = 0; ///< until everything is durable, or the agent has been silent too long
   virtual std::string place() const = 0; ///< for people; empty on a cluster
 
-  /// Of the worker: calls `order` with what its stand-in sends, `refused` once where the agent wants nothing of this process; from
-  /// any thread, until the next call. Nothing where there is no cluster.
+  /// Of the worker: calls `order` with what its stand-in sends, `refused` once where the agent wants nothing
+  /// of this process; from any thread, until the next call. Nothing where there is no cluster.
   virtual void listen(std::function<void(std::uint64_t protocol, std::string)> /*order*/,
                       std::function<void(std::string)> /*refused*/) {}
   /// To the stand-in; a status that waits to be sent is replaced by a newer one. From any thread.

@@ -91,8 +91,9 @@ result<std::unique_ptr<collective>> join_ranks(const settings& s) {
 }
 
 /// One trial in one group of ranks, from the last checkpoint to the end.
-result<void> train_in_group(const settings& s, std::uint32_t generation, conductor& leader, report_sink& sink, progress_line& line,
-                            run_memory& memory, const std::function<std::unique_ptr<trial_program>()>& make) {
+result<void> train_in_group(const settings& s, std::uint32_t generation, conductor& leader, report_sink& sink,
+                            progress_line& line, run_memory& memory,
+                            const std::function<std::unique_ptr<trial_program>()>& make) {
   auto group = join_ranks(s);
   if (!group)
     return group.error();
@@ -103,7 +104,9 @@ result<void> train_in_group(const settings& s, std::uint32_t generation, conduct
   result<void> outcome;
   try {
     const auto trial = make();
-    outcome = trial_loop(*trial, **group, sink, line, leader, memory, generation).run(around, [&] { return around.faults(); });
+    outcome = trial_loop(*trial, **group, sink, line, leader, memory, generation).run(around, [&] {
+      return around.faults();
+    });
   } catch (const std::exception& why) {
     outcome = error{errc::internal, std::string("the trial threw an exception: ") + why.what()};
   }
@@ -112,15 +115,17 @@ result<void> train_in_group(const settings& s, std::uint32_t generation, conduct
   return outcome;
 }
 
-/// After the group broke: the one to go on in, where the allocation wants that. Waits for its word, as long as the news of an agent's
-/// end may take.
-std::optional<settings> next_group(const settings& started, const error& why, std::uint32_t generation, conductor& leader) {
+/// After the group broke: the one to go on in, where the allocation wants that. Waits for its word, as long
+/// as the news of an agent's end may take.
+std::optional<settings> next_group(const settings& started, const error& why, std::uint32_t generation,
+                                   conductor& leader) {
   const auto& before = leader.orders().look();
   if (why.code != errc::unreachable || !before.may_rebuild)
     return std::nullopt;
   leader.enter(workers::worker_phase::broken, generation, 0, 0);
   const auto& m = leader.orders().await(
-      [&](const mandate& x) { return x.generation > generation || !x.stop.empty() || !x.refused.empty(); }, std::chrono::minutes(2));
+    [&](const mandate& x) { return x.generation > generation || !x.stop.empty() || !x.refused.empty(); },
+    std::chrono::minutes(2));
   return m.generation > generation ? settings_in_group(started, m.members, m.generation) : std::nullopt;
 }
 
@@ -138,8 +143,8 @@ int train(const settings& s, const char* program,
     const auto next = next_group(s, outcome.error(), generation, *leader);
     if (!next)
       break;
-    line.say("rank " + std::to_string(now.rank) + " of " + std::to_string(now.size) + " goes on as rank " + std::to_string(next->rank) +
-             " of " + std::to_string(next->size) + ": " + outcome.error().what);
+    line.say("rank " + std::to_string(now.rank) + " of " + std::to_string(now.size) + " goes on as rank " +
+             std::to_string(next->rank) + " of " + std::to_string(next->size) + ": " + outcome.error().what);
     now = *next;
     generation = leader->orders().look().generation;
     outcome = train_in_group(now, generation, *leader, **sink, line, memory, make);
@@ -165,11 +170,11 @@ int train(const settings& s, const char* program,
 int run_trial_program(int argc, char** argv, const std::function<std::unique_ptr<trial_program>()>& make) {
   const char* program = argc > 0 ? argv[0] : "trial";
   const auto s = trial::read_settings(
-      [](const char* name) {
-        const char* text = std::getenv(name);
-        return std::string(text ? text : "");
-      },
-      std::vector<std::string>(argv + std::min(argc, 1), argv + argc), trial::random_hex(32));
+    [](const char* name) {
+      const char* text = std::getenv(name);
+      return std::string(text ? text : "");
+    },
+    std::vector<std::string>(argv + std::min(argc, 1), argv + argc), trial::random_hex(32));
   if (!s) {
     std::fprintf(stderr, "%s: %s\n", program, s.error().what.c_str());
     return 2;

@@ -12,9 +12,7 @@
 namespace troupe::trial {
 namespace {
 
-error invalid(std::string what) {
-  return {errc::invalid, std::move(what)};
-}
+error invalid(std::string what) { return {errc::invalid, std::move(what)}; }
 
 template <class T>
 bool parse_whole(const std::string& text, T& out) {
@@ -49,8 +47,8 @@ std::string names_in(const nlohmann::json& hparams) {
 
 error missing(const nlohmann::json& hparams, std::string_view path) {
   return {errc::not_found, "the hyperparameter '" + std::string(path) +
-                               "' is not given (there are: " + names_in(hparams) +
-                               "); by hand it is given as --" + std::string(path) + "=VALUE"};
+                             "' is not given (there are: " + names_in(hparams) +
+                             "); by hand it is given as --" + std::string(path) + "=VALUE"};
 }
 
 error other_type(std::string_view path, const nlohmann::json& x, const char* expected) {
@@ -80,12 +78,14 @@ result<std::vector<std::string>> hosts_of_ranks(const std::string& gang, int siz
   for (std::string part; parts >> part;) {
     const auto equals = part.rfind('=');
     int slots = 0;
-    if (equals == std::string::npos || equals == 0 || !parse_whole(part.substr(equals + 1), slots) || slots < 0 || slots > size)
+    if (equals == std::string::npos || equals == 0 || !parse_whole(part.substr(equals + 1), slots) ||
+        slots < 0 || slots > size)
       return invalid("TROUPE_GANG: '" + part + "' is not HOST=SLOTS");
     hosts.insert(hosts.end(), std::size_t(slots), part.substr(0, equals));
   }
   if (!hosts.empty() && hosts.size() != std::size_t(size))
-    return invalid("TROUPE_GANG='" + gang + "' has " + std::to_string(hosts.size()) + " ranks, WORLD_SIZE=" + std::to_string(size));
+    return invalid("TROUPE_GANG='" + gang + "' has " + std::to_string(hosts.size()) +
+                   " ranks, WORLD_SIZE=" + std::to_string(size));
   return hosts;
 }
 
@@ -149,7 +149,8 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
   if (!s.member.empty() && s.member != "shm" && s.member != "tcp" && s.member != "nccl")
     return invalid("TROUPE_COLLECTIVE='" + s.member + "': expected auto, shm, tcp or nccl");
   s.has_gpus = !variable("CUDA_VISIBLE_DEVICES").empty();
-  if (s.size > 1 && s.member != "shm" && (!s.one_host || s.member == "tcp")) { // where troupe.dist would meet: that is Python's
+  if (s.size > 1 && s.member != "shm" &&
+      (!s.one_host || s.member == "tcp")) { // where troupe.dist would meet: that is Python's
     auto port = number_of(variable, "TROUPE_DIST_PORT", 0, 1, 65535);
     if (port && *port == 0)
       if (port = number_of(variable, "MASTER_PORT", 29500, 1, 65534); port)
@@ -158,12 +159,13 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
       return port.error();
     s.meeting_port = *port;
     if (meeting.empty())
-      return invalid("WORLD_SIZE=" + std::to_string(s.size) + ", but MASTER_ADDR does not say where the ranks meet");
+      return invalid("WORLD_SIZE=" + std::to_string(s.size) +
+                     ", but MASTER_ADDR does not say where the ranks meet");
   }
   // By hand, ranks that torchrun has started meet by its address and name.
   s.group = s.on_cluster() ? group_of_task(s.allocation, s.token)
-                           : "hand-" + meeting + "-" + variable("MASTER_PORT") + "-" + variable("TORCHELASTIC_RUN_ID") + "-" +
-                                 variable("TORCHELASTIC_RESTART_COUNT");
+                           : "hand-" + meeting + "-" + variable("MASTER_PORT") + "-" +
+                               variable("TORCHELASTIC_RUN_ID") + "-" + variable("TORCHELASTIC_RESTART_COUNT");
   for (char& c : s.group)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.')
       c = '_';
@@ -182,7 +184,8 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
   return s;
 }
 
-std::optional<settings> settings_in_group(const settings& started, const std::vector<int>& members, std::uint32_t generation) {
+std::optional<settings> settings_in_group(const settings& started, const std::vector<int>& members,
+                                          std::uint32_t generation) {
   const auto place = std::find(members.begin(), members.end(), started.rank);
   if (place == members.end())
     return std::nullopt;

@@ -18,14 +18,14 @@ struct settings {
   std::string run_name, resume_run; ///< by hand
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
-  bool one_host = true;    ///< all ranks are on this host, be it on several agents
-  std::string member;      ///< "shm", "tcp" or "nccl", where the user wants one; else empty
-  std::string meeting;     ///< the host of rank 0, where ranks on several hosts meet
-  int meeting_port = 0;    ///< 0: the ranks are on one host
+  bool one_host = true;           ///< all ranks are on this host, be it on several agents
+  std::string member;             ///< "shm", "tcp" or "nccl", where the user wants one; else empty
+  std::string meeting;            ///< the host of rank 0, where ranks on several hosts meet
+  int meeting_port = 0;           ///< 0: the ranks are on one host
   std::vector<std::string> hosts; ///< of all ranks, where their allocation is on several agents; else empty
-  bool has_gpus = false;   ///< this process was given GPUs
-  std::string group;   ///< names the group of ranks, the same on all and of no other run
-  std::string process; ///< 32 hex digits, random
+  bool has_gpus = false;          ///< this process was given GPUs
+  std::string group;              ///< names the group of ranks, the same on all and of no other run
+  std::string process;            ///< 32 hex digits, random
   std::uint64_t seed = 0;
   nlohmann::json hparams = nlohmann::json::object(); ///< those of the command line included, as strings
   bool wants_help = false;
@@ -38,9 +38,10 @@ struct settings {
 result<settings> read_settings(const std::function<std::string(const char*)>& variable,
                                const std::vector<std::string>& arguments, const std::string& process);
 
-/// Those of this process in the group of the ranks `members` (numbers that they were started with, in the order of their new ranks).
-/// Nothing where it is none of them.
-std::optional<settings> settings_in_group(const settings& started, const std::vector<int>& members, std::uint32_t generation);
+/// Those of this process in the group of the ranks `members` (numbers that they were started with, in the
+/// order of their new ranks). Nothing where it is none of them.
+std::optional<settings> settings_in_group(const settings& started, const std::vector<int>& members,
+                                          std::uint32_t generation);
 
 // One hyperparameter by its path. `not_found` where it is missing, naming those that are there; `invalid` for
 // another type.

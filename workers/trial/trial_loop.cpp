@@ -35,11 +35,11 @@ result<void> tell_all(collective& group, std::string& uuid, int root) {
 result<void> check(const schedule& plan) {
   if (plan.batches < 1)
     return error{errc::invalid, "build: the schedule has " + std::to_string(plan.batches) +
-                                    " batches; at least 1 is needed"};
+                                  " batches; at least 1 is needed"};
   if (plan.report_every < 0 || plan.validate_every < 0 || plan.checkpoint_every < 0)
     return error{
-        errc::invalid,
-        "build: report_every, validate_every and checkpoint_every of the schedule count batches, from 0"};
+      errc::invalid,
+      "build: report_every, validate_every and checkpoint_every of the schedule count batches, from 0"};
   return {};
 }
 
@@ -125,7 +125,7 @@ result<void> trial_loop::train(std::int64_t step) {
       at_.sums.insert(place, {name, x});
     else
       return error{errc::invalid, "train_batch at step " + std::to_string(step) + ": the metric '" + name +
-                                      "' is new; a trial names the same metrics in each batch"};
+                                    "' is new; a trial names the same metrics in each batch"};
   }
   line_.stepped(step, *m);
   const auto last = plan_.batches;
@@ -207,7 +207,7 @@ result<void> trial_loop::checkpoint() {
     if (!root)
       return root.error();
     auto written = write_checkpoint(
-        *root, position, [this](const std::filesystem::path& folder) { return trial_.save(folder); });
+      *root, position, [this](const std::filesystem::path& folder) { return trial_.save(folder); });
     if (!written)
       return at_step("save", at_.steps, written.error());
     if (auto ok = sink_.checkpoint(written->uuid, at_.steps, written->files); !ok)
@@ -249,7 +249,8 @@ result<void> trial_loop::wait_for_orders() {
 }
 
 result<void> share_memory(collective& group, run_memory& memory) {
-  std::vector<std::int64_t> best{memory.reported, memory.validated, std::int64_t(memory.validations), std::int64_t(memory.checkpoints)};
+  std::vector<std::int64_t> best{memory.reported, memory.validated, std::int64_t(memory.validations),
+                                 std::int64_t(memory.checkpoints)};
   if (auto ok = group.all_reduce(best, reduce::max); !ok)
     return ok;
   std::vector<std::int64_t> steps(std::size_t(group.size()), -1);

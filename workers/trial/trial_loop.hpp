@@ -9,8 +9,8 @@ namespace troupe::trial {
 
 /// What a run keeps when its group of ranks changes and the trial goes back to the last checkpoint.
 struct run_memory {
-  std::int64_t reported = 0, validated = 0;       ///< steps up to which that was done: nothing is told twice
-  std::string checkpoint;                         ///< uuid of the newest of this run, on every rank; or empty
+  std::int64_t reported = 0, validated = 0; ///< steps up to which that was done: nothing is told twice
+  std::string checkpoint;                   ///< uuid of the newest of this run, on every rank; or empty
   std::int64_t checkpoint_step = -1;
   std::uint64_t validations = 0, checkpoints = 0; ///< orders besides the schedule that were followed
 };
@@ -22,9 +22,10 @@ result<void> share_memory(collective& group, run_memory& memory);
 /// the group.
 class trial_loop {
 public:
-  trial_loop(trial_program& trial, collective& group, report_sink& sink, progress_line& line, conductor& leader, run_memory& memory,
-             std::uint32_t generation = 0)
-      : trial_(trial), group_(group), sink_(sink), line_(line), leader_(leader), memory_(memory), generation_(generation) {}
+  trial_loop(trial_program& trial, collective& group, report_sink& sink, progress_line& line,
+             conductor& leader, run_memory& memory, std::uint32_t generation = 0)
+      : trial_(trial), group_(group), sink_(sink), line_(line), leader_(leader), memory_(memory),
+        generation_(generation) {}
 
   /// Builds, loads and trains until the schedule's end or a stop.
   result<void> run(trial_context& context, const std::function<result<void>()>& check_hparams);

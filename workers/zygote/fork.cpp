@@ -1,5 +1,5 @@
-// What the warmed Python parent cannot do in Python: fork into another sandbox, and look there like a fresh start.
-// Called through ctypes with the GIL held, by a process of exactly one thread.
+// What the warmed Python parent cannot do in Python: fork into another sandbox, and look there like a fresh
+// start. Called through ctypes with the GIL held, by a process of exactly one thread.
 
 #include <cerrno>
 #include <cstdint>
@@ -45,7 +45,8 @@ bool enter(int user, int mounts, int pids, const char*& step) {
 }
 
 void leave(int status, void*) {
-  // The destructors of libraries that the parent loaded take 0.2 s of processor time for PyTorch, to free memory.
+  // The destructors of libraries that the parent loaded take 0.2 s of processor time for PyTorch, to free
+  // memory.
   fflush(nullptr);
   _exit(status);
 }
@@ -54,11 +55,12 @@ void leave(int status, void*) {
 
 extern "C" {
 
-/// Forks once into the sandbox of the given namespaces (`user` -1: no other user namespace). Two helpers share the
-/// caller's memory as after vfork, so only one copy is made: the first enters the namespaces, whose pid namespace counts
-/// for its children, the second is such a child and forks. It ends at once, so the sandbox's first process is the parent
-/// of the new one. The caller itself never leaves its own namespaces.
-/// Returns 0 in the new process and 1 in the caller; -errno in the caller where it failed, `*step` then says at what.
+/// Forks once into the sandbox of the given namespaces (`user` -1: no other user namespace). Two helpers
+/// share the caller's memory as after vfork, so only one copy is made: the first enters the namespaces, whose
+/// pid namespace counts for its children, the second is such a child and forks. It ends at once, so the
+/// sandbox's first process is the parent of the new one. The caller itself never leaves its own namespaces.
+/// Returns 0 in the new process and 1 in the caller; -errno in the caller where it failed, `*step` then says
+/// at what.
 int troupe_fork_into(int user, int mounts, int pids, const char** step) {
   volatile int outcome = 1;
   const char* volatile failed = "";
@@ -105,7 +107,8 @@ int troupe_fork_into(int user, int mounts, int pids, const char** step) {
   return outcome;
 }
 
-/// What /proc/self/cmdline and /proc/self/environ show from now on: strings that each end with a zero byte. 0, or errno.
+/// What /proc/self/cmdline and /proc/self/environ show from now on: strings that each end with a zero byte.
+/// 0, or errno.
 int troupe_show_command(const char* arguments, std::size_t argument_bytes, const char* variables,
                         std::size_t variable_bytes) {
   char text[2048];
@@ -149,8 +152,8 @@ int troupe_show_command(const char* arguments, std::size_t argument_bytes, const
   return why;
 }
 
-/// Exchanges the contents of two dictionaries of Python, `head` and `size` being those of any object and of a dictionary,
-/// without touching an item: each touch would copy a page.
+/// Exchanges the contents of two dictionaries of Python, `head` and `size` being those of any object and of a
+/// dictionary, without touching an item: each touch would copy a page.
 void troupe_swap_contents(void* one, void* other, std::size_t head, std::size_t size) {
   char bytes[512];
   auto *a = static_cast<char*>(one) + head, *b = static_cast<char*>(other) + head;
@@ -161,12 +164,13 @@ void troupe_swap_contents(void* one, void* other, std::size_t head, std::size_t 
   memcpy(b, bytes, size - head);
 }
 
-/// The first of `paths`, each ended by a zero byte, that was not modified at the time in `nanoseconds` beside it; null
-/// where none has changed.
+/// The first of `paths`, each ended by a zero byte, that was not modified at the time in `nanoseconds` beside
+/// it; null where none has changed.
 const char* troupe_changed(const char* paths, const std::int64_t* nanoseconds, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i, paths += strlen(paths) + 1) {
     struct stat about {};
-    if (stat(paths, &about) != 0 || about.st_mtim.tv_sec * 1'000'000'000ll + about.st_mtim.tv_nsec != nanoseconds[i])
+    if (stat(paths, &about) != 0 ||
+        about.st_mtim.tv_sec * 1'000'000'000ll + about.st_mtim.tv_nsec != nanoseconds[i])
       return paths;
   }
   return nullptr;

@@ -1,5 +1,5 @@
-// A small network on scikit-learn's digits, in C++ with the libtorch of the installed PyTorch. On a GPU where there is one:
-// the ranks average their gradients in its memory, through NCCL; else in the processors'.
+// A small network on scikit-learn's digits, in C++ with the libtorch of the installed PyTorch. On a GPU where
+// there is one: the ranks average their gradients in its memory, through NCCL; else in the processors'.
 //
 // By hand: python3 ../digits-native/export.py digits.csv && DIGITS=digits.csv digits-libtorch --lr=0.1
 #include <troupe/trial.hpp>
@@ -21,23 +21,27 @@ public:
     seed_ = context.seed();
     batch_ = context.hparam<std::int64_t>("batch_size", 64);
     if (batch_ < ranks_->size() || batch_ % ranks_->size() != 0)
-      return troupe::error{troupe::errc::invalid, "batch_size " + std::to_string(batch_) + " cannot be shared by " +
-                                                    std::to_string(ranks_->size()) + " ranks equally"};
+      return troupe::error{troupe::errc::invalid, "batch_size " + std::to_string(batch_) +
+                                                    " cannot be shared by " + std::to_string(ranks_->size()) +
+                                                    " ranks equally"};
     torch::set_num_threads(1);
     torch::manual_seed(seed_);
     // Gradients in a GPU's memory need ranks that can reduce there.
     if (torch::cuda::is_available() && (ranks_->size() == 1 || std::string(ranks_->member()) == "nccl")) {
       const char* local = std::getenv("LOCAL_RANK");
-      device_ = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(local ? std::atoi(local) % int(torch::cuda::device_count()) : 0));
+      device_ = torch::Device(
+        torch::kCUDA,
+        static_cast<c10::DeviceIndex>(local ? std::atoi(local) % int(torch::cuda::device_count()) : 0));
     }
     if (auto read = read_digits(); !read)
       return read.error();
 
     const std::int64_t hidden = context.hparam<std::int64_t>("hidden", 64);
-    network_ = torch::nn::Sequential(torch::nn::Linear(pixels, hidden), torch::nn::ReLU(), torch::nn::Linear(hidden, classes));
+    network_ = torch::nn::Sequential(torch::nn::Linear(pixels, hidden), torch::nn::ReLU(),
+                                     torch::nn::Linear(hidden, classes));
     network_->to(device_);
-    optimizer_ = std::make_unique<torch::optim::SGD>(network_->parameters(),
-                                                     torch::optim::SGDOptions(context.hparam<double>("lr", 0.1)).momentum(0.9));
+    optimizer_ = std::make_unique<torch::optim::SGD>(
+      network_->parameters(), torch::optim::SGDOptions(context.hparam<double>("lr", 0.1)).momentum(0.9));
     std::vector<std::span<float>> gradients; // the last layer's first, as the backward pass makes them
     auto parameters = network_->parameters();
     for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
@@ -54,7 +58,8 @@ public:
   troupe::result<troupe::metrics> train_batch(std::int64_t step) {
     const auto rows = rows_of(step);
     optimizer_->zero_grad(/*set_to_none=*/false);
-    const auto loss = torch::nn::functional::cross_entropy(network_->forward(images_.index_select(0, rows)), labels_.index_select(0, rows));
+    const auto loss = torch::nn::functional::cross_entropy(network_->forward(images_.index_select(0, rows)),
+                                                           labels_.index_select(0, rows));
     loss.backward();
     if (auto ok = bucketer_->finish(); !ok)
       return ok.error();
@@ -79,8 +84,10 @@ public:
 
   troupe::result<void> load(const std::filesystem::path& folder) {
     torch::NoGradGuard no_gradients;
-    torch::nn::Sequential saved(torch::nn::Linear(pixels, network_[0]->as<torch::nn::Linear>()->options.out_features()), torch::nn::ReLU(),
-                                torch::nn::Linear(network_[0]->as<torch::nn::Linear>()->options.out_features(), classes));
+    torch::nn::Sequential saved(
+      torch::nn::Linear(pixels, network_[0]->as<torch::nn::Linear>()->options.out_features()),
+      torch::nn::ReLU(),
+      torch::nn::Linear(network_[0]->as<torch::nn::Linear>()->options.out_features(), classes));
     torch::load(saved, (folder / "network.pt").string(), device_);
     const auto from = saved->parameters(), to = network_->parameters();
     for (std::size_t i = 0; i < to.size(); ++i)
@@ -90,8 +97,8 @@ public:
   }
 
 private:
-  // This rank's part of batch `step`: each epoch in an order of its own that only the seed and its number decide, so that a run
-  // goes on in the middle of an epoch as if it had never stopped.
+  // This rank's part of batch `step`: each epoch in an order of its own that only the seed and its number
+  // decide, so that a run goes on in the middle of an epoch as if it had never stopped.
   torch::Tensor rows_of(std::int64_t step) {
     const std::int64_t rows = images_.size(0) - for_validation, mine = batch_ / ranks_->size();
     std::vector<std::int64_t> part;
@@ -118,11 +125,13 @@ private:
       for (float x; fields >> x;)
         numbers.push_back(x);
       if (numbers.size() % (pixels + 1) != 0)
-        return troupe::error{troupe::errc::corrupt, file + ": a line has other than 65 numbers: " + line.substr(0, 40)};
+        return troupe::error{troupe::errc::corrupt,
+                             file + ": a line has other than 65 numbers: " + line.substr(0, 40)};
     }
     const auto rows = static_cast<std::int64_t>(numbers.size()) / (pixels + 1);
     if (rows <= for_validation)
-      return troupe::error{troupe::errc::not_found, "no digits in " + file + " (DIGITS names the file): python3 export.py " + file};
+      return troupe::error{troupe::errc::not_found,
+                           "no digits in " + file + " (DIGITS names the file): python3 export.py " + file};
     const auto all = torch::tensor(numbers).reshape({rows, pixels + 1});
     images_ = (all.slice(1, 0, pixels) / 16.0).contiguous().to(device_);
     labels_ = all.select(1, pixels).to(torch::kLong).to(device_);
@@ -141,6 +150,4 @@ private:
 
 } // namespace
 
-int main(int argc, char** argv) {
-  return troupe::run_trial<digits>(argc, argv);
-}
+int main(int argc, char** argv) { return troupe::run_trial<digits>(argc, argv); }

@@ -33,8 +33,8 @@ public:
     const Index hidden = Index(context.hparam<std::int64_t>("hidden", 64));
     if (batch_ < ranks_->size() || batch_ % ranks_->size() != 0)
       return troupe::error{troupe::errc::invalid, "batch_size " + std::to_string(batch_) +
-                                                      " cannot be shared by " +
-                                                      std::to_string(ranks_->size()) + " ranks equally"};
+                                                    " cannot be shared by " + std::to_string(ranks_->size()) +
+                                                    " ranks equally"};
     if (auto read = read_digits(); !read)
       return read.error();
 
@@ -43,7 +43,8 @@ public:
     layers_[1] = layer(hidden, classes, random);
     const auto size = [](const auto& m) { return std::size_t(m.size()); };
     auto bucketer = troupe::gradient_bucketer<double>::make(
-        *ranks_, {size(layers_[1].weight), size(layers_[1].bias), size(layers_[0].weight), size(layers_[0].bias)}, 4096);
+      *ranks_,
+      {size(layers_[1].weight), size(layers_[1].bias), size(layers_[0].weight), size(layers_[0].bias)}, 4096);
     if (!bucketer)
       return bucketer.error();
     bucketer_.emplace(std::move(*bucketer));
@@ -71,9 +72,8 @@ public:
     gradient(1, layers_[1].bias) = fault.colwise().sum();
     if (auto ok = ready(0); !ok) // on its way while the first layer's are computed
       return ok.error();
-    fault = ((fault * layers_[1].weight.transpose()).array() * (inner.array() > 0).cast<double>())
-                .matrix()
-                .eval();
+    fault =
+      ((fault * layers_[1].weight.transpose()).array() * (inner.array() > 0).cast<double>()).matrix().eval();
     gradient(2, layers_[0].weight).noalias() = x.transpose() * fault;
     gradient(3, layers_[0].bias) = fault.colwise().sum();
     if (auto ok = ready(2); !ok)
@@ -235,6 +235,4 @@ private:
 
 } // namespace
 
-int main(int argc, char** argv) {
-  return troupe::run_trial<digits>(argc, argv);
-}
+int main(int argc, char** argv) { return troupe::run_trial<digits>(argc, argv); }

@@ -82,7 +82,8 @@ request parse(const std::vector<std::string>& args) {
       arg = arg.substr(0, equals);
     }
     if (arg != "--schema" && arg != "--level" && arg != "--config" && arg != "--template" &&
-        arg != "--task-container-defaults" && arg != "--checkpoint-storage" && arg != "-o" && arg != "--output") {
+        arg != "--task-container-defaults" && arg != "--checkpoint-storage" && arg != "-o" &&
+        arg != "--output") {
       r.wrong = "unknown option '" + arg + "'";
       break;
     }
@@ -140,7 +141,8 @@ public:
       return explain(r);
     if (verb == "schema")
       return schema(r);
-    return misused("unknown command 'config " + verb + "'", "one of: check, complete, merge, explain, schema");
+    return misused("unknown command 'config " + verb + "'",
+                   "one of: check, complete, merge, explain, schema");
   }
 
 private:
@@ -296,7 +298,8 @@ private:
     return ok;
   }
 
-  using question = outcome (*)(std::string_view schema, std::string_view text, std::string_view file, level want);
+  using question = outcome (*)(std::string_view schema, std::string_view text, std::string_view file,
+                               level want);
 
   int answer(const request& r, question ask) {
     if (!expect_files(r, 1, 1, "check|complete --schema NAME [--level sane|complete] FILE"))
@@ -315,7 +318,8 @@ private:
     auto high = read(r.files[0]), low = read(r.files[1]);
     if (!high || !low)
       return faulty;
-    auto got = config::merge_as(r.schema.value_or("experiment"), high->text, high->file, low->text, low->file);
+    auto got =
+      config::merge_as(r.schema.value_or("experiment"), high->text, high->file, low->text, low->file);
     if (r.schema) {
       out_ << to_json(as_json(got, true)) << "\n";
       return got.ok() ? ok : faulty;
@@ -361,7 +365,8 @@ private:
 
 } // namespace
 
-int config_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err) {
+int config_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
+                   std::ostream& err) {
   return commands(in, out, err).run(args);
 }
 

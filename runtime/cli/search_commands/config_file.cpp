@@ -9,7 +9,8 @@
 
 namespace troupe::cli {
 
-std::optional<search_config> read_search_config(const std::string& path, std::istream& in, std::ostream& err) {
+std::optional<search_config> read_search_config(const std::string& path, std::istream& in,
+                                                std::ostream& err) {
   std::string text;
   if (path == "-") {
     text.assign(std::istreambuf_iterator<char>(in), {});

@@ -30,7 +30,8 @@ std::string preview_text(const searchers::search_preview& p, double divisor) {
   text += fmt::format("  {:>10}  {}\n", "trials", "trained for");
   for (const auto& row : p.rows)
     text += fmt::format("  {:>10}  {}\n", row.trials,
-                        row.units == 0 ? std::string("their full length") : fmt::format("{:.10g} {}", row.units, unit));
+                        row.units == 0 ? std::string("their full length")
+                                       : fmt::format("{:.10g} {}", row.units, unit));
   std::int64_t most = 1;
   for (const auto& b : p.brackets)
     most = std::max(most, b.max_trials);
@@ -42,7 +43,8 @@ std::string preview_text(const searchers::search_preview& p, double divisor) {
       double full = 0;
       for (const auto& b : p.brackets)
         full += static_cast<double>(b.max_trials) * static_cast<double>(b.units.back());
-      text += fmt::format(" of training; {:.10g} without stopping ({:.3g} times as much)", full, full / p.total_units);
+      text += fmt::format(" of training; {:.10g} without stopping ({:.3g} times as much)", full,
+                          full / p.total_units);
     }
     text += '\n';
   } else {

@@ -23,7 +23,8 @@ value shown_action(const search_action& action) {
     value operator()(const pause_trial& x) const { return {{"pause", x.trial}}; }
     value operator()(const resume_trial& x) const { return {{"resume", x.trial}, {"until", x.until}}; }
     value operator()(const perturb_trial& x) const {
-      return {{"perturb", x.trial}, {"source", x.source}, {"checkpoint", x.checkpoint}, {"hparams", x.hparams}};
+      return {
+        {"perturb", x.trial}, {"source", x.source}, {"checkpoint", x.checkpoint}, {"hparams", x.hparams}};
     }
     value operator()(const shut_down& x) const {
       return {{"shutdown", true}, {"cancel", x.cancel}, {"failure", x.failure}};
@@ -34,8 +35,10 @@ value shown_action(const search_action& action) {
 
 std::optional<exit_reason> reason_of(const std::string& name) {
   static const std::pair<const char*, exit_reason> names[] = {
-    {"ERRORED", exit_reason::errored},       {"USER_REQUESTED_STOP", exit_reason::user_requested_stop},
-    {"USER_CANCELED", exit_reason::user_canceled}, {"INVALID_HP", exit_reason::invalid_hp},
+    {"ERRORED", exit_reason::errored},
+    {"USER_REQUESTED_STOP", exit_reason::user_requested_stop},
+    {"USER_CANCELED", exit_reason::user_canceled},
+    {"INVALID_HP", exit_reason::invalid_hp},
     {"INIT_INVALID_HP", exit_reason::init_invalid_hp}};
   for (const auto& [text, reason] : names)
     if (name == text)
@@ -106,7 +109,8 @@ result<search_event> event_of(const value& line) {
   } else if (kind == "checkpointed") {
     event = trial_checkpointed{trial, in.number("step"), in.text("checkpoint")};
   } else {
-    return wrong("unknown event `" + kind + "`; one of validation, exited_early, exited, progress, checkpointed, reload");
+    return wrong("unknown event `" + kind +
+                 "`; one of validation, exited_early, exited, progress, checkpointed, reload");
   }
   if (!in.fault().empty())
     return wrong("event `" + kind + "`: " + in.fault());
@@ -145,7 +149,8 @@ result<value> search_replay::start(const value& header) {
     return wrong("header: `mode` must be \"native\" or \"compat\"");
   auto hyperparameters = header.value("hyperparameters", value::object());
   auto chosen = mode == "compat" ? search_mode::compat : search_mode::native;
-  auto number = seed.is_number_unsigned() ? seed.get<std::uint64_t>() : static_cast<std::uint64_t>(seed.get<std::int64_t>());
+  auto number = seed.is_number_unsigned() ? seed.get<std::uint64_t>()
+                                          : static_cast<std::uint64_t>(seed.get<std::int64_t>());
   auto made = make_searcher(header["config"], hyperparameters, number, chosen);
   if (!made)
     return made.error();
@@ -162,8 +167,10 @@ result<value> search_replay::start(const value& header) {
   if (!brackets.empty())
     said["brackets"] = value::array();
   for (const auto& b : brackets)
-    said["brackets"].push_back({{"rungs", b.rungs}, {"max_trials", b.max_trials},
-                                {"max_concurrent", b.max_concurrent}, {"units", b.units}});
+    said["brackets"].push_back({{"rungs", b.rungs},
+                                {"max_trials", b.max_trials},
+                                {"max_concurrent", b.max_concurrent},
+                                {"units", b.units}});
   return said;
 }
 

@@ -39,9 +39,11 @@ int preview(const std::vector<std::string>& args, std::istream& in, std::ostream
 
 } // namespace
 
-int search_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err) {
+int search_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
+                   std::ostream& err) {
   const auto wants_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
-  const bool asked = (!args.empty() && args[0] == "help") || std::any_of(args.begin(), args.end(), wants_help);
+  const bool asked =
+    (!args.empty() && args[0] == "help") || std::any_of(args.begin(), args.end(), wants_help);
   if (asked) {
     out << usage << simulate_usage;
     return 0;

@@ -7,8 +7,9 @@
 
 namespace troupe::cli {
 
-/// `args` without "troupe search". Returns the exit code: 0, 1 where a file or configuration is at fault, 2 for
-/// wrong usage.
-int search_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err);
+/// `args` without "troupe search". Returns the exit code: 0, 1 where a file or configuration is at fault, 2
+/// for wrong usage.
+int search_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
+                   std::ostream& err);
 
 } // namespace troupe::cli

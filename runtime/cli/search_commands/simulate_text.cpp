@@ -44,7 +44,7 @@ std::string read_arguments(const std::vector<std::string>& args, request& r) {
       if (text != "benign" && text != "crossing" && text != "lc-1" && text != "lc-2")
         return "--curves: `" + text + "` is neither benign nor crossing";
       r.options.family = text == "benign" || text == "lc-1" ? searchers::curve_family::benign
-                                                             : searchers::curve_family::crossing;
+                                                            : searchers::curve_family::crossing;
     } else if (arg == "--workers") {
       if (!read_number(text, r.options.workers) || r.options.workers == 0 || r.options.workers > 1'000'000)
         return "--workers: an integer, 1 to 1000000, not `" + text + "`";
@@ -67,21 +67,24 @@ std::string told(const request& r, const searchers::simulation_result& s, const 
     "  trials        {}\n  reports       {}\n  stopped       {}\n  paused        {}\n  full length   {}\n"
     "  virtual time  {:.6g} (1 is an epoch of a middling trial)\n  workers busy  {:.1f} %\n"
     "  best loss     {:.6f} (regret {:.6f})\n\n",
-    r.options.workers, r.options.family == searchers::curve_family::benign ? "benign" : "crossing", r.options.seed,
-    s.trials, s.reports, s.stopped, s.pauses, s.full_length, s.time, 100 * s.busy, s.best_loss, s.regret);
+    r.options.workers, r.options.family == searchers::curve_family::benign ? "benign" : "crossing",
+    r.options.seed, s.trials, s.reports, s.stopped, s.pauses, s.full_length, s.time, 100 * s.busy,
+    s.best_loss, s.regret);
   std::uint64_t most = 1;
   for (auto n : s.ended_at)
     most = std::max(most, n);
   for (std::size_t k = 0; k < s.rungs.size(); ++k) {
     auto width = (s.ended_at[k] * 40 + most - 1) / most;
-    text += fmt::format("  {:>8.10g} {} {:<40} {} ended\n", s.rungs[k], unit, std::string(width, '#'), s.ended_at[k]);
+    text += fmt::format("  {:>8.10g} {} {:<40} {} ended\n", s.rungs[k], unit, std::string(width, '#'),
+                        s.ended_at[k]);
   }
   return text;
 }
 
 } // namespace
 
-int simulate_search(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err) {
+int simulate_search(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
+                    std::ostream& err) {
   request r;
   if (auto fault = read_arguments(args, r); !fault.empty()) {
     err << "troupe search simulate: " << fault << "\nusage:\n" << simulate_usage;
@@ -92,12 +95,15 @@ int simulate_search(const std::vector<std::string>& args, std::istream& in, std:
     return 1;
   auto& section = config->searcher;
   auto text = [&](const char* key, const char* fallback) {
-    return section.contains(key) && section[key].is_string() ? section[key].get<std::string>() : std::string(fallback);
+    return section.contains(key) && section[key].is_string() ? section[key].get<std::string>()
+                                                             : std::string(fallback);
   };
   if (section.contains("max_time") && section["max_time"].is_number())
     r.options.full_length = section["max_time"].get<double>();
-  auto slots = section.contains("max_concurrent_trials") && section["max_concurrent_trials"].is_number_integer()
-                 ? section["max_concurrent_trials"].get<std::int64_t>() : 16;
+  auto slots =
+    section.contains("max_concurrent_trials") && section["max_concurrent_trials"].is_number_integer()
+      ? section["max_concurrent_trials"].get<std::int64_t>()
+      : 16;
   if (static_cast<std::int64_t>(r.options.workers) > slots && slots > 0)
     err << fmt::format("note: max_concurrent_trials {} keeps {} of the {} workers idle\n", slots,
                        static_cast<std::int64_t>(r.options.workers) - slots, r.options.workers);
@@ -117,9 +123,18 @@ int simulate_search(const std::vector<std::string>& args, std::istream& in, std:
   value rungs = value::array();
   for (std::size_t k = 0; k < s.rungs.size(); ++k)
     rungs.push_back({{"units", s.rungs[k]}, {"ended", s.ended_at[k]}});
-  out << to_json({{"trials", s.trials}, {"reports", s.reports}, {"stopped", s.stopped}, {"paused", s.pauses},
-                  {"full_length", s.full_length}, {"time", s.time}, {"busy", s.busy}, {"best_loss", s.best_loss},
-                  {"regret", s.regret}, {"rungs", rungs}}, 2) << '\n';
+  out << to_json({{"trials", s.trials},
+                  {"reports", s.reports},
+                  {"stopped", s.stopped},
+                  {"paused", s.pauses},
+                  {"full_length", s.full_length},
+                  {"time", s.time},
+                  {"busy", s.busy},
+                  {"best_loss", s.best_loss},
+                  {"regret", s.regret},
+                  {"rungs", rungs}},
+                 2)
+      << '\n';
   return 0;
 }
 

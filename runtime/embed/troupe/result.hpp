@@ -1,5 +1,6 @@
 #pragma once
-// What the calls of <troupe/embed.hpp> and <troupe/study.hpp> give back: a value, or an error for the program and for people.
+// What the calls of <troupe/embed.hpp> and <troupe/study.hpp> give back: a value, or an error for the program
+// and for people.
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,18 +19,18 @@ inline namespace v0 {
 
 /// A code exists only where a caller reacts differently.
 enum class errc {
-  invalid,      ///< the input is wrong; the same call fails again
-  not_found,    ///< no such thing
-  conflict,     ///< the state does not allow it: it is over, held by another, taken
-  denied,       ///< not allowed
-  busy,         ///< a bounded queue is full; try later
-  no_space,     ///< the disk is below its reserve
-  io,           ///< the operating system refused a read or write
-  unreachable,  ///< the peer cannot be reached, or the node has stopped
-  timeout,      ///< no answer in time: the outcome is unknown
-  corrupt,      ///< stored bytes do not decode
-  unsupported,  ///< known, but not built
-  internal      ///< a bug
+  invalid,     ///< the input is wrong; the same call fails again
+  not_found,   ///< no such thing
+  conflict,    ///< the state does not allow it: it is over, held by another, taken
+  denied,      ///< not allowed
+  busy,        ///< a bounded queue is full; try later
+  no_space,    ///< the disk is below its reserve
+  io,          ///< the operating system refused a read or write
+  unreachable, ///< the peer cannot be reached, or the node has stopped
+  timeout,     ///< no answer in time: the outcome is unknown
+  corrupt,     ///< stored bytes do not decode
+  unsupported, ///< known, but not built
+  internal     ///< a bug
 };
 TROUPE_API const char* name(errc code);
 

@@ -2,7 +2,8 @@
 // Hyperparameter search by ask and tell, without any cluster: the searchers alone, in this thread.
 //
 //   auto study = troupe::study::make({.searcher = R"({"name": "tpe", "max_trials": 50})", .metric = "loss",
-//                                     .space = {{"lr", troupe::parameter::json{R"({"type": "log", "base": 10, "minval": -5, "maxval": -1})"}}}});
+//                                     .space = {{"lr", troupe::parameter::json{R"({"type": "log", "base": 10,
+//                                     "minval": -5, "maxval": -1})"}}}});
 //   while (auto next = study->ask()) {
 //     study->tell(next->trial, {{"loss", train(next->number("lr"))}});
 //     study->finish(next->trial);
@@ -15,21 +16,24 @@ namespace troupe {
 inline namespace v0 {
 
 struct study_options {
-  /// The `searcher` section of an experiment's configuration as YAML or JSON: "random" is short for {"name": "random"}.
+  /// The `searcher` section of an experiment's configuration as YAML or JSON: "random" is short for {"name":
+  /// "random"}.
   std::string searcher = "random";
   std::string metric = "loss";
   bool smaller_is_better = true;
-  std::string time_metric{}; ///< of searchers that stop trials early: which told metric says how far a trial is
-  int max_trials = 0;      ///< 0: as `searcher` says
-  parameters space{};        ///< constants, or ranges as JSON text
-  std::uint64_t seed = 1;  ///< the same seed and answers give the same trials
+  std::string
+    time_metric{};        ///< of searchers that stop trials early: which told metric says how far a trial is
+  int max_trials = 0;     ///< 0: as `searcher` says
+  parameters space{};     ///< constants, or ranges as JSON text
+  std::uint64_t seed = 1; ///< the same seed and answers give the same trials
 };
 
 struct proposal {
   std::string trial;
-  std::vector<std::pair<std::string, std::string>> hparams; ///< name and value as JSON, in the order of their names
-  std::string from;       ///< a trial whose checkpoint this one goes on from; empty: none
-  bool resumed = false;   ///< a trial that was paused goes on
+  std::vector<std::pair<std::string, std::string>>
+    hparams;            ///< name and value as JSON, in the order of their names
+  std::string from;     ///< a trial whose checkpoint this one goes on from; empty: none
+  bool resumed = false; ///< a trial that was paused goes on
   /// NaN where there is none or it is no number.
   double number(std::string_view name) const;
   /// Of a text without its quotes; empty where there is none.
@@ -49,7 +53,8 @@ struct study_best {
   std::vector<std::pair<std::string, std::string>> hparams;
 };
 
-/// Not thread-safe. Deterministic: what it proposes is a function of the options and of what it was told, in order.
+/// Not thread-safe. Deterministic: what it proposes is a function of the options and of what it was told, in
+/// order.
 class study {
 public:
   /// errc::invalid names every fault of the searcher or the space.
@@ -58,10 +63,11 @@ public:
   study& operator=(study&&) noexcept;
   ~study();
 
-  /// The next trial to train; nothing where the search is over, or where it waits to be told of those that run.
+  /// The next trial to train; nothing where the search is over, or where it waits to be told of those that
+  /// run.
   std::optional<proposal> ask();
-  /// A validation of a trial that runs. With a time metric its value is among them. errc::not_found for a trial that was never asked for;
-  /// one that has ended changes nothing. NaN ranks last.
+  /// A validation of a trial that runs. With a time metric its value is among them. errc::not_found for a
+  /// trial that was never asked for; one that has ended changes nothing. NaN ranks last.
   result<verdict> tell(std::string_view trial, const std::vector<std::pair<std::string, double>>& metrics);
   /// It ended: `failed` where by itself and without a good reason.
   result<void> finish(std::string_view trial, bool failed = false);

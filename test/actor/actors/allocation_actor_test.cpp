@@ -1,8 +1,8 @@
 // What an allocation's actor still owes others when its machine has come to an end.
 
 #include "actors/allocation/allocation_actor.hpp"
-#include "actors/shells/durable.hpp"
 #include "actors/pool/pool_actor.hpp"
+#include "actors/shells/durable.hpp"
 
 #include <caf/all.hpp>
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@ namespace troupe {
 namespace {
 
 /// Says which allocations it was told to forget.
-twin_actor spawn_listening_twin(caf::actor_system& sys, std::shared_ptr<std::promise<allocation_id>> forgotten) {
+twin_actor spawn_listening_twin(caf::actor_system& sys,
+                                std::shared_ptr<std::promise<allocation_id>> forgotten) {
   return sys.spawn([forgotten]() -> twin_actor::behavior_type {
     return {
       [](const agent_registered&, const agent_actor&) {},

@@ -43,8 +43,8 @@ protected:
     auto got = std::make_shared<std::optional<command_result>>();
     system_->spawn([to, message, got](caf::event_based_actor* self) {
       self->request(caf::actor_cast<caf::actor>(to), std::chrono::seconds(30), message)
-          .then([got](const command_result& x) { *got = x; },
-                [got](const caf::error& why) { *got = refused(from_caf(why)); });
+        .then([got](const command_result& x) { *got = x; },
+              [got](const caf::error& why) { *got = refused(from_caf(why)); });
     });
     for (int i = 0; i < 100 && !*got; ++i) {
       run();
@@ -131,7 +131,7 @@ TEST_F(Inspector, AnActorThatIsNotThereIsNotFound) {
   for (const char* what : {"info", "state", "msgs", "stats", "links"})
     EXPECT_EQ(inspect("actor", {{"actor", "trial/1"}, {"what", what}}).refused - 1,
               static_cast<int>(errc::not_found))
-        << what;
+      << what;
   EXPECT_EQ(inspect("end", {{"actor", "trial/1"}, {"why", "x"}}).refused - 1,
             static_cast<int>(errc::not_found));
 }
@@ -228,7 +228,7 @@ TEST_F(Inspector, AFaultDropsTheNextMessagesAndNoMore) {
 
 TEST_F(Inspector, DelayedMessagesComeLaterInTheirOrder) {
   ASSERT_FALSE(
-      inspect("fault", {{"actor", "pool/default"}, {"fault", "delay"}, {"n", 1}, {"delay_ms", 20}}).refused);
+    inspect("fault", {{"actor", "pool/default"}, {"fault", "delay"}, {"n", 1}, {"delay_ms", 20}}).refused);
   agent("a", 1);
   agent("a", 2); // behind the delayed one, and never before it
   agent("a", 3);
@@ -287,7 +287,7 @@ TEST_F(Inspector, OperatorsMessagesReachTheActor) {
   agent("a1", 2);
   run();
   auto got =
-      inspect("send", {{"actor", "pool/default"}, {"message", "describe"}, {"fields", value::object()}});
+    inspect("send", {{"actor", "pool/default"}, {"message", "describe"}, {"fields", value::object()}});
   ASSERT_FALSE(got.refused) << got.why;
   EXPECT_EQ(got.answer["total"], 2);
   got = inspect("send", {{"actor", "pool/default"}, {"message", "ping"}});
@@ -342,7 +342,8 @@ TEST(Readers, ABriefTextIsMsgpackCutOff) {
     many.waiting.push_back({{{7}, {1}}, 1});
   EXPECT_THAT(brief(many), testing::EndsWith("..."));
   EXPECT_EQ(text_of_brief(""), "");
-  EXPECT_EQ(text_of_brief(std::string_view("\x95\xc0\xc3\xe0\xca\x3f\x80\x00\x00\xcd\x01\x00", 12)), "[null, true, -32, 1, 256]");
+  EXPECT_EQ(text_of_brief(std::string_view("\x95\xc0\xc3\xe0\xca\x3f\x80\x00\x00\xcd\x01\x00", 12)),
+            "[null, true, -32, 1, 256]");
 }
 
 } // namespace

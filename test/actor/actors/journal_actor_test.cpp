@@ -1,8 +1,8 @@
-// What the journal actor acknowledges is what its last commit stored, whatever the disk refuses; and whoever was refused
-// gets in by sending the same again.
+// What the journal actor acknowledges is what its last commit stored, whatever the disk refuses; and whoever
+// was refused gets in by sending the same again.
 
-#include "actors/shells/durable.hpp"
 #include "actors/journal/journal_actor.hpp"
+#include "actors/shells/durable.hpp"
 #include "storage/stored_journal.hpp"
 
 #include <caf/all.hpp>
@@ -60,7 +60,9 @@ public:
     refusals_.pop_front();
     return error{why, "the test refuses this write"};
   }
-  result<void> put_blob(std::string_view name, std::string_view bytes) override { return inner_->put_blob(name, bytes); }
+  result<void> put_blob(std::string_view name, std::string_view bytes) override {
+    return inner_->put_blob(name, bytes);
+  }
   result<std::string> blob(std::string_view name) const override { return inner_->blob(name); }
 
 private:
@@ -101,7 +103,8 @@ protected:
   template <class Answer, class Pending>
   result<Answer> await(Pending pending) {
     std::optional<result<Answer>> got;
-    pending.receive([&](Answer& x) { got.emplace(std::move(x)); }, [&](caf::error& why) { got.emplace(from_caf(why)); });
+    pending.receive([&](Answer& x) { got.emplace(std::move(x)); },
+                    [&](caf::error& why) { got.emplace(from_caf(why)); });
     return *got;
   }
   template <class Mail>
@@ -116,7 +119,8 @@ protected:
     return {entity, first, {encode(fact(all))...}};
   }
   static append_reports validation(std::uint64_t first) {
-    return {{{1}, {1}}, 0, "p", first, {{"validation", std::int64_t(first), t0, to_msgpack(value{{"loss", 0.5}})}}};
+    return {
+      {{1}, {1}}, 0, "p", first, {{"validation", std::int64_t(first), t0, to_msgpack(value{{"loss", 0.5}})}}};
   }
   static append_log lines(std::uint64_t position, std::size_t bytes) {
     return {{1}, {{.at = t0, .text = std::string(bytes, 'x')}}, "1.1/0", position};
@@ -128,8 +132,8 @@ protected:
     value config{{"searcher", {{"name", "random"}, {"metric", "loss"}}}};
     search_stepped step{.at = t0};
     step.created.push_back({{1}, "1", value{{"lr", 0.1}}, 7, ""});
-    ASSERT_TRUE(await<committed>(
-      send(facts(cluster_entity, 0, experiment_created{t0, {1}, config, "digits", "me", "", "text", "key"}))));
+    ASSERT_TRUE(await<committed>(send(
+      facts(cluster_entity, 0, experiment_created{t0, {1}, config, "digits", "me", "", "text", "key"}))));
     ASSERT_TRUE(await<committed>(send(facts("experiment/1", 0, step))));
     ASSERT_TRUE(await<committed>(send(facts("trial/1", 0, run_started{t0, {1}, "", 0}))));
   }
@@ -257,7 +261,8 @@ TEST_F(JournalActor, SaysThatItsDatabaseIsDead) {
 
 // ---- a shell over it
 
-using keeper_actor = caf::typed_actor<caf::replies_to<trial_pause>::with<committed>, caf::reacts_to<time_passed>>;
+using keeper_actor =
+  caf::typed_actor<caf::replies_to<trial_pause>::with<committed>, caf::reacts_to<time_passed>>;
 
 /// Answers each pause with one more fact, once that is durable.
 class keeper_state : public durable<keeper_state, keeper_actor, trial_fact, std::variant<std::monostate>> {
@@ -271,12 +276,13 @@ public:
     return {
       [this](const trial_pause&) {
         auto promise = self_->make_response_promise<committed>();
-        take({trial_paused{t0 + std::chrono::seconds(count_++)}}, {}, [promise](const caf::error& why) mutable {
-          if (why)
-            promise.deliver(why);
-          else
-            promise.deliver(committed{});
-        });
+        take({trial_paused{t0 + std::chrono::seconds(count_++)}}, {},
+             [promise](const caf::error& why) mutable {
+               if (why)
+                 promise.deliver(why);
+               else
+                 promise.deliver(committed{});
+             });
         return promise;
       },
       [this](const time_passed&) { timer_fired(); },

@@ -1,8 +1,8 @@
 // The output of a task that has ended is carried at once: somebody waits for its slots.
 
+#include "actors/host/log_pump_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
 #include "actors/shells/probed.hpp"
-#include "actors/host/log_pump_actor.hpp"
 #include "storage/stored_journal.hpp"
 #include "workers/task_init/task_format.hpp"
 
@@ -48,7 +48,8 @@ protected:
     file.write(reinterpret_cast<const char*>(&header), sizeof header);
     for (std::uint64_t line = 1; line <= count; ++line) {
       const auto text = "line " + std::to_string(line);
-      format::spool_record record{.bytes = std::uint32_t(text.size()), .rank = 0, .stream = 1, .flags = 0, .at_us = 1, .line = line};
+      format::spool_record record{
+        .bytes = std::uint32_t(text.size()), .rank = 0, .stream = 1, .flags = 0, .at_us = 1, .line = line};
       file.write(reinterpret_cast<const char*>(&record), sizeof record);
       file << text;
     }

@@ -15,7 +15,7 @@ typename Inspector::result_type inspect(Inspector& f, greeting& x) {
   return f(caf::meta::type_name("greeting"), x.text);
 }
 CAF_BEGIN_TYPE_ID_BLOCK(host_types, caf::first_custom_type_id)
-  CAF_ADD_TYPE_ID(host_types, (greeting))
+CAF_ADD_TYPE_ID(host_types, (greeting))
 CAF_END_TYPE_ID_BLOCK(host_types)
 
 using namespace host;
@@ -37,7 +37,8 @@ troupe::event_sink::behavior_type listen(troupe::event_sink::pointer self, std::
   return {[to](const troupe::cluster_event& x) {
     std::lock_guard lock(to->mutex);
     to->types.push_back(x.type);
-    to->completed = to->completed || (x.type == "experiment_changed" && x.json.find("\"COMPLETED\"") != std::string::npos);
+    to->completed =
+      to->completed || (x.type == "experiment_changed" && x.json.find("\"COMPLETED\"") != std::string::npos);
   }};
 }
 

@@ -39,7 +39,8 @@ answer call(troupe_node* node, const char* request, const std::string& in = {}) 
 TEST(CInterface, RunsAnExperimentAndTellsItsEvents) {
   folder at;
   const auto data = at / "data";
-  auto* node = troupe_open_json(("{\"data_dir\": \"" + data + "\", \"http\": \"off\", \"cpu_slots\": 1}").c_str());
+  auto* node =
+    troupe_open_json(("{\"data_dir\": \"" + data + "\", \"http\": \"off\", \"cpu_slots\": 1}").c_str());
   ASSERT_NE(node, nullptr) << troupe_last_error();
   struct heard {
     std::atomic<int> events{0}, metrics{0}, ended{0};
@@ -107,9 +108,14 @@ TEST(CInterface, BadInputIsAnAnswer) {
   EXPECT_NE(std::string(troupe_last_error()).find("77"), std::string::npos) << troupe_last_error();
   EXPECT_EQ(call(node, "DELETE /api/v1/master").status, 405);
   EXPECT_EQ(call(node, "POST /troupe/v1/experiments", "\xc1").status, 400) << "no msgpack";
-  EXPECT_EQ(call(node, "POST /troupe/v1/experiments", packed(std::map<std::string, int>{{"config", 1}})).status, 400);
-  EXPECT_EQ(troupe_subscribe(node, "weather", [](const void*, std::size_t, void*) {}, nullptr), -1);
-  EXPECT_EQ(troupe_subscribe(node, "", [](const void*, std::size_t, void*) {}, nullptr), -1);
+  EXPECT_EQ(
+    call(node, "POST /troupe/v1/experiments", packed(std::map<std::string, int>{{"config", 1}})).status, 400);
+  EXPECT_EQ(troupe_subscribe(
+              node, "weather", [](const void*, std::size_t, void*) {}, nullptr),
+            -1);
+  EXPECT_EQ(troupe_subscribe(
+              node, "", [](const void*, std::size_t, void*) {}, nullptr),
+            -1);
   EXPECT_EQ(troupe_subscribe(node, "all", nullptr, nullptr), -1);
   troupe_close(node);
 }

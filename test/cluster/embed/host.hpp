@@ -1,5 +1,6 @@
 #pragma once
-// What the tests of the embedded node share: a folder of their own, a job, and what of the process they watch.
+// What the tests of the embedded node share: a folder of their own, a job, and what of the process they
+// watch.
 
 #include "troupe/embed.hpp"
 
@@ -87,8 +88,8 @@ inline std::string text(const troupe::error& why) { return why.message + " | " +
 
 } // namespace host
 
-#define ASSERT_OK(x)                                                                                                                  \
-  do {                                                                                                                                \
-    const auto& outcome_of_it = (x);                                                                                                  \
-    ASSERT_TRUE(outcome_of_it) << host::text(outcome_of_it.error());                                                                  \
+#define ASSERT_OK(x)                                                                                         \
+  do {                                                                                                       \
+    const auto& outcome_of_it = (x);                                                                         \
+    ASSERT_TRUE(outcome_of_it) << host::text(outcome_of_it.error());                                         \
   } while (false)

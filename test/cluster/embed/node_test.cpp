@@ -19,7 +19,7 @@ TEST(EmbeddedNode, GoesUpAndDownTwentyTimesAndLeavesNothing) {
     ASSERT_OK(node->stop()); // a repeat
   };
   const auto threads_at_start = threads(); // one, but for a sanitizer's own
-  once(); // what libraries set up once and keep
+  once();                                  // what libraries set up once and keep
   const auto threads_before = threads(), files_before = descriptors();
   [[maybe_unused]] double mb = 0;
   for (int i = 1; i < 20; ++i) {
@@ -40,7 +40,8 @@ TEST(EmbeddedNode, TrainsTellsItsMetricsAndKnowsTheBest) {
   auto node = troupe::node::open(options(at));
   ASSERT_OK(node);
   ASSERT_OK(node->ready(60s));
-  auto run = node->client().submit({.entrypoint = "python3 train.py", .context = job(at), .hparams = {{"x", 3.0}}});
+  auto run =
+    node->client().submit({.entrypoint = "python3 train.py", .context = job(at), .hparams = {{"x", 3.0}}});
   ASSERT_OK(run);
   std::mutex mutex;
   std::vector<troupe::metric> live, replayed;
@@ -222,11 +223,14 @@ TEST(EmbeddedNode, AnswersHttpForTheHost) {
   EXPECT_EQ(node->call({.target = experiment}).status, 200u);
   auto events = node->call({.target = "/troupe/v1/events?after=0"});
   EXPECT_NE(events.body.find("experiment_created"), std::string::npos) << events.body.substr(0, 500);
-  auto login = node->http({.method = "POST", .target = "/api/v1/auth/login", .body = R"({"username": "determined", "password": ""})"});
+  auto login = node->http({.method = "POST",
+                           .target = "/api/v1/auth/login",
+                           .body = R"({"username": "determined", "password": ""})"});
   ASSERT_EQ(login.status, 200u) << login.body;
   const auto begin = login.body.find("\"token\":\"") + 9;
   const auto token = login.body.substr(begin, login.body.find('"', begin) - begin);
-  const troupe::http_request follow{.target = "/troupe/v1/events?after=0", .headers = {{"Authorization", "Bearer " + token}}};
+  const troupe::http_request follow{.target = "/troupe/v1/events?after=0",
+                                    .headers = {{"Authorization", "Bearer " + token}}};
   std::string heard;
   const auto streamed = node->http(follow, [&](std::string_view piece) {
     heard += piece;
@@ -253,13 +257,16 @@ TEST(EmbeddedNode, BadInputSaysWhatIsWrong) {
   auto nowhere = node->client().submit({.entrypoint = "true", .context = at / "missing"});
   ASSERT_FALSE(nowhere);
   EXPECT_NE(nowhere.error().message.find("missing"), std::string::npos) << text(nowhere.error());
-  auto bad = node->client().submit({.entrypoint = "true", .config = "searcher: {name: nonsense}\nmax_restarts: many\n"});
+  auto bad = node->client().submit(
+    {.entrypoint = "true", .config = "searcher: {name: nonsense}\nmax_restarts: many\n"});
   ASSERT_FALSE(bad);
   EXPECT_NE(bad.error().message.find("max_restarts"), std::string::npos) << text(bad.error());
-  EXPECT_NE(bad.error().message.find("nonsense"), std::string::npos) << "all faults at once: " << text(bad.error());
+  EXPECT_NE(bad.error().message.find("nonsense"), std::string::npos)
+    << "all faults at once: " << text(bad.error());
   auto unreadable = node->client().submit({.entrypoint = "true", .config = "a: [1\n"});
   EXPECT_FALSE(unreadable);
-  auto range = node->client().submit({.entrypoint = "true", .hparams = {{"x", troupe::parameter::json{"{broken"}}}});
+  auto range =
+    node->client().submit({.entrypoint = "true", .hparams = {{"x", troupe::parameter::json{"{broken"}}}});
   EXPECT_FALSE(range);
   EXPECT_EQ(node->client().find(999).error().code, troupe::errc::not_found);
 }

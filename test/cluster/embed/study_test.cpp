@@ -10,7 +10,8 @@ troupe::study_options over_x(std::string searcher, int trials) {
   return {.searcher = std::move(searcher),
           .metric = "loss",
           .max_trials = trials,
-          .space = {{"x", troupe::parameter::json{R"({"type": "double", "minval": -1, "maxval": 1})"}}, {"kind", "fixed"}}};
+          .space = {{"x", troupe::parameter::json{R"({"type": "double", "minval": -1, "maxval": 1})"}},
+                    {"kind", "fixed"}}};
 }
 
 double train(const troupe::proposal& p) { return std::pow(p.number("x") - 0.3, 2); }
@@ -37,7 +38,9 @@ TEST(Study, FindsAMinimumByAskAndTell) {
 }
 
 TEST(Study, StopsBadTrialsEarly) {
-  auto o = over_x(R"({"name": "adaptive_asha", "max_time": 16, "divisor": 4, "max_concurrent_trials": 4, "mode": "aggressive"})", 24);
+  auto o = over_x(
+    R"({"name": "adaptive_asha", "max_time": 16, "divisor": 4, "max_concurrent_trials": 4, "mode": "aggressive"})",
+    24);
   o.time_metric = "epoch";
   auto study = troupe::study::make(o);
   ASSERT_TRUE(study) << study.error().message;

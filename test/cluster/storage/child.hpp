@@ -68,12 +68,14 @@ public:
 
   /// The test `name` (written with its DISABLED_) of this executable.
   static std::vector<std::string> of_test(const std::string& name) {
-    return {std::filesystem::read_symlink("/proc/self/exe"), "--gtest_also_run_disabled_tests", "--gtest_filter=" + name};
+    return {std::filesystem::read_symlink("/proc/self/exe"), "--gtest_also_run_disabled_tests",
+            "--gtest_filter=" + name};
   }
 
   bool ended() const {
     siginfo_t info{};
-    return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+    return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
   }
 
   /// The next line of its output; none at the deadline or at its end.

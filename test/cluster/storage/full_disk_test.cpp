@@ -1,4 +1,5 @@
-// A real small file system, filled by another process at random moments. RocksDB must never meet the full disk.
+// A real small file system, filled by another process at random moments. RocksDB must never meet the full
+// disk.
 
 #include "child.hpp"
 #include "workload.hpp"
@@ -9,8 +10,8 @@
 #include <random>
 #include <thread>
 
-#include <sched.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -19,7 +20,8 @@ namespace troupe::storage {
 namespace {
 
 constexpr int fillings = 20;
-constexpr std::uint64_t own_bytes = 1'000'000; ///< of reports and facts in one round; all fit thrice, as a compaction keeps what it reads beside what it writes
+constexpr std::uint64_t own_bytes = 1'000'000; ///< of reports and facts in one round; all fit thrice, as a
+                                               ///< compaction keeps what it reads beside what it writes
 
 bool write_file(const char* name, const std::string& text) {
   int fd = ::open(name, O_WRONLY);
@@ -42,9 +44,11 @@ std::string mount_small(const std::string& kind, const std::string& at) {
   auto disk = at + "/disk";
   ::mkdir(disk.c_str(), 0755);
   if (kind == "tmpfs")
-    return ::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=96m") == 0 ? "" : std::string("tmpfs: ") + std::strerror(errno);
-  auto make = "truncate -s 96M " + at + "/image && mkfs.ext4 -q -m 0 " + at + "/image && mount -o loop " + at + "/image " +
-              disk + " >" + at + "/why 2>&1";
+    return ::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=96m") == 0
+             ? ""
+             : std::string("tmpfs: ") + std::strerror(errno);
+  auto make = "truncate -s 96M " + at + "/image && mkfs.ext4 -q -m 0 " + at + "/image && mount -o loop " +
+              at + "/image " + disk + " >" + at + "/why 2>&1";
   return std::system(make.c_str()) == 0 ? "" : "a loop mount is refused";
 }
 
@@ -66,7 +70,8 @@ std::uint64_t free_bytes(const std::string& at) {
   return std::uint64_t{now.f_bavail} * now.f_frsize;
 }
 
-/// Frees the space when one commit does not answer for 5 s: it was caught while RocksDB began a new log, and waits.
+/// Frees the space when one commit does not answer for 5 s: it was caught while RocksDB began a new log, and
+/// waits.
 class watchdog {
 public:
   explicit watchdog(std::string fill) : fill_(std::move(fill)), thread_([this] { watch(); }) {}
@@ -105,8 +110,8 @@ private:
 
 /// Another process takes all the space at once or in small steps.
 std::vector<std::string> filler(const std::string& disk, bool at_once) {
-  return {"dd", "if=/dev/zero", "of=" + disk + "/fill", at_once ? "bs=4M" : "bs=16k", "status=none", "oflag=append",
-          "conv=notrunc"};
+  return {"dd",          "if=/dev/zero", "of=" + disk + "/fill", at_once ? "bs=4M" : "bs=16k",
+          "status=none", "oflag=append", "conv=notrunc"};
 }
 
 TEST(SmallDisk, DISABLED_IsFilledTwentyTimes) {
@@ -147,10 +152,12 @@ TEST(SmallDisk, DISABLED_IsFilledTwentyTimes) {
       if (tries == start || (tries > start && !refused_now && fill->ended()))
         fill.emplace(filler(disk, at_once));
       const auto waited = dog.bites();
-      const bool little = (next.reports - before.reports) * 3000 + (next.facts - before.facts) * 300 > own_bytes;
+      const bool little =
+        (next.reports - before.reports) * 3000 + (next.facts - before.facts) * 300 > own_bytes;
       if (little) // the rest is the filler's
         ::poll(nullptr, 0, 1);
-      auto done = write_group(*j, next, little ? 1 : int(random() % 20), little ? 0 : int(random() % 20), 3000);
+      auto done =
+        write_group(*j, next, little ? 1 : int(random() % 20), little ? 0 : int(random() % 20), 3000);
       dog.alive();
       if (waited != dog.bites())
         break;
@@ -160,7 +167,8 @@ TEST(SmallDisk, DISABLED_IsFilledTwentyTimes) {
       ASSERT_NE(done.error().what.find("free some space"), std::string::npos) << done.error().what;
       ++refused_now;
     }
-    EXPECT_TRUE(refused_now == 20 || dog.bites()) << "the disk was never full in round " << round << ": " << free_bytes(disk);
+    EXPECT_TRUE(refused_now == 20 || dog.bites())
+      << "the disk was never full in round " << round << ": " << free_bytes(disk);
     refused += refused_now;
     ASSERT_TRUE(fill && fill->started());
     const bool reopen = round % 3 == 1;
@@ -191,15 +199,16 @@ TEST(SmallDisk, DISABLED_IsFilledTwentyTimes) {
       dog.alive();
     } while (!done && steady_clock::now() < deadline);
     ASSERT_TRUE(done) << "does not go on after round " << round << ": " << done.error().what << listing(disk);
-    next = check_story(*j->reads(), next); // also what was queued before a later call of its group was refused
+    next =
+      check_story(*j->reads(), next); // also what was queued before a later call of its group was refused
   }
   j.reset();
   j = open();
   ASSERT_TRUE(j);
   check_story(*j->reads(), next);
   EXPECT_LE(dog.bites(), 2) << "commits wait for space instead of refusing";
-  std::printf("done %d refused, %d refused to open, %d waited, %lu facts, %lu reports, %lu KiB free\n", refused, parked,
-              dog.bites(), next.facts, next.reports, free_bytes(disk) / 1024);
+  std::printf("done %d refused, %d refused to open, %d waited, %lu facts, %lu reports, %lu KiB free\n",
+              refused, parked, dog.bites(), next.facts, next.reports, free_bytes(disk) / 1024);
 }
 
 class FullDisk : public testing::TestWithParam<const char*> {};

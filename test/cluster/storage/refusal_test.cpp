@@ -105,7 +105,8 @@ TEST(FailingWrites, DISABLED_CloseTheJournal) {
     GTEST_SKIP() << "only as the child of another test";
   auto j = open_journal({.directory = directory});
   ASSERT_TRUE(j && begin_story(**j));
-  // The operating system refuses what lies beyond this limit; a lone disk fault cannot be made without devices.
+  // The operating system refuses what lies beyond this limit; a lone disk fault cannot be made without
+  // devices.
   ::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{300 * 1024, 300 * 1024};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -130,7 +131,8 @@ TEST(Journal, ClosesForWritingWhenTheSystemRefusesAWrite) {
   progress acknowledged;
   while (auto line = process.line(steady_clock::now() + std::chrono::seconds(30))) {
     output += *line + "\n";
-    std::sscanf(line->c_str(), "acknowledged %lu %lu %lu", &acknowledged.facts, &acknowledged.reports, &acknowledged.lines);
+    std::sscanf(line->c_str(), "acknowledged %lu %lu %lu", &acknowledged.facts, &acknowledged.reports,
+                &acknowledged.lines);
   }
   EXPECT_EQ(process.end(), 0) << output;
   EXPECT_GT(acknowledged.facts, 0u) << output;

@@ -1,6 +1,6 @@
 #pragma once
-// What the processes of these tests write: facts, reports and lines whose content follows from their numbers, so that
-// a reader can tell whether each one is whole.
+// What the processes of these tests write: facts, reports and lines whose content follows from their numbers,
+// so that a reader can tell whether each one is whole.
 
 #include "model/rng.hpp"
 #include "storage/journal.hpp"
@@ -33,7 +33,11 @@ struct progress {
 inline result<void> begin_story(journal& j) {
   search_stepped step{.at = story_begin};
   step.created = {{{1}, "1", value{{"lr", 1}}, 1, ""}};
-  if (auto done = j.append({"cluster", 0, {encode(experiment_created{story_begin, {1}, value{{"searcher", {{"metric", "loss"}}}}})}}); !done)
+  if (auto done =
+        j.append({"cluster",
+                  0,
+                  {encode(experiment_created{story_begin, {1}, value{{"searcher", {{"metric", "loss"}}}}})}});
+      !done)
     return done;
   if (auto done = j.append({"experiment/1", 0, {encode(step)}}); !done)
     return done;
@@ -43,9 +47,13 @@ inline result<void> begin_story(journal& j) {
   return done ? result<void>{} : done.error();
 }
 
-/// Queues `facts` facts, `reports` reports of `report_bytes` and a line, and commits; `next` advances only then.
-inline result<void> write_group(journal& j, progress& next, int facts, int reports, std::size_t report_bytes) {
-  struct append a{"experiment/2", next.facts, {}};
+/// Queues `facts` facts, `reports` reports of `report_bytes` and a line, and commits; `next` advances only
+/// then.
+inline result<void> write_group(journal& j, progress& next, int facts, int reports,
+                                std::size_t report_bytes) {
+  struct append a {
+    "experiment/2", next.facts, {}
+  };
   for (int i = 0; i < facts; ++i)
     a.facts.push_back(numbered_fact(next.facts + std::uint64_t(i)));
   if (auto done = j.append(a); !done)

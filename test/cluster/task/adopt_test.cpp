@@ -77,7 +77,8 @@ TEST_P(TaskAdoption, KeepsTheRecordWhenItsHelperHasGoneToo) {
 TEST_P(TaskAdoption, GivesUpAFolderWhoseTaskWasNeverStartedForGood) {
   auto folder = s.options.root / "ghost.1";
   std::filesystem::create_directories(folder);
-  task_spec spec{.id = "ghost.1", .ranks = {{{"sleep", "1000"}, {"PATH=/bin:/usr/bin"}, "/"}}, .limits = {}, .keep = {}};
+  task_spec spec{
+    .id = "ghost.1", .ranks = {{{"sleep", "1000"}, {"PATH=/bin:/usr/bin"}, "/"}}, .limits = {}, .keep = {}};
   std::ofstream(folder / "spec", std::ios::binary) << encode(spec, s.options.sandbox);
   ASSERT_TRUE(s.runtime->adopt_all());
   EXPECT_EQ(s.await_inventory(), 1u);
@@ -95,7 +96,8 @@ TEST_P(TaskAdoption, KeepsSparesReadyAndRunsTasksInThem) {
   s.open();
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 2; }));
-    auto id = s.run("cat /proc/self/stat >/dev/null && echo $TROUPE_TASK_ID; touch $TROUPE_RUN_DIR/x; exit 2");
+    auto id =
+      s.run("cat /proc/self/stat >/dev/null && echo $TROUPE_TASK_ID; touch $TROUPE_RUN_DIR/x; exit 2");
     EXPECT_GT(s.await<task_started>(id).pid, 0);
     EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 2);
     EXPECT_EQ(s.text(id), id + "\n");
@@ -103,8 +105,8 @@ TEST_P(TaskAdoption, KeepsSparesReadyAndRunsTasksInThem) {
   }
 }
 
-/// A process that was forked elsewhere and not yet replaced holds every descriptor of this one, so that the poll set goes on to tell
-/// of descriptors that were closed here.
+/// A process that was forked elsewhere and not yet replaced holds every descriptor of this one, so that the
+/// poll set goes on to tell of descriptors that were closed here.
 TEST_P(TaskAdoption, UsesASpareOnceWhileOthersFork) {
   if (!namespaces())
     GTEST_SKIP() << "a process group has nothing to prepare";

@@ -26,7 +26,8 @@ TEST_P(TaskEnd, ReportsStartAndEnd) {
 TEST_P(TaskEnd, ReportsEachRankOfAGang) {
   auto id = s.run("echo rank 0", [](task_spec& spec) {
     for (int n = 1; n < 4; ++n)
-      spec.ranks.push_back({{"sh", "-c", "echo rank " + std::to_string(n) + "; exit " + std::to_string(n)}, {}, "/"});
+      spec.ranks.push_back(
+        {{"sh", "-c", "echo rank " + std::to_string(n) + "; exit " + std::to_string(n)}, {}, "/"});
   });
   auto exited = s.await<task_exited>(id);
   ASSERT_EQ(exited.ranks.size(), 4u);
@@ -56,14 +57,16 @@ TEST_P(TaskEnd, SaysWhichCommandCouldNotBeRun) {
 }
 
 TEST_P(TaskEnd, EndsDaemonsThatForkedTwice) {
-  auto id = s.run("(setsid sh -c 'sleep 1000 & : >$TROUPE_RUN_DIR/up; sleep 1000' & ); until [ -e $TROUPE_RUN_DIR/up ]; do :; done");
+  auto id = s.run("(setsid sh -c 'sleep 1000 & : >$TROUPE_RUN_DIR/up; sleep 1000' & ); until [ -e "
+                  "$TROUPE_RUN_DIR/up ]; do :; done");
   auto exited = s.await<task_exited>(id);
   EXPECT_EQ(exited.why, end_reason::exited);
   EXPECT_EQ(processes_of(id), std::vector<int>{});
 }
 
 TEST_P(TaskEnd, KillIsCertainForASmallForkBomb) {
-  auto id = s.run("i=0; while [ $i -lt 150 ]; do setsid sh -c 'while :; do sleep 0.01; done' & i=$((i+1)); done; wait");
+  auto id = s.run(
+    "i=0; while [ $i -lt 150 ]; do setsid sh -c 'while :; do sleep 0.01; done' & i=$((i+1)); done; wait");
   s.await<task_started>(id);
   ASSERT_TRUE(eventually([&] { return processes_of(id).size() > 50; }));
   ASSERT_TRUE(s.runtime->kill(id));
@@ -130,7 +133,8 @@ TEST_P(TaskEnd, StartsNothingTwice) {
 }
 
 TEST_P(TaskEnd, ForgetsAllButTheSpool) {
-  auto id = s.run("mkdir -p $TROUPE_RUN_DIR/a/b && touch $TROUPE_RUN_DIR/a/b/c && chmod 0 $TROUPE_RUN_DIR/a; echo kept");
+  auto id = s.run(
+    "mkdir -p $TROUPE_RUN_DIR/a/b && touch $TROUPE_RUN_DIR/a/b/c && chmod 0 $TROUPE_RUN_DIR/a; echo kept");
   s.await<task_exited>(id);
   ASSERT_TRUE(s.runtime->forget(id));
   ASSERT_TRUE(eventually([&] { return s.runtime->list().empty(); }));

@@ -80,7 +80,8 @@ TEST_P(TaskOutput, CanBeFollowedWhileItGrowsAndRotates) {
   s.options.sandbox.spool_file_bytes = 64 << 10;
   s.options.sandbox.spool_files = 100;
   s.open();
-  auto id = s.run("i=0; while [ $i -lt 20000 ]; do echo line $i of the log that is followed; i=$((i+1)); done");
+  auto id =
+    s.run("i=0; while [ $i -lt 20000 ]; do echo line $i of the log that is followed; i=$((i+1)); done");
   s.await<task_started>(id);
   auto watch = log_watch::open();
   ASSERT_TRUE(watch);
@@ -123,7 +124,8 @@ TEST_P(TaskOutput, GoesOnWhereTheDiskOfItsSpoolIsFull) {
   ASSERT_TRUE(s.runtime->forget(id));
   ASSERT_TRUE(eventually([&] { return s.runtime->list().empty(); }));
   s.runtime.reset();
-  EXPECT_TRUE(eventually([&] { return std::system(("umount " + small.string() + " 2>/dev/null").c_str()) == 0; }));
+  EXPECT_TRUE(
+    eventually([&] { return std::system(("umount " + small.string() + " 2>/dev/null").c_str()) == 0; }));
 }
 
 } // namespace

@@ -17,15 +17,17 @@ std::string host_run() {
   if (!std::filesystem::exists("/run/determined", fault))
     return "absent";
   std::string all;
-  for (std::filesystem::recursive_directory_iterator it("/run/determined", fault), end; it != end; it.increment(fault))
+  for (std::filesystem::recursive_directory_iterator it("/run/determined", fault), end; it != end;
+       it.increment(fault))
     all += it->path().string() + "\n";
   return all;
 }
 
 TEST_P(TaskSandbox, TwoTasksAtOnceHaveTheirOwnRunAndTemporaryFolders) {
   auto before = host_run();
-  const char* script = "R=$TROUPE_RUN_DIR; T=${TMPDIR:-/tmp}; echo $TROUPE_TASK_ID >$R/who; echo $TROUPE_TASK_ID >$T/who;"
-                       "until [ -e /dev/shm/$PEER.go ]; do sleep 0.01; done; cat $R/who $T/who; ls $R $T | wc -w";
+  const char* script =
+    "R=$TROUPE_RUN_DIR; T=${TMPDIR:-/tmp}; echo $TROUPE_TASK_ID >$R/who; echo $TROUPE_TASK_ID >$T/who;"
+    "until [ -e /dev/shm/$PEER.go ]; do sleep 0.01; done; cat $R/who $T/who; ls $R $T | wc -w";
   auto go = "troupe-test-" + std::to_string(::getpid());
   auto with_peer = [&](task_spec& spec) { spec.ranks[0].env.push_back("PEER=" + go); };
   auto one = s.run(script, with_peer), two = s.run(script, with_peer);
@@ -45,15 +47,18 @@ TEST_P(TaskSandbox, TwoTasksAtOnceHaveTheirOwnRunAndTemporaryFolders) {
 TEST_P(TaskSandbox, NamespacesHideOnlyWhatIsPrivate) {
   if (!namespaces())
     GTEST_SKIP() << "there is nothing to hide behind";
-  auto id = s.run("id -u; echo /run/determined $TROUPE_RUN_DIR; ls -A /tmp | wc -l; test -e /run/determined && echo run;"
-                  "ls /run | grep -v '^determined$' | wc -l; ls /proc | grep -c '^[0-9]*$'; stat -c %a /tmp; cat /etc/hostname >/dev/null && echo etc;"
-                  "readlink /proc/self/exe >/dev/null && echo proc");
+  auto id = s.run(
+    "id -u; echo /run/determined $TROUPE_RUN_DIR; ls -A /tmp | wc -l; test -e /run/determined && echo run;"
+    "ls /run | grep -v '^determined$' | wc -l; ls /proc | grep -c '^[0-9]*$'; stat -c %a /tmp; cat "
+    "/etc/hostname >/dev/null && echo etc;"
+    "readlink /proc/self/exe >/dev/null && echo proc");
   s.await<task_exited>(id);
   std::size_t entries = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/run"))
     entries += entry.path().filename() != "determined";
   auto text = s.text(id);
-  auto expected = std::to_string(::getuid()) + "\n/run/determined /run/determined\n0\nrun\n" + std::to_string(entries) + "\n";
+  auto expected = std::to_string(::getuid()) + "\n/run/determined /run/determined\n0\nrun\n" +
+                  std::to_string(entries) + "\n";
   EXPECT_TRUE(text.starts_with(expected)) << text;
   EXPECT_TRUE(text.ends_with("1777\netc\nproc\n")) << text;
 }
@@ -64,7 +69,7 @@ TEST_P(TaskSandbox, SeesAbsoluteHostPathsBelowTmpThatItIsGiven) {
     std::filesystem::create_directories(path);
   std::ofstream(data / "in") << "from the host\n";
   auto id = s.run("pwd; cat " + (data / "in").string() + "; echo to the host >" + (data / "out").string() +
-                      "; touch here; test -e " + other.string() + " || echo hidden",
+                    "; touch here; test -e " + other.string() + " || echo hidden",
                   [&](task_spec& spec) {
                     spec.ranks[0].cwd = work;
                     spec.keep.push_back(data);
@@ -78,7 +83,8 @@ TEST_P(TaskSandbox, SeesAbsoluteHostPathsBelowTmpThatItIsGiven) {
 TEST_P(TaskSandbox, RefusesToKeepWhatIsNotThere) {
   if (!namespaces())
     GTEST_SKIP() << "nothing is hidden, so nothing has to be kept";
-  auto id = s.run("echo never", [](task_spec& spec) { spec.keep.push_back("/tmp/no-such-folder-of-troupe"); });
+  auto id =
+    s.run("echo never", [](task_spec& spec) { spec.keep.push_back("/tmp/no-such-folder-of-troupe"); });
   auto exited = s.await<task_exited>(id);
   EXPECT_EQ(exited.why, end_reason::failed);
   EXPECT_NE(exited.detail.find("/tmp/no-such-folder-of-troupe"), std::string::npos) << exited.detail;
@@ -100,10 +106,11 @@ TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolderWithASpareAndWithoutOne) {
     std::filesystem::create_directories(stage / "run" / "info");
     std::ofstream(stage / "run" / "info" / "trial.json") << "{}\n";
     std::ofstream(stage / "launch") << "beside";
-    task_spec spec{.id = id,
-                   .ranks = {{{"sh", "-c", "cat $TROUPE_RUN_DIR/info/trial.json"}, {"PATH=/bin:/usr/bin"}, "/"}},
-                   .limits = {},
-                   .keep = {}};
+    task_spec spec{
+      .id = id,
+      .ranks = {{{"sh", "-c", "cat $TROUPE_RUN_DIR/info/trial.json"}, {"PATH=/bin:/usr/bin"}, "/"}},
+      .limits = {},
+      .keep = {}};
     ASSERT_TRUE(s.runtime->launch(spec));
     s.await<task_exited>(id);
     EXPECT_EQ(s.text(id), "{}\n");
@@ -142,7 +149,8 @@ TEST_P(TaskSandbox, ATaskWhosePreparedSandboxDiesIsLost) {
   std::ifstream(*folder / "helper") >> helper;
   ASSERT_GT(helper, 0);
   ::kill(helper, SIGKILL);
-  task_spec spec{.id = "dying.1", .ranks = {{{"true"}, {"PATH=/bin:/usr/bin"}, "/"}}, .limits = {}, .keep = {}};
+  task_spec spec{
+    .id = "dying.1", .ranks = {{{"true"}, {"PATH=/bin:/usr/bin"}, "/"}}, .limits = {}, .keep = {}};
   ASSERT_TRUE(s.runtime->launch(spec));
   s.await<task_lost>("dying.1");
 }
@@ -156,12 +164,18 @@ TEST_P(TaskSandbox, StartsColdAndSaysWhyWhereTheZygoteRefusesAndEnds) {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     owned_fd zygote{ends[0]}, its_own{ends[1]};
     auto refuse = [&] {
-      EXPECT_EQ(::send(zygote.get(), refusal.data(), refusal.size(), MSG_NOSIGNAL), static_cast<ssize_t>(refusal.size()));
+      EXPECT_EQ(::send(zygote.get(), refusal.data(), refusal.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(refusal.size()));
       zygote.reset();
     };
     if (before_it_asks)
       refuse();
-    auto id = s.run("echo cold", [](task_spec& spec) { spec.ranks[0].direct_argv = {"/bin/sh", "script"}; }, std::move(its_own));
+    auto id = s.run(
+      "echo cold",
+      [](task_spec& spec) {
+        spec.ranks[0].direct_argv = {"/bin/sh", "script"};
+      },
+      std::move(its_own));
     if (!before_it_asks) { // what it asks for stays unread, so its next read is a reset
       pollfd asked{zygote.get(), POLLIN, 0};
       ASSERT_EQ(::poll(&asked, 1, 20'000), 1);
@@ -169,7 +183,9 @@ TEST_P(TaskSandbox, StartsColdAndSaysWhyWhereTheZygoteRefusesAndEnds) {
     }
     EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 0);
     EXPECT_EQ(s.text(id), "cold\n");
-    EXPECT_EQ(s.text(id, log_stream::notice), "troupe: started without the zygote: " + refusal.substr(3) + "\n") << before_it_asks;
+    EXPECT_EQ(s.text(id, log_stream::notice),
+              "troupe: started without the zygote: " + refusal.substr(3) + "\n")
+      << before_it_asks;
   }
 }
 
@@ -179,7 +195,9 @@ TEST_P(TaskSandbox, TellsThePidOfRankZeroInTheNumberingOfTheHost) {
   EXPECT_TRUE(eventually([&] {
     std::ifstream file("/proc/" + std::to_string(started.pid) + "/cmdline", std::ios::binary);
     std::string command{std::istreambuf_iterator<char>(file), {}};
-    return command == std::string("sleep\0" "1000\0", 11);
+    return command == std::string("sleep\0"
+                                  "1000\0",
+                                  11);
   }));
 }
 

@@ -100,7 +100,8 @@ public:
   }
 
   /// Runs `sh -c script` in one rank.
-  std::string run(const std::string& script, const std::function<void(task_spec&)>& change = {}, owned_fd zygote = {}) {
+  std::string run(const std::string& script, const std::function<void(task_spec&)>& change = {},
+                  owned_fd zygote = {}) {
     task_spec spec;
     spec.id = prefix_ + std::to_string(++tasks_);
     spec.ranks.push_back({{"sh", "-c", script}, {"PATH=/usr/local/bin:/usr/bin:/bin"}, "/"});

@@ -1,4 +1,5 @@
-// What becomes of the others when a rank dies, leaves, stops or does something else. Ranks are processes here.
+// What becomes of the others when a rank dies, leaves, stops or does something else. Ranks are processes
+// here.
 
 #include "ranks.hpp"
 
@@ -22,29 +23,32 @@ using std::chrono::milliseconds;
 // What the ranks are that may break: the members between processes.
 struct breaking_case {
   const char* name;
-  std::function<result<std::unique_ptr<collective>>(const std::string& group, int rank, int size, milliseconds silence)> join;
+  std::function<result<std::unique_ptr<collective>>(const std::string& group, int rank, int size,
+                                                    milliseconds silence)>
+    join;
 };
 
 const breaking_case breaking_cases[] = {
-    {"shm",
-     [](const std::string& name, int rank, int size, milliseconds silence) {
-       shm_group group{.name = name, .rank = rank, .size = size};
-       group.chunk_bytes = 4096;
-       group.join_within = 20s;
-       group.silence = silence;
-       return join_shm(group);
-     }},
-    {"tcp",
-     [](const std::string& name, int rank, int size, milliseconds silence) {
-       auto group = test_tcp(name, rank, size);
-       group.silence = silence;
-       return join_tcp(group);
-     }},
+  {"shm",
+   [](const std::string& name, int rank, int size, milliseconds silence) {
+     shm_group group{.name = name, .rank = rank, .size = size};
+     group.chunk_bytes = 4096;
+     group.join_within = 20s;
+     group.silence = silence;
+     return join_shm(group);
+   }},
+  {"tcp",
+   [](const std::string& name, int rank, int size, milliseconds silence) {
+     auto group = test_tcp(name, rank, size);
+     group.silence = silence;
+     return join_tcp(group);
+   }},
 };
 
 class BrokenGroup : public testing::TestWithParam<breaking_case> {
 protected:
-  result<std::unique_ptr<collective>> join(const std::string& name, int rank, int size, milliseconds silence = 5s) {
+  result<std::unique_ptr<collective>> join(const std::string& name, int rank, int size,
+                                           milliseconds silence = 5s) {
     return GetParam().join(name, rank, size, silence);
   }
   // A rank as a process that ends with the value of `body`.
@@ -118,7 +122,8 @@ TEST_P(BrokenGroup, TheDeathOfARankInAnOperationEndsThatOfAllOthersWithinASecond
     EXPECT_THAT(outcome.error().what, testing::HasSubstr("rank 2 of 3 died"));
     EXPECT_EQ(exit_code(other), 3);
     EXPECT_EQ(exit_code(victim), 128 + SIGKILL);
-    EXPECT_THAT((*c)->barrier().error().what, testing::HasSubstr("rank 2 of 3 died")) << "a broken group stays broken";
+    EXPECT_THAT((*c)->barrier().error().what, testing::HasSubstr("rank 2 of 3 died"))
+      << "a broken group stays broken";
     EXPECT_FALSE((*c)->all_reduce_async(data, reduce::sum).wait());
   }
 }
@@ -157,8 +162,9 @@ TEST_P(BrokenGroup, ARankThatIsStoppedIsGoneAfterTheSilence) {
   while (outcome)
     outcome = (*c)->all_reduce(data, reduce::max);
   EXPECT_LT(clock::now() - from, 3s);
-  EXPECT_THAT(outcome.error().what, testing::AnyOf(testing::HasSubstr("has not run for 500 ms"), testing::HasSubstr("has not answered for 500 ms"),
-                                                    testing::HasSubstr("called")));
+  EXPECT_THAT(outcome.error().what, testing::AnyOf(testing::HasSubstr("has not run for 500 ms"),
+                                                   testing::HasSubstr("has not answered for 500 ms"),
+                                                   testing::HasSubstr("called")));
   kill(stopped, SIGKILL);
   kill(stopped, SIGCONT);
   EXPECT_EQ(exit_code(stopped), 128 + SIGKILL);
@@ -182,17 +188,17 @@ TEST_P(BrokenGroup, RanksThatDoDifferentThingsAreToldSo) {
     std::function<result<void>(collective&)> zero, one;
     const char* text;
   } const cases[] = {
-      {[](collective& c) { return c.barrier(); },
-       [](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
-       "all_reduce of 12 bytes of f32, sum"},
-      {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
-       [](collective& c) { return c.all_reduce(floats(4000), reduce::sum); }, "16000 bytes"},
-      {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
-       [](collective& c) { return c.all_reduce(ints(), reduce::sum); }, "i32"},
-      {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
-       [](collective& c) { return c.all_reduce(floats(3), reduce::max); }, "max"},
-      {[](collective& c) { return c.broadcast(floats(3), 0); },
-       [](collective& c) { return c.broadcast(floats(3), 1); }, "from rank 1"},
+    {[](collective& c) { return c.barrier(); },
+     [](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+     "all_reduce of 12 bytes of f32, sum"},
+    {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+     [](collective& c) { return c.all_reduce(floats(4000), reduce::sum); }, "16000 bytes"},
+    {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+     [](collective& c) { return c.all_reduce(ints(), reduce::sum); }, "i32"},
+    {[](collective& c) { return c.all_reduce(floats(3), reduce::sum); },
+     [](collective& c) { return c.all_reduce(floats(3), reduce::max); }, "max"},
+    {[](collective& c) { return c.broadcast(floats(3), 0); },
+     [](collective& c) { return c.broadcast(floats(3), 1); }, "from rank 1"},
   };
   for (const auto& x : cases) {
     const auto name = fresh_group_name();
@@ -267,7 +273,9 @@ TEST(ShmMemory, IsOrdinaryMemoryWhereItCannotBeMadeAndLeavesNothingBehind) {
   const fs::path in_the_way = "/dev/shm/troupe-" + name + ".memory-0";
   ASSERT_TRUE(fs::create_directory(in_the_way));
   const auto left = [&] {
-    return std::ranges::count_if(fs::directory_iterator("/dev/shm"), [&](const auto& x) { return x.path().filename().string().find(name) != std::string::npos; });
+    return std::ranges::count_if(fs::directory_iterator("/dev/shm"), [&](const auto& x) {
+      return x.path().filename().string().find(name) != std::string::npos;
+    });
   };
   const auto body = [&](int rank) {
     auto c = join_test_shm(name, rank, 2);
@@ -294,12 +302,12 @@ TEST(JoinShm, SaysWhatIsWrongWithASetting) {
     shm_group group;
     const char* text;
   } const cases[] = {
-      {{.name = "", .rank = 0, .size = 1}, "the name ''"},
-      {{.name = "a/b", .rank = 0, .size = 1}, "the name 'a/b'"},
-      {{.name = "x", .rank = 2, .size = 2}, "rank 2 of 2"},
-      {{.name = "x", .rank = -1, .size = 2}, "rank -1 of 2"},
-      {{.name = "x", .rank = 0, .size = 0}, "rank 0 of 0"},
-      {{.name = "x", .rank = 0, .size = 1, .chunk_bytes = 1000}, "chunks of 1000 bytes"},
+    {{.name = "", .rank = 0, .size = 1}, "the name ''"},
+    {{.name = "a/b", .rank = 0, .size = 1}, "the name 'a/b'"},
+    {{.name = "x", .rank = 2, .size = 2}, "rank 2 of 2"},
+    {{.name = "x", .rank = -1, .size = 2}, "rank -1 of 2"},
+    {{.name = "x", .rank = 0, .size = 0}, "rank 0 of 0"},
+    {{.name = "x", .rank = 0, .size = 1, .chunk_bytes = 1000}, "chunks of 1000 bytes"},
   };
   for (const auto& x : cases) {
     auto c = join_shm(x.group);
@@ -343,7 +351,7 @@ TEST(JoinShm, RefusesASecondProcessOfTheSameRankAndOtherSettings) {
 
 // Ranks in sandboxes on one host share /dev/shm, but each is the first process of its own namespace.
 TEST(JoinShm, RanksThatHaveTheSameProcessIdMeet) {
-  const auto rank_of_a_sandbox = [](const std::string& name, int rank, const int (&gate)[2]) {
+  const auto rank_of_a_sandbox = [](const std::string& name, int rank, const int(&gate)[2]) {
     const pid_t outside = fork();
     if (outside != 0)
       return outside;
@@ -379,7 +387,9 @@ TEST(JoinShm, WhatAGroupLeftThatNeverMetIsRemovedAndNoOthers) {
   const auto name = fresh_group_name();
   const pid_t early = fork_rank(name, 0, 2, [](collective&) { return 0; });
   const pid_t other = fork_rank(name + "0", 0, 2, [](collective&) { return 0; });
-  const auto exists = [](const std::string& group) { return access(("/dev/shm/troupe-" + group).c_str(), F_OK) == 0; };
+  const auto exists = [](const std::string& group) {
+    return access(("/dev/shm/troupe-" + group).c_str(), F_OK) == 0;
+  };
   while (!exists(name) || !exists(name + "0"))
     std::this_thread::yield();
   for (const pid_t child : {early, other}) {
@@ -398,11 +408,13 @@ TEST(JoinTcp, SaysWhatIsWrongWithASetting) {
     tcp_group group;
     const char* text;
   } const cases[] = {
-      {{.name = "", .secret = "s", .host = "127.0.0.1", .port = 1, .rank = 0, .size = 1}, "a name and a secret"},
-      {{.name = "x", .secret = "", .host = "127.0.0.1", .port = 1, .rank = 0, .size = 1}, "a name and a secret"},
-      {{.name = "x", .secret = "s", .host = "127.0.0.1", .port = 1, .rank = 2, .size = 2}, "rank 2 of 2"},
-      {{.name = "x", .secret = "s", .host = "", .port = 1, .rank = 0, .size = 1}, "a host and a port"},
-      {{.name = "x", .secret = "s", .host = "h", .port = 70000, .rank = 0, .size = 1}, "port 70000"},
+    {{.name = "", .secret = "s", .host = "127.0.0.1", .port = 1, .rank = 0, .size = 1},
+     "a name and a secret"},
+    {{.name = "x", .secret = "", .host = "127.0.0.1", .port = 1, .rank = 0, .size = 1},
+     "a name and a secret"},
+    {{.name = "x", .secret = "s", .host = "127.0.0.1", .port = 1, .rank = 2, .size = 2}, "rank 2 of 2"},
+    {{.name = "x", .secret = "s", .host = "", .port = 1, .rank = 0, .size = 1}, "a host and a port"},
+    {{.name = "x", .secret = "s", .host = "h", .port = 70000, .rank = 0, .size = 1}, "port 70000"},
   };
   for (const auto& x : cases) {
     auto c = join_tcp(x.group);

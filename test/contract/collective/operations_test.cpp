@@ -1,4 +1,5 @@
-// What every member computes: each operation for each type against a reference, with lengths, addresses and values that hurt.
+// What every member computes: each operation for each type against a reference, with lengths, addresses and
+// values that hurt.
 
 #include "ranks.hpp"
 
@@ -124,7 +125,7 @@ TEST_P(Collective, AllReduceGivesTheReductionInOrderOfRank) {
           ASSERT_OK(c.all_reduce(data, how));
           for (std::size_t i = 0; i < n; ++i)
             ASSERT_TRUE(same_bits(data[i], reduced_at<T>(c.size(), i, how)))
-                << name(element_of<T>) << " " << name(how) << " " << n << " at " << i;
+              << name(element_of<T>) << " " << name(how) << " " << n << " at " << i;
         }
     });
   });
@@ -141,7 +142,8 @@ TEST_P(Collective, AnAddressNeedNotBeAligned) {
         ASSERT_OK(c.all_reduce(std::span<T>(reinterpret_cast<T*>(bytes.data() + shift), n), reduce::sum));
         for (std::size_t i = 0; i < n; ++i) {
           const T expected = reduced_at<T>(c.size(), i, reduce::sum);
-          ASSERT_EQ(std::memcmp(bytes.data() + shift + i * sizeof(T), &expected, sizeof(T)), 0) << name(element_of<T>);
+          ASSERT_EQ(std::memcmp(bytes.data() + shift + i * sizeof(T), &expected, sizeof(T)), 0)
+            << name(element_of<T>);
         }
       }
     });
@@ -267,8 +269,9 @@ TEST_P(Collective, AllocatedMemoryIsZeroAlignedAndReducedAsAnyOther) {
               (*memory)[i] = value_of<T>(c.rank(), i);
             ASSERT_OK(c.all_reduce(std::span<T>(*memory).subspan(at, n), how));
             for (std::size_t i = 0; i < room; ++i)
-              ASSERT_TRUE(same_bits((*memory)[i], i >= at && i < at + n ? reduced_at<T>(c.size(), i, how) : value_of<T>(c.rank(), i)))
-                  << name(element_of<T>) << " " << name(how) << " " << n << " from " << at << " at " << i;
+              ASSERT_TRUE(same_bits((*memory)[i], i >= at && i < at + n ? reduced_at<T>(c.size(), i, how)
+                                                                        : value_of<T>(c.rank(), i)))
+                << name(element_of<T>) << " " << name(how) << " " << n << " from " << at << " at " << i;
           }
     });
     EXPECT_TRUE(c.allocate<float>(0));
@@ -283,17 +286,20 @@ TEST_P(Collective, RanksMayGiveOtherPartsOfAllocatedMemoryOrTheirOwn) {
     auto other = c.allocate<float>(n);
     ASSERT_TRUE(one && other);
     std::vector<float> mine(n);
-    const std::span<float> places[] = {mine, *other, std::span<float>(*one).subspan(0, n), std::span<float>(*one).subspan(n, n)};
+    const std::span<float> places[] = {mine, *other, std::span<float>(*one).subspan(0, n),
+                                       std::span<float>(*one).subspan(n, n)};
     for (std::size_t round = 0; round < 60; ++round) {
-      const std::size_t which = round % 5 == 0 ? 1 : (round + std::size_t(c.rank()) * (round / 4)) % 4; // now and then all the same
-      const auto place = places[which].first(round % 2 == 0 ? n : 600); // several chunks, or one
+      const std::size_t which =
+        round % 5 == 0 ? 1 : (round + std::size_t(c.rank()) * (round / 4)) % 4; // now and then all the same
+      const auto place = places[which].first(round % 2 == 0 ? n : 600);         // several chunks, or one
       std::ranges::copy(values<float>(c.rank(), place.size(), round), place.begin());
       if (round % 3 == 0)
         ASSERT_OK(c.all_reduce_async(place, reduce::sum).wait());
       else
         ASSERT_OK(c.all_reduce(place, reduce::sum));
       for (std::size_t i = 0; i < place.size(); ++i)
-        ASSERT_EQ(place[i], reduced_at<float>(c.size(), round + i, reduce::sum)) << "round " << round << " at " << i;
+        ASSERT_EQ(place[i], reduced_at<float>(c.size(), round + i, reduce::sum))
+          << "round " << round << " at " << i;
       std::vector<std::int32_t> small{c.rank()};
       ASSERT_OK(c.broadcast(small, 0));
       ASSERT_EQ(small[0], 0);
@@ -319,13 +325,15 @@ TEST_P(Collective, AGroupedReductionMayBeOfAllocatedMemoryWholeOrInPart) {
     std::vector<double> elsewhere(1500);
     const std::span<double> all(*memory);
     for (const bool whole : {true, false, true}) {
-      const std::span<double> parts[] = {all.subspan(5000, 4000), all.subspan(0, 0), all.subspan(17, 3), whole ? all.subspan(100, 1500) : elsewhere};
+      const std::span<double> parts[] = {all.subspan(5000, 4000), all.subspan(0, 0), all.subspan(17, 3),
+                                         whole ? all.subspan(100, 1500) : elsewhere};
       for (const auto part : parts)
         std::ranges::copy(values<double>(c.rank(), part.size(), part.size()), part.begin());
       ASSERT_OK(c.all_reduce_grouped(parts, reduce::average));
       for (const auto part : parts)
         for (std::size_t i = 0; i < part.size(); ++i)
-          ASSERT_TRUE(same_bits(part[i], reduced_at<double>(c.size(), part.size() + i, reduce::average))) << part.size() << " at " << i;
+          ASSERT_TRUE(same_bits(part[i], reduced_at<double>(c.size(), part.size() + i, reduce::average)))
+            << part.size() << " at " << i;
     }
   });
 }
@@ -369,9 +377,7 @@ TEST_P(Collective, StartedOperationsRunInOrderAndMixWithOthers) {
     }
     ASSERT_THAT(data[0], testing::Each(float(ranks * ranks)));
     ASSERT_THAT(data[19], testing::Each(float(ranks)));
-    {
-      auto thrown_away = c.all_reduce_async(data[1], reduce::max);
-    }
+    { auto thrown_away = c.all_reduce_async(data[1], reduce::max); }
     ASSERT_OK(pending{}.wait());
   });
 }
@@ -454,7 +460,8 @@ TEST_P(Collective, ManyRandomOperationsInARowAgree) {
         ASSERT_EQ(data, values<float>(root, n, std::size_t(i)));
         break;
       }
-      default: ASSERT_OK(c.barrier());
+      default:
+        ASSERT_OK(c.barrier());
       }
     }
   });

@@ -28,7 +28,8 @@ inline int free_port() {
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof at;
-  if (bind(fd, reinterpret_cast<sockaddr*>(&at), length) != 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) != 0)
+  if (bind(fd, reinterpret_cast<sockaddr*>(&at), length) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) != 0)
     abort();
   close(fd);
   return ntohs(at.sin_port);
@@ -37,7 +38,8 @@ inline int free_port() {
 /// Its end is the port where ranks may meet.
 inline std::string fresh_group_name() {
   static std::atomic<int> count{0};
-  return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++) + "-" + std::to_string(free_port());
+  return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++) + "-" +
+         std::to_string(free_port());
 }
 
 inline result<std::unique_ptr<collective>> join_test_shm(const std::string& name, int rank, int size) {
@@ -48,7 +50,8 @@ inline result<std::unique_ptr<collective>> join_test_shm(const std::string& name
 }
 
 inline tcp_group test_tcp(const std::string& name, int rank, int size) {
-  tcp_group group{.name = name, .secret = "secret of " + name, .host = "127.0.0.1", .port = 0, .rank = rank, .size = size};
+  tcp_group group{
+    .name = name, .secret = "secret of " + name, .host = "127.0.0.1", .port = 0, .rank = rank, .size = size};
   group.port = std::stoi(name.substr(name.rfind('-') + 1));
   group.join_within = std::chrono::seconds(20);
   return group;
@@ -72,15 +75,16 @@ inline void on_all_ranks(const member_case& of, const std::function<void(collect
 }
 
 inline const member_case member_cases[] = {
-    {"alone", 1, [](const std::string&, int, int) { return result<std::unique_ptr<collective>>(make_alone_collective()); }},
-    {"shm", 1, join_test_shm},
-    {"shm", 2, join_test_shm},
-    {"shm", 3, join_test_shm},
-    {"shm", 5, join_test_shm},
-    {"tcp", 1, join_test_tcp},
-    {"tcp", 2, join_test_tcp},
-    {"tcp", 3, join_test_tcp},
-    {"tcp", 5, join_test_tcp},
+  {"alone", 1,
+   [](const std::string&, int, int) { return result<std::unique_ptr<collective>>(make_alone_collective()); }},
+  {"shm", 1, join_test_shm},
+  {"shm", 2, join_test_shm},
+  {"shm", 3, join_test_shm},
+  {"shm", 5, join_test_shm},
+  {"tcp", 1, join_test_tcp},
+  {"tcp", 2, join_test_tcp},
+  {"tcp", 3, join_test_tcp},
+  {"tcp", 5, join_test_tcp},
 };
 
 inline std::string case_name(const testing::TestParamInfo<member_case>& info) {

@@ -28,14 +28,16 @@ const value wide_space = parse_json(R"({
   "width": {"type": "int", "minval": 1, "maxval": 64, "count": 64},
   "net": {"act": {"type": "categorical", "vals": ["relu", "tanh", {"name": "x"}]},
           "dropout": {"type": "double", "minval": 0, "maxval": 0.7, "count": 12}, "empty": {}},
-  "fixed": [1, 2]})").value();
+  "fixed": [1, 2]})")
+                           .value();
 
 const value mixed_space = parse_json(R"({
   "lr": {"type": "log", "base": 10, "minval": -5, "maxval": 0, "count": 4},
   "width": {"type": "int", "minval": 1, "maxval": 64, "count": 4},
   "net": {"act": {"type": "categorical", "vals": ["relu", "tanh", {"name": "x"}]},
           "dropout": {"type": "double", "minval": 0, "maxval": 0.7, "count": 3}, "empty": {}},
-  "fixed": [1, 2]})").value();
+  "fixed": [1, 2]})")
+                            .value();
 
 value section_for(const std::string& name, int trials, int slots) {
   value c{{"name", name}, {"metric", "loss"}, {"max_trials", trials}, {"max_concurrent_trials", slots}};
@@ -50,14 +52,15 @@ value section_for(const std::string& name, int trials, int slots) {
 
 std::vector<subject> subjects() {
   std::vector<subject> all;
-  for (auto name : {"random", "grid", "async_halving", "adaptive_asha", "asha_promotion", "sync_halving", "hyperband",
-                    "pbt", "tpe", "median", "cma_es", "bohb",
-                    "nsga2"})
+  for (auto name : {"random", "grid", "async_halving", "adaptive_asha", "asha_promotion", "sync_halving",
+                    "hyperband", "pbt", "tpe", "median", "cma_es", "bohb", "nsga2"})
     all.push_back({name, section_for(name, 60, 5)});
   all.push_back({"gp", section_for("gp", 24, 4), search_mode::native, true, 300});
   auto with_policies = section_for("tpe", 60, 5);
-  with_policies["early_stopping"] = {{"patience", {{"reports", 2}}}, {"threshold", {{"upper", 50}}},
-                                     {"median", {{"min_trials", 3}}}, {"max_time", 16}};
+  with_policies["early_stopping"] = {{"patience", {{"reports", 2}}},
+                                     {"threshold", {{"upper", 50}}},
+                                     {"median", {{"min_trials", 3}}},
+                                     {"max_time", 16}};
   all.push_back({"tpe_with_policies", with_policies});
   all.push_back({"single", section_for("single", 1, 1)});
   for (auto name : {"random", "grid", "async_halving", "adaptive_asha"})
@@ -73,7 +76,8 @@ std::unique_ptr<searcher> start(const subject& s, std::uint64_t seed, const valu
 
 std::string show(const search_action& action) {
   if (auto* x = std::get_if<create_trial>(&action))
-    return "create " + x->trial + " " + to_json(x->hparams) + " " + std::to_string(x->trial_seed) + x->source_checkpoint;
+    return "create " + x->trial + " " + to_json(x->hparams) + " " + std::to_string(x->trial_seed) +
+           x->source_checkpoint;
   if (auto* x = std::get_if<stop_trial>(&action))
     return "stop " + x->trial + " (" + x->why + ")";
   if (auto* x = std::get_if<pause_trial>(&action))
@@ -135,7 +139,9 @@ public:
     apply(trial_exited_early{trial, reason});
   }
 
-  std::size_t slots() const { return s_.config["name"] == "single" ? 1 : s_.config["max_concurrent_trials"].get<std::size_t>(); }
+  std::size_t slots() const {
+    return s_.config["name"] == "single" ? 1 : s_.config["max_concurrent_trials"].get<std::size_t>();
+  }
   std::size_t budget() const { return static_cast<std::size_t>(search_->max_trials()); }
   bool replaces() const { return s_.config["name"] != "grid" && s_.config["name"] != "single"; }
   std::size_t invalid_replaced() const { return replaces() ? invalid : 0; }
@@ -342,8 +348,9 @@ TEST_P(SearcherContract, BoundsInvalidHyperparameters) {
 }
 
 TEST_P(SearcherContract, RanksOddMetricsLastAndGoesOn) {
-  const value odd[] = {"NaN", "Infinity", "-Infinity", "text", nullptr, true, value::array(),
-                       std::numeric_limits<double>::quiet_NaN(), 1e308, -0.0, 5e-324};
+  const value odd[] = {"NaN",   "Infinity", "-Infinity",    "text",
+                       nullptr, true,       value::array(), std::numeric_limits<double>::quiet_NaN(),
+                       1e308,   -0.0,       5e-324};
   cluster c(GetParam(), 1);
   c.apply(search_started{});
   for (int i = 0; !c.over && i < 100000 && !HasFatalFailure(); ++i) {
@@ -369,8 +376,9 @@ TEST_P(SearcherContract, RanksOddMetricsLastAndGoesOn) {
 
 /// Anything at any time; the cluster checks budget, slots and sense after every event.
 TEST_P(SearcherContract, SurvivesStormsOfEvents) {
-  const exit_reason reasons[] = {exit_reason::errored, exit_reason::user_requested_stop, exit_reason::user_canceled,
-                                 exit_reason::invalid_hp, exit_reason::init_invalid_hp};
+  const exit_reason reasons[] = {exit_reason::errored, exit_reason::user_requested_stop,
+                                 exit_reason::user_canceled, exit_reason::invalid_hp,
+                                 exit_reason::init_invalid_hp};
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     rng random(seed);
@@ -416,8 +424,9 @@ TEST_P(SearcherContract, RefusesBytesThatAreNotItsSnapshot) {
       bad[random.below(bad.size())] ^= static_cast<char>(1 + random.below(255));
     EXPECT_FALSE(load_searcher(GetParam().config, mixed_space, 1, GetParam().mode, bad));
   }
-  EXPECT_FALSE(load_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}}, value::object(), 1,
-                             GetParam().mode == search_mode::native ? search_mode::compat : search_mode::native, bytes));
+  EXPECT_FALSE(
+    load_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}}, value::object(), 1,
+                  GetParam().mode == search_mode::native ? search_mode::compat : search_mode::native, bytes));
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, SearcherContract, ::testing::ValuesIn(subjects()),

@@ -33,7 +33,9 @@ protected:
   std::shared_ptr<reader> r() { return w->j->reads(); }
 
   result<void> append(const std::string& entity, std::uint64_t first, const std::vector<fact>& facts) {
-    struct append x{entity, first, {}};
+    struct append x {
+      entity, first, {}
+    };
     for (const auto& f : facts)
       x.facts.push_back(encode(f));
     return j().append(x);
@@ -45,8 +47,10 @@ protected:
 
   /// Experiment 1 with the trials 1..n, run 1 of each started.
   void set_up_trials(int n = 1, bool smaller_is_better = true) {
-    value config{{"searcher", {{"name", "random"}, {"metric", "loss"}, {"smaller_is_better", smaller_is_better}}}};
-    ASSERT_TRUE(append(cluster_entity, 0, {experiment_created{t0, {1}, config, "digits", "me", "", "text", "key-1"}}));
+    value config{
+      {"searcher", {{"name", "random"}, {"metric", "loss"}, {"smaller_is_better", smaller_is_better}}}};
+    ASSERT_TRUE(
+      append(cluster_entity, 0, {experiment_created{t0, {1}, config, "digits", "me", "", "text", "key-1"}}));
     search_stepped step{.at = t0};
     for (int i = 1; i <= n; ++i)
       step.created.push_back({{std::uint64_t(i)}, std::to_string(i), value{{"lr", 0.1 * i}}, 7, ""});
@@ -55,10 +59,12 @@ protected:
       ASSERT_TRUE(append("trial/" + std::to_string(i), 0, {run_started{t0, {1}, "", 0}}));
     commit();
   }
-  report_batch reports(allocation_id of, std::uint64_t first, int count, const std::string& group = "training") {
+  report_batch reports(allocation_id of, std::uint64_t first, int count,
+                       const std::string& group = "training") {
     report_batch b{of, 0, "p", first, {}};
     for (int i = 0; i < count; ++i)
-      b.reports.push_back({group, std::int64_t(first) + i, t0, to_msgpack(value{{"loss", 1.0 / double(first + i)}})});
+      b.reports.push_back(
+        {group, std::int64_t(first) + i, t0, to_msgpack(value{{"loss", 1.0 / double(first + i)}})});
     return b;
   }
 
@@ -83,8 +89,8 @@ TEST_P(Journal, KeepsFactsInTheOrderOfTheirStreamAndOfTheCluster) {
   EXPECT_EQ(done->facts[3].entity, "trial/2");
   EXPECT_EQ(done->facts[3].number, 2u);
   EXPECT_EQ(done->facts[3].sequence, 4u);
-  EXPECT_EQ(*r()->facts_of("trial/2"),
-            (std::vector{encode(trial_paused{t0}), encode(trial_activated{t0}), encode(trial_paused{t0 + 1s})}));
+  EXPECT_EQ(*r()->facts_of("trial/2"), (std::vector{encode(trial_paused{t0}), encode(trial_activated{t0}),
+                                                    encode(trial_paused{t0 + 1s})}));
   EXPECT_TRUE(r()->facts_of("trial/1")->empty());
   EXPECT_EQ(*r()->entities("trial"), (std::vector<std::string>{"trial/2", "trial/10"}));
   EXPECT_TRUE(r()->entities("tria")->empty());
@@ -124,8 +130,8 @@ TEST_P(Journal, RefusesGapsAndOtherFactsButNotRepeats) {
       std::vector<fact> facts;
       std::optional<errc> refused;
     } cases[] = {
-      {3, {a}, errc::gap},    {0, {p}, errc::gap}, {1, {a}, errc::gap}, {1, {q, a}, errc::gap},
-      {0, {a, p}, {}},        {1, {p}, {}},        {0, {}, {}},         {9, {}, errc::gap},
+      {3, {a}, errc::gap}, {0, {p}, errc::gap}, {1, {a}, errc::gap}, {1, {q, a}, errc::gap},
+      {0, {a, p}, {}},     {1, {p}, {}},        {0, {}, {}},         {9, {}, errc::gap},
     };
     for (const auto& c : cases) {
       auto got = append("trial/1", c.first, c.facts);
@@ -145,7 +151,8 @@ TEST_P(Journal, RefusesGapsAndOtherFactsButNotRepeats) {
 
 TEST_P(Journal, RefusesWhatItCannotReadAndChangesNothing) {
   EXPECT_EQ(j().append({"trial/1", 0, {encode(trial_paused{t0}), "junk"}}).error().code, errc::corrupt);
-  EXPECT_EQ(j().append({"trial/1", 0, {pack(std::tuple{"unheard_of", 1, 2})}}).error().code, errc::unsupported);
+  EXPECT_EQ(j().append({"trial/1", 0, {pack(std::tuple{"unheard_of", 1, 2})}}).error().code,
+            errc::unsupported);
   EXPECT_EQ(j().append({"", 0, {encode(trial_paused{t0})}}).error().code, errc::invalid);
   EXPECT_EQ(j().append({std::string("a\0b", 3), 0, {encode(trial_paused{t0})}}).error().code, errc::invalid);
   EXPECT_FALSE(j().dirty());
@@ -235,7 +242,8 @@ TEST_P(Journal, RefusesTheReportsOfFencedAndEndedRuns) {
   ASSERT_TRUE(j().report(reports({{1}, {1}}, 1, 2)));
   commit();
   EXPECT_EQ(j().report(reports({{9}, {1}}, 1, 1)).error().code, errc::conflict) << "an unknown trial";
-  EXPECT_EQ(j().report(reports({{1}, {2}}, 1, 1)).error().code, errc::conflict) << "a run that has not started";
+  EXPECT_EQ(j().report(reports({{1}, {2}}, 1, 1)).error().code, errc::conflict)
+    << "a run that has not started";
   ASSERT_TRUE(append("trial/1", 1, {run_ended{t0, {1}, end::lost, 0, 1, t0, "agent lost"}}));
   EXPECT_EQ(j().report(reports({{1}, {1}}, 3, 1)).error().code, errc::conflict) << "ended, not yet committed";
   EXPECT_EQ(j().report(reports({{1}, {1}}, 1, 2))->up_to, 2u) << "but a repeat is answered";
@@ -253,11 +261,16 @@ TEST_P(Journal, RefusesTheReportsOfFencedAndEndedRuns) {
 
 TEST_P(Journal, KeepsMetricsExactly) {
   set_up_trials();
-  const double odd[] = {0.1, -0.0, 5e-324, std::numeric_limits<double>::quiet_NaN(),
-                        std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  const double odd[] = {0.1,
+                        -0.0,
+                        5e-324,
+                        std::numeric_limits<double>::quiet_NaN(),
+                        std::numeric_limits<double>::infinity(),
+                        -std::numeric_limits<double>::infinity()};
   report_batch b{{{1}, {1}}, 0, "p", 1, {}};
   for (double d : odd)
-    b.reports.push_back({"training", 1, t0, to_msgpack(value{{"x", d}, {"deep", {1, "a", nullptr, {{"y", d}}}}})});
+    b.reports.push_back(
+      {"training", 1, t0, to_msgpack(value{{"x", d}, {"deep", {1, "a", nullptr, {{"y", d}}}}})});
   ASSERT_TRUE(j().report(b));
   commit();
   w->reopen();
@@ -313,8 +326,15 @@ TEST_P(Journal, TakesOneBatchThatIsLargerThanTheLane) {
 
 TEST_P(Journal, PagesThroughLogsBothWays) {
   for (int i = 1; i <= 10; ++i)
-    ASSERT_TRUE(j().log({{3}, {{.at = t0, .agent = "a", .rank = 1, .stream = "stdout", .level = "INFO",
-                                .text = "line " + std::to_string(i)}}, "3.1/1", std::uint64_t(i) * 10}));
+    ASSERT_TRUE(j().log({{3},
+                         {{.at = t0,
+                           .agent = "a",
+                           .rank = 1,
+                           .stream = "stdout",
+                           .level = "INFO",
+                           .text = "line " + std::to_string(i)}},
+                         "3.1/1",
+                         std::uint64_t(i) * 10}));
   ASSERT_TRUE(j().log({{4}, {{.text = "of another trial"}}, "4.1/0", 5}));
   ASSERT_TRUE(j().log({{3}, {{.text = "repeated"}}, "3.1/1", 100}));
   commit();
@@ -418,9 +438,12 @@ TEST_P(Journal, KeepsBlobsUnderTheirDigest) {
 }
 
 /// A history that touches every projection.
-void tell_a_story(const std::function<result<void>(const std::string&, std::uint64_t, const std::vector<fact>&)>& say) {
-  value config{{"searcher", {{"metric", "accuracy"}, {"smaller_is_better", false}}}, {"filler", std::string(5000, 'c')}};
-  ASSERT_TRUE(say("cluster", 0, {experiment_created{t0, {1}, config, "n", "o", "c", "s", "k"}, agent_joined{t0, "a"}}));
+void tell_a_story(
+  const std::function<result<void>(const std::string&, std::uint64_t, const std::vector<fact>&)>& say) {
+  value config{{"searcher", {{"metric", "accuracy"}, {"smaller_is_better", false}}},
+               {"filler", std::string(5000, 'c')}};
+  ASSERT_TRUE(
+    say("cluster", 0, {experiment_created{t0, {1}, config, "n", "o", "c", "s", "k"}, agent_joined{t0, "a"}}));
   search_stepped start{.at = t0};
   start.created = {{{1}, "1", value{{"lr", 1}}, 1, ""}, {{2}, "2", value{{"lr", 2}}, 2, ""}};
   ASSERT_TRUE(say("experiment/1", 0, {start}));
@@ -440,10 +463,11 @@ void tell_a_story(const std::function<result<void>(const std::string&, std::uint
       ASSERT_TRUE(say("experiment/1", steps++, {v}));
     }
     checkpoint saved{"u" + std::to_string(t), 50, {{"a", 100}, {"b", 20}}, value{{"m", 1}}, "/p"};
-    ASSERT_TRUE(say(trial, 2, {checkpoint_recorded{t0, {1}, saved}, run_ended{t0, {1}, end::failed, 1, 0, t0, "exit 1"},
-                               run_started{t0, {2}, saved.uuid, 50}, trial_stop_ordered{t0},
-                               run_ended{t0, {2}, end::stopped, 1, 0, {}, ""},
-                               trial_ended{t0 + 9s, trial_state::completed, "done"}}));
+    ASSERT_TRUE(say(trial, 2,
+                    {checkpoint_recorded{t0, {1}, saved}, run_ended{t0, {1}, end::failed, 1, 0, t0, "exit 1"},
+                     run_started{t0, {2}, saved.uuid, 50}, trial_stop_ordered{t0},
+                     run_ended{t0, {2}, end::stopped, 1, 0, {}, ""},
+                     trial_ended{t0 + 9s, trial_state::completed, "done"}}));
   }
   ASSERT_TRUE(say("experiment/1", steps, {experiment_changed{t0 + 10s, experiment_state::completed, ""}}));
 }
@@ -491,7 +515,9 @@ TEST_P(Journal, ListsTheCheckpointsOfATrialInTheOrderInWhichTheyWereFirstRecorde
   const auto recorded = [](const std::string& uuid, std::int64_t steps) {
     return checkpoint_recorded{t0, {2}, {uuid, steps, {{"a", steps}}, value{}, "/p"}};
   };
-  ASSERT_TRUE(append("trial/1", 8, {recorded("v", 60), recorded("w", 70), trial_metadata_set{t0, value{}}, recorded("v", 61)}));
+  ASSERT_TRUE(
+    append("trial/1", 8,
+           {recorded("v", 60), recorded("w", 70), trial_metadata_set{t0, value{}}, recorded("v", 61)}));
   ASSERT_TRUE(append("trial/2", 8, {recorded("w", 99), recorded("x", 80), checkpoint_changed{t0, "x", {}}}));
   commit();
   const auto uuids = [&](trial_id id) {
@@ -560,7 +586,8 @@ TEST_P(Journal, ReadsAStreamFromAnyNumberHoweverItsFactsLieInRows) {
   auto add = [&](std::size_t count, std::size_t bytes) {
     std::vector<fact> facts;
     for (std::size_t i = 0; i < count; ++i)
-      facts.push_back(trial_stop_ordered{t0 + std::chrono::seconds(all.size() + i), {}, false, std::string(bytes, 'w')});
+      facts.push_back(
+        trial_stop_ordered{t0 + std::chrono::seconds(all.size() + i), {}, false, std::string(bytes, 'w')});
     ASSERT_TRUE(append("trial/1", all.size(), facts));
     ASSERT_TRUE(append("trial/10", all.size(), facts));
     for (const auto& f : facts)
@@ -580,7 +607,9 @@ TEST_P(Journal, ReadsAStreamFromAnyNumberHoweverItsFactsLieInRows) {
     for (std::size_t first = 0; first <= all.size() + 1; ++first) {
       auto got = r()->facts_of("trial/1", first);
       ASSERT_TRUE(got) << got.error().what;
-      EXPECT_EQ(*got, std::vector<std::string>(all.begin() + std::ptrdiff_t(std::min(first, all.size())), all.end())) << first;
+      EXPECT_EQ(
+        *got, std::vector<std::string>(all.begin() + std::ptrdiff_t(std::min(first, all.size())), all.end()))
+        << first;
       if (first < all.size()) {
         EXPECT_TRUE(j().append({"trial/1", first, {all[first]}})) << "a repeat";
         EXPECT_EQ(j().append({"trial/1", first, {all[(first + 1) % all.size()]}}).error().code, errc::gap);
@@ -609,7 +638,8 @@ TEST_P(Journal, ReadsDataThatHasARowForEachFactAndGoesOnWithIt) {
   ASSERT_EQ(again.size(), facts.size());
   for (std::size_t i = 0; i < facts.size(); ++i)
     EXPECT_EQ(again[i].bytes, facts[i].bytes) << facts[i].entity << " " << facts[i].number;
-  EXPECT_EQ(*w->store->get(family::facts, keys::schema), keys::one(2)) << "an older build refuses it from now on";
+  EXPECT_EQ(*w->store->get(family::facts, keys::schema), keys::one(2))
+    << "an older build refuses it from now on";
   const auto length = r()->facts_of("trial/1")->size();
   ASSERT_TRUE(append("trial/1", length, {trial_paused{t0}, trial_paused{t0 + 1s}}));
   commit();

@@ -1,4 +1,5 @@
-// A libcudart for tests without a GPU: device memory is memory that fake_cuda_malloc gave, a stream is a thread that runs in order.
+// A libcudart for tests without a GPU: device memory is memory that fake_cuda_malloc gave, a stream is a
+// thread that runs in order.
 #include <condition_variable>
 #include <cstdlib>
 #include <cuda_runtime_api.h>
@@ -103,7 +104,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; } // a queue may
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* to, const void* at) {
   std::lock_guard held(memory_lock);
   auto it = memory.upper_bound(static_cast<const char*>(at));
-  const bool ours = it != memory.begin() && static_cast<const char*>(at) < std::prev(it)->first + std::prev(it)->second;
+  const bool ours =
+    it != memory.begin() && static_cast<const char*>(at) < std::prev(it)->first + std::prev(it)->second;
   to->type = ours ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
   return cudaSuccess;
 }

@@ -1,4 +1,5 @@
-// A libnccl for tests without a GPU: ranks are threads of one process. Reductions are sums of f32; an abort ends what is pending.
+// A libnccl for tests without a GPU: ranks are threads of one process. Reductions are sums of f32; an abort
+// ends what is pending.
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -41,7 +42,9 @@ struct group {
 std::mutex groups_lock;
 std::map<unsigned, std::shared_ptr<group>> groups;
 unsigned last_id = 0;
-unsigned long bytes_of(ncclDataType_t type) { return type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclFloat16 || type == ncclBfloat16 ? 2 : 8; }
+unsigned long bytes_of(ncclDataType_t type) {
+  return type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclFloat16 || type == ncclBfloat16 ? 2 : 8;
+}
 
 } // namespace
 
@@ -52,24 +55,28 @@ struct ncclComm {
 
 namespace {
 
-ncclResult_t run(ncclComm_t comm, cudaStream_t on, const void* in, std::function<void(const std::vector<const void*>&)> make,
-                 std::function<void()> store) {
-  auto* x = new std::function<void()>([of = comm->of, rank = comm->rank, in, make = std::move(make), store = std::move(store)] {
-    {
-      std::lock_guard held(of->lock);
-      of->in[std::size_t(rank)] = in;
-    }
-    if (!of->meet(rank))
-      return;
-    make(of->in);
-    if (of->meet(rank))
-      store();
-  });
-  fake_cuda_enqueue(on, [](void* p) {
-    auto* f = static_cast<std::function<void()>*>(p);
-    (*f)();
-    delete f;
-  }, x);
+ncclResult_t run(ncclComm_t comm, cudaStream_t on, const void* in,
+                 std::function<void(const std::vector<const void*>&)> make, std::function<void()> store) {
+  auto* x = new std::function<void()>(
+    [of = comm->of, rank = comm->rank, in, make = std::move(make), store = std::move(store)] {
+      {
+        std::lock_guard held(of->lock);
+        of->in[std::size_t(rank)] = in;
+      }
+      if (!of->meet(rank))
+        return;
+      make(of->in);
+      if (of->meet(rank))
+        store();
+    });
+  fake_cuda_enqueue(
+    on,
+    [](void* p) {
+      auto* f = static_cast<std::function<void()>*>(p);
+      (*f)();
+      delete f;
+    },
+    x);
   return ncclInProgress;
 }
 
@@ -118,34 +125,48 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-ncclResult_t ncclAllReduce(const void* in, void* out, size_t n, ncclDataType_t, ncclRedOp_t, ncclComm_t comm, cudaStream_t on) {
+ncclResult_t ncclAllReduce(const void* in, void* out, size_t n, ncclDataType_t, ncclRedOp_t, ncclComm_t comm,
+                           cudaStream_t on) {
   auto sums = std::make_shared<std::vector<float>>(n);
-  return run(comm, on, in, [=](const auto& all) {
-    for (const void* one : all)
-      for (size_t i = 0; i < n; ++i)
-        (*sums)[i] += static_cast<const float*>(one)[i];
-  }, [=] { std::memcpy(out, sums->data(), n * 4); });
+  return run(
+    comm, on, in,
+    [=](const auto& all) {
+      for (const void* one : all)
+        for (size_t i = 0; i < n; ++i)
+          (*sums)[i] += static_cast<const float*>(one)[i];
+    },
+    [=] { std::memcpy(out, sums->data(), n * 4); });
 }
-ncclResult_t ncclReduceScatter(const void* in, void* out, size_t n, ncclDataType_t, ncclRedOp_t, ncclComm_t comm, cudaStream_t on) {
+ncclResult_t ncclReduceScatter(const void* in, void* out, size_t n, ncclDataType_t, ncclRedOp_t,
+                               ncclComm_t comm, cudaStream_t on) {
   auto sums = std::make_shared<std::vector<float>>(n);
-  return run(comm, on, in, [=, from = n * size_t(comm->rank)](const auto& all) {
-    for (const void* one : all)
-      for (size_t i = 0; i < n; ++i)
-        (*sums)[i] += static_cast<const float*>(one)[from + i];
-  }, [=] { std::memcpy(out, sums->data(), n * 4); });
+  return run(
+    comm, on, in,
+    [=, from = n * size_t(comm->rank)](const auto& all) {
+      for (const void* one : all)
+        for (size_t i = 0; i < n; ++i)
+          (*sums)[i] += static_cast<const float*>(one)[from + i];
+    },
+    [=] { std::memcpy(out, sums->data(), n * 4); });
 }
-ncclResult_t ncclBroadcast(const void* in, void* out, size_t n, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t on) {
+ncclResult_t ncclBroadcast(const void* in, void* out, size_t n, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t on) {
   auto copy = std::make_shared<std::vector<char>>(n * bytes_of(type));
-  return run(comm, on, in, [=](const auto& all) { std::memcpy(copy->data(), all[size_t(root)], copy->size()); },
-             [=] { std::memcpy(out, copy->data(), copy->size()); });
+  return run(
+    comm, on, in, [=](const auto& all) { std::memcpy(copy->data(), all[size_t(root)], copy->size()); },
+    [=] { std::memcpy(out, copy->data(), copy->size()); });
 }
-ncclResult_t ncclAllGather(const void* in, void* out, size_t n, ncclDataType_t type, ncclComm_t comm, cudaStream_t on) {
+ncclResult_t ncclAllGather(const void* in, void* out, size_t n, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t on) {
   const size_t bytes = n * bytes_of(type);
   auto copy = std::make_shared<std::vector<char>>(bytes * size_t(comm->of->size));
-  return run(comm, on, in, [=](const auto& all) {
-    for (size_t r = 0; r < all.size(); ++r)
-      std::memcpy(copy->data() + r * bytes, all[r], bytes);
-  }, [=] { std::memcpy(out, copy->data(), copy->size()); });
+  return run(
+    comm, on, in,
+    [=](const auto& all) {
+      for (size_t r = 0; r < all.size(); ++r)
+        std::memcpy(copy->data() + r * bytes, all[r], bytes);
+    },
+    [=] { std::memcpy(out, copy->data(), copy->size()); });
 }
 ncclResult_t ncclGroupStart() { return ncclSuccess; }
 ncclResult_t ncclGroupEnd() { return ncclSuccess; }

@@ -4,10 +4,11 @@
 #include <cstdio>
 #include <stdexcept>
 
-double late_mix(int a, double b, long c, double d, int e, double f, int g, float h, int i, double j, const char* k, double l, double m, double n,
-                long on_the_stack, double too) {
+double late_mix(int a, double b, long c, double d, int e, double f, int g, float h, int i, double j,
+                const char* k, double l, double m, double n, long on_the_stack, double too) {
   double sum = 0, place = 1;
-  for (double x : {double(a), b, double(c), d, double(e), f, double(g), double(h), double(i), j, double(k[0] - '0'), l, m, n, double(on_the_stack), too})
+  for (double x : {double(a), b, double(c), d, double(e), f, double(g), double(h), double(i), j,
+                   double(k[0] - '0'), l, m, n, double(on_the_stack), too})
     sum += place++ * x; // no two arguments can change places
   return sum;
 }

@@ -4,8 +4,8 @@
 #include <string>
 
 extern "C" {
-double late_mix(int a, double b, long c, double d, int e, double f, int g, float h, int i, double j, const char* k, double l, double m, double n,
-                long on_the_stack, double too);
+double late_mix(int a, double b, long c, double d, int e, double f, int g, float h, int i, double j,
+                const char* k, double l, double m, double n, long on_the_stack, double too);
 int late_print(char* to, std::size_t room, const char* format, ...);
 }
 

@@ -13,14 +13,16 @@
 
 namespace {
 
-/// A byte in a file of $MARKS for each rank, 1 while the rank is inside a collective operation: it stays when the process is killed.
+/// A byte in a file of $MARKS for each rank, 1 while the rank is inside a collective operation: it stays when
+/// the process is killed.
 class mark {
 public:
   explicit mark(int rank) {
     const char* folder = std::getenv("MARKS");
     if (!folder || rank < 0)
       return;
-    const int file = open((std::string(folder) + "/" + std::to_string(rank)).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const int file =
+      open((std::string(folder) + "/" + std::to_string(rank)).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (file >= 0 && ftruncate(file, 1) == 0)
       if (void* at = mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0); at != MAP_FAILED)
         byte_ = static_cast<volatile char*>(at);
@@ -48,11 +50,12 @@ public:
     mark_ = mark(group_->rank());
     const auto batches = context.hparam<std::int64_t>("batches", 200);
     return troupe::schedule{
-        .batches = batches, .report_every = 1, .validate_every = 50, .checkpoint_every = 70};
+      .batches = batches, .report_every = 1, .validate_every = 50, .checkpoint_every = 70};
   }
 
   troupe::result<troupe::metrics> train_batch(std::int64_t step) {
-    // The ranks take turns at being late, in stretches of 20 batches: the others wait for it inside the collective.
+    // The ranks take turns at being late, in stretches of 20 batches: the others wait for it inside the
+    // collective.
     if (pause_.count() > 0 && step / 20 % group_->size() == group_->rank())
       std::this_thread::sleep_for(pause_);
     if (step == die_at_ && group_->rank() == group_->size() - 1 && !resumed_)
@@ -107,6 +110,4 @@ private:
 
 } // namespace
 
-int main(int argc, char** argv) {
-  return troupe::run_trial<line>(argc, argv);
-}
+int main(int argc, char** argv) { return troupe::run_trial<line>(argc, argv); }

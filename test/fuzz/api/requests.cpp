@@ -1,4 +1,5 @@
-// Input: a byte that chooses the caller, a line "METHOD TARGET", the body. No answer may be a fault of ours (500).
+// Input: a byte that chooses the caller, a line "METHOD TARGET", the body. No answer may be a fault of ours
+// (500).
 
 #include "test/unit/api/table.hpp"
 
@@ -6,7 +7,8 @@ using namespace troupe;
 using namespace troupe::api;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static table& t = *new table; // never destroyed: held requests would be answered then, with a fault that is none
+  static table& t =
+    *new table; // never destroyed: held requests would be answered then, with a fault that is none
   static const request_headers callers[] = {t.user("determined"), t.user("admin"), t.task(), {}};
   if (size < 2)
     return 0;
@@ -20,16 +22,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   head.headers = callers[data[0] % 4];
   auto let_in = t.api.admit(std::move(head));
   if (auto* in = std::get_if<admission>(&let_in)) {
-    if (in->slow() && (in->at->path.find("/users") != std::string::npos || in->at->path.find("/auth") != std::string::npos))
+    if (in->slow() &&
+        (in->at->path.find("/users") != std::string::npos || in->at->path.find("/auth") != std::string::npos))
       return 0; // hashing passwords would take all the time there is
     if (data[0] >= 128)
       in->with->headers.content_type = "application/x-troupe-experiment";
     t.api.run(std::move(*in), std::string(body), reply{[](response x) {
-      if (x.status == 500)
-        __builtin_trap();
-      for (int i = 0; x.stream && i < 3; ++i)
-        (void)x.stream->next(t0 + std::chrono::hours{1});
-    }});
+                if (x.status == 500)
+                  __builtin_trap();
+                for (int i = 0; x.stream && i < 3; ++i)
+                  (void)x.stream->next(t0 + std::chrono::hours{1});
+              }});
   }
   t.cluster.calls.clear();
   return 0;

@@ -1,6 +1,6 @@
 #pragma once
-// How a shell makes its machine's steps durable, as actors/shells/durable.hpp does it: one append in flight, actions
-// only after the facts of their step are committed. Beside the machine it keeps a twin that sees only
+// How a shell makes its machine's steps durable, as actors/shells/durable.hpp does it: one append in flight,
+// actions only after the facts of their step are committed. Beside the machine it keeps a twin that sees only
 // decode(encode(fact)); both must always have the same bytes.
 
 #include "test/sim/actors/fake_journal.hpp"
@@ -41,7 +41,8 @@ public:
 
 protected:
   durable_shell(world& w, fake_journal& journal, address self, std::string entity, Machine fresh)
-      : machine(fresh), w_(w), journal_(journal), self_(self), entity_(std::move(entity)), twin_(std::move(fresh)) {
+      : machine(fresh), w_(w), journal_(journal), self_(self), entity_(std::move(entity)),
+        twin_(std::move(fresh)) {
     std::uint64_t before = 0;
     if constexpr (requires { machine.restore(std::string_view()); })
       if (auto kept = journal_.snapshots.find(entity_); kept != journal_.snapshots.end()) {
@@ -114,26 +115,30 @@ private:
     auto* journal = &journal_; // outlives every shell
     auto* w = &w_;
     auto committed = [this, w, covered, count, life = derived().guard(), self = self_] {
-      w->send(at(role::journal), self, [this, covered, count, life] {
-        if (!life())
-          return;
-        in_flight_ = false;
-        next_ += count;
-        for (std::size_t i = 0; i < covered; ++i)
-          queue_[i].durable = true;
-        pump();
-      }, repeats::never);
+      w->send(
+        at(role::journal), self,
+        [this, covered, count, life] {
+          if (!life())
+            return;
+          in_flight_ = false;
+          next_ += count;
+          for (std::size_t i = 0; i < covered; ++i)
+            queue_[i].durable = true;
+          pump();
+        },
+        repeats::never);
     };
-    w_.send(self_, at(role::journal),
-            [this, journal, entity = entity_, first = next_, facts = std::move(facts), committed = std::move(committed),
-             life = derived().guard(), on_master = derived().master_guard()] {
-              if (!on_master())
-                return;
-              // The append of an actor that died is still taken: its successor finds a gap and starts again.
-              if (!journal->append(entity, first, facts, committed) && life())
-                derived().refused();
-            },
-            repeats::never);
+    w_.send(
+      self_, at(role::journal),
+      [this, journal, entity = entity_, first = next_, facts = std::move(facts),
+       committed = std::move(committed), life = derived().guard(), on_master = derived().master_guard()] {
+        if (!on_master())
+          return;
+        // The append of an actor that died is still taken: its successor finds a gap and starts again.
+        if (!journal->append(entity, first, facts, committed) && life())
+          derived().refused();
+      },
+      repeats::never);
   }
 
   void arm() {

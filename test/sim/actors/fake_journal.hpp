@@ -1,6 +1,6 @@
 #pragma once
-// The journal's contract in memory: numbered streams, gaps refused, group commits that take time, reports with a
-// high-water mark and fencing. A crash loses what is queued; the group being written survives or not.
+// The journal's contract in memory: numbered streams, gaps refused, group commits that take time, reports
+// with a high-water mark and fencing. A crash loses what is queued; the group being written survives or not.
 
 #include "test/sim/actors/world.hpp"
 
@@ -39,7 +39,8 @@ public:
   const rows& reports() const { return durable_rows_; }
 
   /// False on a gap or an overlap; `done` runs once the facts are durable.
-  bool append(const std::string& entity, std::uint64_t first, std::vector<std::string> facts, std::function<void()> done) {
+  bool append(const std::string& entity, std::uint64_t first, std::vector<std::string> facts,
+              std::function<void()> done) {
     auto& next = next_.try_emplace(entity, facts_of(entity).size()).first->second;
     if (first != next)
       return false;

@@ -1,6 +1,7 @@
 #pragma once
-// A search whose outcome depends on its seed alone, never on timing: which trials it makes, which of them it prunes
-// and at which step, which fail always or once. So every history of a seed must end with the same trials.
+// A search whose outcome depends on its seed alone, never on timing: which trials it makes, which of them it
+// prunes and at which step, which fail always or once. So every history of a seed must end with the same
+// trials.
 
 #include "model/rng.hpp"
 #include "searchers/searcher.hpp"
@@ -13,18 +14,18 @@ namespace troupe::sim {
 struct search_plan {
   std::uint64_t seed = 0;
   int trials = 4, concurrent = 2;
-  int steps = 4; ///< of a trial that is not pruned
+  int steps = 4;     ///< of a trial that is not pruned
   bool asha = false; ///< the real adaptive ASHA, whose stops depend on timing, instead of the fake below
 };
 
 /// What one trial of the search is like.
 struct trial_plan {
-  int prune_at = 0;        ///< the searcher stops it on the validation of this step; 0: never
-  int fails = 0;           ///< runs that end with exit code 1
-  int fail_at = 0;         ///< after this step
-  bool stubborn = false;   ///< ignores every wish to stop; has to be killed
-  bool pauses = false;     ///< the searcher pauses it on its first validation, and resumes it on the next event
-  bool perturbed = false;  ///< once another trial has a checkpoint, the searcher gives it the other's weights
+  int prune_at = 0;      ///< the searcher stops it on the validation of this step; 0: never
+  int fails = 0;         ///< runs that end with exit code 1
+  int fail_at = 0;       ///< after this step
+  bool stubborn = false; ///< ignores every wish to stop; has to be killed
+  bool pauses = false;   ///< the searcher pauses it on its first validation, and resumes it on the next event
+  bool perturbed = false; ///< once another trial has a checkpoint, the searcher gives it the other's weights
 };
 
 inline trial_plan plan_of(const search_plan& search, const std::string& key) {
@@ -63,8 +64,10 @@ public:
       auto batches = heard->metrics.value("batches", 0);
       if (auto it = expected_.find(heard->trial); it != expected_.end()) {
         if (batches != it->second + 1)
-          return error{errc::internal, "trial " + heard->trial + " was perturbed to step " + std::to_string(it->second) +
-                                         ", and a report of its old weights at step " + std::to_string(batches) + " was heard"};
+          return error{errc::internal, "trial " + heard->trial + " was perturbed to step " +
+                                         std::to_string(it->second) +
+                                         ", and a report of its old weights at step " +
+                                         std::to_string(batches) + " was heard"};
         expected_.erase(it);
       }
       if (p.prune_at && heard->metrics.value("batches", 0) >= p.prune_at && !closed_.contains(heard->trial) &&
@@ -74,7 +77,8 @@ public:
         order_more(p, heard->trial, out);
     } else if (auto* saved = std::get_if<searchers::trial_checkpointed>(&event)) {
       if (expected_.contains(saved->trial))
-        return error{errc::internal, "trial " + saved->trial + " was perturbed, and a checkpoint of its old weights was heard"};
+        return error{errc::internal, "trial " + saved->trial +
+                                       " was perturbed, and a checkpoint of its old weights was heard"};
       checkpoints_[saved->trial] = {saved->checkpoint, static_cast<int>(saved->step)};
     } else if (auto* exited = std::get_if<searchers::trial_exited>(&event)) {
       if (!known(exited->trial))
@@ -122,16 +126,24 @@ private:
   int created_ = 0;
   std::set<std::string> stopped_, closed_, touched_, rested_;
   std::vector<std::string> paused_;
-  std::map<std::string, std::pair<std::string, int>> checkpoints_; ///< the latest of each trial, with its step
-  std::map<std::string, int> expected_; ///< the step that a perturbed trial goes on from, until it has reported
+  std::map<std::string, std::pair<std::string, int>>
+    checkpoints_; ///< the latest of each trial, with its step
+  std::map<std::string, int>
+    expected_; ///< the step that a perturbed trial goes on from, until it has reported
 };
 
 inline std::unique_ptr<searchers::searcher> make_search(const search_plan& plan) {
   if (!plan.asha)
     return std::make_unique<fake_searcher>(plan);
-  value config{{"name", "adaptive_asha"}, {"metric", "loss"}, {"smaller_is_better", true}, {"time_metric", "batches"},
-               {"max_time", plan.steps}, {"max_trials", plan.trials}, {"max_concurrent_trials", plan.concurrent},
-               {"divisor", 2}, {"mode", plan.seed & 1 ? "aggressive" : "standard"}};
+  value config{{"name", "adaptive_asha"},
+               {"metric", "loss"},
+               {"smaller_is_better", true},
+               {"time_metric", "batches"},
+               {"max_time", plan.steps},
+               {"max_trials", plan.trials},
+               {"max_concurrent_trials", plan.concurrent},
+               {"divisor", 2},
+               {"mode", plan.seed & 1 ? "aggressive" : "standard"}};
   value space{{"lr", {{"type", "double"}, {"minval", 0.0}, {"maxval", 1.0}}}};
   return std::move(searchers::make_searcher(config, space, plan.seed)).value();
 }

@@ -6,13 +6,15 @@
 namespace troupe::sim {
 namespace {
 
-constexpr duration longest = 3600s;       ///< a history without an end by then has none
-constexpr duration fault_window = 300s;   ///< no fault begins later
-constexpr duration time_to_clean = 200s;  ///< from the end of the experiment until nothing of it is left anywhere
+constexpr duration longest = 3600s;     ///< a history without an end by then has none
+constexpr duration fault_window = 300s; ///< no fault begins later
+constexpr duration time_to_clean =
+  200s; ///< from the end of the experiment until nothing of it is left anywhere
 
 class history {
 public:
-  history(const history_plan& plan, bool trace) : w_(plan), journal_(w_), hosts_(w_, [this] { return master_.get(); }) {
+  history(const history_plan& plan, bool trace)
+      : w_(plan), journal_(w_), hosts_(w_, [this] { return master_.get(); }) {
     w_.tracing = trace;
     w_.before_message = [this] { come_in(); };
   }
@@ -25,7 +27,8 @@ public:
     check_sometimes();
     while (!finished_) {
       if (w_.now() - begin > longest)
-        fail("no end after " + std::to_string(longest / 1s) + " s" + (over_at_ ? "; left: " + hosts_.what_is_left() : ""));
+        fail("no end after " + std::to_string(longest / 1s) + " s" +
+             (over_at_ ? "; left: " + hosts_.what_is_left() : ""));
       w_.clock.step();
       if (master_)
         master_->bury();
@@ -68,7 +71,8 @@ private:
       w_.clock.at(w_.now(), [this, &f] { happen(f); });
     }
     const auto& commands = w_.plan.commands;
-    while (next_command_ < commands.size() && (late || w_.messages >= std::uint64_t(commands[next_command_].after)))
+    while (next_command_ < commands.size() &&
+           (late || w_.messages >= std::uint64_t(commands[next_command_].after)))
       wishes_.push_back(commands[next_command_++].wish);
     if (!wishing_ && !wishes_.empty())
       wish();
@@ -76,21 +80,31 @@ private:
 
   void happen(const fault& f) {
     auto host = int(f.pick % std::uint64_t(w_.plan.hosts));
-    w_.trace([&] { return "fault " + std::to_string(int(f.kind)) + " (host h" + std::to_string(host) + ")"; });
+    w_.trace(
+      [&] { return "fault " + std::to_string(int(f.kind)) + " (host h" + std::to_string(host) + ")"; });
     switch (f.kind) {
-    case fault_kind::master_crash: return crash_master(f.length);
-    case fault_kind::agent_crash: return hosts_.crash_agent(host, f.length);
-    case fault_kind::host_crash: return hosts_.crash_host(host, f.length);
+    case fault_kind::master_crash:
+      return crash_master(f.length);
+    case fault_kind::agent_crash:
+      return hosts_.crash_agent(host, f.length);
+    case fault_kind::host_crash:
+      return hosts_.crash_host(host, f.length);
     case fault_kind::everything_crash:
       for (int i = 0; i < w_.plan.hosts; ++i)
         hosts_.crash_host(i, f.length);
       return crash_master(f.length);
-    case fault_kind::sandbox_crash: return hosts_.crash_some_sandbox(f.pick);
-    case fault_kind::script_killed: return hosts_.kill_some_script(f.pick);
-    case fault_kind::link_break: return hosts_.break_link(host, false);
-    case fault_kind::link_silence: return hosts_.break_link(host, true);
-    case fault_kind::host_cut_off: return hosts_.cut_off(host, f.length);
-    case fault_kind::link_stall: return hosts_.stall_link(host, f.length);
+    case fault_kind::sandbox_crash:
+      return hosts_.crash_some_sandbox(f.pick);
+    case fault_kind::script_killed:
+      return hosts_.kill_some_script(f.pick);
+    case fault_kind::link_break:
+      return hosts_.break_link(host, false);
+    case fault_kind::link_silence:
+      return hosts_.break_link(host, true);
+    case fault_kind::host_cut_off:
+      return hosts_.cut_off(host, f.length);
+    case fault_kind::link_stall:
+      return hosts_.stall_link(host, f.length);
     case fault_kind::trial_actor_dies:
     case fault_kind::allocation_actor_dies:
       if (master_)
@@ -186,11 +200,13 @@ private:
             fail("trial " + made.key + " was created twice");
         }
     }
-    bool may_stop = std::any_of(w_.plan.commands.begin(), w_.plan.commands.end(),
-                                [](auto& c) { return c.wish == user_wish::cancel || c.wish == user_wish::kill; });
+    bool may_stop = std::any_of(w_.plan.commands.begin(), w_.plan.commands.end(), [](auto& c) {
+      return c.wish == user_wish::cancel || c.wish == user_wish::kill;
+    });
     auto search = w_.plan.search;
     search.seed = mix64(search.seed + submitted_->value);
-    bool all_fail = search.asha && std::all_of(keys.begin(), keys.end(), [&](auto& k) { return plan_of(search, k).fails > 0; });
+    bool all_fail = search.asha && std::all_of(keys.begin(), keys.end(),
+                                               [&](auto& k) { return plan_of(search, k).fails > 0; });
     if (state != experiment_state::completed && !(may_stop && state == experiment_state::canceled) &&
         !(all_fail && state == experiment_state::error))
       fail("the experiment ended as " + std::string(name(state)));
@@ -199,7 +215,8 @@ private:
     for (const auto& [id, key] : created)
       check_trial(id, key, state == experiment_state::canceled);
     for (const auto& [entity, facts] : journal_.facts())
-      if (entity.starts_with("allocation/") && !std::holds_alternative<allocation_closed>(*decode_as<allocation_fact>(facts.back())))
+      if (entity.starts_with("allocation/") &&
+          !std::holds_alternative<allocation_closed>(*decode_as<allocation_fact>(facts.back())))
         fail(entity + " is not closed");
   }
 
@@ -224,7 +241,8 @@ private:
         open = {};
         failures += over->why == end::failed;
         if (over->why == end::lost && only_the_master_died())
-          fail("run " + to_string(over->run) + " of trial " + to_string(id) + " was lost with the master alone");
+          fail("run " + to_string(over->run) + " of trial " + to_string(id) +
+               " was lost with the master alone");
         if (over->restarts > failures)
           fail("a run of trial " + to_string(id) + " that did not fail cost a restart");
       } else if (auto* done = std::get_if<trial_ended>(&*fact)) {
@@ -235,8 +253,8 @@ private:
     if (ended != 1 || open)
       fail("trial " + to_string(id) + " did not end");
     if (failures > hosts_.failed_runs[id])
-      fail("trial " + to_string(id) + " has " + std::to_string(failures) + " failed runs; its scripts failed " +
-           std::to_string(hosts_.failed_runs[id]) + " times");
+      fail("trial " + to_string(id) + " has " + std::to_string(failures) +
+           " failed runs; its scripts failed " + std::to_string(hosts_.failed_runs[id]) + " times");
     bool may_err = p.fails > w_.plan.max_restarts || hosts_.failed_runs[id] > w_.plan.max_restarts;
     bool must_err = p.fails > 3 && !w_.plan.search.asha; // ASHA may stop it before it fails
     if (canceled)
@@ -245,7 +263,8 @@ private:
       fail("trial " + to_string(id) + " ended as " + std::string(name(last)));
   }
 
-  /// Agents and their tasks outlive the master: what they run goes on. (A gang whose start was under way is lost.)
+  /// Agents and their tasks outlive the master: what they run goes on. (A gang whose start was under way is
+  /// lost.)
   bool only_the_master_died() const {
     return w_.plan.trial_slots == 1 && std::all_of(w_.plan.faults.begin(), w_.plan.faults.end(), [](auto& f) {
              return f.kind == fault_kind::master_crash || f.kind == fault_kind::trial_actor_dies ||

@@ -12,6 +12,7 @@ struct history_figures {
 };
 
 /// The invariant that was broken, or nothing.
-std::optional<std::string> run_history(const history_plan& plan, bool trace = false, history_figures* figures = nullptr);
+std::optional<std::string> run_history(const history_plan& plan, bool trace = false,
+                                       history_figures* figures = nullptr);
 
 } // namespace troupe::sim

@@ -15,7 +15,8 @@ const std::string& metrics_of(const std::string& key, std::int64_t step) {
   auto [it, fresh] = all.try_emplace({key, step});
   if (fresh) {
     auto bits = mix64(std::hash<std::string>{}(key));
-    auto loss = bits % 8 == 0 ? std::numeric_limits<double>::quiet_NaN() : double(bits >> 11 & 1023) / double(step + 1);
+    auto loss =
+      bits % 8 == 0 ? std::numeric_limits<double>::quiet_NaN() : double(bits >> 11 & 1023) / double(step + 1);
     it->second = to_msgpack({{"loss", loss}, {"batches", step}});
   }
   return it->second;
@@ -72,9 +73,12 @@ void hosts::dial(int host) {
     h.agent->last_heard = w_.now();
     auto sent = h.agent->registered_at = clock(host);
     agent_joined who{w_.now(), h.name, "id-" + h.name, w_.plan.slots, h.name};
-    send_up(line, at(role::cluster), [line, who, inventory = h.agent->machine.inventory(), sent](master& to) {
-      to.agent_registers(line, who, inventory, sent);
-    }, repeats::never);
+    send_up(
+      line, at(role::cluster),
+      [line, who, inventory = h.agent->machine.inventory(), sent](master& to) {
+        to.agent_registers(line, who, inventory, sent);
+      },
+      repeats::never);
     w_.clock.at(w_.now() + patience, [this, host, &h, line, life] { // no answer
       if (life() && h.agent->line == line && !line->accepted)
         close_link(*h.agent, host);
@@ -89,7 +93,8 @@ void hosts::close_link(agent_process& a, int host) {
   line->agent_side = false;
   agent_step(a, host, link_down{});
   if (!line->silent)
-    send_up(line, at(role::cluster), [line](master& m) { m.link_closed(line); }, repeats::never);
+    send_up(
+      line, at(role::cluster), [line](master& m) { m.link_closed(line); }, repeats::never);
   dial(host);
 }
 
@@ -118,49 +123,54 @@ void hosts::run(agent_process& a, int host, const agent_action& action) {
   auto name = hosts_[std::size_t(host)].name;
   auto to_sandbox = [&](allocation_id id, auto what) {
     if (auto* s = find(host, id))
-      w_.send(of_agent(host), at(role::sandbox, s->serial), [s, what] { what(*s); }, repeats::never);
+      w_.send(
+        of_agent(host), at(role::sandbox, s->serial), [s, what] { what(*s); }, repeats::never);
   };
-  std::visit(overloaded{
-               [&](const launch_task& x) { launch(host, x); },
-               [&](const stop_task& x) { to_sandbox(x.allocation, [](sandbox& s) { s.asked_to_stop = true; }); },
-               [&](const destroy_task& x) {
-                 to_sandbox(x.allocation, [this](sandbox& s) { die(s, -1, 9, true, "killed"); });
-               },
-               [&](const drop_task& x) { hosts_[std::size_t(host)].folders.erase(x.allocation); },
-               [](const tell_worker&) {}, // no trial in C++ here
-               [&](const renew_leases& x) {
-                 for (auto& [id, s] : hosts_[std::size_t(host)].folders)
-                   if (!s->dead)
-                     to_sandbox(id, [this, from = x.lease_from](sandbox& s) {
-                       s.lease_until = std::max(s.lease_until, from + w_.plan.lease.freeze);
-                       freeze_or_thaw(s);
-                     });
-               },
-               [&](const send_heartbeat& x) {
-                 if (!a.line)
-                   return;
-                 if (w_.now() - a.last_heard > patience) {
-                   w_.clock.at(w_.now(), [this, &a, host, line = a.line, life = a.alive] {
-                     if (life() && a.line == line)
-                       close_link(a, host);
-                   });
-                   return;
-                 }
-                 send_up(a.line, at(role::twin, std::uint64_t(host) + 1), [name, x](master& m) {
-                   m.twins.at(name)->step(agent_heartbeat{x.epoch, x.sent});
-                 });
-               },
-               [&](const report_to_twin& x) {
-                 if (!a.line)
-                   return;
-                 send_up(a.line, at(role::twin, std::uint64_t(host) + 1), [name, x, epoch = a.machine.epoch()](master& m) {
-                   auto& twin = *m.twins.at(name);
-                   if (twin.machine.epoch() == epoch)
-                     std::visit([&](const auto& ev) { twin.step(ev); }, x.report);
-                 }, repeats::late);
-               },
-             },
-             action);
+  std::visit(
+    overloaded{
+      [&](const launch_task& x) { launch(host, x); },
+      [&](const stop_task& x) { to_sandbox(x.allocation, [](sandbox& s) { s.asked_to_stop = true; }); },
+      [&](const destroy_task& x) {
+        to_sandbox(x.allocation, [this](sandbox& s) { die(s, -1, 9, true, "killed"); });
+      },
+      [&](const drop_task& x) { hosts_[std::size_t(host)].folders.erase(x.allocation); },
+      [](const tell_worker&) {}, // no trial in C++ here
+      [&](const renew_leases& x) {
+        for (auto& [id, s] : hosts_[std::size_t(host)].folders)
+          if (!s->dead)
+            to_sandbox(id, [this, from = x.lease_from](sandbox& s) {
+              s.lease_until = std::max(s.lease_until, from + w_.plan.lease.freeze);
+              freeze_or_thaw(s);
+            });
+      },
+      [&](const send_heartbeat& x) {
+        if (!a.line)
+          return;
+        if (w_.now() - a.last_heard > patience) {
+          w_.clock.at(w_.now(), [this, &a, host, line = a.line, life = a.alive] {
+            if (life() && a.line == line)
+              close_link(a, host);
+          });
+          return;
+        }
+        send_up(a.line, at(role::twin, std::uint64_t(host) + 1), [name, x](master& m) {
+          m.twins.at(name)->step(agent_heartbeat{x.epoch, x.sent});
+        });
+      },
+      [&](const report_to_twin& x) {
+        if (!a.line)
+          return;
+        send_up(
+          a.line, at(role::twin, std::uint64_t(host) + 1),
+          [name, x, epoch = a.machine.epoch()](master& m) {
+            auto& twin = *m.twins.at(name);
+            if (twin.machine.epoch() == epoch)
+              std::visit([&](const auto& ev) { twin.step(ev); }, x.report);
+          },
+          repeats::late);
+      },
+    },
+    action);
 }
 
 // ---- the link
@@ -176,10 +186,12 @@ void hosts::send_up(const link_ptr& line, address to, std::function<void(master&
       return w_.clock.at(line->stalled_until, [self] { self(self); });
     what(*m);
   };
-  w_.send(of_agent(line->host), to, [deliver] { deliver(deliver); }, again, line->id);
+  w_.send(
+    of_agent(line->host), to, [deliver] { deliver(deliver); }, again, line->id);
 }
 
-void hosts::send_down(const link_ptr& line, address from, std::function<void(agent_process&)> what, repeats again) {
+void hosts::send_down(const link_ptr& line, address from, std::function<void(agent_process&)> what,
+                      repeats again) {
   auto deliver = [this, line, what = std::move(what)](auto self) -> void {
     auto& h = hosts_[std::size_t(line->host)];
     if (line->silent || !line->agent_side || !h.agent || h.agent->life != line->agent_life)
@@ -189,7 +201,8 @@ void hosts::send_down(const link_ptr& line, address from, std::function<void(age
     h.agent->last_heard = w_.now();
     what(*h.agent);
   };
-  w_.send(from, of_agent(line->host), [deliver] { deliver(deliver); }, again, line->id);
+  w_.send(
+    from, of_agent(line->host), [deliver] { deliver(deliver); }, again, line->id);
 }
 
 void hosts::accepted(agent_process& a, const link_ptr& line, std::uint64_t epoch, time_point sent) {
@@ -249,7 +262,8 @@ void hosts::crash_agent(int host, duration down) {
   if (auto line = h.agent->line) {
     line->agent_side = false;
     if (!line->silent)
-      send_up(line, at(role::cluster), [line](master& m) { m.link_closed(line); }, repeats::never);
+      send_up(
+        line, at(role::cluster), [line](master& m) { m.link_closed(line); }, repeats::never);
   }
   h.agent.reset();
   w_.clock.at(w_.now() + down, [this, host] { start_agent(host); });
@@ -318,17 +332,18 @@ void hosts::tell_agent(int host, agent_event ev) {
                                   [](const task_ended& x) { return x.task.allocation; },
                                   [](const auto&) { return allocation_id{}; }},
                        ev);
-  w_.send(at(role::sandbox, find(host, id) ? find(host, id)->serial : 0), of_agent(host), [this, host, &h, ev, life = h.agent->alive] {
-    if (life())
-      agent_step(*h.agent, host, ev);
-  });
+  w_.send(at(role::sandbox, find(host, id) ? find(host, id)->serial : 0), of_agent(host),
+          [this, host, &h, ev, life = h.agent->alive] {
+            if (life())
+              agent_step(*h.agent, host, ev);
+          });
 }
 
 void hosts::launch(int host, const launch_task& x) {
   for (const auto& [id, other] : hosts_[std::size_t(host)].folders)
     if (!other->dead && overlap(other->report.slots, x.slots))
-      fail("task " + to_string(x.allocation) + " is started on a slot of h" + std::to_string(host) + " that " +
-           to_string(id) + " still uses");
+      fail("task " + to_string(x.allocation) + " is started on a slot of h" + std::to_string(host) +
+           " that " + to_string(id) + " still uses");
   sandboxes_.push_back(std::make_unique<sandbox>());
   auto& s = *sandboxes_.back();
   s.serial = sandboxes_.size();
@@ -360,14 +375,18 @@ void hosts::freeze_or_thaw(sandbox& s) {
     return;
   bool over = clock(s.host) >= s.lease_until;
   if (s.frozen && !over) {
-    w_.trace([&] { return "sandbox " + to_string(s.report.allocation) + " on h" + std::to_string(s.host) + " thaws"; });
+    w_.trace([&] {
+      return "sandbox " + to_string(s.report.allocation) + " on h" + std::to_string(s.host) + " thaws";
+    });
     s.frozen = false;
     if (s.running)
       check_alone(s, false);
     if (std::exchange(s.woken_while_frozen, false))
       wake(s, 0us);
   } else if (!s.frozen && over) {
-    w_.trace([&] { return "sandbox " + to_string(s.report.allocation) + " on h" + std::to_string(s.host) + " freezes"; });
+    w_.trace([&] {
+      return "sandbox " + to_string(s.report.allocation) + " on h" + std::to_string(s.host) + " freezes";
+    });
     s.frozen = true;
   }
   if (!s.frozen && !std::exchange(s.lease_watched, true))
@@ -377,7 +396,8 @@ void hosts::freeze_or_thaw(sandbox& s) {
     });
 }
 
-/// No process of a trial starts before its predecessor is dead or fenced by its lease for good, and no two run at once.
+/// No process of a trial starts before its predecessor is dead or fenced by its lease for good, and no two
+/// run at once.
 void hosts::check_alone(const sandbox& s, bool starting) {
   if (s.frozen && !starting)
     return;
@@ -390,9 +410,9 @@ void hosts::check_alone(const sandbox& s, bool starting) {
     if (same_gang)
       continue;
     if (!other->frozen)
-      fail("two processes of trial " + to_string(s.report.allocation.trial) + " run at once: " +
-           to_string(other->report.allocation) + " on h" + std::to_string(other->host) + " and " +
-           to_string(s.report.allocation) + " on h" + std::to_string(s.host));
+      fail("two processes of trial " + to_string(s.report.allocation.trial) +
+           " run at once: " + to_string(other->report.allocation) + " on h" + std::to_string(other->host) +
+           " and " + to_string(s.report.allocation) + " on h" + std::to_string(s.host));
     other->superseded = true;
   }
 }
@@ -401,8 +421,8 @@ void hosts::die(sandbox& s, int code, int signal, bool with_record, const std::s
   if (s.dead)
     return;
   w_.trace([&] {
-    return "sandbox " + to_string(s.report.allocation) + " on h" + std::to_string(s.host) + " is dead: " + detail +
-           " " + std::to_string(code);
+    return "sandbox " + to_string(s.report.allocation) + " on h" + std::to_string(s.host) +
+           " is dead: " + detail + " " + std::to_string(code);
   });
   s.dead = true;
   s.recorded = with_record;
@@ -482,12 +502,16 @@ void hosts::send_pending(sandbox& s) {
     return; // tried again later
   auto line = h.agent->line;
   if (s.waiting == sandbox::waits::validation)
-    send_up(line, at(role::journal), [line, row = s.pending_report](master& m) { m.report(line, row); }, repeats::late);
+    send_up(
+      line, at(role::journal), [line, row = s.pending_report](master& m) { m.report(line, row); },
+      repeats::late);
   else
-    send_up(line, at(role::twin, std::uint64_t(s.host) + 1),
-            [name = h.name, x = task_checkpoint{s.report.allocation, s.pending_checkpoint}](master& m) {
-              m.twins.at(name)->up(x);
-            }, repeats::late);
+    send_up(
+      line, at(role::twin, std::uint64_t(s.host) + 1),
+      [name = h.name, x = task_checkpoint{s.report.allocation, s.pending_checkpoint}](master& m) {
+        m.twins.at(name)->up(x);
+      },
+      repeats::late);
 }
 
 void hosts::answer(int host, const validation_answer& x) {
@@ -538,7 +562,8 @@ std::string hosts::what_is_left() const {
     if (!h.agent)
       text += h.name + " has no agent; ";
     for (const auto& [id, s] : h.folders)
-      text += "task " + to_string(id) + " on " + h.name + (s->dead ? " is dead but not forgotten; " : " still lives; ");
+      text += "task " + to_string(id) + " on " + h.name +
+              (s->dead ? " is dead but not forgotten; " : " still lives; ");
   }
   return text;
 }

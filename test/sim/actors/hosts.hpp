@@ -1,6 +1,6 @@
 #pragma once
-// The hosts: on each an agent process that may die, and sandboxes (troupe-task) that outlive it, hold the lease, run
-// the script and keep its exit record in a folder. Each host has a clock of its own.
+// The hosts: on each an agent process that may die, and sandboxes (troupe-task) that outlive it, hold the
+// lease, run the script and keep its exit record in a folder. Each host has a clock of its own.
 
 #include "actors/agent/agent.hpp"
 #include "test/sim/actors/master.hpp"
@@ -9,18 +9,19 @@ namespace troupe::sim {
 
 class hosts;
 
-/// One sandbox, from the making of its folder to its death. Its script trains, validates, saves and stops when asked.
+/// One sandbox, from the making of its folder to its death. Its script trains, validates, saves and stops
+/// when asked.
 struct sandbox {
   std::uint64_t serial = 0;
   int host = 0;
-  task_report report;          ///< as its folder says
+  task_report report; ///< as its folder says
   int node_rank = 0, nodes = 1;
-  bool recorded = false;       ///< is the exit record written?
-  bool running = false;        ///< has its process started?
-  bool dead = false;           ///< nothing of it runs any more
+  bool recorded = false; ///< is the exit record written?
+  bool running = false;  ///< has its process started?
+  bool dead = false;     ///< nothing of it runs any more
   bool frozen = false;
-  bool superseded = false;     ///< a later process of its trial was started: it must never run again
-  time_point lease_until;      ///< on its host's clock
+  bool superseded = false; ///< a later process of its trial was started: it must never run again
+  time_point lease_until;  ///< on its host's clock
   bool lease_watched = false;
   // The script, on rank 0 of node 0.
   experiment_id experiment;
@@ -28,9 +29,9 @@ struct sandbox {
   std::int64_t step = 0, saved_step = 0;
   bool asked_to_stop = false;
   bool woken_while_frozen = false;
-  std::uint64_t turn = 0;      ///< a newer wake-up replaces an older one
+  std::uint64_t turn = 0; ///< a newer wake-up replaces an older one
   enum class waits { nothing, validation, checkpoint } waiting = waits::nothing;
-  bool leaving = false;        ///< its last checkpoint is being saved
+  bool leaving = false; ///< its last checkpoint is being saved
   std::uint64_t sequence = 0;
   report_row pending_report;
   checkpoint pending_checkpoint;
@@ -38,7 +39,8 @@ struct sandbox {
 };
 
 struct agent_process {
-  agent_process(std::string name, duration heartbeat, int life) : machine(std::move(name), heartbeat), life(life) {}
+  agent_process(std::string name, duration heartbeat, int life)
+      : machine(std::move(name), heartbeat), life(life) {}
   agent machine;
   int life;
   alive_check alive;
@@ -74,7 +76,8 @@ public:
   void master_died();
 
   // From the master over a link; the link is checked on arrival.
-  void send_down(const link_ptr& line, address from, std::function<void(agent_process&)> what, repeats again = repeats::at_once);
+  void send_down(const link_ptr& line, address from, std::function<void(agent_process&)> what,
+                 repeats again = repeats::at_once);
   void accepted(agent_process& a, const link_ptr& line, std::uint64_t epoch, time_point sent);
   void order(agent_process& a, int host, std::uint64_t epoch, const agent_order& x);
   void acked(agent_process& a, int host, const acknowledge_heartbeat& x);
@@ -87,7 +90,8 @@ public:
   int index_of(const std::string& agent) const { return std::stoi(agent.substr(1)); }
   const host_state& host(int i) const { return hosts_[std::size_t(i)]; }
 
-  std::map<std::pair<std::uint64_t, std::string>, int> failures; ///< exits with code 1, by experiment and trial key
+  std::map<std::pair<std::uint64_t, std::string>, int>
+    failures;                          ///< exits with code 1, by experiment and trial key
   std::map<trial_id, int> failed_runs; ///< failures that the trial may count, SIGKILLs included
   struct promise {
     allocation_id allocation;
@@ -96,7 +100,7 @@ public:
     std::string uuid;
   };
   std::uint64_t newest_epoch = 0; ///< grows over restarts of the master
-  std::vector<promise> promised; ///< what scripts were told is durable
+  std::vector<promise> promised;  ///< what scripts were told is durable
 
 private:
   time_point clock(int host) const;
@@ -106,7 +110,8 @@ private:
   void run(agent_process& a, int host, const agent_action& x);
   void arm(agent_process& a, int host);
   void close_link(agent_process& a, int host);
-  void send_up(const link_ptr& line, address to, std::function<void(master&)> what, repeats again = repeats::at_once);
+  void send_up(const link_ptr& line, address to, std::function<void(master&)> what,
+               repeats again = repeats::at_once);
   void tell_agent(int host, agent_event ev);
 
   void launch(int host, const launch_task& x);

@@ -42,7 +42,8 @@ TEST_P(Machines, KeepTheirPromisesInEveryHistory) {
     auto broken = run_history(draw_plan(seed), false, &f);
     if (broken && ++failures > 20)
       FAIL() << "too many";
-    EXPECT_FALSE(broken) << *broken << "\n(TROUPE_SIM_SEED=" << seed << " shows it)\n" << describe(draw_plan(seed));
+    EXPECT_FALSE(broken) << *broken << "\n(TROUPE_SIM_SEED=" << seed << " shows it)\n"
+                         << describe(draw_plan(seed));
     all.messages += f.messages;
     all.facts += f.facts;
     all.runs += f.runs;

@@ -9,9 +9,9 @@ namespace {
 address of_twin(const std::string& agent) { return at(role::twin, std::stoul(agent.substr(1)) + 1); }
 
 template <class Event>
-constexpr repeats how_often = std::is_same_v<Event, allocation_ended> || std::is_same_v<Event, trial_finished>
-                                ? repeats::late
-                                : repeats::at_once;
+constexpr repeats how_often =
+  std::is_same_v<Event, allocation_ended> || std::is_same_v<Event, trial_finished> ? repeats::late
+                                                                                   : repeats::at_once;
 
 } // namespace
 
@@ -27,27 +27,31 @@ void twin_shell::step(const twin_event& ev) {
   m.w.trace([&] { return "twin " + machine.name() + ": " + show(ev) + " -> " + show(actions); });
   auto self = of_twin(machine.name());
   for (auto& action : actions)
-    std::visit(overloaded{
-                 [&](const agent_order& x) {
-                   if (line)
-                     m.machines.send_down(line, self, [h = &m.machines, host = host, epoch = machine.epoch(), x](agent_process& a) {
-                       h->order(a, host, epoch, x);
-                     }, repeats::late);
-                 },
-                 [&](const tell_allocation& x) {
-                   auto it = known.find(x.allocation);
-                   if (it != known.end())
-                     std::visit([&](const auto& e) { m.tell_allocation_actor(self, x.allocation, it->second, e); }, x.event);
-                 },
-                 [&](const tell_pool& x) { m.tell_pool_actor(self, x.event); },
-                 [&](const acknowledge_heartbeat& x) {
-                   if (line)
-                     m.machines.send_down(line, self, [h = &m.machines, host = host, x](agent_process& a) {
-                       h->acked(a, host, x);
-                     });
-                 },
-               },
-               action);
+    std::visit(
+      overloaded{
+        [&](const agent_order& x) {
+          if (line)
+            m.machines.send_down(
+              line, self,
+              [h = &m.machines, host = host, epoch = machine.epoch(), x](agent_process& a) {
+                h->order(a, host, epoch, x);
+              },
+              repeats::late);
+        },
+        [&](const tell_allocation& x) {
+          auto it = known.find(x.allocation);
+          if (it != known.end())
+            std::visit([&](const auto& e) { m.tell_allocation_actor(self, x.allocation, it->second, e); },
+                       x.event);
+        },
+        [&](const tell_pool& x) { m.tell_pool_actor(self, x.event); },
+        [&](const acknowledge_heartbeat& x) {
+          if (line)
+            m.machines.send_down(
+              line, self, [h = &m.machines, host = host, x](agent_process& a) { h->acked(a, host, x); });
+        },
+      },
+      action);
   arm();
 }
 
@@ -81,8 +85,10 @@ void twin_shell::down(const checkpoint_answer& x) {
 
 // ---- master
 
-master::master(world& w, fake_journal& journal, hosts& h, int life) : w(w), journal(journal), machines(h), life(life) {
-  // Recovery: ids and agents from the cluster's stream, then the twins with what they have to wait for, then the rest.
+master::master(world& w, fake_journal& journal, hosts& h, int life)
+    : w(w), journal(journal), machines(h), life(life) {
+  // Recovery: ids and agents from the cluster's stream, then the twins with what they have to wait for, then
+  // the rest.
   id_counters ids;
   std::vector<experiment_id> open;
   for (const auto& [entity, facts] : journal.facts())
@@ -154,14 +160,19 @@ void master::wish(user_wish what, std::function<void()> done) {
   if (it == experiments.end())
     return done(); // it is over
   switch (what) {
-  case user_wish::pause: return it->second->step(experiment_pause{}, done);
-  case user_wish::activate: return it->second->step(experiment_activate{}, done);
-  case user_wish::cancel: return it->second->step(experiment_stop{false, "cancel"}, done);
-  case user_wish::kill: return it->second->step(experiment_stop{true, "kill"}, done);
+  case user_wish::pause:
+    return it->second->step(experiment_pause{}, done);
+  case user_wish::activate:
+    return it->second->step(experiment_activate{}, done);
+  case user_wish::cancel:
+    return it->second->step(experiment_stop{false, "cancel"}, done);
+  case user_wish::kill:
+    return it->second->step(experiment_stop{true, "kill"}, done);
   }
 }
 
-void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory, time_point sent) {
+void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory,
+                             time_point sent) {
   auto it = twins.find(who.agent);
   bool taken = it != twins.end() && it->second->machine.state() != agent_twin::status::lost;
   auto facts = cluster_->machine.join(who, taken);
@@ -202,9 +213,11 @@ void master::report(const link_ptr& line, report_row row) {
     if (!life())
       return;
     if (*stored == fake_journal::received::stored) {
-      for (const auto& [id, e] : experiments) // the journal knows whose trial it is; here there is one experiment
-        tell_experiment(at(role::journal), id, validation_recorded{trial, origin, number, row.steps, row.metrics,
-                                                                                  row.allocation.run});
+      for (const auto& [id, e] :
+           experiments) // the journal knows whose trial it is; here there is one experiment
+        tell_experiment(
+          at(role::journal), id,
+          validation_recorded{trial, origin, number, row.steps, row.metrics, row.allocation.run});
     } else {
       machines.send_down(line, at(role::journal), [h = &machines, host = line->host, origin](agent_process&) {
         h->answer(host, validation_answer{origin, false});
@@ -225,7 +238,8 @@ void master::pool_step(const pool_event& ev) {
   if (!std::holds_alternative<agent_up>(ev))
     for (const auto& [name, slots] : pool_.agents())
       for (std::size_t i = 0; i < slots.size(); ++i)
-        if (const auto& held = before[name]; i < held.size() && held[i].trial && slots[i].trial && held[i] != slots[i])
+        if (const auto& held = before[name];
+            i < held.size() && held[i].trial && slots[i].trial && held[i] != slots[i])
           if (auto* released = std::get_if<slots_released>(&ev); !released || released->allocation != held[i])
             fail("slot " + name + ":" + std::to_string(i) + " went from " + to_string(held[i]) + " to " +
                  to_string(slots[i]) + " without a release");
@@ -242,13 +256,17 @@ void master::pool_step(const pool_event& ev) {
 
 void master::tell_pool_actor(address from, pool_event ev, std::uint64_t incarnation) {
   auto again = std::holds_alternative<slots_requested>(ev) ? repeats::late : repeats::at_once;
-  w.send(from, at(role::pool), [this, ev = std::move(ev), incarnation, life = guard()] {
-    if (!life())
-      return;
-    if (auto* x = std::get_if<slots_requested>(&ev))
-      asked_[x->allocation] = std::max(asked_[x->allocation], incarnation); // a dead one's request may come late
-    pool_step(ev);
-  }, again);
+  w.send(
+    from, at(role::pool),
+    [this, ev = std::move(ev), incarnation, life = guard()] {
+      if (!life())
+        return;
+      if (auto* x = std::get_if<slots_requested>(&ev))
+        asked_[x->allocation] =
+          std::max(asked_[x->allocation], incarnation); // a dead one's request may come late
+      pool_step(ev);
+    },
+    again);
 }
 
 template <class Event>
@@ -256,17 +274,21 @@ void master::tell_trial(address from, trial_id to, Event ev) {
   auto it = trials.find(to);
   if (it == trials.end())
     return;
-  w.send(from, at(role::trial, to.value), [this, to, ev = std::move(ev), life = it->second->guard()] {
-    if (!life())
-      return;
-    auto& t = *trials.at(to);
-    if constexpr (std::is_same_v<Event, validation_answer>) {
-      if (auto a = allocations.find({to, t.run_}); a != allocations.end() && ev.origin.allocation.run == t.run_)
-        tell_allocation_actor(at(role::trial, to.value), a->first, a->second->incarnation, ev);
-    } else {
-      t.step(ev);
-    }
-  }, how_often<Event>);
+  w.send(
+    from, at(role::trial, to.value),
+    [this, to, ev = std::move(ev), life = it->second->guard()] {
+      if (!life())
+        return;
+      auto& t = *trials.at(to);
+      if constexpr (std::is_same_v<Event, validation_answer>) {
+        if (auto a = allocations.find({to, t.run_});
+            a != allocations.end() && ev.origin.allocation.run == t.run_)
+          tell_allocation_actor(at(role::trial, to.value), a->first, a->second->incarnation, ev);
+      } else {
+        t.step(ev);
+      }
+    },
+    how_often<Event>);
 }
 template void master::tell_trial(address, trial_id, trial_activate);
 template void master::tell_trial(address, trial_id, trial_pause);
@@ -281,10 +303,13 @@ void master::tell_experiment(address from, experiment_id to, Event ev) {
   auto it = experiments.find(to);
   if (it == experiments.end())
     return;
-  w.send(from, at(role::experiment, to.value), [this, to, ev = std::move(ev), life = it->second->guard()] {
-    if (life())
-      experiments.at(to)->step(ev);
-  }, how_often<Event>);
+  w.send(
+    from, at(role::experiment, to.value),
+    [this, to, ev = std::move(ev), life = it->second->guard()] {
+      if (life())
+        experiments.at(to)->step(ev);
+    },
+    how_often<Event>);
 }
 template void master::tell_experiment(address, experiment_id, trial_finished);
 template void master::tell_experiment(address, experiment_id, checkpoint_reported);
@@ -295,42 +320,45 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
   auto it = allocations.find(to);
   if (it == allocations.end() || it->second->incarnation != incarnation)
     return;
-  w.send(from, at(to), [this, to, incarnation, ev = std::move(ev), life = it->second->guard(), here = guard()] {
-    if (!life()) {
-      if constexpr (std::is_same_v<Event, slots_granted>)
-        if (here() && asked_[to] == incarnation) // the pool watches those it grants to
-          tell_pool_actor(at(role::pool), slots_released{to});
-      return;
-    }
-    auto& a = *allocations.at(to);
-    if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
-      a.to_agents(ev);
-    else if constexpr (std::is_same_v<Event, task_checkpoint>)
-      tell_trial(at(to), to.trial, checkpoint_saved{to.run, ev.saved});
-    else
-      a.step(ev);
-  });
+  w.send(from, at(to),
+         [this, to, incarnation, ev = std::move(ev), life = it->second->guard(), here = guard()] {
+           if (!life()) {
+             if constexpr (std::is_same_v<Event, slots_granted>)
+               if (here() && asked_[to] == incarnation) // the pool watches those it grants to
+                 tell_pool_actor(at(role::pool), slots_released{to});
+             return;
+           }
+           auto& a = *allocations.at(to);
+           if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
+             a.to_agents(ev);
+           else if constexpr (std::is_same_v<Event, task_checkpoint>)
+             tell_trial(at(to), to.trial, checkpoint_saved{to.run, ev.saved});
+           else
+             a.step(ev);
+         });
 }
 template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, allocation_stop);
 template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, checkpoint_answer);
 
 template <class Event>
-void master::tell_twin(address from, const std::string& agent, Event ev, allocation_id sender, std::uint64_t incarnation) {
+void master::tell_twin(address from, const std::string& agent, Event ev, allocation_id sender,
+                       std::uint64_t incarnation) {
   auto twin = twins.find(agent);
   if (twin == twins.end())
     fail("no twin of agent " + agent);
-  w.send(from, of_twin(agent), [this, &t = *twin->second, ev = std::move(ev), sender, incarnation, life = guard()] {
-    if (!life())
-      return;
-    if (sender.trial)
-      t.known[sender] = incarnation;
-    if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
-      t.down(ev);
-    else
-      t.step(ev);
-    if constexpr (std::is_same_v<Event, forget_ordered>)
-      t.known.erase(ev.allocation);
-  });
+  w.send(from, of_twin(agent),
+         [this, &t = *twin->second, ev = std::move(ev), sender, incarnation, life = guard()] {
+           if (!life())
+             return;
+           if (sender.trial)
+             t.known[sender] = incarnation;
+           if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
+             t.down(ev);
+           else
+             t.step(ev);
+           if constexpr (std::is_same_v<Event, forget_ordered>)
+             t.known.erase(ev.allocation);
+         });
 }
 template void master::tell_twin(address, const std::string&, start_ordered, allocation_id, std::uint64_t);
 template void master::tell_twin(address, const std::string&, preempt_ordered, allocation_id, std::uint64_t);
@@ -363,12 +391,15 @@ void master::restart_trial(trial_id id) {
     auto spec = it->second->spec;
     trials.erase(it);
     // Its experiment hears of the death and makes it again from what is durable.
-    w.send(at(role::trial, id.value), at(role::experiment, owner.value), [this, owner, spec, life = guard()] {
-      auto e = experiments.find(owner);
-      if (!life() || e == experiments.end() || trials.contains(spec.id))
-        return;
-      e->second->take({}, e->second->machine.resume_trial(spec.id));
-    }, repeats::never);
+    w.send(
+      at(role::trial, id.value), at(role::experiment, owner.value),
+      [this, owner, spec, life = guard()] {
+        auto e = experiments.find(owner);
+        if (!life() || e == experiments.end() || trials.contains(spec.id))
+          return;
+        e->second->take({}, e->second->machine.resume_trial(spec.id));
+      },
+      repeats::never);
   });
 }
 
@@ -377,10 +408,13 @@ void master::restart_allocation(allocation_id id) {
     if (!allocations.erase(id))
       return;
     if (auto it = trials.find(id.trial); it != trials.end() && it->second->run_ == id.run)
-      w.send(at(id), at(role::trial, id.trial.value), [this, id, life = it->second->guard()] {
-        if (life() && trials.at(id.trial)->run_ == id.run && !allocations.contains(id))
-          trials.at(id.trial)->resume_allocation();
-      }, repeats::never);
+      w.send(
+        at(id), at(role::trial, id.trial.value),
+        [this, id, life = it->second->guard()] {
+          if (life() && trials.at(id.trial)->run_ == id.run && !allocations.contains(id))
+            trials.at(id.trial)->resume_allocation();
+        },
+        repeats::never);
   });
 }
 

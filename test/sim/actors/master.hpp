@@ -1,6 +1,6 @@
 #pragma once
-// One life of the master: the shells of the cluster, its experiments, trials, allocations, pool and twins, wired as
-// the CAF shells are (actors/*/*_actor.cpp). A crash destroys it; the journal and the hosts stay.
+// One life of the master: the shells of the cluster, its experiments, trials, allocations, pool and twins,
+// wired as the CAF shells are (actors/*/*_actor.cpp). A crash destroys it; the journal and the hosts stay.
 
 #include "actors/cluster/cluster.hpp"
 #include "test/sim/actors/durable_shell.hpp"
@@ -17,10 +17,10 @@ struct link {
   std::uint64_t id = 0;
   int host = 0;
   int master_life = 0, agent_life = 0;
-  std::uint64_t epoch = 0;           ///< once registered
-  bool accepted = false;             ///< has the agent heard so?
+  std::uint64_t epoch = 0;                    ///< once registered
+  bool accepted = false;                      ///< has the agent heard so?
   bool agent_side = true, master_side = true; ///< open?
-  bool silent = false;               ///< swallows everything, tells nobody
+  bool silent = false;                        ///< swallows everything, tells nobody
   time_point stalled_until;
 };
 using link_ptr = std::shared_ptr<link>;
@@ -91,7 +91,8 @@ public:
   void tell_pool_actor(address from, pool_event ev, std::uint64_t incarnation = 0);
   /// `sender`, where it is an allocation, is remembered as the one to tell of that task.
   template <class Event>
-  void tell_twin(address from, const std::string& agent, Event ev, allocation_id sender = {}, std::uint64_t incarnation = 0);
+  void tell_twin(address from, const std::string& agent, Event ev, allocation_id sender = {},
+                 std::uint64_t incarnation = 0);
 
   void kill_actor(fault_kind kind, std::uint64_t pick);
   void restart_trial(trial_id id);

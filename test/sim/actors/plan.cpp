@@ -10,10 +10,20 @@ duration draw_length(rng& random) {
     return duration{1000 * (from + random.below(to - from))};
   };
   switch (random.below(10)) {
-  case 0: case 1: case 2: case 3: return milliseconds(5, 500);
-  case 4: case 5: case 6: return milliseconds(500, 5'000);
-  case 7: case 8: return milliseconds(5'000, 29'000);
-  default: return milliseconds(29'000, 70'000); // leases end
+  case 0:
+  case 1:
+  case 2:
+  case 3:
+    return milliseconds(5, 500);
+  case 4:
+  case 5:
+  case 6:
+    return milliseconds(500, 5'000);
+  case 7:
+  case 8:
+    return milliseconds(5'000, 29'000);
+  default:
+    return milliseconds(29'000, 70'000); // leases end
   }
 }
 
@@ -27,7 +37,8 @@ history_plan draw_plan(std::uint64_t seed) {
   p.slots = 1 + int(random.below(2));
   p.trial_slots = random.chance(0.2) ? std::min(2, p.hosts * p.slots) : 1;
   p.max_restarts = int(random.below(3));
-  // Most histories run with no slack between the sandbox's lease and the master's, so that being off by one shows.
+  // Most histories run with no slack between the sandbox's lease and the master's, so that being off by one
+  // shows.
   if (random.chance(0.8))
     p.lease.give_away = p.lease.freeze;
   p.heartbeat = random.chance(0.5) ? 1s : 4s;
@@ -39,8 +50,8 @@ history_plan draw_plan(std::uint64_t seed) {
   p.search.asha = random.chance(0.3);
   auto faults = random.below(5);
   for (std::uint64_t i = 0; i < faults; ++i) {
-    fault f{fault_kind(random.below(fault_kinds)), 5 + int(random.below(p.search.trials * 100)), draw_length(random),
-            random()};
+    fault f{fault_kind(random.below(fault_kinds)), 5 + int(random.below(p.search.trials * 100)),
+            draw_length(random), random()};
     if (f.kind == fault_kind::host_cut_off && random.chance(0.7))
       f.length = p.lease.give_away + duration{std::int64_t(random.below(20'000'000))};
     p.faults.push_back(f);
@@ -54,19 +65,22 @@ history_plan draw_plan(std::uint64_t seed) {
     p.commands.push_back({user_wish::activate, at});
   }
   if (random.chance(0.12))
-    p.commands.push_back({random.chance(0.5) ? user_wish::cancel : user_wish::kill, at + int(random.below(200))});
+    p.commands.push_back(
+      {random.chance(0.5) ? user_wish::cancel : user_wish::kill, at + int(random.below(200))});
   return p;
 }
 
 std::string describe(const history_plan& p) {
-  static constexpr const char* names[] = {"master_crash", "agent_crash", "host_crash", "everything_crash",
-                                          "sandbox_crash", "script_killed", "link_break", "link_silence",
-                                          "link_stall", "trial_actor_dies", "allocation_actor_dies", "host_cut_off"};
+  static constexpr const char* names[] = {"master_crash",     "agent_crash",           "host_crash",
+                                          "everything_crash", "sandbox_crash",         "script_killed",
+                                          "link_break",       "link_silence",          "link_stall",
+                                          "trial_actor_dies", "allocation_actor_dies", "host_cut_off"};
   static constexpr const char* wishes[] = {"pause", "activate", "cancel", "kill"};
   auto text = "seed " + std::to_string(p.seed) + ": " + std::to_string(p.hosts) + " hosts of " +
               std::to_string(p.slots) + " slots, " + std::to_string(p.search.trials) + " trials (" +
-              std::to_string(p.search.concurrent) + " at once, " + std::to_string(p.trial_slots) + " slots, " +
-              std::to_string(p.search.steps) + " steps" + (p.search.asha ? ", ASHA" : "") + "), restarts " + std::to_string(p.max_restarts);
+              std::to_string(p.search.concurrent) + " at once, " + std::to_string(p.trial_slots) +
+              " slots, " + std::to_string(p.search.steps) + " steps" + (p.search.asha ? ", ASHA" : "") +
+              "), restarts " + std::to_string(p.max_restarts);
   for (const auto& f : p.faults)
     text += "\n  " + std::string(names[int(f.kind)]) + " at message " + std::to_string(f.after) + " for " +
             std::to_string(f.length.count() / 1000) + " ms";

@@ -7,8 +7,18 @@
 namespace troupe::sim {
 
 enum class fault_kind {
-  master_crash, agent_crash, host_crash, everything_crash, sandbox_crash, script_killed,
-  link_break, link_silence, link_stall, trial_actor_dies, allocation_actor_dies, host_cut_off,
+  master_crash,
+  agent_crash,
+  host_crash,
+  everything_crash,
+  sandbox_crash,
+  script_killed,
+  link_break,
+  link_silence,
+  link_stall,
+  trial_actor_dies,
+  allocation_actor_dies,
+  host_cut_off,
 };
 inline constexpr int fault_kinds = 12;
 
@@ -16,7 +26,7 @@ inline constexpr int fault_kinds = 12;
 struct fault {
   fault_kind kind = fault_kind::master_crash;
   int after = 0;
-  duration length{0}; ///< until what crashed is back, or the stall is over
+  duration length{0};     ///< until what crashed is back, or the stall is over
   std::uint64_t pick = 0; ///< which of the things that can be hit
 };
 
@@ -34,7 +44,7 @@ struct history_plan {
   lease_times lease;
   duration heartbeat = 1s;
   duration stop_limit = 10s;
-  duration most_commit = 2ms;      ///< of the journal
+  duration most_commit = 2ms;        ///< of the journal
   double slow = 0.01, repeat = 0.02; ///< share of messages that take up to 2 s, that are delivered again
   bool tasks_die_with_agent = false;
   search_plan search;

@@ -7,7 +7,8 @@ namespace troupe::sim {
 // ---- experiment
 
 experiment_shell::experiment_shell(master& m, experiment_id id)
-    : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches", {}, true, 5})), id(id) {}
+    : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches", {}, true, 5})),
+      id(id) {}
 
 void experiment_shell::start() {
   auto plan = m.w.plan.search;
@@ -32,40 +33,48 @@ void experiment_shell::start() {
 
 void experiment_shell::run(const ask_searcher& x) {
   auto back = at(role::searcher, id.value);
-  w_.send(self_, back, [this, x, back, life = guard()] {
-    if (!life())
-      return;
-    heard_.push_back(x.event);
-    auto step_ = searcher_->apply(x.event);
-    search_decided out;
-    if (!step_)
-      out.fault = step_.error().what;
-    else
-      for (auto& action : *step_)
-        std::visit(overloaded{
-                     [&](searchers::create_trial& a) {
-                       out.created.push_back({{}, a.trial, a.hparams, a.trial_seed, a.source_checkpoint});
-                     },
-                     [&](searchers::stop_trial& a) { out.stopped.emplace_back(a.trial, trial_stop_decided{{}, a.why}); },
-                     [&](searchers::pause_trial& a) { out.paused.push_back(a.trial); },
-                     [&](searchers::resume_trial& a) { out.resumed.emplace_back(a.trial, a.until); },
-                     [&](searchers::perturb_trial& a) {
-                       out.perturbed.push_back({a.trial, a.source, a.checkpoint, a.hparams});
-                     },
-                     [&](searchers::shut_down&) { out.shut_down = true; },
-                   },
-                   action);
-    w_.send(back, self_, [this, out, life]() mutable {
+  w_.send(
+    self_, back,
+    [this, x, back, life = guard()] {
       if (!life())
         return;
-      if (!out.created.empty()) {
-        auto first = m.cluster_->machine.reserve_trials(out.created.size());
-        for (std::size_t i = 0; i < out.created.size(); ++i)
-          out.created[i].trial = {first.value + i};
-      }
-      step(out);
-    }, repeats::never);
-  }, repeats::never);
+      heard_.push_back(x.event);
+      auto step_ = searcher_->apply(x.event);
+      search_decided out;
+      if (!step_)
+        out.fault = step_.error().what;
+      else
+        for (auto& action : *step_)
+          std::visit(overloaded{
+                       [&](searchers::create_trial& a) {
+                         out.created.push_back({{}, a.trial, a.hparams, a.trial_seed, a.source_checkpoint});
+                       },
+                       [&](searchers::stop_trial& a) {
+                         out.stopped.emplace_back(a.trial, trial_stop_decided{{}, a.why});
+                       },
+                       [&](searchers::pause_trial& a) { out.paused.push_back(a.trial); },
+                       [&](searchers::resume_trial& a) { out.resumed.emplace_back(a.trial, a.until); },
+                       [&](searchers::perturb_trial& a) {
+                         out.perturbed.push_back({a.trial, a.source, a.checkpoint, a.hparams});
+                       },
+                       [&](searchers::shut_down&) { out.shut_down = true; },
+                     },
+                     action);
+      w_.send(
+        back, self_,
+        [this, out, life]() mutable {
+          if (!life())
+            return;
+          if (!out.created.empty()) {
+            auto first = m.cluster_->machine.reserve_trials(out.created.size());
+            for (std::size_t i = 0; i < out.created.size(); ++i)
+              out.created[i].trial = {first.value + i};
+          }
+          step(out);
+        },
+        repeats::never);
+    },
+    repeats::never);
 }
 
 void experiment_shell::run(const spawn_trial& x) {
@@ -77,7 +86,9 @@ void experiment_shell::run(const spawn_trial& x) {
   t = std::make_unique<trial_shell>(m, id, spec);
   t->start();
   if (x.perturb)
-    m.tell_trial(self_, id_, trial_perturb{x.perturb->number, x.perturb->checkpoint, x.perturb->steps, x.perturb->hparams});
+    m.tell_trial(
+      self_, id_,
+      trial_perturb{x.perturb->number, x.perturb->checkpoint, x.perturb->steps, x.perturb->hparams});
   if (x.active)
     m.tell_trial(self_, id_, trial_activate{});
   else
@@ -86,11 +97,16 @@ void experiment_shell::run(const spawn_trial& x) {
 
 void experiment_shell::run(const order_trial& x) {
   switch (x.what) {
-  case order_trial::kind::activate: return m.tell_trial(self_, x.trial, trial_activate{});
-  case order_trial::kind::pause: return m.tell_trial(self_, x.trial, trial_pause{});
-  case order_trial::kind::stop: return m.tell_trial(self_, x.trial, trial_stop{x.outcome, x.kill, x.why});
+  case order_trial::kind::activate:
+    return m.tell_trial(self_, x.trial, trial_activate{});
+  case order_trial::kind::pause:
+    return m.tell_trial(self_, x.trial, trial_pause{});
+  case order_trial::kind::stop:
+    return m.tell_trial(self_, x.trial, trial_stop{x.outcome, x.kill, x.why});
   case order_trial::kind::perturb:
-    return m.tell_trial(self_, x.trial, trial_perturb{x.perturb.number, x.perturb.checkpoint, x.perturb.steps, x.perturb.hparams});
+    return m.tell_trial(
+      self_, x.trial,
+      trial_perturb{x.perturb.number, x.perturb.checkpoint, x.perturb.steps, x.perturb.hparams});
   }
 }
 
@@ -137,7 +153,8 @@ void trial_shell::run(const stop_allocation& x) {
 
 void trial_shell::run(const acknowledge_checkpoint& x) {
   if (auto it = m.allocations.find({spec.id, x.run}); it != m.allocations.end())
-    m.tell_allocation_actor(self_, it->first, it->second->incarnation, checkpoint_answer{it->first, x.uuid, x.refused});
+    m.tell_allocation_actor(self_, it->first, it->second->incarnation,
+                            checkpoint_answer{it->first, x.uuid, x.refused});
 }
 
 void trial_shell::run(const report_checkpoint& x) {
@@ -174,13 +191,16 @@ void allocation_shell::send_to(const std::string& agent, const Order& x) {
   m.tell_twin(self_, agent, x, id, incarnation);
 }
 
-void allocation_shell::run(const request_slots& x) { m.tell_pool_actor(self_, slots_requested{id, x.slots, x.least}, incarnation); }
+void allocation_shell::run(const request_slots& x) {
+  m.tell_pool_actor(self_, slots_requested{id, x.slots, x.least}, incarnation);
+}
 void allocation_shell::run(const release_slots& x) { m.tell_pool_actor(self_, slots_released{id, x.agent}); }
 void allocation_shell::run(const start_task& x) {
   auto owner = m.trials.at(id.trial)->owner;
-  send_to(x.on.agent, start_ordered{id, x.on.slots,
-                                    std::to_string(x.node_rank) + " " + std::to_string(x.nodes) + " " +
-                                      std::to_string(from_steps_) + " " + to_string(owner) + " " + m.keys[id.trial]});
+  send_to(x.on.agent,
+          start_ordered{id, x.on.slots,
+                        std::to_string(x.node_rank) + " " + std::to_string(x.nodes) + " " +
+                          std::to_string(from_steps_) + " " + to_string(owner) + " " + m.keys[id.trial]});
 }
 void allocation_shell::run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id, x.reason}); }
 void allocation_shell::run(const kill_task& x) { send_to(x.agent, kill_ordered{id}); }

@@ -10,7 +10,8 @@ class shell : public durable_shell<Derived, Machine, Fact, Action> {
 public:
   using base = durable_shell<Derived, Machine, Fact, Action>;
   shell(master& m, address self, std::string entity, Machine fresh)
-      : base(m.w, m.journal, self, std::move(entity), std::move(fresh)), m(m), incarnation(m.next_incarnation++) {}
+      : base(m.w, m.journal, self, std::move(entity), std::move(fresh)), m(m),
+        incarnation(m.next_incarnation++) {}
   ~shell() { *alive_.flag = false; }
   shell(const shell&) = delete;
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the fakes of one history share: virtual time, the network, what was promised to scripts, and the verdict.
+// What the fakes of one history share: virtual time, the network, what was promised to scripts, and the
+// verdict.
 
 #include "test/sim/actors/plan.hpp"
 #include "test/sim/actors/timeline.hpp"
@@ -16,7 +17,19 @@ struct violation {
 };
 [[noreturn]] inline void fail(std::string what) { throw violation{std::move(what)}; }
 
-enum class role : std::uint64_t { journal, cluster, pool, twin, experiment, searcher, trial, allocation, agent, sandbox, user };
+enum class role : std::uint64_t {
+  journal,
+  cluster,
+  pool,
+  twin,
+  experiment,
+  searcher,
+  trial,
+  allocation,
+  agent,
+  sandbox,
+  user
+};
 
 /// Names an actor or process, as a number: messages between two of them keep their order.
 using address = std::uint64_t;
@@ -35,12 +48,13 @@ public:
   rng random;
   timeline clock;
   bool tracing = false;
-  std::uint64_t messages = 0;             ///< delivered so far
-  std::function<void()> before_message;   ///< where faults and users come in
+  std::uint64_t messages = 0;           ///< delivered so far
+  std::function<void()> before_message; ///< where faults and users come in
 
   time_point now() const { return clock.now(); }
   duration between(duration least, duration most) {
-    return least + duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>((most - least).count()) + 1))};
+    return least + duration{static_cast<std::int64_t>(
+                     random.below(static_cast<std::uint64_t>((most - least).count()) + 1))};
   }
 
   template <class Text>
@@ -58,7 +72,8 @@ public:
   }
 
   /// Delivers `what` in the order of this pair. `what` looks itself whether its receiver still lives.
-  void send(address from, address to, std::function<void()> what, repeats again = repeats::at_once, std::uint64_t line = 0) {
+  void send(address from, address to, std::function<void()> what, repeats again = repeats::at_once,
+            std::uint64_t line = 0) {
     auto deliver = [this, what = std::move(what)] {
       ++messages;
       before_message();

@@ -27,7 +27,8 @@ TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
 }
 
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
-  auto got = accept_config(submitted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n"), "/data/checkpoints", nullptr);
+  auto got = accept_config(submitted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n"),
+                           "/data/checkpoints", nullptr);
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, errc::invalid);
   EXPECT_NE(got.error().what.find("mine.yaml:3:18"), std::string::npos) << got.error().what;

@@ -24,7 +24,8 @@ struct row {
 agent play(const std::vector<row>& rows) {
   agent a("a");
   for (const auto& r : rows)
-    EXPECT_EQ(show(a.apply(r.event, t0 + r.at)), r.actions) << "on " << show(r.event) << " at " << r.at.count() << " s";
+    EXPECT_EQ(show(a.apply(r.event, t0 + r.at)), r.actions)
+      << "on " << show(r.event) << " at " << r.at.count() << " s";
   return a;
 }
 const row up{link_up{1, t0}, 0s, "beat"};
@@ -62,11 +63,22 @@ TEST(Agent, SaysWhatAWorkerFailedOfAlsoWhereTheLinkWasDownThen) {
   };
   const auto end_of = [](const agent& a) { return a.inventory().at(0).detail; };
   const row start_it{start(x), 1s, "launch(1.1)"};
-  const auto over = [](int code) { return task_ended{{.allocation = x, .exited = true, .exit_code = code, .detail = "exit code " + std::to_string(code)}}; };
-  EXPECT_EQ(end_of(play({up, start_it, {link_down{}, 2s, ""}, {said("another version"), 3s, ""}, {said("a second one"), 3s, ""}, {over(1), 4s, ""}})),
+  const auto over = [](int code) {
+    return task_ended{
+      {.allocation = x, .exited = true, .exit_code = code, .detail = "exit code " + std::to_string(code)}};
+  };
+  EXPECT_EQ(end_of(play({up,
+                         start_it,
+                         {link_down{}, 2s, ""},
+                         {said("another version"), 3s, ""},
+                         {said("a second one"), 3s, ""},
+                         {over(1), 4s, ""}})),
             "another version (exit code 1)");
   EXPECT_EQ(end_of(play({up, start_it, {link_down{}, 2s, ""}, {over(1), 4s, ""}})), "exit code 1");
-  EXPECT_EQ(end_of(play({up, start_it, {link_down{}, 2s, ""}, {said("nothing that mattered"), 3s, ""}, {over(0), 4s, ""}})), "exit code 0");
+  EXPECT_EQ(
+    end_of(play(
+      {up, start_it, {link_down{}, 2s, ""}, {said("nothing that mattered"), 3s, ""}, {over(0), 4s, ""}})),
+    "exit code 0");
 }
 
 TEST(Agent, AnswersEveryKill) {
@@ -102,7 +114,7 @@ TEST(Agent, RefusesOrdersOfAnotherRegistration) {
     up,
     {start(x, 0), 1s, ""},
     {link_down{}, 2s, ""},
-    {start(x), 2s, ""}, // the link was given up; the next inventory does not name it
+    {start(x), 2s, ""},    // the link was given up; the next inventory does not name it
     {start(x, 2), 3s, ""}, // it overtook the acceptance
     {link_up{2, t0 + 2s}, 4s, "beat launch(1.1)"},
   });
@@ -122,8 +134,11 @@ TEST(Agent, SaysAfterAcceptanceWhatChangedSinceTheInventory) {
 TEST(Agent, CountsLeasesFromTheSendingTime) {
   agent a("a");
   static_cast<void>(a.apply(link_up{1, t0 + 1s}, t0 + 3s));
-  auto lease_of = [](const std::vector<agent_action>& actions) { return std::get<renew_leases>(actions.at(0)).lease_from; };
-  EXPECT_EQ(std::get<launch_task>(a.apply(start(x), t0 + 20s).at(0)).lease_from, t0 + 1s); // the order was long under way
+  auto lease_of = [](const std::vector<agent_action>& actions) {
+    return std::get<renew_leases>(actions.at(0)).lease_from;
+  };
+  EXPECT_EQ(std::get<launch_task>(a.apply(start(x), t0 + 20s).at(0)).lease_from,
+            t0 + 1s); // the order was long under way
   EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 3s}, t0 + 21s)), t0 + 3s);
   EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 2s}, t0 + 22s)), t0 + 3s); // never shrinks
   EXPECT_TRUE(a.apply(heartbeat_acked{0, t0 + 9s}, t0 + 23s).empty());
@@ -142,7 +157,8 @@ TEST(Agent, BeatsWhileItIsLinked) {
 TEST(Agent, AdoptsWhatItsPredecessorLeft) {
   auto a = play({
     {task_adopted{{x, {0}, false, 7}}, 0s, ""},
-    {task_adopted{{y, {1}, true, 8, -1, 9}}, 0s, ""}, // killed while no agent was there: by what killed the agent
+    {task_adopted{{y, {1}, true, 8, -1, 9}}, 0s,
+     ""}, // killed while no agent was there: by what killed the agent
     {link_up{1, t0}, 1s, "beat up(1.1 a) exit(2.1 a unsure)"},
     {start(x), 2s, "up(1.1 a)"},
   });

@@ -21,7 +21,8 @@ struct row {
 agent_twin play(const std::vector<row>& rows) {
   agent_twin t("a", {}, t0);
   for (const auto& r : rows)
-    EXPECT_EQ(show(t.apply(r.event, t0 + r.at)), r.actions) << "on " << show(r.event) << " at " << r.at.count() << " s";
+    EXPECT_EQ(show(t.apply(r.event, t0 + r.at)), r.actions)
+      << "on " << show(r.event) << " at " << r.at.count() << " s";
   return t;
 }
 const row up{agent_registered{1, 2, {}}, 0s, "pool(agent_up(a 2))"};
@@ -29,7 +30,8 @@ const row start{start_ordered{x, {0}, ""}, 1s, "start(1.1)"};
 
 TEST(Twin, PassesOrdersAndNews) {
   play({
-    up, start,
+    up,
+    start,
     {task_started{x, "a", 7}, 2s, "tell(1.1 up(1.1 a))"},
     {preempt_ordered{x, "pause"}, 3s, "preempt(1.1)"},
     {kill_ordered{x}, 4s, "kill(1.1)"},
@@ -43,7 +45,8 @@ TEST(Twin, PassesOrdersAndNews) {
 
 TEST(Twin, GivesRunsAwayWhenTheLeaseIsOver) {
   auto t = play({
-    up, start,
+    up,
+    start,
     {agent_heartbeat{1}, 10s, "ack"},
     {agent_heartbeat{0}, 20s, ""}, // of an older registration
     {time_passed{}, 54s, ""},
@@ -58,7 +61,8 @@ TEST(Twin, GivesRunsAwayWhenTheLeaseIsOver) {
 
 TEST(Twin, KeepsTheRunsOfAnAgentThatComesBackInTime) {
   play({
-    up, start,
+    up,
+    start,
     {link_lost{1, "closed"}, 10s, "pool(agent_down(a))"},
     {link_lost{1, "closed"}, 10s, ""},
     {kill_ordered{x}, 11s, ""}, // ordered again when the task is reported
@@ -70,18 +74,21 @@ TEST(Twin, KeepsTheRunsOfAnAgentThatComesBackInTime) {
 
 TEST(Twin, ReconcilesAnInventory) {
   play({
-    up, start,
+    up,
+    start,
     {start_ordered{y, {1}, ""}, 1s, "start(2.1)"},
     {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"},
     {agent_registered{2, 2, {exited(x, 1), running({{9}, {1}}), exited({{8}, {1}})}}, 3s,
      "pool(agent_up(a 2 9.1)) tell(1.1 exit(1.1 a 1)) kill(9.1) forget(8.1) tell(2.1 unknown(2.1 a))"},
-    {task_exited{{{9}, {1}}, "a", -1, 9}, 4s, "forget(9.1) pool(released(9.1 a))"}, // the stray gives its slot back
+    {task_exited{{{9}, {1}}, "a", -1, 9}, 4s,
+     "forget(9.1) pool(released(9.1 a))"}, // the stray gives its slot back
   });
 }
 
 TEST(Twin, HearsFromTheSandboxThatAnAgentDiedWithItsTask) {
   play({
-    up, start,
+    up,
+    start,
     {death_confirmed{x}, 2s, ""}, // the agent still speaks for itself
     {link_lost{1, "closed"}, 3s, "pool(agent_down(a))"},
     {death_confirmed{x}, 4s, "tell(1.1 lost(a))"},
@@ -93,7 +100,8 @@ TEST(Twin, HearsFromTheSandboxThatAnAgentDiedWithItsTask) {
 
 TEST(Twin, BlamesTheAgentForATaskThatWasKilledJustBefore) {
   play({
-    up, start,
+    up,
+    start,
     {task_exited{x, "a", -1, 9}, 2s, "tell(1.1 exit(1.1 a signal 9))"},
     {link_lost{1, "closed"}, 2s, "pool(agent_down(a)) tell(1.1 lost(a))"},
   });
@@ -111,7 +119,8 @@ TEST(Twin, TellsAWatcherWhatWasSaidBefore) {
 }
 
 TEST(Twin, NeverGivesAwaySoonerThanALeaseAfterTheMastersStart) {
-  play({{watch_ordered{x, {0}}, 0s, ""}, {time_passed{}, 44s, ""}, {time_passed{}, 45s, "tell(1.1 lost(a))"}});
+  play(
+    {{watch_ordered{x, {0}}, 0s, ""}, {time_passed{}, 44s, ""}, {time_passed{}, 45s, "tell(1.1 lost(a))"}});
 }
 
 } // namespace

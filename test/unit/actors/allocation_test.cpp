@@ -11,7 +11,9 @@ constexpr time_point t0{1'700'000'000s};
 const allocation_id id{{12}, {3}};
 const slots_granted on_a{id, {{"a", {0}}}};
 const slots_granted on_both{id, {{"a", {0}}, {"b", {1}}}};
-task_exited exit_of(std::string agent, int code, int signal = 0) { return {id, std::move(agent), code, signal, ""}; }
+task_exited exit_of(std::string agent, int code, int signal = 0) {
+  return {id, std::move(agent), code, signal, ""};
+}
 
 struct row {
   allocation_event event;
@@ -114,7 +116,8 @@ TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
     {slots_granted{id, {{"b", {2}}}}, 2s, "placed(b:2) | start(b:2)"},
     {exit_of("b", 0), 3s, "closed(completed) | release forget(b) report(completed)"},
   });
-  play({ // it did run
+  play({
+    // it did run
     {on_a, 0s, "placed(a:0) | start(a:0)"},
     {task_started{id, "a", 7}, 1s, " | "},
     {task_unknown{id, "a"}, 2s, "closed(lost) | release forget(a) report(lost)"},
@@ -157,7 +160,8 @@ TEST(Allocation, EndsAGangTogether) {
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 1), 1s, " | "},
     {time_passed{}, 2s, " | kill(a)"},
-    {task_exited{id, "a", -1, 9, "", false, true}, 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
+    {task_exited{id, "a", -1, 9, "", false, true}, 2s,
+     "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
 }
 
@@ -167,7 +171,8 @@ TEST(Allocation, AsksItsAgentsAfterRecovery) {
   EXPECT_EQ(show(a.resume()), "watch(a) watch(b)");
   recover(on_a, {{task_started{id, "a", 7}, 1s, " | "},
                  {exit_of("a", 1), 2s, "closed(failed) | release forget(a) report(failed)"}});
-  recover(on_a, {{task_unknown{id, "a"}, 1s, " | release request(1)"}}); // placed, but its start order was lost
+  recover(on_a,
+          {{task_unknown{id, "a"}, 1s, " | release request(1)"}}); // placed, but its start order was lost
   recover(on_a, {{allocation_stop{false, "pause"}, 1s, " | preempt(a pause)"},
                  {task_unknown{id, "a"}, 2s, "closed(stopped) | release forget(a) report(stopped)"}});
   // A kill that an earlier life of the actor had ordered is no failure: the other part says what was.
@@ -215,8 +220,8 @@ TEST(Allocation, LeadsItsWorkersAsFarAsTheirSchedule) {
     {ready("a", 0), 1s, " | order(a/0 train_until(200))"},
     {ready("a", 0), 2s, " | order(a/0 train_until(200))"}, // it did not hear
     {training("a", 0), 3s, " | "},
-    {training("b", 0), 3s, " | "},                         // no agent of it
-    {training("a", 1), 3s, " | "},                         // no rank of it
+    {training("b", 0), 3s, " | "}, // no agent of it
+    {training("a", 1), 3s, " | "}, // no rank of it
     {allocation_stop{false, "pause"}, 4s, " | preempt(a pause) order(a/0 stop(pause))"},
     {training("a", 0), 5s, " | order(a/0 stop(pause))"},
     {exit_of("a", 0), 6s, "closed(stopped) | release forget(a) report(stopped)"},
@@ -224,12 +229,15 @@ TEST(Allocation, LeadsItsWorkersAsFarAsTheirSchedule) {
 }
 
 TEST(Allocation, FailsOfWhatItsWorkerSays) {
-  for (const std::string detail : {"exit code 1", "another version (exit code 1)"}) { // its agent may have said it too
+  for (const std::string detail :
+       {"exit code 1", "another version (exit code 1)"}) { // its agent may have said it too
     auto end = exit_of("a", 1);
     end.detail = detail;
     auto a = play({
       {on_a, 0s, "placed(a:0) | start(a:0)"},
-      {worker_said{id, "a", 0, workers::encode_worker(workers::worker_word{workers::worker_failure{"another version"}})}, 1s, " | "},
+      {worker_said{id, "a", 0,
+                   workers::encode_worker(workers::worker_word{workers::worker_failure{"another version"}})},
+       1s, " | "},
       {end, 2s, "closed(failed) | release forget(a) report(failed)"},
     });
     const auto told = a.resume();
@@ -245,12 +253,15 @@ TEST(Allocation, ARankThatDiedIsReplacedInTheNextRun) {
     {exit_of("b", -1, 11), 2s, " | "},
     {exit_of("a", 1), 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
-  play_range(then(four_train, {
-    // Its slot is there still: nothing is gained with fewer ranks. Who waits for a smaller group is ended at once.
-    {member_failed{id, "b", 3, "signal 9"}, 3s, "member_lost(b/3) | kill(a) kill(b)"},
-    {task_exited{id, "b", -1, 9, "signal 9", true, true}, 4s, " | "},
-    {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s, "closed(failed) | release forget(a) forget(b) report(failed)"},
-  }));
+  play_range(
+    then(four_train, {
+                       // Its slot is there still: nothing is gained with fewer ranks. Who waits for a smaller
+                       // group is ended at once.
+                       {member_failed{id, "b", 3, "signal 9"}, 3s, "member_lost(b/3) | kill(a) kill(b)"},
+                       {task_exited{id, "b", -1, 9, "signal 9", true, true}, 4s, " | "},
+                       {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s,
+                        "closed(failed) | release forget(a) forget(b) report(failed)"},
+                     }));
 }
 
 TEST(Allocation, TheOthersMaySayWhyTheyEnd) {
@@ -259,14 +270,16 @@ TEST(Allocation, TheOthersMaySayWhyTheyEnd) {
     {exit_of("b", 1), 1s, " | "},
     {time_passed{}, 1900ms, " | "},
     {time_passed{}, 2s, " | kill(a)"}, // it hangs
-    {task_exited{id, "a", -1, 9, "signal 9", true, true}, 2s, "closed(failed) | release forget(a) forget(b) report(failed)"},
+    {task_exited{id, "a", -1, 9, "signal 9", true, true}, 2s,
+     "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 1), 1s, " | "},
     {exit_of("a", -1, 9), 1200ms, "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
-  play({ // it has ended well before another was killed
+  play({
+    // it has ended well before another was killed
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 0), 1s, " | "},
     {exit_of("a", -1, 9), 1200ms, " | "},
@@ -275,35 +288,43 @@ TEST(Allocation, TheOthersMaySayWhyTheyEnd) {
 }
 
 TEST(Allocation, ARankThatDiedWithItsAgentIsNoFailure) {
-  play_range(then(four_train, {
-    {member_failed{id, "b", 3, "signal 9"}, 3s, "member_lost(b/3) | kill(a) kill(b)"},
-    {agent_lost{"b", "it died"}, 4s, " | "},
-    {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s, "closed(lost) | release forget(a) forget(b) report(lost)"},
-  }));
+  play_range(
+    then(four_train, {
+                       {member_failed{id, "b", 3, "signal 9"}, 3s, "member_lost(b/3) | kill(a) kill(b)"},
+                       {agent_lost{"b", "it died"}, 4s, " | "},
+                       {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s,
+                        "closed(lost) | release forget(a) forget(b) report(lost)"},
+                     }));
 }
 
 TEST(Allocation, GoesOnSmallerWithoutALostAgentAndGrowsWhenSlotsAreBack) {
-  play_range(then(four_train, {
-    {agent_lost{"a", "silent"}, 3s,
-     "member_lost(a) resized(#1 to 2) | release(a) forget(a) order(b/2 rebuild(#1 2 3)) order(b/3 rebuild(#1 2 3))"},
-    {training("b", 2), 4s, " | order(b/2 rebuild(#1 2 3))"}, // it did not hear
-    {training("b", 2, 1), 5s, " | "},
-    {training("a", 0), 5s, " | "},      // late
-    {agent_lost{"a", "silent"}, 5s, " | "},
-    {exit_of("a", 1), 5s, " | "},       // a late word of it
-    {slots_spare{id, 2}, 6s, " | "},    // it has so many
-    {slots_spare{id, 4}, 7s, " | "},    // trains at least ten seconds first
-    {time_passed{}, 10s, "resized(#1 to 4 later) | preempt(b preempted) order(b/2 stop(preempted)) order(b/3 stop(preempted))"},
-    {exit_of("b", 0), 11s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
-  }));
+  play_range(then(
+    four_train,
+    {
+      {agent_lost{"a", "silent"}, 3s,
+       "member_lost(a) resized(#1 to 2) | release(a) forget(a) order(b/2 rebuild(#1 2 3)) order(b/3 "
+       "rebuild(#1 2 3))"},
+      {training("b", 2), 4s, " | order(b/2 rebuild(#1 2 3))"}, // it did not hear
+      {training("b", 2, 1), 5s, " | "},
+      {training("a", 0), 5s, " | "}, // late
+      {agent_lost{"a", "silent"}, 5s, " | "},
+      {exit_of("a", 1), 5s, " | "},    // a late word of it
+      {slots_spare{id, 2}, 6s, " | "}, // it has so many
+      {slots_spare{id, 4}, 7s, " | "}, // trains at least ten seconds first
+      {time_passed{}, 10s,
+       "resized(#1 to 4 later) | preempt(b preempted) order(b/2 stop(preempted)) order(b/3 stop(preempted))"},
+      {exit_of("b", 0), 11s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+    }));
 }
 
 TEST(Allocation, TooFewLeftIsALostRun) {
-  play_range(then(four_train, {
-    {agent_lost{"a", "silent"}, 3s,
-     "member_lost(a) resized(#1 to 2) | release(a) forget(a) order(b/2 rebuild(#1 2 3)) order(b/3 rebuild(#1 2 3))"},
-    {agent_lost{"b", "silent"}, 4s, "closed(lost) | release forget(a) forget(b) report(lost)"},
-  }));
+  play_range(then(
+    four_train, {
+                  {agent_lost{"a", "silent"}, 3s,
+                   "member_lost(a) resized(#1 to 2) | release(a) forget(a) order(b/2 rebuild(#1 2 3)) "
+                   "order(b/3 rebuild(#1 2 3))"},
+                  {agent_lost{"b", "silent"}, 4s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+                }));
 }
 
 TEST(Allocation, WithoutARangeALostAgentEndsTheRun) {
@@ -312,7 +333,8 @@ TEST(Allocation, WithoutARangeALostAgentEndsTheRun) {
     {training("a", 0), 1s, " | "},
     {training("b", 1), 1s, " | "},
     {agent_lost{"b", "silent"}, 2s, " | kill(a)"},
-    {task_exited{id, "a", -1, 9, "killed", true, true}, 3s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+    {task_exited{id, "a", -1, 9, "killed", true, true}, 3s,
+     "closed(lost) | release forget(a) forget(b) report(lost)"},
   });
 }
 

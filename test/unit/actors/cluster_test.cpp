@@ -8,7 +8,9 @@ namespace troupe {
 namespace {
 
 constexpr time_point t0{1'700'000'000s};
-agent_joined agent(std::string name, std::string id, int slots = 2) { return {t0, std::move(name), std::move(id), slots, "host"}; }
+agent_joined agent(std::string name, std::string id, int slots = 2) {
+  return {t0, std::move(name), std::move(id), slots, "host"};
+}
 
 TEST(Cluster, CreatesOncePerKey) {
   cluster c({{6}, {40}});
@@ -62,9 +64,9 @@ TEST(Cluster, KnowsItsAgents) {
     std::string facts;
   } steps[] = {
     {agent("a", "id1"), false, "joined(a 2)"},
-    {agent("a", "id1"), true, ""},             // the same again
+    {agent("a", "id1"), true, ""},               // the same again
     {agent("a", "id1", 4), true, "joined(a 4)"}, // with other slots
-    {agent("a", "id2"), true, "refused"},      // another, while the first one lives
+    {agent("a", "id2"), true, "refused"},        // another, while the first one lives
     {agent("a", "id2"), false, "joined(a 2)"},
     {agent("", "id3"), false, "refused"},
     {agent(std::string(129, 'x'), "id3"), false, "refused"},

@@ -19,7 +19,8 @@ TEST(DirectStart, TakesOnlyTheWordsOfAPlainCommand) {
   } cases[] = {
     {"python3 train.py", words{"python3", "train.py"}},
     {"  exec python3 train.py --lr=0.1  \n", words{"python3", "train.py", "--lr=0.1"}},
-    {"python3 train.py 'two words' \"and more\"x ''", words{"python3", "train.py", "two words", "and morex", ""}},
+    {"python3 train.py 'two words' \"and more\"x ''",
+     words{"python3", "train.py", "two words", "and morex", ""}},
     {"python3 train.py \"$LR\"", {}},
     {"python3 train.py $LR", {}},
     {"python3 train.py 'open", {}},
@@ -72,10 +73,19 @@ TEST(DirectStart, IsAScriptOfTheWorkingDirectoryRunByAnInterpreterThatIsAProgram
 }
 
 TEST(DirectStart, HasTheVariablesThatTheShellWouldLeave) {
-  const words env = {"DET_WORKDIR=/run/determined/workdir", "HOME=/", "OLDPWD=/not/there", "PATH=/usr/bin",
-                     "PYTHONUSERBASE=/base",                "X=a=b", "_=/usr/bin/env"};
-  const words wanted = {"DET_WORKDIR=/run/determined/workdir", "HOME=/run/determined/workdir", "PATH=/base/bin:/usr/bin",
-                        "PWD=/run/determined/workdir",         "PYTHONUSERBASE=/base",         "SHLVL=0",
+  const words env = {"DET_WORKDIR=/run/determined/workdir",
+                     "HOME=/",
+                     "OLDPWD=/not/there",
+                     "PATH=/usr/bin",
+                     "PYTHONUSERBASE=/base",
+                     "X=a=b",
+                     "_=/usr/bin/env"};
+  const words wanted = {"DET_WORKDIR=/run/determined/workdir",
+                        "HOME=/run/determined/workdir",
+                        "PATH=/base/bin:/usr/bin",
+                        "PWD=/run/determined/workdir",
+                        "PYTHONUSERBASE=/base",
+                        "SHLVL=0",
                         "X=a=b"};
   EXPECT_EQ(direct_variables(env), wanted);
 }

@@ -12,9 +12,9 @@ TEST(DiskWatch, RemembersAFullDiskForAWhile) {
     duration at;
     bool full;
   } seen[] = {
-    {1u << 30, 0s, false}, {4u << 20, 1s, false}, {(4u << 20) - 1, 2s, true}, {1u << 30, 6s, true},
-    {1u << 30, 7s, false}, {0, 8s, true},         {0, 12s, true},             {1u << 30, 16s, true},
-    {1u << 30, 17s, false},
+    {1u << 30, 0s, false}, {4u << 20, 1s, false}, {(4u << 20) - 1, 2s, true},
+    {1u << 30, 6s, true},  {1u << 30, 7s, false}, {0, 8s, true},
+    {0, 12s, true},        {1u << 30, 16s, true}, {1u << 30, 17s, false},
   };
   disk_watch watch;
   EXPECT_FALSE(watch.full_lately(t0));

@@ -14,7 +14,8 @@ TEST(ExperimentSetup, TheCheckpointFolderIsAsDeterminedReadsIt) {
   } cases[] = {
     {R"({"type": "shared_fs", "host_path": "/mnt/all"})", "/mnt/all"},
     {R"({"type": "shared_fs", "host_path": "/mnt/all", "storage_path": "mine"})", "/mnt/all/mine"},
-    {R"({"type": "shared_fs", "host_path": "/mnt/all", "storage_path": "a/b", "propagation": "rslave"})", "/mnt/all/a/b"},
+    {R"({"type": "shared_fs", "host_path": "/mnt/all", "storage_path": "a/b", "propagation": "rslave"})",
+     "/mnt/all/a/b"},
     {R"({"type": "shared_fs", "host_path": "/mnt/all", "storage_path": "/mnt/all/deep"})", "/mnt/all/deep"},
     {R"({"type": "shared_fs", "host_path": "/mnt/all", "container_path": "/of/older/versions"})", "/mnt/all"},
     {R"({"type": "directory", "container_path": "/mnt/here"})", "/mnt/here"},

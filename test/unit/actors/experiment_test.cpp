@@ -115,7 +115,8 @@ TEST(Experiment, PausesAndActivatesItsTrials) {
 TEST(Experiment, CancelsAndThenKills) {
   play({
     {validated(1, 1), " | ask(validated)"},
-    {experiment_stop{false, "enough"}, "changed(STOPPING_CANCELED) | answer(stop) stop(1 CANCELED) stop(2 CANCELED)"},
+    {experiment_stop{false, "enough"},
+     "changed(STOPPING_CANCELED) | answer(stop) stop(1 CANCELED) stop(2 CANCELED)"},
     {search_decided{}, " | "}, // asked before the stop
     {experiment_stop{false, "enough"}, " | "},
     {experiment_stop{true, "now"}, "changed(STOPPING_KILLED) | stop(1 CANCELED kill) stop(2 CANCELED kill)"},

@@ -14,31 +14,17 @@ const allocation_id a1{{12}, {3}};
 const std::string uuid = "0f0e0d0c-0000-4000-8000-0123456789ab";
 const std::string empty_map = "\x80";
 
-report_row training(std::string metrics = empty_map) {
-  return {false, 1, t0, std::move(metrics), ""};
-}
-report_row validation() {
-  return {true, 1, t0, empty_map, ""};
-}
-report_row bad() {
-  return {false, 1, t0, "", "no map"};
-}
+report_row training(std::string metrics = empty_map) { return {false, 1, t0, std::move(metrics), ""}; }
+report_row validation() { return {true, 1, t0, empty_map, ""}; }
+report_row bad() { return {false, 1, t0, "", "no map"}; }
 
-frames_received from(std::string peer, task_frame frame) {
-  return {{{std::move(peer), std::move(frame)}}};
-}
+frames_received from(std::string peer, task_frame frame) { return {{{std::move(peer), std::move(frame)}}}; }
 hello greeting(std::uint64_t acked = 0, std::string process = "p", std::int32_t rank = 0) {
   return {1, "secret", a1, rank, std::move(process), acked};
 }
-task_stream stream_of(std::string process = "p") {
-  return {a1, 0, std::move(process)};
-}
-reports_answered stored(std::uint64_t number, std::uint64_t up_to) {
-  return {number, up_to, {}};
-}
-reports_answered failed(std::uint64_t number, errc code) {
-  return {number, 0, error{code, name(code)}};
-}
+task_stream stream_of(std::string process = "p") { return {a1, 0, std::move(process)}; }
+reports_answered stored(std::uint64_t number, std::uint64_t up_to) { return {number, up_to, {}}; }
+reports_answered failed(std::uint64_t number, errc code) { return {number, 0, error{code, name(code)}}; }
 
 struct show_frame {
   std::string operator()(const welcome& x) const {
@@ -69,22 +55,22 @@ std::string show(const std::vector<harness_action>& actions) {
   std::string text;
   for (const auto& action : actions) {
     auto one = std::visit(
-        overloaded{
-            [](const send_frame& x) { return x.peer + ":" + std::visit(show_frame{}, x.frame); },
-            [](const append_task_reports& x) {
-              std::string rows;
-              for (const auto& r : x.batch.reports)
-                rows += r.group.empty() ? '-' : r.group[0];
-              return "append#" + std::to_string(x.number) + "(" + x.batch.process + " " +
-                     std::to_string(x.batch.first_sequence) + " " + rows + ")";
-            },
-            [](const forward_checkpoint& x) { return "checkpoint(" + x.saved.path + ")"; },
-            [](const forward_progress& x) { return "progress(" + std::to_string(x.done).substr(0, 4) + ")"; },
-            [](const release_credit&) { return std::string(); },
-            [](const forward_worker& x) { return "word(" + x.worker.process + " " + x.word + ")"; },
-            [](const reports_drained& x) { return "drained(" + to_string(x.allocation) + ")"; },
+      overloaded{
+        [](const send_frame& x) { return x.peer + ":" + std::visit(show_frame{}, x.frame); },
+        [](const append_task_reports& x) {
+          std::string rows;
+          for (const auto& r : x.batch.reports)
+            rows += r.group.empty() ? '-' : r.group[0];
+          return "append#" + std::to_string(x.number) + "(" + x.batch.process + " " +
+                 std::to_string(x.batch.first_sequence) + " " + rows + ")";
         },
-        action);
+        [](const forward_checkpoint& x) { return "checkpoint(" + x.saved.path + ")"; },
+        [](const forward_progress& x) { return "progress(" + std::to_string(x.done).substr(0, 4) + ")"; },
+        [](const release_credit&) { return std::string(); },
+        [](const forward_worker& x) { return "word(" + x.worker.process + " " + x.word + ")"; },
+        [](const reports_drained& x) { return "drained(" + to_string(x.allocation) + ")"; },
+      },
+      action);
     if (!one.empty())
       text += (text.empty() ? "" : " ") + one;
   }
@@ -101,7 +87,7 @@ void play(harness& h, const std::vector<step>& steps) {
   int n = 0;
   for (const auto& s : steps)
     EXPECT_EQ(show(h.apply(s.event, t0 + s.at)), s.actions)
-        << "step " << ++n << " at " << s.at.count() << " ms";
+      << "step " << ++n << " at " << s.at.count() << " ms";
 }
 const step expected{task_expected{a1, "secret", "/ckpt"}, 0ms, ""};
 const step greeted{from("c1", greeting()), 0ms, "c1:welcome(0)"};
@@ -353,7 +339,7 @@ TEST(Harness, LosesNothingInRandomHistories) {
     std::size_t credit = 0;
     auto now = t0;
     auto h = std::make_unique<harness>(
-        harness_limits{.window_bytes = 4000, .batch_bytes = 600, .in_flight_bytes = 1500});
+      harness_limits{.window_bytes = 4000, .batch_bytes = 600, .in_flight_bytes = 1500});
 
     auto apply = [&](const harness_event& ev) {
       if (auto* x = std::get_if<frames_received>(&ev))
@@ -374,7 +360,7 @@ TEST(Harness, LosesNothingInRandomHistories) {
             continue;
           auto hear = [&](std::uint64_t up_to) {
             ASSERT_LE(up_to, std::max(mark[c.process], c.acked))
-                << "seed " << seed << ": acknowledged, not durable";
+              << "seed " << seed << ": acknowledged, not durable";
             c.acked = std::max(c.acked, up_to);
           };
           if (auto* x = std::get_if<ack>(&sent->frame))
@@ -451,7 +437,7 @@ TEST(Harness, LosesNothingInRandomHistories) {
           wire.clear();
           credit = 0;
           h = std::make_unique<harness>(
-              harness_limits{.window_bytes = 4000, .batch_bytes = 600, .in_flight_bytes = 1500});
+            harness_limits{.window_bytes = 4000, .batch_bytes = 600, .in_flight_bytes = 1500});
           apply(task_expected{a1, "secret", "/ckpt"});
         } else if (c.made > 0 && c.greeted) {
           apply(validation_decided{{a1, 0, c.process}, 1 + random.below(c.made), false, ""});

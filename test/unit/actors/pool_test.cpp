@@ -41,7 +41,7 @@ TEST(Pool, FitsOneAgentBeforeSeveral) {
   play({
     {agent_up{"a", 4}, "", 0},
     {agent_up{"b", 2}, "", 0},
-    {slots_requested{run(1), 2}, "grant(1.1 b:0,1)", 2},     // the tightest agent
+    {slots_requested{run(1), 2}, "grant(1.1 b:0,1)", 2}, // the tightest agent
     {slots_requested{run(2), 1}, "grant(2.1 a:0)", 3},
     {slots_released{run(1)}, "", 1},
     {slots_requested{run(3), 5}, "grant(3.1 a:1,2,3 b:0,1)", 6}, // over two, most free slots first

@@ -88,11 +88,15 @@ TEST(Probe, TimesEveryEighthMessageOfABusyActorAndCountsAll) {
   EXPECT_FALSE(p.calm());
   EXPECT_EQ(p.done(), many);
   EXPECT_EQ(p.of_types().at(0).count, many);
-  EXPECT_NEAR(static_cast<double>(sum(p.runs())), many, probe::sampled); // each that is timed stands for those before it
+  EXPECT_NEAR(static_cast<double>(sum(p.runs())), many,
+              probe::sampled); // each that is timed stands for those before it
   EXPECT_NEAR(static_cast<double>(sum(p.waits())), many, probe::sampled);
   const auto notes = p.recent();
-  EXPECT_EQ(std::count_if(notes.begin(), notes.end(), [](const auto& note) { return note.run != not_timed; }), 32 / probe::sampled);
-  EXPECT_EQ(std::count_if(notes.begin(), notes.end(), [](const auto& note) { return note.wait != not_timed; }), 32 / probe::sampled);
+  EXPECT_EQ(std::count_if(notes.begin(), notes.end(), [](const auto& note) { return note.run != not_timed; }),
+            32 / probe::sampled);
+  EXPECT_EQ(
+    std::count_if(notes.begin(), notes.end(), [](const auto& note) { return note.wait != not_timed; }),
+    32 / probe::sampled);
 }
 
 TEST(Probe, IsCalmAgainAfterAWindowWithFewMessages) {
@@ -226,9 +230,15 @@ TEST(Probe, NamesTellWhatTheirMailIsAbout) {
   struct {
     const char* name;
     std::string about;
-  } const cases[] = {{"trial/7", "trial/7"},         {"allocation/7.2", "trial/7"}, {"worker/7.2", "trial/7"},
-                     {"experiment/3", "experiment/3"}, {"searcher/3", "experiment/3"}, {"pool/default", ""},
-                     {"journal", ""},                {"trial/x", ""},               {"trial/7x", ""}};
+  } const cases[] = {{"trial/7", "trial/7"},
+                     {"allocation/7.2", "trial/7"},
+                     {"worker/7.2", "trial/7"},
+                     {"experiment/3", "experiment/3"},
+                     {"searcher/3", "experiment/3"},
+                     {"pool/default", ""},
+                     {"journal", ""},
+                     {"trial/x", ""},
+                     {"trial/7x", ""}};
   for (const auto& c : cases)
     EXPECT_EQ(to_string_of(correlation_of_name(c.name)), c.about) << c.name;
 }

@@ -9,9 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-value storage(const char* members) {
-  return {{"checkpoint_storage", *parse_json(members)}};
-}
+value storage(const char* members) { return {{"checkpoint_storage", *parse_json(members)}}; }
 
 std::string joined(const std::vector<std::string>& all) {
   std::string text;
@@ -40,12 +38,26 @@ TEST(Retention, DeletesWhatNoRuleKeeps) {
     {"the two best of the experiment are one trial's", {2, 0, 0}, true, two_trials, "a1 a2 a3 b3"},
     {"no rule keeps anything", {0, 0, 0}, true, two_trials, "a1 a2 a3 b1 b2 b3"},
     {"more are kept than there are", {0, 9, 0}, true, two_trials, ""},
-    {"without a metric only the latest stays", {5, 5, 1}, true,
-     {{{1}, "a", 1, none}, {{1}, "b", 2, nan}, {{1}, "c", 3, none}}, "a b"},
-    {"the latest has the most steps, not the last name", {0, 0, 1}, true,
-     {{{1}, "a", 9, 1.0}, {{1}, "b", 2, 0.5}}, "b"},
-    {"among equals the older one is the best", {0, 1, 0}, false, {{{1}, "a", 1, 1.0}, {{1}, "b", 2, 1.0}}, "b"},
-    {"infinities are ranked", {0, 1, 0}, true, {{{1}, "a", 1, INFINITY}, {{1}, "b", 2, 3.0}, {{1}, "c", 3, -INFINITY}}, "a b"},
+    {"without a metric only the latest stays",
+     {5, 5, 1},
+     true,
+     {{{1}, "a", 1, none}, {{1}, "b", 2, nan}, {{1}, "c", 3, none}},
+     "a b"},
+    {"the latest has the most steps, not the last name",
+     {0, 0, 1},
+     true,
+     {{{1}, "a", 9, 1.0}, {{1}, "b", 2, 0.5}},
+     "b"},
+    {"among equals the older one is the best",
+     {0, 1, 0},
+     false,
+     {{{1}, "a", 1, 1.0}, {{1}, "b", 2, 1.0}},
+     "b"},
+    {"infinities are ranked",
+     {0, 1, 0},
+     true,
+     {{{1}, "a", 1, INFINITY}, {{1}, "b", 2, 3.0}, {{1}, "c", 3, -INFINITY}},
+     "a b"},
     {"nothing of nothing", {0, 1, 1}, true, {}, ""},
   };
   for (const auto& c : cases)
@@ -61,7 +73,13 @@ TEST(Retention, ReadsTheConfiguration) {
   } cases[] = {
     {value::object(), 0, 1, 1, true, {}},
     {value(), 0, 1, 1, true, {}},
-    {storage(R"({"type": "shared_fs", "save_experiment_best": 2, "save_trial_best": 3, "save_trial_latest": 0})"), 2, 3, 0, true, {}},
+    {storage(
+       R"({"type": "shared_fs", "save_experiment_best": 2, "save_trial_best": 3, "save_trial_latest": 0})"),
+     2,
+     3,
+     0,
+     true,
+     {}},
     {storage(R"({"save_trial_best": null, "save_trial_latest": -1})"), 0, 1, 0, true, {}},
     {storage(R"({"type": "s3"})"), 0, 1, 1, false, {}},
     {{{"retention_policy", {{"log_retention_days", 3}}}}, 0, 1, 1, true, 3},

@@ -1,4 +1,5 @@
-// What a search orders beside create and stop: pause, resume and perturb, and the orders of a process outside.
+// What a search orders beside create and stop: pause, resume and perturb, and the orders of a process
+// outside.
 
 #include "test/unit/actors/show.hpp"
 
@@ -42,8 +43,9 @@ TEST(TrialPerturbed, GoesOnFromTheOtherCheckpointAndItsOwnLateOneCountsNoMore) {
     {trial_activate{}, "activated started(1@0) | start(1@0)"},
     {checkpoint_saved{r1, saved("A", 20)}, "recorded(1@20) | acknowledge(1 A) told(A@20)"},
     {to_b, "perturbed(#1 after 1 @40) | stop(1 perturbed) taken(#1 after 1)"},
-    {to_b, " | taken(#1 after 1)"},                                         // said again after a restart
-    {checkpoint_saved{r1, saved("C", 30)}, "recorded(1@30) | acknowledge(1 C)"}, // on its way out: not told, not used
+    {to_b, " | taken(#1 after 1)"}, // said again after a restart
+    {checkpoint_saved{r1, saved("C", 30)},
+     "recorded(1@30) | acknowledge(1 C)"}, // on its way out: not told, not used
     {allocation_ended{r1, end::completed}, "ended(1 stopped) started(2@40) | start(2@40)"},
     {checkpoint_saved{r2, saved("D", 60)}, "recorded(2@60) | acknowledge(2 D) told(D@60)"},
     {allocation_ended{r2, end::lost, "gone"}, "ended(2 lost) started(3@60) | start(3@60)"},
@@ -189,13 +191,14 @@ TEST(ExperimentOfASearch, HearsNothingOfAPerturbedTrialsOldRun) {
     {nothing(), "stepped(checkpointed 2) | "},
     {checkpoint_reported{b, "B", 10}, " | "}, // told again
     {validated(a, r1, 1), " | ask(validated)"},
-    {validated(a, r1, 2), " | "},                    // behind it in the queue
+    {validated(a, r1, 2), " | "}, // behind it in the queue
     {checkpoint_reported{a, "A", 10}, " | "},
     {perturbing("1", "2", "B"), "stepped(validated 1#1 perturb 1#1) | answer(stop) perturb(1) answer(stop)"},
-    {validated(a, r1, 3), " | "},                    // held: whose run it is is not known yet
+    {validated(a, r1, 3), " | "}, // held: whose run it is is not known yet
     {validated(a, r2, 4), " | "},
-    {checkpoint_reported{a, "A", 10}, " | "},        // of weights that are gone
-    {perturbation_taken{a, 1, r1}, " | answer(stop) ask(validated)"}, // the old run's is dropped, the new one's heard
+    {checkpoint_reported{a, "A", 10}, " | "}, // of weights that are gone
+    {perturbation_taken{a, 1, r1},
+     " | answer(stop) ask(validated)"}, // the old run's is dropped, the new one's heard
     {nothing(), "stepped(validated 1#4) | answer(go on)"},
     {validated(a, r1, 5), " | answer(stop)"},
     {perturbation_taken{a, 1, r1}, " | "},
@@ -206,7 +209,8 @@ TEST(ExperimentOfASearch, HearsNothingOfAPerturbedTrialsOldRun) {
 
 TEST(ExperimentOfASearch, TellsAPerturbedTrialAgainAfterARestart) {
   auto e = begun(true);
-  for (const experiment_event& ev : std::vector<experiment_event>{checkpoint_reported{b, "B", 10}, nothing(), validated(a, r1, 1)})
+  for (const experiment_event& ev :
+       std::vector<experiment_event>{checkpoint_reported{b, "B", 10}, nothing(), validated(a, r1, 1)})
     e.apply(ev, t0);
   auto step = e.apply(perturbing("1", "2", "B"), t0);
   const auto& told = std::get<order_trial>(step.actions.at(0)).perturb;

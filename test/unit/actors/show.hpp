@@ -1,6 +1,6 @@
 #pragma once
-// Facts and actions of the machines as short text: "activated started(1@0) | start(1@0)". For tables of steps and for
-// the traces of the simulation.
+// Facts and actions of the machines as short text: "activated started(1@0) | start(1@0)". For tables of steps
+// and for the traces of the simulation.
 
 #include "actors/agent/agent.hpp"
 #include "actors/allocation/allocation.hpp"
@@ -28,7 +28,10 @@ inline std::string text(bool x, const char* yes) { return x ? std::string(" ") +
 inline std::string text(std::int64_t x) { return std::to_string(x); }
 inline std::string text(std::string_view x) { return std::string(x); }
 template <class Id>
-std::string text(Id x) requires requires { to_string(x); } { return to_string(x); }
+std::string text(Id x) requires requires {
+  to_string(x);
+}
+{ return to_string(x); }
 
 inline std::string show(const placement& x) {
   std::string slots;
@@ -43,7 +46,8 @@ inline std::string show(const experiment_swept& x) { return "swept(" + text(x.id
 inline std::string show(const agent_joined& x) { return "joined(" + x.agent + " " + text(x.slots) + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
-  static constexpr const char* inputs[] = {"started", "validated", "exited_early", "exited", "checkpointed", "ordered"};
+  static constexpr const char* inputs[] = {"started", "validated",    "exited_early",
+                                           "exited",  "checkpointed", "ordered"};
   std::string text_ = std::string("stepped(") + inputs[int(x.input)];
   if (x.trial)
     text_ += " " + to_string(x.trial);
@@ -69,7 +73,9 @@ inline std::string show(const trial_stop_ordered& x) {
 inline std::string show(const trial_perturbed& x) {
   return "perturbed(#" + std::to_string(x.number) + " after " + text(x.run) + " @" + text(x.steps) + ")";
 }
-inline std::string show(const run_started& x) { return "started(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
+inline std::string show(const run_started& x) {
+  return "started(" + text(x.run) + "@" + text(x.from_steps) + ")";
+}
 inline std::string show(const checkpoint_recorded& x) {
   return "recorded(" + text(x.run) + "@" + text(x.saved.steps) + ")";
 }
@@ -82,7 +88,9 @@ inline std::string show(const checkpoint_changed& x) {
   return "changed(" + x.uuid + " " + text(x.files.size()) + ")";
 }
 inline std::string show(const trial_metadata_set&) { return "metadata"; }
-inline std::string show(const trial_progressed& x) { return "progressed(" + text(std::int64_t(x.progress * 100)) + ")"; }
+inline std::string show(const trial_progressed& x) {
+  return "progressed(" + text(std::int64_t(x.progress * 100)) + ")";
+}
 inline std::string show(const allocation_ready&) { return "ready"; }
 inline std::string show(const allocation_yielded& x) { return "yielded" + text(x.outside, "outside"); }
 inline std::string show(const allocation_gave_up&) { return "gave_up"; }
@@ -99,8 +107,12 @@ inline std::string show(const checkpoint_files_changed& x) {
   return "files(" + x.uuid + " " + text(x.left.size()) + ")";
 }
 inline std::string show(const metadata_given&) { return "metadata"; }
-inline std::string show(const progress_told& x) { return "progress(" + text(std::int64_t(x.progress * 100)) + ")"; }
-inline std::string show(const start_allocation& x) { return "start(" + text(x.run) + "@" + text(x.from_steps) + ")"; }
+inline std::string show(const progress_told& x) {
+  return "progress(" + text(std::int64_t(x.progress * 100)) + ")";
+}
+inline std::string show(const start_allocation& x) {
+  return "start(" + text(x.run) + "@" + text(x.from_steps) + ")";
+}
 inline std::string show(const stop_allocation& x) {
   return "stop(" + text(x.run) + " " + x.reason + text(x.kill, "kill") + ")";
 }
@@ -116,9 +128,13 @@ inline std::string show(const report_trial_end& x) {
 }
 inline std::string show(const trial_activate&) { return "activate"; }
 inline std::string show(const trial_pause&) { return "pause"; }
-inline std::string show(const trial_stop& x) { return "stop(" + text(name(x.outcome)) + text(x.kill, "kill") + ")"; }
+inline std::string show(const trial_stop& x) {
+  return "stop(" + text(name(x.outcome)) + text(x.kill, "kill") + ")";
+}
 inline std::string show(const trial_perturb& x) { return "perturb(#" + std::to_string(x.number) + ")"; }
-inline std::string show(const checkpoint_saved& x) { return "saved(" + text(x.run) + " " + x.saved.uuid + ")"; }
+inline std::string show(const checkpoint_saved& x) {
+  return "saved(" + text(x.run) + " " + x.saved.uuid + ")";
+}
 inline std::string show(const allocation_ended& x) {
   return "allocation_ended(" + text(x.run) + " " + text(name(x.why)) + ")";
 }
@@ -128,7 +144,9 @@ inline std::string show(const time_passed&) { return "time"; }
 inline std::string show(const request_slots& x) {
   return "request(" + text(x.slots) + (x.least ? " or " + text(x.least) : "") + ")";
 }
-inline std::string show(const release_slots& x) { return x.agent.empty() ? "release" : "release(" + x.agent + ")"; }
+inline std::string show(const release_slots& x) {
+  return x.agent.empty() ? "release" : "release(" + x.agent + ")";
+}
 inline std::string show(const start_task& x) { return "start(" + show(x.on) + ")"; }
 inline std::string show(const preempt_task& x) { return "preempt(" + x.agent + " " + x.reason + ")"; }
 inline std::string show(const kill_task& x) { return "kill(" + x.agent + ")"; }
@@ -142,7 +160,9 @@ inline std::string show(const task_exited& x) {
   return "exit(" + text(x.allocation) + " " + x.agent + " " +
          (x.certain ? x.signal ? "signal " + text(x.signal) : text(x.exit_code) : "unsure") + ")";
 }
-inline std::string show(const task_unknown& x) { return "unknown(" + text(x.allocation) + " " + x.agent + ")"; }
+inline std::string show(const task_unknown& x) {
+  return "unknown(" + text(x.allocation) + " " + x.agent + ")";
+}
 inline std::string show(const agent_lost& x) { return "lost(" + x.agent + ")"; }
 
 inline std::string show(const member_failed& x) {
@@ -152,7 +172,9 @@ inline std::string show(const member_failed& x) {
 inline std::string show_worker(const std::string& bytes) {
   if (auto order = workers::decode_worker<workers::worker_order>(bytes))
     return std::visit(overloaded{
-                        [](const workers::train_until& x) { return "train_until(" + text(x.batch) + text(x.may_rebuild, "or rebuild") + ")"; },
+                        [](const workers::train_until& x) {
+                          return "train_until(" + text(x.batch) + text(x.may_rebuild, "or rebuild") + ")";
+                        },
                         [](const workers::stop_training& x) { return "stop(" + x.reason + ")"; },
                         [](const workers::rebuild_group& x) {
                           std::string all = "rebuild(#" + text(x.generation);
@@ -166,8 +188,8 @@ inline std::string show_worker(const std::string& bytes) {
   if (auto word = workers::decode_worker<workers::worker_word>(bytes))
     return std::visit(overloaded{
                         [](const workers::worker_status& x) {
-                          return std::string(workers::name(x.phase)) + "(#" + text(x.generation) + " " + text(x.step) + " of " +
-                                 text(x.until) + " of " + text(x.batches) + ")";
+                          return std::string(workers::name(x.phase)) + "(#" + text(x.generation) + " " +
+                                 text(x.step) + " of " + text(x.until) + " of " + text(x.batches) + ")";
                         },
                         [](const workers::worker_failure& x) { return "failure(" + x.why + ")"; },
                         [](const workers::worker_heard& x) { return "heard(" + text(x.taken) + ")"; },
@@ -178,7 +200,9 @@ inline std::string show_worker(const std::string& bytes) {
 inline std::string show(const worker_said& x) {
   return "said(" + text(x.allocation) + "/" + text(x.member) + " " + show_worker(x.word) + ")";
 }
-inline std::string show(const slots_spare& x) { return "spare(" + text(x.allocation) + " " + text(x.slots) + ")"; }
+inline std::string show(const slots_spare& x) {
+  return "spare(" + text(x.allocation) + " " + text(x.slots) + ")";
+}
 inline std::string show(const order_worker& x) {
   return "order(" + x.agent + "/" + text(x.member) + " " + show_worker(x.order) + ")";
 }
@@ -189,7 +213,9 @@ inline std::string show(const signal_polled&) { return "polled"; }
 inline std::string show(const stop_agreed& x) { return "agreed" + text(x.outside, "outside"); }
 inline std::string show(const hyperparameters_refused&) { return "refused"; }
 inline std::string show(const part_called& x) { return "called(" + text(x.node_rank) + ")"; }
-inline std::string show(const work_wanted& x) { return x.what == work_wanted::work::validate ? "validate" : "checkpoint"; }
+inline std::string show(const work_wanted& x) {
+  return x.what == work_wanted::work::validate ? "validate" : "checkpoint";
+}
 inline std::string show(const part_left_alone& x) { return "alone(" + text(x.node_rank) + ")"; }
 
 // ---- pool
@@ -206,9 +232,13 @@ inline std::string show(const slots_requested& x) {
 inline std::string show(const slots_released& x) {
   return "released(" + text(x.allocation) + (x.agent.empty() ? "" : " " + x.agent) + ")";
 }
-inline std::string show(const report_spare& x) { return "spare(" + text(x.allocation) + " " + text(x.slots) + ")"; }
+inline std::string show(const report_spare& x) {
+  return "spare(" + text(x.allocation) + " " + text(x.slots) + ")";
+}
 inline std::string show(const agent_drain& x) { return (x.on ? "drain(" : "undrain(") + x.agent + ")"; }
-inline std::string show(const grant_slots& x) { return "grant(" + text(x.allocation) + " " + show(x.on) + ")"; }
+inline std::string show(const grant_slots& x) {
+  return "grant(" + text(x.allocation) + " " + show(x.on) + ")";
+}
 inline std::string show(const report_unplaceable& x) { return "unplaceable(" + text(x.allocation) + ")"; }
 
 // ---- twin and agent
@@ -230,7 +260,9 @@ inline std::string show(const worker_ordered& x) {
 }
 inline std::string show(const tell_worker& x) { return show(x.order); }
 inline std::string show(const death_confirmed& x) { return "dead(" + text(x.allocation) + ")"; }
-inline std::string show(const tell_allocation& x) { return "tell(" + text(x.allocation) + " " + show(x.event) + ")"; }
+inline std::string show(const tell_allocation& x) {
+  return "tell(" + text(x.allocation) + " " + show(x.event) + ")";
+}
 inline std::string show(const tell_pool& x) { return "pool(" + show(x.event) + ")"; }
 inline std::string show(const acknowledge_heartbeat&) { return "ack"; }
 inline std::string show(const link_up& x) { return "link_up(" + std::to_string(x.epoch) + ")"; }
@@ -257,7 +289,9 @@ inline std::string show(const experiment_stop& x) { return "stop" + text(x.kill,
 inline std::string show(const validation_recorded& x) {
   return "validated(" + text(x.trial) + "#" + std::to_string(x.row) + ")";
 }
-inline std::string show(const checkpoint_reported& x) { return "checkpointed(" + text(x.trial) + " " + x.uuid + ")"; }
+inline std::string show(const checkpoint_reported& x) {
+  return "checkpointed(" + text(x.trial) + " " + x.uuid + ")";
+}
 inline std::string show(const perturbation_taken& x) {
   return "taken(" + text(x.trial) + "#" + std::to_string(x.number) + ")";
 }
@@ -269,19 +303,25 @@ inline std::string show(const search_decided& x) {
 }
 inline std::string show(const keep_snapshot& x) { return "keep(" + std::to_string(x.facts) + ")"; }
 inline std::string show(const ask_searcher& x) {
-  static constexpr const char* kinds[] = {"started", "validated", "exited_early", "exited", "progressed", "checkpointed", "ordered"};
+  static constexpr const char* kinds[] = {"started",    "validated",    "exited_early", "exited",
+                                          "progressed", "checkpointed", "ordered"};
   return std::string("ask(") + kinds[x.event.index()] + ")";
 }
 inline std::string show(const spawn_trial& x) {
-  return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") + text(x.perturb.has_value(), "perturbed") + ")";
+  return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") +
+         text(x.perturb.has_value(), "perturbed") + ")";
 }
 inline std::string show(const order_trial& x) {
   static constexpr const char* kinds[] = {"activate(", "pause(", "stop(", "perturb("};
   return kinds[int(x.what)] + text(x.trial) +
          (x.what == order_trial::kind::stop ? " " + text(name(x.outcome)) + text(x.kill, "kill") : "") + ")";
 }
-inline std::string show(const answer_validation& x) { return "answer(" + text(x.stop ? "stop" : "go on") + ")"; }
-inline std::string show(const answer_orders& x) { return x.refused.empty() ? "orders taken" : "orders refused"; }
+inline std::string show(const answer_validation& x) {
+  return "answer(" + text(x.stop ? "stop" : "go on") + ")";
+}
+inline std::string show(const answer_orders& x) {
+  return x.refused.empty() ? "orders taken" : "orders refused";
+}
 inline std::string show(const report_experiment_end& x) { return "report(" + text(name(x.state)) + ")"; }
 
 template <class... Ts>

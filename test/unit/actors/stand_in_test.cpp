@@ -21,20 +21,23 @@ std::string show_all(const std::vector<stand_in_action>& actions) {
   std::string text;
   for (const auto& action : actions) {
     text += text.empty() ? "" : "; ";
-    text += std::visit(overloaded{
-                         [](const pass_word& x) { return "up " + show_worker(x.word); },
-                         [](const pass_order& x) { return "down(" + x.process + ") " + show_worker(x.order); },
-                         [](const refuse_worker& x) { return "refuse(" + x.process + ")"; },
-                         [](const report_silence& x) { return x.detail; },
-                       },
-                       action);
+    text +=
+      std::visit(overloaded{
+                   [](const pass_word& x) { return "up " + show_worker(x.word); },
+                   [](const pass_order& x) { return "down(" + x.process + ") " + show_worker(x.order); },
+                   [](const refuse_worker& x) { return "refuse(" + x.process + ")"; },
+                   [](const report_silence& x) { return x.detail; },
+                 },
+                 action);
   }
   return text;
 }
 
 TEST(WorkerMessages, EveryKindSurvivesTheWire) {
-  const worker_order orders[] = {train_until{7, true}, validate_now{3}, checkpoint_now{4}, stop_training{"pause"}, rebuild_group{2, {1, 3}}};
-  const char* shown[] = {"train_until(7 or rebuild)", "validate(3)", "checkpoint(4)", "stop(pause)", "rebuild(#2 1 3)"};
+  const worker_order orders[] = {train_until{7, true}, validate_now{3}, checkpoint_now{4},
+                                 stop_training{"pause"}, rebuild_group{2, {1, 3}}};
+  const char* shown[] = {"train_until(7 or rebuild)", "validate(3)", "checkpoint(4)", "stop(pause)",
+                         "rebuild(#2 1 3)"};
   for (std::size_t i = 0; i < std::size(orders); ++i)
     EXPECT_EQ(show_worker(encode_worker(orders[i])), shown[i]);
   EXPECT_EQ(show_worker(word_of(worker_status{worker_phase::broken, 1, 2, 3, 4})), "broken(#1 2 of 4 of 3)");
@@ -44,7 +47,9 @@ TEST(WorkerMessages, EveryKindSurvivesTheWire) {
   EXPECT_FALSE(decode_worker<worker_order>("\x92\xa4stop\x91\x05")) << "a number for a text";
 }
 
-word_heard said(worker_word x, std::string process = "p") { return {id, 1, std::move(process), worker_protocol, word_of(std::move(x))}; }
+word_heard said(worker_word x, std::string process = "p") {
+  return {id, 1, std::move(process), worker_protocol, word_of(std::move(x))};
+}
 order_heard ordered(worker_order x) { return {id, 1, worker_protocol, order_of(std::move(x))}; }
 
 struct row {
@@ -65,10 +70,11 @@ TEST(StandIn, PassesNewsUpAndOrdersDown) {
   play({
     {ordered(train_until{200}), 0s, ""}, // nobody is there yet
     {said(worker_status{worker_phase::ready, 0, 0, 200, 0}), 1s, "up ready(#0 0 of 0 of 200)"},
-    {said(worker_status{worker_phase::ready, 0, 0, 200, 0}), 2s, "up ready(#0 0 of 0 of 200)"}, // it waits for an order
+    {said(worker_status{worker_phase::ready, 0, 0, 200, 0}), 2s,
+     "up ready(#0 0 of 0 of 200)"}, // it waits for an order
     {ordered(train_until{200}), 2s, "down(p) train_until(200)"},
     {said(training), 3s, "up training(#0 10 of 200 of 200)"},
-    {said(later), 4s, ""}, // the steps alone are no news
+    {said(later), 4s, ""},                                  // the steps alone are no news
     {said(later), 18s, "up training(#0 20 of 200 of 200)"}, // to a master that has forgotten
     {said(worker_failure{"out of luck"}), 19s, "up failure(out of luck)"},
   });
@@ -104,7 +110,10 @@ TEST(StandIn, RefusesWhatIsNotItsOwn) {
   order_of_other.allocation = {{13}, {1}};
   stand_in s({id, "a", 1});
   const auto refusal = show_all(s.apply(other_version, t0));
-  EXPECT_TRUE(refusal.find("up failure(the worker of rank 1 speaks version 3 of the worker protocol, the cluster version 2") == 0) << refusal;
+  EXPECT_TRUE(
+    refusal.find(
+      "up failure(the worker of rank 1 speaks version 3 of the worker protocol, the cluster version 2") == 0)
+    << refusal;
   EXPECT_TRUE(refusal.ends_with("refuse(p)")) << refusal;
   EXPECT_EQ(show_all(s.apply(other_version, t0)), "refuse(p)") << "the reason was told";
   EXPECT_EQ(show_all(s.apply(ordered(train_until{5}), t0)), "");

@@ -32,17 +32,40 @@ task_surroundings around() {
 TEST(StockTask, HasEveryVariableThatTheClientReads) {
   auto env = stock_variables({{12}, {3}}, launch_of_trial_12(), around());
   for (auto [name, expected] : std::initializer_list<std::pair<const char*, const char*>>{
-         {"DET_MASTER", "http://127.0.0.1:40123"}, {"DET_MASTER_HOST", "127.0.0.1"}, {"DET_MASTER_PORT", "40123"},
-         {"DET_CLUSTER_ID", "troupe"}, {"DET_AGENT_ID", "node-a"}, {"DET_SLOT_IDS", "[2,3]"}, {"DET_TASK_ID", "7.t"},
-         {"DET_ALLOCATION_ID", "7.t.3"}, {"DET_RESOURCES_ID", "r-0"}, {"DET_CONTAINER_ID", "r-0"},
-         {"DET_RESOURCES_TYPE", "docker-container"}, {"DET_SESSION_TOKEN", "S"}, {"DET_USER_TOKEN", "U"}, {"DET_USER", "alice"},
-         {"DET_TASK_TYPE", "TRIAL"}, {"DET_EXPERIMENT_ID", "7"}, {"DET_TRIAL_ID", "12"}, {"DET_TRIAL_RUN_ID", "3"},
-         {"DET_TRIAL_SEED", "77"}, {"DET_HPARAMS", R"({"lr":0.1})"}, {"DET_STEPS_COMPLETED", "400"},
-         {"DET_LATEST_CHECKPOINT", "uuid-9"}, {"DET_USE_TLS", "false"}, {"DET_SEGMENT_ENABLED", "false"},
-         {"DET_RUN_DIR", "/run/determined"}, {"DET_WORKDIR", "/run/determined/workdir"}, {"DET_SKIP_PIP_INSTALL", "1"},
-         {"PYTHONUSERBASE", "/run/determined/pythonuserbase"}, {"DET_PYTHON_EXECUTABLE", "/opt/venv/bin/python3"},
-         {"DTRAIN_SSH_PORT", "12351"}, {"INTER_TRAIN_PROCESS_COMM_PORT_1", "12362"}, {"INTER_TRAIN_PROCESS_COMM_PORT_2", "12366"},
-         {"C10D_PORT", "29401"}, {"DET_TASK_LOGGING_METADATA", R"({"allocation_id":"7.t.3","task_id":"7.t"})"}})
+         {"DET_MASTER", "http://127.0.0.1:40123"},
+         {"DET_MASTER_HOST", "127.0.0.1"},
+         {"DET_MASTER_PORT", "40123"},
+         {"DET_CLUSTER_ID", "troupe"},
+         {"DET_AGENT_ID", "node-a"},
+         {"DET_SLOT_IDS", "[2,3]"},
+         {"DET_TASK_ID", "7.t"},
+         {"DET_ALLOCATION_ID", "7.t.3"},
+         {"DET_RESOURCES_ID", "r-0"},
+         {"DET_CONTAINER_ID", "r-0"},
+         {"DET_RESOURCES_TYPE", "docker-container"},
+         {"DET_SESSION_TOKEN", "S"},
+         {"DET_USER_TOKEN", "U"},
+         {"DET_USER", "alice"},
+         {"DET_TASK_TYPE", "TRIAL"},
+         {"DET_EXPERIMENT_ID", "7"},
+         {"DET_TRIAL_ID", "12"},
+         {"DET_TRIAL_RUN_ID", "3"},
+         {"DET_TRIAL_SEED", "77"},
+         {"DET_HPARAMS", R"({"lr":0.1})"},
+         {"DET_STEPS_COMPLETED", "400"},
+         {"DET_LATEST_CHECKPOINT", "uuid-9"},
+         {"DET_USE_TLS", "false"},
+         {"DET_SEGMENT_ENABLED", "false"},
+         {"DET_RUN_DIR", "/run/determined"},
+         {"DET_WORKDIR", "/run/determined/workdir"},
+         {"DET_SKIP_PIP_INSTALL", "1"},
+         {"PYTHONUSERBASE", "/run/determined/pythonuserbase"},
+         {"DET_PYTHON_EXECUTABLE", "/opt/venv/bin/python3"},
+         {"DTRAIN_SSH_PORT", "12351"},
+         {"INTER_TRAIN_PROCESS_COMM_PORT_1", "12362"},
+         {"INTER_TRAIN_PROCESS_COMM_PORT_2", "12366"},
+         {"C10D_PORT", "29401"},
+         {"DET_TASK_LOGGING_METADATA", R"({"allocation_id":"7.t.3","task_id":"7.t"})"}})
     EXPECT_EQ(env[name], expected) << name;
   auto fresh = launch_of_trial_12();
   fresh["resume"] = "";
@@ -56,7 +79,9 @@ TEST(StockTask, HasEveryVariableThatTheClientReads) {
 
 TEST(StockTask, SeesASharedFileSystemAsTheDirectoryThatItIs) {
   const auto storage = config_for_task(launch_of_trial_12())["checkpoint_storage"];
-  EXPECT_EQ(to_json(storage), R"({"container_path":"/data/ck","save_experiment_best":1,"save_trial_best":2,"save_trial_latest":3,"type":"directory"})");
+  EXPECT_EQ(
+    to_json(storage),
+    R"({"container_path":"/data/ck","save_experiment_best":1,"save_trial_best":2,"save_trial_latest":3,"type":"directory"})");
   auto cloud = launch_of_trial_12();
   cloud["config"]["checkpoint_storage"] = {{"type", "s3"}, {"bucket", "b"}};
   EXPECT_EQ(config_for_task(cloud), cloud["config"]);
@@ -67,13 +92,15 @@ TEST(StockTask, HasTheFilesThatTheClientReadsFirst) {
   for (const auto& file : stock_files({{12}, {3}}, launch_of_trial_12(), around()))
     if (file.path.starts_with("info/"))
       info[file.path] = *parse_json(file.text);
-  EXPECT_EQ(to_json(info["info/cluster.json"]),
-            R"({"agent_id":"node-a","allocation_id":"7.t.3","cluster_id":"troupe","latest_checkpoint":"uuid-9","master_cert_file":null,)"
-            R"("master_cert_name":null,"master_url":"http://127.0.0.1:40123","session_token":"S","slot_ids":[2,3],"task_id":"7.t","task_type":"TRIAL"})");
+  EXPECT_EQ(
+    to_json(info["info/cluster.json"]),
+    R"({"agent_id":"node-a","allocation_id":"7.t.3","cluster_id":"troupe","latest_checkpoint":"uuid-9","master_cert_file":null,)"
+    R"("master_cert_name":null,"master_url":"http://127.0.0.1:40123","session_token":"S","slot_ids":[2,3],"task_id":"7.t","task_type":"TRIAL"})");
   EXPECT_EQ(info["info/trial.json"]["trial_run_id"], 3);
   EXPECT_EQ(info["info/trial.json"]["debug"], true);
   EXPECT_EQ(info["info/trial.json"].size(), 9u); // TrialInfo takes these arguments, and no other
-  EXPECT_EQ(to_json(info["info/rendezvous.json"]), R"({"container_addrs":["127.0.0.1"],"container_rank":0,"container_slot_counts":[2]})");
+  EXPECT_EQ(to_json(info["info/rendezvous.json"]),
+            R"({"container_addrs":["127.0.0.1"],"container_rank":0,"container_slot_counts":[2]})");
   EXPECT_EQ(to_json(info["info/resources.json"]), R"({"gpu_uuids":[]})");
   auto gang = launch_of_trial_12();
   gang["nodes"] = 2;
@@ -85,10 +112,13 @@ TEST(StockTask, StartsEveryFormOfAnEntrypoint) {
   const std::vector<std::string> script = {"/bin/bash", "/run/determined/train/entrypoint.sh"};
   using words = std::vector<std::string>;
   for (const auto& [entrypoint, command] : {
-         std::pair<words, words>{{"/bin/sh", "-c", "python3 train.py --x=1"}, {"/bin/sh", "-c", "python3 train.py --x=1"}},
+         std::pair<words, words>{{"/bin/sh", "-c", "python3 train.py --x=1"},
+                                 {"/bin/sh", "-c", "python3 train.py --x=1"}},
          {{"python3", "train.py", "a b"}, {"python3", "train.py", "a b"}},
-         {{"/bin/sh", "-c", "model_def:Trial"}, {"python3", "-m", "determined.launch.torch_distributed", "--", "--trial", "model_def:Trial"}},
-         {{"/bin/sh", "-c", "a.b_2:C9"}, {"python3", "-m", "determined.launch.torch_distributed", "--", "--trial", "a.b_2:C9"}},
+         {{"/bin/sh", "-c", "model_def:Trial"},
+          {"python3", "-m", "determined.launch.torch_distributed", "--", "--trial", "model_def:Trial"}},
+         {{"/bin/sh", "-c", "a.b_2:C9"},
+          {"python3", "-m", "determined.launch.torch_distributed", "--", "--trial", "a.b_2:C9"}},
          {{"/bin/sh", "-c", "model_def:a.b"}, {"/bin/sh", "-c", "model_def:a.b"}},
          {{"/bin/sh", "-c", "model def:Trial"}, {"/bin/sh", "-c", "model def:Trial"}},
          {{"/bin/sh", "-c", ":"}, {"/bin/sh", "-c", ":"}},
@@ -116,13 +146,17 @@ TEST(StockTask, TheExperimentsVariablesWinOverOursButNotOverTheTaskLinks) {
   EXPECT_TRUE(has("TROUPE_TASK_TOKEN=link"));
   EXPECT_TRUE(has("A=b"));
   EXPECT_TRUE(has("DET_MASTER=http://127.0.0.1:40123"));
-  EXPECT_TRUE(std::any_of(env.begin(), env.end(), [](const auto& e) { return e.starts_with("NO_PROXY=") && e.ends_with("127.0.0.1,localhost"); }));
-  EXPECT_TRUE(std::any_of(env.begin(), env.end(), [](const auto& e) { return e.starts_with("PATH=/opt/venv/bin:"); }));
+  EXPECT_TRUE(std::any_of(env.begin(), env.end(), [](const auto& e) {
+    return e.starts_with("NO_PROXY=") && e.ends_with("127.0.0.1,localhost");
+  }));
+  EXPECT_TRUE(
+    std::any_of(env.begin(), env.end(), [](const auto& e) { return e.starts_with("PATH=/opt/venv/bin:"); }));
 }
 
 TEST(TaskSpec, PerSlotIsAProcessForEachSlotWithTheVariablesOfTorchrun) {
   auto launch = launch_of_trial_12();
-  EXPECT_EQ(task_spec_of({{12}, {3}}, launch, around()).ranks.size(), 1u) << "the default is one for each agent";
+  EXPECT_EQ(task_spec_of({{12}, {3}}, launch, around()).ranks.size(), 1u)
+    << "the default is one for each agent";
   launch["launch"] = "per_slot";
   launch["nodes"] = 2;
   launch["node_rank"] = 1;
@@ -132,9 +166,10 @@ TEST(TaskSpec, PerSlotIsAProcessForEachSlotWithTheVariablesOfTorchrun) {
   ASSERT_EQ(spec.ranks.size(), 2u);
   for (std::size_t local = 0; local < 2; ++local)
     for (const std::string& expected :
-         {"RANK=" + std::to_string(3 + local), std::string("WORLD_SIZE=5"), "LOCAL_RANK=" + std::to_string(local),
-          std::string("LOCAL_WORLD_SIZE=2"), std::string("GROUP_RANK=1"), std::string("MASTER_ADDR=127.0.0.1"),
-          std::string("MASTER_PORT=29401"), std::string("TORCHELASTIC_RUN_ID=12.3"), std::string("TORCHELASTIC_RESTART_COUNT=2")}) {
+         {"RANK=" + std::to_string(3 + local), std::string("WORLD_SIZE=5"),
+          "LOCAL_RANK=" + std::to_string(local), std::string("LOCAL_WORLD_SIZE=2"),
+          std::string("GROUP_RANK=1"), std::string("MASTER_ADDR=127.0.0.1"), std::string("MASTER_PORT=29401"),
+          std::string("TORCHELASTIC_RUN_ID=12.3"), std::string("TORCHELASTIC_RESTART_COUNT=2")}) {
       const auto& env = spec.ranks[local].env;
       EXPECT_NE(std::find(env.begin(), env.end(), expected), env.end()) << expected << " of " << local;
     }

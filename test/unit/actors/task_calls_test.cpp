@@ -42,48 +42,81 @@ const line paused{allocation_stop{false, "pause"}, 3s, " | signal preempt(a paus
 TEST(TaskCalls, AnExitAfterAgreeingToStopIsNotTheEndOfTraining) {
   for (int code : {0, 1}) {
     allocation a{{a12, 1}};
-    expect_steps(a, {placed, up, polled, paused, {stop_agreed{}, 4s, "yielded | "}, {stop_agreed{}, 4s, " | "},
+    expect_steps(a, {placed,
+                     up,
+                     polled,
+                     paused,
+                     {stop_agreed{}, 4s, "yielded | "},
+                     {stop_agreed{}, 4s, " | "},
                      {exited("a", code), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
   }
 }
 
 TEST(TaskCalls, WithoutAgreeingAnExitIsWhatItWouldBeAtAnyOtherTime) {
   allocation good{{a12, 1}};
-  expect_steps(good, {placed, up, polled, paused, {exited("a", 0), 5s, "closed(completed) | release forget(a) report(completed)"}});
+  expect_steps(good, {placed,
+                      up,
+                      polled,
+                      paused,
+                      {exited("a", 0), 5s, "closed(completed) | release forget(a) report(completed)"}});
   allocation bad{{a12, 1}};
-  expect_steps(bad, {placed, up, polled, paused, {exited("a", 3), 5s, "closed(failed) | release forget(a) report(failed)"}});
+  expect_steps(
+    bad,
+    {placed, up, polled, paused, {exited("a", 3), 5s, "closed(failed) | release forget(a) report(failed)"}});
   allocation killed{{a12, 1}};
-  expect_steps(killed, {placed, up, polled, paused, {exited("a", 0, 9, true), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
+  expect_steps(killed,
+               {placed,
+                up,
+                polled,
+                paused,
+                {exited("a", 0, 9, true), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
   allocation never_asks{{a12, 1}}; // a script without Determined's client: its exit is the answer to the stop
-  expect_steps(never_asks, {placed, up, {allocation_stop{false, "pause"}, 3s, " | preempt(a pause)"}, {exited("a", 1), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
+  expect_steps(never_asks, {placed,
+                            up,
+                            {allocation_stop{false, "pause"}, 3s, " | preempt(a pause)"},
+                            {exited("a", 1), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
 }
 
 TEST(TaskCalls, AgreeingToWhatNobodyAskedChangesNothing) {
   allocation a{{a12, 1}};
-  expect_steps(a, {placed, up, polled, {stop_agreed{}, 3s, " | "}, {exited("a", 0), 4s, "closed(completed) | release forget(a) report(completed)"}});
+  expect_steps(a, {placed,
+                   up,
+                   polled,
+                   {stop_agreed{}, 3s, " | "},
+                   {exited("a", 0), 4s, "closed(completed) | release forget(a) report(completed)"}});
 }
 
 TEST(TaskCalls, AStopFromOutsideIsToldToEveryPart) {
   allocation a{{a12, 1}};
-  expect_steps(a, {placed, up, {stop_agreed{true}, 3s, "yielded outside | preempt(a preempted)"},
+  expect_steps(a, {placed,
+                   up,
+                   {stop_agreed{true}, 3s, "yielded outside | preempt(a preempted)"},
                    {exited("a", 143), 4s, "closed(stopped) | release forget(a) report(stopped)"}});
   EXPECT_TRUE(a.stopping());
 }
 
 TEST(TaskCalls, WhatCannotBeTrainedEndsAsThatAndIsKilledAfterTenSeconds) {
   allocation a{{a12, 1}};
-  expect_steps(a, {placed, up, {hyperparameters_refused{}, 3s, "gave_up | "}, {hyperparameters_refused{}, 4s, " | "},
-                   {time_passed{}, 12s, " | "}, {time_passed{}, 13s, " | kill(a)"},
-                   {exited("a", 0, 9, true), 14s, "closed(invalid_hp) | release forget(a) report(invalid_hp)"}});
+  expect_steps(a,
+               {placed,
+                up,
+                {hyperparameters_refused{}, 3s, "gave_up | "},
+                {hyperparameters_refused{}, 4s, " | "},
+                {time_passed{}, 12s, " | "},
+                {time_passed{}, 13s, " | kill(a)"},
+                {exited("a", 0, 9, true), 14s, "closed(invalid_hp) | release forget(a) report(invalid_hp)"}});
   allocation at_once{{a12, 1}};
-  expect_steps(at_once, {placed, up, {hyperparameters_refused{}, 3s, "gave_up | "},
+  expect_steps(at_once, {placed,
+                         up,
+                         {hyperparameters_refused{}, 3s, "gave_up | "},
                          {exited("a", 1), 4s, "closed(invalid_hp) | release forget(a) report(invalid_hp)"}});
 }
 
 TEST(TaskCalls, AnOperatorsWishGoesToEveryRankThatTrains) {
   const auto trains = [](const std::string& agent, int member, std::uint32_t generation = 0) {
     return worker_said{a12, agent, member,
-                       workers::encode_worker(workers::worker_word{workers::worker_status{workers::worker_phase::training, generation, 5, 9, 9}})};
+                       workers::encode_worker(workers::worker_word{
+                         workers::worker_status{workers::worker_phase::training, generation, 5, 9, 9}})};
   };
   const work_wanted validate{work_wanted::work::validate}, checkpoint{work_wanted::work::checkpoint};
   allocation_spec of_three{a12, 3};
@@ -91,10 +124,17 @@ TEST(TaskCalls, AnOperatorsWishGoesToEveryRankThatTrains) {
   allocation a{of_three};
   expect_steps(a, {{granted({{"a", {0, 1}}, {"b", {0}}}), 0s, "placed(a:0,1 b:0) | start(a:0,1) start(b:0)"},
                    {validate, 1s, " | "}, // nobody has said that it is there
-                   {trains("a", 0), 1s, " | "}, {trains("a", 1), 1s, " | "}, {trains("b", 2), 1s, " | "},
-                   {validate, 2s, " | order(a/0 validate(1700000002000000)) order(a/1 validate(1700000002000000)) order(b/2 validate(1700000002000000))"},
-                   {validate, 3s, " | order(a/0 validate(1700000003000000)) order(a/1 validate(1700000003000000)) order(b/2 validate(1700000003000000))"},
-                   {agent_lost{"a", "silent"}, 4s, "member_lost(a) resized(#1 to 1) | release(a) forget(a) order(b/2 rebuild(#1 2))"},
+                   {trains("a", 0), 1s, " | "},
+                   {trains("a", 1), 1s, " | "},
+                   {trains("b", 2), 1s, " | "},
+                   {validate, 2s,
+                    " | order(a/0 validate(1700000002000000)) order(a/1 validate(1700000002000000)) "
+                    "order(b/2 validate(1700000002000000))"},
+                   {validate, 3s,
+                    " | order(a/0 validate(1700000003000000)) order(a/1 validate(1700000003000000)) "
+                    "order(b/2 validate(1700000003000000))"},
+                   {agent_lost{"a", "silent"}, 4s,
+                    "member_lost(a) resized(#1 to 1) | release(a) forget(a) order(b/2 rebuild(#1 2))"},
                    {checkpoint, 5s, " | order(b/2 checkpoint(1700000005000000))"},
                    {allocation_stop{false, "pause"}, 6s, " | preempt(b pause) order(b/2 stop(pause))"},
                    {checkpoint, 7s, " | "}}); // it saves one as it is
@@ -104,20 +144,25 @@ TEST(TaskCalls, AnOperatorsWishGoesToEveryRankThatTrains) {
 TEST(TaskCalls, AGangIsReadyWhenEveryPartHasCalled) {
   allocation a{{a12, 2}};
   expect_steps(a, {{granted({{"a", {0}}, {"b", {0}}}), 0s, "placed(a:0 b:0) | start(a:0) start(b:0)"},
-                   {part_called{1}, 1s, " | "}, {part_called{1}, 2s, " | "}, {part_called{0}, 3s, "ready | gang"},
+                   {part_called{1}, 1s, " | "},
+                   {part_called{1}, 2s, " | "},
+                   {part_called{0}, 3s, "ready | gang"},
                    {part_called{1}, 4s, " | gang"}});
   allocation recovered{{a12, 2}};
   recovered.replay(allocation_placed{t0, {{"a", {0}}, {"b", {0}}}});
   recovered.replay(allocation_ready{t0});
-  EXPECT_EQ(show(recovered.apply(part_called{1}, t0).actions), "gang") << "those who were answered never call again";
+  EXPECT_EQ(show(recovered.apply(part_called{1}, t0).actions), "gang")
+    << "those who were answered never call again";
 }
 
 TEST(TaskCalls, DaemonsAreKilledWhenTheOthersHaveEnded) {
   allocation a{{a12, 2}};
-  expect_steps(a, {{granted({{"a", {0}}, {"b", {0}}}), 0s, "placed(a:0 b:0) | start(a:0) start(b:0)"},
-                   {part_left_alone{1}, 1s, "daemon(b) | "}, {part_left_alone{1}, 1s, " | "},
-                   {exited("a", 0), 2s, " | kill(b)"},
-                   {exited("b", 0, 9, true), 3s, "closed(completed) | release forget(a) forget(b) report(completed)"}});
+  expect_steps(
+    a, {{granted({{"a", {0}}, {"b", {0}}}), 0s, "placed(a:0 b:0) | start(a:0) start(b:0)"},
+        {part_left_alone{1}, 1s, "daemon(b) | "},
+        {part_left_alone{1}, 1s, " | "},
+        {exited("a", 0), 2s, " | kill(b)"},
+        {exited("b", 0, 9, true), 3s, "closed(completed) | release forget(a) forget(b) report(completed)"}});
 }
 
 TEST(TaskCalls, ATrialStartsFromWhatIsLeftOfItsCheckpoints) {
@@ -145,8 +190,13 @@ TEST(TaskCalls, ATrialThatFinishedWhileItWasPausedHasEnded) {
 TEST(TaskCalls, ProgressIsAFactAWholePercentApart) {
   trial t{{.id = {1}}};
   static_cast<void>(t.apply(trial_activate{}, t0));
-  for (auto [told, facts] : {std::pair{0.005, ""}, {0.02, "progressed(2)"}, {0.025, ""}, {0.5, "progressed(50)"},
-                             {1.0, "progressed(100)"}, {1.0, ""}, {2.0, ""}})
+  for (auto [told, facts] : {std::pair{0.005, ""},
+                             {0.02, "progressed(2)"},
+                             {0.025, ""},
+                             {0.5, "progressed(50)"},
+                             {1.0, "progressed(100)"},
+                             {1.0, ""},
+                             {2.0, ""}})
     EXPECT_EQ(show(t.apply(progress_told{told}, t0).facts), facts) << told;
 }
 

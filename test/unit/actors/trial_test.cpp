@@ -32,71 +32,76 @@ trial play(trial_spec spec, const std::vector<row>& rows) {
 
 TEST(Trial, RestartsFromItsLatestCheckpoint) {
   play({{7}}, {
-    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-    {checkpoint_saved{r1, at_step(200)}, 9s, "recorded(1@200) | acknowledge(1 c200)"},
-    {checkpoint_saved{r1, at_step(200)}, 9s, " | acknowledge(1 c200)"}, // repeated
-    {allocation_ended{r1, end::lost}, 10s, "ended(1 lost) started(2@200) | start(2@200)"},
-    {allocation_ended{r1, end::failed}, 11s, " | "}, // late word of the first run
-    {checkpoint_saved{r1, at_step(300)}, 11s, " | refuse(1 c300)"},
-    {allocation_ended{r2, end::failed}, 20s, "ended(2 failed) | "}, // backs off for 1 s
-    {time_passed{}, 20'500ms, " | "},
-    {time_passed{}, 21s, "started(3@200) | start(3@200)"},
-    {allocation_ended{r3, end::completed}, 30s, "ended(3 completed) done(COMPLETED) | report(COMPLETED)"},
-    {allocation_ended{r3, end::completed}, 31s, " | "},
-  });
+                {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+                {checkpoint_saved{r1, at_step(200)}, 9s, "recorded(1@200) | acknowledge(1 c200)"},
+                {checkpoint_saved{r1, at_step(200)}, 9s, " | acknowledge(1 c200)"}, // repeated
+                {allocation_ended{r1, end::lost}, 10s, "ended(1 lost) started(2@200) | start(2@200)"},
+                {allocation_ended{r1, end::failed}, 11s, " | "}, // late word of the first run
+                {checkpoint_saved{r1, at_step(300)}, 11s, " | refuse(1 c300)"},
+                {allocation_ended{r2, end::failed}, 20s, "ended(2 failed) | "}, // backs off for 1 s
+                {time_passed{}, 20'500ms, " | "},
+                {time_passed{}, 21s, "started(3@200) | start(3@200)"},
+                {allocation_ended{r3, end::completed}, 30s,
+                 "ended(3 completed) done(COMPLETED) | report(COMPLETED)"},
+                {allocation_ended{r3, end::completed}, 31s, " | "},
+              });
 }
 
 TEST(Trial, GivesUpAfterItsRestarts) {
-  play({.id = {7}, .max_restarts = 1}, {
-    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-    {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "},
-    {time_passed{}, 2s, "started(2@0) | start(2@0)"},
-    {allocation_ended{r2, end::failed}, 3s, "ended(2 failed) done(ERROR) | report(ERROR 0)"},
-  });
+  play({.id = {7}, .max_restarts = 1},
+       {
+         {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+         {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "},
+         {time_passed{}, 2s, "started(2@0) | start(2@0)"},
+         {allocation_ended{r2, end::failed}, 3s, "ended(2 failed) done(ERROR) | report(ERROR 0)"},
+       });
 }
 
 TEST(Trial, BacksOffByTheFailuresSinceItsLatestCheckpoint) {
-  play({.id = {7}, .max_restarts = 9}, {
-    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-    {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "},
-    {time_passed{}, 2s, "started(2@0) | start(2@0)"},
-    {allocation_ended{r2, end::failed}, 3s, "ended(2 failed) | "},
-    {time_passed{}, 4s, " | "}, // the second in a row waits for 2 s
-    {time_passed{}, 5s, "started(3@0) | start(3@0)"},
-    {checkpoint_saved{r3, at_step(1)}, 6s, "recorded(3@1) | acknowledge(3 c1)"},
-    {allocation_ended{r3, end::failed}, 7s, "ended(3 failed) | "}, // it came forward
-    {time_passed{}, 8s, "started(4@1) | start(4@1)"},
-  });
+  play({.id = {7}, .max_restarts = 9},
+       {
+         {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+         {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "},
+         {time_passed{}, 2s, "started(2@0) | start(2@0)"},
+         {allocation_ended{r2, end::failed}, 3s, "ended(2 failed) | "},
+         {time_passed{}, 4s, " | "}, // the second in a row waits for 2 s
+         {time_passed{}, 5s, "started(3@0) | start(3@0)"},
+         {checkpoint_saved{r3, at_step(1)}, 6s, "recorded(3@1) | acknowledge(3 c1)"},
+         {allocation_ended{r3, end::failed}, 7s, "ended(3 failed) | "}, // it came forward
+         {time_passed{}, 8s, "started(4@1) | start(4@1)"},
+       });
 }
 
 TEST(Trial, CountsLostRunsApartAndBoundsThem) {
-  play({.id = {7}, .max_restarts = 0, .max_losses = 2}, {
-    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-    {allocation_ended{r1, end::lost}, 1s, "ended(1 lost) started(2@0) | start(2@0)"},
-    {checkpoint_saved{r2, at_step(1)}, 2s, "recorded(2@1) | acknowledge(2 c1)"}, // progress: counts anew
-    {allocation_ended{r2, end::lost}, 3s, "ended(2 lost) started(3@1) | start(3@1)"},
-    {allocation_ended{r3, end::lost}, 4s, "ended(3 lost) done(ERROR) | report(ERROR 0)"},
-  });
+  play({.id = {7}, .max_restarts = 0, .max_losses = 2},
+       {
+         {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+         {allocation_ended{r1, end::lost}, 1s, "ended(1 lost) started(2@0) | start(2@0)"},
+         {checkpoint_saved{r2, at_step(1)}, 2s, "recorded(2@1) | acknowledge(2 c1)"}, // progress: counts anew
+         {allocation_ended{r2, end::lost}, 3s, "ended(2 lost) started(3@1) | start(3@1)"},
+         {allocation_ended{r3, end::lost}, 4s, "ended(3 lost) done(ERROR) | report(ERROR 0)"},
+       });
 }
 
 TEST(Trial, PausesThroughACheckpointAndGoesOn) {
-  play({{7}}, {
-    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-    {trial_pause{}, 1s, "paused | stop(1 pause)"},
-    {trial_pause{}, 1s, " | "},
-    {checkpoint_saved{r1, at_step(5)}, 2s, "recorded(1@5) | acknowledge(1 c5)"},
-    {allocation_ended{r1, end::completed}, 3s, "ended(1 stopped) | "}, // its exit answers the pause
-    {time_passed{}, 9s, " | "},
-    {trial_activate{}, 10s, "activated started(2@5) | start(2@5)"},
-  });
+  play({{7}},
+       {
+         {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+         {trial_pause{}, 1s, "paused | stop(1 pause)"},
+         {trial_pause{}, 1s, " | "},
+         {checkpoint_saved{r1, at_step(5)}, 2s, "recorded(1@5) | acknowledge(1 c5)"},
+         {allocation_ended{r1, end::completed}, 3s, "ended(1 stopped) | "}, // its exit answers the pause
+         {time_passed{}, 9s, " | "},
+         {trial_activate{}, 10s, "activated started(2@5) | start(2@5)"},
+       });
 }
 
 TEST(Trial, StaysAskedToExitWhenItIsActivatedMeanwhile) {
   auto t = play({{7}}, {
-    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-    {trial_pause{}, 1s, "paused | stop(1 pause)"},
-    {trial_activate{}, 2s, "activated | "},
-  });
+                         {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+                         {trial_pause{}, 1s, "paused | stop(1 pause)"},
+                         {trial_activate{}, 2s, "activated | "},
+                       });
   EXPECT_EQ(show(t.resume()), "start(1@0) stop(1 pause)"); // its script has been told and will leave
   EXPECT_EQ(show(t.apply(allocation_ended{r1, end::completed}, t0 + 3s)),
             "ended(1 stopped) started(2@0) | start(2@0)");
@@ -107,22 +112,26 @@ TEST(Trial, EndsAsItsStopSays) {
     trial_stop stop;
     std::string order, end;
   } cases[] = {
-    {{trial_state::completed, false, "pruned"}, "stopping(COMPLETED) | stop(1 pruned)",
+    {{trial_state::completed, false, "pruned"},
+     "stopping(COMPLETED) | stop(1 pruned)",
      "ended(1 stopped) done(COMPLETED) | report(COMPLETED)"},
-    {{trial_state::canceled, false, "cancel"}, "stopping(CANCELED) | stop(1 canceled)",
+    {{trial_state::canceled, false, "cancel"},
+     "stopping(CANCELED) | stop(1 canceled)",
      "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
-    {{trial_state::canceled, true, "kill"}, "stopping(CANCELED kill) | stop(1 killed kill)",
+    {{trial_state::canceled, true, "kill"},
+     "stopping(CANCELED kill) | stop(1 killed kill)",
      "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
-    {{trial_state::error, true, "broken"}, "stopping(ERROR kill) | stop(1 killed kill)",
+    {{trial_state::error, true, "broken"},
+     "stopping(ERROR kill) | stop(1 killed kill)",
      "ended(1 stopped) done(ERROR) | report(ERROR)"},
   };
   for (const auto& c : cases)
     play({{7}}, {
-      {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-      {c.stop, 1s, c.order},
-      {c.stop, 1s, " | "},
-      {allocation_ended{r1, end::completed}, 2s, c.end},
-    });
+                  {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+                  {c.stop, 1s, c.order},
+                  {c.stop, 1s, " | "},
+                  {allocation_ended{r1, end::completed}, 2s, c.end},
+                });
 }
 
 TEST(Trial, EndsAtOnceWhenNothingRuns) {
@@ -132,18 +141,20 @@ TEST(Trial, EndsAtOnceWhenNothingRuns) {
 }
 
 TEST(Trial, KillsWhatACancelHasNotEnded) {
-  play({{7}}, {
-    {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-    {trial_stop{trial_state::canceled, false, ""}, 1s, "stopping(CANCELED) | stop(1 canceled)"},
-    {trial_stop{trial_state::canceled, true, ""}, 2s, "stopping(CANCELED kill) | stop(1 killed kill)"},
-    {trial_stop{trial_state::canceled, false, ""}, 3s, " | "}, // weaker than what is ordered
-    {allocation_ended{r1, end::stopped}, 4s, "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
-  });
+  play({{7}},
+       {
+         {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+         {trial_stop{trial_state::canceled, false, ""}, 1s, "stopping(CANCELED) | stop(1 canceled)"},
+         {trial_stop{trial_state::canceled, true, ""}, 2s, "stopping(CANCELED kill) | stop(1 killed kill)"},
+         {trial_stop{trial_state::canceled, false, ""}, 3s, " | "}, // weaker than what is ordered
+         {allocation_ended{r1, end::stopped}, 4s, "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
+       });
 }
 
 TEST(Trial, TellsTheSearchOfHyperparametersThatCannotBeTrained) {
   play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-               {allocation_ended{r1, end::invalid_hp}, 1s, "ended(1 invalid_hp) done(COMPLETED) | report(COMPLETED 3)"}});
+               {allocation_ended{r1, end::invalid_hp}, 1s,
+                "ended(1 invalid_hp) done(COMPLETED) | report(COMPLETED 3)"}});
 }
 
 TEST(Trial, ResumesWhatWasWaitedFor) {

@@ -7,7 +7,8 @@
 namespace troupe::api {
 namespace {
 
-std::string filled(const std::string& pattern, const std::string& trial, const std::string& experiment, const std::string& allocation) {
+std::string filled(const std::string& pattern, const std::string& trial, const std::string& experiment,
+                   const std::string& allocation) {
   std::string out;
   const auto shape = parse_target(pattern).value();
   for (const auto& segment : shape.segments)
@@ -20,7 +21,18 @@ std::string filled(const std::string& pattern, const std::string& trial, const s
   return out;
 }
 
-enum class caller { nobody, garbage, expired, logged_out, ended_task, other_task, own_task, user, admin, ended_experiment };
+enum class caller {
+  nobody,
+  garbage,
+  expired,
+  logged_out,
+  ended_task,
+  other_task,
+  own_task,
+  user,
+  admin,
+  ended_experiment
+};
 
 unsigned expected(const route& row, caller who) {
   if (row.who == access::open)
@@ -31,12 +43,20 @@ unsigned expected(const route& row, caller who) {
   case caller::expired:
   case caller::logged_out:
   case caller::ended_task:
-  case caller::ended_experiment: return 401;
+  case caller::ended_experiment:
+    return 401;
   case caller::user:
-    return row.who == access::admin || row.who == access::own_allocation || row.who == access::own_trial || row.who == access::task ? 403 : 0;
-  case caller::admin: return row.who == access::own_allocation || row.who == access::own_trial || row.who == access::task ? 403 : 0;
-  case caller::other_task: return row.who == access::anyone || row.who == access::task ? 0 : 403;
-  case caller::own_task: return row.who == access::user || row.who == access::admin ? 403 : 0;
+    return row.who == access::admin || row.who == access::own_allocation || row.who == access::own_trial ||
+               row.who == access::task
+             ? 403
+             : 0;
+  case caller::admin:
+    return row.who == access::own_allocation || row.who == access::own_trial || row.who == access::task ? 403
+                                                                                                        : 0;
+  case caller::other_task:
+    return row.who == access::anyone || row.who == access::task ? 0 : 403;
+  case caller::own_task:
+    return row.who == access::user || row.who == access::admin ? 403 : 0;
   }
   return 0;
 }
@@ -45,21 +65,33 @@ request_headers headers_of(table& t, caller who) {
   request_headers h;
   const auto bearer = [&](const std::string& token) { h.authorization = "Bearer " + token; };
   switch (who) {
-  case caller::nobody: break;
-  case caller::garbage: bearer("u1.1.1.x.99999999999999999.00"); break;
-  case caller::expired: bearer(t.users->log_in("admin", "", true, t0 - std::chrono::hours{24 * 8})->token); break;
+  case caller::nobody:
+    break;
+  case caller::garbage:
+    bearer("u1.1.1.x.99999999999999999.00");
+    break;
+  case caller::expired:
+    bearer(t.users->log_in("admin", "", true, t0 - std::chrono::hours{24 * 8})->token);
+    break;
   case caller::logged_out: {
     auto token = t.users->log_in("admin", "", true, t0)->token;
     EXPECT_TRUE(t.users->log_out(token, t0));
     bearer(token);
     break;
   }
-  case caller::ended_task: return t.task({{12}, {1}});
-  case caller::other_task: return t.task({{13}, {1}});
-  case caller::own_task: return t.task({{12}, {2}});
-  case caller::user: return t.user("determined");
-  case caller::admin: return t.user("admin");
-  case caller::ended_experiment: bearer(t.users->experiment_token({9}, 2)); break;
+  case caller::ended_task:
+    return t.task({{12}, {1}});
+  case caller::other_task:
+    return t.task({{13}, {1}});
+  case caller::own_task:
+    return t.task({{12}, {2}});
+  case caller::user:
+    return t.user("determined");
+  case caller::admin:
+    return t.user("admin");
+  case caller::ended_experiment:
+    bearer(t.users->experiment_token({9}, 2));
+    break;
   }
   return h;
 }
@@ -76,7 +108,8 @@ TEST(Access, EveryRouteForEveryCaller) {
       const auto target = filled(row.path, "12", "7", "12.2");
       auto got = t.api.admit({row.method, target, headers_of(t, static_cast<caller>(who))});
       const auto* no = std::get_if<response>(&got);
-      EXPECT_EQ(no ? no->status : 0u, expected(row, static_cast<caller>(who))) << row.method << " " << target << " by " << who;
+      EXPECT_EQ(no ? no->status : 0u, expected(row, static_cast<caller>(who)))
+        << row.method << " " << target << " by " << who;
       if (no) {
         ++refused;
         EXPECT_EQ(no->body.find("digits"), std::string::npos); // nothing of the experiment leaks
@@ -95,12 +128,17 @@ TEST(Access, IdsInBodiesHaveToBeTheCallersOwn) {
     unsigned status;
   } cases[] = {
     {"POST", "/api/v1/runs/start", R"({"runId":13})", 403},
-    {"POST", "/api/v1/checkpoints", R"({"uuid":"abc","allocationId":"13.1","metadata":{"steps_completed":1}})", 400},
+    {"POST", "/api/v1/checkpoints",
+     R"({"uuid":"abc","allocationId":"13.1","metadata":{"steps_completed":1}})", 400},
     {"POST", "/api/v1/checkpoints", R"({"uuid":"../../etc","metadata":{"steps_completed":1}})", 400},
     {"POST", "/api/v1/checkpoints", R"({"uuid":"abc","metadata":{}})", 400},
-    {"POST", "/api/v1/trials/12/metrics", R"({"group":"validation","metrics":{"trialId":12,"trialRunId":1,"stepsCompleted":5,"metrics":{"avgMetrics":{"a":1}}}})", 400},
-    {"POST", "/api/v1/trials/12/metrics", R"({"group":"a.b","metrics":{"trialRunId":2,"metrics":{"avgMetrics":{}}}})", 400},
-    {"POST", "/api/v1/trials/12/metrics", R"({"group":"training","metrics":{"trialRunId":2,"metrics":{"avgMetrics":[]}}})", 400},
+    {"POST", "/api/v1/trials/12/metrics",
+     R"({"group":"validation","metrics":{"trialId":12,"trialRunId":1,"stepsCompleted":5,"metrics":{"avgMetrics":{"a":1}}}})",
+     400},
+    {"POST", "/api/v1/trials/12/metrics",
+     R"({"group":"a.b","metrics":{"trialRunId":2,"metrics":{"avgMetrics":{}}}})", 400},
+    {"POST", "/api/v1/trials/12/metrics",
+     R"({"group":"training","metrics":{"trialRunId":2,"metrics":{"avgMetrics":[]}}})", 400},
     {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"BORED"})", 400},
     {"POST", "/api/v1/trials/12/progress", R"({"is_raw":true})", 400},
   };
@@ -122,19 +160,27 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
   } cases[] = {
     {"POST", "/api/v1/trials/12/metrics",
      R"({"group":"validation","metrics":{"trialId":12,"trialRunId":2,"stepsCompleted":5,"reportTime":"2025-03-19T12:34:56.5Z","metrics":{"avgMetrics":{"a":0.5},"batchMetrics":null}}})",
-     "trial.report", R"({"allocation":"12.2","experiment":7,"group":"validation","steps":5,"metrics":{"a":0.5},"at":1742387696500000})"},
+     "trial.report",
+     R"({"allocation":"12.2","experiment":7,"group":"validation","steps":5,"metrics":{"a":0.5},"at":1742387696500000})"},
     {"POST", "/api/v1/checkpoints",
      R"({"allocationId":"12.2","uuid":"abc-1","reportTime":"2025-01-01T00:00:00+00:00","state":"STATE_COMPLETED","resources":{"a/":"0","a/b":"17"},"metadata":{"steps_completed":5,"k":1},"training":{},"storageId":null})",
-     "checkpoint.report", R"({"allocation":"12.2","experiment":7,"uuid":"abc-1","steps":5,"files":{"a/":0,"a/b":17},"metadata":{"steps_completed":5,"k":1}})"},
-    {"POST", "/api/v1/trials/12/progress", R"({"progress":0.25,"is_raw":true})", "trial.progress", R"({"allocation":"12.2","experiment":7,"progress":0.25})"},
-    {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"EXITED_REASON_INVALID_HP"})", "trial.early_exit", R"({"allocation":"12.2","experiment":7,"reason":"invalid_hp"})"},
-    {"POST", "/api/v1/allocations/12.2/signals/ack_preemption", "", "allocation.ack_preemption", R"({"allocation":"12.2","experiment":7})"},
-    {"GET", "/api/v1/allocations/12.2/resources/abc/rendezvous", "", "allocation.rendezvous", R"({"allocation":"12.2","experiment":7,"resources":"abc"})"},
-    {"PATCH", "/api/v1/checkpoints", R"({"checkpoints":[{"uuid":"c1","resources":{"resources":{}}},{"uuid":"c1"}]})", "checkpoint.patch",
+     "checkpoint.report",
+     R"({"allocation":"12.2","experiment":7,"uuid":"abc-1","steps":5,"files":{"a/":0,"a/b":17},"metadata":{"steps_completed":5,"k":1}})"},
+    {"POST", "/api/v1/trials/12/progress", R"({"progress":0.25,"is_raw":true})", "trial.progress",
+     R"({"allocation":"12.2","experiment":7,"progress":0.25})"},
+    {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"EXITED_REASON_INVALID_HP"})", "trial.early_exit",
+     R"({"allocation":"12.2","experiment":7,"reason":"invalid_hp"})"},
+    {"POST", "/api/v1/allocations/12.2/signals/ack_preemption", "", "allocation.ack_preemption",
+     R"({"allocation":"12.2","experiment":7})"},
+    {"GET", "/api/v1/allocations/12.2/resources/abc/rendezvous", "", "allocation.rendezvous",
+     R"({"allocation":"12.2","experiment":7,"resources":"abc"})"},
+    {"PATCH", "/api/v1/checkpoints",
+     R"({"checkpoints":[{"uuid":"c1","resources":{"resources":{}}},{"uuid":"c1"}]})", "checkpoint.patch",
      R"({"checkpoints":[{"uuid":"c1","files":{}},{"uuid":"c1","files":null}]})"},
     {"POST", "/api/v1/task/logs",
      R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1},{"task_id":"1.x","log":"foreign"}]})",
-     "task.log", R"({"allocation":"12.2","experiment":7,"lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
+     "task.log",
+     R"({"allocation":"12.2","experiment":7,"lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
   };
   for (const auto& one : cases) {
     t.cluster.calls.clear();

@@ -19,10 +19,13 @@ std::string tar_of(const std::vector<member>& members) {
   std::string out;
   auto* a = archive_write_new();
   archive_write_set_format_pax_restricted(a);
-  archive_write_open(a, &out, nullptr, [](archive*, void* to, const void* bytes, std::size_t count) -> la_ssize_t {
-    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), count);
-    return static_cast<la_ssize_t>(count);
-  }, nullptr);
+  archive_write_open(
+    a, &out, nullptr,
+    [](archive*, void* to, const void* bytes, std::size_t count) -> la_ssize_t {
+      static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), count);
+      return static_cast<la_ssize_t>(count);
+    },
+    nullptr);
   for (const auto& m : members) {
     auto* e = archive_entry_new();
     archive_entry_set_pathname(e, m.path.c_str());
@@ -99,8 +102,10 @@ TEST(Context, IsPackedFromTheClientsList) {
     {"path":"model/train.py","type":48,"content":"aW1wb3J0IG9zCg==","mtime":"1700000000","mode":420,"uid":0,"gid":0}])"));
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(names_in(*got), (std::vector<std::string>{"model/", "model/train.py"}));
-  for (const char* bad : {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"x","type":50,"content":""}])",
-                          R"([{"path":"x","type":48,"content":"%%"}])", R"(["x"])", R"([{"path":"x","type":48,"content":5.5}])"})
+  for (const char* bad :
+       {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"x","type":50,"content":""}])",
+        R"([{"path":"x","type":48,"content":"%%"}])", R"(["x"])",
+        R"([{"path":"x","type":48,"content":5.5}])"})
     EXPECT_FALSE(packed_context(*parse_json(bad))) << bad;
 }
 

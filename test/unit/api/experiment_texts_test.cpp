@@ -32,11 +32,16 @@ TEST(ExperimentTexts, SayWhatTheRowsSayAfterEveryChange) {
   } changes[] = {
     {"as they are", [] {}},
     {"a state", [&] { rows[7].state = experiment_state::paused; }},
-    {"an end", [&] { rows[7].state = experiment_state::completed, rows[7].ended = t0 + std::chrono::seconds{90}, rows[7].progress = 1; }},
+    {"an end",
+     [&] {
+       rows[7].state = experiment_state::completed, rows[7].ended = t0 + std::chrono::seconds{90},
+       rows[7].progress = 1;
+     }},
     {"a best trial", [&] { rows[3].best_trial = {12}, rows[3].best_metric = 0.25, rows[3].num_trials = 4; }},
     {"a best metric alone", [&] { rows[3].best_metric = 0.125; }},
     {"a new experiment", [&] { rows[11] = rows[9], rows[11].id = {11}; }},
-    {"a name of the owner", [&] {
+    {"a name of the owner",
+     [&] {
        user_change x;
        x.display_name = "Dora";
        EXPECT_TRUE(t.users->change(2, x, t0));
@@ -46,7 +51,9 @@ TEST(ExperimentTexts, SayWhatTheRowsSayAfterEveryChange) {
     change();
     t.reader->add("trial/12", trial_activated{t0}); // a commit, so that no answer is kept
     EXPECT_EQ(listed(t), shaped(t)) << what;
-    EXPECT_EQ(parse_json(t.ask("GET", "/api/v1/experiments?pretty", t.user()).body).value()["experiments"], shaped(t)) << what;
+    EXPECT_EQ(parse_json(t.ask("GET", "/api/v1/experiments?pretty", t.user()).body).value()["experiments"],
+              shaped(t))
+      << what;
   }
   EXPECT_EQ(listed(t, "?name=NUMBER&orderBy=ORDER_BY_DESC&limit=2").size(), 2u);
   EXPECT_EQ(listed(t, "?states=STATE_COMPLETED")[0]["id"], 7);

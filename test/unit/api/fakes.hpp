@@ -54,7 +54,8 @@ struct fake_reader : storage::reader {
   template <class T>
   static result<T> found(const std::map<std::uint64_t, T>& in, std::uint64_t id, const char* what) {
     auto one = in.find(id);
-    return one == in.end() ? result<T>(error{errc::not_found, std::string(what) + " " + std::to_string(id)}) : result<T>(one->second);
+    return one == in.end() ? result<T>(error{errc::not_found, std::string(what) + " " + std::to_string(id)})
+                           : result<T>(one->second);
   }
   std::uint64_t sequence() const override {
     std::lock_guard lock{mutex};
@@ -78,7 +79,9 @@ struct fake_reader : storage::reader {
     std::lock_guard lock{mutex};
     return trial_rows.empty() ? trial_id{} : trial_id{trial_rows.rbegin()->first};
   }
-  result<experiment_id> experiment_with_key(std::string_view) const override { return error{errc::not_found, "no such key"}; }
+  result<experiment_id> experiment_with_key(std::string_view) const override {
+    return error{errc::not_found, "no such key"};
+  }
   result<experiment_row> experiment(experiment_id id) const override {
     std::lock_guard lock{mutex};
     return found(experiment_rows, id.value, "experiment");
@@ -95,7 +98,8 @@ struct fake_reader : storage::reader {
     std::lock_guard lock{mutex};
     return found(trial_rows, id.value, "trial");
   }
-  result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit, std::string_view group) const override {
+  result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
+                                          std::string_view group) const override {
     std::lock_guard lock{mutex};
     std::vector<metric_row> all;
     if (auto of = metric_rows.find(id.value); of != metric_rows.end())
@@ -106,7 +110,8 @@ struct fake_reader : storage::reader {
   }
   result<metric_row> metric(trial_id id, std::uint64_t row) const override {
     auto all = metrics(id, row - 1, 1, {});
-    return all->empty() ? result<metric_row>(error{errc::not_found, "metric"}) : result<metric_row>(all->front());
+    return all->empty() ? result<metric_row>(error{errc::not_found, "metric"})
+                        : result<metric_row>(all->front());
   }
   result<std::vector<checkpoint_row>> checkpoints(trial_id id) const override {
     std::lock_guard lock{mutex};
@@ -131,7 +136,8 @@ struct fake_reader : storage::reader {
         all.push_back(line);
     return all;
   }
-  result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before, std::size_t limit) const override {
+  result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before,
+                                            std::size_t limit) const override {
     std::lock_guard lock{mutex};
     std::vector<log_line> all;
     for (auto line = log_lines.rbegin(); line != log_lines.rend(); ++line)
@@ -139,7 +145,8 @@ struct fake_reader : storage::reader {
         all.push_back(*line);
     return all;
   }
-  result<std::vector<storage::committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const override {
+  result<std::vector<storage::committed_fact>> facts_after(std::uint64_t after,
+                                                           std::size_t limit) const override {
     std::lock_guard lock{mutex};
     std::vector<storage::committed_fact> all;
     for (const auto& one : facts)
@@ -147,13 +154,20 @@ struct fake_reader : storage::reader {
         all.push_back(one);
     return all;
   }
-  result<std::vector<std::string>> facts_of(std::string_view, std::uint64_t) const override { return std::vector<std::string>{}; }
-  result<std::optional<storage::kept_snapshot>> snapshot_of(std::string_view) const override { return std::optional<storage::kept_snapshot>{}; }
-  result<std::vector<std::string>> entities(std::string_view) const override { return std::vector<std::string>{}; }
+  result<std::vector<std::string>> facts_of(std::string_view, std::uint64_t) const override {
+    return std::vector<std::string>{};
+  }
+  result<std::optional<storage::kept_snapshot>> snapshot_of(std::string_view) const override {
+    return std::optional<storage::kept_snapshot>{};
+  }
+  result<std::vector<std::string>> entities(std::string_view) const override {
+    return std::vector<std::string>{};
+  }
   result<std::string> blob(std::string_view name) const override {
     std::lock_guard lock{mutex};
     auto one = blobs.find(std::string(name));
-    return one == blobs.end() ? result<std::string>(error{errc::not_found, "blob"}) : result<std::string>(one->second);
+    return one == blobs.end() ? result<std::string>(error{errc::not_found, "blob"})
+                              : result<std::string>(one->second);
   }
 
   void add(const std::string& entity, const fact& x) {
@@ -172,8 +186,8 @@ struct fake_reader : storage::reader {
   std::map<std::string, std::string> blobs;
 };
 
-/// Experiment 7 of `determined` with trial 12, whose run 1 failed and whose run 2 is open on agent a1; trial 13 of
-/// experiment 8 of `admin`, run 1 open.
+/// Experiment 7 of `determined` with trial 12, whose run 1 failed and whose run 2 is open on agent a1; trial
+/// 13 of experiment 8 of `admin`, run 1 open.
 inline std::shared_ptr<fake_reader> filled_reader() {
   auto r = std::make_shared<fake_reader>();
   experiment_row e;
@@ -182,7 +196,10 @@ inline std::shared_ptr<fake_reader> filled_reader() {
   e.owner = "determined";
   e.context = "blob1";
   e.source = "name: digits # as submitted\n";
-  e.config = {{"name", "digits"}, {"labels", {"a"}}, {"searcher", {{"name", "adaptive_asha"}, {"metric", "accuracy"}}}, {"resources", {{"slots_per_trial", 1}}}};
+  e.config = {{"name", "digits"},
+              {"labels", {"a"}},
+              {"searcher", {{"name", "adaptive_asha"}, {"metric", "accuracy"}}},
+              {"resources", {{"slots_per_trial", 1}}}};
   e.created = t0;
   e.num_trials = 1;
   e.metric = "accuracy";
@@ -202,8 +219,14 @@ inline std::shared_ptr<fake_reader> filled_reader() {
   t.state = trial_state::running;
   t.hparams = {{"lr", 0.1}};
   t.created = t0;
-  t.runs = {{.run = {1}, .started = t0, .ended = t0 + 10s, .why = end::failed, .detail = "exit code 1", .on = {{"a1", {0}}}},
-            {.run = {2}, .started = t0 + 20s, .from_checkpoint = "c1", .from_steps = 100, .on = {{"a1", {0}}}}};
+  t.runs = {
+    {.run = {1},
+     .started = t0,
+     .ended = t0 + 10s,
+     .why = end::failed,
+     .detail = "exit code 1",
+     .on = {{"a1", {0}}}},
+    {.run = {2}, .started = t0 + 20s, .from_checkpoint = "c1", .from_steps = 100, .on = {{"a1", {0}}}}};
   t.best = t.latest = {.row = 2, .steps = 100, .metric = 0.9, .at = t0 + 5s, .run = {1}};
   t.checkpoint_count = 1;
   t.checkpoint_bytes = 5;
@@ -217,12 +240,29 @@ inline std::shared_ptr<fake_reader> filled_reader() {
   r->trial_rows[13] = u;
   r->metric_rows[12] = {
     {1, "training", 50, {1}, t0 + 4s, to_msgpack({{"loss", 0.5}})},
-    {2, "validation", 100, {1}, t0 + 5s, to_msgpack({{"accuracy", 0.9}, {"odd", std::numeric_limits<double>::quiet_NaN()}})},
+    {2,
+     "validation",
+     100,
+     {1},
+     t0 + 5s,
+     to_msgpack({{"accuracy", 0.9}, {"odd", std::numeric_limits<double>::quiet_NaN()}})},
     {3, "training", 150, {1}, t0 + 6s, to_msgpack({{"loss", 0.4}})},
   };
-  r->checkpoint_rows = {{{"c1", 100, {{"model.pt", 5}, {"code/", 0}}, {{"steps_completed", 100}}, "/nonexistent/c1"}, {12}, {7}, {1}, t0 + 5s}};
+  r->checkpoint_rows = {
+    {{"c1", 100, {{"model.pt", 5}, {"code/", 0}}, {{"steps_completed", 100}}, "/nonexistent/c1"},
+     {12},
+     {7},
+     {1},
+     t0 + 5s}};
   for (int i = 1; i <= 3; ++i)
-    r->log_lines.push_back({static_cast<std::uint64_t>(i), t0, {{12}, {2}}, "a1", 0, "stdout", i == 2 ? "INFO" : "", "line " + std::to_string(i)});
+    r->log_lines.push_back({static_cast<std::uint64_t>(i),
+                            t0,
+                            {{12}, {2}},
+                            "a1",
+                            0,
+                            "stdout",
+                            i == 2 ? "INFO" : "",
+                            "line " + std::to_string(i)});
   r->blobs["blob1"] = "\x1f\x8b tar";
   r->add("experiment/7", experiment_changed{t0, experiment_state::active, ""});
   r->add("trial/12", run_started{t0, {2}, "c1", 100});
@@ -265,7 +305,9 @@ public:
   std::string read_until(const std::function<bool(const std::string&)>& enough, bool* closed = nullptr) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{10};
     while (!enough(kept_)) {
-      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+      auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
+          .count();
       pollfd one{fd_, POLLIN, 0};
       if (left <= 0 || ::poll(&one, 1, static_cast<int>(left)) <= 0) {
         ADD_FAILURE() << "no answer in 10 s; so far: " << kept_.substr(0, 300);
@@ -304,9 +346,10 @@ public:
       out.body = chunks(&out.closed);
     return out;
   }
-  http_answer ask(const std::string& method, const std::string& path, const std::string& token = {}, const std::string& body = {},
-                  const std::string& more_headers = {}) {
-    send(method + " " + path + " HTTP/1.1\r\nHost: x\r\n" + (token.empty() ? "" : "Authorization: Bearer " + token + "\r\n") + more_headers +
+  http_answer ask(const std::string& method, const std::string& path, const std::string& token = {},
+                  const std::string& body = {}, const std::string& more_headers = {}) {
+    send(method + " " + path + " HTTP/1.1\r\nHost: x\r\n" +
+         (token.empty() ? "" : "Authorization: Bearer " + token + "\r\n") + more_headers +
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     return answer();
   }
@@ -342,7 +385,9 @@ struct live {
     EXPECT_TRUE(started) << (started ? "" : started.error().what);
     http = std::move(*started);
   }
-  std::string token(const std::string& name = "determined") { return users->log_in(name, "", true, now)->token; }
+  std::string token(const std::string& name = "determined") {
+    return users->log_in(name, "", true, now)->token;
+  }
 
   fake_gate cluster;
   std::shared_ptr<fake_reader> reader;

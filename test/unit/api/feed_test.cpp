@@ -28,7 +28,8 @@ TEST(Feed, ASlowReaderLosesTheOldestAndIsToldHowMany) {
   rows->end({{"why", "time"}});
   const auto piece = body->next(t0);
   ASSERT_TRUE(piece);
-  EXPECT_TRUE(piece->bytes.starts_with("event: lost\ndata: {\"count\":7}\n\ndata: {\"n\":8}\n\n")) << piece->bytes;
+  EXPECT_TRUE(piece->bytes.starts_with("event: lost\ndata: {\"count\":7}\n\ndata: {\"n\":8}\n\n"))
+    << piece->bytes;
 }
 
 TEST(Feed, SaysThatItLivesWhileNothingHappens) {

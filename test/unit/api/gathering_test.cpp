@@ -9,7 +9,9 @@ namespace {
 TEST(Gathering, AnswersAllPeersOnceTheLastHasCome) {
   std::map<std::string, std::vector<response>> got; // outlives the peers that still wait at the end
   gathering g;
-  const auto back = [&](const std::string& who) { return reply{[&got, who](response x) { got[who].push_back(std::move(x)); }}; };
+  const auto back = [&](const std::string& who) {
+    return reply{[&got, who](response x) { got[who].push_back(std::move(x)); }};
+  };
   const allocation_id a{{1}, {1}}, b{{2}, {1}};
   g.add(a, "x", 2, {{"n", 1}}, {}, back("x"));
   g.add(b, "y", 2, {{"n", 9}}, {}, back("y")); // of another allocation

@@ -7,7 +7,8 @@ namespace troupe::api {
 namespace {
 
 TEST(Targets, AreDecodedAndQueriesAreInCamelCase) {
-  auto t = *parse_target("//api/v1/models/a%2Fb%20c/?timeout_seconds=60&states=A&states=B&flag=True&empty&x=a+b%2B");
+  auto t =
+    *parse_target("//api/v1/models/a%2Fb%20c/?timeout_seconds=60&states=A&states=B&flag=True&empty&x=a+b%2B");
   EXPECT_EQ(t.segments, (std::vector<std::string>{"api", "v1", "models", "a/b c"}));
   EXPECT_EQ(*t.query.number("timeoutSeconds", 0), 60);
   EXPECT_EQ(t.query.every("states").size(), 2u);
@@ -19,7 +20,8 @@ TEST(Targets, AreDecodedAndQueriesAreInCamelCase) {
 }
 
 TEST(Fields, AreReadLeniently) {
-  const auto x = *parse_json(R"({"isRaw":true,"template_name":"t","n":"7","f":3.0,"null":null,"big":18446744073709551615,"nan":"Nan"})");
+  const auto x = *parse_json(
+    R"({"isRaw":true,"template_name":"t","n":"7","f":3.0,"null":null,"big":18446744073709551615,"nan":"Nan"})");
   fields f{x};
   EXPECT_TRUE(f.flag("isRaw"));
   EXPECT_EQ(f.text("templateName"), "t");

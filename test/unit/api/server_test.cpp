@@ -19,7 +19,8 @@ TEST(Server, AnswersHealthAndInfoWithoutAToken) {
 TEST(Server, LogsInAndReadsAnExperiment) {
   live x;
   raw_client c{x.http->port()};
-  auto in = c.ask("POST", "/api/v1/auth/login", "", R"({"username":"determined","password":"","isHashed":true})");
+  auto in =
+    c.ask("POST", "/api/v1/auth/login", "", R"({"username":"determined","password":"","isHashed":true})");
   ASSERT_EQ(in.status, 200) << in.body;
   auto got = c.ask("GET", "/api/v1/experiments/7", in.json()["token"]);
   EXPECT_EQ(got.status, 200) << got.body;
@@ -41,8 +42,10 @@ TEST(Server, RefusesATakenOrMalformedAddressAtOnce) {
   struct {
     const char* text;
     bool fine;
-  } cases[] = {{"127.0.0.1:8080", true}, {"[::1]:0", true},     {":80", true},        {"localhost:65535", true}, {"localhost", false},
-               {"localhost:", false},    {"1.2.3.4:65536", false}, {"::1:80", false}, {"a b:80", false},         {"host:80x", false}};
+  } cases[] = {{"127.0.0.1:8080", true},  {"[::1]:0", true},    {":80", true},
+               {"localhost:65535", true}, {"localhost", false}, {"localhost:", false},
+               {"1.2.3.4:65536", false},  {"::1:80", false},    {"a b:80", false},
+               {"host:80x", false}};
   for (const auto& one : cases)
     EXPECT_EQ(static_cast<bool>(parse_listen(one.text)), one.fine) << one.text;
   EXPECT_TRUE(is_loopback("localhost"));
@@ -66,15 +69,22 @@ TEST(Server, RefusesWhatIsNotARequest) {
     {"a header bomb", "GET /health HTTP/1.1\r\nX: " + std::string(40000, 'x') + "\r\n\r\n", 400},
     {"a broken escape", "GET /api/v1/experiments/%zz HTTP/1.1\r\n\r\n", 400},
     {"a zero byte", "GET /api/v1/experiments/%00 HTTP/1.1\r\n\r\n", 400},
-    {"both lengths", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", 400},
-    {"two lengths", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", 400},
+    {"both lengths",
+     "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", 400},
+    {"two lengths", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x",
+     400},
     {"a negative length", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: -2\r\n\r\n", 400},
-    {"a malformed chunk", "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
-    {"a chunk of 2^64", "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400},
+    {"a malformed chunk",
+     "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400},
+    {"a chunk of 2^64",
+     "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400},
     {"a body over the bound", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n", 413},
     {"a chunked body over the bound",
-     "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" + std::string(0x200000, ' ') + "\r\n0\r\n\r\n", 413},
-    {"a context over the bound", "POST /api/v1/experiments HTTP/1.1\r\n" + authorized + "Content-Length: 132120577\r\n\r\n", 413},
+     "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" +
+       std::string(0x200000, ' ') + "\r\n0\r\n\r\n",
+     413},
+    {"a context over the bound",
+     "POST /api/v1/experiments HTTP/1.1\r\n" + authorized + "Content-Length: 132120577\r\n\r\n", 413},
     {"a body that is no object", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]", 400},
     {"a body nested too deep",
      "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + std::string(100000, '['), 400},
@@ -88,7 +98,8 @@ TEST(Server, RefusesWhatIsNotARequest) {
     auto got = c.answer();
     EXPECT_EQ(got.status, one.status) << one.what << ": " << got.body;
     auto error = got.json().value("error", value::object());
-    EXPECT_TRUE(error.contains("code") && error.contains("reason") && error.contains("error")) << one.what << ": " << got.body;
+    EXPECT_TRUE(error.contains("code") && error.contains("reason") && error.contains("error"))
+      << one.what << ": " << got.body;
   }
   EXPECT_TRUE(x.cluster.all().empty());
 }
@@ -127,7 +138,8 @@ TEST(Server, ServesFiftyClientsAtOnce) {
 TEST(Server, StreamsFactsFromExactlyAfterTheGivenOne) {
   live x;
   raw_client c{x.http->port()};
-  c.send("GET /troupe/v1/events?after=1&experiment=7 HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  c.send("GET /troupe/v1/events?after=1&experiment=7 HTTP/1.1\r\nAuthorization: Bearer " + x.token() +
+         "\r\n\r\n");
   auto seen = c.read_until([](const std::string& s) { return s.find("\"type\":\"run_started\"") != s.npos; });
   EXPECT_EQ(seen.find("id: 1\n"), std::string::npos) << seen;
   EXPECT_NE(seen.find("text/event-stream"), std::string::npos);
@@ -143,7 +155,8 @@ TEST(Server, StreamsFactsFromExactlyAfterTheGivenOne) {
 TEST(Server, FollowsALogToTheTrialsEnd) {
   live x;
   raw_client c{x.http->port()};
-  c.send("GET /api/v1/trials/12/logs?follow=true HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  c.send("GET /api/v1/trials/12/logs?follow=true HTTP/1.1\r\nAuthorization: Bearer " + x.token() +
+         "\r\n\r\n");
   c.read_until([](const std::string& s) { return s.find("line 3") != s.npos; });
   {
     std::lock_guard lock{x.reader->mutex};
@@ -167,7 +180,8 @@ TEST(Server, HoldsALongPollUntilTheClusterAnswers) {
   live x;
   x.cluster.hold = {"allocation.preemption"};
   raw_client c{x.http->port()};
-  c.send("GET /api/v1/allocations/12.2/signals/preemption?timeout_seconds=60 HTTP/1.1\r\nGrpc-Metadata-x-allocation-token: Bearer " +
+  c.send("GET /api/v1/allocations/12.2/signals/preemption?timeout_seconds=60 "
+         "HTTP/1.1\r\nGrpc-Metadata-x-allocation-token: Bearer " +
          x.users->allocation_token({{12}, {2}}) + "\r\n\r\n");
   for (;;) {
     std::lock_guard lock{x.cluster.mutex};
@@ -179,14 +193,16 @@ TEST(Server, HoldsALongPollUntilTheClusterAnswers) {
   auto got = c.answer();
   EXPECT_EQ(got.status, 200);
   EXPECT_EQ(got.json(), (value{{"preempt", true}}));
-  EXPECT_EQ(x.cluster.all().front().fields, (value{{"allocation", "12.2"}, {"experiment", 7}, {"timeout_ms", 60000}}));
+  EXPECT_EQ(x.cluster.all().front().fields,
+            (value{{"allocation", "12.2"}, {"experiment", 7}, {"timeout_ms", 60000}}));
 }
 
 TEST(Server, AnswersWhenTheClusterDropsARequest) {
   live x;
   x.cluster.hold = {"experiment.pause"};
   raw_client c{x.http->port()};
-  c.send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+  c.send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " +
+         x.token() + "\r\n\r\n");
   for (;;) {
     std::lock_guard lock{x.cluster.mutex};
     if (!x.cluster.held.empty())
@@ -218,7 +234,8 @@ TEST(Server, AnswersAfterItHasGoneHarmNobody) {
     live x;
     x.cluster.hold = {"experiment.pause"};
     raw_client c{x.http->port()};
-    c.send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
+    c.send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " +
+           x.token() + "\r\n\r\n");
     while (!late) {
       std::lock_guard lock{x.cluster.mutex};
       if (!x.cluster.held.empty())

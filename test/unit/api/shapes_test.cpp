@@ -1,4 +1,5 @@
-// Every answer that we emit against the client's own classes: required keys present and not null, no unknown enum.
+// Every answer that we emit against the client's own classes: required keys present and not null, no unknown
+// enum.
 
 #include "table.hpp"
 
@@ -31,7 +32,8 @@ void check_nested(const value& x, const value& rule, const std::string& where) {
   const std::string how = rule[0], type = rule[1];
   if (how == "enum") {
     const auto& names = bindings()["enums"][type];
-    EXPECT_NE(std::find(names.begin(), names.end(), x), names.end()) << where << ": " << x << " is no " << type;
+    EXPECT_NE(std::find(names.begin(), names.end(), x), names.end())
+      << where << ": " << x << " is no " << type;
   } else if (how == "one")
     check(x, type, where);
   else if (how == "list") {
@@ -75,43 +77,63 @@ TEST(Shapes, EveryAnswerFitsTheClientsClass) {
     {as_user, "GET", "/api/v1/users?limit=1", "", "v1GetUsersResponse"},
     {as_user, "GET", "/api/v1/users/1", "", "v1GetUserResponse"},
     {as_user, "GET", "/api/v1/users/admin/by-username", "", "v1GetUserByUsernameResponse"},
-    {as_admin, "POST", "/api/v1/users", R"({"user":{"username":"ada","active":true,"admin":false},"password":""})", "v1PostUserResponse"},
-    {as_admin, "PATCH", "/api/v1/users/3", R"({"displayName":"Ada","agentUserGroup":{"agentUid":5,"agentGid":6,"agentUser":"u","agentGroup":"g"}})", "v1PatchUserResponse"},
+    {as_admin, "POST", "/api/v1/users",
+     R"({"user":{"username":"ada","active":true,"admin":false},"password":""})", "v1PostUserResponse"},
+    {as_admin, "PATCH", "/api/v1/users/3",
+     R"({"displayName":"Ada","agentUserGroup":{"agentUid":5,"agentGid":6,"agentUser":"u","agentGroup":"g"}})",
+     "v1PatchUserResponse"},
     {as_user, "GET", "/api/v1/agents", "", "v1GetAgentsResponse"},
     {as_user, "GET", "/api/v1/agents/a1", "", "v1GetAgentResponse"},
     {as_user, "GET", "/api/v1/agents/a1/slots", "", "v1GetSlotsResponse"},
     {as_user, "GET", "/api/v1/agents/a1/slots/0", "", "v1GetSlotResponse"},
     {as_user, "GET", "/api/v1/experiments", "", "v1GetExperimentsResponse"},
     {as_user, "GET", "/api/v1/experiments/7", "", "v1GetExperimentResponse"},
-    {as_user, "POST", "/api/v1/experiments", R"({"config":"name: x","modelDefinition":[{"path":"a.py","type":48,"content":"eA==","mtime":"1","mode":420,"uid":0,"gid":0}]})", "v1CreateExperimentResponse"},
-    {as_user, "POST", "/api/v1/experiments", R"({"config":"name: x","validateOnly":true})", "v1CreateExperimentResponse"},
+    {as_user, "POST", "/api/v1/experiments",
+     R"({"config":"name: x","modelDefinition":[{"path":"a.py","type":48,"content":"eA==","mtime":"1","mode":420,"uid":0,"gid":0}]})",
+     "v1CreateExperimentResponse"},
+    {as_user, "POST", "/api/v1/experiments", R"({"config":"name: x","validateOnly":true})",
+     "v1CreateExperimentResponse"},
     {as_user, "GET", "/api/v1/experiments/7/trials", "", "v1GetExperimentTrialsResponse"},
-    {as_user, "GET", "/api/v1/experiments/7/checkpoints?sortByAttr=SORT_BY_SEARCHER_METRIC&orderBy=ORDER_BY_DESC", "", "v1GetExperimentCheckpointsResponse"},
+    {as_user, "GET",
+     "/api/v1/experiments/7/checkpoints?sortByAttr=SORT_BY_SEARCHER_METRIC&orderBy=ORDER_BY_DESC", "",
+     "v1GetExperimentCheckpointsResponse"},
     {as_user, "GET", "/api/v1/experiments/7/model_def", "", "v1GetModelDefResponse"},
-    {as_task, "GET", "/api/v1/experiments/7/searcher/best_searcher_validation_metric", "", "v1GetBestSearcherValidationMetricResponse"},
+    {as_task, "GET", "/api/v1/experiments/7/searcher/best_searcher_validation_metric", "",
+     "v1GetBestSearcherValidationMetricResponse"},
     {as_user, "GET", "/api/v1/trials/12", "", "v1GetTrialResponse"},
     {as_user, "GET", "/api/v1/trials/12/workloads?limit=500", "", "v1GetTrialWorkloadsResponse"},
     {as_user, "GET", "/api/v1/trials/12/checkpoints", "", "v1GetTrialCheckpointsResponse"},
     {as_user, "GET", "/api/v1/trials/12/logs", "", "stream v1TrialLogsResponse"},
     {as_user, "GET", "/api/v1/trials/12/logs/fields", "", "stream v1TrialLogsFieldsResponse"},
-    {as_user, "GET", "/api/v1/trials/metrics/training_metrics?trialIds=12", "", "stream v1GetTrainingMetricsResponse"},
-    {as_user, "GET", "/api/v1/trials/metrics/validation_metrics?trialIds=12", "", "stream v1GetValidationMetricsResponse"},
-    {as_user, "GET", "/api/v1/trials/metrics/trial_metrics?trialIds=12&group=training", "", "stream v1GetMetricsResponse"},
+    {as_user, "GET", "/api/v1/trials/metrics/training_metrics?trialIds=12", "",
+     "stream v1GetTrainingMetricsResponse"},
+    {as_user, "GET", "/api/v1/trials/metrics/validation_metrics?trialIds=12", "",
+     "stream v1GetValidationMetricsResponse"},
+    {as_user, "GET", "/api/v1/trials/metrics/trial_metrics?trialIds=12&group=training", "",
+     "stream v1GetMetricsResponse"},
     {as_user, "GET", "/api/v1/checkpoints/c1", "", "v1GetCheckpointResponse"},
     {as_user, "GET", "/api/v1/tasks", "", "v1GetTasksResponse"},
     {as_user, "GET", "/api/v1/tasks/" + task, "", "v1GetTaskResponse"},
     {as_user, "GET", "/api/v1/tasks/" + task + "/logs", "", "stream v1TaskLogsResponse"},
     {as_user, "GET", "/api/v1/allocations/" + allocation, "", "v1GetAllocationResponse"},
     {as_task, "GET", "/api/v1/tasks/" + task + "/context_directory", "", "v1GetTaskContextDirectoryResponse"},
-    {as_task, "GET", "/api/v1/allocations/" + allocation + "/resources/r1/rendezvous", "", "v1AllocationRendezvousInfoResponse"},
-    {as_task, "GET", "/api/v1/allocations/" + allocation + "/signals/preemption?timeout_seconds=0", "", "v1AllocationPreemptionSignalResponse"},
-    {as_task, "POST", "/api/v1/allocations/" + allocation + "/all_gather", R"({"allocationId":"x","requestUuid":"u","numPeers":1,"data":{"a":1}})", "v1AllocationAllGatherResponse"},
-    {as_task, "POST", "/api/v1/runs/start", R"({"runId":12,"checkpointStorage":null})", "v1RunPrepareForReportingResponse"},
+    {as_task, "GET", "/api/v1/allocations/" + allocation + "/resources/r1/rendezvous", "",
+     "v1AllocationRendezvousInfoResponse"},
+    {as_task, "GET", "/api/v1/allocations/" + allocation + "/signals/preemption?timeout_seconds=0", "",
+     "v1AllocationPreemptionSignalResponse"},
+    {as_task, "POST", "/api/v1/allocations/" + allocation + "/all_gather",
+     R"({"allocationId":"x","requestUuid":"u","numPeers":1,"data":{"a":1}})",
+     "v1AllocationAllGatherResponse"},
+    {as_task, "POST", "/api/v1/runs/start", R"({"runId":12,"checkpointStorage":null})",
+     "v1RunPrepareForReportingResponse"},
     {as_task, "GET", "/api/v1/runs/12/metadata", "", "v1GetRunMetadataResponse"},
-    {as_task, "POST", "/api/v1/runs/12/metadata", R"({"runId":12,"metadata":{"a":1}})", "v1PostRunMetadataResponse"},
+    {as_task, "POST", "/api/v1/runs/12/metadata", R"({"runId":12,"metadata":{"a":1}})",
+     "v1PostRunMetadataResponse"},
   };
   for (const auto& one : cases) {
-    auto got = t.ask(one.method, one.target, one.who == as_task ? t.task() : t.user(one.who == as_admin ? "admin" : "determined"), one.body);
+    auto got =
+      t.ask(one.method, one.target,
+            one.who == as_task ? t.task() : t.user(one.who == as_admin ? "admin" : "determined"), one.body);
     ASSERT_EQ(got.status, 200u) << one.target << ": " << got.body;
     const std::string type = one.type;
     if (!type.starts_with("stream ")) {
@@ -133,7 +155,8 @@ TEST(Shapes, EveryOperationOfTheContractIsBuiltOrAnswers501) {
     ASSERT_NE(m.found, nullptr) << one;
     const std::string answers = m.found->answers, known = one[2];
     const bool says_more = !answers.empty() && answers != "Empty" && !known.empty();
-    EXPECT_EQ(says_more ? answers : "", says_more ? (one[3].get<bool>() ? "stream of " : "") + known : "") << one;
+    EXPECT_EQ(says_more ? answers : "", says_more ? (one[3].get<bool>() ? "stream of " : "") + known : "")
+      << one;
   }
 }
 
@@ -148,10 +171,17 @@ TEST(Shapes, NumbersAndTextFollowTheGateway) {
   EXPECT_EQ(checkpoint["training"]["searcherMetric"], 0.9);
   EXPECT_EQ(checkpoint["trialId"], 12);
   auto log = t.ask("GET", "/api/v1/trials/12/logs?limit=1&orderBy=ORDER_BY_DESC", t.user()).body;
-  EXPECT_EQ((*parse_json(log))["result"]["message"], "[2023-11-14T22:13:20.000000Z]          [rank=0] || line 3\n");
+  EXPECT_EQ((*parse_json(log))["result"]["message"],
+            "[2023-11-14T22:13:20.000000Z]          [rank=0] || line 3\n");
   auto report = *parse_json(t.ask("GET", "/troupe/v1/trials/12/metrics", t.user()).body);
   ASSERT_EQ(report.size(), 3u);
-  EXPECT_EQ(report[2], (value{{"row", 3}, {"group", "training"}, {"totalBatches", 150}, {"trialRunId", 1}, {"endTime", to_rfc3339(t0 + 6s)}, {"archived", true}, {"metrics", {{"loss", 0.4}}}}));
+  EXPECT_EQ(report[2], (value{{"row", 3},
+                              {"group", "training"},
+                              {"totalBatches", 150},
+                              {"trialRunId", 1},
+                              {"endTime", to_rfc3339(t0 + 6s)},
+                              {"archived", true},
+                              {"metrics", {{"loss", 0.4}}}}));
   auto outcome = *parse_json(t.ask("GET", "/troupe/v1/experiments/7/outcome", t.user()).body);
   EXPECT_EQ(outcome["bestTrial"]["bestValidation"]["metrics"]["avgMetrics"]["accuracy"], 0.9);
   EXPECT_EQ(outcome["bestCheckpoint"]["path"], "/nonexistent/c1");
@@ -162,9 +192,10 @@ TEST(Shapes, PagesAsTheContractSays) {
   struct {
     const char* query;
     int first, last; // -1: refused
-  } cases[] = {{"", 0, 10},           {"limit=3", 0, 3},  {"offset=8&limit=5", 8, 10}, {"limit=-1", 0, 10}, {"limit=-2", 0, 0},
-               {"offset=-2", 8, 10},  {"offset=11", -1, -1}, {"offset=10", 10, 10},     {"limit=x", -1, -1}, {"limit=-3", -1, -1},
-               {"offset=-11", -1, -1}, {"limit=9223372036854775807", 0, 10}};
+  } cases[] = {{"", 0, 10},           {"limit=3", 0, 3},      {"offset=8&limit=5", 8, 10},
+               {"limit=-1", 0, 10},   {"limit=-2", 0, 0},     {"offset=-2", 8, 10},
+               {"offset=11", -1, -1}, {"offset=10", 10, 10},  {"limit=x", -1, -1},
+               {"limit=-3", -1, -1},  {"offset=-11", -1, -1}, {"limit=9223372036854775807", 0, 10}};
   for (const auto& one : cases) {
     auto p = page_of(parse_target(std::string("/x?") + one.query)->query, 10);
     EXPECT_EQ(static_cast<bool>(p), one.first >= 0) << one.query;
@@ -180,9 +211,11 @@ TEST(Shapes, ErrorsHaveTheThreeFieldBody) {
   struct {
     errc code;
     unsigned status;
-  } cases[] = {{errc::invalid, 400}, {errc::not_found, 404}, {errc::conflict, 409},    {errc::denied, 403},   {errc::unauthorized, 401},
-               {errc::busy, 429},    {errc::no_space, 503},  {errc::unreachable, 503}, {errc::timeout, 504},  {errc::unsupported, 501},
-               {errc::corrupt, 500}, {errc::io, 500},        {errc::internal, 500},    {errc::gap, 409}};
+  } cases[] = {{errc::invalid, 400},     {errc::not_found, 404},    {errc::conflict, 409},
+               {errc::denied, 403},      {errc::unauthorized, 401}, {errc::busy, 429},
+               {errc::no_space, 503},    {errc::unreachable, 503},  {errc::timeout, 504},
+               {errc::unsupported, 501}, {errc::corrupt, 500},      {errc::io, 500},
+               {errc::internal, 500},    {errc::gap, 409}};
   for (const auto& one : cases) {
     auto got = failure({one.code, "why"});
     EXPECT_EQ(got.status, one.status) << name(one.code);
@@ -192,7 +225,9 @@ TEST(Shapes, ErrorsHaveTheThreeFieldBody) {
     EXPECT_TRUE(body["error"]["code"].is_number() && body["error"]["reason"].is_string());
   }
   table t;
-  t.cluster.answers["experiment.activate"] = [](const auto&) { return result<value>(error{errc::conflict, "experiment in incompatible state COMPLETED"}); };
+  t.cluster.answers["experiment.activate"] = [](const auto&) {
+    return result<value>(error{errc::conflict, "experiment in incompatible state COMPLETED"});
+  };
   auto got = t.ask("POST", "/api/v1/experiments/7/activate", t.user());
   EXPECT_EQ(got.status, 400u);
   EXPECT_EQ((*parse_json(got.body))["error"]["reason"], "FailedPrecondition");
@@ -206,7 +241,8 @@ TEST(OpenApi, DocumentIsCurrent) {
   kept << in.rdbuf();
   if (kept.str() != made)
     std::ofstream(TROUPE_BINARY_DIR "/openapi.json") << made;
-  EXPECT_TRUE(kept.str() == made) << "docs/openapi.json is not current; take " TROUPE_BINARY_DIR "/openapi.json";
+  EXPECT_TRUE(kept.str() == made) << "docs/openapi.json is not current; take " TROUPE_BINARY_DIR
+                                     "/openapi.json";
 }
 
 } // namespace

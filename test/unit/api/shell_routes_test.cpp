@@ -12,11 +12,15 @@ TEST(ShellRoutes, AQueryBecomesFieldsOfTheirTypes) {
     const char* command;
     value fields;
   } const cases[] = {
-      {"ps?kind=trial&top=3&window=0.5&sort=backlog&filter=a", "shell.ps", {{"kind", "trial"}, {"top", 3.0}, {"window", 0.5}, {"sort", "backlog"}, {"filter", "a"}}},
-      {"info?actor=trial%2F7", "shell.info", {{"actor", "trial/7"}}},
-      {"state?actor=trial/7&path=queue[0]&diff=2", "shell.state", {{"actor", "trial/7"}, {"path", "queue[0]"}, {"diff", 2.0}}},
-      {"nodes", "shell.nodes", value::object()},
-      {"waits", "shell.waits", value::object()},
+    {"ps?kind=trial&top=3&window=0.5&sort=backlog&filter=a",
+     "shell.ps",
+     {{"kind", "trial"}, {"top", 3.0}, {"window", 0.5}, {"sort", "backlog"}, {"filter", "a"}}},
+    {"info?actor=trial%2F7", "shell.info", {{"actor", "trial/7"}}},
+    {"state?actor=trial/7&path=queue[0]&diff=2",
+     "shell.state",
+     {{"actor", "trial/7"}, {"path", "queue[0]"}, {"diff", 2.0}}},
+    {"nodes", "shell.nodes", value::object()},
+    {"waits", "shell.waits", value::object()},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + c.path, x.token()).status, 200) << c.path;
@@ -29,7 +33,8 @@ TEST(ShellRoutes, AQueryBecomesFieldsOfTheirTypes) {
 
 TEST(ShellRoutes, AWrongNumberNamesItsField) {
   live x;
-  for (const char* path : {"ps?window=soon", "ps?top=-1", "msgs?actor=a&max=1e99", "events?max=x", "trace?actor=a&rate=nan"}) {
+  for (const char* path :
+       {"ps?window=soon", "ps?top=-1", "msgs?actor=a&max=1e99", "events?max=x", "trace?actor=a&rate=nan"}) {
     const auto got = raw_client{x.http->port()}.ask("GET", at + path, x.token());
     EXPECT_EQ(got.status, 400) << path;
     EXPECT_NE(got.body.find("the field '"), std::string::npos) << got.body;
@@ -47,9 +52,11 @@ TEST(ShellRoutes, ActingIsForAdminsAndNamesWhatIsMissing) {
     EXPECT_EQ(got.status, 400) << path;
     EXPECT_NE(got.body.find("the field '"), std::string::npos) << got.body;
   }
-  EXPECT_EQ(raw_client{x.http->port()}.ask("POST", at + "drain", admin, R"({"node": "a1", "on": 1})").status, 400);
+  EXPECT_EQ(raw_client{x.http->port()}.ask("POST", at + "drain", admin, R"({"node": "a1", "on": 1})").status,
+            400);
   EXPECT_TRUE(x.cluster.all().empty());
-  EXPECT_EQ(raw_client{x.http->port()}.ask("POST", at + "kill", admin, R"({"actor": "trial/7"})").status, 200);
+  EXPECT_EQ(raw_client{x.http->port()}.ask("POST", at + "kill", admin, R"({"actor": "trial/7"})").status,
+            200);
   const auto heard = x.cluster.all().at(0);
   EXPECT_EQ(heard.command, "shell.kill");
   EXPECT_EQ(heard.fields, value({{"actor", "trial/7"}}));
@@ -59,7 +66,10 @@ TEST(ShellRoutes, ActingIsForAdminsAndNamesWhatIsMissing) {
 TEST(ShellRoutes, PastEventsAreFactsAndTheDesksInOrderOfTime) {
   live x;
   x.cluster.answers["shell.events"] = [](const auto&) {
-    return value{{"rows", {{{"at", "1999"}, {"kind", "audit"}, {"actor", "trial/7"}, {"what", "kill"}, {"user", "ada"}}}}, {"missing", value::array()}};
+    return value{
+      {"rows",
+       {{{"at", "1999"}, {"kind", "audit"}, {"actor", "trial/7"}, {"what", "kill"}, {"user", "ada"}}}},
+      {"missing", value::array()}};
   };
   auto got = raw_client{x.http->port()}.ask("GET", at + "events", x.token()).json()["rows"];
   ASSERT_EQ(got.size(), 3u) << got;
@@ -68,13 +78,16 @@ TEST(ShellRoutes, PastEventsAreFactsAndTheDesksInOrderOfTime) {
   EXPECT_EQ(got[2]["actor"], "trial/12");
   EXPECT_TRUE(got[2]["what"].get<std::string>().starts_with("run_started {")) << got[2];
   EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + "events?max=1", x.token()).json()["rows"].size(), 1u);
-  EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + "events?kind=audit", x.token()).json()["rows"].size(), 1u);
+  EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + "events?kind=audit", x.token()).json()["rows"].size(),
+            1u);
 }
 
 TEST(ShellRoutes, WhatIsNotKnownCannotBeFollowed) {
   live x;
   for (const char* wanted : {"trial/999", "trial/x", "experiment/999", "allocation/999.1"})
-    EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + "follow?correlation=" + wanted, x.token()).status, 404) << wanted;
+    EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + "follow?correlation=" + wanted, x.token()).status,
+              404)
+      << wanted;
 }
 
 } // namespace

@@ -9,16 +9,28 @@
 namespace troupe::api {
 
 struct table {
-  table() : reader(filled_reader()), users(std::move(*accounts::open({}, t0))), api({cluster, reader, users, {"c", "m", "", "0"}, [] { return t0 + 60s; }}) {
+  table()
+      : reader(filled_reader()), users(std::move(*accounts::open({}, t0))),
+        api({cluster, reader, users, {"c", "m", "", "0"}, [] { return t0 + 60s; }}) {
     cluster.answers["agent.list"] = [](const auto&) {
-      return value{{"agents", {{{"id", "r4nd0m"}, {"name", "a1"}, {"host", "127.0.0.1"}, {"since", to_rfc3339(t0)}, {"state", "alive"},
-                                {"slots", {{{"id", 0}, {"device", "cpu"}, {"enabled", true}, {"allocation", "12.2"}}, {{"id", 1}, {"device", "cpu"}, {"enabled", true}}}}}}}};
+      return value{{"agents",
+                    {{{"id", "r4nd0m"},
+                      {"name", "a1"},
+                      {"host", "127.0.0.1"},
+                      {"since", to_rfc3339(t0)},
+                      {"state", "alive"},
+                      {"slots",
+                       {{{"id", 0}, {"device", "cpu"}, {"enabled", true}, {"allocation", "12.2"}},
+                        {{"id", 1}, {"device", "cpu"}, {"enabled", true}}}}}}}};
     };
     cluster.answers["experiment.create"] = [](const auto&) { return value{{"id", 7}}; };
-    cluster.answers["allocation.rendezvous"] = [](const auto&) { return value{{"addresses", {"127.0.0.1"}}, {"slots", {1}}, {"rank", 0}}; };
+    cluster.answers["allocation.rendezvous"] = [](const auto&) {
+      return value{{"addresses", {"127.0.0.1"}}, {"slots", {1}}, {"rank", 0}};
+    };
     cluster.answers["allocation.preemption"] = [](const auto&) { return value{{"preempt", false}}; };
   }
-  response ask(const std::string& method, const std::string& target, request_headers headers, const std::string& body = {}) {
+  response ask(const std::string& method, const std::string& target, request_headers headers,
+               const std::string& body = {}) {
     auto let_in = api.admit({method, target, std::move(headers)});
     if (auto* refused = std::get_if<response>(&let_in))
       return std::move(*refused);
@@ -34,7 +46,13 @@ struct table {
     return got;
   }
   request_headers user(const std::string& name = "determined") {
-    return {.authorization = "Bearer " + users->log_in(name, "", true, t0 + 59s)->token, .cookie = {}, .user_token = {}, .allocation_token = {}, .accept = {}, .content_type = {}, .last_event_id = {}};
+    return {.authorization = "Bearer " + users->log_in(name, "", true, t0 + 59s)->token,
+            .cookie = {},
+            .user_token = {},
+            .allocation_token = {},
+            .accept = {},
+            .content_type = {},
+            .last_event_id = {}};
   }
   request_headers task(allocation_id id = {{12}, {2}}) {
     request_headers h;

@@ -1,6 +1,6 @@
+#include "console_for_test.hpp"
 #include "runtime/cli/verbs.hpp"
 #include "runtime/cli/words.hpp"
-#include "console_for_test.hpp"
 
 #include <fstream>
 #include <gtest/gtest.h>
@@ -14,31 +14,48 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
     int code;
     std::string err;
   } cases[] = {
-    {{"exprement", "ls"}, 2, "error: unknown command 'exprement'\nhint: did you mean 'experiment'?   troupe experiment\n"},
-    {{"experiment", "lst"}, 2, "error: unknown command 'experiment lst'\nhint: did you mean 'list'?   troupe experiment list\n"},
+    {{"exprement", "ls"},
+     2,
+     "error: unknown command 'exprement'\nhint: did you mean 'experiment'?   troupe experiment\n"},
+    {{"experiment", "lst"},
+     2,
+     "error: unknown command 'experiment lst'\nhint: did you mean 'list'?   troupe experiment list\n"},
     {{"s"}, 2, "error: 's' may mean status, slot, search, shell\nhint: troupe status\n"},
     {{"quux"}, 2, "error: unknown command 'quux'\nhint: troupe --help\n"},
-    {{"experiment", "create"}, 2, "error: 'experiment create' needs CONFIG\nhint: troupe experiment create --help\n"},
-    {{"experiment", "create", "a", "b", "c"}, 2,
+    {{"experiment", "create"},
+     2,
+     "error: 'experiment create' needs CONFIG\nhint: troupe experiment create --help\n"},
+    {{"experiment", "create", "a", "b", "c"},
+     2,
      "error: unexpected argument 'c'\nhint: troupe experiment create --help\n"},
-    {{"experiment", "list", "--outptu", "json"}, 2, "error: unknown option '--outptu'\nhint: did you mean '--output'?\n"},
-    {{"experiment", "list", "-o", "jsn"}, 2,
+    {{"experiment", "list", "--outptu", "json"},
+     2,
+     "error: unknown option '--outptu'\nhint: did you mean '--output'?\n"},
+    {{"experiment", "list", "-o", "jsn"},
+     2,
      "error: --output takes one of table, json, csv, yaml, not 'jsn'\nhint: did you mean 'json'?\n"},
-    {{"up", "--slots", "many"}, 2, "error: --slots takes a whole number of at least 0, not 'many'\nhint: --slots N\n"},
-    {{"up", "--listen", "nowhere"}, 2,
-     "error: --listen 'nowhere': expected HOST:PORT, the port from 0 to 65535\nhint: --listen 127.0.0.1:8080\n"},
+    {{"up", "--slots", "many"},
+     2,
+     "error: --slots takes a whole number of at least 0, not 'many'\nhint: --slots N\n"},
+    {{"up", "--listen", "nowhere"},
+     2,
+     "error: --listen 'nowhere': expected HOST:PORT, the port from 0 to 65535\nhint: --listen "
+     "127.0.0.1:8080\n"},
     {{"agent"}, 2, "error: an agent needs its master's address\nhint: troupe agent --master HOST:PORT\n"},
     {{"tls"}, 2, "error: 'tls' needs a command\nhint: troupe tls --help\n"},
     {{"run"}, 2, "error: 'run' needs CONFIG, or --resume\nhint: troupe run --help\n"},
-    {{"run", "x.yaml", "--resume", "3"}, 2,
+    {{"run", "x.yaml", "--resume", "3"},
+     2,
      "error: --resume goes on with an experiment as it was created; leave CONFIG out\n"},
-    {{"run", "--resume", "x"}, 2,
+    {{"run", "--resume", "x"},
+     2,
      "error: --resume takes an experiment's id, not 'x'\nhint: troupe experiment list\n"},
     {{"e", "ls"}, 6, "error: no cluster is running; start one: troupe up\n"},
     {{"experiment"}, 6, "error: no cluster is running; start one: troupe up\n"},
     {{"agent", "ls"}, 6, "error: no cluster is running; start one: troupe up\n"},
     {{"--master", "h:0", "e", "ls"}, 2, "error: --master 'h:0': the port must be a number from 1 to 65535\n"},
-    {{"completion", "zsh"}, 2,
+    {{"completion", "zsh"},
+     2,
      "error: there are completions for bash only, not for 'zsh'\nhint: source <(troupe completion bash)\n"},
     {{"config", "check"}, 1, "error: this program was built without 'config'\n"},
     {{"version"}, 0, ""},

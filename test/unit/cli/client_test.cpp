@@ -49,7 +49,8 @@ TEST(Client, TurnsAnswersIntoCodesWithTheServersText) {
     {501, fault_body(12, "Unimplemented", "not built"), errc::unsupported, "not built"},
     {503, fault_body(14, "Unavailable", "disk full"), errc::busy, "disk full"},
     {504, fault_body(4, "DeadlineExceeded", "slow"), errc::timeout, "slow"},
-    {502, "<html>Bad gateway</html>", errc::unreachable, "does not answer like a Troupe server (HTTP 502, '<html>Bad"},
+    {502, "<html>Bad gateway</html>", errc::unreachable,
+     "does not answer like a Troupe server (HTTP 502, '<html>Bad"},
     {400, "[]", errc::unreachable, "does not answer like a Troupe server"},
     {200, "hello", errc::unreachable, "does not answer like a Troupe server"},
   };
@@ -67,7 +68,8 @@ TEST(Client, LogsInOnceWhenAskedAndGivesUpWhenRefused) {
     if (is_login(r))
       return to.answer(200, R"({"token": "T1", "user": {}})");
     bool known = r.head.find("Authorization: Bearer T1") != std::string::npos;
-    known ? to.answer(200, "{}", "Troupe-Sequence: 42\r\n") : to.answer(401, fault_body(16, "Unauthenticated", "no token"));
+    known ? to.answer(200, "{}", "Troupe-Sequence: 42\r\n")
+          : to.answer(401, fault_body(16, "Unauthenticated", "no token"));
   });
   server one(at(fake));
   auto got = one.get("/a", {{"q", "x y&z"}});
@@ -77,11 +79,13 @@ TEST(Client, LogsInOnceWhenAskedAndGivesUpWhenRefused) {
   std::vector<std::string> targets;
   for (const auto& r : fake.requests())
     targets.push_back(r.method + " " + r.target);
-  EXPECT_EQ(targets, (std::vector<std::string>{"GET /a?q=x%20y%26z", "POST /api/v1/auth/login", "GET /a?q=x%20y%26z",
-                                               "POST /b"}));
+  EXPECT_EQ(targets, (std::vector<std::string>{"GET /a?q=x%20y%26z", "POST /api/v1/auth/login",
+                                               "GET /a?q=x%20y%26z", "POST /b"}));
   EXPECT_EQ(value::parse(fake.requests()[1].body), value({{"username", "determined"}, {"password", ""}}));
 
-  fake_server strict([](const received&, connection& to) { to.answer(401, fault_body(16, "Unauthenticated", "invalid credentials")); });
+  fake_server strict([](const received&, connection& to) {
+    to.answer(401, fault_body(16, "Unauthenticated", "invalid credentials"));
+  });
   auto refused = server(at(strict)).get("/a");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::unauthorized);
@@ -105,7 +109,8 @@ TEST(Client, SurvivesSilenceGarbageAndClosedDoors) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, errc::timeout);
 
-  for (const char* bytes : {"\x01\x02garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"}) {
+  for (const char* bytes : {"\x01\x02garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+                            "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"}) {
     fake_server noise([&](const received&, connection& to) { to.send(bytes); });
     auto got = server(at(noise)).get("/close");
     ASSERT_FALSE(got) << bytes;
@@ -151,8 +156,10 @@ TEST(Client, GoesOnWithEventsWhereTheStreamBroke) {
     case 1: // two facts, then a crash
       to.begin_stream("text/event-stream");
       return to.send("id: 5\ndata: {\"n\": 5}\n\nid: 6\ndata: {\"n\": 6}\n\nid: 7\nda");
-    case 2: return to.answer(503, fault_body(14, "Unavailable", "starting"));
-    case 3: return to.send("garbage\n\n");
+    case 2:
+      return to.answer(503, fault_body(14, "Unavailable", "starting"));
+    case 3:
+      return to.send("garbage\n\n");
     default:
       to.begin_stream("text/event-stream");
       to.send(": alive\n\nid: 6\ndata: {\"n\": 6}\n\nid: 7\ndata: {\"n\": 7}\n\n");
@@ -169,7 +176,9 @@ TEST(Client, GoesOnWithEventsWhereTheStreamBroke) {
     ASSERT_TRUE(step) << step.error().what;
     for (const auto& e : step->events)
       numbers.push_back(e["n"]);
-    links += step->change == event_stream::step::link::lost ? "lost " : step->change == event_stream::step::link::back ? "back " : "";
+    links += step->change == event_stream::step::link::lost   ? "lost "
+             : step->change == event_stream::step::link::back ? "back "
+                                                              : "";
   }
   EXPECT_EQ(numbers, (std::vector<int>{5, 6, 7})) << "each once, in order";
   EXPECT_EQ(links, "lost back ");
@@ -183,7 +192,8 @@ TEST(Client, GoesOnWithEventsWhereTheStreamBroke) {
 
 TEST(Client, StopsAskingForEventsThatItMayNotSee) {
   fake_server fake([&](const received& r, connection& to) {
-    is_login(r) ? to.answer(200, R"({"token": "T"})") : to.answer(404, fault_body(5, "NotFound", "experiment '3' not found"));
+    is_login(r) ? to.answer(200, R"({"token": "T"})")
+                : to.answer(404, fault_body(5, "NotFound", "experiment '3' not found"));
   });
   server one(at(fake));
   event_stream events(one, experiment_id{3}, 0);
@@ -206,30 +216,43 @@ void small_cluster(const received& r, connection& to) {
   if (is_login(r))
     return to.answer(200, R"({"token": "T"})");
   if (is("/api/v1/experiments/7"))
-    return to.answer(200, R"({"experiment": {"id": 7, "name": "digits", "state": "STATE_ACTIVE", "numTrials": 1, "bestTrialId": 1,
+    return to.answer(
+      200,
+      R"({"experiment": {"id": 7, "name": "digits", "state": "STATE_ACTIVE", "numTrials": 1, "bestTrialId": 1,
       "config": {"searcher": {"name": "random", "metric": "accuracy", "smaller_is_better": false, "max_trials": 1}}}})",
-                     "Troupe-Sequence: 10\r\n");
+      "Troupe-Sequence: 10\r\n");
   if (is("/troupe/v1/experiments/7/trials"))
-    return to.answer(200, R"({"trials": [{"id": 1, "state": "STATE_RUNNING", "hparams": {}}]})", "Troupe-Sequence: 10\r\n");
+    return to.answer(200, R"({"trials": [{"id": 1, "state": "STATE_RUNNING", "hparams": {}}]})",
+                     "Troupe-Sequence: 10\r\n");
   if (is("/troupe/v1/experiments/7/outcome"))
-    return to.answer(200, R"({"id": 7, "state": "STATE_ERROR", "why": "trial 1 failed", "numTrials": 1, "bestTrial": null})");
+    return to.answer(
+      200,
+      R"({"id": 7, "state": "STATE_ERROR", "why": "trial 1 failed", "numTrials": 1, "bestTrial": null})");
   if (is("/troupe/v1/events")) {
     to.begin_stream("text/event-stream");
-    to.send("id: 11\ndata: {\"type\": \"trial_ended\", \"entity\": \"trial/1\", \"state\": \"ERROR\", \"why\": \"exit code 1\"}\n\n"
-            "id: 12\ndata: {\"type\": \"experiment_changed\", \"entity\": \"experiment/7\", \"state\": \"ERROR\", \"why\": \"\"}\n\n");
+    to.send("id: 11\ndata: {\"type\": \"trial_ended\", \"entity\": \"trial/1\", \"state\": \"ERROR\", "
+            "\"why\": \"exit code 1\"}\n\n"
+            "id: 12\ndata: {\"type\": \"experiment_changed\", \"entity\": \"experiment/7\", \"state\": "
+            "\"ERROR\", \"why\": \"\"}\n\n");
     return to.wait_for_end();
   }
   if (is("/troupe/v1/experiments"))
     return to.answer(200, R"({"id": 7})");
   if (is("/api/v1/trials/1/logs"))
-    return to.answer(200, "{\"result\": {\"id\": \"1\", \"trialId\": 1, \"log\": \"hello\", \"message\": \"[t] hello\\n\"}}\n"
-                          "{\"result\": {\"id\": \"2\", \"trialId\": 1, \"log\": \"world\\n\", \"message\": \"[t] world\\n\"}}\n");
+    return to.answer(
+      200,
+      "{\"result\": {\"id\": \"1\", \"trialId\": 1, \"log\": \"hello\", \"message\": \"[t] hello\\n\"}}\n"
+      "{\"result\": {\"id\": \"2\", \"trialId\": 1, \"log\": \"world\\n\", \"message\": \"[t] "
+      "world\\n\"}}\n");
   if (is("/api/v1/experiments/7/pause"))
     return to.answer(400, fault_body(9, "FailedPrecondition", "experiment in incompatible state COMPLETED"));
   if (is("/api/v1/experiments"))
-    return to.answer(200, R"({"experiments": [{"id": 7, "name": "digits", "state": "STATE_ACTIVE"}], "pagination": {"total": 1}})");
+    return to.answer(
+      200,
+      R"({"experiments": [{"id": 7, "name": "digits", "state": "STATE_ACTIVE"}], "pagination": {"total": 1}})");
   if (is("/troupe/v1/status"))
-    return to.answer(200, R"({"slots": {"total": 4, "used": 2}, "agents": 1, "experimentsActive": 1, "version": "0.1.0"})");
+    return to.answer(
+      200, R"({"slots": {"total": 4, "used": 2}, "agents": 1, "experimentsActive": 1, "version": "0.1.0"})");
   to.answer(404, fault_body(5, "NotFound", "no such path"));
 }
 
@@ -241,7 +264,9 @@ cli::outcome_of_call call(const fake_server& fake, cli::words given) {
 
 TEST(CommandLine, SpeaksToAClusterAndEndsWithItsOutcome) {
   fake_server fake(small_cluster);
-  auto config = (std::filesystem::temp_directory_path() / ("troupe-cli-test-" + std::to_string(::getpid()) + ".yaml")).string();
+  auto config =
+    (std::filesystem::temp_directory_path() / ("troupe-cli-test-" + std::to_string(::getpid()) + ".yaml"))
+      .string();
   std::ofstream(config) << good_config;
   auto created = call(fake, {"experiment", "create", config});
   EXPECT_EQ(created.out, "experiment 7\n") << created.err;
@@ -287,8 +312,10 @@ TEST(CommandLine, ChecksTheContextBeforeAnythingIsSent) {
   std::filesystem::create_symlink("/etc", dir / "out");
   auto got = call(fake, {"experiment", "create", (dir / "c.yaml").string(), dir.string()});
   EXPECT_EQ(got.code, 2);
-  EXPECT_EQ(got.err, "error: " + (dir / "out").string() +
-                       ": a link that leaves the context (-> /etc)\nhint: leave files out by naming them in .detignore\n");
+  EXPECT_EQ(
+    got.err,
+    "error: " + (dir / "out").string() +
+      ": a link that leaves the context (-> /etc)\nhint: leave files out by naming them in .detignore\n");
   EXPECT_EQ(sent(fake), 0);
   std::filesystem::remove_all(dir);
 }
@@ -302,7 +329,8 @@ TEST(CommandLine, LaysOverridesOverTheConfiguration) {
   };
   EXPECT_EQ(send({}).code, 0);
   EXPECT_EQ(value::parse(fake.requests().back().body)["config"], good_config) << "as it was written";
-  auto got = send({"--config", "searcher.metric=accuracy", "--config", "hyperparameters.lr=0.5", "--config", "labels=[a, b]"});
+  auto got = send({"--config", "searcher.metric=accuracy", "--config", "hyperparameters.lr=0.5", "--config",
+                   "labels=[a, b]"});
   EXPECT_EQ(got.code, 0) << got.err;
   auto config = value::parse(value::parse(fake.requests().back().body)["config"].get<std::string>());
   EXPECT_EQ(config["searcher"]["metric"], "accuracy");
@@ -317,8 +345,9 @@ TEST(CommandLine, LaysOverridesOverTheConfiguration) {
 
 TEST(CommandLine, ShowsEveryFaultOfAConfigurationWithItsPlace) {
   fake_server fake(small_cluster);
-  auto got = cli::call({"experiment", "create", "-"}, {}, {{"TROUPE_MASTER", fake.url()}},
-                       "name: digits\nentrypont: x\nsearcher: {name: single, metric: loss, max_length: -1}\n");
+  auto got =
+    cli::call({"experiment", "create", "-"}, {}, {{"TROUPE_MASTER", fake.url()}},
+              "name: digits\nentrypont: x\nsearcher: {name: single, metric: loss, max_length: -1}\n");
   EXPECT_EQ(got.code, 2);
   EXPECT_THAT(got.err, HasSubstr("error: <stdin>:2:1: "));
   EXPECT_THAT(got.err, HasSubstr("<stdin>:3:"));
@@ -333,7 +362,8 @@ TEST(CommandLine, DownloadsACheckpoint) {
   std::ofstream(dir / "src/sub/model.pt") << std::string(300'000, 'm');
   auto tar = workers::pack_context(dir / "src")->tar;
   fake_server fake([&](const received& r, connection& to) {
-    r.target == "/troupe/v1/checkpoints/ab-12/files" ? to.answer(200, tar) : to.answer(404, fault_body(5, "NotFound", "gone"));
+    r.target == "/troupe/v1/checkpoints/ab-12/files" ? to.answer(200, tar)
+                                                     : to.answer(404, fault_body(5, "NotFound", "gone"));
   });
   auto got = call(fake, {"checkpoint", "download", "ab-12", "--output-dir", (dir / "out").string()});
   EXPECT_EQ(got.code, 0) << got.err;

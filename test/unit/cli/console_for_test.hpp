@@ -16,12 +16,18 @@ struct outcome_of_call {
 
 using variables = std::map<std::string, std::string>;
 
-inline outcome_of_call call(const words& given, const hooks& node = {}, variables env = {}, const std::string& in = "",
-                            const terminal& screen = {}) {
+inline outcome_of_call call(const words& given, const hooks& node = {}, variables env = {},
+                            const std::string& in = "", const terminal& screen = {}) {
   std::istringstream input(in);
   std::ostringstream out, err;
   env.emplace("HOME", "/nonexistent");
-  console io{input, out, err, screen, screen, -1, [] { return time_point{std::chrono::seconds(1'700'000'000)}; },
+  console io{input,
+             out,
+             err,
+             screen,
+             screen,
+             -1,
+             [] { return time_point{std::chrono::seconds(1'700'000'000)}; },
              [env](const char* name) {
                auto at = env.find(name);
                return at == env.end() ? std::string() : at->second;

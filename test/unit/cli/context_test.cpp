@@ -87,7 +87,8 @@ TEST_F(Context, KeepsFilesFoldersModesAndContents) {
   write("data/deep/a.txt", std::string(100'000, 'a'));
   fs::create_directories(root / "empty");
   ::chmod((root / "train.py").c_str(), 0755);
-  EXPECT_EQ(packed(), (std::set<std::string>{"train.py", "data/", "data/deep/", "data/deep/a.txt", "empty/"}));
+  EXPECT_EQ(packed(),
+            (std::set<std::string>{"train.py", "data/", "data/deep/", "data/deep/a.txt", "empty/"}));
   EXPECT_EQ(fs::file_size(top / "out/data/deep/a.txt"), 100'000);
   EXPECT_EQ(fs::status(top / "out/train.py").permissions() & fs::perms::all, fs::perms(0755));
 }
@@ -109,13 +110,13 @@ TEST_F(Context, HasTheSameBytesWhateverTheTimesAre) {
 }
 
 TEST_F(Context, LeavesOutWhatNobodySubmits) {
-  for (const char* name : {".git/HEAD", "__pycache__/x.pyc", "pkg/__pycache__/y.pyc", "z.pyc", "keep.py", "out/big.bin",
-                           "logs/a.log", "logs/keep.log", "sub/out/x", ".hidden"})
+  for (const char* name : {".git/HEAD", "__pycache__/x.pyc", "pkg/__pycache__/y.pyc", "z.pyc", "keep.py",
+                           "out/big.bin", "logs/a.log", "logs/keep.log", "sub/out/x", ".hidden"})
     write(name);
   fs::create_symlink("someone@host.123", root / ".#keep.py");
   write(".detignore", "# comment\n/out\n*.log\n!keep.log\n\n");
-  EXPECT_EQ(packed(), (std::set<std::string>{".detignore", "keep.py", "logs/", "logs/keep.log", "sub/", "sub/out/",
-                                             "sub/out/x", "pkg/", ".hidden"}));
+  EXPECT_EQ(packed(), (std::set<std::string>{".detignore", "keep.py", "logs/", "logs/keep.log", "sub/",
+                                             "sub/out/", "sub/out/x", "pkg/", ".hidden"}));
 }
 
 TEST_F(Context, MayBeOneFileOrEmpty) {
@@ -150,7 +151,8 @@ TEST_F(Context, RefusesEachUnfitThingWithItsPlaceAndReason) {
   EXPECT_THAT(text, HasSubstr(at("absolute") + ": a link that leaves the context (-> /etc/hostname)"));
   EXPECT_THAT(text, HasSubstr(at("dangling") + ": a link that points to nothing (-> gone)"));
   EXPECT_THAT(text, HasSubstr(at("loop1") + ": a link that turns in a circle (-> loop2)"));
-  EXPECT_THAT(text, HasSubstr(at("d/up") + ": a link that turns in a circle: it leads to a folder above itself"));
+  EXPECT_THAT(text,
+              HasSubstr(at("d/up") + ": a link that turns in a circle: it leads to a folder above itself"));
   EXPECT_THAT(text, HasSubstr(at("pipe") + ": a named pipe"));
 }
 
@@ -164,7 +166,8 @@ TEST_F(Context, RefusesMoreThanTheLimitNamingTheLargest) {
   std::ofstream(root / "sparse.bin");
   fs::resize_file(root / "sparse.bin", 200ull << 20);
   auto text = refusal();
-  EXPECT_THAT(text, HasSubstr("the context is 200.0 MB, over the limit of 95.0 MB; largest: sparse.bin (200.0 MB)"));
+  EXPECT_THAT(
+    text, HasSubstr("the context is 200.0 MB, over the limit of 95.0 MB; largest: sparse.bin (200.0 MB)"));
   write(".detignore", "*.bin");
   EXPECT_EQ(refusal(), "");
 }
@@ -211,7 +214,8 @@ TEST_F(Context, UnpackingRefusesWhatLeadsOut) {
     {{{"l", "", "/etc", "", AE_IFLNK}}, "a link that leaves the folder (-> /etc)"},
     {{{"l", "", "../x", "", AE_IFLNK}}, "a link that leaves the folder (-> ../x)"},
     {{{"d/l", "", "../../x", "", AE_IFLNK}}, "a link that leaves the folder (-> ../../x)"},
-    {{{"d/s", "", "..", "", AE_IFLNK}, {"d/l", "", "s/../x", "", AE_IFLNK}}, "a link that leaves the folder (-> s/../x)"},
+    {{{"d/s", "", "..", "", AE_IFLNK}, {"d/l", "", "s/../x", "", AE_IFLNK}},
+     "a link that leaves the folder (-> s/../x)"},
     {{{"d/s", "", "..", "", AE_IFLNK}, {"d/s/x", "y"}}, "a path through 's', which is no folder"},
     {{{"h", "", "", "../outside"}}, "a link that leaves the folder (-> ../outside)"},
     {{{"h", "", "", "missing"}}, "a link to what is no file of the archive (-> missing)"},
@@ -230,7 +234,8 @@ TEST_F(Context, UnpackingRefusesWhatLeadsOut) {
 }
 
 TEST_F(Context, UnpackingKeepsLinksThatStayAndDropsSpecialBits) {
-  auto tar = tar_of({{"a/f", "text"}, {"a/l", "", "../a/f", "", AE_IFLNK}, {"h", "", "", "a/f"}, {"a/f", "newer"}});
+  auto tar =
+    tar_of({{"a/f", "text"}, {"a/l", "", "../a/f", "", AE_IFLNK}, {"h", "", "", "a/f"}, {"a/f", "newer"}});
   ASSERT_TRUE(unpack_archive(tar, top / "out"));
   EXPECT_EQ(fs::read_symlink(top / "out/a/l"), "../a/f");
   EXPECT_EQ(fs::file_size(top / "out/h"), 4);
@@ -251,13 +256,13 @@ TEST(IgnoreRules, MatchAsThoseOfGit) {
     const char *pattern, *path;
     bool folder, ignored;
   } cases[] = {
-    {"*.log", "a.log", false, true},     {"*.log", "d/a.log", false, true},  {"/a", "a", false, true},
-    {"/a", "d/a", false, false},         {"d/a", "d/a", false, true},        {"d/a", "x/d/a", false, false},
-    {"build/", "build", true, true},     {"build/", "build", false, false},  {"**/x", "x", false, true},
-    {"**/x", "a/b/x", false, true},      {"a/**/x", "a/x", false, true},     {"a/**", "a/b/c", false, true},
-    {"d/*", "d/a/b", false, false},      {"f?o", "foo", false, true},        {"[a-c]x", "bx", false, true},
-    {"[!a-c]x", "bx", false, false},     {"\\#x", "#x", false, true},        {"# x", "# x", false, false},
-    {"./a", "a", false, true},           {"[x", "[x", false, true},          {"*", "anything", false, true},
+    {"*.log", "a.log", false, true}, {"*.log", "d/a.log", false, true}, {"/a", "a", false, true},
+    {"/a", "d/a", false, false},     {"d/a", "d/a", false, true},       {"d/a", "x/d/a", false, false},
+    {"build/", "build", true, true}, {"build/", "build", false, false}, {"**/x", "x", false, true},
+    {"**/x", "a/b/x", false, true},  {"a/**/x", "a/x", false, true},    {"a/**", "a/b/c", false, true},
+    {"d/*", "d/a/b", false, false},  {"f?o", "foo", false, true},       {"[a-c]x", "bx", false, true},
+    {"[!a-c]x", "bx", false, false}, {"\\#x", "#x", false, true},       {"# x", "# x", false, false},
+    {"./a", "a", false, true},       {"[x", "[x", false, true},         {"*", "anything", false, true},
   };
   for (const auto& c : cases)
     EXPECT_EQ(ignore_rules(c.pattern).ignores(c.path, c.folder), c.ignored) << c.pattern << " on " << c.path;

@@ -1,5 +1,6 @@
 #pragma once
-// A hand-written HTTP server on a loopback port: a test says what each request gets, byte for byte if it likes.
+// A hand-written HTTP server on a loopback port: a test says what each request gets, byte for byte if it
+// likes.
 
 #include <atomic>
 #include <functional>
@@ -32,7 +33,8 @@ public:
   };
   using handler = std::function<void(const received&, connection&)>;
 
-  /// Listens at once; `port` 0 takes a free one. Each request is handled in a thread of its own, one per connection.
+  /// Listens at once; `port` 0 takes a free one. Each request is handled in a thread of its own, one per
+  /// connection.
   explicit fake_server(handler h, int port = 0);
   ~fake_server();
 

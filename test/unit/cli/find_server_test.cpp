@@ -71,7 +71,7 @@ TEST_F(FindServer, IgnoresWhatTheDeadLeft) {
   }
   lock_content dead = lock_of_this_process("http://127.0.0.1:1");
   dead.pid = child;
-  dead.start -= 1; // starts are told in ticks of 10 ms, so the child's own may equal this process's
+  dead.start -= 1;          // starts are told in ticks of 10 ms, so the child's own may equal this process's
   lock(top / "data", dead); // another process has this pid now: its start differs
   EXPECT_EQ(found(), nothing);
   ::kill(child, SIGKILL);
@@ -106,15 +106,19 @@ TEST_F(FindServer, LocksReadBackAsTheyWereWritten) {
 TEST_F(FindServer, ReadsAddresses) {
   struct {
     const char *text, *url;
-  } good[] = {{"localhost:8080", "http://localhost:8080"}, {"head", "http://head:8080"},
-              {"http://h:1/", "http://h:1"},               {"https://h", "https://h:443"},
-              {"[::1]:9", "http://[::1]:9"},               {"[::1]", "http://[::1]:8080"}};
+  } good[] = {{"localhost:8080", "http://localhost:8080"},
+              {"head", "http://head:8080"},
+              {"http://h:1/", "http://h:1"},
+              {"https://h", "https://h:443"},
+              {"[::1]:9", "http://[::1]:9"},
+              {"[::1]", "http://[::1]:8080"}};
   for (const auto& c : good) {
     auto got = master_url(c.text);
     ASSERT_TRUE(got) << c.text;
     EXPECT_EQ(*got, c.url);
   }
-  for (const char* bad : {"", "ftp://x", "h:0", "h:65536", "h:x", "h:1x", "h/path", "http://", ":80", "[::1", "a b:1", "u@h:1"})
+  for (const char* bad :
+       {"", "ftp://x", "h:0", "h:65536", "h:x", "h:1x", "h/path", "http://", ":80", "[::1", "a b:1", "u@h:1"})
     EXPECT_FALSE(master_url(bad)) << bad;
   EXPECT_EQ(*reachable_url("0.0.0.0:80"), "http://127.0.0.1:80");
   EXPECT_EQ(*reachable_url("[::]:80", true), "https://[::1]:80");
@@ -122,8 +126,9 @@ TEST_F(FindServer, ReadsAddresses) {
 }
 
 TEST(ServerSentEvents, ComeWholeWhateverTheParts) {
-  std::string stream = ": alive\n\nid: 7\nevent: run_started\ndata: {\"a\":\ndata: 1}\n\nid: 8\r\ndata:x\r\n\r\n"
-                       "event: nothing\n\ndata: last\n";
+  std::string stream =
+    ": alive\n\nid: 7\nevent: run_started\ndata: {\"a\":\ndata: 1}\n\nid: 8\r\ndata:x\r\n\r\n"
+    "event: nothing\n\ndata: last\n";
   for (std::size_t size : {1u, 2u, 3u, 7u, 1000u}) {
     sse_parser parser;
     std::vector<sse_event> got;

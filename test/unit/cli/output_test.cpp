@@ -38,21 +38,24 @@ TEST(Output, ShowsRowsInEachFormat) {
             "12  RUNNING    c             -  0.5 s ago\n");
   EXPECT_EQ(*show_rows(rows, columns, as(output_format::csv)),
             "id,state,name,best,at,h\n"
-            "1,STATE_COMPLETED,\"a, \"\"b\"\"\",0.93125,2023-11-14T22:10:20.000000Z,\"{\"\"lr\"\":0.01,\"\"n\"\":64}\"\n"
+            "1,STATE_COMPLETED,\"a, "
+            "\"\"b\"\"\",0.93125,2023-11-14T22:10:20.000000Z,\"{\"\"lr\"\":0.01,\"\"n\"\":64}\"\n"
             "12,STATE_RUNNING,c,,2023-11-14T22:13:19.500000Z,{}\n");
   EXPECT_EQ(value::parse(*show_rows(rows, columns, as(output_format::json))), rows);
-  EXPECT_EQ(*show_rows(value::parse(R"([{"a": [1, {"b": "x y"}, [2]], "c": {}, "d": "yes", "e": "1", "f": null, "g": []}])"),
-                       columns, as(output_format::yaml)),
-            "- a:\n"
-            "    - 1\n"
-            "    - b: x y\n"
-            "    -\n"
-            "      - 2\n"
-            "  c: {}\n"
-            "  d: \"yes\"\n"
-            "  e: \"1\"\n"
-            "  f: null\n"
-            "  g: []\n");
+  EXPECT_EQ(
+    *show_rows(
+      value::parse(R"([{"a": [1, {"b": "x y"}, [2]], "c": {}, "d": "yes", "e": "1", "f": null, "g": []}])"),
+      columns, as(output_format::yaml)),
+    "- a:\n"
+    "    - 1\n"
+    "    - b: x y\n"
+    "    -\n"
+    "      - 2\n"
+    "  c: {}\n"
+    "  d: \"yes\"\n"
+    "  e: \"1\"\n"
+    "  f: null\n"
+    "  g: []\n");
 }
 
 TEST(Output, ShowsListsAndTimesThatNeverCame) {

@@ -29,18 +29,22 @@ TEST(CommonMemory, OnlyAReductionInPlaceOfNothingElseHasASpotAndEachItsOwn) {
   of.add(kept, other.size());
 
   std::set<std::uint32_t> spots;
-  for (const auto& x : {reduction_of({at(one, 0, 10)}), reduction_of({at(one, 4, 10)}), reduction_of({at(one, 0, 11)}),
-                        reduction_of({at(other, 0, 10)}), reduction_of({at(one, 0, 10), at(other, 0, 10)}),
-                        reduction_of({at(other, 0, 10), at(one, 0, 10)}), reduction_of({at(one, 0, 1024)})})
+  for (const auto& x :
+       {reduction_of({at(one, 0, 10)}), reduction_of({at(one, 4, 10)}), reduction_of({at(one, 0, 11)}),
+        reduction_of({at(other, 0, 10)}), reduction_of({at(one, 0, 10), at(other, 0, 10)}),
+        reduction_of({at(other, 0, 10), at(one, 0, 10)}), reduction_of({at(one, 0, 1024)})})
     EXPECT_TRUE(spots.insert(of.spot_of(x)).second && of.spot_of(x) != 0) << "of " << x.first.count;
-  EXPECT_EQ(of.spot_of(reduction_of({at(elsewhere, 7, 0), at(one, 0, 10)})), of.spot_of(reduction_of({at(one, 0, 10)}))) << "no element, no place";
+  EXPECT_EQ(of.spot_of(reduction_of({at(elsewhere, 7, 0), at(one, 0, 10)})),
+            of.spot_of(reduction_of({at(one, 0, 10)})))
+    << "no element, no place";
 
   auto moved = at(one, 0, 10);
   moved.out += 64;
   auto gathering = reduction_of({at(one, 0, 10)});
   gathering.what = operation_kind::all_gather;
-  for (const auto& x : {reduction_of({at(elsewhere, 0, 10)}), reduction_of({at(one, 0, 10), at(elsewhere, 0, 10)}), reduction_of({at(one, 0, 1025)}),
-                        reduction_of({moved}), reduction_of({at(one, 0, 0)}), gathering})
+  for (const auto& x :
+       {reduction_of({at(elsewhere, 0, 10)}), reduction_of({at(one, 0, 10), at(elsewhere, 0, 10)}),
+        reduction_of({at(one, 0, 1025)}), reduction_of({moved}), reduction_of({at(one, 0, 0)}), gathering})
     EXPECT_EQ(of.spot_of(x), 0u);
   owner.reset();
   EXPECT_EQ(of.spot_of(reduction_of({at(one, 0, 10)})), 0u) << "its owners are gone";
@@ -62,7 +66,8 @@ TEST(CommonMemory, EachRankReachesThePartsOfAll) {
   for (int r = 0; r < 3; ++r) {
     const auto parts = ranks[r].parts_of(mine[std::size_t(r)].get() + 4999);
     for (int other = 0; other < 3; ++other)
-      EXPECT_EQ(parts.first[std::size_t(other) * parts.stride], std::byte(other + 1)) << "rank " << r << " of rank " << other;
+      EXPECT_EQ(parts.first[std::size_t(other) * parts.stride], std::byte(other + 1))
+        << "rank " << r << " of rank " << other;
   }
 }
 

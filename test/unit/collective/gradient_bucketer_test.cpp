@@ -17,8 +17,9 @@ TEST(GradientBucketer, AveragesEveryGradientHoweverTheRanksAreReady) {
     ranks.emplace_back([&, r] {
       auto c = join_shm({.name = name, .rank = r, .size = 2});
       ASSERT_TRUE(c) << c.error().what;
-      std::vector<std::vector<float>> gradients{std::vector<float>(10), std::vector<float>(3000), std::vector<float>(1),
-                                                std::vector<float>(0), std::vector<float>(700)};
+      std::vector<std::vector<float>> gradients{std::vector<float>(10), std::vector<float>(3000),
+                                                std::vector<float>(1), std::vector<float>(0),
+                                                std::vector<float>(700)};
       gradient_bucketer<float> bucketer(**c, {gradients.begin(), gradients.end()}, 2048);
       EXPECT_EQ(bucketer.buckets(), 2u);
       for (int step = 0; step < 20; ++step) {

@@ -52,14 +52,16 @@ TEST(OperationQueue, OneAtATimeFromManyCallersAndNoneIsLost) {
 
 TEST(OperationQueue, OneThatIsStartedWhileACallerExecutesBeginsAsSoonAsThatEnds) {
   std::promise<void> began, go;
-  operation_queue queue({.execute = [&](const operation& x) {
-                           if (x.root == 1) {
-                             began.set_value();
-                             go.get_future().wait();
-                           }
-                           return result<void>{};
-                         },
-                         .pause = std::chrono::hours(1)}); // so that only the word of the caller wakes the thread
+  operation_queue queue(
+    {.execute =
+       [&](const operation& x) {
+         if (x.root == 1) {
+           began.set_value();
+           go.get_future().wait();
+         }
+         return result<void>{};
+       },
+     .pause = std::chrono::hours(1)}); // so that only the word of the caller wakes the thread
   std::thread caller([&] { EXPECT_TRUE(queue.perform(numbered(1))); });
   began.get_future().wait();
   auto second = queue.start(numbered(2));

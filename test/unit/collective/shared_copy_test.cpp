@@ -26,7 +26,8 @@ TEST(SharedCopy, CopiesEveryLengthBetweenAllAddressesAndNothingElse) {
 using namespace std::chrono_literals;
 
 /// Passes on `chunks` chunks; one past the caches takes so long, others 10 us. Gives how many went past them.
-int pass(copy_choice& choice, std::uint32_t& next, int chunks, std::size_t bytes, std::chrono::microseconds past) {
+int pass(copy_choice& choice, std::uint32_t& next, int chunks, std::size_t bytes,
+         std::chrono::microseconds past) {
   int count = 0;
   for (int i = 0; i < chunks; ++i, ++next) {
     const bool way = choice.past_caches(next, bytes);
@@ -70,7 +71,8 @@ TEST(CopyChoice, ALateRankIsNoReasonToChange) {
   copy_choice choice;
   std::uint32_t next = 0;
   pass(choice, next, 500, 65536, 5us);
-  pass(choice, next, copy_choice::every + 1, 65536, 5000us); // one pair, in which the processor was taken away
+  pass(choice, next, copy_choice::every + 1, 65536,
+       5000us); // one pair, in which the processor was taken away
   EXPECT_GT(pass(choice, next, copy_choice::every, 65536, 5us), copy_choice::every - 3);
 }
 

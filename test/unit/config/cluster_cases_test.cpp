@@ -17,7 +17,9 @@ const value& cases() {
   return all;
 }
 
-outcome completed(const char* schema, const value& x) { return complete_as(schema, to_json(x), "case", level::sane); }
+outcome completed(const char* schema, const value& x) {
+  return complete_as(schema, to_json(x), "case", level::sane);
+}
 
 /// Whether `got` has everything that `want` says.
 void expect_covers(const value& got, const value& want, const std::string& where) {
@@ -38,7 +40,8 @@ value spelled_out(const value& expect) {
   value want = value::object();
   auto scheduler = [&](const char* name) {
     if (expect.contains(name))
-      want["resource_manager"]["scheduler"] = expect[name].is_string() ? value{{"type", expect[name]}} : expect[name];
+      want["resource_manager"]["scheduler"] =
+        expect[name].is_string() ? value{{"type", expect[name]}} : expect[name];
   };
   scheduler("rm_scheduler");
   scheduler("scheduler");
@@ -50,7 +53,8 @@ value spelled_out(const value& expect) {
     if (expect.contains(kept))
       want[kept] = expect[kept];
   if (expect.contains("pool_task_container_defaults"))
-    want["resource_pools"] = value::array({{{"task_container_defaults", expect["pool_task_container_defaults"]}}});
+    want["resource_pools"] =
+      value::array({{{"task_container_defaults", expect["pool_task_container_defaults"]}}});
   if (expect.contains("pool_scheduler"))
     want["resource_pools"] = value::array({{{"scheduler", {{"type", expect["pool_scheduler"]}}}}});
   if (expect.contains("aux_limits"))
@@ -69,7 +73,9 @@ TEST(MasterCases, DefaultsOldNamesAndFaults) {
     auto expect = c.value("expect", value());
     if (c.contains("expect_error_contains") || expect == "error") {
       ASSERT_FALSE(got.ok()) << c;
-      EXPECT_NE(got.faults[0].message.find(c.value("expect_error_contains", std::string())), std::string::npos) << got.faults[0].message;
+      EXPECT_NE(got.faults[0].message.find(c.value("expect_error_contains", std::string())),
+                std::string::npos)
+        << got.faults[0].message;
       continue;
     }
     ASSERT_TRUE(got.ok()) << c << got.faults[0].message;
@@ -88,7 +94,8 @@ TEST(MasterCases, WhetherAPoolPreempts) {
     if (!group.contains("cases"))
       continue;
     for (const auto& c : group["cases"]) {
-      value master{{"resource_manager", {{"type", "agent"}, {"scheduler", c["rm"]}}}, {"resource_pools", value::array()}};
+      value master{{"resource_manager", {{"type", "agent"}, {"scheduler", c["rm"]}}},
+                   {"resource_pools", value::array()}};
       for (const auto& [name, scheduler] : c["pools"].items()) {
         value pool{{"pool_name", name}};
         if (!scheduler.empty())
@@ -105,7 +112,8 @@ TEST(MasterCases, WhetherAPoolPreempts) {
 }
 
 TEST(MasterCases, AnOldKeyOfAPoolIsNamedWithItsPool) {
-  value master{{"resource_pools", {{{"pool_name", "gpus"}, {"agent_reattach_enabled", true}}, {{"pool_name", "cpus"}}}}};
+  value master{
+    {"resource_pools", {{{"pool_name", "gpus"}, {"agent_reattach_enabled", true}}, {{"pool_name", "cpus"}}}}};
   EXPECT_TRUE(check_as("master-config", to_json(master), "case", level::complete).ok());
   auto said = deprecations(master);
   ASSERT_EQ(said.size(), 1u);
@@ -113,10 +121,12 @@ TEST(MasterCases, AnOldKeyOfAPoolIsNamedWithItsPool) {
 }
 
 TEST(MasterCases, SecretsAreHiddenInTheCopyThatIsShown) {
-  value master{{"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"access_key", "AAA"}, {"secret_key", "SSS"}}},
-               {"telemetry", {{"segment_master_key", "MMM"}, {"segment_webui_key", "WWW"}}},
-               {"task_container_defaults", {{"registry_auth", {{"username", "u"}, {"password", "PPP"}}}}},
-               {"resource_pools", {{{"pool_name", "p"}, {"provider", {{"startup_script", "XXX"}, {"container_startup_script", "YYY"}}}}}}};
+  value master{
+    {"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"access_key", "AAA"}, {"secret_key", "SSS"}}},
+    {"telemetry", {{"segment_master_key", "MMM"}, {"segment_webui_key", "WWW"}}},
+    {"task_container_defaults", {{"registry_auth", {{"username", "u"}, {"password", "PPP"}}}}},
+    {"resource_pools",
+     {{{"pool_name", "p"}, {"provider", {{"startup_script", "XXX"}, {"container_startup_script", "YYY"}}}}}}};
   ASSERT_TRUE(check_as("master-config", to_json(master), "case", level::complete).ok());
   auto before = master;
   auto shown = to_json(printable(master));
@@ -150,7 +160,8 @@ TEST(AgentCases, KeysAndDefaults) {
       EXPECT_EQ(fault.message.find("unknown key"), std::string::npos) << path;
   }
   EXPECT_FALSE(check_as("agent-config", "{master_hots: h}", "case", level::sane).ok());
-  EXPECT_FALSE(check_as("agent-config", "{}", "case", level::complete).ok()) << "master_host is needed to run";
+  EXPECT_FALSE(check_as("agent-config", "{}", "case", level::complete).ok())
+    << "master_host is needed to run";
 }
 
 } // namespace

@@ -35,7 +35,8 @@ cluster_file load(const std::string& text) { return world{{{"lab.yaml", text}}}.
 std::string faults(const cluster_file& x) {
   std::string out;
   for (const auto& one : x.faults)
-    out += one.file + ":" + std::to_string(one.line) + ":" + std::to_string(one.column) + " " + one.path + ": " + one.message + "\n";
+    out += one.file + ":" + std::to_string(one.line) + ":" + std::to_string(one.column) + " " + one.path +
+           ": " + one.message + "\n";
   return out;
 }
 
@@ -62,15 +63,19 @@ TEST(ClusterFile, TellsAllFaultsAtOnceWithTheirPlaces) {
                   "users:\n"
                   "  - {name: ada, password: \"${ADA_PW:?put it in .env}\"}\n"
                   "  - {name: ada}\n");
-  EXPECT_EQ(faults(got), "lab.yaml:3:3 cluster.listn: unknown key 'listn'\n"
-                         "lab.yaml:5:20 pools.gpu.scheduler: expected one of fifo, priority, fair; got 'priorty'\n"
-                         "lab.yaml:5:40 pools.gpu.max_slots: expected an integer, got a string, 'eight'\n"
-                         "lab.yaml:6:3 pools.gpu: the key 'gpu' is given twice; the first is at line 5\n"
-                         "lab.yaml:8:29 nodes[0].pool: there is no pool 'cpu' in this file\n"
-                         "lab.yaml:10:27 : the environment variable ADA_PW is not set\n"
-                         "lab.yaml:11:12 users[1].name: the user 'ada' is named twice, first in line 10\n");
+  EXPECT_EQ(faults(got),
+            "lab.yaml:3:3 cluster.listn: unknown key 'listn'\n"
+            "lab.yaml:5:20 pools.gpu.scheduler: expected one of fifo, priority, fair; got 'priorty'\n"
+            "lab.yaml:5:40 pools.gpu.max_slots: expected an integer, got a string, 'eight'\n"
+            "lab.yaml:6:3 pools.gpu: the key 'gpu' is given twice; the first is at line 5\n"
+            "lab.yaml:8:29 nodes[0].pool: there is no pool 'cpu' in this file\n"
+            "lab.yaml:10:27 : the environment variable ADA_PW is not set\n"
+            "lab.yaml:11:12 users[1].name: the user 'ada' is named twice, first in line 10\n");
   auto text = got.rendered();
-  EXPECT_NE(text.find("lab.yaml:3:3: cluster.listn: unknown key 'listn'\n    listn: 0.0.0.0:8080\n    ^\nhint: did you mean 'listen'?"), std::string::npos) << text;
+  EXPECT_NE(text.find("lab.yaml:3:3: cluster.listn: unknown key 'listn'\n    listn: 0.0.0.0:8080\n    "
+                      "^\nhint: did you mean 'listen'?"),
+            std::string::npos)
+    << text;
   EXPECT_NE(text.find("hint: put it in .env"), std::string::npos) << text;
 }
 
@@ -81,7 +86,8 @@ TEST(ClusterFile, FillsInVariablesByTheKeysType) {
   w.variables["SLOTS"] = "3";
   w.files[".env"] = "# local\nexport NAME='n1'\nSLOTS=9\n";
   auto got = w.load();
-  EXPECT_EQ(faults(got), "lab.yaml:2:51 cluster.name: expected a name of letters, digits and . _ - @ +, got 'a${b'\n");
+  EXPECT_EQ(faults(got),
+            "lab.yaml:2:51 cluster.name: expected a name of letters, digits and . _ - @ +, got 'a${b'\n");
   w.files["lab.yaml"].replace(w.files["lab.yaml"].find("a$${b"), 5, "a");
   got = w.load();
   ASSERT_TRUE(got.ok()) << got.rendered();
@@ -106,10 +112,12 @@ TEST(ClusterFile, IncludesLieBelowAndKeepTheirPlaces) {
   EXPECT_EQ(got.config["cluster"]["data_dir"], "/w/conf/data");
   EXPECT_NE(got.resolved.find("max_slots: 8  # conf/../b.yaml:3"), std::string::npos) << got.resolved;
   w.files["conf/a.yaml"] = "include: [lab.yaml]\n";
-  EXPECT_NE(faults(w.load("conf/lab.yaml")).find("conf/a.yaml:1:11 include: 'conf/lab.yaml' includes itself"), std::string::npos)
+  EXPECT_NE(faults(w.load("conf/lab.yaml")).find("conf/a.yaml:1:11 include: 'conf/lab.yaml' includes itself"),
+            std::string::npos)
     << faults(w.load("conf/lab.yaml"));
   w.files.erase("conf/a.yaml");
-  EXPECT_NE(faults(w.load("conf/lab.yaml")).find("conf/lab.yaml:2:11 include: cannot read 'conf/a.yaml'"), std::string::npos);
+  EXPECT_NE(faults(w.load("conf/lab.yaml")).find("conf/lab.yaml:2:11 include: cannot read 'conf/a.yaml'"),
+            std::string::npos);
 }
 
 TEST(ClusterFile, RefusesWhatIsTooLarge) {
@@ -134,26 +142,32 @@ TEST(ClusterFile, ExpandsRangesOfHosts) {
   EXPECT_EQ(*expand_range("n[9-11]"), (std::vector<std::string>{"n9", "n10", "n11"}));
   for (auto bad : {"g[]", "g[3-1]", "g[a]", "g[1", "g]", "g[1-99999999]", "g[1-]"})
     EXPECT_FALSE(expand_range(bad)) << bad;
-  auto got = load("troupe: 1\nnodes:\n  - {hosts: \"gpu[01-02]\", ssh: {user: t}}\n  - {name: \"l[1-2]\", slots: {cpu: 4}}\n");
+  auto got = load("troupe: 1\nnodes:\n  - {hosts: \"gpu[01-02]\", ssh: {user: t}}\n  - {name: \"l[1-2]\", "
+                  "slots: {cpu: 4}}\n");
   ASSERT_TRUE(got.ok()) << got.rendered();
   ASSERT_EQ(got.config["nodes"].size(), 4u);
   EXPECT_EQ(got.config["nodes"][1]["name"], "gpu02");
   EXPECT_EQ(got.config["nodes"][1]["ssh"]["port"], 22);
   EXPECT_EQ(got.config["nodes"][3]["host"], "localhost");
   EXPECT_EQ(got.config["nodes"][3]["slots"], 4);
-  EXPECT_EQ(faults(load("troupe: 1\nnodes:\n  - {host: gpu01}\n")), "lab.yaml:3:12 nodes[0].host: how is 'gpu01' reached?\n");
+  EXPECT_EQ(faults(load("troupe: 1\nnodes:\n  - {host: gpu01}\n")),
+            "lab.yaml:3:12 nodes[0].host: how is 'gpu01' reached?\n");
 }
 
 TEST(ClusterFile, HasOneDefaultPoolAtMost) {
   EXPECT_EQ(faults(load("troupe: 1\npools:\n  a: {default: true}\n  b: {default: true}\n")),
             "lab.yaml:4:7 pools.b.default: a second default pool; the first is 'a' in line 3\n");
-  EXPECT_EQ(default_pool(load("troupe: 1\npools:\n  z: {}\n  a: {}\n").config), "z") << "the first of the file";
+  EXPECT_EQ(default_pool(load("troupe: 1\npools:\n  z: {}\n  a: {}\n").config), "z")
+    << "the first of the file";
 }
 
 TEST(ClusterFile, KeepsSecretsApart) {
   world w;
-  w.files["lab.yaml"] = "troupe: 1\nusers:\n  - {name: ada, password_file: secrets/ada}\n  - {name: bob, password: plain}\n";
-  EXPECT_NE(faults(w.load()).find("lab.yaml:3:32 users[0].password_file: cannot read '/w/secrets/ada'"), std::string::npos) << faults(w.load());
+  w.files["lab.yaml"] =
+    "troupe: 1\nusers:\n  - {name: ada, password_file: secrets/ada}\n  - {name: bob, password: plain}\n";
+  EXPECT_NE(faults(w.load()).find("lab.yaml:3:32 users[0].password_file: cannot read '/w/secrets/ada'"),
+            std::string::npos)
+    << faults(w.load());
   w.files["/w/secrets/ada"] = "s3cret\nrest\n";
   auto got = w.load();
   ASSERT_TRUE(got.ok()) << got.rendered();
@@ -167,7 +181,8 @@ TEST(ClusterFile, KeepsSecretsApart) {
 }
 
 TEST(ClusterFile, WarnsOfKeysWithoutEffect) {
-  auto got = load("troupe: 1\npools:\n  a: {scheduler: fair, preemption: true}\n  b: {scheduler: fifo, preemption: false}\n");
+  auto got = load("troupe: 1\npools:\n  a: {scheduler: fair, preemption: true}\n  b: {scheduler: fifo, "
+                  "preemption: false}\n");
   ASSERT_TRUE(got.ok());
   ASSERT_EQ(got.warnings.size(), 2u);
   EXPECT_EQ(got.warnings[0].path, "pools.a.scheduler");
@@ -195,16 +210,19 @@ TEST(ClusterFile, ReadsItsExperimentsWithTheDefaultsBelow) {
 }
 
 TEST(ClusterFile, ExplainsEveryKey) {
-  for (auto key : {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption", "pools.main.preemption",
-                   "cluster.listen", "defaults.max_restarts", "nodes[0].pool", "troupe"}) {
+  for (auto key :
+       {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption",
+        "pools.main.preemption", "cluster.listen", "defaults.max_restarts", "nodes[0].pool", "troupe"}) {
     auto text = explain_cluster_key(key);
     ASSERT_TRUE(text) << key;
     EXPECT_NE(text->find("default:"), std::string::npos) << *text;
   }
-  EXPECT_NE(explain_cluster_key("storage.type")->find("example: type: shared_fs"), std::string::npos) << *explain_cluster_key("storage.type");
+  EXPECT_NE(explain_cluster_key("storage.type")->find("example: type: shared_fs"), std::string::npos)
+    << *explain_cluster_key("storage.type");
   auto wrong = explain_cluster_key("pools.preemtion");
   ASSERT_FALSE(wrong);
-  EXPECT_NE(wrong.error().what.find("did you mean 'pools.preemption'?"), std::string::npos) << wrong.error().what;
+  EXPECT_NE(wrong.error().what.find("did you mean 'pools.preemption'?"), std::string::npos)
+    << wrong.error().what;
 }
 
 TEST(ClusterFile, HasAPageThatIsCurrent) {
@@ -216,8 +234,12 @@ TEST(ClusterFile, HasAPageThatIsCurrent) {
 }
 
 TEST(ClusterPlan, NamesWhatChanges) {
-  auto a = load("troupe: 1\npools: {main: {default: true}, old: {}}\nnodes: [{name: n1, slots: 1}]\nusers: [{name: ada}]\n").config;
-  auto b = load("troupe: 1\npools: {main: {default: true, preemption: true}, x: {}}\nnodes: [{name: n1, slots: 1}, {name: n2, slots: 2}]\n").config;
+  auto a = load("troupe: 1\npools: {main: {default: true}, old: {}}\nnodes: [{name: n1, slots: 1}]\nusers: "
+                "[{name: ada}]\n")
+             .config;
+  auto b = load("troupe: 1\npools: {main: {default: true, preemption: true}, x: {}}\nnodes: [{name: n1, "
+                "slots: 1}, {name: n2, slots: 2}]\n")
+             .config;
   EXPECT_EQ(plan_cluster(a, a, {}, false).text(), "no changes\n");
   auto plan = plan_cluster(a, b, {{"users", {"bob"}}}, false);
   EXPECT_EQ(plan.text(), "  ~ pools.main.preemption  false -> true\n"

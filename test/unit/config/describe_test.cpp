@@ -20,7 +20,7 @@ TEST(ReferencePage, IsCurrent) {
 TEST(JsonSchema, OfTheExperimentIsCurrent) {
   auto checked_in = read_file(TROUPE_SOURCE_DIR "/configs/experiment.schema.json");
   EXPECT_TRUE(checked_in == to_json(*json_schema("experiment"), 2) + "\n")
-      << "run: troupe config schema > configs/experiment.schema.json";
+    << "run: troupe config schema > configs/experiment.schema.json";
 }
 
 TEST(JsonSchema, OfEverySchemaIsWellFormed) {
@@ -67,10 +67,11 @@ TEST(Explain, ShowsTypeDefaultRangeAndKinds) {
   EXPECT_EQ(shown("max_restarts"), "max_restarts: integer (at least 0)\n"
                                    "  How often a failed trial is started again.\n"
                                    "  default: 5\n  unit: restarts\n  since: determined\n");
-  EXPECT_EQ(shown("searcher.divisor"), "searcher.divisor: number (more than 1)\n"
-                                       "  One of this many trials is kept at each rung.\n  default: 4\n"
-                                       "  of: adaptive_asha async_halving adaptive adaptive_simple sync_halving "
-                                       "asha_promotion hyperband bohb\n  since: determined\n");
+  EXPECT_EQ(shown("searcher.divisor"),
+            "searcher.divisor: number (more than 1)\n"
+            "  One of this many trials is kept at each rung.\n  default: 4\n"
+            "  of: adaptive_asha async_halving adaptive adaptive_simple sync_halving "
+            "asha_promotion hyperband bohb\n  since: determined\n");
   EXPECT_NE(shown("checkpoint_storage.prefix").find("of: s3 gcs"), std::string::npos);
   EXPECT_NE(shown("searcher.early_stopping.patience.min_delta").find("since: troupe"), std::string::npos);
   EXPECT_NE(shown("bind_mounts.host_path").find("an absolute path"), std::string::npos);
@@ -96,43 +97,51 @@ TEST(Checks, AreClearAboutWhatWasMeant) {
   struct {
     const char *text, *fault;
   } cases[] = {
-      {"name: 3\n", "1:7: name: expected a string, got an integer, 3 | put it in quotes: \"3\""},
-      {"max_restarts: '3'\n", "1:15: max_restarts: expected an integer, got a string, '3' | a value in quotes is a "
-                              "string; remove the quotes where there are some"},
-      {"max_time: 3\n", "1:1: max_time: unknown key 'max_time' | it belongs at searcher.max_time"},
-      {"checkpoint_policy: bets\n", "1:20: checkpoint_policy: expected one of best, all, none; got 'bets' | did you mean "
-                                    "'best'?"},
-      {"labels: a\n", "1:9: labels: expected a list, got a string, 'a' | write it as a list: [a]"},
-      {"environment: {pod_spec: {name: x}}\n", "1:26: environment.pod_spec.name: pod Name is not a configurable option | "
-                                               "remove this key"},
-      {"resources: {shm_size: 3 potatoes}\n", "1:23: resources.shm_size: expected a memory size as 512 MiB or 1.5G, got "
-                                              "'3 potatoes' | "},
-      {"bind_mounts:\n  - host_path: a\n    container_path: /b\n",
-       "2:16: bind_mounts[0].host_path: expected an absolute path, got 'a' | "},
-      {"hyperparameters: {a: {type: integer, minval: 1}}\n",
-       "1:29: hyperparameters.a.type: expected one of int, double, log, const, categorical; got 'integer' | did you mean "
-       "'int'?"},
-      {"searcher: {name: random, max_trials: 0}\n", "1:38: searcher.max_trials: must be at least 1, got 0 | "},
-      {"resources: {priority: 100}\n", "1:23: resources.priority: must be at most 99, got 100 | "},
-      {"reproducibility: {experiment_seed: 1.5}\n",
-       "1:36: reproducibility.experiment_seed: expected an integer, got a number, 1.5 | "},
-      {"data: {x: [1, .nan]}\n", "1:15: data.x[1]: expected a finite number, got .nan | a string may hold it: \".nan\""},
-      {"hyperparameters: {\"a.b\": {type: int, minval: 2, maxval: 1}}\n",
-       "1:46: hyperparameters[\"a.b\"]: minval must be less than maxval | swap them, or widen the range"},
-      {"version: 1\n", "1:10: version: must be at most 0, got 1 | "},
-      {"environment: {pod_spec: {spec: {containers: [{image: x}]}}}\n",
-       "1:46: environment.pod_spec.spec.containers[0]: a container without a name is the task's own, whose image, command and "
-       "the like are not configurable | give the container a name"},
-      {"[1, 2]\n", "1:1: : expected a map, got a list | "},
-      {"", "1:1: : expected a map, got nothing (null) | "},
+    {"name: 3\n", "1:7: name: expected a string, got an integer, 3 | put it in quotes: \"3\""},
+    {"max_restarts: '3'\n",
+     "1:15: max_restarts: expected an integer, got a string, '3' | a value in quotes is a "
+     "string; remove the quotes where there are some"},
+    {"max_time: 3\n", "1:1: max_time: unknown key 'max_time' | it belongs at searcher.max_time"},
+    {"checkpoint_policy: bets\n",
+     "1:20: checkpoint_policy: expected one of best, all, none; got 'bets' | did you mean "
+     "'best'?"},
+    {"labels: a\n", "1:9: labels: expected a list, got a string, 'a' | write it as a list: [a]"},
+    {"environment: {pod_spec: {name: x}}\n",
+     "1:26: environment.pod_spec.name: pod Name is not a configurable option | "
+     "remove this key"},
+    {"resources: {shm_size: 3 potatoes}\n",
+     "1:23: resources.shm_size: expected a memory size as 512 MiB or 1.5G, got "
+     "'3 potatoes' | "},
+    {"bind_mounts:\n  - host_path: a\n    container_path: /b\n",
+     "2:16: bind_mounts[0].host_path: expected an absolute path, got 'a' | "},
+    {"hyperparameters: {a: {type: integer, minval: 1}}\n",
+     "1:29: hyperparameters.a.type: expected one of int, double, log, const, categorical; got 'integer' | "
+     "did you mean "
+     "'int'?"},
+    {"searcher: {name: random, max_trials: 0}\n", "1:38: searcher.max_trials: must be at least 1, got 0 | "},
+    {"resources: {priority: 100}\n", "1:23: resources.priority: must be at most 99, got 100 | "},
+    {"reproducibility: {experiment_seed: 1.5}\n",
+     "1:36: reproducibility.experiment_seed: expected an integer, got a number, 1.5 | "},
+    {"data: {x: [1, .nan]}\n",
+     "1:15: data.x[1]: expected a finite number, got .nan | a string may hold it: \".nan\""},
+    {"hyperparameters: {\"a.b\": {type: int, minval: 2, maxval: 1}}\n",
+     "1:46: hyperparameters[\"a.b\"]: minval must be less than maxval | swap them, or widen the range"},
+    {"version: 1\n", "1:10: version: must be at most 0, got 1 | "},
+    {"environment: {pod_spec: {spec: {containers: [{image: x}]}}}\n",
+     "1:46: environment.pod_spec.spec.containers[0]: a container without a name is the task's own, whose "
+     "image, command and "
+     "the like are not configurable | give the container a name"},
+    {"[1, 2]\n", "1:1: : expected a map, got a list | "},
+    {"", "1:1: : expected a map, got nothing (null) | "},
   };
   for (const auto& c : cases) {
     auto got = load_experiment(c.text, "", level::sane);
     ASSERT_FALSE(got.ok()) << c.text;
     const auto& f = got.faults.front();
-    EXPECT_EQ(std::to_string(f.line) + ":" + std::to_string(f.column) + ": " + f.path + ": " + f.message + " | " + f.hint,
+    EXPECT_EQ(std::to_string(f.line) + ":" + std::to_string(f.column) + ": " + f.path + ": " + f.message +
+                " | " + f.hint,
               c.fault)
-        << c.text;
+      << c.text;
   }
 }
 

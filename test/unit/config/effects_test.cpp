@@ -13,7 +13,8 @@ namespace {
 std::string warned(const std::string& text) {
   std::string paths;
   for (const auto& one : warnings_of(text, "a"))
-    paths += (paths.empty() ? "" : " ") + std::to_string(one.line) + ":" + std::to_string(one.column) + ":" + one.path;
+    paths += (paths.empty() ? "" : " ") + std::to_string(one.line) + ":" + std::to_string(one.column) + ":" +
+             one.path;
   return paths;
 }
 
@@ -21,24 +22,25 @@ TEST(Warnings, NameWhatIsGivenAndNotWhatIsTheDefault) {
   struct {
     const char *text, *warned;
   } cases[] = {
-      {"name: x\n", ""},
-      {"retention_policy: {log_retention_days: 3}\n", ""},
-      {"log_policies: [{pattern: x, action: cancel_retries}]\n", "1:15:log_policies"},
-      {"log_policies: []\nbind_mounts: []\n", ""},
-      {"bind_mounts: [{host_path: /a, container_path: /a}]\n", "1:14:bind_mounts"},
-      {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 1}\n", "1:28:checkpoint_storage.type"},
-      {"checkpoint_storage: {type: shared_fs, host_path: /h}\n", ""},
-      {"entrypoint: model_def:Trial\nscheduling_unit: 7\n", ""}, // Determined's client reads it there
-      {"entrypoint: python3 -m determined.launch.torch_distributed -- --trial a:B\nscheduling_unit: 7\n", ""},
-      {"entrypoint: python3 a:b c\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
-      {"entrypoint: [python3, train.py]\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
-      {"environment: {environment_variables: [A=1]}\n", ""},
-      {"environment: {environment_variables: {cpu: [A=1], cuda: [A=1]}}\n", ""},
-      {"environment: {environment_variables: {cpu: [A=1], cuda: [A=2]}}\n", "1:57:environment.environment_variables.cuda"},
-      {"min_validation_period: {batches: 0}\n", ""},
-      {"min_validation_period: {batches: 10}\n", "1:24:min_validation_period"},
-      {"resources: {priority: many}\n", ""}, // that is a fault
-      {"a: [", ""},
+    {"name: x\n", ""},
+    {"retention_policy: {log_retention_days: 3}\n", ""},
+    {"log_policies: [{pattern: x, action: cancel_retries}]\n", "1:15:log_policies"},
+    {"log_policies: []\nbind_mounts: []\n", ""},
+    {"bind_mounts: [{host_path: /a, container_path: /a}]\n", "1:14:bind_mounts"},
+    {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 1}\n", "1:28:checkpoint_storage.type"},
+    {"checkpoint_storage: {type: shared_fs, host_path: /h}\n", ""},
+    {"entrypoint: model_def:Trial\nscheduling_unit: 7\n", ""}, // Determined's client reads it there
+    {"entrypoint: python3 -m determined.launch.torch_distributed -- --trial a:B\nscheduling_unit: 7\n", ""},
+    {"entrypoint: python3 a:b c\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
+    {"entrypoint: [python3, train.py]\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
+    {"environment: {environment_variables: [A=1]}\n", ""},
+    {"environment: {environment_variables: {cpu: [A=1], cuda: [A=1]}}\n", ""},
+    {"environment: {environment_variables: {cpu: [A=1], cuda: [A=2]}}\n",
+     "1:57:environment.environment_variables.cuda"},
+    {"min_validation_period: {batches: 0}\n", ""},
+    {"min_validation_period: {batches: 10}\n", "1:24:min_validation_period"},
+    {"resources: {priority: many}\n", ""}, // that is a fault
+    {"a: [", ""},
   };
   for (const auto& c : cases)
     EXPECT_EQ(warned(c.text), c.warned) << c.text;

@@ -83,13 +83,16 @@ TEST(LoadExperiment, SaysWhatIsWrongAndWhatIsMissingAtOnce) {
   struct {
     const char *says, *text, *paths;
   } cases[] = {
-      {"a misspelt key and missing ones", "nmae: x\nsearcher: {name: random, metric: m}\n", "nmae, , searcher"},
-      {"a key that is given wrongly is not missing too", "entrypoint: 3\nsearcher: {name: random, metric: m, max_trials: a}\n",
-       "entrypoint, searcher.max_trials"},
-      {"nor is the key that was meant", "entrypoint: x\nsearcher: {name: random, metrc: m, max_trials: 3}\n", "searcher.metrc"},
-      {"what all searchers have is checked where the name is wrong",
-       "entrypoint: x\nsearcher: {name: randm, metric: 3, smaller: true}\n", "searcher.name, searcher.metric, searcher.smaller"},
-      {"a whole that is wrong leaves nothing to say", "[1]", ""},
+    {"a misspelt key and missing ones", "nmae: x\nsearcher: {name: random, metric: m}\n", "nmae, , searcher"},
+    {"a key that is given wrongly is not missing too",
+     "entrypoint: 3\nsearcher: {name: random, metric: m, max_trials: a}\n",
+     "entrypoint, searcher.max_trials"},
+    {"nor is the key that was meant", "entrypoint: x\nsearcher: {name: random, metrc: m, max_trials: 3}\n",
+     "searcher.metrc"},
+    {"what all searchers have is checked where the name is wrong",
+     "entrypoint: x\nsearcher: {name: randm, metric: 3, smaller: true}\n",
+     "searcher.name, searcher.metric, searcher.smaller"},
+    {"a whole that is wrong leaves nothing to say", "[1]", ""},
   };
   for (const auto& c : cases) {
     auto got = load_experiment(c.text, "a.yaml");
@@ -105,11 +108,14 @@ TEST(LoadExperiment, SaysWhatARunLacks) {
     const char* text;
     const char* first;
   } cases[] = {
-      {"searcher: {name: single, metric: loss}", "a.yaml:1:1: the key 'entrypoint' is missing: what a trial runs"},
-      {"entrypoint: x", "a.yaml:1:1: the key 'searcher' is missing"},
-      {"entrypoint: x\nsearcher: {name: random, metric: loss}", "a.yaml:2:11: searcher: the key 'max_trials' is missing"},
-      {"entrypoint: x\nsearcher: {name: adaptive_asha, metric: loss, max_trials: 3, max_length: 5, max_time: 5}",
-       "a.yaml:2:11: searcher: the searcher 'adaptive_asha' needs the key 'time_metric'"},
+    {"searcher: {name: single, metric: loss}",
+     "a.yaml:1:1: the key 'entrypoint' is missing: what a trial runs"},
+    {"entrypoint: x", "a.yaml:1:1: the key 'searcher' is missing"},
+    {"entrypoint: x\nsearcher: {name: random, metric: loss}",
+     "a.yaml:2:11: searcher: the key 'max_trials' is missing"},
+    {"entrypoint: x\nsearcher: {name: adaptive_asha, metric: loss, max_trials: 3, max_length: 5, max_time: "
+     "5}",
+     "a.yaml:2:11: searcher: the searcher 'adaptive_asha' needs the key 'time_metric'"},
   };
   for (const auto& c : cases) {
     auto got = load_experiment(c.text, "a.yaml");
@@ -139,8 +145,10 @@ resources:
   auto twice = load_experiment(to_json(got.config), "a.json");
   ASSERT_TRUE(twice.ok()) << all(twice, to_json(got.config));
   EXPECT_EQ(twice.config, got.config);
-  for (auto bad : {"threshold: {}", "patience: {reports: 0}", "median: {interval: 0}", "max_time: soon", "sooner: 1"}) {
-    auto wrong = load_experiment("entrypoint: x\nsearcher: {name: single, metric: m, early_stopping: {" + std::string(bad) + "}}", "a");
+  for (auto bad :
+       {"threshold: {}", "patience: {reports: 0}", "median: {interval: 0}", "max_time: soon", "sooner: 1"}) {
+    auto wrong = load_experiment(
+      "entrypoint: x\nsearcher: {name: single, metric: m, early_stopping: {" + std::string(bad) + "}}", "a");
     EXPECT_EQ(wrong.faults.size(), 1u) << bad;
   }
 }

@@ -78,14 +78,16 @@ TEST(MergeCases, ExperimentConfigurations) {
 TEST(MergeCases, TaskContainerDefaultsStandBelowTheExperiment) {
   const auto& c = cases()["master_defaults_into_experiment"][0];
   auto defaults = normal(c["defaults"], "task-container-defaults");
-  auto got = merged(normal(c["config"], "experiment"), as_experiment_layer(defaults, 1), *schemas().at("experiment"));
+  auto got =
+    merged(normal(c["config"], "experiment"), as_experiment_layer(defaults, 1), *schemas().at("experiment"));
   EXPECT_EQ(got["environment"]["environment_variables"], c["expect"]["environment_variables"]);
   for (auto key : {"slurm", "pbs", "preemption_timeout"})
     EXPECT_EQ(got[key], c["expect"][key]) << key;
 }
 
 TEST(MergeCases, TheSlotsOfATrialChooseThePodSpec) {
-  value defaults{{"cpu_pod_spec", {{"spec", {{"hostname", "cpu"}}}}}, {"gpu_pod_spec", {{"spec", {{"hostname", "gpu"}}}}}};
+  value defaults{{"cpu_pod_spec", {{"spec", {{"hostname", "cpu"}}}}},
+                 {"gpu_pod_spec", {{"spec", {{"hostname", "gpu"}}}}}};
   value own{{"environment", {{"pod_spec", {{"spec", {{"subdomain", "mine"}}}}}}}};
   for (auto [slots, host] : {std::pair{0, "cpu"}, {1, "gpu"}}) {
     auto got = merged(own, as_experiment_layer(defaults, slots), *schemas().at("experiment"));
@@ -96,7 +98,8 @@ TEST(MergeCases, TheSlotsOfATrialChooseThePodSpec) {
 TEST(MergeCases, DefaultsOfAPoolStandAboveThoseOfTheCluster) {
   const auto& s = *schemas().at("task-container-defaults");
   const auto& all = cases()["master_defaults_layering"]["cases"];
-  auto low = normal(all[0]["low"], "task-container-defaults"), high = normal(all[0]["high"], "task-container-defaults");
+  auto low = normal(all[0]["low"], "task-container-defaults"),
+       high = normal(all[0]["high"], "task-container-defaults");
   EXPECT_EQ(merged(high, low, s), normal(all[0]["expect"], "task-container-defaults"));
   auto twice = merged(high, high, s);
   for (const auto& [key, part] : high.items())
@@ -107,9 +110,10 @@ TEST(MergeCases, DefaultsOfAPoolStandAboveThoseOfTheCluster) {
   EXPECT_EQ(merged(value::object(), low, s), low);
   for (const auto& c : all)
     if (c.contains("expect") && c.contains("high")) {
-      EXPECT_EQ(merged(normal(c["high"], "task-container-defaults"), normal(c["low"], "task-container-defaults"), s),
-                normal(c["expect"], "task-container-defaults"))
-          << c["name"];
+      EXPECT_EQ(
+        merged(normal(c["high"], "task-container-defaults"), normal(c["low"], "task-container-defaults"), s),
+        normal(c["expect"], "task-container-defaults"))
+        << c["name"];
     }
 }
 
@@ -119,7 +123,8 @@ TEST(MergeCases, LogPoliciesOfTheDefaults) {
   ASSERT_TRUE(read.ok());
   for (auto key : {"shm_size_bytes", "network_mode", "preemption_timeout"})
     EXPECT_EQ(read.config[key], all[0]["expect"][key]);
-  EXPECT_TRUE(covers(normal(all[0]["input"], "task-container-defaults"), {{"log_policies", all[0]["expect"]["log_policies"]}}));
+  EXPECT_TRUE(covers(normal(all[0]["input"], "task-container-defaults"),
+                     {{"log_policies", all[0]["expect"]["log_policies"]}}));
   auto refused = check_as("task-container-defaults", to_json(all[1]["input"]), "a", level::sane);
   ASSERT_EQ(refused.faults.size(), 1u);
   EXPECT_EQ(refused.faults[0].path, "log_policies");
@@ -127,14 +132,16 @@ TEST(MergeCases, LogPoliciesOfTheDefaults) {
 
 TEST(MergeCases, Commands) {
   for (const auto& c : cases()["command_config"])
-    EXPECT_EQ(check_as("command", to_json(c["config"]), "a", level::complete).ok(), c["valid"].get<bool>()) << c;
+    EXPECT_EQ(check_as("command", to_json(c["config"]), "a", level::complete).ok(), c["valid"].get<bool>())
+      << c;
 }
 
 TEST(MergeCases, EnvironmentsOfCommands) {
   const auto& environment = *schemas().at("environment");
   for (const auto& c : cases()["command_environment"]) {
     if (c.contains("first")) {
-      auto got = merged(normal(c["then"], "devices"), normal(c["first"], "devices"), *schemas().at("devices"));
+      auto got =
+        merged(normal(c["then"], "devices"), normal(c["first"], "devices"), *schemas().at("devices"));
       fill_defaults(got, *schemas().at("devices"));
       EXPECT_EQ(got, c["expect"]) << c;
       continue;
@@ -166,27 +173,41 @@ TEST(MergeCases, CheckpointStorageOfExperimentWorkspaceAndCluster) {
   auto got = load_experiment(text, "a", level::complete, around);
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got.config["checkpoint_storage"], all[1]["expect"]);
-  // Where nobody gives one, Determined refuses; here the cluster has a directory of its own. The schema still refuses.
+  // Where nobody gives one, Determined refuses; here the cluster has a directory of its own. The schema still
+  // refuses.
   EXPECT_TRUE(load_experiment(text, "a").ok());
   EXPECT_FALSE(check_as("checkpoint-storage", "{}", "a", level::complete).ok());
 }
 
 TEST(MergeCases, StoredConfigurationsOfOldVersions) {
   value steps_era{
-      {"batches_per_step", 100},
-      {"checkpoint_storage",
-       {{"type", "shared_fs"}, {"host_path", "/tmp"}, {"storage_path", "in"}, {"container_path", "/c"},
-        {"checkpoint_path", "/cp"}, {"tensorboard_path", "/tb"}, {"propagation", "rprivate"},
-        {"save_experiment_best", 10}, {"save_trial_best", 10}, {"save_trial_latest", 10}}},
-      {"environment",
-       {{"environment_variables", {"A=1"}}, {"image", {{"cpu", "c"}, {"gpu", "g"}, {"rocm", "r"}}}, {"ports", nullptr}}},
-      {"hyperparameters", {{"global_batch_size", 64}}},
-      {"searcher", {{"name", "random"}, {"metric", "error"}, {"max_steps", 3}, {"smaller_is_better", false}}},
-      {"native_parallel", false}, {"internal", {{"native", 1}}}, {"debug", false}, {"data_layer", {{"type", "s3"}}}};
+    {"batches_per_step", 100},
+    {"checkpoint_storage",
+     {{"type", "shared_fs"},
+      {"host_path", "/tmp"},
+      {"storage_path", "in"},
+      {"container_path", "/c"},
+      {"checkpoint_path", "/cp"},
+      {"tensorboard_path", "/tb"},
+      {"propagation", "rprivate"},
+      {"save_experiment_best", 10},
+      {"save_trial_best", 10},
+      {"save_trial_latest", 10}}},
+    {"environment",
+     {{"environment_variables", {"A=1"}},
+      {"image", {{"cpu", "c"}, {"gpu", "g"}, {"rocm", "r"}}},
+      {"ports", nullptr}}},
+    {"hyperparameters", {{"global_batch_size", 64}}},
+    {"searcher", {{"name", "random"}, {"metric", "error"}, {"max_steps", 3}, {"smaller_is_better", false}}},
+    {"native_parallel", false},
+    {"internal", {{"native", 1}}},
+    {"debug", false},
+    {"data_layer", {{"type", "s3"}}}};
   auto got = read_legacy(steps_era);
   ASSERT_TRUE(got) << got.error().what;
   const auto& expect = cases()["legacy_configs"]["cases"];
-  EXPECT_EQ((*got)["environment"]["environment_variables"], (value{{"cpu", {"A=1"}}, {"cuda", {"A=1"}}, {"rocm", {"A=1"}}}));
+  EXPECT_EQ((*got)["environment"]["environment_variables"],
+            (value{{"cpu", {"A=1"}}, {"cuda", {"A=1"}}, {"rocm", {"A=1"}}}));
   EXPECT_EQ((*got)["environment"]["image"]["cuda"], "g");
   EXPECT_EQ((*got)["environment"]["ports"], value::object());
   EXPECT_EQ((*got)["environment"]["proxy_ports"], value::array());
@@ -197,19 +218,24 @@ TEST(MergeCases, StoredConfigurationsOfOldVersions) {
     EXPECT_EQ((*got)["checkpoint_storage"][kept], steps_era["checkpoint_storage"][kept]);
 
   value later = steps_era;
-  later["environment"] = {{"environment_variables", {{"cpu", {"C=1"}}, {"gpu", {"G=1"}}}}, {"pod_spec", {{"spec", value::object()}}}};
+  later["environment"] = {{"environment_variables", {{"cpu", {"C=1"}}, {"gpu", {"G=1"}}}},
+                          {"pod_spec", {{"spec", value::object()}}}};
   later["checkpoint_storage"] = {{"type", "shared_fs"}, {"host_path", "/tmp"}};
   later["searcher"] = {{"name", "adaptive_simple"}, {"metric", "loss"}};
   later["bind_mounts"] = {{{"host_path", "/tmp/asdf"}, {"container_path", "/tmp/asdf"}}};
   got = read_legacy(later);
   ASSERT_TRUE(got) << got.error().what;
-  EXPECT_EQ((*got)["environment"]["environment_variables"], (value{{"cpu", {"C=1"}}, {"cuda", {"G=1"}}, {"rocm", value::array()}}));
+  EXPECT_EQ((*got)["environment"]["environment_variables"],
+            (value{{"cpu", {"C=1"}}, {"cuda", {"G=1"}}, {"rocm", value::array()}}));
   EXPECT_EQ((*got)["checkpoint_storage"]["propagation"], "rprivate");
   EXPECT_EQ((*got)["searcher"], expect[1]["expect"]["searcher"]);
   EXPECT_EQ((*got)["bind_mounts"], expect[2]["expect"]["bind_mounts"]);
 
-  later["checkpoint_storage"] = {{"type", "hdfs"}, {"hdfs_url", "h"}, {"save_experiment_best", 10},
-                                 {"save_trial_best", 10}, {"save_trial_latest", 10}};
+  later["checkpoint_storage"] = {{"type", "hdfs"},
+                                 {"hdfs_url", "h"},
+                                 {"save_experiment_best", 10},
+                                 {"save_trial_best", 10},
+                                 {"save_trial_latest", 10}};
   got = read_legacy(later);
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_TRUE(covers((*got)["checkpoint_storage"], expect[3]["expect"]["checkpoint_storage"]));

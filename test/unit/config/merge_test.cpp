@@ -16,52 +16,55 @@ TEST(Merge, KeepsTheRulesOfEachType) {
   struct {
     const char *says, *schema, *high, *low, *want;
   } cases[] = {
-      {"mounts of other container paths are added", "bind-mounts", "[{host_path: /h, container_path: /c}]",
-       "[{host_path: /l, container_path: /d}, {host_path: /x, container_path: /c}]",
-       "[{host_path: /h, container_path: /c, read_only: null, propagation: null}, "
-       "{host_path: /l, container_path: /d, read_only: null, propagation: null}]"},
-      {"devices may be strings", "devices", "['/h:/c']", "[{host_path: /l, container_path: /c}, '/l:/d:r']",
-       "[{host_path: /h, container_path: /c, mode: null}, {host_path: /l, container_path: /d, mode: r}]"},
-      {"ports of other numbers are added", "proxy-ports", "[{proxy_port: 1, proxy_tcp: true}]",
-       "[{proxy_port: 1}, {proxy_port: 2}]",
-       "[{proxy_port: 1, proxy_tcp: true, unauthenticated: null, default_service_id: null}, "
-       "{proxy_port: 2, proxy_tcp: null, unauthenticated: null, default_service_id: null}]"},
-      {"variables of the lower layer come first", "environment-variables", "[A=high]", "{cpu: [A=low], gpu: [B=low]}",
-       "{cpu: [A=low, A=high], cuda: [B=low, A=high], rocm: [A=high]}"},
-      {"an image of the lower layer fills gaps", "environment-image", "{cpu: h}", "{cpu: l, gpu: l}",
-       "{cpu: h, cuda: l, rocm: null}"},
-      {"storage without a type takes the lower one's", "checkpoint-storage", "{save_trial_best: 3}",
-       "{type: gcs, bucket: b, save_trial_best: 9}",
-       "{type: gcs, bucket: b, prefix: null, save_trial_best: 3, save_experiment_best: null, save_trial_latest: null}"},
-      {"storage of another type gives only what all have", "checkpoint-storage", "{type: shared_fs, host_path: /h}",
-       "{type: s3, bucket: b, save_trial_latest: 4}",
-       "{type: shared_fs, host_path: /h, storage_path: null, propagation: null, save_trial_best: null, "
-       "save_experiment_best: null, save_trial_latest: 4}"},
-      {"secrets of two layers do not mix", "checkpoint-storage", "{type: azure, account_url: u}",
-       "{type: azure, container: c, account_url: v, credential: k}",
-       "{type: azure, account_url: u, container: c, save_trial_best: null, save_experiment_best: null, "
-       "save_trial_latest: null}"},
-      {"a searcher of another kind gives only what all have", "searcher", "{name: single, metric: h}",
-       "{name: random, metric: l, max_trials: 3, source_trial_id: 7, max_length: {batches: 3}}",
-       "{name: single, metric: h, source_trial_id: 7, smaller_is_better: null, source_checkpoint_uuid: null, "
-       "max_length: null}"},
-      {"a hyperparameter is one value", "hyperparameters", "{a: {type: int, minval: 1, maxval: 2}}",
-       "{a: {type: int, minval: 3, maxval: 9, count: 4}}", "{a: {type: int, minval: 1, maxval: 2}}"},
-      {"nested hyperparameters merge", "hyperparameters", "{n: {a: 1}}", "{n: {a: 2, b: 3}, c: 4}",
-       "{n: {a: {type: const, val: 1}, b: {type: const, val: 3}}, c: {type: const, val: 4}}"},
-      {"null is a value of a hyperparameter", "hyperparameters", "{n: null}", "{n: {b: 3}}",
-       "{n: {type: const, val: null}}"},
-      {"policies of the same name or the same legacy meaning stay once", "log-policies",
-       "[{name: a, pattern: h}, {pattern: p, action: {type: exclude_node}}]",
-       "[{name: a, pattern: l}, {pattern: p, action: exclude_node}, {pattern: p, action: cancel_retries}]",
-       "[{name: a, pattern: h}, {pattern: p, action: exclude_node}, {pattern: p, action: cancel_retries}]"},
-      {"arguments of the lower layer come first", "hpc-cluster-slurm", "{sbatch_args: [h], gpu_type: g}",
-       "{sbatch_args: [l], slots_per_node: 3}", "{sbatch_args: [l, h], gpu_type: g, slots_per_node: 3}"},
-      {"containers of a pod merge by name", "environment", "{pod_spec: {spec: {containers: [{name: a, x: 1}]}}}",
-       "{pod_spec: {spec: {containers: [{name: a, x: 2, y: 2}, {name: b}], volumes: [1]}}}",
-       "{pod_spec: {spec: {containers: [{name: a, x: 1, y: 2}, {name: b}], volumes: [1]}}, image: null, "
-       "environment_variables: null, proxy_ports: null, ports: null, force_pull_image: null, registry_auth: null, "
-       "add_capabilities: null, drop_capabilities: null}"},
+    {"mounts of other container paths are added", "bind-mounts", "[{host_path: /h, container_path: /c}]",
+     "[{host_path: /l, container_path: /d}, {host_path: /x, container_path: /c}]",
+     "[{host_path: /h, container_path: /c, read_only: null, propagation: null}, "
+     "{host_path: /l, container_path: /d, read_only: null, propagation: null}]"},
+    {"devices may be strings", "devices", "['/h:/c']", "[{host_path: /l, container_path: /c}, '/l:/d:r']",
+     "[{host_path: /h, container_path: /c, mode: null}, {host_path: /l, container_path: /d, mode: r}]"},
+    {"ports of other numbers are added", "proxy-ports", "[{proxy_port: 1, proxy_tcp: true}]",
+     "[{proxy_port: 1}, {proxy_port: 2}]",
+     "[{proxy_port: 1, proxy_tcp: true, unauthenticated: null, default_service_id: null}, "
+     "{proxy_port: 2, proxy_tcp: null, unauthenticated: null, default_service_id: null}]"},
+    {"variables of the lower layer come first", "environment-variables", "[A=high]",
+     "{cpu: [A=low], gpu: [B=low]}", "{cpu: [A=low, A=high], cuda: [B=low, A=high], rocm: [A=high]}"},
+    {"an image of the lower layer fills gaps", "environment-image", "{cpu: h}", "{cpu: l, gpu: l}",
+     "{cpu: h, cuda: l, rocm: null}"},
+    {"storage without a type takes the lower one's", "checkpoint-storage", "{save_trial_best: 3}",
+     "{type: gcs, bucket: b, save_trial_best: 9}",
+     "{type: gcs, bucket: b, prefix: null, save_trial_best: 3, save_experiment_best: null, "
+     "save_trial_latest: null}"},
+    {"storage of another type gives only what all have", "checkpoint-storage",
+     "{type: shared_fs, host_path: /h}", "{type: s3, bucket: b, save_trial_latest: 4}",
+     "{type: shared_fs, host_path: /h, storage_path: null, propagation: null, save_trial_best: null, "
+     "save_experiment_best: null, save_trial_latest: 4}"},
+    {"secrets of two layers do not mix", "checkpoint-storage", "{type: azure, account_url: u}",
+     "{type: azure, container: c, account_url: v, credential: k}",
+     "{type: azure, account_url: u, container: c, save_trial_best: null, save_experiment_best: null, "
+     "save_trial_latest: null}"},
+    {"a searcher of another kind gives only what all have", "searcher", "{name: single, metric: h}",
+     "{name: random, metric: l, max_trials: 3, source_trial_id: 7, max_length: {batches: 3}}",
+     "{name: single, metric: h, source_trial_id: 7, smaller_is_better: null, source_checkpoint_uuid: null, "
+     "max_length: null}"},
+    {"a hyperparameter is one value", "hyperparameters", "{a: {type: int, minval: 1, maxval: 2}}",
+     "{a: {type: int, minval: 3, maxval: 9, count: 4}}", "{a: {type: int, minval: 1, maxval: 2}}"},
+    {"nested hyperparameters merge", "hyperparameters", "{n: {a: 1}}", "{n: {a: 2, b: 3}, c: 4}",
+     "{n: {a: {type: const, val: 1}, b: {type: const, val: 3}}, c: {type: const, val: 4}}"},
+    {"null is a value of a hyperparameter", "hyperparameters", "{n: null}", "{n: {b: 3}}",
+     "{n: {type: const, val: null}}"},
+    {"policies of the same name or the same legacy meaning stay once", "log-policies",
+     "[{name: a, pattern: h}, {pattern: p, action: {type: exclude_node}}]",
+     "[{name: a, pattern: l}, {pattern: p, action: exclude_node}, {pattern: p, action: cancel_retries}]",
+     "[{name: a, pattern: h}, {pattern: p, action: exclude_node}, {pattern: p, action: cancel_retries}]"},
+    {"arguments of the lower layer come first", "hpc-cluster-slurm", "{sbatch_args: [h], gpu_type: g}",
+     "{sbatch_args: [l], slots_per_node: 3}", "{sbatch_args: [l, h], gpu_type: g, slots_per_node: 3}"},
+    {"containers of a pod merge by name", "environment",
+     "{pod_spec: {spec: {containers: [{name: a, x: 1}]}}}",
+     "{pod_spec: {spec: {containers: [{name: a, x: 2, y: 2}, {name: b}], volumes: [1]}}}",
+     "{pod_spec: {spec: {containers: [{name: a, x: 1, y: 2}, {name: b}], volumes: [1]}}, image: null, "
+     "environment_variables: null, proxy_ports: null, ports: null, force_pull_image: null, registry_auth: "
+     "null, "
+     "add_capabilities: null, drop_capabilities: null}"},
   };
   for (const auto& c : cases) {
     auto got = merge_as(c.schema, c.high, "high", c.low, "low");
@@ -77,20 +80,34 @@ TEST(Merge, NamesTheFileOfEachFault) {
   EXPECT_EQ(got.faults[1].file, "low.yaml");
 }
 
-/// Parts to build layers from. No key is a map in one and something else in another: what a middle layer puts in
-/// the place of a map is gone in one order of merging and a map again in the other.
+/// Parts to build layers from. No key is a map in one and something else in another: what a middle layer puts
+/// in the place of a map is gone in one order of merging and a map again in the other.
 const char* const parts[][4] = {
-    {"name: a", "name: b", "", "name: null"},
-    {"labels: [a, b]", "labels: [b, c]", "labels: []", ""},
-    {"data: {x: 1, y: {z: 1}}", "data: {y: {w: 2}}", "", "data: {q: 3}"},
-    {"bind_mounts: [{host_path: /a, container_path: /a}]", "bind_mounts: [{host_path: /b, container_path: /a}, {host_path: /c, container_path: /c}]", "", "bind_mounts: []"},
-    {"environment: {environment_variables: [A=1], image: x}", "environment: {environment_variables: {cpu: [B=2]}, ports: {a: 1}}", "environment: {ports: {a: 2, b: 3}, proxy_ports: [{proxy_port: 3}]}", ""},
-    {"hyperparameters: {a: 1, n: {b: 2}}", "hyperparameters: {a: {type: int, minval: 1, maxval: 2}, n: {c: 3}}", "hyperparameters: {m: 4}", ""},
-    {"searcher: {name: random, metric: m, max_trials: 3, early_stopping: {threshold: {upper: 4}, patience: {min_delta: 5}}}", "searcher: {name: single, metric: k, source_trial_id: 3}", "searcher: {name: random, max_concurrent_trials: 4, early_stopping: {patience: {reports: 3}, max_time: 9}}", ""},
-    {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 3}", "checkpoint_storage: {type: shared_fs, host_path: /h}", "checkpoint_storage: {type: gcs, prefix: p, save_trial_latest: 2}", ""},
-    {"resources: {slots_per_trial: 2, devices: ['/a:/b']}", "resources: {priority: 3, devices: ['/c:/b', '/d:/e']}", "resources: {constraints: {labels: {a: b}}}", ""},
-    {"log_policies: [{name: a, pattern: x}]", "log_policies: [{name: a, pattern: y}, {name: b, pattern: z}]", "log_policies: []", ""},
-    {"slurm: {sbatch_args: [a]}", "slurm: {sbatch_args: [b], gpu_type: g}", "", "pbs: {pbsbatch_args: [c]}"},
+  {"name: a", "name: b", "", "name: null"},
+  {"labels: [a, b]", "labels: [b, c]", "labels: []", ""},
+  {"data: {x: 1, y: {z: 1}}", "data: {y: {w: 2}}", "", "data: {q: 3}"},
+  {"bind_mounts: [{host_path: /a, container_path: /a}]",
+   "bind_mounts: [{host_path: /b, container_path: /a}, {host_path: /c, container_path: /c}]", "",
+   "bind_mounts: []"},
+  {"environment: {environment_variables: [A=1], image: x}",
+   "environment: {environment_variables: {cpu: [B=2]}, ports: {a: 1}}",
+   "environment: {ports: {a: 2, b: 3}, proxy_ports: [{proxy_port: 3}]}", ""},
+  {"hyperparameters: {a: 1, n: {b: 2}}", "hyperparameters: {a: {type: int, minval: 1, maxval: 2}, n: {c: 3}}",
+   "hyperparameters: {m: 4}", ""},
+  {"searcher: {name: random, metric: m, max_trials: 3, early_stopping: {threshold: {upper: 4}, patience: "
+   "{min_delta: 5}}}",
+   "searcher: {name: single, metric: k, source_trial_id: 3}",
+   "searcher: {name: random, max_concurrent_trials: 4, early_stopping: {patience: {reports: 3}, max_time: "
+   "9}}",
+   ""},
+  {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 3}",
+   "checkpoint_storage: {type: shared_fs, host_path: /h}",
+   "checkpoint_storage: {type: gcs, prefix: p, save_trial_latest: 2}", ""},
+  {"resources: {slots_per_trial: 2, devices: ['/a:/b']}",
+   "resources: {priority: 3, devices: ['/c:/b', '/d:/e']}", "resources: {constraints: {labels: {a: b}}}", ""},
+  {"log_policies: [{name: a, pattern: x}]", "log_policies: [{name: a, pattern: y}, {name: b, pattern: z}]",
+   "log_policies: []", ""},
+  {"slurm: {sbatch_args: [a]}", "slurm: {sbatch_args: [b], gpu_type: g}", "", "pbs: {pbsbatch_args: [c]}"},
 };
 
 std::string random_layer(rng& draw) {
@@ -112,7 +129,8 @@ TEST(Merge, OfThreeLayersIsAssociative) {
   const auto& s = *schemas().at("experiment");
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     rng draw(seed);
-    auto a = normal_layer(random_layer(draw)), b = normal_layer(random_layer(draw)), c = normal_layer(random_layer(draw));
+    auto a = normal_layer(random_layer(draw)), b = normal_layer(random_layer(draw)),
+         c = normal_layer(random_layer(draw));
     // A union says so: what a middle layer of another kind held back is not there for the lowest one.
     for (auto kind : {"searcher", "checkpoint_storage"})
       if (a.contains(kind) && b.contains(kind))
@@ -160,23 +178,26 @@ TEST(Complete, FillsWhatDeterminedFills) {
   struct {
     const char *schema, *in, *want;
   } cases[] = {
-      {"searcher", "{name: adaptive_asha, metric: m, max_trials: 3}",
-       "{name: adaptive_asha, metric: m, max_trials: 3, bracket_rungs: [], divisor: 4, mode: standard, max_rungs: 5, "
-       "max_concurrent_trials: 16, max_length: null, stop_once: null, max_time: null, time_metric: null, "
-       "smaller_is_better: true, source_trial_id: null, source_checkpoint_uuid: null}"},
-      {"checkpoint-storage", "{type: azure, container: c}",
-       "{type: azure, container: c, save_experiment_best: 0, save_trial_best: 1, save_trial_latest: 1}"},
-      {"resources", "{shm_size: 1.5G, devices: ['/h:/c:r', '/h:/d']}",
-       "{shm_size: 1610612736, devices: [{host_path: /h, container_path: /c, mode: r}, {host_path: /h, container_path: "
-       "/d, mode: mrw}], slots_per_trial: 1, weight: 1, max_slots: null, priority: null, resource_pool: '', "
-       "native_parallel: false, is_single_node: null}"},
-      {"log-policies", "[{name: CUDA OOM, pattern: null}]",
-       "[{name: CUDA OOM}, {name: ECC Error, pattern: '.*uncorrectable ECC error encountered.*'}]"},
-      {"hyperparameters", "{a: 1.0, b: [1], c: {d: null}, e: {type: int, minval: 1.0, maxval: 2}}",
-       "{a: {type: const, val: 1.0}, b: {type: const, val: [1]}, c: {d: {type: const, val: null}}, e: {type: int, "
-       "minval: 1, maxval: 2}}"},
-      {"log-action", "{type: exclude_node}", "exclude_node"},
-      {"environment-variables", "{gpu: [A]}", "{cpu: [], cuda: [A], rocm: []}"},
+    {"searcher", "{name: adaptive_asha, metric: m, max_trials: 3}",
+     "{name: adaptive_asha, metric: m, max_trials: 3, bracket_rungs: [], divisor: 4, mode: standard, "
+     "max_rungs: 5, "
+     "max_concurrent_trials: 16, max_length: null, stop_once: null, max_time: null, time_metric: null, "
+     "smaller_is_better: true, source_trial_id: null, source_checkpoint_uuid: null}"},
+    {"checkpoint-storage", "{type: azure, container: c}",
+     "{type: azure, container: c, save_experiment_best: 0, save_trial_best: 1, save_trial_latest: 1}"},
+    {"resources", "{shm_size: 1.5G, devices: ['/h:/c:r', '/h:/d']}",
+     "{shm_size: 1610612736, devices: [{host_path: /h, container_path: /c, mode: r}, {host_path: /h, "
+     "container_path: "
+     "/d, mode: mrw}], slots_per_trial: 1, weight: 1, max_slots: null, priority: null, resource_pool: '', "
+     "native_parallel: false, is_single_node: null}"},
+    {"log-policies", "[{name: CUDA OOM, pattern: null}]",
+     "[{name: CUDA OOM}, {name: ECC Error, pattern: '.*uncorrectable ECC error encountered.*'}]"},
+    {"hyperparameters", "{a: 1.0, b: [1], c: {d: null}, e: {type: int, minval: 1.0, maxval: 2}}",
+     "{a: {type: const, val: 1.0}, b: {type: const, val: [1]}, c: {d: {type: const, val: null}}, e: {type: "
+     "int, "
+     "minval: 1, maxval: 2}}"},
+    {"log-action", "{type: exclude_node}", "exclude_node"},
+    {"environment-variables", "{gpu: [A]}", "{cpu: [], cuda: [A], rocm: []}"},
   };
   for (const auto& c : cases) {
     auto got = complete_as(c.schema, c.in, "a", level::sane);
@@ -188,15 +209,17 @@ TEST(Complete, FillsWhatDeterminedFills) {
 TEST(Layers, StandInTheirOrder) {
   surroundings around;
   around.overrides = {"searcher.max_trials=7", "hyperparameters.new.deep={type: int, minval: 1, maxval: 3}"};
-  around.template_text = "name: from the template\nmax_restarts: 2\nlabels: [t]\nresources: {slots_per_trial: 0}\n";
+  around.template_text =
+    "name: from the template\nmax_restarts: 2\nlabels: [t]\nresources: {slots_per_trial: 0}\n";
   around.task_container_defaults = {{"environment_variables", {"A=default"}},
                                     {"cpu_pod_spec", {{"spec", {{"hostname", "cpu"}}}}},
                                     {"preemption_timeout", 60}};
   around.workspace_checkpoint_storage = {{"save_trial_best", 4}};
   around.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/data"}, {"save_trial_best", 5}};
   around.seed = 11;
-  constexpr auto text = "entrypoint: x\nmax_restarts: 1\nlabels: [u]\nsearcher: {name: random, metric: m, max_trials: 3}\n"
-                        "environment: {environment_variables: [A=user]}\n";
+  constexpr auto text =
+    "entrypoint: x\nmax_restarts: 1\nlabels: [u]\nsearcher: {name: random, metric: m, max_trials: 3}\n"
+    "environment: {environment_variables: [A=user]}\n";
   auto got = load_experiment(text, "a", level::complete, around);
   ASSERT_TRUE(got.ok()) << got.faults[0].message;
   const auto& c = got.config;
@@ -217,8 +240,8 @@ TEST(Layers, RefuseABadOverrideAndABadTemplate) {
   surroundings around;
   around.overrides = {"searcher.max_trials=many", "nonsense", "max_restarts.deep=3"};
   around.template_text = "nmae: x";
-  auto got = load_experiment("entrypoint: x\nmax_restarts: 1\nsearcher: {name: random, metric: m}\n", "a", level::complete,
-                             around);
+  auto got = load_experiment("entrypoint: x\nmax_restarts: 1\nsearcher: {name: random, metric: m}\n", "a",
+                             level::complete, around);
   std::string all;
   for (const auto& f : got.faults)
     all += f.file + ": " + f.path + ": " + f.message + "\n";

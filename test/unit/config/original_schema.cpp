@@ -62,7 +62,8 @@ bool original_schemas::accepts(const std::string& name, const value& x, bool com
   return holds(schemas_.at(name), x, complete);
 }
 
-std::set<std::string> original_schemas::refusing(const std::string& name, const value& x, bool complete) const {
+std::set<std::string> original_schemas::refusing(const std::string& name, const value& x,
+                                                 bool complete) const {
   std::set<std::string> words;
   refusing_ = &words;
   own_ = name;
@@ -98,8 +99,8 @@ bool original_schemas::holds(const value& schema, const value& x, bool complete)
   return good;
 }
 
-bool original_schemas::holds_keyword(const value& schema, const std::string& word, const value& what, const value& x,
-                                     bool complete) const {
+bool original_schemas::holds_keyword(const value& schema, const std::string& word, const value& what,
+                                     const value& x, bool complete) const {
   auto each = [&](const value& list) {
     return std::count_if(list.begin(), list.end(), [&](const value& one) { return holds(one, x, complete); });
   };
@@ -112,8 +113,9 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
   if (word == "$ref")
     return holds_file(what.get<std::string>(), x, complete);
   if (word == "type")
-    return what.is_array() ? std::any_of(what.begin(), what.end(), [&](const value& t) { return is_type(x, t); })
-                           : is_type(x, what);
+    return what.is_array()
+             ? std::any_of(what.begin(), what.end(), [&](const value& t) { return is_type(x, t); })
+             : is_type(x, what);
   if (word == "const")
     return x == what;
   if (word == "enum")
@@ -129,7 +131,8 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
   if (word == "minLength")
     return !x.is_string() || x.get<std::string>().size() >= what.get<std::size_t>();
   if (word == "items")
-    return !x.is_array() || std::count_if(x.begin(), x.end(), [&](const value& i) { return !holds(what, i, complete); }) == 0;
+    return !x.is_array() ||
+           std::count_if(x.begin(), x.end(), [&](const value& i) { return !holds(what, i, complete); }) == 0;
   if (word == "properties") { // none is left out, for `refusing`
     bool good = true;
     if (x.is_object())
@@ -141,7 +144,9 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
     bool good = true;
     if (x.is_object())
       for (const auto& [key, part] : x.items())
-        good = ((schema.contains("properties") && schema["properties"].contains(key)) || holds(what, part, complete)) && good;
+        good = ((schema.contains("properties") && schema["properties"].contains(key)) ||
+                holds(what, part, complete)) &&
+               good;
     return good;
   }
   if (word == "required")
@@ -169,11 +174,11 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
   if (word == "optionalRef")
     return x.is_null() || holds_file(what.get<std::string>(), x, complete);
   if (word == "disallowProperties") {
-    return !x.is_object() ||
-           std::none_of(x.items().begin(), x.items().end(), [&](const auto& e) { return what.contains(e.key()); });
+    return !x.is_object() || std::none_of(x.items().begin(), x.items().end(),
+                                          [&](const auto& e) { return what.contains(e.key()); });
   }
-  static const std::vector<std::string> without_meaning{"$schema", "$id", "$comment", "title", "default",
-                                                        "then",    "unionKey", "defaultMessage"};
+  static const std::vector<std::string> without_meaning{"$schema", "$id",  "$comment", "title",
+                                                        "default", "then", "unionKey", "defaultMessage"};
   if (std::find(without_meaning.begin(), without_meaning.end(), word) == without_meaning.end())
     throw std::runtime_error("a keyword that nobody interprets: " + word);
   return true;

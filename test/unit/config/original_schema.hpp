@@ -1,6 +1,6 @@
 #pragma once
-// Determined's own schemas as they are written: JSON Schema draft 7 and its extensions, interpreted word by word.
-// Slow and plain; the table is held against it.
+// Determined's own schemas as they are written: JSON Schema draft 7 and its extensions, interpreted word by
+// word. Slow and plain; the table is held against it.
 
 #include "model/value.hpp"
 
@@ -17,7 +17,8 @@ public:
   const std::map<std::string, value>& all() const { return schemas_; }
   /// `complete` applies the keywords that begin with `eventually` too.
   bool accepts(const std::string& name, const value& x, bool complete) const;
-  /// The keywords of the file `name` itself that say no somewhere within `x`; each is asked, whatever another said.
+  /// The keywords of the file `name` itself that say no somewhere within `x`; each is asked, whatever another
+  /// said.
   std::set<std::string> refusing(const std::string& name, const value& x, bool complete) const;
 
 private:

@@ -1,4 +1,5 @@
-// The table against Determined's own schemas: the same verdict on every sample and on thousands of changed ones.
+// The table against Determined's own schemas: the same verdict on every sample and on thousands of changed
+// ones.
 
 #include "model/config/check.hpp"
 #include "model/config/complete.hpp"
@@ -42,7 +43,8 @@ TEST(Table, HasEverySchemaOfDetermined) {
 }
 
 TEST(Table, HasTheKeysAndDefaultsOfDetermined) {
-  // An image is made complete by default, and log policies get the platform's own; both say so in their shape.
+  // An image is made complete by default, and log policies get the platform's own; both say so in their
+  // shape.
   for (const auto& [name, schema] : originals().all()) {
     const auto& s = *schemas().at(name);
     if (s.keys.empty() || !schema.contains("properties"))
@@ -74,7 +76,8 @@ TEST(Table, AcceptsTheSamplesAtTheirLevel) {
     }
     if (levels.contains("sane"))
       for (const auto& x : levels["sane"]) {
-        EXPECT_TRUE(originals().accepts(name, x, false) && !originals().accepts(name, x, true)) << name << " " << x;
+        EXPECT_TRUE(originals().accepts(name, x, false) && !originals().accepts(name, x, true))
+          << name << " " << x;
         EXPECT_TRUE(table_accepts(name, x, false)) << name << " " << x;
         EXPECT_FALSE(table_accepts(name, x, true)) << name << " " << x;
       }
@@ -85,11 +88,13 @@ TEST(Table, AcceptsTheSamplesAtTheirLevel) {
 
 /// The keywords that `schema` uses and that can refuse something.
 void collect_keywords(const value& schema, std::set<std::string>& words) {
-  static const std::set<std::string> silent{"$schema", "$id", "$comment", "title", "default", "unionKey", "defaultMessage", "then"};
+  static const std::set<std::string> silent{"$schema", "$id",      "$comment",       "title",
+                                            "default", "unionKey", "defaultMessage", "then"};
   if (!schema.is_object())
     return;
   for (const auto& [word, part] : schema.items()) {
-    if (!silent.contains(word) && part != value(true) && !((part.is_array() || part.is_object()) && part.empty()))
+    if (!silent.contains(word) && part != value(true) &&
+        !((part.is_array() || part.is_object()) && part.empty()))
       words.insert(word);
     if (word == "properties" || word == "checks")
       for (const auto& [name, inner] : part.items())
@@ -100,8 +105,8 @@ void collect_keywords(const value& schema, std::set<std::string>& words) {
     else if (word == "union")
       for (const auto& inner : part["items"])
         collect_keywords(inner, words);
-    else if (word == "items" || word == "additionalProperties" || word == "not" || word == "if" || word == "then" ||
-             word == "else" || word == "eventually")
+    else if (word == "items" || word == "additionalProperties" || word == "not" || word == "if" ||
+             word == "then" || word == "else" || word == "eventually")
       collect_keywords(part, words);
   }
 }
@@ -115,14 +120,16 @@ TEST(Table, EveryKeywordOfEveryFileAcceptsAndRefusesSomething) {
     EXPECT_FALSE(words.empty()) << name;
     for (const auto& word : words) {
       ++keywords;
-      ASSERT_TRUE(cases.contains(name) && cases[name].contains(word)) << "no case for the keyword " << word << " of " << name;
+      ASSERT_TRUE(cases.contains(name) && cases[name].contains(word))
+        << "no case for the keyword " << word << " of " << name;
       const auto &good = cases[name][word]["accept"], &bad = cases[name][word]["refuse"];
       EXPECT_TRUE(originals().accepts(name, good, true)) << name << " " << word << " " << good;
       EXPECT_TRUE(table_accepts(name, good, true)) << name << " " << word << " " << good;
       bool complete = originals().accepts(name, bad, false);
       EXPECT_FALSE(originals().accepts(name, bad, complete)) << name << " " << word << " " << bad;
       EXPECT_FALSE(table_accepts(name, bad, complete)) << name << " " << word << " " << bad;
-      EXPECT_TRUE(originals().refusing(name, bad, complete).contains(word)) << name << ": not " << word << " refuses " << bad;
+      EXPECT_TRUE(originals().refusing(name, bad, complete).contains(word))
+        << name << ": not " << word << " refuses " << bad;
     }
   }
   EXPECT_GT(keywords, 350);
@@ -130,11 +137,45 @@ TEST(Table, EveryKeywordOfEveryFileAcceptsAndRefusesSomething) {
 
 /// Changes one place of `x`: another value, one key less, one key more.
 void change(value& x, rng& draw, const std::vector<std::string>& keys) {
-  static const value others[] = {nullptr, true, false, 0, 1, -1, 2, 100, 1.5, 1.0, 2001, "", "x", ".", "..", "/a", "../b",
-                                 "O1", "o1", "best", "1 GiB", "a/../b", "/a:/b", "exclude_node", value::array(),
-                                 value::array({"a"}), value::array({1}), value::object(), {{"batches", 1}},
-                                 {{"type", "int"}, {"minval", 1}, {"maxval", 2}}, {{"name", "x"}}, "grid", "single",
-                                 "azure", "s3", "custom", "random", "gcs", "categorical"};
+  static const value others[] = {nullptr,
+                                 true,
+                                 false,
+                                 0,
+                                 1,
+                                 -1,
+                                 2,
+                                 100,
+                                 1.5,
+                                 1.0,
+                                 2001,
+                                 "",
+                                 "x",
+                                 ".",
+                                 "..",
+                                 "/a",
+                                 "../b",
+                                 "O1",
+                                 "o1",
+                                 "best",
+                                 "1 GiB",
+                                 "a/../b",
+                                 "/a:/b",
+                                 "exclude_node",
+                                 value::array(),
+                                 value::array({"a"}),
+                                 value::array({1}),
+                                 value::object(),
+                                 {{"batches", 1}},
+                                 {{"type", "int"}, {"minval", 1}, {"maxval", 2}},
+                                 {{"name", "x"}},
+                                 "grid",
+                                 "single",
+                                 "azure",
+                                 "s3",
+                                 "custom",
+                                 "random",
+                                 "gcs",
+                                 "categorical"};
   auto other = [&] { return others[draw.below(std::size(others))]; };
   if (x.is_object() && draw.chance(0.9)) {
     if (!x.empty() && draw.chance(0.75)) {
@@ -178,8 +219,8 @@ void collect_keys(const value& schema, std::set<std::string>& keys) {
   }
 }
 
-/// Where the schema alone refuses what Determined means to accept: it takes a missing searcher for a grid, and
-/// does not see that `gpu` is the old name of `cuda`.
+/// Where the schema alone refuses what Determined means to accept: it takes a missing searcher for a grid,
+/// and does not see that `gpu` is the old name of `cuda`.
 bool is_known_exception(const std::string& name, const value& x, bool complete) {
   if (complete && x.dump().find("\"gpu\"") != std::string::npos)
     return true;
@@ -216,7 +257,7 @@ TEST(Table, JudgesChangedSamplesAsDeterminedDoes) {
         bool expected = originals().accepts(name, x, complete);
         (expected ? accepted : refused)++;
         ASSERT_EQ(table_accepts(name, x, complete), expected)
-            << name << (complete ? " complete " : " sane ") << x.dump();
+          << name << (complete ? " complete " : " sane ") << x.dump();
       }
     }
   }

@@ -59,9 +59,11 @@ TEST(ConfigCheck, SaysEveryFaultOfEveryFile) {
   EXPECT_EQ(json.json()["errors"][0]["file"], bad);
   EXPECT_EQ(json.json()["errors"][0]["line"], 3);
   EXPECT_EQ(run({"check", fine}).code, 0);
-  auto warned = dir.file("warned.yaml", std::string(good) + "bind_mounts: [{host_path: /a, container_path: /a}]\n");
+  auto warned =
+    dir.file("warned.yaml", std::string(good) + "bind_mounts: [{host_path: /a, container_path: /a}]\n");
   EXPECT_EQ(run({"check", warned}).code, 0) << "a warning never fails";
-  EXPECT_EQ(run({"check", warned}).err.find(warned + ":3:14: warning: bind_mounts: "), 0u) << run({"check", warned}).err;
+  EXPECT_EQ(run({"check", warned}).err.find(warned + ":3:14: warning: bind_mounts: "), 0u)
+    << run({"check", warned}).err;
   EXPECT_EQ(run({"check", "-o", "json", warned}).json()["warnings"][0]["path"], "bind_mounts");
   EXPECT_EQ(run({"check", "-"}, good).out, "<stdin>: ok\n");
   EXPECT_EQ(run({"check", "--level", "sane", "-"}, "name: x").code, 0);
@@ -97,11 +99,13 @@ TEST(ConfigComplete, LaysAllLayersOverOneAnother) {
   directory dir;
   auto lowest = dir.file("storage.yaml", "type: directory\ncontainer_path: /ckpt\nsave_trial_best: 7\n");
   auto pool = dir.file("pool.yaml", "work_dir: /w\nenvironment_variables: {cpu: [A=pool, B=pool]}\n");
-  auto below = dir.file("template.yaml", "environment: {environment_variables: [C=template]}\nmax_restarts: 9\n");
-  auto got = run({"complete", "--template", below, "--task-container-defaults", pool, "--checkpoint-storage", lowest,
-                  "--config", "max_restarts=3", "-"},
-                 "entrypoint: x\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
-                 "environment: {environment_variables: [D=file]}\ncheckpoint_storage: {save_trial_best: 2}\n");
+  auto below =
+    dir.file("template.yaml", "environment: {environment_variables: [C=template]}\nmax_restarts: 9\n");
+  auto got =
+    run({"complete", "--template", below, "--task-container-defaults", pool, "--checkpoint-storage", lowest,
+         "--config", "max_restarts=3", "-"},
+        "entrypoint: x\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
+        "environment: {environment_variables: [D=file]}\ncheckpoint_storage: {save_trial_best: 2}\n");
   ASSERT_EQ(got.code, 0) << got.err;
   auto all = got.json();
   EXPECT_EQ(all["max_restarts"], 3);
@@ -109,15 +113,19 @@ TEST(ConfigComplete, LaysAllLayersOverOneAnother) {
   EXPECT_EQ(all["checkpoint_storage"]["save_trial_best"], 2);
   EXPECT_EQ(all["environment"]["environment_variables"]["cpu"],
             (value{"A=pool", "B=pool", "C=template", "D=file"}));
-  auto bad = run({"complete", "--task-container-defaults", dir.file("bad.yaml", "wrk_dir: 1\n"), "-"}, "entrypoint: x\n");
+  auto bad = run({"complete", "--task-container-defaults", dir.file("bad.yaml", "wrk_dir: 1\n"), "-"},
+                 "entrypoint: x\n");
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.err.find("bad.yaml:1:1"), std::string::npos) << bad.err;
 }
 
 TEST(ConfigSchemaMode, AnswersWithOneObject) {
-  auto ok = run({"check", "--schema", "hyperparameter-int", "--level", "sane", "-"}, R"({"type":"int","minval":1,"maxval":2})");
+  auto ok = run({"check", "--schema", "hyperparameter-int", "--level", "sane", "-"},
+                R"({"type":"int","minval":1,"maxval":2})");
   EXPECT_EQ(ok.code, 0);
-  EXPECT_EQ(ok.json(), (value{{"ok", true}, {"errors", value::array()}, {"value", {{"type", "int"}, {"minval", 1}, {"maxval", 2}}}}));
+  EXPECT_EQ(ok.json(), (value{{"ok", true},
+                              {"errors", value::array()},
+                              {"value", {{"type", "int"}, {"minval", 1}, {"maxval", 2}}}}));
   auto bad = run({"check", "--schema", "searcher", "--level", "complete", "-"}, "name: random\nmetrc: x\n");
   EXPECT_EQ(bad.code, 2);
   const auto first = bad.json()["errors"][0];
@@ -128,7 +136,9 @@ TEST(ConfigSchemaMode, AnswersWithOneObject) {
   EXPECT_EQ(second["column"], 1);
   EXPECT_EQ(bad.json()["errors"].size(), 2u) << "metric is not told to be missing: metrc was meant";
   auto full = run({"complete", "--schema", "bind-mount", "-"}, "{host_path: /a, container_path: b}");
-  EXPECT_EQ(full.json()["value"], (value{{"host_path", "/a"}, {"container_path", "b"}, {"read_only", false}, {"propagation", "rprivate"}}));
+  EXPECT_EQ(
+    full.json()["value"],
+    (value{{"host_path", "/a"}, {"container_path", "b"}, {"read_only", false}, {"propagation", "rprivate"}}));
   auto lacking = run({"complete", "--schema", "searcher", "--level", "complete", "-"}, "name: random");
   EXPECT_FALSE(lacking.json()["ok"].get<bool>());
   EXPECT_EQ(lacking.json()["errors"].size(), 2u);
@@ -162,10 +172,18 @@ TEST(ConfigExplainAndSchema, DescribeTheTable) {
 }
 
 TEST(ConfigCommand, RefusesWhatItDoesNotKnow) {
-  const std::vector<std::string> cases[] = {
-      {}, {"chekc", "x"}, {"check"}, {"check", "/no/such/file"}, {"check", "/"}, {"check", "--schema", "nobody", "-"},
-      {"check", "--level", "half", "-"}, {"check", "--nonsense", "-"}, {"complete", "a", "b"}, {"schema", "nobody"},
-      {"check", "--level"}, {"check", "-o", "xml", "-"}};
+  const std::vector<std::string> cases[] = {{},
+                                            {"chekc", "x"},
+                                            {"check"},
+                                            {"check", "/no/such/file"},
+                                            {"check", "/"},
+                                            {"check", "--schema", "nobody", "-"},
+                                            {"check", "--level", "half", "-"},
+                                            {"check", "--nonsense", "-"},
+                                            {"complete", "a", "b"},
+                                            {"schema", "nobody"},
+                                            {"check", "--level"},
+                                            {"check", "-o", "xml", "-"}};
   for (const auto& args : cases) {
     auto got = run(args, good);
     EXPECT_EQ(got.code, 2) << (args.empty() ? "" : args[0]);

@@ -1,4 +1,5 @@
-// The slots of a host: GPUs through a libnvidia-ml.so.1 that the tests build and load as the real one is loaded, processors else.
+// The slots of a host: GPUs through a libnvidia-ml.so.1 that the tests build and load as the real one is
+// loaded, processors else.
 
 #include "workers/slot_watch.hpp"
 
@@ -36,7 +37,13 @@ TEST(NvidiaDevices, AreThoseThatCudaWouldSee) {
     const char* visible;
     std::string uuids;
   } const cases[] = {
-      {"1", "GPU-1-fake"}, {"1,0", "GPU-1-fake GPU-0-fake"}, {"GPU-1", "GPU-1-fake"}, {"0,7,1", "GPU-0-fake"}, {"", ""}, {"-1", ""}, {"9", ""},
+    {"1", "GPU-1-fake"},
+    {"1,0", "GPU-1-fake GPU-0-fake"},
+    {"GPU-1", "GPU-1-fake"},
+    {"0,7,1", "GPU-0-fake"},
+    {"", ""},
+    {"-1", ""},
+    {"9", ""},
   };
   for (const auto& x : cases) {
     std::string uuids;
@@ -76,9 +83,11 @@ protected:
   void process(int pid, int parent, int user, int system, int waited = 0) {
     std::filesystem::create_directories(folder_ / std::to_string(pid));
     std::ofstream(folder_ / std::to_string(pid) / "stat")
-      << pid << " (a (b) c) S " << parent << " 1 1 0 -1 0 1 2 3 4 " << user << " " << system << " " << waited << " 0 20 0 1 0\n";
+      << pid << " (a (b) c) S " << parent << " 1 1 0 -1 0 1 2 3 4 " << user << " " << system << " " << waited
+      << " 0 20 0 1 0\n";
   }
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("fake-proc-" + std::to_string(getpid()));
+  std::filesystem::path folder_ =
+    std::filesystem::temp_directory_path() / ("fake-proc-" + std::to_string(getpid()));
 };
 
 TEST_F(FakeProc, TheTimeOfATaskIsThatOfItsWholeTree) {

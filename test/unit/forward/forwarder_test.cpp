@@ -37,8 +37,9 @@ protected:
 
 const std::string get = "GET /api/v1/me HTTP/1.1\r\nHost: x\r\n\r\n";
 const std::string post = "POST /api/v1/users HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
-const std::string task_post = "POST /api/v1/trials/1/metrics HTTP/1.1\r\nHost: x\r\nGrpc-Metadata-x-allocation-token: Bearer t\r\n"
-                              "Content-Length: 2\r\n\r\n{}";
+const std::string task_post =
+  "POST /api/v1/trials/1/metrics HTTP/1.1\r\nHost: x\r\nGrpc-Metadata-x-allocation-token: Bearer t\r\n"
+  "Content-Length: 2\r\n\r\n{}";
 
 TEST_F(Forwarder, HandsRequestsAndAnswersOnOverOneConnectionEachSide) {
   toy_master master{echo};
@@ -46,7 +47,8 @@ TEST_F(Forwarder, HandsRequestsAndAnswersOnOverOneConnectionEachSide) {
   {
     auto w = dial(it->port());
     for (int n = 0; n < 3; ++n) {
-      w.send("GET /api/v1/trials/12?x=a%2Fb HTTP/1.1\r\nHost: agent\r\nAuthorization: Bearer t\r\nConnection: keep-alive\r\n\r\n");
+      w.send("GET /api/v1/trials/12?x=a%2Fb HTTP/1.1\r\nHost: agent\r\nAuthorization: Bearer "
+             "t\r\nConnection: keep-alive\r\n\r\n");
       auto got = w.message();
       EXPECT_TRUE(got.starts_with("HTTP/1.1 200 OK\r\n")) << got;
       EXPECT_NE(got.find("GET /api/v1/trials/12?x=a%2Fb HTTP/1.1\r\n"), got.npos) << got;
@@ -90,7 +92,8 @@ TEST_F(Forwarder, AMasterThatStaysAwayIsAnsweredWith503InTheContractsForm) {
 
 TEST_F(Forwarder, ARequestWhoseConnectionBreaksIsSentAgainOnlyWhereThatIsHarmless) {
   // Every first connection of a request dies once the request is there.
-  for (const auto& [text, status, tries] : {std::tuple{get, "200", 2}, {task_post, "200", 2}, {post, "502", 1}}) {
+  for (const auto& [text, status, tries] :
+       {std::tuple{get, "200", 2}, {task_post, "200", 2}, {post, "502", 1}}) {
     toy_master master{[](wire& w, int n) {
       if (n == 1)
         static_cast<void>(w.message());
@@ -145,7 +148,8 @@ TEST_F(Forwarder, LargeAnswersAndRequestsPassWhole) {
       w.send(answer(std::to_string(got.size() - got.find("\r\n\r\n") - 4) + large));
   }};
   start(master.port());
-  auto got = ask("PUT /x HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(large.size()) + "\r\n\r\n" + large);
+  auto got =
+    ask("PUT /x HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(large.size()) + "\r\n\r\n" + large);
   EXPECT_TRUE(got.ends_with("5000000" + large)) << got.size();
   it.reset();
 }
@@ -160,11 +164,15 @@ TEST_F(Forwarder, BoundsWhatAClientMayDo) {
          std::tuple{"half a head, then silence", std::string("GET / HTTP/1.1\r\nHo"), ""},
          {"half a body, then silence", "POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n123", ""},
          {"a body that is too large", "POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n", "HTTP/1.1 413 "},
-         {"chunks that are too large", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + std::string(2000, 'x') + "\r\n0\r\n\r\n", "HTTP/1.1 413 "},
+         {"chunks that are too large",
+          "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + std::string(2000, 'x') +
+            "\r\n0\r\n\r\n",
+          "HTTP/1.1 413 "},
          {"no HTTP", std::string("\x16\x03\x01 hello\r\n\r\n"), "HTTP/1.1 400 "},
          {"a head bomb", "GET / HTTP/1.1\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n", "HTTP/1.1 400 "},
          {"broken chunks", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", ""},
-         {"an upgrade", "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", "HTTP/1.1 501 "},
+         {"an upgrade", "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+          "HTTP/1.1 501 "},
        }) {
     auto w = dial(it->port());
     w.send(text);
@@ -187,7 +195,8 @@ TEST_F(Forwarder, ALongPollWhoseClientIsGoneEndsAtTheMasterToo) {
     for (int n = 0; master.connections == 0 && n < 10'000; ++n)
       std::this_thread::yield();
   }
-  for (auto until = std::chrono::steady_clock::now() + 10s; !ended && std::chrono::steady_clock::now() < until;)
+  for (auto until = std::chrono::steady_clock::now() + 10s;
+       !ended && std::chrono::steady_clock::now() < until;)
     std::this_thread::yield();
   EXPECT_TRUE(ended);
 }
@@ -201,7 +210,8 @@ TEST_F(Forwarder, MoreClientsThanItTakesWaitUntilOneEnds) {
     all.back().send(get);
   }
   for (auto& w : all)
-    EXPECT_TRUE(w.message().starts_with("HTTP/1.1 200")); // above half of the bound every answer ends its connection
+    EXPECT_TRUE(
+      w.message().starts_with("HTTP/1.1 200")); // above half of the bound every answer ends its connection
   all.clear();
   it.reset();
 }

@@ -50,7 +50,9 @@ public:
     if (fd_ >= 0)
       ::close(std::exchange(fd_, -1));
   }
-  void send(const std::string& text) { static_cast<void>(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL)); }
+  void send(const std::string& text) {
+    static_cast<void>(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL));
+  }
 
   /// What has come once `text` has `end` in it; less where the other side closes or 10 s pass.
   std::string read_until(const std::string& end) {

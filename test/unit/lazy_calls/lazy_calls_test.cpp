@@ -1,4 +1,5 @@
-// A library that is loaded with the first call: every argument arrives, every value comes back, and so does what is thrown.
+// A library that is loaded with the first call: every argument arrives, every value comes back, and so does
+// what is thrown.
 
 #include "late_caller.hpp"
 

@@ -16,9 +16,11 @@ TEST(Names, OfTasksAndAllocationsAreReadBack) {
   EXPECT_EQ(part.allocation, (allocation_id{{12}, {3}}));
   EXPECT_EQ(part.node_rank, 2);
   EXPECT_EQ(part_name({{12}, {3}}, 2), "0000000c-0002-4000-a000-000000000003");
-  for (const char* bad : {"", "0000000c-0002-4000-a000-00000000000", "0000000g-0002-4000-a000-000000000003", "0000000c-0002-4000-b000-000000000003"})
+  for (const char* bad : {"", "0000000c-0002-4000-a000-00000000000", "0000000g-0002-4000-a000-000000000003",
+                          "0000000c-0002-4000-b000-000000000003"})
     EXPECT_FALSE(named_part(bad).allocation.trial) << bad;
-  for (const char* bad : {"", "x", "7.", ".c", "7.00000000-0000-4000-8000-00000000000g", "7.00000000-0000-4000-9000-00000000000c"})
+  for (const char* bad : {"", "x", "7.", ".c", "7.00000000-0000-4000-8000-00000000000g",
+                          "7.00000000-0000-4000-9000-00000000000c"})
     EXPECT_FALSE(task_trial(bad)) << bad;
   for (const char* bad : {"", "12", "12.", ".3", "0.1", "7.00000000-0000-4000-8000-00000000000c.x"})
     EXPECT_FALSE(named_allocation(bad).trial) << bad;

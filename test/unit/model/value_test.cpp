@@ -11,8 +11,13 @@ namespace troupe {
 namespace {
 
 TEST(Value, KeepsEveryDoubleExactlyThroughMsgpack) {
-  const double odd[] = {0.1, -0.0, 5e-324, 1.7976931348623157e308, std::numeric_limits<double>::infinity(),
-                        -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+  const double odd[] = {0.1,
+                        -0.0,
+                        5e-324,
+                        1.7976931348623157e308,
+                        std::numeric_limits<double>::infinity(),
+                        -std::numeric_limits<double>::infinity(),
+                        std::numeric_limits<double>::quiet_NaN()};
   for (double d : odd) {
     auto back = parse_msgpack(to_msgpack(value{{"x", d}}));
     ASSERT_TRUE(back);
@@ -25,7 +30,9 @@ TEST(Value, KeepsEveryDoubleExactlyThroughMsgpack) {
 }
 
 TEST(Value, WritesOddNumbersAsNamesAndReadsThemBack) {
-  value x{{"a", std::numeric_limits<double>::quiet_NaN()}, {"b", -std::numeric_limits<double>::infinity()}, {"c", 0.1}};
+  value x{{"a", std::numeric_limits<double>::quiet_NaN()},
+          {"b", -std::numeric_limits<double>::infinity()},
+          {"c", 0.1}};
   EXPECT_EQ(to_json(x), R"({"a":"NaN","b":"-Infinity","c":0.1})");
   EXPECT_EQ(number_in("-Infinity"), -std::numeric_limits<double>::infinity());
   EXPECT_FALSE(number_in("loss"));

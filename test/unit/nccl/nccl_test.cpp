@@ -1,5 +1,5 @@
-// The member `nccl` over libraries that have the names and calls of CUDA's and NCCL's: what it decides, waits for and ends. What the
-// real ones compute is checked by perf/collective/gpu.sh.
+// The member `nccl` over libraries that have the names and calls of CUDA's and NCCL's: what it decides, waits
+// for and ends. What the real ones compute is checked by perf/collective/gpu.sh.
 
 #include "workers/collectives/nccl.hpp"
 #include "workers/collectives/shm.hpp"
@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 std::span<float> on_device(std::size_t n) {
-  static auto* give = reinterpret_cast<void* (*)(std::size_t)>(dlsym(dlopen(FAKE_CUDART, RTLD_NOW | RTLD_GLOBAL), "fake_cuda_malloc"));
+  static auto* give = reinterpret_cast<void* (*)(std::size_t)>(
+    dlsym(dlopen(FAKE_CUDART, RTLD_NOW | RTLD_GLOBAL), "fake_cuda_malloc"));
   return {static_cast<float*>(give(n * sizeof(float))), n};
 }
 
@@ -117,17 +118,21 @@ TEST(Nccl, AnAbortEndsWhatIsPendingEverywhere) {
 }
 
 TEST(Nccl, AnOperationThatTheOthersDoNotMakeEndsByTheTimeLimit) {
-  on_all_ranks(2, [](collective& c) {
-    auto data = on_device(10);
-    if (c.rank() == 0) {
-      const auto outcome = c.all_reduce(data, reduce::sum);
-      ASSERT_FALSE(outcome);
-      EXPECT_EQ(outcome.error().code, errc::timeout);
-      EXPECT_THAT(outcome.error().what, testing::HasSubstr("all_reduce of 40 bytes of f32, sum took longer than 700 ms"));
-    } else {
-      EXPECT_FALSE(c.barrier()) << "on the host: another sequence";
-    }
-  }, {.limit = 700ms});
+  on_all_ranks(2,
+               [](collective& c) {
+                 auto data = on_device(10);
+                 if (c.rank() == 0) {
+                   const auto outcome = c.all_reduce(data, reduce::sum);
+                   ASSERT_FALSE(outcome);
+                   EXPECT_EQ(outcome.error().code, errc::timeout);
+                   EXPECT_THAT(
+                     outcome.error().what,
+                     testing::HasSubstr("all_reduce of 40 bytes of f32, sum took longer than 700 ms"));
+                 } else {
+                   EXPECT_FALSE(c.barrier()) << "on the host: another sequence";
+                 }
+               },
+               {.limit = 700ms});
 }
 
 TEST(Nccl, AGroupOfSomeRanksIsOneOfItsOwn) {

@@ -1,5 +1,5 @@
-#include "runtime/cli/search_commands/search_command.hpp"
 #include "runtime/cli/search_commands/replay.hpp"
+#include "runtime/cli/search_commands/search_command.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,20 +28,23 @@ std::vector<value> replay(const std::vector<std::string>& lines) {
 TEST(SearchReplay, AnswersEachLineAndAnErrorChangesNothing) {
   auto header = R"({"config":{"name":"random","metric":"loss","max_trials":2,"max_concurrent_trials":1},)"
                 R"("hyperparameters":{"x":{"type":"double","minval":0,"maxval":1}},"seed":1})";
-  auto said = replay({R"({"event":"exited","trial":"1"})", header, R"({"event":"exited","trial":"7"})", "[", "[]", "{}",
-                      R"({"event":"validation","trial":"1"})", R"({"event":"exited_early","trial":"1","reason":"BORED"})",
-                      R"({"event":"validation","trial":"1","metrics":{"loss":"NaN"}})",
-                      R"({"config":{"name":"random"}})", R"({"event":"reload"})",
-                      R"({"event":"progress","trial":"1","progress":0.5})", R"({"event":"exited","trial":"1"})",
-                      R"({"event":"exited_early","trial":"2","reason":"ERRORED"})", R"({"event":"exited","trial":"2"})"});
+  auto said = replay(
+    {R"({"event":"exited","trial":"1"})", header, R"({"event":"exited","trial":"7"})", "[", "[]", "{}",
+     R"({"event":"validation","trial":"1"})", R"({"event":"exited_early","trial":"1","reason":"BORED"})",
+     R"({"event":"validation","trial":"1","metrics":{"loss":"NaN"}})", R"({"config":{"name":"random"}})",
+     R"({"event":"reload"})", R"({"event":"progress","trial":"1","progress":0.5})",
+     R"({"event":"exited","trial":"1"})", R"({"event":"exited_early","trial":"2","reason":"ERRORED"})",
+     R"({"event":"exited","trial":"2"})"});
   for (int i : {0, 2, 3, 4, 5, 6, 7, 9})
-    EXPECT_TRUE(said[static_cast<std::size_t>(i)].contains("error")) << i << " " << to_json(said[static_cast<std::size_t>(i)]);
+    EXPECT_TRUE(said[static_cast<std::size_t>(i)].contains("error"))
+      << i << " " << to_json(said[static_cast<std::size_t>(i)]);
   EXPECT_EQ(said[1]["actions"][0]["create"], "1");
   EXPECT_EQ(to_json(said[8]), R"({"actions":[],"progress":0.0})");
   EXPECT_GT(said[10]["snapshot_bytes"].get<int>(), 0);
   EXPECT_EQ(said[11]["progress"], 0.25);
   EXPECT_EQ(said[12]["actions"][0]["create"], "2");
-  EXPECT_EQ(to_json(said[14]), R"({"actions":[{"cancel":false,"failure":false,"shutdown":true}],"progress":1.0})");
+  EXPECT_EQ(to_json(said[14]),
+            R"({"actions":[{"cancel":false,"failure":false,"shutdown":true}],"progress":1.0})");
 }
 
 TEST(SearchReplay, DecidesTheGoldenTranscript) {
@@ -57,7 +60,8 @@ TEST(SearchReplay, DecidesTheGoldenTranscript) {
       line["config"]["name"] = "adaptive_asha";
       line["hyperparameters"] = parse_json(R"({"lr":{"type":"log","base":10,"minval":-5,"maxval":0},
         "dropout":{"type":"double","minval":0,"maxval":0.7},"layers":{"type":"int","minval":1,"maxval":8},
-        "opt":{"type":"categorical","vals":["sgd","adam","rmsprop"]},"c":3})").value();
+        "opt":{"type":"categorical","vals":["sgd","adam","rmsprop"]},"c":3})")
+                                  .value();
     } else if (e["event"] == "validation") {
       line["metrics"] = {{"loss", e["loss"]}, {"batches", e["batches"]}};
     }
@@ -67,7 +71,8 @@ TEST(SearchReplay, DecidesTheGoldenTranscript) {
 }
 
 TEST(SearchPreview, ShowsBracketsAndTheTotal) {
-  std::istringstream in(R"({"searcher":{"name":"adaptive_asha","metric":"loss","time_metric":"batches","max_time":900,
+  std::istringstream in(
+    R"({"searcher":{"name":"adaptive_asha","metric":"loss","time_metric":"batches","max_time":900,
     "divisor":3,"max_rungs":10,"max_trials":10,"max_concurrent_trials":5}})");
   std::ostringstream out, err;
   ASSERT_EQ(search_command({"preview", "-"}, in, out, err), 0) << err.str();
@@ -93,7 +98,8 @@ total: 3200 batches of training; 9000 without stopping (2.81 times as much)
 
 TEST(SearchSimulate, RunsThousandsOfTrialsAndTheSameTwice) {
   auto run = [](const std::vector<std::string>& more) {
-    std::istringstream in(R"({"searcher":{"name":"adaptive_asha","metric":"loss","time_metric":"epochs","max_time":256,
+    std::istringstream in(
+      R"({"searcher":{"name":"adaptive_asha","metric":"loss","time_metric":"epochs","max_time":256,
       "max_trials":2000,"max_concurrent_trials":100},"hyperparameters":{
       "lr":{"type":"log","base":10,"minval":-5,"maxval":0},"wd":{"type":"log","base":10,"minval":-8,"maxval":-1},
       "width":{"type":"double","minval":4,"maxval":11},"dropout":{"type":"double","minval":0,"maxval":0.8}}})");

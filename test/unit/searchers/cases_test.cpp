@@ -31,9 +31,12 @@ space space_of(const value& hyperparameters) {
 TEST(SearcherCases, SplitsBudgetsAndSlotsOverBrackets) {
   auto all = data("searcher_cases");
   for (const auto& c : all["bracket_max_trials"]["cases"])
-    EXPECT_EQ(value(bracket_trials(c["max_trials"], c["divisor"], c["bracket_rungs"])), c["expect"]) << to_json(c);
+    EXPECT_EQ(value(bracket_trials(c["max_trials"], c["divisor"], c["bracket_rungs"])), c["expect"])
+      << to_json(c);
   for (const auto& c : all["bracket_max_concurrent_trials"]["cases"])
-    EXPECT_EQ(value(bracket_slots(c["max_concurrent_trials"], c["divisor"], c["bracket_max_trials"])), c["expect"]) << to_json(c);
+    EXPECT_EQ(value(bracket_slots(c["max_concurrent_trials"], c["divisor"], c["bracket_max_trials"])),
+              c["expect"])
+      << to_json(c);
   for (const auto& c : all["make_rungs"]["cases"])
     EXPECT_EQ(value(rung_units(c["num_rungs"], c["max_time"], c["divisor"])), c["expect"]) << to_json(c);
   for (auto mode : {search_mode::native, search_mode::compat})
@@ -44,18 +47,22 @@ TEST(SearcherCases, SplitsBudgetsAndSlotsOverBrackets) {
       ASSERT_TRUE(s) << s.error().what;
       value got = value::array();
       for (const auto& b : (*s)->brackets())
-        got.push_back({{"num_rungs", b.rungs}, {"max_trials", b.max_trials}, {"max_concurrent_trials", b.max_concurrent}});
+        got.push_back({{"num_rungs", b.rungs},
+                       {"max_trials", b.max_trials},
+                       {"max_concurrent_trials", b.max_concurrent}});
       EXPECT_EQ(got, c["expect"]) << c["name"];
     }
 }
 
-/// Trial by trial in order of creation, each reporting until it is told to stop; where it stopped -> how many.
+/// Trial by trial in order of creation, each reporting until it is told to stop; where it stopped -> how
+/// many.
 std::map<int, int> stops_of(searcher& s, const value& c, std::size_t& created, std::vector<value>& hparams) {
   std::vector<create_trial> trials;
   std::map<int, int> stopped_at;
   const auto& driver = c["driver"];
   bool up = driver["trend"] == "up";
-  auto metric = c["searcher"]["metric"].get<std::string>(), time = c["searcher"].value("time_metric", "batches");
+  auto metric = c["searcher"]["metric"].get<std::string>(),
+       time = c["searcher"].value("time_metric", "batches");
   auto take = [&](const std::vector<search_action>& actions, const std::string& trial) {
     bool stopped = false;
     for (const auto& a : actions) {
@@ -87,7 +94,8 @@ std::map<int, int> stops_of(searcher& s, const value& c, std::size_t& created, s
 TEST(SearcherCases, RunsTheSearches) {
   auto all = data("searcher_cases");
   for (const auto& c : all["search_runs"]["cases"]) {
-    auto s = std::move(make_searcher(c["searcher"], c["hyperparameters"], 102932948, search_mode::compat)).value();
+    auto s =
+      std::move(make_searcher(c["searcher"], c["hyperparameters"], 102932948, search_mode::compat)).value();
     std::size_t created = 0;
     std::vector<value> hparams;
     auto stops = stops_of(*s, c, created, hparams);
@@ -139,7 +147,9 @@ TEST(SearcherCases, SamplesNestedSpacesReproducibly) {
     for (std::uint64_t seed = 0; seed < 50; ++seed)
       for (auto mode : {search_mode::native, search_mode::compat}) {
         auto first = [&] {
-          auto made = std::move(make_searcher({{"name", "random"}, {"metric", "x"}, {"max_trials", 5}}, c["hyperparameters"], seed, mode)).value();
+          auto made = std::move(make_searcher({{"name", "random"}, {"metric", "x"}, {"max_trials", 5}},
+                                              c["hyperparameters"], seed, mode))
+                        .value();
           auto actions = made->apply(search_started{}).value();
           value list = value::array();
           for (const auto& a : actions)
@@ -156,7 +166,8 @@ TEST(GridCases, CountsAndOrdersThePoints) {
   for (const auto& c : all["grid_size"]["cases"]) {
     value hp = value::object();
     for (std::size_t i = 0; i < c["counts"].size(); ++i)
-      hp["x" + std::to_string(i)] = {{"type", "double"}, {"minval", -1}, {"maxval", 1}, {"count", c["counts"][i]}};
+      hp["x" + std::to_string(i)] = {
+        {"type", "double"}, {"minval", -1}, {"maxval", 1}, {"count", c["counts"][i]}};
     EXPECT_EQ(space_of(hp).grid_size(), c["expect_points"].get<std::uint64_t>());
   }
   for (const auto& c : all["axis_length"]["cases"])
@@ -192,7 +203,8 @@ TEST(NprandCases, DrawsAsNumpy) {
   auto all = data("nprand_cases");
   for (const auto& c : all["integers"]["cases"]) {
     nprand r(c["seed"]);
-    auto low = static_cast<std::uint64_t>(c["low"].get<std::int64_t>()), high = static_cast<std::uint64_t>(c["high"].get<std::int64_t>());
+    auto low = static_cast<std::uint64_t>(c["low"].get<std::int64_t>()),
+         high = static_cast<std::uint64_t>(c["high"].get<std::int64_t>());
     std::uint64_t sum = 0, drawn = 0;
     for (std::size_t i = 0; i < 100; ++i) {
       drawn = low + r.below(high - low);
@@ -220,8 +232,12 @@ TEST(NprandCases, DrawsAsNumpy) {
 TEST(NprandCases, CreatesTrialsInItsSequence) {
   auto all = data("nprand_cases");
   for (const auto& c : all["derived_create_sequences"]["cases"]) {
-    value config = c.value("searcher", value{{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}, {"max_concurrent_trials", 0}});
-    auto s = std::move(make_searcher(config, c.value("hyperparameters", value::object()), c["seed"], search_mode::compat)).value();
+    value config =
+      c.value("searcher",
+              value{{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}, {"max_concurrent_trials", 0}});
+    auto s = std::move(make_searcher(config, c.value("hyperparameters", value::object()), c["seed"],
+                                     search_mode::compat))
+               .value();
     std::vector<create_trial> trials;
     auto take = [&](const std::vector<search_action>& actions) {
       for (const auto& a : actions)
@@ -241,7 +257,8 @@ TEST(NprandCases, CreatesTrialsInItsSequence) {
       const auto hparams = wanted.value("hparams", value::object());
       for (const auto& [name, x] : hparams.items()) {
         if (x.is_number_float()) {
-          EXPECT_DOUBLE_EQ(trials[i].hparams[name].get<double>(), x.get<double>()) << "computed there with another pow";
+          EXPECT_DOUBLE_EQ(trials[i].hparams[name].get<double>(), x.get<double>())
+            << "computed there with another pow";
         } else {
           EXPECT_EQ(trials[i].hparams[name], x);
         }

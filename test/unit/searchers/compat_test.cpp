@@ -21,12 +21,11 @@ const value& vectors() {
   return all;
 }
 
-const value space_of_vectors = {
-  {"lr", {{"type", "log"}, {"base", 10}, {"minval", -5}, {"maxval", 0}}},
-  {"dropout", {{"type", "double"}, {"minval", 0}, {"maxval", 0.7}}},
-  {"layers", {{"type", "int"}, {"minval", 1}, {"maxval", 8}}},
-  {"opt", {{"type", "categorical"}, {"vals", {"sgd", "adam", "rmsprop"}}}},
-  {"c", {{"type", "const"}, {"val", 3}}}};
+const value space_of_vectors = {{"lr", {{"type", "log"}, {"base", 10}, {"minval", -5}, {"maxval", 0}}},
+                                {"dropout", {{"type", "double"}, {"minval", 0}, {"maxval", 0.7}}},
+                                {"layers", {{"type", "int"}, {"minval", 1}, {"maxval", 8}}},
+                                {"opt", {{"type", "categorical"}, {"vals", {"sgd", "adam", "rmsprop"}}}},
+                                {"c", {{"type", "const"}, {"val", 3}}}};
 
 value shown(const search_action& action) {
   if (auto* x = std::get_if<create_trial>(&action))
@@ -58,8 +57,9 @@ TEST(Compat, DrawsTheStreamOfDetermined) {
 }
 
 TEST(Compat, SamplesAsDetermined) {
-  auto s = std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 5}}, space_of_vectors, 42,
-                                   search_mode::compat)).value();
+  auto s = std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 5}},
+                                   space_of_vectors, 42, search_mode::compat))
+             .value();
   EXPECT_EQ(shown(s->apply(search_started{}).value()), vectors()["random_seed42_5trials"]["creates"]);
 }
 
@@ -73,7 +73,10 @@ TEST(Compat, BuildsTheBracketTablesOfDetermined) {
     ASSERT_TRUE(s) << s.error().what;
     value table = value::array();
     for (const auto& b : (*s)->brackets())
-      table.push_back({{"rungs", b.rungs}, {"max_trials", b.max_trials}, {"max_concurrent", b.max_concurrent}, {"units", b.units}});
+      table.push_back({{"rungs", b.rungs},
+                       {"max_trials", b.max_trials},
+                       {"max_concurrent", b.max_concurrent},
+                       {"units", b.units}});
     ASSERT_EQ(table, row["brackets"]) << to_json(row);
   }
 }
@@ -93,7 +96,8 @@ void replay(int reload_every) {
     else if (kind == "exited")
       event = trial_exited{e["trial"]};
     else if (kind == "exited_early")
-      event = trial_exited_early{e["trial"], e["reason"] == "ERRORED" ? exit_reason::errored : exit_reason::invalid_hp};
+      event = trial_exited_early{e["trial"],
+                                 e["reason"] == "ERRORED" ? exit_reason::errored : exit_reason::invalid_hp};
     auto actions = s->apply(event);
     ASSERT_TRUE(actions) << actions.error().what;
     ASSERT_EQ(shown(*actions), e["actions"]) << "event " << line;
@@ -112,7 +116,10 @@ TEST(Compat, DecidesTheGoldenTranscript) { replay(0); }
 TEST(Compat, DecidesTheGoldenTranscriptThroughSnapshots) { replay(1); }
 
 TEST(Compat, LaysGridAxesAsDetermined) {
-  struct { value spec; const char* name; } axes[] = {
+  struct {
+    value spec;
+    const char* name;
+  } axes[] = {
     {{{"type", "double"}, {"minval", 0.1}, {"maxval", 0.5}, {"count", 3}}, "double(0.1,0.5,count=3)"},
     {{{"type", "int"}, {"minval", -3}, {"maxval", 0}, {"count", 1}}, "int(-3,0,count=1)"},
     {{{"type", "int"}, {"minval", 0}, {"maxval", 10}, {"count", 1}}, "int(0,10,count=1)"},

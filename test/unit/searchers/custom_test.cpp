@@ -17,7 +17,8 @@ std::unique_ptr<searcher> fresh() {
 
 std::string show(const search_action& a) {
   if (auto* x = std::get_if<create_trial>(&a))
-    return "create " + x->trial + " " + to_json(x->hparams) + (x->source_checkpoint.empty() ? "" : " from " + x->source_checkpoint);
+    return "create " + x->trial + " " + to_json(x->hparams) +
+           (x->source_checkpoint.empty() ? "" : " from " + x->source_checkpoint);
   if (auto* x = std::get_if<stop_trial>(&a))
     return "stop " + x->trial + " (" + x->why + ")";
   if (auto* x = std::get_if<pause_trial>(&a))
@@ -50,10 +51,13 @@ TEST(CustomSearch, TakesOrdersWholeOrNotAtAll) {
      R"(create a {"x":1}, create b {} from u)"},
     {R"({"actions": [{"create": "c", "hparams": {}}], "upto": 1})", ""}, // answers what was answered before
     {R"({"actions": [{"create": "a", "hparams": {"x": 2}}]})", ""},      // known
-    {R"({"actions": [{"stop": "a"}, {"stop": "z"}]})", "refused: actions[1]: trial `z` was never created by this search"},
-    {R"({"actions": [{"pause": "a"}, {"resume": "b"}]})", "pause a"},    // b runs already; a was not stopped above
+    {R"({"actions": [{"stop": "a"}, {"stop": "z"}]})",
+     "refused: actions[1]: trial `z` was never created by this search"},
+    {R"({"actions": [{"pause": "a"}, {"resume": "b"}]})",
+     "pause a"}, // b runs already; a was not stopped above
     {R"({"actions": [{"resume": "a", "until": 4}]})", "resume a until 4.0"},
-    {R"({"actions": [{"perturb": "a", "source": "b", "checkpoint": "v", "hparams": {}}]})", "perturb a from b@v"},
+    {R"({"actions": [{"perturb": "a", "source": "b", "checkpoint": "v", "hparams": {}}]})",
+     "perturb a from b@v"},
     {R"({"actions": [{"perturb": "a", "source": "q", "checkpoint": "v", "hparams": {}}]})",
      "refused: actions[0]: `source` must name a trial of this search"},
     {R"({"actions": [{"create": "c", "hparams": {}}, {"create": "d", "hparams": {}}]})",
@@ -65,7 +69,8 @@ TEST(CustomSearch, TakesOrdersWholeOrNotAtAll) {
     {R"({"actions": [{"progress": 0.5}]})", ""},
     {R"({"action": []})", "refused: orders are an object with the list `actions`"},
     {R"({"actions": [{"stop": "a", "why": "enough"}, {"stop": "a"}]})", "stop a (enough)"},
-    {R"({"actions": [{"shutdown": true, "failure": true}, {"progress": 1}]})", "refused: actions[1]: nothing can follow the shutdown"},
+    {R"({"actions": [{"shutdown": true, "failure": true}, {"progress": 1}]})",
+     "refused: actions[1]: nothing can follow the shutdown"},
     {R"({"actions": [{"shutdown": true}], "upto": 9})", "over"},
     {R"({"actions": [{"shutdown": true}], "upto": 9})", ""},
     {R"({"actions": [{"stop": "b"}]})", "refused: the search was shut down"},
@@ -81,7 +86,8 @@ TEST(CustomSearch, HearsEventsOfItsTrialsOnlyAndGoesOnFromASnapshot) {
   EXPECT_FALSE(s->apply(trial_exited{"b"}));
   EXPECT_TRUE(s->apply(trial_validated{"a", {{"loss", 1}}}).value().empty());
   EXPECT_TRUE(s->apply(trial_exited{"a"}).value().empty());
-  auto again = std::move(load_searcher(config, value::object(), 5, search_mode::native, s->snapshot())).value();
+  auto again =
+    std::move(load_searcher(config, value::object(), 5, search_mode::native, s->snapshot())).value();
   EXPECT_EQ(again->snapshot(), s->snapshot());
   EXPECT_EQ(again->progress(), 0.25);
   EXPECT_EQ(told(*again, R"({"actions": [{"stop": "a"}]})"), ""); // it has ended
@@ -97,29 +103,39 @@ TEST(CustomSearch, HasOneDriverAtATimeOnceItNamesItself) {
   } rows[] = {
     {R"({"actions": [{"create": "a", "hparams": {}}]})", "create a {}"}, // nobody has a name yet
     {R"({"actions": [], "take_over": true})", "refused: `take_over` needs `driver`, the name of the new one"},
-    {R"({"actions": [], "driver": 3})", "refused: `driver` must name the process that decides: a string of at most 256 bytes"},
+    {R"({"actions": [], "driver": 3})",
+     "refused: `driver` must name the process that decides: a string of at most 256 bytes"},
     {R"({"actions": [], "driver": "one", "take_over": 1})", "refused: `take_over` must be true or false"},
-    {R"({"actions": [{"stop": "q"}], "driver": "lost"})", "refused: actions[0]: trial `q` was never created by this search"},
+    {R"({"actions": [{"stop": "q"}], "driver": "lost"})",
+     "refused: actions[0]: trial `q` was never created by this search"},
     {R"({"actions": [], "driver": "one", "upto": 3})", ""}, // the refused orders above made no driver
     {R"({"actions": [{"create": "b", "hparams": {}}], "driver": "two", "upto": 3})",
-     "refused: the search is driven by `one`, not by `two`; to take it over, send `driver` and `\"take_over\": true`"},
+     "refused: the search is driven by `one`, not by `two`; to take it over, send `driver` and "
+     "`\"take_over\": true`"},
     {R"({"actions": [{"create": "b", "hparams": {}}]})",
-     "refused: the search is driven by `one`; these orders name no driver; to take it over, send `driver` and `\"take_over\": true`"},
+     "refused: the search is driven by `one`; these orders name no driver; to take it over, send `driver` "
+     "and `\"take_over\": true`"},
     {R"({"actions": [{"create": "b", "hparams": {}}], "driver": "one", "upto": 4})", "create b {}"},
-    {R"({"actions": [{"create": "c", "hparams": {}}], "driver": "two", "take_over": true, "upto": 5})", "create c {}"},
+    {R"({"actions": [{"create": "c", "hparams": {}}], "driver": "two", "take_over": true, "upto": 5})",
+     "create c {}"},
     {R"({"actions": [{"stop": "a"}], "driver": "one", "upto": 6})",
-     "refused: the search is driven by `two`, not by `one`; to take it over, send `driver` and `\"take_over\": true`"},
+     "refused: the search is driven by `two`, not by `one`; to take it over, send `driver` and "
+     "`\"take_over\": true`"},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(told(*s, row.orders), row.said) << row.orders;
     s = std::move(load_searcher(config, value::object(), 5, search_mode::native, s->snapshot())).value();
   }
-  EXPECT_EQ(told(*s, R"({"actions": [{"stop": "a"}], "driver": "two"})"), "stop a (stopped by the custom search)");
+  EXPECT_EQ(told(*s, R"({"actions": [{"stop": "a"}], "driver": "two"})"),
+            "stop a (stopped by the custom search)");
 }
 
 TEST(CustomSearch, IsTheOnlyOneThatTakesOrders) {
-  auto s = std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 2}}, value::object(), 1)).value();
-  EXPECT_EQ(told(*s, R"({"actions": []})"), "refused: a `random` search decides by itself; only `custom` takes orders");
+  auto s =
+    std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 2}}, value::object(), 1))
+      .value();
+  EXPECT_EQ(told(*s, R"({"actions": []})"),
+            "refused: a `random` search decides by itself; only `custom` takes orders");
 }
 
 } // namespace

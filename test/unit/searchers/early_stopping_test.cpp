@@ -9,8 +9,12 @@ namespace {
 std::string stopped_by(value policies, const std::vector<value>& metrics, bool smaller_is_better = true,
                        const std::vector<double>& completed = {}) {
   policies["time_metric"] = "epochs"; // a random search has no such key of its own
-  value config{{"name", "random"}, {"metric", "m"}, {"max_trials", 20},
-               {"max_concurrent_trials", 10}, {"smaller_is_better", smaller_is_better}, {"early_stopping", std::move(policies)}};
+  value config{{"name", "random"},
+               {"metric", "m"},
+               {"max_trials", 20},
+               {"max_concurrent_trials", 10},
+               {"smaller_is_better", smaller_is_better},
+               {"early_stopping", std::move(policies)}};
   auto made = make_searcher(config, value::object(), 1);
   EXPECT_TRUE(made) << made.error().what;
   auto& s = *made;
@@ -35,7 +39,13 @@ TEST(EarlyStopping, DecidesWithAReason) {
   value patience{{"patience", {{"reports", 2}, {"min_delta", 0.1}}}};
   value threshold{{"threshold", {{"lower", 0.1}, {"upper", 5}, {"warmup", 2}}}};
   value median{{"median", {{"min_trials", 3}, {"warmup", 2}}}};
-  struct { value policies; std::vector<value> metrics; bool smaller; std::vector<double> completed; std::string said; } rows[] = {
+  struct {
+    value policies;
+    std::vector<value> metrics;
+    bool smaller;
+    std::vector<double> completed;
+    std::string said;
+  } rows[] = {
     {patience, {3, 2, 1, 0.5, 0.3}, true, {}, ""},
     {patience, {3, 2, 1.95, 1.99, 1}, true, {}, "4: patience: no better than 2 for 2 reports"},
     {patience, {3, 4, 3.9, 4.05}, false, {}, "4: patience: no better than 4 for 2 reports"},
@@ -50,7 +60,8 @@ TEST(EarlyStopping, DecidesWithAReason) {
     {median, {1, 1}, false, {1, 2, 3}, "2: median: best 1, the median of 3 trials at this point is 2"},
   };
   for (const auto& row : rows)
-    EXPECT_EQ(stopped_by(row.policies, row.metrics, row.smaller, row.completed), row.said) << to_json(row.policies);
+    EXPECT_EQ(stopped_by(row.policies, row.metrics, row.smaller, row.completed), row.said)
+      << to_json(row.policies);
 }
 
 } // namespace

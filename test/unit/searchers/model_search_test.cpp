@@ -9,10 +9,12 @@ namespace {
 
 const value domain = parse_json(R"({"lr": {"type": "log", "base": 10, "minval": -5, "maxval": 0},
   "layers": {"type": "int", "minval": 1, "maxval": 8}, "opt": {"type": "categorical", "vals": ["sgd", "adam", "lion"]},
-  "dropout": {"type": "double", "minval": 0, "maxval": 0.7}})").value();
+  "dropout": {"type": "double", "minval": 0, "maxval": 0.7}})")
+                       .value();
 
 double loss(const value& h) {
-  double a = std::log10(h["lr"].get<double>()) + (h["opt"] == "adam" ? 3.2 : 1.5), b = h["layers"].get<double>() - 5;
+  double a = std::log10(h["lr"].get<double>()) + (h["opt"] == "adam" ? 3.2 : 1.5),
+         b = h["layers"].get<double>() - 5;
   double c = h["dropout"].get<double>() - 0.2;
   return a * a + 0.1 * b * b + c * c + (h["opt"] == "adam" ? 0 : 0.3);
 }

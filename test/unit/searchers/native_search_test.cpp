@@ -5,11 +5,18 @@
 namespace troupe::searchers {
 namespace {
 
-const value asha = {{"name", "async_halving"}, {"metric", "acc"}, {"smaller_is_better", false},
-                    {"time_metric", "epochs"}, {"max_time", 16}, {"num_rungs", 3}, {"divisor", 4},
-                    {"max_trials", 20}, {"max_concurrent_trials", 4}};
-const value space_of_two = {{"lr", {{"type", "log"}, {"base", 10}, {"minval", -5}, {"maxval", 0}}},
-                            {"net", {{"width", {{"type", "int"}, {"minval", 1}, {"maxval", 8}}}, {"act", "relu"}}}};
+const value asha = {{"name", "async_halving"},
+                    {"metric", "acc"},
+                    {"smaller_is_better", false},
+                    {"time_metric", "epochs"},
+                    {"max_time", 16},
+                    {"num_rungs", 3},
+                    {"divisor", 4},
+                    {"max_trials", 20},
+                    {"max_concurrent_trials", 4}};
+const value space_of_two = {
+  {"lr", {{"type", "log"}, {"base", 10}, {"minval", -5}, {"maxval", 0}}},
+  {"net", {{"width", {{"type", "int"}, {"minval", 1}, {"maxval", 8}}}, {"act", "relu"}}}};
 
 std::string show(const search_action& action) {
   if (auto* x = std::get_if<create_trial>(&action))
@@ -34,31 +41,36 @@ std::string show(const result<std::vector<search_action>>& r) {
   return text;
 }
 
-trial_validated at(const char* trial, double epochs, double acc) { return {trial, {{"epochs", epochs}, {"acc", acc}}}; }
+trial_validated at(const char* trial, double epochs, double acc) {
+  return {trial, {{"epochs", epochs}, {"acc", acc}}};
+}
 
 TEST(NativeSearch, StopsAtRungsAndSaysWhy) {
   auto s = std::move(make_searcher(asha, space_of_two, 1)).value();
-  struct { search_event event; std::string actions; } steps[] = {
-      {search_started{}, "create 1, create 2, create 3, create 4"},
-      {search_started{}, ""},
-      {at("1", 1, 0.9), ""},
-      {at("2", 1, 0.8), "stop 2 {rung 0 (1 epochs): 0.8, needed 0.9}, create 5"},
-      {at("2", 2, 0.99), ""},                         // late
-      {trial_exited_early{"2", exit_reason::errored}, ""}, // stopped, then failed on the way out
-      {trial_exited{"2"}, ""},
-      {trial_exited{"2"}, ""},
-      {at("3", 1, 0.9), "stop 3 {rung 0 (1 epochs): 0.9, needed 0.9}, create 6"}, // equals rank by arrival
-      {trial_exited{"4"}, "create 7"},                // ended before its first rung
-      {trial_validated{"5", {{"epochs", 1}, {"acc", "NaN"}}},
-       "stop 5 {rung 0 (1 epochs): no usable metric (NaN, infinite or missing), so it ranks last}, create 8"},
-      {trial_validated{"6", {{"acc", 0.95}}},
-       "stop 6 {rung 0 (1 epochs): the report has no usable `epochs`, so it ranks last}, create 9"},
-      {at("1", 16, 0.95), "stop 1 {rung 2 (16 epochs): full length reached}, create 10"},
-      {trial_exited_early{"7", exit_reason::invalid_hp}, "create 11"},
-      {trial_exited_early{"7", exit_reason::invalid_hp}, ""},
-      {trial_exited_early{"8", exit_reason::errored}, "create 12"},
-      {trial_exited{"99"}, "not_found"},
-      {trial_exited{"01"}, "not_found"},
+  struct {
+    search_event event;
+    std::string actions;
+  } steps[] = {
+    {search_started{}, "create 1, create 2, create 3, create 4"},
+    {search_started{}, ""},
+    {at("1", 1, 0.9), ""},
+    {at("2", 1, 0.8), "stop 2 {rung 0 (1 epochs): 0.8, needed 0.9}, create 5"},
+    {at("2", 2, 0.99), ""},                              // late
+    {trial_exited_early{"2", exit_reason::errored}, ""}, // stopped, then failed on the way out
+    {trial_exited{"2"}, ""},
+    {trial_exited{"2"}, ""},
+    {at("3", 1, 0.9), "stop 3 {rung 0 (1 epochs): 0.9, needed 0.9}, create 6"}, // equals rank by arrival
+    {trial_exited{"4"}, "create 7"},                                            // ended before its first rung
+    {trial_validated{"5", {{"epochs", 1}, {"acc", "NaN"}}},
+     "stop 5 {rung 0 (1 epochs): no usable metric (NaN, infinite or missing), so it ranks last}, create 8"},
+    {trial_validated{"6", {{"acc", 0.95}}},
+     "stop 6 {rung 0 (1 epochs): the report has no usable `epochs`, so it ranks last}, create 9"},
+    {at("1", 16, 0.95), "stop 1 {rung 2 (16 epochs): full length reached}, create 10"},
+    {trial_exited_early{"7", exit_reason::invalid_hp}, "create 11"},
+    {trial_exited_early{"7", exit_reason::invalid_hp}, ""},
+    {trial_exited_early{"8", exit_reason::errored}, "create 12"},
+    {trial_exited{"99"}, "not_found"},
+    {trial_exited{"01"}, "not_found"},
   };
   for (const auto& step : steps)
     EXPECT_EQ(show(s->apply(step.event)), step.actions);
@@ -67,21 +79,26 @@ TEST(NativeSearch, StopsAtRungsAndSaysWhy) {
 TEST(NativeSearch, ReadsTheTimeMetricAsItIs) { // not cut to whole units, and it may jump rungs or go back
   auto s = std::move(make_searcher(asha, space_of_two, 1)).value();
   ASSERT_TRUE(s->apply(search_started{}));
-  struct { search_event event; std::string actions; } steps[] = {
-      {at("1", 0.99, 0.9), ""},
-      {at("1", 1.5, 0.9), ""},
-      {at("2", 0.999, 0.1), ""},  // not yet at the first rung
-      {at("2", -3, 0.1), ""},
-      {at("1", 0.5, 0.1), ""},    // went back: its place at the rung stays
-      {at("2", 4.25, 0.95), ""},  // passes two rungs at once
-      {at("3", 1.25, 0.2), "stop 3 {rung 0 (1 epochs): 0.2, needed 0.95}, create 5"},
+  struct {
+    search_event event;
+    std::string actions;
+  } steps[] = {
+    {at("1", 0.99, 0.9), ""},
+    {at("1", 1.5, 0.9), ""},
+    {at("2", 0.999, 0.1), ""}, // not yet at the first rung
+    {at("2", -3, 0.1), ""},
+    {at("1", 0.5, 0.1), ""},   // went back: its place at the rung stays
+    {at("2", 4.25, 0.95), ""}, // passes two rungs at once
+    {at("3", 1.25, 0.2), "stop 3 {rung 0 (1 epochs): 0.2, needed 0.95}, create 5"},
   };
   for (const auto& step : steps)
     EXPECT_EQ(show(s->apply(step.event)), step.actions);
 }
 
 TEST(NativeSearch, BoundsInvalidHyperparameters) {
-  auto s = std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}}, space_of_two, 1)).value();
+  auto s =
+    std::move(make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 3}}, space_of_two, 1))
+      .value();
   ASSERT_TRUE(s->apply(search_started{}));
   int created = 3;
   bool failed = false;
@@ -101,7 +118,8 @@ TEST(NativeSearch, NamesEveryFault) {
   auto r = make_searcher({{"name", "async_halving"}, {"divisor", 1}, {"max_trials", 0}},
                          {{"a", {{"type", "int"}, {"minval", 3}, {"maxval", 3}}},
                           {"b", {{"type", "categorical"}, {"vals", value::array()}}},
-                          {"c", {{"type", "dobule"}}}}, 0);
+                          {"c", {{"type", "dobule"}}}},
+                         0);
   ASSERT_FALSE(r);
   for (auto part : {"searcher.metric", "searcher.max_trials", "searcher.divisor", "searcher.max_time",
                     "searcher.time_metric", "hyperparameters.a", "hyperparameters.b", "hyperparameters.c"})
@@ -111,17 +129,22 @@ TEST(NativeSearch, NamesEveryFault) {
 TEST(NativeSearch, RefusesToStartMoreTrialsAtOnceThanMemoryHolds) {
   for (std::int64_t slots : {std::int64_t{0}, std::int64_t{900'000'000}})
     for (auto mode : {search_mode::native, search_mode::compat}) {
-      auto r = make_searcher({{"name", "random"}, {"metric", "loss"}, {"max_trials", 1'000'000'000}, {"max_concurrent_trials", slots}},
+      auto r = make_searcher({{"name", "random"},
+                              {"metric", "loss"},
+                              {"max_trials", 1'000'000'000},
+                              {"max_concurrent_trials", slots}},
                              value::object(), 0, mode);
       ASSERT_FALSE(r) << slots;
-      EXPECT_NE(r.error().what.find("trials at once; 1000000 are the most"), std::string::npos) << r.error().what;
+      EXPECT_NE(r.error().what.find("trials at once; 1000000 are the most"), std::string::npos)
+        << r.error().what;
     }
 }
 
 TEST(NativeSearch, GridNeverBuildsItsPoints) {
   value axis{{"type", "int"}, {"minval", 0}, {"maxval", 9999}, {"count", 10000}};
   auto s = std::move(make_searcher({{"name", "grid"}, {"metric", "loss"}, {"max_concurrent_trials", 2}},
-                                   {{"a", axis}, {"b", axis}, {"c", axis}}, 1)).value();
+                                   {{"a", axis}, {"b", axis}, {"c", axis}}, 1))
+             .value();
   auto first = s->apply(search_started{}).value();
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(std::get<create_trial>(first[1]).hparams, (value{{"a", 0}, {"b", 0}, {"c", 1}}));
@@ -129,23 +152,37 @@ TEST(NativeSearch, GridNeverBuildsItsPoints) {
 }
 
 TEST(NativeSearch, CountsALateReportAtEveryRungOfASynchronousHalvingThatItHasReached) {
-  value config{{"name", "sync_halving"}, {"metric", "acc"}, {"smaller_is_better", false}, {"time_metric", "epochs"},
-               {"max_time", 64}, {"num_rungs", 3}, {"divisor", 4}, {"max_trials", 16}, {"max_concurrent_trials", 16}};
+  value config{{"name", "sync_halving"},
+               {"metric", "acc"},
+               {"smaller_is_better", false},
+               {"time_metric", "epochs"},
+               {"max_time", 64},
+               {"num_rungs", 3},
+               {"divisor", 4},
+               {"max_trials", 16},
+               {"max_concurrent_trials", 16}};
   auto s = std::move(make_searcher(config, space_of_two, 1)).value();
   ASSERT_TRUE(s->apply(search_started{}));
   for (int t = 1; t < 16; ++t) // three of them report once, at rungs 4, 16 and 64
-    EXPECT_EQ(show(s->apply(at(std::to_string(t).c_str(), t == 3 ? 64 : t == 5 ? 16 : 4, t * 0.01 + (t == 3) + (t == 5) * 0.5))),
+    EXPECT_EQ(show(s->apply(at(std::to_string(t).c_str(),
+                               t == 3   ? 64
+                               : t == 5 ? 16
+                                        : 4,
+                               t * 0.01 + (t == 3) + (t == 5) * 0.5))),
               "pause " + std::to_string(t));
   auto said = show(s->apply(at("16", 4, 0.9)));
-  EXPECT_EQ(said.substr(said.find("resume")), "resume 15 to 16.0"); // 3 and 5 have come that far, 16 just goes on
+  EXPECT_EQ(said.substr(said.find("resume")),
+            "resume 15 to 16.0"); // 3 and 5 have come that far, 16 just goes on
   EXPECT_EQ(show(s->apply(at("16", 16, 0.95))), "pause 16");
   said = show(s->apply(at("15", 16, 0.2)));
-  EXPECT_TRUE(said.starts_with("pause 15, stop 3 {rung 2 (64 epochs): full length reached}, stop 16 {rung 1 (16 epochs): 0.95, needed 1.03}")) << said;
+  EXPECT_TRUE(said.starts_with("pause 15, stop 3 {rung 2 (64 epochs): full length reached}, stop 16 {rung 1 "
+                               "(16 epochs): 0.95, needed 1.03}"))
+    << said;
 }
 
 TEST(NativeSearch, LendsTheSlotsOfAFinishedBracket) {
-  value config{{"name", "adaptive_asha"}, {"metric", "loss"}, {"time_metric", "epochs"}, {"max_time", 64},
-               {"max_trials", 60}, {"max_concurrent_trials", 6}};
+  value config{{"name", "adaptive_asha"}, {"metric", "loss"}, {"time_metric", "epochs"},
+               {"max_time", 64},          {"max_trials", 60}, {"max_concurrent_trials", 6}};
   auto s = std::move(make_searcher(config, space_of_two, 3)).value();
   std::vector<std::string> running;
   auto take = [&](std::vector<search_action> actions) {

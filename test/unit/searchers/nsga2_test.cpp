@@ -16,8 +16,12 @@ double area(const std::string& name, std::uint64_t seed) {
   value domain = value::object();
   for (auto x : {"a", "b", "c", "d", "e", "f"})
     domain[x] = {{"type", "double"}, {"minval", 0}, {"maxval", 1}};
-  value config{{"name", name}, {"metric", "f1"}, {"metrics", {"f1", "f2"}}, {"max_trials", 400},
-               {"max_concurrent_trials", 4}, {"population_size", 20}};
+  value config{{"name", name},
+               {"metric", "f1"},
+               {"metrics", {"f1", "f2"}},
+               {"max_trials", 400},
+               {"max_concurrent_trials", 4},
+               {"population_size", 20}};
   auto s = std::move(make_searcher(config, domain, seed)).value();
   std::vector<create_trial> queue;
   auto take = [&](std::vector<search_action> actions) {

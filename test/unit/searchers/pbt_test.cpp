@@ -10,12 +10,19 @@
 namespace troupe::searchers {
 namespace {
 
-struct weights { double a = 0.9, b = 0.9; };
+struct weights {
+  double a = 0.9, b = 0.9;
+};
 
 double train(int population, double truncate, std::uint64_t seed, int steps) {
   value range{{"type", "double"}, {"minval", 0}, {"maxval", 1}};
-  value config{{"name", "pbt"}, {"metric", "q"}, {"smaller_is_better", false}, {"time_metric", "steps"},
-               {"population_size", population}, {"max_concurrent_trials", population}, {"interval", 5},
+  value config{{"name", "pbt"},
+               {"metric", "q"},
+               {"smaller_is_better", false},
+               {"time_metric", "steps"},
+               {"population_size", population},
+               {"max_concurrent_trials", population},
+               {"interval", 5},
                {"truncate_fraction", truncate}};
   auto s = std::move(make_searcher(config, {{"h0", range}, {"h1", range}}, seed)).value();
   std::map<std::string, weights> at, saved;
@@ -59,8 +66,13 @@ TEST(Pbt, BeatsThePopulationThatDoesNotExploit) {
 }
 
 TEST(Pbt, NeverExploitsWithoutACheckpointAndStartsOnATie) {
-  value config{{"name", "pbt"}, {"metric", "q"}, {"time_metric", "steps"}, {"population_size", 2}, {"truncate_fraction", 0.5}};
-  auto s = std::move(make_searcher(config, {{"h", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}, 1)).value();
+  value config{{"name", "pbt"},
+               {"metric", "q"},
+               {"time_metric", "steps"},
+               {"population_size", 2},
+               {"truncate_fraction", 0.5}};
+  auto s =
+    std::move(make_searcher(config, {{"h", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}, 1)).value();
   ASSERT_TRUE(s->apply(search_started{}));
   EXPECT_TRUE(s->apply(trial_validated{"1", {{"q", 1}, {"steps", 1}}}).value().empty());
   EXPECT_TRUE(s->apply(trial_validated{"2", {{"q", 1}, {"steps", 1}}}).value().empty());
@@ -76,8 +88,10 @@ TEST(Pbt, NeverExploitsWithoutACheckpointAndStartsOnATie) {
 }
 
 TEST(Pbt, ReplacesAFailedMemberByAChildOfTheBest) {
-  value config{{"name", "pbt"}, {"metric", "q"}, {"time_metric", "steps"}, {"max_trials", 4}, {"population_size", 3}};
-  auto s = std::move(make_searcher(config, {{"h", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}, 1)).value();
+  value config{
+    {"name", "pbt"}, {"metric", "q"}, {"time_metric", "steps"}, {"max_trials", 4}, {"population_size", 3}};
+  auto s =
+    std::move(make_searcher(config, {{"h", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}, 1)).value();
   ASSERT_TRUE(s->apply(search_started{}));
   ASSERT_TRUE(s->apply(trial_checkpointed{"3", 1, "c3"}));
   ASSERT_TRUE(s->apply(trial_validated{"3", {{"q", 0.1}, {"steps", 1}}}));

@@ -16,8 +16,9 @@ TEST(Ranking, AgreesWithASortedVectorAndComesBackFromItsBytes) {
   for (std::uint32_t t = 0; t < 6000; ++t) {
     double x = static_cast<double>(random.below(500)); // many equals
     bool ahead = random.chance(0.3);
-    auto it = ahead ? std::lower_bound(slow.begin(), slow.end(), x, [](auto& e, double v) { return e.first < v; })
-                    : std::upper_bound(slow.begin(), slow.end(), x, [](double v, auto& e) { return v < e.first; });
+    auto it =
+      ahead ? std::lower_bound(slow.begin(), slow.end(), x, [](auto& e, double v) { return e.first < v; })
+            : std::upper_bound(slow.begin(), slow.end(), x, [](double v, auto& e) { return v < e.first; });
     auto index = static_cast<std::size_t>(it - slow.begin());
     slow.insert(it, {x, t});
     ASSERT_EQ(fast.insert(x, t, ahead), index);

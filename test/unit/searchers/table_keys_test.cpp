@@ -20,9 +20,9 @@ using config::schemas;
 using config::shape;
 
 /// Keys that are kept for old files, or that others read in place of the searcher.
-const std::set<std::string> read_by_others{"max_length", "stop_once", "source_trial_id", "source_checkpoint_uuid",
-                                           "train_stragglers", "budget", "unit",
-                                           "length_per_round"}; // as a whole, whatever its unit
+const std::set<std::string> read_by_others{
+  "max_length", "stop_once", "source_trial_id", "source_checkpoint_uuid", "train_stragglers",
+  "budget",     "unit",      "length_per_round"}; // as a whole, whatever its unit
 
 /// Searchers without rungs leave max_time to progress and simulation.
 bool is_shown_only(const std::string& searcher, const std::string& name) {
@@ -31,7 +31,11 @@ bool is_shown_only(const std::string& searcher, const std::string& name) {
 }
 
 value good_search(const std::string& name) {
-  value x{{"name", name}, {"metric", "loss"}, {"max_trials", 8}, {"max_concurrent_trials", 4}, {"time_metric", "batches"},
+  value x{{"name", name},
+          {"metric", "loss"},
+          {"max_trials", 8},
+          {"max_concurrent_trials", 4},
+          {"time_metric", "batches"},
           {"max_time", 64}};
   const auto& s = *schemas().at("searcher")->member_named(name)->what;
   for (auto it = x.begin(); it != x.end();)
@@ -52,7 +56,9 @@ std::string fault_of(const value& search) {
 value wrong_for(const shape& s) {
   if (s.takes(kind::list) && !s.takes(kind::string))
     return value::array({value{{"x", 1}}});
-  for (auto [k, x] : {std::pair{kind::string, value("no such word")}, {kind::map, value{{"x", 1}}}, {kind::boolean, value(true)}})
+  for (auto [k, x] : {std::pair{kind::string, value("no such word")},
+                      {kind::map, value{{"x", 1}}},
+                      {kind::boolean, value(true)}})
     if (!s.takes(k))
       return x;
   return 17;
@@ -85,7 +91,7 @@ void expect_read(const value& base, const shape& s, const std::vector<std::strin
       search.erase("time_metric");
     auto said = fault_of(with(search, way, k.what->takes(kind::map) ? value("text") : wrong_for(*k.what)));
     EXPECT_NE(said.find(k.name), std::string::npos)
-        << base["name"] << ": the table has the key " << k.name << ", which nobody reads: " << said;
+      << base["name"] << ": the table has the key " << k.name << ", which nobody reads: " << said;
   }
 }
 
@@ -147,7 +153,8 @@ TEST(SearcherTable, EveryKeyThatIsReadIsThere) {
     std::ifstream in(file.path());
     std::string text((std::istreambuf_iterator<char>(in)), {});
     for (std::sregex_iterator it(text.begin(), text.end(), read), end; it != end; ++it, ++found)
-      EXPECT_TRUE(known.contains((*it)[1])) << file.path().filename() << " reads " << (*it)[1] << ", which the table lacks";
+      EXPECT_TRUE(known.contains((*it)[1]))
+        << file.path().filename() << " reads " << (*it)[1] << ", which the table lacks";
   }
   EXPECT_GT(found, 40);
 }

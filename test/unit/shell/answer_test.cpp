@@ -9,9 +9,7 @@ namespace {
 using cli::output_format;
 using testing::HasSubstr;
 
-value parsed(const char* text) {
-  return parse_json(text).value();
-}
+value parsed(const char* text) { return parse_json(text).value(); }
 
 look as(output_format format, bool utf8 = true) {
   look how{format, {}, {}};
@@ -71,25 +69,27 @@ TEST(Answers, CsvShowsEveryKeyAndTablesTheirColumns) {
 TEST(Answers, NeverMoveTheCursor) {
   answer a{shape::rows, parsed(R"([{"actor":"a\u001b[2Jb\nc"}])"), {{"ACTOR", "actor"}}, {}};
   EXPECT_THAT(render(a, as(output_format::table)), HasSubstr("a [2Jb c"));
-  EXPECT_THAT(
-    stream_row(a, parsed(R"({"at":"x","kind":"state","actor":"a","what":"\u001b[2J"})"), true, as(output_format::table)),
-    Not(HasSubstr("\x1b")));
+  EXPECT_THAT(stream_row(a, parsed(R"({"at":"x","kind":"state","actor":"a","what":"\u001b[2J"})"), true,
+                         as(output_format::table)),
+              Not(HasSubstr("\x1b")));
   answer tree{shape::tree, parsed(R"({"actor":"a\u0007","state":"\u001b[31m","children":[]})"), {}, {}};
   EXPECT_THAT(render(tree, as(output_format::table)), Not(HasSubstr("\x1b")));
 }
 
 TEST(Answers, DrawTreesInBothAlphabets) {
-  answer tree{
-    shape::tree, parsed(R"({"actor":"e","children":[{"actor":"a","children":[{"actor":"b"}]},{"actor":"c"}]})"), {}, {}};
+  answer tree{shape::tree,
+              parsed(R"({"actor":"e","children":[{"actor":"a","children":[{"actor":"b"}]},{"actor":"c"}]})"),
+              {},
+              {}};
   EXPECT_EQ(render(tree, as(output_format::table)), "e\n├─ a\n│  └─ b\n└─ c\n");
   EXPECT_EQ(render(tree, as(output_format::table, false)), "e\n|- a\n|  `- b\n`- c\n");
 }
 
 TEST(Answers, SurviveOddAnswers) {
   for (auto how : {shape::rows, shape::tree, shape::info, shape::state, shape::stats, shape::text})
-    for (const char* text :
-         {"null", "[]", "{}", "[1,2]", "\"x\"", "{\"rows\":3}", R"({"buckets":[[1]],"wait_us":{"buckets":[[null,1]]}})",
-          R"({"links":[1],"recent":[{}],"children":{}})"})
+    for (const char* text : {"null", "[]", "{}", "[1,2]", "\"x\"", "{\"rows\":3}",
+                             R"({"buckets":[[1]],"wait_us":{"buckets":[[null,1]]}})",
+                             R"({"links":[1],"recent":[{}],"children":{}})"})
       for (auto format : {output_format::table, output_format::json, output_format::csv, output_format::yaml})
         render({how, parsed(text), {}, {}}, as(format)); // no throw
 }
@@ -98,10 +98,10 @@ TEST(Answers, StreamsOfRowsAreOneJsonValue) {
   answer a{shape::rows, {}, {{"AT", "at"}, {"WHAT", "what"}}, {}};
   auto row = parsed(R"({"at":"2026-11-22T12:00:00Z","what":"a,b"})");
   auto json = as(output_format::json);
-  EXPECT_EQ(
-    parse_json(stream_head(a, json) + stream_row(a, row, true, json) + stream_row(a, row, false, json) + stream_end(json))
-      .value(),
-    value::array({row, row}));
+  EXPECT_EQ(parse_json(stream_head(a, json) + stream_row(a, row, true, json) +
+                       stream_row(a, row, false, json) + stream_end(json))
+              .value(),
+            value::array({row, row}));
   EXPECT_EQ(stream_head(a, json) + stream_end(json), "[]\n");
   auto csv = as(output_format::csv);
   EXPECT_EQ(stream_head(a, csv) + stream_row(a, row, true, csv), "at,what\n2026-11-22T12:00:00Z,\"a,b\"\n");
@@ -116,8 +116,10 @@ TEST(Answers, HaveAnIdForTheNextCommand) {
 }
 
 TEST(Filters, WorkOnRows) {
-  EXPECT_EQ(filtered_text({{"where", "actor~trial", "backlog>0"}, {"columns", "actor"}}), "[{\"actor\":\"trial/7\"}]\n");
-  EXPECT_EQ(filtered_text({{"order", "-backlog"}, {"first"}, {"columns", "actor"}}), "[{\"actor\":\"journal\"}]\n");
+  EXPECT_EQ(filtered_text({{"where", "actor~trial", "backlog>0"}, {"columns", "actor"}}),
+            "[{\"actor\":\"trial/7\"}]\n");
+  EXPECT_EQ(filtered_text({{"order", "-backlog"}, {"first"}, {"columns", "actor"}}),
+            "[{\"actor\":\"journal\"}]\n");
   EXPECT_EQ(filtered_text({{"order", "actor"}, {"last", "1"}, {"columns", "actor,backlog"}}),
             "[{\"actor\":\"trial/8\",\"backlog\":0}]\n");
   EXPECT_EQ(filtered_text({{"where", "backlog>=3"}, {"count"}}), "2\n");
@@ -128,7 +130,8 @@ TEST(Filters, WorkOnRows) {
 }
 
 TEST(Filters, NameTheMend) {
-  EXPECT_EQ(filtered_text({{"where", "backlg>1"}}), "the rows have no 'backlg'\nhint: did you mean 'backlog'?");
+  EXPECT_EQ(filtered_text({{"where", "backlg>1"}}),
+            "the rows have no 'backlg'\nhint: did you mean 'backlog'?");
   EXPECT_THAT(filtered_text({{"where", "backlog"}}), HasSubstr("'backlog' is no condition"));
   EXPECT_THAT(filtered_text({{"where"}}), HasSubstr("'where' needs a word"));
   EXPECT_THAT(filtered_text({{"first", "x"}}), HasSubstr("takes one whole number"));

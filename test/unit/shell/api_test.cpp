@@ -11,9 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-client::server_address at(const fake_server& s) {
-  return {s.url(), "", {}, 0};
-}
+client::server_address at(const fake_server& s) { return {s.url(), "", {}, 0}; }
 
 bool logs_in(const fake_server::received& r, fake_server::connection& c, const char* token = "t") {
   if (r.target != "/api/v1/auth/login")
@@ -25,7 +23,8 @@ bool logs_in(const fake_server::received& r, fake_server::connection& c, const c
 /// All that a stream gives until its end; the fault's text as the last row.
 std::vector<std::string> all_of(row_stream& rows) {
   std::vector<std::string> out;
-  for (auto until = std::chrono::steady_clock::now() + 20s; !rows.ended() && std::chrono::steady_clock::now() < until;) {
+  for (auto until = std::chrono::steady_clock::now() + 20s;
+       !rows.ended() && std::chrono::steady_clock::now() < until;) {
     auto got = rows.read(50ms);
     if (!got) {
       out.push_back(got.error().what);
@@ -43,9 +42,9 @@ TEST(Api, ReadsRowsLossesAndTheEndInPartsOfAnySize) {
     if (logs_in(r, c))
       return;
     c.begin_stream("text/event-stream");
-    for (char byte : std::string(
-           ": alive\n\ndata: {\"a\":1}\n\nevent: lost\ndata: {\"count\":7}\n\ndata: no json\n\ndata: 5\n\nevent: end\ndata: "
-           "{\"why\":\"max\"}\n\ndata: {\"late\":1}\n\n"))
+    for (char byte : std::string(": alive\n\ndata: {\"a\":1}\n\nevent: lost\ndata: {\"count\":7}\n\ndata: no "
+                                 "json\n\ndata: 5\n\nevent: end\ndata: "
+                                 "{\"why\":\"max\"}\n\ndata: {\"late\":1}\n\n"))
       c.send(std::string(1, byte));
   });
   api to(at(server), {});
@@ -114,7 +113,8 @@ TEST(Session, MayChangeForFifteenMinutesAndNotAfterMovingOn) {
   fake_server server([](const fake_server::received& r, fake_server::connection& c) {
     if (logs_in(r, c))
       return;
-    c.answer(200, r.target == "/api/v1/me" ? R"({"user":{"username":"ada","admin":true}})" : R"({"rows":[],"done":"ok"})");
+    c.answer(200, r.target == "/api/v1/me" ? R"({"user":{"username":"ada","admin":true}})"
+                                           : R"({"rows":[],"done":"ok"})");
   });
   std::istringstream in;
   std::ostringstream out, err;

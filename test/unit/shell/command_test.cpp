@@ -60,7 +60,8 @@ TEST(Commands, ReadSpans) {
   struct {
     const char* text;
     int ms;
-  } cases[] = {{"2", 2000}, {"2s", 2000}, {"500ms", 500}, {"1.5s", 1500}, {"1m", 60000}, {"1h30m", 5400000}, {"0", 0}};
+  } cases[] = {{"2", 2000},   {"2s", 2000},       {"500ms", 500}, {"1.5s", 1500},
+               {"1m", 60000}, {"1h30m", 5400000}, {"0", 0}};
   for (const auto& c : cases) {
     auto got = parse_span(c.text);
     ASSERT_TRUE(got) << c.text;
@@ -81,8 +82,8 @@ TEST(Commands, HaveHelpThatTellsAll) {
       rest.remove_prefix(std::min(one.size() + 1, rest.size()));
       auto line = parse_line(one);
       ASSERT_TRUE(line) << one;
-      auto words =
-        expanded(line->statements[0].words, [](const std::string&) { return result<std::string>(std::string("trial/7")); });
+      auto words = expanded(line->statements[0].words,
+                            [](const std::string&) { return result<std::string>(std::string("trial/7")); });
       std::size_t used = 0;
       const auto* found = find_command(*words, used);
       ASSERT_TRUE(found) << one;
@@ -97,15 +98,17 @@ TEST(Commands, HaveHelpThatTellsAll) {
 TEST(Commands, KnowWhichVerbsChangeSomething) {
   for (const char* path : {"experiment list", "trial logs", "status", "config", "version", "experiment wait"})
     EXPECT_FALSE(verb_acts(path)) << path;
-  for (const char* path : {"experiment kill", "trial kill", "down", "experiment create", "run", "apply", "tls init"})
+  for (const char* path :
+       {"experiment kill", "trial kill", "down", "experiment create", "run", "apply", "tls init"})
     EXPECT_TRUE(verb_acts(path)) << path;
 }
 
 std::vector<std::string> offered(std::string_view before) {
-  live_names names{
-    {"agent/gpu01", "journal", "trial/7", "trial/8"},
-    {"gpu01", "master"},
-    {{"preempt", {"trial", "allocation"}, {"reason", "grace_s"}}, {"flush", {"journal"}, {}}, {"ping", {"*"}, {}}}};
+  live_names names{{"agent/gpu01", "journal", "trial/7", "trial/8"},
+                   {"gpu01", "master"},
+                   {{"preempt", {"trial", "allocation"}, {"reason", "grace_s"}},
+                    {"flush", {"journal"}, {}},
+                    {"ping", {"*"}, {}}}};
   std::vector<std::string> out;
   for (const auto& c : complete(before, names, {"best", "x"}).all)
     out.push_back(c.text);
@@ -156,8 +159,9 @@ TEST(History, KeepsNoSecrets) {
 TEST(History, IsAFileOfItsOwnerWithTheNewestLines) {
   auto folder = std::filesystem::path(testing::TempDir()) / ("shell_history_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
-  auto file =
-    history_file([&](const char* name) { return std::string(name) == "XDG_STATE_HOME" ? folder.string() : std::string(); });
+  auto file = history_file([&](const char* name) {
+    return std::string(name) == "XDG_STATE_HOME" ? folder.string() : std::string();
+  });
   EXPECT_EQ(file, folder / "troupe" / "shell_history");
   {
     history h(file);

@@ -48,7 +48,8 @@ TEST(Line, MeansWhatWasTyped) {
     {"cost 5$", "[cost] [5$]"},
     {"ps | grep trial", "[ps] | sh(grep trial)"},
     {"ps | awk '{print $1; x}' | head -2 ; nodes", "[ps] | sh(awk '{print $1; x}' | head -2) ; [nodes]"},
-    {"ps | where state=RUNNING | first 2 | wc -l", "[ps] | [where] [state=RUNNING] | [first] [2] | sh(wc -l)"},
+    {"ps | where state=RUNNING | first 2 | wc -l",
+     "[ps] | [where] [state=RUNNING] | [first] [2] | sh(wc -l)"},
     {"ps | where 'backlog>5'", "[ps] | [where] [backlog>5]q"},
     {"ps > a.txt", "[ps] > [a.txt]"},
     {"ps>>'a b'", "[ps] >> [a b]q"},
@@ -98,8 +99,8 @@ TEST(Line, RefusesWhatIsTooLongOrNoText) {
   auto big = parse_line(std::string(1 << 20, 'a'));
   ASSERT_FALSE(big);
   EXPECT_NE(big.error().what.find("1048576 bytes"), std::string::npos);
-  for (std::string_view bad :
-       {std::string_view("ps\0x", 4), std::string_view("\x1b[A"), std::string_view("\xff\xfe"), std::string_view("a\xc3")})
+  for (std::string_view bad : {std::string_view("ps\0x", 4), std::string_view("\x1b[A"),
+                               std::string_view("\xff\xfe"), std::string_view("a\xc3")})
     EXPECT_FALSE(parse_line(bad));
 }
 
@@ -125,8 +126,8 @@ TEST(Line, QuotesSoThatItReadsBack) {
     ASSERT_TRUE(line) << text;
     ASSERT_EQ(line->statements.size(), 1u) << text;
     ASSERT_EQ(line->statements[0].words.size(), 2u) << text;
-    auto back =
-      expanded(line->statements[0].words[1], [](const std::string&) { return result<std::string>(std::string("?")); });
+    auto back = expanded(line->statements[0].words[1],
+                         [](const std::string&) { return result<std::string>(std::string("?")); });
     EXPECT_EQ(*back, text);
   }
 }

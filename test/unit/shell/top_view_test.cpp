@@ -6,9 +6,13 @@ namespace troupe::shell {
 namespace {
 
 value row(const char* actor, double rate, double backlog) {
-  return {{"actor", actor}, {"kind", std::string(actor).substr(0, std::string(actor).find('/'))}, {"msg_per_s", rate}, {"backlog", backlog}};
+  return {{"actor", actor},
+          {"kind", std::string(actor).substr(0, std::string(actor).find('/'))},
+          {"msg_per_s", rate},
+          {"backlog", backlog}};
 }
-const value rows = {row("journal", 100, 1), row("trial/7", 2, 0), row("trial/8", 5, 9), row("pool/main", 1, 0)};
+const value rows = {row("journal", 100, 1), row("trial/7", 2, 0), row("trial/8", 5, 9),
+                    row("pool/main", 1, 0)};
 
 std::string seen(top_view& v) {
   std::string out;

@@ -13,7 +13,9 @@ const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_
 
 struct folded {
   explicit folded(bool smaller_is_better = true)
-    : rows([](std::string_view) -> result<std::optional<std::string>> { return std::optional<std::string>{}; }) {
+      : rows([](std::string_view) -> result<std::optional<std::string>> {
+          return std::optional<std::string>{};
+        }) {
     value config{{"searcher", {{"metric", "loss"}, {"smaller_is_better", smaller_is_better}}}};
     say("cluster", experiment_created{t0, {1}, config, "name", "owner", "c", "text", "key"});
     search_stepped step{.at = t0};
@@ -22,8 +24,12 @@ struct folded {
   }
   void say(const std::string& entity, const fact& x) { fold(x, subject_of(entity), rows); }
   void validate(trial_id trial, std::uint64_t row, std::int64_t steps, const value& metrics) {
-    say("experiment/1", search_stepped{.at = t0, .input = search_input::validated, .trial = trial, .row = row,
-                                       .steps = steps, .metrics = metrics});
+    say("experiment/1", search_stepped{.at = t0,
+                                       .input = search_input::validated,
+                                       .trial = trial,
+                                       .row = row,
+                                       .steps = steps,
+                                       .metrics = metrics});
   }
   experiment_row experiment() { return join(*rows.experiments.find({1}), *rows.experiment_states.find({1})); }
   trial_row trial() { return join(*rows.trials.find({7}), *rows.trial_states.find({7})); }
@@ -42,10 +48,14 @@ TEST(TrialRow, FollowsTheStatesOfTheTrial) {
     {{}, trial_state::queued},
     {{{"trial/7", trial_activated{t0}}, {"trial/7", started}}, trial_state::queued},
     {{{"trial/7", started}, {"allocation/7.1", placed}}, trial_state::running},
-    {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", run_ended{t0, {1}, end::failed}}}, trial_state::running},
+    {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", run_ended{t0, {1}, end::failed}}},
+     trial_state::running},
     {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", trial_paused{t0}}}, trial_state::paused},
     {{{"trial/7", trial_paused{t0}}, {"trial/7", trial_activated{t0}}}, trial_state::queued},
-    {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", trial_paused{t0}}, {"trial/7", trial_activated{t0}}},
+    {{{"trial/7", started},
+      {"allocation/7.1", placed},
+      {"trial/7", trial_paused{t0}},
+      {"trial/7", trial_activated{t0}}},
      trial_state::running},
     {{{"trial/7", started}, {"trial/7", trial_paused{t0}}, {"allocation/7.1", placed}}, trial_state::paused},
     {{{"trial/7", started}, {"trial/7", ordered}}, trial_state::stopping},
@@ -105,7 +115,8 @@ TEST(TrialRow, TakesMetricsByNameAndNothingElse) {
 
 TEST(TrialRow, KnowsHowFarTheValidationsWereInUnitsOfTheSearch) {
   folded f;
-  f.say("cluster", experiment_created{t0, {1}, value{{"searcher", {{"metric", "loss"}, {"time_metric", "epoch"}}}}, "n"});
+  f.say("cluster", experiment_created{
+                     t0, {1}, value{{"searcher", {{"metric", "loss"}, {"time_metric", "epoch"}}}}, "n"});
   f.validate({7}, 1, 10, value{{"loss", 0.5}, {"epoch", 2}});
   f.validate({7}, 2, 20, value{{"loss", 0.9}});
   EXPECT_EQ(f.trial().best.units, 2);
@@ -149,7 +160,8 @@ TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
 
 TEST(TrialRow, KeepsTheDecisionThatStoppedIt) {
   folded f;
-  search_stepped step{.at = t0, .input = search_input::validated, .trial = {8}, .row = 1, .metrics = value{{"loss", 9}}};
+  search_stepped step{
+    .at = t0, .input = search_input::validated, .trial = {8}, .row = 1, .metrics = value{{"loss", 9}}};
   step.stopped = {{{7}, "rung 1", 1, 4, 0.5, 0.6}};
   f.say("experiment/1", step);
   ASSERT_TRUE(f.trial().stop());
@@ -174,7 +186,8 @@ TEST(ExperimentRow, FollowsItsFacts) {
 }
 
 TEST(ExperimentRow, LivesWithAnOddConfiguration) {
-  for (const value& config : {value{}, value::array(), value{{"searcher", 3}}, value{{"searcher", {{"metric", 3}}}}}) {
+  for (const value& config :
+       {value{}, value::array(), value{{"searcher", 3}}, value{{"searcher", {{"metric", 3}}}}}) {
     folded f;
     f.say("cluster", experiment_created{t0, {2}, config, "n"});
     EXPECT_TRUE(f.rows.experiments.find({2})->smaller_is_better);
@@ -184,10 +197,11 @@ TEST(ExperimentRow, LivesWithAnOddConfiguration) {
 
 TEST(Folds, LeaveUnknownThingsAlone) {
   folded f;
-  for (const char* entity : {"trial/99", "experiment/99", "allocation/99.1", "trial/x", "pool/a", "", "allocation/7"})
-    for (const fact& x : std::initializer_list<fact>{trial_paused{t0}, started, placed, experiment_changed{t0},
-                                                     run_ended{t0}, trial_ended{t0}, checkpoint_recorded{t0},
-                                                     agent_joined{t0}, allocation_closed{t0}, ordered})
+  for (const char* entity :
+       {"trial/99", "experiment/99", "allocation/99.1", "trial/x", "pool/a", "", "allocation/7"})
+    for (const fact& x : std::initializer_list<fact>{
+           trial_paused{t0}, started, placed, experiment_changed{t0}, run_ended{t0}, trial_ended{t0},
+           checkpoint_recorded{t0}, agent_joined{t0}, allocation_closed{t0}, ordered})
       f.say(entity, x);
   EXPECT_EQ(f.rows.trials.find({99}), nullptr);
   EXPECT_EQ(f.trial().state, trial_state::queued);
@@ -195,7 +209,9 @@ TEST(Folds, LeaveUnknownThingsAlone) {
 }
 
 TEST(Tables, NameTheRowThatDoesNotRead) {
-  tables rows([](std::string_view) -> result<std::optional<std::string>> { return std::optional<std::string>{"junk"}; });
+  tables rows([](std::string_view) -> result<std::optional<std::string>> {
+    return std::optional<std::string>{"junk"};
+  });
   EXPECT_EQ(rows.trials.find({1}), nullptr);
   ASSERT_TRUE(rows.fault());
   EXPECT_EQ(rows.fault()->code, errc::corrupt);

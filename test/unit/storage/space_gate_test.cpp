@@ -37,10 +37,14 @@ TEST(SpaceLimits, RefuseTheJournalFirstThenTablesThenTheLog) {
     std::uint64_t free, bytes;
     bool journal, tables, log;
   } cases[] = {
-    {65 * mib, 1 * mib, true, true, true},   {65 * mib, 2 * mib, false, true, true},
-    {33 * mib, 1 * mib, false, true, true},  {33 * mib, 2 * mib, false, false, true},
-    {9 * mib, 1 * mib, false, false, true},  {9 * mib, 2 * mib, false, false, false},
-    {0, 0, false, false, false},             {64 * mib, 0, true, true, true},
+    {65 * mib, 1 * mib, true, true, true},
+    {65 * mib, 2 * mib, false, true, true},
+    {33 * mib, 1 * mib, false, true, true},
+    {33 * mib, 2 * mib, false, false, true},
+    {9 * mib, 1 * mib, false, false, true},
+    {9 * mib, 2 * mib, false, false, false},
+    {0, 0, false, false, false},
+    {64 * mib, 0, true, true, true},
     {~0ull, ~0ull, false, false, false},
   };
   for (const auto& c : cases) {
@@ -55,7 +59,10 @@ struct fake_disk {
   std::atomic<bool> claims{true};
   std::vector<std::string> told;
   std::mutex guard;
-  space_gate gate{limits_for(10 * gib, 64 * mib), [this] { return free_space{free, 10 * gib}; },
+  space_gate gate{limits_for(10 * gib, 64 * mib),
+                  [this] {
+                    return free_space{free, 10 * gib};
+                  },
                   [this](std::string_view text) {
                     std::lock_guard lock(guard);
                     told.emplace_back(text);

@@ -21,9 +21,13 @@ TEST(WrittenCheckpoint, HasANameThatComesAfterEarlierOnes) {
       return {};
     });
     ASSERT_TRUE(written) << written.error().what;
-    EXPECT_THAT(written->uuid, testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
-    const auto milliseconds = std::stoull(written->uuid.substr(0, 8) + written->uuid.substr(9, 4), nullptr, 16);
-    const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    EXPECT_THAT(written->uuid,
+                testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
+    const auto milliseconds =
+      std::stoull(written->uuid.substr(0, 8) + written->uuid.substr(9, 4), nullptr, 16);
+    const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
     EXPECT_NEAR(double(milliseconds), double(now), 10'000);
     names.push_back(written->uuid);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -100,8 +100,9 @@ protected:
 
 TEST_F(TrialLoop, ReportsMeansValidatesAndSavesWhenTheScheduleSaysAndAtTheEnd) {
   ASSERT_TRUE(run());
-  EXPECT_EQ(sink.log.str(), "train(4, x 2.5) validate(5, sum 15) checkpoint(6, 2 files) train(8, x 6.5) train(10, x 9.5) "
-                            "validate(10, sum 55) checkpoint(10, 2 files) ");
+  EXPECT_EQ(sink.log.str(),
+            "train(4, x 2.5) validate(5, sum 15) checkpoint(6, 2 files) train(8, x 6.5) train(10, x 9.5) "
+            "validate(10, sum 55) checkpoint(10, 2 files) ");
 }
 
 TEST_F(TrialLoop, AStopIsHeardBeforeTheNextBatchAndLeavesACheckpointThatGoesOnWithTheMeansUnderWay) {
@@ -114,7 +115,9 @@ TEST_F(TrialLoop, AStopIsHeardBeforeTheNextBatchAndLeavesACheckpointThatGoesOnWi
   sink.stop_after = -1;
   trial.sum = 0;
   ASSERT_TRUE(run());
-  EXPECT_EQ(sink.log.str(), "checkpoint(6, 2 files) train(8, x 6.5) train(10, x 9.5) validate(10, sum 55) checkpoint(10, 2 files) ");
+  EXPECT_EQ(
+    sink.log.str(),
+    "checkpoint(6, 2 files) train(8, x 6.5) train(10, x 9.5) validate(10, sum 55) checkpoint(10, 2 files) ");
 }
 
 TEST_F(TrialLoop, ARunThatResumesAtItsEndDoesNothing) {

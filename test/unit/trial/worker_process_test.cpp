@@ -24,7 +24,8 @@ struct talking_sink final : report_sink {
   std::string stop_reason() override { return {}; }
   result<void> finish() override { return {}; }
   std::string place() const override { return {}; }
-  void listen(std::function<void(std::uint64_t, std::string)> order, std::function<void(std::string)> refused) override {
+  void listen(std::function<void(std::uint64_t, std::string)> order,
+              std::function<void(std::string)> refused) override {
     std::lock_guard held(lock);
     give = std::move(order);
     refuse = std::move(refused);
@@ -65,7 +66,8 @@ TEST(WorkerProcess, SaysHowItIsFromTheStartAndEachSecond) {
   EXPECT_TRUE(sink.hears(status_with([](const auto& s) { return s.phase == worker_phase::starting; })));
   worker->enter(worker_phase::training, 0, 0, 200);
   worker->orders().stepped(17);
-  EXPECT_TRUE(sink.hears(status_with([](const auto& s) { return s.step == 17 && s.batches == 200; }))) << "with its next second";
+  EXPECT_TRUE(sink.hears(status_with([](const auto& s) { return s.step == 17 && s.batches == 200; })))
+    << "with its next second";
 }
 
 TEST(WorkerProcess, AnOrderReachesTheThreadThatTrains) {
@@ -91,7 +93,9 @@ TEST(WorkerProcess, TellsWhatItTookButNotItsTicks) {
     if (!mail || mail->taken != 2 || mail->recent.size() != 2)
       return false;
     const auto &first = mail->recent[0], &second = mail->recent[1];
-    return first.type == "phase_entered" && second.type == "order_arrived" && std::string(second.brief.begin(), second.brief.end()) == encode_worker(worker_order{train_until{200}}) &&
+    return first.type == "phase_entered" && second.type == "order_arrived" &&
+           std::string(second.brief.begin(), second.brief.end()) ==
+             encode_worker(worker_order{train_until{200}}) &&
            first.run_ns >= 0 && second.wait_ns >= 0 && first.at <= second.at;
   }));
 }
@@ -123,7 +127,8 @@ TEST(WorkerProcess, ARefusalIsHandedOver) {
     std::lock_guard held(sink.lock);
     sink.refuse("another version");
   }
-  EXPECT_EQ(worker->orders().await([](const mandate& m) { return !m.refused.empty(); }, 20s).refused, "another version");
+  EXPECT_EQ(worker->orders().await([](const mandate& m) { return !m.refused.empty(); }, 20s).refused,
+            "another version");
 }
 
 TEST(BatchShare, CoversTheBatchOnceAndWeighsByItsSize) {

@@ -57,25 +57,24 @@ TEST(HarnessFrames, RefusesABadReportWithItsReasonAndGoesOnToTheNext) {
     const char* group;
     std::string refusal; ///< how it begins; empty: accepted
   } cases[] = {
-      {"64 levels", nested(64), "training", ""},
-      {"65 levels", nested(65), "training", "metrics nest deeper than 64 levels"},
-      {"1,000 keys", map_of(1000), "training", ""},
-      {"1,001 keys", map_of(1001), "training", "a report of more than 1000 keys"},
-      {"a list", to_msgpack(value{1, 2}), "training", "metrics must be a map"},
-      {"a list of maps", to_msgpack(value::array({value::object()})), "training", "metrics must be a map"},
-      {"a number", to_msgpack(value(1)), "training", "metrics must be a map"},
-      {"text", to_msgpack(value("loss")), "training", "metrics must be a map"},
-      {"a number as name", std::string("\x81\x01\x02", 3), "training",
-       "the name of a metric must be a string"},
-      {"a map as name", std::string("\x81\x80\x02", 3), "training", "the name of a metric must be a string"},
-      {"a long name", to_msgpack(value{{std::string(10'241, 'n'), 1}}), "training", "a name of 10241 bytes"},
-      {"binary", std::string("\x81\xa1x\xc4\x01y", 6), "training", "metrics cannot hold binary"},
-      {"an extension", std::string("\x81\xa1x\xd4\x01y", 6), "training",
-       "metrics cannot hold msgpack extension"},
-      {"1 MiB", to_msgpack(value{{"x", std::string((1 << 20) - 8, 'y')}}), "training", ""},
-      {"over 1 MiB", to_msgpack(value{{"x", std::string(1 << 20, 'y')}}), "training",
-       "a report of 1048584 bytes"},
-      {"another group", map_of(1), "testing", "the group of a report must be training or validation"},
+    {"64 levels", nested(64), "training", ""},
+    {"65 levels", nested(65), "training", "metrics nest deeper than 64 levels"},
+    {"1,000 keys", map_of(1000), "training", ""},
+    {"1,001 keys", map_of(1001), "training", "a report of more than 1000 keys"},
+    {"a list", to_msgpack(value{1, 2}), "training", "metrics must be a map"},
+    {"a list of maps", to_msgpack(value::array({value::object()})), "training", "metrics must be a map"},
+    {"a number", to_msgpack(value(1)), "training", "metrics must be a map"},
+    {"text", to_msgpack(value("loss")), "training", "metrics must be a map"},
+    {"a number as name", std::string("\x81\x01\x02", 3), "training", "the name of a metric must be a string"},
+    {"a map as name", std::string("\x81\x80\x02", 3), "training", "the name of a metric must be a string"},
+    {"a long name", to_msgpack(value{{std::string(10'241, 'n'), 1}}), "training", "a name of 10241 bytes"},
+    {"binary", std::string("\x81\xa1x\xc4\x01y", 6), "training", "metrics cannot hold binary"},
+    {"an extension", std::string("\x81\xa1x\xd4\x01y", 6), "training",
+     "metrics cannot hold msgpack extension"},
+    {"1 MiB", to_msgpack(value{{"x", std::string((1 << 20) - 8, 'y')}}), "training", ""},
+    {"over 1 MiB", to_msgpack(value{{"x", std::string(1 << 20, 'y')}}), "training",
+     "a report of 1048584 bytes"},
+    {"another group", map_of(1), "testing", "the group of a report must be training or validation"},
   };
   for (const auto& c : cases) {
     auto body = report_frame(c.metrics, c.group);
@@ -98,41 +97,41 @@ TEST(HarnessFrames, SaysWhatIsWrongWithABodyThatIsNoFrame) {
     const char* what;
     std::string body, why;
   } cases[] = {
-      {"nothing", "", "is cut off"},
-      {"text", "GET / HTTP/1.1", "a frame must be an array"},
-      {"an unknown kind", packed([](packer& o) { o.pack_array(1).pack("sing"); }), "unknown kind"},
-      {"a report without time", packed([](packer& o) {
-         o.pack_array(3).pack("reports").pack(1).pack_array(1).pack_array(2).pack("training").pack(1);
-       }),
-       "a report has 4 fields"},
-      {"a huge count", huge_array, "is cut off"},
-      {"number 0", packed([](packer& o) { o.pack_array(3).pack("reports").pack(0).pack_array(0); }),
-       "reports are numbered from 1"},
-      {"negative steps", report_frame(map_of(1), "training", -1), "steps must be a number from 0"},
-      {"600 levels", report_frame(nested(600)), "nests deeper than 512 levels"},
-      {"half a map", report_frame("\x81\xa1x").substr(0, 23), "is cut off"},
-      {"a path for a UUID", packed([](packer& o) {
-         o.pack_array(6)
-             .pack("checkpoint")
-             .pack(1)
-             .pack("../../../../../../../../../../etc/x.y")
-             .pack(1)
-             .pack_map(0)
-             .pack_map(0);
-       }),
-       "a checkpoint needs"},
-      {"progress beyond 1", packed([](packer& o) { o.pack_array(2).pack("progress").pack(1.5); }),
-       "progress must be between"},
-      {"progress NaN", packed([](packer& o) {
-         o.pack_array(2).pack("progress").pack(std::numeric_limits<double>::quiet_NaN());
-       }),
-       "progress must be between"},
+    {"nothing", "", "is cut off"},
+    {"text", "GET / HTTP/1.1", "a frame must be an array"},
+    {"an unknown kind", packed([](packer& o) { o.pack_array(1).pack("sing"); }), "unknown kind"},
+    {"a report without time", packed([](packer& o) {
+       o.pack_array(3).pack("reports").pack(1).pack_array(1).pack_array(2).pack("training").pack(1);
+     }),
+     "a report has 4 fields"},
+    {"a huge count", huge_array, "is cut off"},
+    {"number 0", packed([](packer& o) { o.pack_array(3).pack("reports").pack(0).pack_array(0); }),
+     "reports are numbered from 1"},
+    {"negative steps", report_frame(map_of(1), "training", -1), "steps must be a number from 0"},
+    {"600 levels", report_frame(nested(600)), "nests deeper than 512 levels"},
+    {"half a map", report_frame("\x81\xa1x").substr(0, 23), "is cut off"},
+    {"a path for a UUID", packed([](packer& o) {
+       o.pack_array(6)
+         .pack("checkpoint")
+         .pack(1)
+         .pack("../../../../../../../../../../etc/x.y")
+         .pack(1)
+         .pack_map(0)
+         .pack_map(0);
+     }),
+     "a checkpoint needs"},
+    {"progress beyond 1", packed([](packer& o) { o.pack_array(2).pack("progress").pack(1.5); }),
+     "progress must be between"},
+    {"progress NaN", packed([](packer& o) {
+       o.pack_array(2).pack("progress").pack(std::numeric_limits<double>::quiet_NaN());
+     }),
+     "progress must be between"},
   };
   for (const auto& c : cases) {
     auto frame = decode_task_frame(c.body);
     ASSERT_TRUE(std::holds_alternative<malformed>(frame)) << c.what;
     EXPECT_NE(std::get<malformed>(frame).why.find(c.why), std::string::npos)
-        << c.what << ": " << std::get<malformed>(frame).why;
+      << c.what << ": " << std::get<malformed>(frame).why;
   }
 }
 
@@ -144,18 +143,18 @@ TEST(HarnessFrames, ReadsHelloCheckpointAndProgress) {
   body = packed([](packer& o) { o.pack_array(2).pack("hello").pack(9); });
   EXPECT_EQ(decode_task_frame(body),
             task_frame(hello{.version = 9, .token = {}, .allocation = {}, .process = {}}))
-      << "of another version only the version is read";
+    << "of another version only the version is read";
   std::string uuid = "0f0e0d0c-0000-4000-8000-0123456789ab";
   body = packed([&](packer& o) {
     o.pack_array(6)
-        .pack("checkpoint")
-        .pack(2)
-        .pack(uuid)
-        .pack(16)
-        .pack_map(1)
-        .pack("a/b")
-        .pack(4096)
-        .pack_map(0);
+      .pack("checkpoint")
+      .pack(2)
+      .pack(uuid)
+      .pack(16)
+      .pack_map(1)
+      .pack("a/b")
+      .pack(4096)
+      .pack_map(0);
   });
   EXPECT_EQ(decode_task_frame(body), task_frame(task_checkpoint{2, uuid, 16, {{"a/b", 4096}}, "\x80"}));
   body = packed([](packer& o) { o.pack_array(2).pack("progress").pack(1); });
@@ -167,21 +166,26 @@ TEST(HarnessFrames, CarriesTheMailOfAWorkerAsItIs) {
   const auto mail = [&](std::size_t bytes) {
     return packed([&](packer& out) {
       const auto text = bytes == body.size() ? body : std::string(bytes, 'x');
-      out.pack_array(3).pack("worker").pack(1).pack_bin(std::uint32_t(bytes)).pack_bin_body(text.data(), std::uint32_t(bytes));
+      out.pack_array(3)
+        .pack("worker")
+        .pack(1)
+        .pack_bin(std::uint32_t(bytes))
+        .pack_bin_body(text.data(), std::uint32_t(bytes));
     });
   };
   EXPECT_EQ(std::get<worker_mail>(decode_task_frame(mail(body.size()))), (worker_mail{1, body}));
   EXPECT_EQ(encode(agent_frame{worker_mail{1, body}}), mail(body.size()));
   EXPECT_TRUE(std::holds_alternative<worker_mail>(decode_task_frame(mail(max_worker_mail_bytes))));
   EXPECT_TRUE(std::holds_alternative<malformed>(decode_task_frame(mail(max_worker_mail_bytes + 1))));
-  EXPECT_TRUE(std::holds_alternative<malformed>(decode_task_frame(packed([](packer& out) { out.pack_array(3).pack("worker").pack(1).pack("text"); }))));
+  EXPECT_TRUE(std::holds_alternative<malformed>(
+    decode_task_frame(packed([](packer& out) { out.pack_array(3).pack("worker").pack(1).pack("text"); }))));
 }
 
 TEST(HarnessFrames, SurvivesEveryTruncationAndManyMutations) {
   auto good = report_frame(to_msgpack(value{{"loss", 0.1}, {"list", {1, 2, 3}}, {"name", "x"}}));
   for (std::size_t n = 0; n < good.size(); ++n)
     EXPECT_TRUE(std::holds_alternative<malformed>(decode_task_frame(std::string_view(good).substr(0, n))))
-        << n;
+      << n;
   rng random(1);
   for (int i = 0; i < 20'000; ++i) {
     auto bad = good;
@@ -196,17 +200,17 @@ TEST(HarnessFrames, EncodesWhatTheDocumentSays) {
     agent_frame frame;
     value expected;
   } cases[] = {
-      {welcome{7, "", 1 << 20}, {"welcome", 1, 7, nullptr, 1 << 20}},
-      {welcome{0, "pause", 9}, {"welcome", 1, 0, "pause", 9}},
-      {ack{9}, value::array({"ack", 9})},
-      {decision{4, true, "pruned"}, {"decision", 4, true, "pruned"}},
-      {refused{3, "why"}, {"refused", 3, "why"}},
-      {saved{2}, value::array({"saved", 2})},
-      {unsaved{2, "why"}, {"unsaved", 2, "why"}},
-      {stop{"pruned"}, value::array({"stop", "pruned"})},
-      {pong{5, ""}, {"pong", 5, nullptr}},
-      {again{}, value::array({"again"})},
-      {link_error{"token", "why"}, {"error", "token", "why"}},
+    {welcome{7, "", 1 << 20}, {"welcome", 1, 7, nullptr, 1 << 20}},
+    {welcome{0, "pause", 9}, {"welcome", 1, 0, "pause", 9}},
+    {ack{9}, value::array({"ack", 9})},
+    {decision{4, true, "pruned"}, {"decision", 4, true, "pruned"}},
+    {refused{3, "why"}, {"refused", 3, "why"}},
+    {saved{2}, value::array({"saved", 2})},
+    {unsaved{2, "why"}, {"unsaved", 2, "why"}},
+    {stop{"pruned"}, value::array({"stop", "pruned"})},
+    {pong{5, ""}, {"pong", 5, nullptr}},
+    {again{}, value::array({"again"})},
+    {link_error{"token", "why"}, {"error", "token", "why"}},
   };
   for (const auto& c : cases)
     EXPECT_EQ(*parse_msgpack(encode(c.frame)), c.expected) << c.expected;

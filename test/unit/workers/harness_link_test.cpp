@@ -38,9 +38,7 @@ private:
   std::vector<task_message> messages_;
 };
 
-std::string ping_body() {
-  return {"\x91\xa4ping", 6};
-}
+std::string ping_body() { return {"\x91\xa4ping", 6}; }
 
 std::string report_body(std::size_t bytes) {
   msgpack::sbuffer buffer;
@@ -53,7 +51,7 @@ std::string report_body(std::size_t bytes) {
 struct HarnessLink : testing::Test {
   void open(harness_link_options options = {}) {
     auto opened =
-        open_harness_link(options, [this](std::vector<task_message> batch) { got.take(std::move(batch)); });
+      open_harness_link(options, [this](std::vector<task_message> batch) { got.take(std::move(batch)); });
     ASSERT_TRUE(opened) << opened.error().what;
     link = std::move(*opened);
   }
@@ -71,8 +69,8 @@ struct HarnessLink : testing::Test {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(
-        static_cast<std::uint16_t>(std::stoi(link->endpoint().substr(link->endpoint().rfind(':') + 1))));
+    address.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(link->endpoint().substr(link->endpoint().rfind(':') + 1))));
     int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return fd;

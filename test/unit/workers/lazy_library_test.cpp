@@ -1,4 +1,5 @@
-// A library that is loaded with its first call: functions are called as if it were linked, and one that is not there is an error.
+// A library that is loaded with its first call: functions are called as if it were linked, and one that is
+// not there is an error.
 
 #include "workers/archive_calls.hpp"
 

@@ -26,7 +26,9 @@ TEST(LogPrefix, RankAndLevelAreTakenOffALineAndNothingElseIs) {
          {"[rank=1] [rank=2] x", "1||[rank=2] x"},
        }) {
     auto got = read_log_prefix(line);
-    EXPECT_EQ((got.rank ? std::to_string(*got.rank) : "-") + "|" + std::string(got.level) + "|" + std::string(got.rest), expected)
+    EXPECT_EQ((got.rank ? std::to_string(*got.rank) : "-") + "|" + std::string(got.level) + "|" +
+                std::string(got.rest),
+              expected)
       << line;
   }
 }

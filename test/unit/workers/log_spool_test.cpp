@@ -47,7 +47,8 @@ protected:
     std::string all;
     for (const auto& line : batch.lines)
       all += std::to_string(line.number) + ":" + line.text + " ";
-    return all + (batch.lost ? "lost " + std::to_string(batch.lost) + " " : "") + (batch.at_end ? "end" : "more");
+    return all + (batch.lost ? "lost " + std::to_string(batch.lost) + " " : "") +
+           (batch.at_end ? "end" : "more");
   }
 
   std::filesystem::path folder_;

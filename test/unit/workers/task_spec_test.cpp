@@ -16,19 +16,19 @@ TEST(TaskSpec, RefusesWhatCannotRunAndNamesIt) {
     void (*spoil)(task_spec&);
     std::string names;
   } cases[] = {
-      {"an empty id", [](task_spec& s) { s.id = ""; }, "id"},
-      {"an id that climbs", [](task_spec& s) { s.id = "../x"; }, "../x"},
-      {"the name of a spare", [](task_spec& s) { s.id = "spare-1"; }, "spare-1"},
-      {"no rank", [](task_spec& s) { s.ranks.clear(); }, "0 ranks"},
-      {"too many ranks", [](task_spec& s) { s.ranks.resize(257, s.ranks[0]); }, "257 ranks"},
-      {"no command", [](task_spec& s) { s.ranks[0].argv.clear(); }, "rank 0"},
-      {"a relative folder", [](task_spec& s) { s.ranks[0].cwd = "work"; }, "'work'"},
-      {"a variable without a value", [](task_spec& s) { s.ranks[0].env.push_back("HOME"); }, "HOME"},
-      {"a zero byte", [](task_spec& s) { s.ranks[0].argv.push_back(std::string("a\0b", 3)); }, "zero byte"},
-      {"an argument the kernel refuses",
-       [](task_spec& s) { s.ranks[0].argv.push_back(std::string(128 << 10, 'x')); }, "131072 bytes"},
-      {"a relative path to keep", [](task_spec& s) { s.keep.push_back("data"); }, "'data'"},
-      {"a limit of nothing", [](task_spec& s) { s.limits.open_files = 0; }, "open_files"},
+    {"an empty id", [](task_spec& s) { s.id = ""; }, "id"},
+    {"an id that climbs", [](task_spec& s) { s.id = "../x"; }, "../x"},
+    {"the name of a spare", [](task_spec& s) { s.id = "spare-1"; }, "spare-1"},
+    {"no rank", [](task_spec& s) { s.ranks.clear(); }, "0 ranks"},
+    {"too many ranks", [](task_spec& s) { s.ranks.resize(257, s.ranks[0]); }, "257 ranks"},
+    {"no command", [](task_spec& s) { s.ranks[0].argv.clear(); }, "rank 0"},
+    {"a relative folder", [](task_spec& s) { s.ranks[0].cwd = "work"; }, "'work'"},
+    {"a variable without a value", [](task_spec& s) { s.ranks[0].env.push_back("HOME"); }, "HOME"},
+    {"a zero byte", [](task_spec& s) { s.ranks[0].argv.push_back(std::string("a\0b", 3)); }, "zero byte"},
+    {"an argument the kernel refuses",
+     [](task_spec& s) { s.ranks[0].argv.push_back(std::string(128 << 10, 'x')); }, "131072 bytes"},
+    {"a relative path to keep", [](task_spec& s) { s.keep.push_back("data"); }, "'data'"},
+    {"a limit of nothing", [](task_spec& s) { s.limits.open_files = 0; }, "open_files"},
   };
   EXPECT_TRUE(check(good()));
   for (const auto& c : cases) {
@@ -53,14 +53,14 @@ TEST(TaskSpec, EncodesToPairsThatEndInZero) {
 
 TEST(ExitRecord, ReadsBackAsItWasWritten) {
   const task_end ends[] = {
-      task_exited{"1.2",
-                  end_reason::exited,
-                  "",
-                  {{0, false, 3, false, false, time_point{5us}}, {1, true, 9, true, true, time_point{6us}}},
-                  time_point{7us}},
-      task_exited{"1.2", end_reason::failed, "no such thing", {}, time_point{7us}},
-      task_exited{"1.2", end_reason::lease, "", {{0, true, 9, true, false, time_point{5us}}}, time_point{7us}},
-      task_lost{"1.2", "it is gone"},
+    task_exited{"1.2",
+                end_reason::exited,
+                "",
+                {{0, false, 3, false, false, time_point{5us}}, {1, true, 9, true, true, time_point{6us}}},
+                time_point{7us}},
+    task_exited{"1.2", end_reason::failed, "no such thing", {}, time_point{7us}},
+    task_exited{"1.2", end_reason::lease, "", {{0, true, 9, true, false, time_point{5us}}}, time_point{7us}},
+    task_lost{"1.2", "it is gone"},
   };
   for (const auto& end : ends) {
     auto again = decode_end(encode(end));
@@ -81,12 +81,14 @@ TEST(ExitRecord, IsRefusedWhereItIsCutOff) {
 }
 
 TEST(SandboxNews, IsReadFromItsLine) {
-  auto state = std::get<sandbox_state>(decode_news("state running 10 11 namespaces 29999 /proc is the host's: no"));
+  auto state =
+    std::get<sandbox_state>(decode_news("state running 10 11 namespaces 29999 /proc is the host's: no"));
   EXPECT_EQ(state.phase, "running");
   EXPECT_EQ(state.rank0_pid, 11);
   EXPECT_EQ(state.how, isolation::namespaces);
   EXPECT_EQ(state.remark, "/proc is the host's: no");
-  EXPECT_EQ(std::get<sandbox_state>(decode_news("state spare 10 0 process-group 0 ")).how, isolation::process_group);
+  EXPECT_EQ(std::get<sandbox_state>(decode_news("state spare 10 0 process-group 0 ")).how,
+            isolation::process_group);
   EXPECT_EQ(std::get<sandbox_started>(decode_news("started 12")).rank0_pid, 12);
   EXPECT_EQ(std::get<rank_end>(decode_news("rank 2 signal 9 77 ko")),
             (rank_end{2, true, 9, true, true, time_point{77us}}));

@@ -1,4 +1,5 @@
-// Which zygotes the keeper holds, for how long, and what it tells them. They are Pythons whose hook answers and notes what it hears.
+// Which zygotes the keeper holds, for how long, and what it tells them. They are Pythons whose hook answers
+// and notes what it hears.
 
 #include "workers/zygote_keeper.hpp"
 
@@ -86,7 +87,11 @@ protected:
         thread_ = one;
   }
   zygote_order order(const std::string& name) {
-    return {"/usr/bin/python3", "python3", {"NAME=" + name, "NOTES=" + folder_.string(), "RANK=3", "PATH=/usr/bin:/bin"}, "context", "train.py",
+    return {"/usr/bin/python3",
+            "python3",
+            {"NAME=" + name, "NOTES=" + folder_.string(), "RANK=3", "PATH=/usr/bin:/bin"},
+            "context",
+            "train.py",
             owned_fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
   }
   void ask(const std::string& name) {

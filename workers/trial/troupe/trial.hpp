@@ -94,10 +94,13 @@ private:
   result<T> found_;
 };
 
-/// One rank's part of a batch that all ranks share, so that the batch stays the same with any number of ranks.
+/// One rank's part of a batch that all ranks share, so that the batch stays the same with any number of
+/// ranks.
 struct batch_share {
-  std::int64_t first = 0, count = 0; ///< samples [first, first + count) of the batch; parts differ by one sample at most
-  double weight = 1;                 ///< the rank's mean times this, averaged over the ranks, is the mean over the whole batch
+  std::int64_t first = 0,
+               count = 0; ///< samples [first, first + count) of the batch; parts differ by one sample at most
+  double weight =
+    1; ///< the rank's mean times this, averaged over the ranks, is the mean over the whole batch
 };
 batch_share share_of(std::int64_t batch, int rank, int size);
 
@@ -118,8 +121,8 @@ public:
   virtual troupe::collective& collective() = 0;
   int rank() { return collective().rank(); }
   int size() { return collective().size(); }
-  /// Of a batch of `batch` samples of all ranks together. To ask for in build(): the number of ranks may change between two
-  /// builds, within a run as well.
+  /// Of a batch of `batch` samples of all ranks together. To ask for in build(): the number of ranks may
+  /// change between two builds, within a run as well.
   batch_share share(std::int64_t batch) { return share_of(batch, rank(), size()); }
 
   /// The trial's seed, the same on all ranks: of the cluster, or by hand that of --seed, else 0.
@@ -136,7 +139,7 @@ protected:
 template <class T>
 hyperparameter<T> trial_context::hparam(std::string_view name) {
   static_assert(std::same_as<T, std::string> || std::same_as<T, double> || std::same_as<T, std::int64_t> ||
-                    std::same_as<T, bool>,
+                  std::same_as<T, bool>,
                 "a hyperparameter is a std::string, double, std::int64_t or bool");
   if constexpr (std::same_as<T, std::string>)
     return find_text(name);
