@@ -16,7 +16,18 @@ MAY = {
     "actors": {"actors", "searchers", "storage", "workers", "model"},
     "runtime": {"runtime", "actors", "searchers", "storage", "workers", "model"},
 }
-SHELL = re.compile(r"^actors/(.*_actor\.(hpp|cpp)|messages\.(hpp|cpp))$|^runtime/")
+SHELL = re.compile(r"^actors/(.*_(actor|part)\.(hpp|cpp)|(.*_)?messages\.(hpp|cpp)|message_types\.hpp|shells/.*)$|^runtime/")
+# The rooms of runtime/: which of them each may include. What is absent here may include all.
+ROOMS = {
+    "client": {"client"},
+    "cli": {"cli", "client"},
+    "shell": {"shell", "cli", "client"},
+    "api": {"api"},
+    "forward": {"forward"},
+    "node": {"node", "api", "client", "forward"},
+    "launch": {"launch", "node", "api", "cli", "client"},
+    "embed": {"embed", "node", "api"},
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -36,7 +47,10 @@ def faults_of(root):
                     yield f"{name}:{number}: caf/ outside the shells: {target}"
                 if top == "rocksdb" and folder != "storage":
                     yield f"{name}:{number}: rocksdb/ outside storage/: {target}"
-                if name.startswith(("runtime/client/", "runtime/cli/", "runtime/shell/")) and target.startswith(("actors/", "runtime/node/", "caf/")):
+                room, wanted = name.split("/")[1], target.split("/")[1] if top == "runtime" else None
+                if folder == "runtime" and wanted and wanted not in ROOMS.get(room, {wanted}):
+                    yield f"{name}:{number}: runtime/{room}/ may not include {target}"
+                if name.startswith(("runtime/client/", "runtime/cli/", "runtime/shell/")) and target.startswith(("actors/", "caf/")):
                     yield f"{name}:{number}: the client side knows no actor: {target}"
 
 
