@@ -346,8 +346,10 @@ std::string render(const answer& a, const look& how) {
   default:
     break;
   }
-  if (a.what.is_object() && a.what.size() == 1)
-    return cli::printable(raw(*a.what.begin())) + "\n";
+  if (a.what.is_object() && a.what.size() == 1) {
+    const auto& only = *a.what.begin(); // {}: the order was followed, and there is nothing to tell
+    return (only.is_object() && only.empty() ? "done" : cli::printable(raw(only))) + "\n";
+  }
   return a.what.is_string() ? a.what.get<std::string>() + "\n" : cli::to_yaml(a.what);
 }
 

@@ -52,7 +52,7 @@ def run(server, env, *commands, code=0, more=()):
 
 
 def test_transcript(server, env):
-    """The commands of the first page of docs/shell.md, and what they print."""
+    """What the commands print for fixed answers; the session of docs/shell.md runs in test_shell_page.py."""
     assert run(server, env, "nodes").out == (
         "NODE    STATE  SLOTS  USED  ACTORS  BACKLOG  VERSION          UP  ROLE\n"
         "master  up         0     0      41      312  0.1.0    1 h 02 min  master\n"
