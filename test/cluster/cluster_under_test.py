@@ -64,13 +64,12 @@ def wait_for(true, seconds, every=0.05, what=lambda: ""):
         if got := true():
             return got
         assert time.monotonic() < end, f"waited {seconds} s in vain {what()}"
-        select_for(every)
+        time.sleep(every)
 
 
-def select_for(seconds):
-    import select
-
-    select.select([], [], [], seconds)
+def moment(chance, least, most):
+    """Lets the cluster go on for a while by chance, in seconds: a fault falls at the end of it. Nothing is waited for."""
+    time.sleep(chance.uniform(least, most))
 
 
 def free_port():
@@ -175,16 +174,17 @@ class Cluster:
         """kill -9 of the whole process tree, the node first."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-        for _ in range(100):
-            if not (left := self.tree()):
-                return
+
+        def killed():
+            left = self.tree()
             for pid in left:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            select_for(0.01)
-        raise AssertionError(f"still there: {left}")
+            return not left
+
+        wait_for(killed, 30, 0.01, self.describe_tree)
 
     def kill_node(self):
         self.process.send_signal(signal.SIGKILL)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cluster_under_test import Cluster, select_for, wait_for
+from cluster_under_test import Cluster, moment, wait_for
 
 MOUNT_NAMESPACE, RECURSIVE_PRIVATE = 0x00020000, 0x4000 | 0x40000
 
@@ -52,9 +52,9 @@ def test_twenty_full_disks_cost_no_restart_and_no_report(small):
     experiment = small.submit(8, 0.1)
     refused = 0
     for _ in range(20):
-        select_for(chance.uniform(0.05, 0.8))
+        moment(chance, 0.05, 0.8)
         with Filler(small.data):
-            select_for(chance.uniform(0.05, 1.0))
+            moment(chance, 0.05, 1.0)
             if refused == 0:  # reads go on, orders are refused with the reason
                 assert small.cli("experiment", "list").returncode == 0
                 said = small.cli("experiment", "create", str(small.root / "job.yaml"), str(small.root / "job"), check=False)

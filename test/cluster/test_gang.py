@@ -6,10 +6,11 @@ import os
 import random
 import signal
 import struct
+import time
 
 import pytest
 
-from cluster_under_test import select_for, wait_for
+from cluster_under_test import moment, wait_for
 from test_native_trial import by_hand, last_weights, logs, program, rank_processes  # noqa: F401
 from test_processes import Processes
 
@@ -98,13 +99,13 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
             break
         ranks = wait_for(lambda: len(found := rank_processes(program)) == 2 and found, 90, 0.02,
                          lambda: f"{where}: no gang again\n{logs(gang, trial)[-2000:]}")
-        select_for(chance.uniform(0, 0.8))
+        moment(chance, 0, 0.8)
         victim = 0 if kind == "chief" else chance.randrange(2)
         if n % 4 != 3:  # the moment is in a collective, mostly; what the byte says after the death is what counts
             for _ in range(2000):
                 if gang.inside(victim) or set(rank_processes(program).values()) != set(ranks.values()):
                     break
-                select_for(0.002)
+                time.sleep(0.002)
         try:
             if kind in ("rank", "chief"):
                 os.kill(ranks[victim], signal.SIGKILL)
@@ -112,7 +113,8 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
             elif kind == "agent":
                 name = chance.choice(["a", "b"])
                 gang.kill_agent(name)
-                select_for(chance.choice([0, 1.5]))  # its tasks are adopted, or given away
+                if chance.random() < 0.5:  # its tasks are given away, else adopted
+                    wait_for(lambda: gang.alive_agents() == 1, 30)
                 gang.agent(name)
             else:
                 for one in [gang.process, *gang.agents.values()]:

@@ -1,8 +1,10 @@
 """The shell's routes on a master and two agents: looking, tracing, acting, faults, and what goes away meanwhile."""
 
 import json
+import pathlib
 import socket
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -366,6 +368,16 @@ def test_events_are_followed_and_a_slow_reader_loses_rows_and_is_told(shell):
         assert shell.alive_agents() == 1
 
 
+def unread_bytes(server, client):
+    """What the server's socket has sent, or has to send, to this port of a client and the client's side has not taken."""
+    local, remote = f"0100007F:{server:04X}", f"0100007F:{client:04X}"
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[1] == local and words[2] == remote:
+            return int(words[4].split(":")[0], 16)
+    raise AssertionError(f"no connection of {client} to {server}")
+
+
 def test_a_reader_that_falls_behind_is_told_how_many_rows_it_lost(shell):
     shell.ready("a1")
     shell.open("log").read()  # with a token
@@ -375,23 +387,31 @@ def test_a_reader_that_falls_behind_is_told_how_many_rows_it_lost(shell):
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.connect(("127.0.0.1", shell.http))
         slow.sendall(request.encode())
-        wait_for(lambda: slow.recv(12) == b"HTTP/1.1 200", 10)
+        slow.settimeout(60)
+        assert slow.recv(12) == b"HTTP/1.1 200"
 
         def ask():  # each is two messages of the desk and more
             for _ in range(600):
                 shell.get("log")
 
-        for _ in range(5):  # until the socket and the queue behind it are full
+        def ask_much():
+            """More rows than the 1,024 that the server keeps for a reader."""
             threads = [threading.Thread(target=ask) for _ in range(4)]
             for t in threads:
                 t.start()
             for t in threads:
                 t.join()
-        slow.settimeout(30)
-        text = b""
+
+        unread = -1
+        while unread < (now := unread_bytes(shell.http, slow.getsockname()[1])):  # until the socket is full: then rows are kept, and lost
+            unread = now
+            ask_much()
+        assert unread > 0, "no row has come"
+        ask_much()
+        text, end = b"", time.monotonic() + 300  # signs of life come for ever
         while (at := text.find(b"event: lost\n")) < 0 or text.find(b"\n\n", at) < 0:
             got = slow.recv(1 << 20)
-            assert got, text[-500:]
+            assert got and time.monotonic() < end, text[-500:]
             text += got
         lost = text[at:].split(b"data: ", 1)[1].split(b"\n", 1)[0]
         assert json.loads(lost)["count"] > 0

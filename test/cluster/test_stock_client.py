@@ -30,7 +30,23 @@ def note(**what):
     with open(root / "notes", "a") as f:
         f.write(json.dumps({"trial": info.trial.trial_id, "run": info.trial._trial_run_id, **what}) + "\\n")
 
+def wait_until(true):
+    until = time.monotonic() + 300
+    while not true():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.02)
+
+def leads():
+    """Is this the best trial of its search? It is the one that comes first; the others validate after its first checkpoint."""
+    try:
+        os.close(os.open(root / f"leader-{info.trial.experiment_id}", os.O_CREAT | os.O_EXCL))
+        return True
+    except FileExistsError:
+        wait_until((root / f"led-{info.trial.experiment_id}").exists)
+        return False
+
 def main(core):
+    floor = 0 if not hp.get("one_leads") or leads() else 1
     done = 0
     if info.latest_checkpoint:
         with core.checkpoint.restore_path(info.latest_checkpoint) as path:
@@ -45,11 +61,17 @@ def main(core):
         core.train.report_training_metrics(steps_completed=step, metrics={"loss": 1.0 / step})
         core.train.report_progress(step / hp.get("steps", 10))
         if step % 5 == 0:
-            core.train.report_validation_metrics(steps_completed=step, metrics={"loss": hp.get("floor", 0) + 1.0 / step, "epoch": step // 5})
+            core.train.report_validation_metrics(steps_completed=step, metrics={"loss": floor + 1.0 / step, "epoch": step // 5})
             with core.checkpoint.store_path({"steps_completed": step, "mine": "x"}) as (path, uuid):
                 (path / "state.json").write_text(json.dumps({"steps": step}))
             note(saved=step, uuid=uuid)
             print("saved", step, flush=True)
+            if floor == 0:
+                (root / f"led-{info.trial.experiment_id}").touch()
+            else:
+                wait_until(core.preempt.should_preempt)
+        if step == hp.get("hold_at") and info.trial._trial_run_id == 1:
+            wait_until(core.preempt.should_preempt)
         if core.preempt.should_preempt():
             with core.checkpoint.store_path({"steps_completed": step}) as (path, uuid):
                 (path / "state.json").write_text(json.dumps({"steps": step}))
@@ -246,15 +268,16 @@ def test_a_pytorch_trial_on_digits(cluster, ranks):
 
 
 def test_an_adaptive_search(cluster):
-    experiment, _ = cluster.create(name="asha", hparams="{floor: {type: double, minval: 0, maxval: 1}, steps: 20}",
+    """The first trial is the best one and goes to the end; each other one is stopped at its first validation, and waits for that."""
+    experiment, _ = cluster.create(name="asha", hparams="{one_leads: true, steps: 20, x: {type: double, minval: 0, maxval: 1}}",
                                    searcher="{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 4, max_trials: 6, "
                                             "max_concurrent_trials: 2, divisor: 2, mode: aggressive}")
     cluster.wait(experiment)
     trials = cluster.trials(experiment)
     assert len(trials) == 6
-    ended = [max([one.get("ended", one.get("preempted", 0)) for one in cluster.notes(t["id"])]) for t in trials]
-    assert 20 in ended, "one went to the end"
-    assert min(ended) < 20, "and one was stopped on its way"
+    ended = [[one for one in cluster.notes(t["id"]) if "ended" in one or "preempted" in one] for t in trials]
+    assert sorted(one[-1].get("ended", 0) for one in ended) == [0, 0, 0, 0, 0, 20], ended
+    assert sorted(one[-1].get("preempted", 0) for one in ended) == [0, 5, 5, 5, 5, 5], ended
 
 
 def test_a_failing_step_is_trained_again_from_the_checkpoint(cluster):
@@ -267,7 +290,7 @@ def test_a_failing_step_is_trained_again_from_the_checkpoint(cluster):
 
 
 def test_a_pause_in_the_middle_loses_no_step(cluster):
-    experiment, _ = cluster.create(name="paused", hparams="{steps: 40, pause_s: 0.1}")
+    experiment, _ = cluster.create(name="paused", hparams="{steps: 20, hold_at: 7}")
     trial = cluster.trial_of(experiment)
     wait_for(lambda: any("saved" in one for one in cluster.notes(trial)), 60)
     cluster.det("experiment", "pause", str(experiment))
@@ -277,11 +300,11 @@ def test_a_pause_in_the_middle_loses_no_step(cluster):
     cluster.det("experiment", "activate", str(experiment))
     cluster.wait(experiment)
     notes = cluster.notes(trial)
-    left = [one["preempted"] for one in notes if "preempted" in one]
-    assert [one["began"] for one in notes if "began" in one] == [0, *left]
-    assert notes[-1]["ended"] == 40
+    assert [one["preempted"] for one in notes if "preempted" in one] == [7]
+    assert [one["began"] for one in notes if "began" in one] == [0, 7]
+    assert notes[-1]["ended"] == 20
     shown = json.loads(cluster.det("trial", "describe", str(trial), "--json"))["trial"]
-    assert shown["totalBatchesProcessed"] == 40 and shown["restarts"] == 0
+    assert shown["totalBatchesProcessed"] == 20 and shown["restarts"] == 0
 
 
 def test_invalid_hyperparameters_are_not_tried_again_but_replaced(cluster):

@@ -1,13 +1,14 @@
 """Whoever dies, the search ends as if nobody had: real processes, kill -9."""
 
 import os
+import pathlib
 import random
 import signal
 import subprocess
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, select_for, wait_for
+from cluster_under_test import BINARY, Cluster, moment, wait_for
 
 TRIALS = 12
 
@@ -17,6 +18,12 @@ def cluster(tmp_path):
     one = Cluster(tmp_path)
     yield one
     one.close()
+
+
+def pending(pid, number):
+    """Has the process not taken this signal yet? A second one would be lost meanwhile."""
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return any(int(line.split()[1], 16) & 1 << number - 1 for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
 
 
 def undisturbed_hparams(tmp_path_factory):
@@ -38,7 +45,7 @@ def test_twenty_kills_of_the_whole_tree(cluster, tmp_path_factory):
     cluster.up()
     experiment = cluster.submit(TRIALS, 0.15)
     for _ in range(20):
-        select_for(chance.uniform(0.1, 1.6))
+        moment(chance, 0.1, 1.6)
         cluster.kill_everything()
         cluster.up()
     assert cluster.wait_end(experiment) == "COMPLETED"
@@ -55,7 +62,7 @@ def test_interrupts_of_a_run_leave_no_process(cluster):
         wait_for(lambda: len([a for a in cluster.acks() if a["kind"] == "validated"]) > before, 30)
         for _ in range(interrupts):
             cluster.process.send_signal(signal.SIGINT)
-            select_for(0.05)
+            wait_for(lambda: cluster.process.poll() is not None or not pending(cluster.process.pid, signal.SIGINT), 30, 0.005)
         assert cluster.process.wait(timeout=30) != 0
         wait_for(lambda: not cluster.tree(), 10, what=cluster.describe_tree)
 

@@ -170,7 +170,8 @@ TEST(Probe, ALongWaitIsSeenHoweverLongTheQueue) {
   for (int i = 0; i < 1000; ++i)
     p.arrived();
   tick_scale scale;
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (const auto until = ticks_now() + scale.ticks(std::chrono::milliseconds(20)); ticks_now() < until;)
+    std::this_thread::yield();
   for (int i = 0; i < 1000; ++i)
     handle(p, hello);
   EXPECT_GE(scale.microseconds(quantile(p.waits().read(), 0.5)), 15'000);

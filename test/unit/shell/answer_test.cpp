@@ -90,8 +90,15 @@ TEST(Answers, SurviveOddAnswers) {
     for (const char* text : {"null", "[]", "{}", "[1,2]", "\"x\"", "{\"rows\":3}",
                              R"({"buckets":[[1]],"wait_us":{"buckets":[[null,1]]}})",
                              R"({"links":[1],"recent":[{}],"children":{}})"})
-      for (auto format : {output_format::table, output_format::json, output_format::csv, output_format::yaml})
-        render({how, parsed(text), {}, {}}, as(format)); // no throw
+      for (auto format :
+           {output_format::table, output_format::json, output_format::csv, output_format::yaml}) {
+        const auto shown = render({how, parsed(text), {}, {}}, as(format));
+        const bool whole = shown.empty() || format == output_format::table || shown.back() == '\n';
+        EXPECT_TRUE(whole) << text << " as " << shown;
+        if (format == output_format::json) {
+          EXPECT_EQ(parse_json(shown).value(), parsed(text)) << shown;
+        }
+      }
 }
 
 TEST(Answers, StreamsOfRowsAreOneJsonValue) {

@@ -101,12 +101,10 @@ TEST(Api, GivesUpWhenInterrupted) {
   std::atomic<bool> interrupted{false};
   api to(at(server), {}, &interrupted);
   std::thread later([&] { interrupted = true; });
-  auto begin = std::chrono::steady_clock::now();
   auto got = to.get(route("nodes"));
   later.join();
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().what, "interrupted");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
 }
 
 TEST(Session, MayChangeForFifteenMinutesAndNotAfterMovingOn) {

@@ -185,15 +185,14 @@ print(troupe.flush(), flush=True)
 
 def test_log_drops_and_counts_when_the_agent_is_away_and_flush_says_so(run):
     code, out, err = run("""
-import time, troupe._link as link, troupe._session as session
+import troupe._link as link, troupe._session as session
 link.MAX_QUEUED_REPORTS = 100
 session.EXIT_FLUSH_S = 0.2
-slowest = 0
 for i in range(250):
-    t = time.perf_counter(); troupe.log(i=i); slowest = max(slowest, time.perf_counter() - t)
-print(troupe.dropped(), troupe.flush(timeout=0.1), slowest < 5)
+    troupe.log(i=i)
+print(troupe.dropped(), troupe.flush(timeout=0.1))
 """, TROUPE_HARNESS="tcp://127.0.0.1:1", TROUPE_TASK_TOKEN="x", TROUPE_ALLOCATION_ID="1.1")
-    assert (code, out) == (0, ["150 False True"])
+    assert (code, out) == (0, ["150 False"])
     assert "dropped" in err and "100 reports were not confirmed" in err and err.count("\n") == 2
 
 
