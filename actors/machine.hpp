@@ -25,6 +25,8 @@ template <class... Fs>
 struct overloaded : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+overloaded(Fs...) -> overloaded<Fs...>; // clang 14 needs it said
 
 /// How often a child that died is made again. Soft state: whoever owns it begins anew after its own restart.
 template <class Id>
@@ -36,16 +38,5 @@ public:
 private:
   std::map<Id, int> deaths_;
 };
-
-/// A test may plant one bug here to prove that the simulation finds it. Release builds never set it.
-enum class planted_bug {
-  none,
-  act_before_commit,
-  late_grant_kept,
-  lease_one_tick_long,
-  repeated_start_runs,
-  replay_skips
-};
-inline planted_bug planted = planted_bug::none;
 
 } // namespace troupe

@@ -52,7 +52,7 @@ void agent::obey(out& o, const start_ordered& x) {
   if (auto d = dropped_.find(x.allocation.trial); d != dropped_.end() && x.allocation.run <= d->second)
     return;
   auto [it, fresh] = tasks_.try_emplace(x.allocation, task{{x.allocation, x.slots}, {}});
-  if (!fresh && planted != planted_bug::repeated_start_runs)
+  if (!fresh)
     return report(o, it->second);
   it->second.waits_with = x.spec;
   launch_waiting(o);
@@ -141,8 +141,7 @@ void agent::on(out& o, const heartbeat_acked& ev, time_point) {
   if (ev.epoch != epoch_ || !linked_)
     return;
   lease_from_ = std::max(lease_from_, ev.sent);
-  auto tick = planted == planted_bug::lease_one_tick_long ? heartbeat_ : duration{0};
-  o.push_back(renew_leases{lease_from_ + tick});
+  o.push_back(renew_leases{lease_from_});
 }
 
 void agent::on(out&, const task_adopted& ev, time_point) {

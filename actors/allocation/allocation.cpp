@@ -28,10 +28,7 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
     // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
     std::visit(
       overloaded{
-        [&](const slots_granted&) {
-          if (planted != planted_bug::late_grant_kept)
-            s.actions.push_back(release_slots{});
-        },
+        [&](const slots_granted&) { s.actions.push_back(release_slots{}); },
         [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
         [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
         [&](const allocation_stop&) {

@@ -174,17 +174,11 @@ start_allocation trial::start_order() const {
 bool trial::void_run(run_id run) const { return perturbed_ && run <= perturbed_->run; }
 
 void trial::note(trial_step& s, trial_fact fact) {
-  take(fact);
+  replay(fact);
   s.facts.push_back(std::move(fact));
 }
 
 void trial::replay(const trial_fact& fact) {
-  if (planted == planted_bug::replay_skips && std::holds_alternative<trial_paused>(fact))
-    return;
-  take(fact);
-}
-
-void trial::take(const trial_fact& fact) {
   std::visit([this](const auto& f) { set(f); }, fact);
 }
 

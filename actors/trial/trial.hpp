@@ -148,7 +148,6 @@ private:
   void advance(trial_step& s, time_point now);
   void give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now);
   void note(trial_step& s, trial_fact fact);
-  void take(const trial_fact& fact);
   stop_allocation stop_order() const;
   start_allocation start_order() const;
   bool void_run(run_id run) const; ///< its weights were given up

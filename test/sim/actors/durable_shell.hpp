@@ -4,6 +4,7 @@
 // decode(encode(fact)); both must always have the same bytes.
 
 #include "test/sim/actors/fake_journal.hpp"
+#include "test/sim/actors/planted.hpp"
 
 namespace troupe::sim {
 
@@ -29,7 +30,7 @@ public:
       auto back = decode_as<Fact>(h.facts.back());
       if (!back)
         fail(entity_ + ": " + back.error().what);
-      twin_.replay(*back);
+      replay_into(twin_, *back);
     }
     if (!facts.empty() && twin_.snapshot() != machine.snapshot())
       fail(entity_ + ": after " + show(facts) + " the replayed state differs from the live one");
@@ -55,8 +56,8 @@ protected:
       if (!fact)
         fail(entity_ + ": " + fact.error().what);
       if (next_ >= before)
-        machine.replay(*fact);
-      twin_.replay(*fact);
+        replay_into(machine, *fact);
+      replay_into(twin_, *fact);
       ++next_;
     }
     if (next_ < before || twin_.snapshot() != machine.snapshot())

@@ -1,4 +1,5 @@
 #include "test/sim/actors/hosts.hpp"
+#include "test/sim/actors/planted.hpp"
 
 #include <sstream>
 
@@ -136,9 +137,10 @@ void hosts::run(agent_process& a, int host, const agent_action& action) {
       [&](const drop_task& x) { hosts_[std::size_t(host)].folders.erase(x.allocation); },
       [](const tell_worker&) {}, // no trial in C++ here
       [&](const renew_leases& x) {
+        const auto tick = planted == planted_bug::lease_one_tick_long ? w_.plan.heartbeat : duration{0};
         for (auto& [id, s] : hosts_[std::size_t(host)].folders)
           if (!s->dead)
-            to_sandbox(id, [this, from = x.lease_from](sandbox& s) {
+            to_sandbox(id, [this, from = x.lease_from + tick](sandbox& s) {
               s.lease_until = std::max(s.lease_until, from + w_.plan.lease.freeze);
               freeze_or_thaw(s);
             });
@@ -212,7 +214,11 @@ void hosts::accepted(agent_process& a, const link_ptr& line, std::uint64_t epoch
   agent_step(a, line->host, link_up{epoch, sent});
 }
 void hosts::order(agent_process& a, int host, std::uint64_t epoch, const agent_order& x) {
+  const auto* start = std::get_if<start_ordered>(&x);
+  const bool again = start && find(host, start->allocation);
   agent_step(a, host, order_received{epoch, x});
+  if (again && planted == planted_bug::repeated_start_runs)
+    launch(host, {start->allocation, start->slots, start->spec, clock(host)});
 }
 void hosts::acked(agent_process& a, int host, const acknowledge_heartbeat& x) {
   agent_step(a, host, heartbeat_acked{x.epoch, x.sent});
@@ -271,7 +277,7 @@ void hosts::crash_agent(int host, duration down) {
     return;
   for (auto& [id, s] : h.folders)
     if (!s->dead)
-      w_.clock.at(w_.now() + w_.between(500ms, 1500ms), [this, s, &h, host, id] {
+      w_.clock.at(w_.now() + w_.between(500ms, 1500ms), [this, s = s, &h, host, id = id] {
         if (s->dead || h.agent)
           return;
         die(*s, -1, 9, w_.random.chance(0.5), "its agent died");

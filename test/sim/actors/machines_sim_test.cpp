@@ -2,8 +2,7 @@
 // TROUPE_SIM_HISTORIES=n and TROUPE_SIM_FIRST=n choose how many and from which seed.
 
 #include "test/sim/actors/history.hpp"
-
-#include "actors/machine.hpp"
+#include "test/sim/actors/planted.hpp"
 
 #include <gtest/gtest.h>
 

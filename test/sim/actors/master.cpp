@@ -329,6 +329,9 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
              return;
            }
            auto& a = *allocations.at(to);
+           if constexpr (std::is_same_v<Event, slots_granted>)
+             if (planted == planted_bug::late_grant_kept && a.machine.closed())
+               return;
            if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
              a.to_agents(ev);
            else if constexpr (std::is_same_v<Event, task_checkpoint>)
