@@ -85,11 +85,11 @@ struct reports_committed {
   MSGPACK_DEFINE_ARRAY(up_to, refused, why)
 };
 struct append_log {
-  trial_id trial;
+  task_id task;
   std::vector<log_line> lines;
   std::string source;
   std::uint64_t position = 0;
-  MSGPACK_DEFINE_ARRAY(trial, lines, source, position)
+  MSGPACK_DEFINE_ARRAY(task, lines, source, position)
 };
 struct store_blob {
   std::string bytes;
@@ -189,9 +189,9 @@ struct store_snapshot { ///< to the journal
 };
 
 // ---- retention
-struct erase_log { ///< to the journal: all lines of a trial that has ended
-  trial_id trial;
-  MSGPACK_DEFINE_ARRAY(trial)
+struct erase_log { ///< to the journal: all lines of a task that has ended
+  task_id task;
+  MSGPACK_DEFINE_ARRAY(task)
 };
 struct sweep_experiment { ///< to retention: it has ended
   experiment_id id;
@@ -424,6 +424,9 @@ using stand_in_actor = ///< of one worker, on its agent; its clock ticks by the 
   caf::typed_actor<caf::reacts_to<worker_frame>, caf::reacts_to<worker_ordered>, caf::reacts_to<renew_order>>;
 using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_to<pump_end>,
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
+
+/// Who owns an allocation; see actors/allocation/owner.hpp.
+using allocation_owner = caf::typed_actor<caf::reacts_to<allocation_ended>, caf::reacts_to<task_checkpoint>>;
 
 using allocation_actor =
   caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>,

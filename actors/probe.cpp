@@ -1,6 +1,7 @@
 #include "actors/probe.hpp"
 
 #include <charconv>
+#include <cstdio>
 
 namespace troupe {
 
@@ -69,8 +70,20 @@ std::string to_string_of(correlation x) {
     return "experiment/" + id;
   case correlation_kind::trial:
     return "trial/" + id;
+  case correlation_kind::task: {
+    char text[24];
+    std::snprintf(text, sizeof text, "task/*%014llx",
+                  static_cast<unsigned long long>(x & 0x00ff'ffff'ffff'ffff));
+    return text;
+  }
   }
   return "";
+}
+
+correlation correlation_of(task_id id) {
+  if (!id)
+    return 0;
+  return correlate(id.is_trial() ? correlation_kind::trial : correlation_kind::task, id.low());
 }
 
 correlation correlation_of_name(std::string_view name) {
@@ -78,6 +91,9 @@ correlation correlation_of_name(std::string_view name) {
   if (slash == name.npos)
     return 0;
   const auto kind = name.substr(0, slash);
+  constexpr std::size_t uuid_length = 36;
+  if (const auto task = parse_task(name.substr(slash + 1, uuid_length)); task && !task.is_trial())
+    return correlation_of(task);
   std::uint64_t id = 0;
   const auto* end = name.data() + name.size();
   auto [at, fault] = std::from_chars(name.data() + slash + 1, end, id);

@@ -7,6 +7,7 @@
 // every eighth alone; a calm actor, which takes at most 16 in some 16 ms, times each, and keeps a short text
 // of each.
 
+#include "model/ids.hpp"
 #include "model/time.hpp"
 
 #include <algorithm>
@@ -105,13 +106,14 @@ private:
 /// empty.
 std::uint64_t quantile(const std::array<std::uint64_t, tick_histogram::size>& counts, double q);
 
-/// Which experiment or trial a message is about: a kind and a number. 0: none.
+/// Which experiment, trial or other task a message is about: a kind and a number. 0: none.
 using correlation = std::uint64_t;
-enum class correlation_kind : std::uint8_t { none = 0, experiment, trial };
+enum class correlation_kind : std::uint8_t { none = 0, experiment, trial, task };
 constexpr correlation correlate(correlation_kind kind, std::uint64_t id) {
   return static_cast<std::uint64_t>(kind) << 56 | (id & 0x00ff'ffff'ffff'ffff);
 }
-std::string to_string_of(correlation x); ///< "trial/7"; empty for none
+correlation correlation_of(task_id id);  ///< the last 56 bits of a UUID stand for it; 0 for an empty id
+std::string to_string_of(correlation x); ///< "trial/7", "task/*" and the end of a UUID; empty for none
 /// "trial/7" and "allocation/7.1" are trial 7, "experiment/3" and "searcher/3" experiment 3; none for other
 /// names.
 correlation correlation_of_name(std::string_view name);

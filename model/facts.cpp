@@ -58,6 +58,7 @@ result<fact> decode(std::string_view bytes) {
 
 std::string entity(experiment_id id) { return "experiment/" + to_string(id); }
 std::string entity(trial_id id) { return "trial/" + to_string(id); }
+std::string entity(task_id id) { return (id.is_trial() ? "trial/" : "task/") + to_string(id); }
 std::string entity(allocation_id id) { return "allocation/" + to_string(id); }
 
 } // namespace troupe

@@ -322,6 +322,7 @@ std::string encode_as(const Narrow& x) {
 
 std::string entity(experiment_id id);
 std::string entity(trial_id id);
+std::string entity(task_id id); ///< "trial/12", or "task/UUID"
 std::string entity(allocation_id id);
 inline constexpr const char* cluster_entity = "cluster";
 

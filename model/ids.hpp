@@ -31,10 +31,57 @@ using experiment_id = strong_id<experiment_tag>;
 using trial_id = strong_id<trial_tag>; ///< unique in the cluster, not only in its experiment
 using run_id = strong_id<run_tag>;     ///< counts from 1 within one trial
 
-/// One try of one trial on the slots it was granted. Written "12.3": run 3 of trial 12.
+/// What a task runs. The numbers stand in the first hex digit of its UUID: never renumber.
+enum class task_kind : std::uint8_t { trial = 0, command, notebook, shell, tensorboard, generic };
+inline constexpr task_kind newest_task_kind = task_kind::generic;
+
+/// What runs on slots: a trial, which its number names, or a task of another kind, which a random UUID names.
+/// The first hex digit of the UUID is the kind's number, so that the text and the bytes alone say what is
+/// named. The numbers of trials stay below 2^60, so the two never meet. Trials come first in the order of
+/// ids, by number.
+class task_id {
+public:
+  constexpr task_id() = default;                           ///< names nothing
+  constexpr task_id(trial_id trial) : low_(trial.value) {} // a trial is a task
+  /// A task of another kind than trial: 122 random bits in two halves; of these 4 give way to the kind.
+  static constexpr task_id of(task_kind kind, std::uint64_t high, std::uint64_t low) {
+    task_id id;
+    id.high_ = (high & 0x0fff'ffff'ffff'0fffULL) | std::uint64_t(kind) << 60 | 0x4000; // version 4
+    id.low_ = (low & 0x3fff'ffff'ffff'ffffULL) | 0x8000'0000'0000'0000ULL;             // variant 1
+    return id;
+  }
+  /// The bits of an id; an empty id where they name nothing. `high` is 0 for trials.
+  static constexpr task_id of_bits(std::uint64_t high, std::uint64_t low) {
+    if (high == 0)
+      return trial_id{low};
+    const auto kind = high >> 60;
+    const bool sound = kind >= 1 && kind <= std::uint64_t(newest_task_kind);
+    const auto made = sound ? of(task_kind(kind), high, low) : task_id{};
+    return made.high_ == high && made.low_ == low ? made : task_id{};
+  }
+
+  constexpr task_kind kind() const { return task_kind(high_ >> 60); } ///< trial also where it names nothing
+  constexpr bool is_trial() const { return high_ == 0 && low_ != 0; }
+  constexpr trial_id trial() const { return {high_ == 0 ? low_ : 0}; } ///< 0 for other kinds
+  constexpr std::uint64_t high() const { return high_; }
+  constexpr std::uint64_t low() const { return low_; }
+  constexpr explicit operator bool() const { return high_ != 0 || low_ != 0; }
+  friend constexpr auto operator<=>(const task_id&, const task_id&) = default;
+
+private:
+  std::uint64_t high_ = 0, low_ = 0;
+};
+
+/// One try of one task on the slots it was granted. Written "12.3": run 3 of trial 12; "UUID.1" for other
+/// kinds.
 struct allocation_id {
-  trial_id trial;
+  task_id task;
   run_id run;
+  constexpr allocation_id() = default;
+  constexpr allocation_id(task_id of, run_id number) : task(of), run(number) {}
+  constexpr allocation_id(trial_id of, run_id number) : task(of), run(number) {}
+  constexpr trial_id trial() const { return task.trial(); } ///< 0 for other kinds
+  constexpr explicit operator bool() const { return bool(task); }
   friend auto operator<=>(const allocation_id&, const allocation_id&) = default;
 };
 
@@ -42,7 +89,8 @@ template <class Tag>
 std::string to_string(strong_id<Tag> id) {
   return std::to_string(id.value);
 }
-inline std::string to_string(allocation_id id) { return to_string(id.trial) + "." + to_string(id.run); }
+std::string to_string(task_id id); ///< "12" for trial 12, else the UUID
+std::string to_string(allocation_id id);
 
 /// Reads a positive decimal number; 0 where `text` is anything else.
 template <class Id>
@@ -52,14 +100,14 @@ Id parse_id(std::string_view text) {
   return fault == std::errc{} && end == text.data() + text.size() ? Id{number} : Id{};
 }
 
-/// Reads "12.3"; an empty id where `text` is anything else.
-inline allocation_id parse_allocation(std::string_view text) {
-  auto dot = text.find('.');
-  if (dot == std::string_view::npos)
-    return {};
-  allocation_id id{parse_id<trial_id>(text.substr(0, dot)), parse_id<run_id>(text.substr(dot + 1))};
-  return id.trial && id.run ? id : allocation_id{};
-}
+/// Reads "12", or a UUID (lower case) whose first digit is a known kind; an empty id where `text` is anything
+/// else.
+task_id parse_task(std::string_view text);
+/// Reads "12.3", "UUID.1"; an empty id where `text` is anything else.
+allocation_id parse_allocation(std::string_view text);
+
+/// "command", "notebook"; "trial".
+const char* name(task_kind kind);
 
 } // namespace troupe
 
@@ -67,5 +115,11 @@ template <class Tag>
 struct std::hash<troupe::strong_id<Tag>> {
   std::size_t operator()(troupe::strong_id<Tag> id) const noexcept {
     return std::hash<std::uint64_t>{}(id.value);
+  }
+};
+template <>
+struct std::hash<troupe::task_id> {
+  std::size_t operator()(troupe::task_id id) const noexcept {
+    return std::hash<std::uint64_t>{}(id.high() ^ id.low());
   }
 };

@@ -25,25 +25,43 @@ std::uint64_t number_of(std::string_view prefix, std::string_view text) {
 
 } // namespace
 
-std::string task_name(experiment_id experiment, trial_id trial) {
-  return to_string(experiment) + "." + uuid(task_prefix, trial.value);
+std::string task_name(experiment_id experiment, task_id task) {
+  return task.is_trial() ? to_string(experiment) + "." + uuid(task_prefix, task.trial().value)
+                         : to_string(task);
+}
+
+std::string people_name(experiment_id experiment, task_id task) {
+  if (task.is_trial())
+    return "Trial " + to_string(task) + " (Experiment " + to_string(experiment) + ")";
+  return name(task.kind()) + (" " + to_string(task));
 }
 
 std::string allocation_name(experiment_id experiment, allocation_id allocation) {
-  return task_name(experiment, allocation.trial) + "." + to_string(allocation.run);
+  return task_name(experiment, allocation.task) + "." + to_string(allocation.run);
 }
 
 std::string job_name(experiment_id experiment) { return uuid(job_prefix, experiment.value); }
 
 std::string part_name(allocation_id allocation, int node_rank) {
+  if (!allocation.task.is_trial())
+    return to_string(allocation) + "." + std::to_string(node_rank);
   char text[64];
   std::snprintf(text, sizeof text, "%08llx-%04x-4000-a000-%012llx",
-                static_cast<unsigned long long>(allocation.trial.value & 0xffffffffULL), node_rank & 0xffff,
+                static_cast<unsigned long long>(allocation.trial().value & 0xffffffffULL), node_rank & 0xffff,
                 static_cast<unsigned long long>(allocation.run.value & 0xffffffffffffULL));
   return text;
 }
 
 allocation_part named_part(std::string_view text) {
+  if (const auto dot = text.rfind('.'); dot != text.npos) {
+    const auto allocation = parse_allocation(text.substr(0, dot));
+    unsigned node = 0;
+    const auto* end = text.data() + text.size();
+    const auto [at, fault] = std::from_chars(text.data() + dot + 1, end, node);
+    const bool sound =
+      allocation && !allocation.task.is_trial() && fault == std::errc{} && at == end && node <= 0xffff;
+    return sound ? allocation_part{allocation, static_cast<int>(node)} : allocation_part{};
+  }
   if (text.size() != 36 || text.substr(13, 11) != "-4000-a000-" || text[8] != '-')
     return {};
   const auto hex = [](std::string_view digits) {
@@ -58,22 +76,23 @@ allocation_part named_part(std::string_view text) {
   return {{trial_id{*trial}, run_id{*run}}, static_cast<int>(*node)};
 }
 
-trial_id task_trial(std::string_view text) {
+task_id named_task(std::string_view text) {
+  if (const auto plain = parse_task(text); plain)
+    return plain;
   auto dot = text.find('.');
-  if (dot == text.npos)
-    return parse_id<trial_id>(text);
-  return parse_id<experiment_id>(text.substr(0, dot)) ? trial_id{number_of(task_prefix, text.substr(dot + 1))}
-                                                      : trial_id{};
+  if (dot == text.npos || !parse_id<experiment_id>(text.substr(0, dot)))
+    return {};
+  return trial_id{number_of(task_prefix, text.substr(dot + 1))};
 }
 
 allocation_id named_allocation(std::string_view text) {
-  if (auto plain = parse_allocation(text); plain.trial)
+  if (auto plain = parse_allocation(text); plain)
     return plain;
   auto dot = text.rfind('.');
   if (dot == text.npos)
     return {};
-  allocation_id id{task_trial(text.substr(0, dot)), parse_id<run_id>(text.substr(dot + 1))};
-  return id.trial && id.run ? id : allocation_id{};
+  allocation_id id{named_task(text.substr(0, dot)), parse_id<run_id>(text.substr(dot + 1))};
+  return id.task && id.run ? id : allocation_id{};
 }
 
 experiment_id job_experiment(std::string_view text) { return {number_of(job_prefix, text)}; }

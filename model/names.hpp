@@ -9,8 +9,11 @@
 
 namespace troupe {
 
-/// "7.00000000-0000-4000-8000-00000000000c": trial 12 of experiment 7. The stock client demands NUMBER.UUID.
-std::string task_name(experiment_id experiment, trial_id trial);
+/// "7.00000000-0000-4000-8000-00000000000c": trial 12 of experiment 7. The stock client demands NUMBER.UUID
+/// of trials. Other tasks are their UUID.
+std::string task_name(experiment_id experiment, task_id task);
+/// "Trial 12 (Experiment 7)", "notebook UUID": for logs and lists.
+std::string people_name(experiment_id experiment, task_id task);
 /// task_name and the run: "7.00000000-0000-4000-8000-00000000000c.3".
 std::string allocation_name(experiment_id experiment, allocation_id allocation);
 /// "00000000-0000-4000-9000-000000000007": the job of experiment 7.
@@ -22,13 +25,14 @@ struct allocation_part {
   allocation_id allocation;
   int node_rank = 0;
 };
-/// "0000000c-0002-4000-a000-000000000003": the part of node rank 2 of allocation 12.3.
+/// "0000000c-0002-4000-a000-000000000003": the part of node rank 2 of allocation 12.3. "UUID.1.2" for other
+/// kinds than trials.
 std::string part_name(allocation_id allocation, int node_rank);
 /// Reads part_name. An empty allocation on anything else.
 allocation_part named_part(std::string_view text);
 
-/// Reads task_name; also plain "12". 0 on anything else.
-trial_id task_trial(std::string_view text);
+/// Reads task_name; also plain "12". Empty on anything else.
+task_id named_task(std::string_view text);
 /// Reads allocation_name; also plain "12.3". Empty on anything else.
 allocation_id named_allocation(std::string_view text);
 /// Reads job_name. 0 on anything else.

@@ -92,9 +92,42 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
   };
 
   template <>
+  struct convert<troupe::task_id> { // the number of a trial; the 16 bytes of another task's UUID
+    const msgpack::object& operator()(const msgpack::object& o, troupe::task_id& x) const {
+      if (o.type != msgpack::type::BIN) {
+        x = o.as<troupe::trial_id>();
+        return o;
+      }
+      const auto bytes = o.as<std::string_view>();
+      std::uint64_t halves[2] = {0, 0};
+      for (std::size_t i = 0; bytes.size() == sizeof halves && i < bytes.size(); ++i)
+        halves[i / 8] = halves[i / 8] << 8 | static_cast<unsigned char>(bytes[i]);
+      x = halves[0] == 0 ? troupe::task_id{} : troupe::task_id::of_bits(halves[0], halves[1]);
+      if (!x)
+        throw msgpack::type_error();
+      return o;
+    }
+  };
+  template <>
+  struct pack<troupe::task_id> {
+    template <class Stream>
+    packer<Stream>& operator()(packer<Stream>& p, const troupe::task_id& x) const {
+      if (x.high() == 0)
+        return p.pack_uint64(x.low());
+      char bytes[16];
+      for (int i = 0; i < 8; ++i) {
+        bytes[i] = static_cast<char>(x.high() >> (56 - 8 * i));
+        bytes[8 + i] = static_cast<char>(x.low() >> (56 - 8 * i));
+      }
+      p.pack_bin(sizeof bytes);
+      return p.pack_bin_body(bytes, sizeof bytes);
+    }
+  };
+
+  template <>
   struct convert<troupe::allocation_id> {
     const msgpack::object& operator()(const msgpack::object& o, troupe::allocation_id& x) const {
-      auto pair = o.as<std::pair<troupe::trial_id, troupe::run_id>>();
+      auto pair = o.as<std::pair<troupe::task_id, troupe::run_id>>();
       x = {pair.first, pair.second};
       return o;
     }
@@ -104,7 +137,7 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
     template <class Stream>
     packer<Stream>& operator()(packer<Stream>& p, const troupe::allocation_id& x) const {
       p.pack_array(2);
-      p.pack(x.trial);
+      p.pack(x.task);
       p.pack(x.run);
       return p;
     }

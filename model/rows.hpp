@@ -60,6 +60,18 @@ struct run_row {
   MSGPACK_DEFINE_ARRAY(run, started, ended, from_checkpoint, from_steps, why, detail, on)
 };
 
+/// What every task has, whatever it runs: to let its processes in, to fence its runs and to list it.
+struct task_row {
+  task_id id;
+  experiment_id experiment;  ///< that it belongs to; 0: none
+  std::string owner;         ///< name of the account that it runs for
+  std::string workspace;     ///< as its configuration names it; may be empty
+  time_point created, ended; ///< ended is 0 while it is not
+  run_id run;                ///< the newest; 0: none yet
+  bool open = false;         ///< whether that run has not ended
+  MSGPACK_DEFINE_ARRAY(id, experiment, owner, workspace, created, ended, run, open)
+};
+
 struct trial_row {
   trial_id id;
   experiment_id experiment;
@@ -115,7 +127,7 @@ struct metric_row {
 bool archived(const metric_row& report, const std::vector<run_row>& runs);
 
 struct log_line {
-  std::uint64_t number = 0; ///< from 1 within the trial
+  std::uint64_t number = 0; ///< from 1 within the task
   time_point at;
   allocation_id allocation;
   std::string agent;

@@ -55,7 +55,7 @@ struct report_receipt {
 };
 
 struct log_batch {
-  trial_id trial;
+  task_id task;
   std::vector<log_line> lines; ///< numbers are given by the journal
   std::string source;          ///< who counts `position`: "12.3/0" for rank 0 of allocation 12.3
   std::uint64_t position =
@@ -105,6 +105,11 @@ public:
   virtual result<experiment_id> experiment_with_key(std::string_view key) const = 0;
   virtual result<std::vector<trial_row>> trials(experiment_id id) const = 0;
   virtual result<trial_row> trial(trial_id id) const = 0;
+  virtual result<task_row> task(task_id id) const = 0;
+  /// The runs of a task, oldest first.
+  virtual result<std::vector<run_row>> runs(task_id id) const = 0;
+  /// The tasks whose newest run is open, in the order of their ids.
+  virtual result<std::vector<task_row>> open_tasks() const = 0;
   /// Rows above `after`, oldest first; `group` empty for both.
   virtual result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
                                                   std::string_view group = {}) const = 0;
@@ -112,8 +117,8 @@ public:
   virtual result<std::vector<checkpoint_row>> checkpoints(trial_id id) const = 0;
   virtual result<checkpoint_row> checkpoint(std::string_view uuid) const = 0;
   /// Lines above `after`, oldest first; or with `newest_first` those below `before`.
-  virtual result<std::vector<log_line>> logs(trial_id id, std::uint64_t after, std::size_t limit) const = 0;
-  virtual result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before,
+  virtual result<std::vector<log_line>> logs(task_id id, std::uint64_t after, std::size_t limit) const = 0;
+  virtual result<std::vector<log_line>> logs_before(task_id id, std::uint64_t before,
                                                     std::size_t limit) const = 0;
   /// Facts above `after` in commit order: for live streams.
   virtual result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const = 0;
@@ -141,15 +146,16 @@ public:
   /// Queues the snapshot of an entity in place of its last one. `errc::gap` where its stream has fewer facts.
   virtual result<void> keep_snapshot(const std::string& entity, const kept_snapshot& x) = 0;
 
-  /// Queues reports. Refused with `errc::conflict` when the run is not the open one of its trial (a fenced or
-  /// ended run), with `errc::gap` when sequence numbers are missing, `errc::busy` when the lane is full,
-  /// `errc::no_space`. The receipt holds once the next commit has returned.
+  /// Queues reports. Refused with `errc::conflict` when the run is not the open one of its task (a fenced or
+  /// ended run), or the task is not a trial: only trials report metrics; with `errc::gap` when sequence
+  /// numbers are missing, `errc::busy` when the lane is full, `errc::no_space`. The receipt holds once the
+  /// next commit has returned.
   virtual result<report_receipt> report(const report_batch& x) = 0;
 
   virtual result<void> log(const log_batch& x) = 0;
 
-  /// Queues the end of all stored lines of a trial; later ones may follow, with any numbers.
-  virtual result<void> erase_log(trial_id trial) = 0;
+  /// Queues the end of all stored lines of a task; later ones may follow, with any numbers.
+  virtual result<void> erase_log(task_id task) = 0;
 
   /// Where the log of this source was stored up to; 0 for a new one.
   virtual std::uint64_t log_position(const std::string& source) const = 0;

@@ -7,15 +7,19 @@
 //           'f' entity 0 number             facts of one commit, from this number on (fact_rows.hpp)
 //           'n' entity                      its newest snapshot
 //           'g' sequence of its last fact   one commit: which facts, in order
-//           'm' trial run rank process      high-water mark of one library instance's reports
+//           'm' task run rank process       high-water mark of one library instance's reports
 //           'l' source                      position up to which a log was stored
 //   rows    'C' experiment                  what of an experiment never changes     'E' what does
 //           'K' key of the submitter        experiment id
 //           'H' trial                       what of a trial never changes           'T' what does
+//           'A' task                        what every task has
 //           'X' experiment trial            which trials an experiment has
 //           'P' uuid                        where its fact stands
 //   series  trial row                       one report
-//   logs    trial number                    one line
+//   logs    task number                     one line
+//
+// A task is the 8 bytes of a trial's number, or the 16 bytes of another task's UUID, which begin above every
+// number of a trial (model/ids.hpp).
 
 #include "model/ids.hpp"
 
@@ -29,6 +33,12 @@ inline void add_number(std::string& key, std::uint64_t number) {
   for (int i = 7; i >= 0; --i, number >>= 8)
     bytes[i] = static_cast<char>(number & 0xff);
   key.append(bytes, sizeof bytes);
+}
+
+inline void add_task(std::string& key, task_id task) {
+  if (task.high() != 0)
+    add_number(key, task.high());
+  add_number(key, task.low());
 }
 
 /// The big-endian number in the last 8 bytes of `key`, which must have them.
@@ -62,6 +72,21 @@ inline std::string tagged(char tag, std::uint64_t major, std::uint64_t minor) {
   add_number(key, minor);
   return key;
 }
+inline std::string task(task_id id) {
+  std::string key;
+  add_task(key, id);
+  return key;
+}
+inline std::string task_row(task_id id) { return "A" + task(id); }
+/// The end of all keys that begin with those bytes of a task.
+inline std::string after_task(task_id id) { // the last byte of a UUID may be the greatest one
+  return id.high() == 0 ? one(id.low() + 1) : task(id) + std::string(9, '\xff');
+}
+inline std::string of_task(task_id id, std::uint64_t number) {
+  auto key = task(id);
+  add_number(key, number);
+  return key;
+}
 inline std::string tagged(char tag, std::string_view name) {
   std::string key(1, tag);
   key += name;
@@ -92,7 +117,9 @@ inline std::string after_stream(std::string_view entity) {
 }
 
 inline std::string mark(allocation_id of, std::int32_t rank, std::string_view process) {
-  auto key = tagged('m', of.trial.value, of.run.value);
+  std::string key(1, 'm');
+  add_task(key, of.task);
+  add_number(key, of.run.value);
   add_number(key, static_cast<std::uint32_t>(rank));
   key += process;
   return key;

@@ -31,7 +31,7 @@ public:
   result<void> append(const struct append& x) override;
   result<report_receipt> report(const report_batch& x) override;
   result<void> log(const log_batch& x) override;
-  result<void> erase_log(trial_id trial) override;
+  result<void> erase_log(task_id task) override;
   result<void> keep_snapshot(const std::string& entity, const kept_snapshot& x) override;
   std::uint64_t log_position(const std::string& source) const override;
   result<std::string> put_blob(std::string_view bytes) override;
@@ -43,7 +43,7 @@ private:
   struct log_source {
     std::uint64_t stored = 0, queued = 0;
   };
-  struct trial_cursor {
+  struct task_cursor {
     std::uint64_t last_row = 0, last_line = 0;
     bool rows_known = false, lines_known = false;
   };
@@ -55,7 +55,7 @@ private:
   result<std::uint64_t*> mark_of(const std::string& key);
   result<void> fence(allocation_id id);
   result<void> number_rows(trial_id trial);
-  result<void> number_lines(trial_id trial);
+  result<void> number_lines(task_id task);
   result<log_source> position_of(const std::string& source) const;
   std::size_t queued_bytes() const { return batch_->bytes() + facts_.bytes(); }
   void write_commit_index();
@@ -78,7 +78,7 @@ private:
 
   std::unordered_map<std::string, std::uint64_t> marks_; ///< by key; pending reports included
   std::vector<std::string> changed_marks_;
-  std::unordered_map<trial_id, trial_cursor> cursors_;
+  std::unordered_map<task_id, task_cursor> cursors_;
   std::size_t report_bytes_ = 0; ///< queued
 
   std::size_t log_bytes_ = 0; ///< queued
@@ -288,17 +288,19 @@ result<std::uint64_t*> stored_journal::mark_of(const std::string& key) {
 }
 
 result<void> stored_journal::fence(allocation_id id) {
-  const auto* trial = rows_.trial_states.find(id.trial);
+  const auto what = std::string(name(id.task.kind())) + " " + to_string(id.task);
+  if (!id.task.is_trial())
+    return error{errc::conflict, what + " is not a trial; its reports are refused"};
+  const auto* task = rows_.tasks.find(id.task);
   if (auto fault = rows_.fault())
     return *fault;
-  if (!trial || !rows_.trials.find(id.trial))
-    return error{errc::conflict, "trial " + to_string(id.trial) + " is not known; its reports are refused"};
-  if (trial->runs.empty() || trial->runs.back().run != id.run)
-    return error{errc::conflict,
-                 "run " + to_string(id) + " is not the newest run of its trial" +
-                   (trial->runs.empty() ? "" : " (" + to_string(trial->runs.back().run) + ")") +
-                   "; its reports are refused"};
-  if (trial->runs.back().ended != time_point{})
+  if (!task)
+    return error{errc::conflict, what + " is not known; its reports are refused"};
+  if (task->run != id.run)
+    return error{errc::conflict, "run " + to_string(id) + " is not the newest run of its trial" +
+                                   (task->run ? " (" + to_string(task->run) + ")" : "") +
+                                   "; its reports are refused"};
+  if (!task->open)
     return error{errc::conflict, "run " + to_string(id) + " has ended; its reports are refused"};
   return {};
 }
@@ -343,15 +345,15 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     return error{errc::busy, "the lane of reports is full; try again after the next commit"};
   if (auto room = store_->admit(queued_bytes() + bytes); !room)
     return room.error();
-  if (auto numbered = number_rows(x.allocation.trial); !numbered)
+  if (auto numbered = number_rows(x.allocation.trial()); !numbered)
     return numbered.error();
 
-  const auto experiment = rows_.trials.find(x.allocation.trial)->experiment;
-  auto& row = cursors_[x.allocation.trial].last_row;
+  const auto experiment = rows_.tasks.find(x.allocation.task)->experiment;
+  auto& row = cursors_[x.allocation.task].last_row;
   report_receipt receipt{last, {}};
   msgpack::packer<msgpack::sbuffer> packer(buffer_);
   key_.clear();
-  keys::add_number(key_, x.allocation.trial.value);
+  keys::add_number(key_, x.allocation.trial().value);
   for (auto i = skip; i < x.reports.size(); ++i) {
     const auto& r = x.reports[i];
     if (r.group.empty())
@@ -382,12 +384,11 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
 
 // ---- logs
 
-result<void> stored_journal::number_lines(trial_id trial) {
-  auto& cursor = cursors_[trial];
+result<void> stored_journal::number_lines(task_id task) {
+  auto& cursor = cursors_[task];
   if (cursor.lines_known)
     return {};
-  auto last =
-    greatest_number(*store_->look(), family::logs, keys::two(trial.value, 0), keys::two(trial.value + 1, 0));
+  auto last = greatest_number(*store_->look(), family::logs, keys::task(task), keys::after_task(task));
   if (!last)
     return last.error();
   cursor.last_line = *last;
@@ -427,13 +428,14 @@ result<void> stored_journal::log(const log_batch& x) {
     return error{errc::busy, "the lane of log lines is full; try again after the next commit"};
   if (auto room = store_->admit(queued_bytes() + bytes); !room)
     return room;
-  if (auto numbered = number_lines(x.trial); !numbered)
+  if (auto numbered = number_lines(x.task); !numbered)
     return numbered;
-  auto& number = cursors_[x.trial].last_line;
+  auto& number = cursors_[x.task].last_line;
   key_.clear();
-  keys::add_number(key_, x.trial.value);
+  keys::add_task(key_, x.task);
+  const auto name_bytes = key_.size();
   for (const auto& line : x.lines) {
-    key_.resize(8);
+    key_.resize(name_bytes);
     keys::add_number(key_, ++number);
     buffer_.clear();
     msgpack::pack(buffer_, line);
@@ -447,10 +449,10 @@ result<void> stored_journal::log(const log_batch& x) {
   return {};
 }
 
-result<void> stored_journal::erase_log(trial_id trial) {
+result<void> stored_journal::erase_log(task_id task) {
   if (closed_)
     return *closed_;
-  auto from = keys::one(trial.value), until = keys::one(trial.value + 1);
+  auto from = keys::task(task), until = keys::after_task(task);
   if (auto room = store_->admit(queued_bytes() + from.size() + until.size()); !room)
     return room;
   batch_->erase_range(family::logs, from, until);

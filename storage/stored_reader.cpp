@@ -267,6 +267,55 @@ result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {
 
 result<trial_row> stored_reader::trial(trial_id id) const { return read_trial(*store_->look(), id); }
 
+result<task_row> stored_reader::task(task_id id) const {
+  return row_at<task_row>(*store_->look(), family::rows, keys::task_row(id), "task " + to_string(id));
+}
+
+result<std::vector<run_row>> stored_reader::runs(task_id id) const {
+  auto state = row_at<projections::trial_changing>(
+    *store_->look(), family::rows, keys::tagged('T', id.trial().value), "task " + to_string(id));
+  return state ? result<std::vector<run_row>>(std::move(state->runs)) : state.error();
+}
+
+result<std::vector<task_row>> stored_reader::open_tasks() const {
+  auto standings = experiment_standings();
+  if (!standings)
+    return standings.error();
+  auto now = store_->look();
+  std::vector<task_row> open;
+  const auto add = [&](std::string_view bytes) -> result<void> {
+    auto row = unpack<task_row>(bytes);
+    if (!row)
+      return error{errc::corrupt, "the row of a task: " + row.error().what};
+    if (row->open)
+      open.push_back(std::move(*row));
+    return {};
+  };
+  for (const auto& experiment : *standings) { // those that have ended have the most trials, and none is open
+    if (terminal(experiment.state))
+      continue;
+    auto at = now->scan(family::rows, keys::tagged('X', experiment.id.value, 0),
+                        keys::tagged('X', experiment.id.value + 1, 0));
+    for (; at->valid(); at->next()) {
+      auto bytes = now->get(family::rows, keys::task_row(trial_id{keys::last_number(at->key())}));
+      if (!bytes)
+        return bytes.error();
+      if (auto added = *bytes ? add(**bytes) : result<void>{}; !added)
+        return added.error();
+    }
+    if (auto ok = at->status(); !ok)
+      return ok.error();
+  }
+  auto other = now->scan(family::rows, keys::tagged('A', std::uint64_t{1} << 60), keys::after('A'));
+  for (; other->valid(); other->next())
+    if (auto added = add(other->data()); !added)
+      return added.error();
+  if (auto ok = other->status(); !ok)
+    return ok.error();
+  std::sort(open.begin(), open.end(), [](const task_row& a, const task_row& b) { return a.id < b.id; });
+  return open;
+}
+
 result<std::vector<metric_row>> stored_reader::metrics(trial_id id, std::uint64_t after, std::size_t limit,
                                                        std::string_view group) const {
   return collect<metric_row>(
@@ -295,15 +344,14 @@ result<checkpoint_row> stored_reader::checkpoint(std::string_view uuid) const {
   return place ? read_checkpoint(*now, *place, what) : place.error();
 }
 
-result<std::vector<log_line>> stored_reader::logs(trial_id id, std::uint64_t after, std::size_t limit) const {
-  return collect<log_line>(*store_->look(), family::logs, keys::two(id.value, after + 1),
-                           keys::two(id.value + 1, 0), direction::forward, limit, decode_line,
-                           [](const log_line&) { return true; });
+result<std::vector<log_line>> stored_reader::logs(task_id id, std::uint64_t after, std::size_t limit) const {
+  return collect<log_line>(*store_->look(), family::logs, keys::of_task(id, after + 1), keys::after_task(id),
+                           direction::forward, limit, decode_line, [](const log_line&) { return true; });
 }
 
-result<std::vector<log_line>> stored_reader::logs_before(trial_id id, std::uint64_t before,
+result<std::vector<log_line>> stored_reader::logs_before(task_id id, std::uint64_t before,
                                                          std::size_t limit) const {
-  return collect<log_line>(*store_->look(), family::logs, keys::two(id.value, 0), keys::two(id.value, before),
+  return collect<log_line>(*store_->look(), family::logs, keys::task(id), keys::of_task(id, before),
                            direction::backward, limit, decode_line, [](const log_line&) { return true; });
 }
 

@@ -37,13 +37,16 @@ public:
   result<experiment_id> experiment_with_key(std::string_view key) const override;
   result<std::vector<trial_row>> trials(experiment_id id) const override;
   result<trial_row> trial(trial_id id) const override;
+  result<task_row> task(task_id id) const override;
+  result<std::vector<run_row>> runs(task_id id) const override;
+  result<std::vector<task_row>> open_tasks() const override;
   result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
                                           std::string_view group) const override;
   result<metric_row> metric(trial_id id, std::uint64_t row) const override;
   result<std::vector<checkpoint_row>> checkpoints(trial_id id) const override;
   result<checkpoint_row> checkpoint(std::string_view uuid) const override;
-  result<std::vector<log_line>> logs(trial_id id, std::uint64_t after, std::size_t limit) const override;
-  result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before,
+  result<std::vector<log_line>> logs(task_id id, std::uint64_t after, std::size_t limit) const override;
+  result<std::vector<log_line>> logs_before(task_id id, std::uint64_t before,
                                             std::size_t limit) const override;
   result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const override;
   result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first) const override;

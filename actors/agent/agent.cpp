@@ -49,7 +49,7 @@ void agent::on(out& o, const order_received& ev, time_point) {
 }
 
 void agent::obey(out& o, const start_ordered& x) {
-  if (auto d = dropped_.find(x.allocation.trial); d != dropped_.end() && x.allocation.run <= d->second)
+  if (auto d = dropped_.find(x.allocation.task); d != dropped_.end() && x.allocation.run <= d->second)
     return;
   auto [it, fresh] = tasks_.try_emplace(x.allocation, task{{x.allocation, x.slots}, {}});
   if (!fresh)
@@ -91,10 +91,10 @@ void agent::obey(out& o, const forget_ordered& x) {
   }
   o.push_back(drop_task{x.allocation});
   tasks_.erase(it);
-  auto& newest = dropped_[x.allocation.trial];
+  auto& newest = dropped_[x.allocation.task];
   newest = std::max(newest, x.allocation.run);
   if (dropped_.size() > 10'000)
-    dropped_.erase(dropped_.begin()); // trial ids grow: the oldest trial
+    dropped_.erase(dropped_.begin()); // ids of trials grow: the oldest trial
   launch_waiting(o);
 }
 

@@ -126,8 +126,8 @@ private:
   time_point lease_from_;
   std::map<allocation_id, task> tasks_;
   std::vector<order_received> early_; ///< of a registration whose acceptance has not arrived yet
-  std::map<trial_id, run_id>
-    dropped_; ///< the newest run of a trial that was forgotten here: its start is a repeat
+  std::map<task_id, run_id>
+    dropped_; ///< the newest run of a task that was forgotten here: its start is a repeat
 };
 
 } // namespace troupe

@@ -1,6 +1,7 @@
 #include "actors/agent/agent_actor.hpp"
 
 #include "actors/agent/agent.hpp"
+#include "actors/allocation/task_launch.hpp"
 #include "actors/harness/harness_actor.hpp"
 #include "actors/host/log_pump_actor.hpp"
 #include "actors/host/worker_runtime_actor.hpp"
@@ -312,10 +313,8 @@ private:
   /// The gateway knows a task before it begins: a forked one says hello a few milliseconds later, perhaps
   /// before the news of its start.
   void run(launch_task& x) {
-    if (auto launch = parse_msgpack(x.spec);
-        launch && launch->is_object()) // else the runtime says what is wrong with it
-      self_->send(harness_, harness_task{x.allocation, launch->value("token", std::string()),
-                                         launch->value("checkpoint_dir", std::string())});
+    if (auto launch = decode_launch(x.spec)) // else the runtime says what is wrong with it
+      self_->send(harness_, harness_task{x.allocation, launch->token, launch->checkpoint_dir});
     self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from,
                                        fence_token_});
   }

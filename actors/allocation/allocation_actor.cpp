@@ -41,7 +41,7 @@ public:
     id_ = spec.id;
     launch_ = std::move(launch);
     peers_ = std::move(peers);
-    launch_["token"] = make_token();
+    launch_.token = make_token();
     machine_.emplace(spec);
     for (const auto& fact : past)
       machine_->replay(fact);
@@ -59,7 +59,7 @@ public:
         timer_fired();
         step(ev);
       },
-      [this](task_checkpoint& up) { self_->send(peers_.trial, std::move(up)); },
+      [this](task_checkpoint& up) { self_->send(peers_.owner, std::move(up)); },
       [this](checkpoint_answer& down) { to_all(down); },
       [this](validation_answer& down) { to_all(down); },
       [this](const task_call& x) { return obey(x); },
@@ -202,7 +202,7 @@ private:
         [this](const caf::error& why) { leave(why); });
   }
 
-  /// Into the log of its trial; once, however often it is said.
+  /// Into the log of its task; once, however often it is said.
   void say_it_waits(const report_unplaceable& x) {
     log_line line;
     line.at = self_->now();
@@ -214,7 +214,7 @@ private:
                 " (troupe agent list). Start more agents, or lower resources.slots_per_trial";
     self_
       ->request(peers_.journal, journal_timeout,
-                append_log{id_.trial, {std::move(line)}, "pool/" + to_string(id_), 1})
+                append_log{id_.task, {std::move(line)}, "pool/" + to_string(id_), 1})
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 
@@ -235,19 +235,18 @@ private:
   void run(const request_slots& x) { self_->send(peers_.pool, slots_requested{id_, x.slots, x.least}); }
   void run(const release_slots& x) { self_->send(peers_.pool, slots_released{id_, x.agent}); }
   void run(const start_task& x) {
-    auto spec = launch_;
-    spec["node_rank"] = x.node_rank;
-    spec["nodes"] = x.nodes;
-    spec["resources_id"] = part_name(id_, x.node_rank);
-    spec["slots"] = x.on.slots;
-    std::size_t rank = 0, ranks = 0; // where every slot is a rank
+    auto part = launch_;
+    part.node_rank = x.node_rank;
+    part.nodes = x.nodes;
+    part.resources_id = part_name(id_, x.node_rank);
+    part.slots = x.on.slots;
+    part.first_rank = part.ranks = 0;
     for (std::size_t n = 0; n < machine_->placed().size(); ++n) {
-      rank += static_cast<int>(n) < x.node_rank ? machine_->placed()[n].slots.size() : 0;
-      ranks += machine_->placed()[n].slots.size();
+      const auto slots = static_cast<int>(machine_->placed()[n].slots.size());
+      part.first_rank += static_cast<int>(n) < x.node_rank ? slots : 0;
+      part.ranks += slots;
     }
-    spec["first_rank"] = rank;
-    spec["ranks"] = ranks;
-    send_to(x.on.agent, start_ordered{id_, x.on.slots, to_msgpack(spec)});
+    send_to(x.on.agent, start_ordered{id_, x.on.slots, encode(part)});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }
   void run(const order_worker& x) {
@@ -257,7 +256,7 @@ private:
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
   void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
   void run(const report_allocation_end& x) {
-    self_->send(peers_.trial, allocation_ended{id_.run, x.why, x.detail, x.finished});
+    self_->send(peers_.owner, allocation_ended{id_.run, x.why, x.detail, x.finished});
     write_end(x);
     for (auto& poll : std::exchange(polls_, {}))
       poll.caller.deliver(signal(machine_->stopping()));
@@ -265,7 +264,7 @@ private:
       one.caller.deliver(refused({errc::conflict, "allocation " + to_string(id_) + " is over"}));
     quit_if_done();
   }
-  /// What went wrong stands at the end of the trial's log, in Determined's words. Lost with the master at
+  /// What went wrong stands at the end of the task's log, in Determined's words. Lost with the master at
   /// worst: the same is in the facts. Written again after a recovery it is a repeat.
   void write_end(const report_allocation_end& x) {
     if (x.why != end::failed && x.why != end::lost && x.why != end::invalid_hp)
@@ -276,12 +275,10 @@ private:
     line.stream = "troupe";
     line.level = x.why == end::invalid_hp ? "WARNING" : "ERROR";
     line.text =
-      "Trial " + to_string(id_.trial) + " (Experiment " +
-      std::to_string(launch_.value("experiment", std::uint64_t{0})) + ") " +
+      people_name(launch_.experiment, id_.task) + " " +
       (x.why == end::failed ? "crashed: resources failed with non-zero exit code:  (" + x.detail + ")"
                             : "was terminated: " + x.detail);
-    self_
-      ->request(peers_.journal, journal_timeout, append_log{id_.trial, {std::move(line)}, name + "/end", 1})
+    self_->request(peers_.journal, journal_timeout, append_log{id_.task, {std::move(line)}, name + "/end", 1})
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 

@@ -1,5 +1,6 @@
 #include "actors/cluster/accepted_config.hpp"
 
+#include "actors/experiment/experiment_settings.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
@@ -48,6 +49,8 @@ result<accepted_config> accept_config(const value& fields, const std::string& ch
     return error{errc::invalid, works.error().what};
   settings["checkpoint_storage"] =
     with_absolute_folder(settings.value("checkpoint_storage", value()), checkpoint_dir);
+  if (auto works = experiment_settings_of({{}, settings, "", "", checkpoint_dir}); !works)
+    return error{errc::invalid, works.error().what};
   return accepted_config{std::move(settings), std::move(source)};
 }
 

@@ -114,11 +114,14 @@ private:
   }
 
   void recover(const experiment_row& row) {
-    auto past = past_of(*peers_.reads, row.id, row.config);
+    auto settings = settings_of(row.id, row.config, row.context, row.owner);
+    if (!settings)
+      return set_aside(row.id, settings.error().what);
+    auto past = past_of(*peers_.reads, *settings);
     auto ok = past ? replayable(*past) : result<void>(past.error());
     if (!ok)
       return set_aside(row.id, ok.error().what);
-    start(row.id, row.config, row.context, row.owner, *past);
+    start(std::move(*settings), *past);
   }
 
   /// It alone ends as error, and its tasks with it; the rest serve.
@@ -150,12 +153,17 @@ private:
     }
   }
 
-  void start(experiment_id id, const value& config, const std::string& context, const std::string& owner,
-             const experiment_past& past, bool paused = false) {
-    auto experiment = spawn_experiment(
-      self_->system(), {id, config, context, paused, setup_.checkpoint_dir, owner},
-      {cluster_actor{self_}, peers_.journal, members_->enter_pool(id, config), peers_.reads, setup_.tokens},
-      past);
+  result<experiment_settings> settings_of(experiment_id id, const value& config, const std::string& context,
+                                          const std::string& owner) const {
+    return experiment_settings_of({id, config, context, owner, setup_.checkpoint_dir});
+  }
+
+  void start(experiment_settings settings, const experiment_past& past, bool paused = false) {
+    const auto id = settings.id;
+    auto pool = members_->enter_pool(id, settings.launch.config);
+    auto experiment =
+      spawn_experiment(self_->system(), {std::move(settings), paused},
+                       {cluster_actor{self_}, peers_.journal, pool, peers_.reads, setup_.tokens}, past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -450,7 +458,13 @@ private:
              promise.deliver(refused(from_caf(why)));
              return;
            }
-           start(id, wanted.config, wanted.context, wanted.owner, {}, !activate);
+           auto settings = settings_of(id, wanted.config, wanted.context, wanted.owner);
+           if (!settings) { // accept_config has tried it
+             set_aside(id, settings.error().what);
+             promise.deliver(refused(settings.error()));
+             return;
+           }
+           start(std::move(*settings), {}, !activate);
            if (activate) {
              promise.deliver(command_result{0, "", value{{"id", id.value}}});
              return;

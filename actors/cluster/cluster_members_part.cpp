@@ -259,7 +259,7 @@ value cluster_members::agent_rows(const pool_description& all) const {
       value slot{{"id", i}, {"device", "cpu"}, {"enabled", true}};
       if (link != links_.end() && n < link->second.slots.size())
         slot.update(link->second.slots[n]);
-      if (held != all.agents.end() && n < held->second.size() && held->second[n].trial)
+      if (held != all.agents.end() && n < held->second.size() && held->second[n])
         slot["allocation"] = to_string(held->second[n]);
       slots.push_back(slot);
     }

@@ -1,6 +1,5 @@
 #include "actors/experiment/experiment_actor.hpp"
 
-#include "actors/experiment/experiment_setup.hpp"
 #include "actors/searcher/searcher_actor.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/trial/trial_actor.hpp"
@@ -39,11 +38,13 @@ public:
 
   experiment_actor::behavior_type make_behavior(experiment_setup setup, experiment_peers peers,
                                                 const experiment_past& past) {
-    name = entity(setup.id);
+    name = entity(setup.settings.id);
     self_->enter(name);
-    setup_ = std::move(setup);
+    settings_ = std::move(setup.settings);
     peers_ = std::move(peers);
-    machine_.emplace(experiment_spec_of(setup_.id, setup_.config));
+    if (peers_.tokens.user)
+      settings_.launch.user_token = peers_.tokens.user(settings_.id, settings_.launch.owner);
+    machine_.emplace(experiment_spec_of(settings_));
     if (!past.machine.empty())
       static_cast<void>(machine_->restore(past.machine)); // past_of has tried it
     for (const auto& fact : past.facts)
@@ -51,7 +52,7 @@ public:
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     if (!terminal(machine_->state()))
       start_searcher(past.searcher);
-    if (setup_.start_paused && !machine_->facts()) {
+    if (setup.start_paused && !machine_->facts()) {
       begin(name, 0, peers_.journal, {});
       step(experiment_pause{}); // before anything that the machine resumes with
       take({}, machine_->resume(self_->now()));
@@ -87,9 +88,9 @@ public:
         return committed{};
       },
       [this](task_call& x) -> caf::result<command_result> {
-        auto it = trials_.find(x.allocation.trial);
+        auto it = trials_.find(x.allocation.trial());
         if (it == trials_.end())
-          return refused({errc::not_found, "trial " + to_string(x.allocation.trial) + " has ended"});
+          return refused({errc::not_found, "trial " + to_string(x.allocation.task) + " has ended"});
         return self_->delegate(it->second, std::move(x));
       },
     };
@@ -120,9 +121,8 @@ private:
   }
 
   void start_searcher(const std::string& snapshot) {
-    searcher_ = spawn_searcher(self_->system(), {setup_.id, setup_.config.value("searcher", value::object()),
-                                                 setup_.config.value("hyperparameters", value::object()),
-                                                 seed_of(setup_.config), snapshot, machine_->take_history()});
+    searcher_ = spawn_searcher(self_->system(), {settings_.id, settings_.searcher, settings_.hyperparameters,
+                                                 settings_.seed, snapshot, machine_->take_history()});
     self_->monitor(searcher_);
   }
 
@@ -204,11 +204,8 @@ private:
       step(experiment_stop{true, "trial " + to_string(id) + ": " + ok.error().what, true});
       return;
     }
-    auto launch = launch_of(setup_.id, setup_.config, setup_.context, setup_.checkpoint_dir, x.trial);
-    launch["owner"] = setup_.owner;
-    launch["user_token"] = peers_.tokens.user ? peers_.tokens.user(setup_.id, setup_.owner) : std::string();
     auto trial = spawn_trial_actor(
-      self_->system(), trial_spec_of(id, setup_.config, x.trial), std::move(launch),
+      self_->system(), trial_spec_of(settings_, x.trial), launch_of(settings_, x.trial),
       {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads, peers_.tokens}, *past);
     trials_[id] = trial;
     by_address_[trial.address()] = id;
@@ -239,7 +236,7 @@ private:
     self_->send(trial, trial_perturb{x.number, x.checkpoint, x.steps, x.hparams});
   }
   void run(const answer_validation& x) {
-    if (auto it = trials_.find(x.origin.allocation.trial); it != trials_.end() && x.origin.sequence)
+    if (auto it = trials_.find(x.origin.allocation.trial()); it != trials_.end() && x.origin.sequence)
       self_->send(it->second, validation_answer{x.origin, x.stop, x.reason});
   }
   /// Nothing waits for it: what fails here is kept with the next one.
@@ -249,7 +246,7 @@ private:
         [this, x](const search_saved& search) {
           self_
             ->request(peers_.journal, journal_timeout,
-                      store_snapshot{entity(setup_.id), x.facts, pack(std::pair{x.machine, search.bytes})})
+                      store_snapshot{entity(settings_.id), x.facts, pack(std::pair{x.machine, search.bytes})})
             .then([](const committed&) {}, [](const caf::error&) {});
         },
         [](const caf::error&) {});
@@ -260,7 +257,7 @@ private:
     answer_waiting(true);
     for (auto& driver : waiting_)
       driver.promise.deliver(events_heard{machine_->facts()});
-    self_->send(peers_.cluster, experiment_finished{setup_.id});
+    self_->send(peers_.cluster, experiment_finished{settings_.id});
     self_->quit();
   }
 
@@ -283,7 +280,7 @@ private:
       std::visit([this](auto& x) { run(x); }, action);
   }
 
-  experiment_setup setup_;
+  experiment_settings settings_;
   experiment_peers peers_;
   std::optional<experiment> machine_;
   searcher_actor searcher_;
@@ -323,18 +320,17 @@ result<void> replay_apart(Machine machine, const std::vector<Fact>& past, std::u
 
 } // namespace
 
-result<experiment_past> past_of(const storage::reader& reads, experiment_id id, const value& config) {
+result<experiment_past> past_of(const storage::reader& reads, const experiment_settings& of) {
   experiment_past past;
-  const auto kept = reads.snapshot_of(entity(id));
+  const auto kept = reads.snapshot_of(entity(of.id));
   if (kept && *kept) {
     auto both = unpack<std::pair<std::string, std::string>>((*kept)->bytes);
     if (both && experiment({}).restore(both->first) &&
-        searchers::load_searcher(config.value("searcher", value::object()),
-                                 config.value("hyperparameters", value::object()), seed_of(config),
-                                 searchers::search_mode::native, both->second))
+        searchers::load_searcher(of.searcher, of.hyperparameters, of.seed, searchers::search_mode::native,
+                                 both->second))
       past = {(*kept)->facts, std::move(both->first), std::move(both->second), {}};
   }
-  auto facts = facts_of<experiment_fact>(reads, entity(id), past.before);
+  auto facts = facts_of<experiment_fact>(reads, entity(of.id), past.before);
   if (!facts)
     return facts.error();
   past.facts = std::move(*facts);

@@ -1,18 +1,15 @@
 #pragma once
 // The shell of actors/experiment/experiment.hpp.
 
+#include "actors/experiment/experiment_settings.hpp"
 #include "actors/messages.hpp"
 #include "actors/task_tokens.hpp"
 
 namespace troupe {
 
 struct experiment_setup {
-  experiment_id id;
-  value config;        ///< complete
-  std::string context; ///< blob, or empty
+  experiment_settings settings;
   bool start_paused = false;
-  std::string checkpoint_dir; ///< absolute; where the config names none
-  std::string owner;          ///< the user whom its tasks speak for
 };
 
 struct experiment_peers {
@@ -38,7 +35,7 @@ experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup
 /// errc::corrupt, with the number, where a fact cannot be read: the stream is then of no use, since what
 /// follows stands on it. A snapshot that this build does not read, of machine or searcher, is left out: then
 /// all facts are there.
-result<experiment_past> past_of(const storage::reader& reads, experiment_id id, const value& config);
+result<experiment_past> past_of(const storage::reader& reads, const experiment_settings& of);
 
 /// Replays the stream in a machine of its own: the reason why it cannot be, where an assertion fails.
 result<void> replayable(const experiment_past& past);

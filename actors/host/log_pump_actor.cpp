@@ -114,7 +114,7 @@ private:
         finish(id, s);
       return;
     }
-    append_log mail{id.trial, {}, key, 0};
+    append_log mail{id.task, {}, key, 0};
     for (auto& line : batch->lines) {
       mail.position = line.number;
       if (line.number <= s.stored)

@@ -6,29 +6,38 @@
 namespace troupe {
 namespace {
 
-std::string text_of(const value& launch, const char* key, const std::string& otherwise = {}) {
-  auto it = launch.find(key);
-  return it != launch.end() && it->is_string() ? it->get<std::string>() : otherwise;
-}
-std::int64_t number_of(const value& launch, const char* key, std::int64_t otherwise) {
-  auto it = launch.find(key);
-  return it != launch.end() && it->is_number_integer() ? it->get<std::int64_t>() : otherwise;
-}
-
-std::int64_t nodes(const value& launch) { return number_of(launch, "nodes", 1); }
-
-value slots_of(const value& launch) {
-  auto it = launch.find("slots");
-  return it != launch.end() && it->is_array() ? *it : value::array();
-}
-
 /// The name of the checkpoint to go on from; its folder may be another storage's.
-std::string checkpoint_name(const value& launch) {
-  auto from = text_of(launch, "resume");
-  return from.substr(from.rfind('/') + 1);
+std::string checkpoint_name(const task_launch& launch) {
+  return launch.resume.substr(launch.resume.rfind('/') + 1);
 }
 
-std::string cluster_of(const value& launch) { return text_of(launch, "cluster_id", "troupe"); }
+std::string cluster_of(const task_launch& launch) {
+  return launch.cluster_id.empty() ? "troupe" : launch.cluster_id;
+}
+
+std::string text_in(const value& x, const char* key) {
+  const auto it = x.find(key);
+  return it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+/// In Determined's words.
+const char* type_of_task(task_kind kind) {
+  switch (kind) {
+  case task_kind::trial:
+    return "TRIAL";
+  case task_kind::command:
+    return "COMMAND";
+  case task_kind::notebook:
+    return "NOTEBOOK";
+  case task_kind::shell:
+    return "SHELL";
+  case task_kind::tensorboard:
+    return "TENSORBOARD";
+  case task_kind::generic:
+    return "GENERIC";
+  }
+  return "GENERIC";
+}
 
 /// "package.module:Class", the form that the client calls legacy.
 bool names_trial_class(const std::string& text) {
@@ -80,14 +89,13 @@ exec "$@"
 
 } // namespace
 
-value config_for_task(const value& launch) {
-  auto it = launch.find("config");
-  value config = it != launch.end() && it->is_object() ? *it : value::object();
+value config_for_task(const task_launch& launch) {
+  value config = launch.config.is_object() ? launch.config : value::object();
   auto& storage = config["checkpoint_storage"];
-  const auto type = storage.is_object() ? text_of(storage, "type", "shared_fs") : "shared_fs";
-  if (type != "shared_fs" && type != "directory")
+  const auto type = storage.is_object() ? text_in(storage, "type") : std::string();
+  if (!type.empty() && type != "shared_fs" && type != "directory")
     return config;
-  value plain = {{"type", "directory"}, {"container_path", text_of(launch, "checkpoint_dir")}};
+  value plain = {{"type", "directory"}, {"container_path", launch.checkpoint_dir}};
   if (storage.is_object())
     for (const char* kept : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
       if (storage.contains(kept))
@@ -96,12 +104,10 @@ value config_for_task(const value& launch) {
   return config;
 }
 
-std::map<std::string, std::string> stock_variables(allocation_id id, const value& launch,
+std::map<std::string, std::string> stock_variables(allocation_id id, const task_launch& launch,
                                                    const task_surroundings& around) {
-  const auto task = text_of(launch, "task_id"), allocation = text_of(launch, "allocation_name");
-  const auto resources = text_of(launch, "resources_id"),
-             experiment = std::to_string(number_of(launch, "experiment", 0));
-  const auto owner = text_of(launch, "owner");
+  const auto& task = launch.task_name;
+  const auto& allocation = launch.allocation_name;
   const auto colon = around.master_url.rfind(':');
   const auto port = colon == around.master_url.npos ? std::string() : around.master_url.substr(colon + 1);
   const auto& p = around.ports;
@@ -111,85 +117,92 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const value
     {"DET_MASTER_ADDR", "127.0.0.1"},
     {"DET_MASTER_PORT", port},
     {"DET_CLUSTER_ID", cluster_of(launch)},
-    {"DET_MASTER_ID", text_of(launch, "master_id", cluster_of(launch))},
+    {"DET_MASTER_ID", launch.master_id.empty() ? cluster_of(launch) : launch.master_id},
     {"DET_AGENT_ID", around.agent},
     {"DET_TASK_ID", task},
-    {"DET_TASK_TYPE", "TRIAL"},
+    {"DET_TASK_TYPE", type_of_task(id.task.kind())},
     {"DET_ALLOCATION_ID", allocation},
-    {"DET_RESOURCES_ID", resources},
-    {"DET_CONTAINER_ID", resources},
+    {"DET_RESOURCES_ID", launch.resources_id},
+    {"DET_CONTAINER_ID", launch.resources_id},
     {"DET_RESOURCES_TYPE", "docker-container"},
-    {"DET_SLOT_IDS", to_json(slots_of(launch))},
-    {"DET_SESSION_TOKEN", text_of(launch, "session_token")},
-    {"DET_USER_TOKEN", text_of(launch, "user_token")},
-    {"DET_USER", owner.empty() ? "determined" : owner}, // the client refuses an empty one
+    {"DET_SLOT_IDS", to_json(launch.slots)},
+    {"DET_SESSION_TOKEN", launch.session_token},
+    {"DET_USER_TOKEN", launch.user_token},
+    {"DET_USER", launch.owner.empty() ? "determined" : launch.owner}, // the client refuses an empty one
     {"DET_RUN_DIR", task_run_dir},
     {"DET_WORKDIR", task_workdir},
     {"DET_USE_TLS", "false"},
     {"DET_SEGMENT_ENABLED", "false"},
     {"DET_SKIP_PIP_INSTALL", "1"},
     {"DET_TASK_LOGGING_METADATA", to_json({{"allocation_id", allocation}, {"task_id", task}})},
-    {"DET_EXPERIMENT_ID", experiment},
-    {"DET_TRIAL_ID", to_string(id.trial)},
-    {"DET_TRIAL_RUN_ID", to_string(id.run)},
-    {"DET_TRIAL_SEED", std::to_string(number_of(launch, "seed", 0))},
-    {"DET_EXPERIMENT_CONFIG", to_json(config_for_task(launch))},
-    {"DET_HPARAMS", to_json(launch.value("hparams", value::object()))},
-    {"DET_STEPS_COMPLETED", std::to_string(number_of(launch, "resume_steps", 0))},
     {"PYTHONUSERBASE", std::string(task_run_dir) + "/pythonuserbase"},
     {"DTRAIN_SSH_PORT", std::to_string(p.ssh)},
     {"INTER_TRAIN_PROCESS_COMM_PORT_1", std::to_string(p.communication_1)},
     {"INTER_TRAIN_PROCESS_COMM_PORT_2", std::to_string(p.communication_2)},
     {"C10D_PORT", std::to_string(p.c10d)},
-    {"TROUPE_NODES", std::to_string(nodes(launch))},
+    {"TROUPE_NODES", std::to_string(launch.nodes)},
   };
+  env["DET_PYTHON_EXECUTABLE"] = around.python_bin.empty() ? "python3" : around.python_bin + "/python3";
+  if (!id.task.is_trial())
+    return env;
+  env["DET_EXPERIMENT_ID"] = to_string(launch.experiment);
+  env["DET_TRIAL_ID"] = to_string(id.task);
+  env["DET_TRIAL_RUN_ID"] = to_string(id.run);
+  env["DET_TRIAL_SEED"] = std::to_string(launch.seed);
+  env["DET_EXPERIMENT_CONFIG"] = to_json(config_for_task(launch));
+  env["DET_HPARAMS"] = to_json(launch.hparams);
+  env["DET_STEPS_COMPLETED"] = std::to_string(launch.resume_steps);
   // The kernel takes no variable of 128 KiB; the client reads info/trial.json, which has the configuration as
   // well.
   if (env["DET_EXPERIMENT_CONFIG"].size() > 100'000)
     env.erase("DET_EXPERIMENT_CONFIG");
   if (auto latest = checkpoint_name(launch); !latest.empty())
     env["DET_LATEST_CHECKPOINT"] = latest;
-  env["DET_PYTHON_EXECUTABLE"] = around.python_bin.empty() ? "python3" : around.python_bin + "/python3";
   return env;
 }
 
-std::vector<task_file> stock_files(allocation_id id, const value& launch, const task_surroundings& around) {
-  const auto slots = slots_of(launch);
-  const auto latest = checkpoint_name(launch);
+/// What determined.get_cluster_info().trial is made of.
+static value trial_info(allocation_id id, const task_launch& launch) {
   const auto config = config_for_task(launch);
+  return {{"trial_id", id.trial().value},
+          {"experiment_id", launch.experiment.value},
+          {"trial_seed", launch.seed},
+          {"hparams", launch.hparams},
+          {"config", config},
+          {"steps_completed", launch.resume_steps},
+          {"trial_run_id", id.run.value},
+          {"debug", config.value("debug", value(false)) == value(true)},
+          {"inter_node_network_interface", nullptr}};
+}
+
+std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
+                                   const task_surroundings& around) {
+  const auto latest = checkpoint_name(launch);
   const value cluster = {{"master_url", around.master_url},
                          {"cluster_id", cluster_of(launch)},
                          {"agent_id", around.agent},
-                         {"slot_ids", slots},
-                         {"task_id", text_of(launch, "task_id")},
-                         {"allocation_id", text_of(launch, "allocation_name")},
-                         {"session_token", text_of(launch, "session_token")},
-                         {"task_type", "TRIAL"},
+                         {"slot_ids", launch.slots},
+                         {"task_id", launch.task_name},
+                         {"allocation_id", launch.allocation_name},
+                         {"session_token", launch.session_token},
+                         {"task_type", type_of_task(id.task.kind())},
                          {"master_cert_name", nullptr},
                          {"master_cert_file", nullptr},
                          {"latest_checkpoint", latest.empty() ? value() : value(latest)}};
-  const value trial = {{"trial_id", id.trial.value},
-                       {"experiment_id", number_of(launch, "experiment", 0)},
-                       {"trial_seed", number_of(launch, "seed", 0)},
-                       {"hparams", launch.value("hparams", value::object())},
-                       {"config", config},
-                       {"steps_completed", number_of(launch, "resume_steps", 0)},
-                       {"trial_run_id", id.run.value},
-                       {"debug", config.value("debug", value(false)) == value(true)},
-                       {"inter_node_network_interface", nullptr}};
   std::vector<task_file> files = {
     {"task-setup.sh", setup_script, 0755},
     {"train/entrypoint.sh", entrypoint_script, 0755},
     {"info/cluster.json", to_json(cluster), 0600}, // it holds the session's token
-    {"info/trial.json", to_json(trial)},
     {"info/resources.json",
-     to_json(value::object({{"gpu_uuids", launch.value("gpu_uuids", value::array())}}))},
+     to_json(value::object({{"gpu_uuids", launch.gpu_uuids.value_or(std::vector<std::string>())}}))},
   };
-  if (nodes(launch) == 1)
+  if (id.task.is_trial())
+    files.push_back({"info/trial.json", to_json(trial_info(id, launch))});
+  if (launch.nodes == 1)
     files.push_back(
       {"info/rendezvous.json", to_json({{"container_addrs", value::array({"127.0.0.1"})},
                                         {"container_rank", 0},
-                                        {"container_slot_counts", value::array({slots.size()})}})});
+                                        {"container_slot_counts", value::array({launch.slots.size()})}})});
   return files;
 }
 

@@ -8,8 +8,7 @@
 // pid_server and exec.harness run as they are, and so does prep_container where several agents have to find
 // each other.
 
-#include "model/ids.hpp"
-#include "model/value.hpp"
+#include "actors/allocation/task_launch.hpp"
 
 #include <map>
 #include <string>
@@ -47,12 +46,13 @@ struct task_file {
 inline constexpr const char* task_folders[] = {"info", "workdir", "pythonuserbase", "train/model",
                                                "train/logs"};
 
-/// DET_* and what belongs to it. `launch` as actors/allocation/allocation_actor.hpp has it.
-std::map<std::string, std::string> stock_variables(allocation_id id, const value& launch,
+/// DET_* and what belongs to it.
+std::map<std::string, std::string> stock_variables(allocation_id id, const task_launch& launch,
                                                    const task_surroundings& around);
 
 /// The entrypoint scripts, and info/*.json as determined.get_cluster_info() reads them.
-std::vector<task_file> stock_files(allocation_id id, const value& launch, const task_surroundings& around);
+std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
+                                   const task_surroundings& around);
 
 /// The command as it is started: "module:Class" goes through launch.torch_distributed, everything through the
 /// entrypoint script.
@@ -60,6 +60,6 @@ std::vector<std::string> stock_command(std::vector<std::string> entrypoint, cons
 
 /// The merged configuration as a task sees it. A shared_fs storage is given as the directory that it is on
 /// this host: the client would look for it at /determined_shared_fs, which is nowhere.
-value config_for_task(const value& launch);
+value config_for_task(const task_launch& launch);
 
 } // namespace troupe

@@ -39,15 +39,15 @@ void go_direct(std::map<std::string, std::string>& env) {
 
 /// What torchrun sets for each of its processes, as `launch: per_slot` does. The address of the first agent
 /// is learned at the rendezvous where there are several: the entrypoint script sets it.
-std::map<std::string, std::string> rank_variables(allocation_id id, const value& launch,
+std::map<std::string, std::string> rank_variables(allocation_id id, const task_launch& launch,
                                                   const task_surroundings& around, std::size_t local,
                                                   std::size_t local_ranks) {
-  const auto first = launch.value("first_rank", std::size_t{0});
+  const auto first = static_cast<std::size_t>(launch.first_rank);
   return {{"RANK", std::to_string(first + local)},
-          {"WORLD_SIZE", std::to_string(launch.value("ranks", local_ranks))},
+          {"WORLD_SIZE", std::to_string(launch.ranks)},
           {"LOCAL_RANK", std::to_string(local)},
           {"LOCAL_WORLD_SIZE", std::to_string(local_ranks)},
-          {"GROUP_RANK", std::to_string(launch.value("node_rank", 0))},
+          {"GROUP_RANK", std::to_string(launch.node_rank)},
           {"MASTER_ADDR", "127.0.0.1"},
           {"MASTER_PORT", std::to_string(around.ports.c10d)},
           {"TROUPE_DIST_PORT", std::to_string(around.ports.communication_1)},
@@ -60,7 +60,8 @@ bool ours(std::string_view name) { return name.starts_with("TROUPE_") || name.st
 
 } // namespace
 
-workers::task_spec task_spec_of(allocation_id id, const value& launch, const task_surroundings& around) {
+workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
+                                const task_surroundings& around) {
   std::map<std::string, std::string> env;
   for (char** one = environ; *one; ++one) {
     std::string_view pair = *one;
@@ -76,40 +77,36 @@ workers::task_spec task_spec_of(allocation_id id, const value& launch, const tas
   for (auto& [key, one] : stock_variables(id, launch, around))
     env[key] = std::move(one);
   go_direct(env);
-  auto text = [&](const char* key) { return launch.value(key, std::string()); };
-  const auto wanted = launch.value("env", value::object());
-  for (const auto& [key, one] : wanted.items())
-    env[key] = one.is_string() ? one.get<std::string>() : one.dump();
+  for (const auto& [key, one] : launch.env)
+    env[key] = one;
   auto& path = env["PYTHONPATH"];
   path = around.python + (path.empty() ? "" : ":" + path);
   env["PYTHONUNBUFFERED"] = "1";
   env["TROUPE_HARNESS"] = around.harness_endpoint;
   env["TROUPE_HARNESS_FILE"] = around.harness_file;
-  env["TROUPE_TASK_TOKEN"] = text("token");
+  env["TROUPE_TASK_TOKEN"] = launch.token;
   env["TROUPE_ALLOCATION_ID"] = to_string(id);
-  env["TROUPE_HPARAMS"] = to_json(launch.value("hparams", value::object()));
-  env["TROUPE_CHECKPOINT_DIR"] = text("checkpoint_dir");
-  env["TROUPE_RESUME_CHECKPOINT"] = text("resume");
-  env["TROUPE_TRIAL_SEED"] = std::to_string(launch.value("seed", 0));
+  env["TROUPE_HPARAMS"] = to_json(launch.hparams);
+  env["TROUPE_CHECKPOINT_DIR"] = launch.checkpoint_dir;
+  env["TROUPE_RESUME_CHECKPOINT"] = launch.resume;
+  env["TROUPE_TRIAL_SEED"] = std::to_string(launch.seed);
 
-  if (auto uuids = launch.find("gpu_uuids");
-      uuids != launch.end() && uuids->is_array()) { // the agent's slots are GPUs: only its own
+  if (launch.gpu_uuids) { // the agent's slots are GPUs: only its own
     std::string list;
-    for (const auto& one : *uuids)
-      list += (list.empty() ? "" : ",") + one.get<std::string>();
+    for (const auto& one : *launch.gpu_uuids)
+      list += (list.empty() ? "" : ",") + one;
     env["CUDA_VISIBLE_DEVICES"] = list;
   }
 
-  const bool per_slot = launch.value("launch", std::string()) == "per_slot";
-  const auto processes =
-    per_slot ? std::max<std::size_t>(1, launch.value("slots", value::array()).size()) : 1;
+  const bool per_slot = launch.mode == launch_mode::per_slot;
+  const auto processes = per_slot ? std::max<std::size_t>(1, launch.slots.size()) : 1;
   if (per_slot)
     env["TROUPE_LAUNCH"] = "per_slot";
 
   workers::task_spec spec;
   spec.id = to_string(id);
   workers::rank_spec rank;
-  rank.argv = stock_command(launch.value("entrypoint", std::vector<std::string>()), around.shell);
+  rank.argv = stock_command(launch.entrypoint, around.shell);
   rank.cwd = task_workdir;
   for (std::size_t local = 0; local < processes; ++local) {
     auto of_rank = env;

@@ -8,6 +8,6 @@
 
 namespace troupe {
 
-workers::task_spec task_spec_of(allocation_id id, const value& launch, const task_surroundings& around);
+workers::task_spec task_spec_of(allocation_id id, const task_launch& launch, const task_surroundings& around);
 
 } // namespace troupe

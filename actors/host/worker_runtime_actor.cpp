@@ -202,15 +202,15 @@ private:
   }
 
   /// The same on all agents of a gang, which meet at the chief's; on one agent those that nobody has.
-  result<std::vector<int>> ports_of(const launch_order& x, const value& launch) {
-    if (launch.value("nodes", 1) == 1)
+  result<std::vector<int>> ports_of(const launch_order& x, const task_launch& launch) {
+    if (launch.nodes == 1)
       return ports_.claim(to_string(x.allocation), {12350, 12360, 12365, 29400});
-    const auto first = static_cast<int>(20'000 + x.allocation.trial.value % 2000 * 4);
+    const auto first = static_cast<int>(20'000 + x.allocation.task.low() % 2000 * 4);
     return std::vector<int>{first, first + 1, first + 2, first + 3};
   }
 
   /// Everything of a task that is in files.
-  result<void> fill(const fs::path& folder, allocation_id id, const value& launch,
+  result<void> fill(const fs::path& folder, allocation_id id, const task_launch& launch,
                     const task_surroundings& around) {
     auto cannot = [&](const std::string& why) {
       return error{errc::io, "cannot write to '" + folder.string() + "': " + why};
@@ -220,8 +220,8 @@ private:
     for (const char* one : task_folders)
       if (fs::create_directories(run / one, fault); fault)
         return cannot(fault.message());
-    if (auto context = launch.value("context", std::string()); !context.empty()) {
-      auto tar = setup_.fetch(context);
+    if (!launch.context.empty()) {
+      auto tar = setup_.fetch(launch.context);
       if (!tar)
         return error{tar.error().code, "cannot fetch its files: " + tar.error().what};
       for (const char* one : {"workdir", "train/model"}) // the second stays as it was submitted
@@ -233,28 +233,23 @@ private:
         return cannot(file.path);
       fs::permissions(run / file.path, static_cast<fs::perms>(file.mode), fault);
     }
-    return write_whole(folder / launch_file, to_msgpack(launch)) ? result<void>{} : cannot(launch_file);
+    return write_whole(folder / launch_file, encode(launch)) ? result<void>{} : cannot(launch_file);
   }
 
   void launch(const launch_order& x) {
     auto id = to_string(x.allocation);
-    auto launch = parse_msgpack(x.spec);
+    auto launch = decode_launch(x.spec);
     if (!launch)
       return fail(x, "its launch order cannot be read: " + launch.error().what);
-    auto dir = launch->value("checkpoint_dir", std::string());
-    std::error_code fault;
-    fs::create_directories(dir, fault);
-    if (fault)
-      return fail(x, "cannot make the checkpoint folder '" + dir + "': " + fault.message());
-    if (::access(dir.c_str(), W_OK | X_OK) != 0)
-      return fail(x, "cannot write to the checkpoint folder '" + dir + "': " + std::strerror(errno));
+    if (auto made = make_checkpoint_folder(launch->checkpoint_dir); !made)
+      return fail(x, made.error().what);
     auto ports = ports_of(x, *launch);
     if (!ports)
       return fail(x, ports.error().what);
-    (*launch)["slots"] = x.slots;
-    (*launch)["ports"] = *ports;
+    launch->slots = x.slots;
+    launch->ports = *ports;
     if (!setup_.gpu_uuids.empty()) {
-      auto& uuids = (*launch)["gpu_uuids"] = value::array();
+      auto& uuids = launch->gpu_uuids.emplace();
       for (const int slot : x.slots)
         if (slot >= 0 && static_cast<std::size_t>(slot) < setup_.gpu_uuids.size())
           uuids.push_back(setup_.gpu_uuids[static_cast<std::size_t>(slot)]);
@@ -285,7 +280,7 @@ private:
 
   /// Where the command is one Python script: a connection to a warmed parent, and in `spec` what that one is
   /// asked to fork.
-  workers::owned_fd zygote_for(workers::task_spec& spec, const value& launch, const fs::path& folder) {
+  workers::owned_fd zygote_for(workers::task_spec& spec, const task_launch& launch, const fs::path& folder) {
     std::error_code ignored;
     const auto work = folder / "run" / "workdir";
     auto env = direct_variables(spec.ranks.at(0).env);
@@ -293,7 +288,7 @@ private:
     for (const auto& pair : env)
       if (pair.starts_with("PATH="))
         path = pair.substr(5);
-    auto direct = direct_start_of(launch.value("entrypoint", std::vector<std::string>()), path);
+    auto direct = direct_start_of(launch.entrypoint, path);
     if (!direct)
       return {};
     for (auto& one : spec.ranks)
@@ -302,8 +297,8 @@ private:
         !fs::is_regular_file(work / direct->script, ignored))
       return {};
     workers::owned_fd files{::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    workers::zygote_order order{direct->program, direct->argv[0], env, launch.value("context", std::string()),
-                                direct->script,  std::move(files)};
+    workers::zygote_order order{direct->program, direct->argv[0], env,
+                                launch.context,  direct->script,  std::move(files)};
     auto key = workers::zygote_key(order);
     auto connection = zygotes_->attach(std::move(order));
     if (!connection)
@@ -317,8 +312,8 @@ private:
   }
 
   /// `runtime: {zygote: false}` in the configuration turns it off.
-  static bool zygote_wanted(const value& launch) {
-    const auto config = launch.value("config", value::object());
+  static bool zygote_wanted(const task_launch& launch) {
+    const auto& config = launch.config;
     const auto runtime = config.is_object() ? config.value("runtime", value::object()) : value::object();
     const auto said = runtime.is_object() ? runtime.value("zygote", value()) : value();
     return said != value(false) && said != value("off");
@@ -357,8 +352,8 @@ private:
   void look_at_disks() {
     std::set<std::string> folders{setup_.tasks.string()};
     for (const auto& [id, launch] : launches_)
-      if (launch.is_object())
-        folders.insert(launch.value("checkpoint_dir", std::string()));
+      if (!launch.checkpoint_dir.empty())
+        folders.insert(launch.checkpoint_dir);
     for (const auto& folder : folders) {
       std::error_code fault;
       auto space = fs::space(folder, fault);
@@ -382,23 +377,18 @@ private:
       return;
     }
     if (x.change != task_change::all_adopted) {
-      auto& launch = launches_[x.task.allocation];
-      if (launch.is_null())
-        if (auto stored = parse_msgpack(read_whole(setup_.tasks / id / launch_file)))
-          launch = std::move(*stored);
-      if (launch.is_object()) {
-        x.task.slots = launch.value("slots", std::vector<int>());
-        x.token = launch.value("token", std::string());
+      if (const auto* launch = launch_of(x.task.allocation)) {
+        x.task.slots = launch->slots;
+        x.token = launch->token;
         if (x.change == task_change::rank_failed) {
-          if (launch.value("launch", std::string()) != "per_slot" ||
-              launch.value("ranks", std::size_t{1}) < 2)
+          if (launch->mode != launch_mode::per_slot || launch->ranks < 2)
             return; // alone: the end of the task says it
-          x.rank += launch.value("first_rank", 0);
+          x.rank += launch->first_rank;
           return self_->send(agent_, std::move(x));
         }
-        x.checkpoint_dir = launch.value("checkpoint_dir", std::string());
-        if (x.change == task_change::adopted && launch.value("nodes", 1) == 1)
-          ports_.restore(id, launch.value("ports", std::vector<int>()));
+        x.checkpoint_dir = launch->checkpoint_dir;
+        if (x.change == task_change::adopted && launch->nodes == 1)
+          ports_.restore(id, launch->ports);
       }
       x.spool = runtime_->spool(id).string();
       if (x.change == task_change::ended) {
@@ -412,13 +402,34 @@ private:
     self_->send(agent_, std::move(x));
   }
 
+  static result<void> make_checkpoint_folder(const std::string& dir) {
+    if (dir.empty())
+      return {};
+    std::error_code fault;
+    fs::create_directories(dir, fault);
+    if (fault)
+      return error{errc::io, "cannot make the checkpoint folder '" + dir + "': " + fault.message()};
+    if (::access(dir.c_str(), W_OK | X_OK) != 0)
+      return error{errc::io, "cannot write to the checkpoint folder '" + dir + "': " + std::strerror(errno)};
+    return {};
+  }
+
+  /// As it was ordered in this life or, of an adopted task, in an earlier one; null where that cannot be
+  /// read.
+  const task_launch* launch_of(const allocation_id& id) {
+    if (auto known = launches_.find(id); known != launches_.end())
+      return &known->second;
+    auto stored = decode_launch(read_whole(setup_.tasks / to_string(id) / launch_file));
+    return stored ? &launches_.emplace(id, std::move(*stored)).first->second : nullptr;
+  }
+
   base* self_;
   worker_runtime_setup setup_;
   agent_actor agent_;
   std::unique_ptr<workers::process_runtime> runtime_;
   std::unique_ptr<workers::zygote_keeper> zygotes_; ///< none where its files are missing
   std::map<std::string, std::string> zygote_keys_;  ///< by task, until it ends
-  std::map<allocation_id, value> launches_;
+  std::map<allocation_id, task_launch> launches_;
   workers::port_claims ports_;
   /// Hooks are written for bash, where there is one.
   const std::string shell_ = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";

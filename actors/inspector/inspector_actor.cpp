@@ -380,7 +380,7 @@ private:
         for (const auto& [agent, slots] : got.agents) {
           agents[agent] = value::array();
           for (const auto& id : slots)
-            agents[agent].push_back(id.trial ? value(to_string(id)) : value());
+            agents[agent].push_back(id ? value(to_string(id)) : value());
         }
         for (const auto& [id, slots] : got.waiting)
           waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}});

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t most_packed = 4096, most_text = 400;
 
-correlation of(allocation_id id) { return id.trial ? correlate(correlation_kind::trial, id.trial.value) : 0; }
+correlation of(task_id id) { return correlation_of(id); }
+correlation of(allocation_id id) { return correlation_of(id.task); }
 correlation of(trial_id id) { return id ? correlate(correlation_kind::trial, id.value) : 0; }
 correlation of(experiment_id id) { return id ? correlate(correlation_kind::experiment, id.value) : 0; }
 
@@ -21,6 +22,7 @@ constexpr bool tells = requires(const T& x) {
 }
 || requires(const T& x) { of(x.trial); }
 || requires(const T& x) { of(x.origin.allocation); }
+|| requires(const T& x) { of(x.task); }
 || requires(const T& x) { of(x.experiment); }
 || requires(const T& x) { of(x.task.allocation); }
 || requires(const T& x) { of(x.id); }
@@ -37,6 +39,8 @@ correlation about(const void* content) {
     return of(x.origin.allocation);
   else if constexpr (requires { of(x.task.allocation); })
     return of(x.task.allocation);
+  else if constexpr (requires { of(x.task); })
+    return of(x.task);
   else if constexpr (requires { of(x.experiment); })
     return of(x.experiment);
   else if constexpr (requires { of(x.id); })

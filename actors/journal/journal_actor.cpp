@@ -51,7 +51,7 @@ public:
         return promise;
       },
       [this](append_log& x) {
-        return take<committed>(journal_->log({x.trial, std::move(x.lines), std::move(x.source), x.position}),
+        return take<committed>(journal_->log({x.task, std::move(x.lines), std::move(x.source), x.position}),
                                committed{});
       },
       [this](store_blob& x) -> caf::result<blob_stored> {
@@ -63,7 +63,7 @@ public:
       [this](store_snapshot& x) {
         return take<committed>(journal_->keep_snapshot(x.entity, {x.facts, std::move(x.bytes)}), committed{});
       },
-      [this](const erase_log& x) { return take<committed>(journal_->erase_log(x.trial), committed{}); },
+      [this](const erase_log& x) { return take<committed>(journal_->erase_log(x.task), committed{}); },
       [this](const log_position& x) { return log_position_is{journal_->log_position(x.source)}; },
       [this](const flush_journal&) {
         scheduled_ = false;

@@ -78,7 +78,7 @@ void pool::on(std::vector<pool_action>&, const agent_up& ev) {
   slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)));
   for (const auto& [text, numbers] : ev.busy)
     for (int number : numbers)
-      if (number >= 0 && number < ev.slots && !slots[static_cast<std::size_t>(number)].trial)
+      if (number >= 0 && number < ev.slots && !slots[static_cast<std::size_t>(number)])
         slots[static_cast<std::size_t>(number)] = parse_allocation(text);
 }
 
@@ -140,7 +140,7 @@ void pool::place(std::vector<pool_action>& out) {
         continue;
       usable += static_cast<int>(slots.size());
       for (std::size_t i = 0; i < slots.size(); ++i)
-        if (!slots[i].trial)
+        if (!slots[i])
           free[name].push_back(static_cast<int>(i));
     }
     auto chosen = policy_->next({waiting_, free, usable});
@@ -151,7 +151,7 @@ void pool::place(std::vector<pool_action>& out) {
     for (const auto& part : chosen->on)
       for (int slot : part.slots) {
         auto& holder = slots_[part.agent][static_cast<std::size_t>(slot)];
-        TROUPE_ASSERT(!holder.trial);
+        TROUPE_ASSERT(!holder);
         holder = request.allocation;
       }
     granted_.insert(request.allocation);
@@ -203,7 +203,7 @@ int pool::total_slots() const {
 int pool::used_slots() const {
   std::ptrdiff_t n = 0;
   for (const auto& [name, slots] : slots_)
-    n += std::count_if(slots.begin(), slots.end(), [](const auto& id) { return bool(id.trial); });
+    n += std::count_if(slots.begin(), slots.end(), [](const auto& id) { return bool(id); });
   return static_cast<int>(n);
 }
 
@@ -220,7 +220,7 @@ value pool::describe() const {
     for (const auto& [name, slots] : *all) {
       value held = value::array();
       for (const auto& id : slots)
-        held.push_back(id.trial ? value(to_string(id)) : value());
+        held.push_back(id ? value(to_string(id)) : value());
       agents[name] = {{"slots", held}, {"away", all == &away_}, {"draining", drained_.contains(name)}};
     }
   for (const auto& r : waiting_)

@@ -2,6 +2,7 @@
 // One training trial as a state machine: run, restart from the latest checkpoint, back off, pause, give up.
 // Pure: no CAF, no clock, no I/O. Its shell is trial_actor.cpp beside it.
 
+#include "actors/allocation/owner.hpp"
 #include "actors/machine.hpp"
 
 #include <map>
@@ -12,13 +13,14 @@ namespace troupe {
 
 struct trial_spec {
   trial_id id;
-  int slots = 1;                     ///< granted all together or not at all
-  int max_restarts = 5;              ///< after failed runs; a lost run (agent, master) costs none
-  int max_losses = 100;              ///< lost runs in a row without a new checkpoint
-  std::string warm_start;            ///< uuid of another trial's checkpoint to start from, or empty
-  std::int64_t warm_start_steps = 0; ///< where the first run counts on from
-  bool tells_checkpoints = false;    ///< its search wants to hear of them
-  int least_slots = 0;               ///< fewer than `slots` that will do; 0: none
+  int slots = 1;                      ///< granted all together or not at all
+  int max_restarts = 0;               ///< after failed runs; a lost run (agent, master) costs none
+  int max_losses = 100;               ///< lost runs in a row without a new checkpoint
+  std::string warm_start;             ///< uuid of another trial's checkpoint to start from, or empty
+  std::int64_t warm_start_steps = 0;  ///< where the first run counts on from
+  bool tells_checkpoints = false;     ///< its search wants to hear of them
+  int least_slots = 0;                ///< fewer than `slots` that will do; 0: none
+  std::optional<duration> stop_limit; ///< from a graceful stop to the kill; none: that of allocation_spec
 };
 
 // Events; they are also messages.
@@ -48,13 +50,6 @@ struct checkpoint_saved {
   run_id run;
   checkpoint saved;
   MSGPACK_DEFINE_ARRAY(run, saved)
-};
-struct allocation_ended {
-  run_id run;
-  end why = end::completed;
-  std::string detail;
-  bool finished = false; ///< its training is over: it completed, and had not agreed to stop
-  MSGPACK_DEFINE_ARRAY(run, why, detail, finished)
 };
 // The shell makes these of `task_call`.
 struct checkpoint_files_changed { ///< by a user or the script; none left: it is deleted

@@ -1,6 +1,7 @@
 #include "actors/trial/trial_actor.hpp"
 
 #include "actors/shells/durable.hpp"
+#include "model/names.hpp"
 
 #include <caf/all.hpp>
 
@@ -19,7 +20,7 @@ public:
   trial_actor::behavior_type make_behavior(const trial_spec& spec, task_launch launch, trial_peers peers,
                                            const std::vector<trial_fact>& past) {
     name = entity(spec.id);
-    self_->enter(name, "experiment/" + std::to_string(launch.value("experiment", std::uint64_t{0})));
+    self_->enter(name, entity(launch.experiment));
     spec_ = spec;
     launch_ = std::move(launch);
     peers_ = std::move(peers);
@@ -86,7 +87,7 @@ private:
     saved.steps = fields.value("steps", std::int64_t{0});
     saved.files = fields.value("files", std::map<std::string, std::int64_t>());
     saved.metadata = fields.value("metadata", value::object());
-    saved.path = launch_.value("checkpoint_dir", std::string()) + "/" + saved.uuid;
+    saved.path = launch_.checkpoint_dir + "/" + saved.uuid;
     return saved;
   }
 
@@ -129,18 +130,18 @@ private:
       for (const auto& bytes : *stored)
         if (auto fact = decode_as<allocation_fact>(bytes))
           past.push_back(std::move(*fact));
-    launch_["run"] = x.run.value;
-    launch_["resume"] = x.from_checkpoint;
-    launch_["resume_steps"] = x.from_steps;
-    launch_["allocation_name"] = launch_.value("task_id", std::string()) + "." + to_string(x.run);
-    launch_["session_token"] = peers_.tokens.session ? peers_.tokens.session(id) : std::string();
+    launch_.resume = x.from_checkpoint;
+    launch_.resume_steps = x.from_steps;
+    launch_.allocation_name = allocation_name(launch_.experiment, id);
+    launch_.session_token = peers_.tokens.session ? peers_.tokens.session(id) : std::string();
     if (!x.hparams.is_null())
-      launch_["hparams"] = x.hparams;
+      launch_.hparams = x.hparams;
     allocation_spec allocation{id, spec_.slots};
     allocation.least = spec_.least_slots;
-    allocation.stop_limit = std::chrono::seconds(launch_.value("preemption_timeout", 3600));
+    if (spec_.stop_limit)
+      allocation.stop_limit = *spec_.stop_limit;
     allocation_ = spawn_allocation(self_->system(), allocation, launch_,
-                                   {trial_actor{self_}, peers_.journal, peers_.pool}, past);
+                                   {allocation_owner{trial_actor{self_}}, peers_.journal, peers_.pool}, past);
     self_->monitor(allocation_);
   }
 

@@ -54,7 +54,7 @@ private:
         {{"at", to_rfc3339(one.at)},
          {"from", one.type == "order_arrived" ? "allocation/" + to_string(spec_.allocation) : std::string()},
          {"type", one.type},
-         {"correlation", "trial/" + std::to_string(spec_.allocation.trial.value)},
+         {"correlation", entity(spec_.allocation.task)},
          {"wait_us", us(one.wait_ns)},
          {"run_us", us(one.run_ns)},
          {"text", text_of_brief({one.brief.data(), one.brief.size()})}});

@@ -212,6 +212,21 @@ std::vector<std::string> continue_faults(const value& original, const value& cha
   return faults;
 }
 
+value default_of(std::string_view key) {
+  const shape* at = schemas().at("experiment");
+  for (std::string_view rest = key; at;) {
+    const auto dot = rest.find('.');
+    const auto* found = at->find(rest.substr(0, dot));
+    if (!found)
+      return {};
+    if (dot == rest.npos)
+      return found->fallback.value_or(value());
+    at = found->what;
+    rest = rest.substr(dot + 1);
+  }
+  return {};
+}
+
 bool is_schema(std::string_view name) { return schemas().find(name) != nullptr; }
 
 std::vector<std::string> schema_names() {

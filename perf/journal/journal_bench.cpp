@@ -240,7 +240,7 @@ int main(int count, char** arguments) {
         for (const auto& b : make_reports())
           for (const auto& r : b.reports) {
             std::string key;
-            for (std::uint64_t number : {b.allocation.trial.value, ++raw_rows})
+            for (std::uint64_t number : {b.allocation.trial().value, ++raw_rows})
               for (int byte = 7; byte >= 0; --byte)
                 key += static_cast<char>(number >> (8 * byte));
             auto row = pack(r);
@@ -252,8 +252,8 @@ int main(int count, char** arguments) {
       };
       auto our_reports = [&] {
         for (auto& b : make_reports()) {
-          b.first_sequence = sequences[b.allocation.trial.value] + 1;
-          sequences[b.allocation.trial.value] += b.reports.size();
+          b.first_sequence = sequences[b.allocation.trial().value] + 1;
+          sequences[b.allocation.trial().value] += b.reports.size();
           auto done = j.report(b);
           must(bool(done), done ? "" : done.error().what);
         }

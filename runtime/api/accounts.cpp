@@ -245,8 +245,8 @@ result<token_holder> accounts::holder(std::string_view token, time_point now) co
   token_holder h;
   if (parts[0] == "a1" && parts.size() == 3) {
     h.what = token_holder::kind::allocation;
-    h.allocation = {trial_id{number(parts[1])}, run_id{number(parts[2])}};
-    return h;
+    h.allocation = parse_allocation(token.substr(3, dot - 3));
+    return h.allocation ? result<token_holder>(h) : wrong;
   }
   if (parts[0] == "e1" && parts.size() == 3) {
     h.what = token_holder::kind::experiment;

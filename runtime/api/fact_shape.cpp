@@ -150,7 +150,7 @@ result<value> fact_shape(const storage::committed_fact& one) {
 }
 
 experiment_id experiment_of(const storage::committed_fact& one, const value& shape,
-                            const storage::reader& storage, std::map<std::uint64_t, experiment_id>& known) {
+                            const storage::reader& storage, std::map<task_id, experiment_id>& known) {
   const std::string_view entity = one.entity;
   const auto slash = entity.find('/');
   const auto kind = entity.substr(0, slash),
@@ -161,14 +161,14 @@ experiment_id experiment_of(const storage::committed_fact& one, const value& sha
     return shape.value("type", "") == experiment_created::tag
              ? experiment_id{shape.at("id").get<std::uint64_t>()}
              : experiment_id{};
-  const auto trial = kind == "trial" ? parse_id<trial_id>(rest) : parse_allocation(rest).trial;
-  auto found = known.find(trial.value);
+  const auto task = kind == "allocation" ? parse_allocation(rest).task : parse_task(rest);
+  auto found = known.find(task);
   if (found != known.end())
     return found->second;
   if (known.size() >= most_known)
     known.clear();
-  auto row = storage.trial(trial);
-  return row ? known[trial.value] = row->experiment : experiment_id{};
+  auto row = storage.task(task);
+  return row ? known[task] = row->experiment : experiment_id{};
 }
 
 } // namespace troupe::api

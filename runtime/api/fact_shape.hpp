@@ -11,8 +11,8 @@ namespace troupe::api {
 result<value> fact_shape(const storage::committed_fact& one);
 
 /// The experiment that a fact belongs to: by its stream, or for experiment_created by what it created; 0 for
-/// none. Trials are looked up in `storage`; what is found is kept in `known`.
+/// none. Tasks are looked up in `storage`; what is found is kept in `known`.
 experiment_id experiment_of(const storage::committed_fact& one, const value& shape,
-                            const storage::reader& storage, std::map<std::uint64_t, experiment_id>& known);
+                            const storage::reader& storage, std::map<task_id, experiment_id>& known);
 
 } // namespace troupe::api

@@ -30,9 +30,9 @@ enum class access {
 struct identity {
   principal who;
   std::uint64_t user_id = 0;
-  experiment_id experiment; ///< where a task speaks
+  experiment_id experiment; ///< where a task speaks that belongs to one
   allocation_id allocation; ///< where a task speaks
-  bool is_task() const { return bool(allocation.trial); }
+  bool is_task() const { return bool(allocation); }
 };
 
 struct cluster_identity {

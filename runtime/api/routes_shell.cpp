@@ -245,9 +245,10 @@ void follow(const call_ptr& c, const reply& back) {
   if (wanted.starts_with("trial/")) {
     if (auto row = c->parts->storage->trial(parse_id<trial_id>(id)); !row)
       return back(failure({errc::not_found, "no trial is known under '" + wanted.substr(0, 100) + "'"}));
-  } else if (wanted.starts_with("allocation/")) {
-    if (auto row = c->parts->storage->trial(parse_allocation(id).trial); !row)
-      return back(failure({errc::not_found, "no trial is known under '" + wanted.substr(0, 100) + "'"}));
+  } else if (wanted.starts_with("allocation/") || wanted.starts_with("task/")) {
+    const auto task = wanted.starts_with("task/") ? parse_task(id) : parse_allocation(id).task;
+    if (auto row = c->parts->storage->task(task); !row)
+      return back(failure({errc::not_found, "no task is known under '" + wanted.substr(0, 100) + "'"}));
   } else if (wanted.starts_with("experiment/")) {
     auto trials = c->parts->storage->trials(parse_id<experiment_id>(id));
     if (!trials || !c->parts->storage->experiment(parse_id<experiment_id>(id)))

@@ -40,13 +40,15 @@ handler task_command(const char* name, std::function<void(const call&, fields&, 
 }
 
 result<value> context_directory(const call& c) {
-  const auto id = task_trial(c.named("taskId"));
-  auto trial = c.parts->storage->trial(id);
-  if (!trial)
-    return trial.error().code == errc::not_found
+  const auto id = named_task(c.named("taskId"));
+  auto task = c.parts->storage->task(id);
+  if (!task)
+    return task.error().code == errc::not_found
              ? error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"}
-             : trial.error();
-  auto experiment = c.parts->storage->experiment(trial->experiment);
+             : task.error();
+  if (!task->experiment)
+    return value{{"b64Tgz", ""}};
+  auto experiment = c.parts->storage->experiment(task->experiment);
   if (!experiment)
     return experiment.error();
   if (experiment->context.empty())
@@ -82,7 +84,7 @@ result<value> run_prepare(const call& c) {
   const auto run = f.number("runId");
   if (f.bad())
     return *f.bad();
-  if (static_cast<std::uint64_t>(run) != c.by.allocation.trial.value)
+  if (static_cast<std::uint64_t>(run) != c.by.allocation.trial().value)
     return error{errc::denied, "run " + std::to_string(run) + " is not this task's"};
   return value::object(); // storageId is left out: checkpoints are found by the experiment's configuration
 }
@@ -292,7 +294,7 @@ void post_logs(const call_ptr& c, const reply& back) {
   for (const auto& one : logs) {
     fields l{one};
     const auto task = l.text("taskId");
-    if (task.empty() || task_trial(task) == c->by.allocation.trial)
+    if (task.empty() || named_task(task) == c->by.allocation.task)
       lines.push_back(log_line_of(*c, one));
   }
   auto with = from(*c);
@@ -326,7 +328,7 @@ result<value> runner_state(const call& c) {
   auto state = f.text("state").substr(0, 100);
   if (f.bad())
     return *f.bad();
-  c.parts->runners->set(c.by.allocation.trial, std::move(state));
+  c.parts->runners->set(c.by.allocation.trial(), std::move(state));
   return value::object();
 }
 

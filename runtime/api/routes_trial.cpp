@@ -26,10 +26,17 @@ result<trial_row> row_of(const call& c) {
   return trial_with(c, parse_id<trial_id>(c.named("trialId")), c.named("trialId"));
 }
 
-result<trial_row> task_row(const call& c) {
-  auto row = trial_with(c, task_trial(c.named("taskId")), c.named("taskId"));
-  if (!row && row.error().code == errc::invalid)
-    return error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"};
+/// Of {taskId}, or the task that is the trial {trialId}.
+result<task_row> task_of(const call& c) {
+  const auto trial = c.named("trialId");
+  const auto text = trial.empty() ? c.named("taskId") : trial;
+  const task_id id = trial.empty() ? named_task(text) : task_id{parse_id<trial_id>(text)};
+  if (!id && !trial.empty())
+    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is no id of a trial"};
+  auto row = id ? c.parts->storage->task(id) : result<task_row>(error{errc::not_found, ""});
+  if (!row && row.error().code == errc::not_found)
+    return error{errc::not_found, !trial.empty() ? "trial '" + to_string(id) + "' not found"
+                                                 : "task '" + std::string(text) + "' not found"};
   return row;
 }
 
@@ -114,38 +121,38 @@ response streamed(std::unique_ptr<body_stream> body, const char* type = "applica
 }
 
 result<response> trial_logs(const call& c) {
-  auto trial = row_of(c);
+  auto trial = task_of(c);
   if (!trial)
     return trial.error();
   auto what = log_request_of(c.query);
   if (!what)
     return what.error();
-  what->trial = trial->id;
-  what->shape = [id = trial->id](const log_line& line) { return trial_log_shape(line, id); };
+  what->task = trial->id;
+  what->shape = [id = trial->id.trial()](const log_line& line) { return trial_log_shape(line, id); };
   return streamed(log_stream(c.parts->storage, std::move(*what)));
 }
 
 result<response> task_logs(const call& c) {
-  auto trial = task_row(c);
-  if (!trial)
-    return trial.error();
+  auto task = task_of(c);
+  if (!task)
+    return task.error();
   auto what = log_request_of(c.query);
   if (!what)
     return what.error();
-  what->trial = trial->id;
-  what->shape = [of = trial->experiment](const log_line& line) { return task_log_shape(line, of); };
+  what->task = task->id;
+  what->shape = [of = task->experiment](const log_line& line) { return task_log_shape(line, of); };
   return streamed(log_stream(c.parts->storage, std::move(*what)));
 }
 
 /// One line with every value that a filter of the logs can take.
 result<response> log_fields(const call& c) {
-  auto trial = c.named("trialId").empty() ? task_row(c) : row_of(c);
-  if (!trial)
-    return trial.error();
+  auto task = task_of(c);
+  if (!task)
+    return task.error();
   std::set<std::string> agents, types, sources;
   std::set<int> ranks;
   for (std::uint64_t after = 0;;) {
-    auto lines = c.parts->storage->logs(trial->id, after, batch);
+    auto lines = c.parts->storage->logs(task->id, after, batch);
     if (!lines)
       return lines.error();
     for (const auto& line : *lines) {
@@ -219,24 +226,30 @@ void kill(const call_ptr& c, const reply& back) {
 }
 
 result<value> task(const call& c) {
-  auto row = task_row(c);
-  return row ? result<value>(value{{"task", task_shape(*row)}}) : row.error();
+  auto row = task_of(c);
+  if (!row)
+    return row.error();
+  auto runs = c.parts->storage->runs(row->id);
+  return runs ? result<value>(value{{"task", task_shape(*row, *runs)}}) : runs.error();
 }
 
 result<value> allocation(const call& c) {
   const auto id = named_allocation(c.named("allocationId"));
   const error none{errc::not_found, "allocation '" + std::string(c.named("allocationId")) + "' not found"};
-  auto row = c.parts->storage->trial(id.trial);
+  auto row = c.parts->storage->task(id.task);
   if (!row)
     return row.error().code == errc::not_found ? none : row.error();
-  for (const auto& run : row->runs)
+  auto runs = c.parts->storage->runs(id.task);
+  if (!runs)
+    return runs.error();
+  for (const auto& run : *runs)
     if (run.run == id.run)
       return value{{"allocation", allocation_shape(*row, run)}};
   return none;
 }
 
-value summary(const trial_row& trial, const run_row& run) {
-  const auto id = allocation_name(trial.experiment, {trial.id, run.run});
+value summary(const task_row& task, const run_row& run) {
+  const auto id = allocation_name(task.experiment, {task.id, run.run});
   value resources = value::array();
   int slots = 0;
   for (const auto& part : run.on) {
@@ -250,14 +263,14 @@ value summary(const trial_row& trial, const run_row& run) {
     resources.push_back({{"resourcesId", id},
                          {"resourcesType", "process"},
                          {"allocationId", id},
-                         {"containerId", to_string(allocation_id{trial.id, run.run})},
+                         {"containerId", to_string(allocation_id{task.id, run.run})},
                          {"agentDevices", {{part.agent, {{"devices", devices}}}}},
                          {"started", value::object()},
                          {"exited", nullptr}});
   }
   return {{"allocationId", id},
-          {"taskId", task_name(trial.experiment, trial.id)},
-          {"name", "Trial " + to_string(trial.id) + " (Experiment " + to_string(trial.experiment) + ")"},
+          {"taskId", task_name(task.experiment, task.id)},
+          {"name", people_name(task.experiment, task.id)},
           {"registeredTime", to_rfc3339(run.started)},
           {"resourcePool", "default"},
           {"slotsNeeded", slots},
@@ -269,20 +282,16 @@ value summary(const trial_row& trial, const run_row& run) {
 
 /// What runs now, by allocation.
 result<value> tasks(const call& c) {
-  auto experiments = c.parts->storage->experiments();
-  if (!experiments)
-    return experiments.error();
+  auto open = c.parts->storage->open_tasks();
+  if (!open)
+    return open.error();
   value all = value::object();
-  for (const auto& experiment : *experiments) {
-    if (terminal(experiment.state))
-      continue;
-    auto rows = c.parts->storage->trials(experiment.id);
-    if (!rows)
-      return rows.error();
-    for (const auto& trial : *rows)
-      if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
-        all[allocation_name(trial.experiment, {trial.id, trial.runs.back().run})] =
-          summary(trial, trial.runs.back());
+  for (const auto& task : *open) {
+    auto runs = c.parts->storage->runs(task.id);
+    if (!runs)
+      return runs.error();
+    if (!runs->empty())
+      all[allocation_name(task.experiment, {task.id, runs->back().run})] = summary(task, runs->back());
   }
   return value{{"allocationIdToSummary", std::move(all)}};
 }

@@ -6,8 +6,6 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t most_owners = 10'000;
-
 std::string_view bearer(std::string_view header) {
   for (std::string_view scheme : {"Bearer ", "bearer "})
     if (header.starts_with(scheme))
@@ -39,7 +37,7 @@ result<void> may(const route& row, const call& c) {
   const auto& by = c.by;
   const error no{errc::denied, by.is_task() ? "a task's token does not open this" : "access denied"};
   const auto grant = [&](bool fine) { return fine ? result<void>{} : result<void>{no}; };
-  const bool own_trial = by.is_task() && parse_id<trial_id>(c.named("trialId")) == by.allocation.trial;
+  const bool own_trial = by.is_task() && parse_id<trial_id>(c.named("trialId")) == by.allocation.trial();
   switch (row.who) {
   case access::open:
   case access::anyone:
@@ -49,11 +47,12 @@ result<void> may(const route& row, const call& c) {
   case access::admin:
     return grant(!by.is_task() && by.who.admin);
   case access::user_or_own_experiment:
-    return grant(!by.is_task() || parse_id<experiment_id>(c.named("experimentId")) == by.experiment);
+    return grant(!by.is_task() ||
+                 (by.experiment && parse_id<experiment_id>(c.named("experimentId")) == by.experiment));
   case access::user_or_own_trial:
     return grant(!by.is_task() || own_trial);
   case access::user_or_own_task:
-    return grant(!by.is_task() || task_trial(c.named("taskId")) == by.allocation.trial);
+    return grant(!by.is_task() || named_task(c.named("taskId")) == by.allocation.task);
   case access::own_allocation:
     return grant(by.is_task() && named_allocation(c.named("allocationId")) == by.allocation);
   case access::own_trial:
@@ -71,36 +70,18 @@ service::service(services parts)
 
 result<identity> service::task(allocation_id id) const {
   const error over{errc::unauthorized, "the allocation of this token has ended"};
-  auto row = parts_->storage->trial(id.trial);
+  auto row = parts_->storage->task(id.task);
   if (!row)
     return row.error().code == errc::not_found ? over : row.error();
-  if (row->runs.empty() || row->runs.back().run != id.run || row->runs.back().ended != time_point{})
+  if (row->run != id.run || !row->open)
     return over;
-  auto user = owner(row->experiment);
-  if (!user)
-    return user.error();
   identity by;
-  by.who = {.user = *user, .admin = false, .allocation = to_string(id)};
+  by.who = {.user = row->owner, .admin = false, .allocation = to_string(id)};
   by.experiment = row->experiment;
   by.allocation = id;
-  if (auto u = parts_->users->find(*user))
+  if (auto u = parts_->users->find(row->owner))
     by.user_id = u->id;
   return by;
-}
-
-result<std::string> service::owner(experiment_id id) const {
-  {
-    std::lock_guard lock{owners_mutex_};
-    if (auto known = owners_.find(id); known != owners_.end())
-      return known->second;
-  }
-  auto row = parts_->storage->experiment(id);
-  if (!row)
-    return row.error();
-  std::lock_guard lock{owners_mutex_};
-  if (owners_.size() >= most_owners)
-    owners_.clear();
-  return owners_[id] = row->owner;
 }
 
 result<identity> service::who(const request_headers& headers, time_point now) const {

@@ -38,15 +38,11 @@ public:
 private:
   result<identity> who(const request_headers& headers, time_point now) const;
   result<identity> task(allocation_id id) const;
-  result<std::string> owner(experiment_id id) const;
   void run_kept(const admission& let_in, const reply& back) const;
 
   std::shared_ptr<const services> parts_;
   router router_;
   mutable answer_cache kept_;
-  mutable std::mutex owners_mutex_;
-  mutable std::map<experiment_id, std::string>
-    owners_; ///< never change; reading one means reading a whole configuration
 };
 
 } // namespace troupe::api

@@ -41,8 +41,8 @@ value trial_log_shape(const log_line& line, trial_id trial);
 value task_log_shape(const log_line& line, experiment_id experiment);
 std::string rendered(const log_line& line);
 
-value task_shape(const trial_row& row);
-value allocation_shape(const trial_row& row, const run_row& run);
+value task_shape(const task_row& row, const std::vector<run_row>& runs);
+value allocation_shape(const task_row& row, const run_row& run);
 
 /// `one` is an element of `agents` that the command agent.list answers.
 value agent_shape(const value& one);

@@ -289,12 +289,31 @@ value trial_log_shape(const log_line& line, trial_id trial) {
 
 value task_log_shape(const log_line& line, experiment_id experiment) {
   auto x = log_common(line);
-  x["taskId"] = task_name(experiment, line.allocation.trial);
+  x["taskId"] = task_name(experiment, line.allocation.task);
   x["allocationId"] = allocation_name(experiment, line.allocation);
   return x;
 }
 
-value allocation_shape(const trial_row& row, const run_row& run) {
+/// In Determined's words.
+static const char* task_type(task_kind kind) {
+  switch (kind) {
+  case task_kind::trial:
+    return "TASK_TYPE_TRIAL";
+  case task_kind::command:
+    return "TASK_TYPE_COMMAND";
+  case task_kind::notebook:
+    return "TASK_TYPE_NOTEBOOK";
+  case task_kind::shell:
+    return "TASK_TYPE_SHELL";
+  case task_kind::tensorboard:
+    return "TASK_TYPE_TENSORBOARD";
+  case task_kind::generic:
+    return "TASK_TYPE_GENERIC";
+  }
+  return "TASK_TYPE_UNSPECIFIED";
+}
+
+value allocation_shape(const task_row& row, const run_row& run) {
   int slots = 0;
   for (const auto& part : run.on)
     slots += static_cast<int>(part.slots.size());
@@ -313,12 +332,12 @@ value allocation_shape(const trial_row& row, const run_row& run) {
   return x;
 }
 
-value task_shape(const trial_row& row) {
+value task_shape(const task_row& row, const std::vector<run_row>& runs) {
   value x = {{"taskId", task_name(row.experiment, row.id)},
-             {"taskType", "TASK_TYPE_TRIAL"},
+             {"taskType", task_type(row.id.kind())},
              {"startTime", to_rfc3339(row.created)},
              {"allocations", value::array()}};
-  for (const auto& run : row.runs)
+  for (const auto& run : runs)
     x["allocations"].push_back(allocation_shape(row, run));
   if (is_set(row.ended))
     x["endTime"] = to_rfc3339(row.ended);

@@ -73,7 +73,7 @@ private:
   std::shared_ptr<storage::reader> storage_;
   std::uint64_t after_;
   event_filter keep_;
-  std::map<std::uint64_t, experiment_id> experiments_;
+  std::map<task_id, experiment_id> experiments_;
   time_point last_sent_;
   bool said_hello_ = false;
 };
@@ -88,12 +88,12 @@ public:
 
   result<piece> next(time_point now) override {
     piece out;
-    std::optional<trial_row> trial; // read before the lines, or lines of its last moment could be missed
+    std::optional<task_row> task; // read before the lines, or lines of its last moment could be missed
     if (what_.follow) {
-      auto row = storage_->trial(what_.trial);
+      auto row = storage_->task(what_.task);
       if (!row)
         return row.error();
-      trial = std::move(*row);
+      task = std::move(*row);
     }
     int batches = 0;
     for (bool more = true; more && out.bytes.empty();) {
@@ -101,8 +101,8 @@ public:
         out.pause = duration{0};
         return out;
       }
-      auto lines = what_.newest_first ? storage_->logs_before(what_.trial, at_, batch)
-                                      : storage_->logs(what_.trial, at_, batch);
+      auto lines = what_.newest_first ? storage_->logs_before(what_.task, at_, batch)
+                                      : storage_->logs(what_.task, at_, batch);
       if (!lines)
         return lines.error();
       for (const auto& line : *lines) {
@@ -118,16 +118,17 @@ public:
       more = lines->size() == batch;
     }
     if (out.bytes.empty())
-      end_or_wait(trial, now, out);
+      end_or_wait(task, now, out);
     return out;
   }
 
 private:
-  void end_or_wait(const std::optional<trial_row>& trial, time_point now, piece& out) const {
-    if (!trial || (terminal(trial->state) && now - trial->ended >= linger))
+  void end_or_wait(const std::optional<task_row>& task, time_point now, piece& out) const {
+    const bool ended = task && task->ended != time_point{};
+    if (!task || (ended && now - task->ended >= linger))
       out.last = true;
-    else if (terminal(trial->state))
-      out.pause = linger - (now - trial->ended);
+    else if (ended)
+      out.pause = linger - (now - task->ended);
   }
 
   std::shared_ptr<storage::reader> storage_;

@@ -16,7 +16,7 @@ std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> stora
 
 /// Which lines, and how: the query of the logs' routes.
 struct log_request {
-  trial_id trial;
+  task_id task;
   bool follow = false, newest_first = false;
   std::uint64_t limit = 0; ///< 0: all
   std::function<bool(const log_line&)> keep;
@@ -24,7 +24,7 @@ struct log_request {
 };
 /// errc::invalid on a wrong filter, or `limit` with `follow`.
 result<log_request> log_request_of(const query_list& query);
-/// Newline-delimited {"result": line}. With `follow` it ends when the trial has, and its last lines had time
+/// Newline-delimited {"result": line}. With `follow` it ends when the task has, and its last lines had time
 /// to come.
 std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage, log_request what);
 

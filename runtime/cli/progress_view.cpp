@@ -39,7 +39,7 @@ trial_id trial_of_entity(const std::string& entity) {
   if (entity.starts_with("trial/"))
     return parse_id<trial_id>(std::string_view(entity).substr(6));
   if (entity.starts_with("allocation/"))
-    return parse_allocation(std::string_view(entity).substr(11)).trial;
+    return parse_allocation(std::string_view(entity).substr(11)).trial();
   return {};
 }
 

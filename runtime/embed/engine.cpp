@@ -523,10 +523,10 @@ std::string config_of(const parts& from, fault& why) {
   if (bare || !config.contains("searcher"))
     config["searcher"] = {
       {"name", "single"}, {"metric", from.metric}, {"smaller_is_better", from.smaller_is_better}};
-  if (bare || from.slots != 1)
-    config["resources"]["slots_per_trial"] = from.slots;
-  if (bare || from.max_restarts != 5)
-    config["max_restarts"] = from.max_restarts;
+  if (from.slots)
+    config["resources"]["slots_per_trial"] = *from.slots;
+  if (from.max_restarts)
+    config["max_restarts"] = *from.max_restarts;
   return to_json(config, 2) + "\n";
 }
 

@@ -116,7 +116,7 @@ private:
 struct parts {
   std::string entrypoint, metric, name, hparams_json; ///< empty: not given
   bool smaller_is_better = true;
-  int slots = 1, max_restarts = 5;
+  std::optional<int> slots, max_restarts; ///< none: what `more` says, or the default of the configuration
   std::string more;
 };
 std::string config_of(const parts& from, fault& why);

@@ -401,7 +401,7 @@ private:
     peers.on_validation = [this](storage::recorded_validation v) {
       const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP nobody waits for the decision
       caf::anon_send(cluster_, route_validation{v.experiment,
-                                                {v.allocation.trial,
+                                                {v.allocation.trial(),
                                                  {v.allocation, v.rank, v.process, sequence},
                                                  v.row,
                                                  v.steps,

@@ -35,7 +35,7 @@ append_reports report_of(allocation_id task, const value& fields, time_point now
 
 append_log log_of(allocation_id task, const value& fields) {
   const auto lines = fields.value("lines", value::array());
-  append_log out{task.trial, {}, to_string(task) + "/http-" + digest(to_msgpack(lines)), 1};
+  append_log out{task.task, {}, to_string(task) + "/http-" + digest(to_msgpack(lines)), 1};
   for (const auto& one : lines) {
     log_line line;
     line.at = at_micros(one.value("at", value()), {});

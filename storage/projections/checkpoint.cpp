@@ -15,8 +15,8 @@ std::int64_t sum(const std::map<std::string, std::int64_t>& files) {
 
 void change(const checkpoint_changed& x, const subject& of, tables& rows) {
   auto* place = rows.checkpoints.change(x.uuid);
-  auto* trial = rows.trial_states.change(of.trial);
-  if (!place || !trial || place->trial != of.trial)
+  auto* trial = rows.trial_states.change(of.trial());
+  if (!place || !trial || place->trial != of.trial())
     return;
   const auto left = sum(x.files);
   trial->checkpoint_bytes += left - place->bytes;
@@ -33,20 +33,20 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   const auto* recorded = std::get_if<checkpoint_recorded>(&x);
   if (!recorded)
     return;
-  const auto* constant = rows.trials.find(of.trial);
-  auto* trial = rows.trial_states.change(of.trial);
+  const auto* constant = rows.trials.find(of.trial());
+  auto* trial = rows.trial_states.change(of.trial());
   if (!constant || !trial)
     return;
   const auto& uuid = recorded->saved.uuid;
   const auto total = sum(recorded->saved.files);
   const auto* known = rows.checkpoints.find(uuid);
-  if (known && known->trial != of.trial)
+  if (known && known->trial != of.trial())
     return; // another trial's, and stays so
   const bool fresh = !known;
   auto& place = rows.checkpoints.make(uuid);
   trial->checkpoint_bytes += total - place.bytes;
   const auto before = fresh ? trial->newest_recorded : place.before;
-  place = {of.trial, constant->experiment, of.number, total, 0, false, before};
+  place = {of.trial(), constant->experiment, of.number, total, 0, false, before};
   if (fresh) {
     ++trial->checkpoint_count;
     trial->newest_recorded = of.number + 1;

@@ -71,8 +71,8 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
 }
 
 void on(const trial_progressed& x, const subject& of, tables& rows) {
-  const auto* trial = rows.trials.find(of.trial);
-  const auto* before = rows.trial_states.find(of.trial);
+  const auto* trial = rows.trials.find(of.trial());
+  const auto* before = rows.trial_states.find(of.trial());
   auto* row = trial && before ? rows.experiment_states.change(trial->experiment) : nullptr;
   if (!row)
     return;

@@ -68,11 +68,11 @@ subject subject_of(std::string_view entity) {
   auto kind = entity.substr(0, slash), name = entity.substr(slash + 1);
   if (kind == "experiment")
     return {parse_id<experiment_id>(name), {}, {}};
-  if (kind == "trial")
-    return {{}, parse_id<trial_id>(name), {}};
+  if (kind == "trial" || kind == "task")
+    return {{}, parse_task(name), {}};
   if (kind == "allocation") {
     auto id = parse_allocation(name);
-    return {{}, id.trial, id.run};
+    return {{}, id.task, id.run};
   }
   return {};
 }
@@ -85,7 +85,7 @@ bool better(double metric, double best, bool none_yet, bool smaller_is_better) {
 
 tables::tables(row_source from)
     : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
-      trial_states('T', source), checkpoints('P', source) {}
+      trial_states('T', source), checkpoints('P', source), tasks('A', source) {}
 
 void tables::write(batch& into) {
   experiments.write(into);
@@ -93,6 +93,7 @@ void tables::write(batch& into) {
   trials.write(into);
   trial_states.write(into);
   checkpoints.write(into);
+  tasks.write(into);
   for (const auto& [key, data] : entries)
     into.put(family::rows, key, data);
 }
@@ -103,6 +104,7 @@ void tables::settle() {
   trials.settle();
   trial_states.settle();
   checkpoints.settle();
+  tasks.settle();
   entries.clear();
 }
 
@@ -112,11 +114,12 @@ void tables::forget(std::size_t limit) {
   trials.forget(limit);
   trial_states.forget(limit);
   checkpoints.forget(limit);
+  tasks.forget(limit);
 }
 
 std::optional<error> tables::fault() const {
   for (const auto* f : {&experiments.fault(), &experiment_states.fault(), &trials.fault(),
-                        &trial_states.fault(), &checkpoints.fault()})
+                        &trial_states.fault(), &checkpoints.fault(), &tasks.fault()})
     if (*f)
       return *f;
   return std::nullopt;

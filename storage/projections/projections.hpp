@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 4;
+inline constexpr std::uint64_t version = 5;
 
 struct experiment_constant {
   experiment_id id;
@@ -81,11 +81,13 @@ trial_row join(const trial_constant& constant, const trial_changing& changing);
 /// Where a fact stands.
 struct subject {
   experiment_id experiment;
-  trial_id trial;
+  task_id task;
   run_id run;               ///< of an allocation
   std::uint64_t number = 0; ///< in its stream
+  trial_id trial() const { return task.trial(); }
 };
-/// Reads "experiment/7", "trial/12", "allocation/12.3"; all 0 for any other name; the number is the caller's.
+/// Reads "experiment/7", "trial/12", "task/UUID", "allocation/12.3"; all 0 for any other name; the number is
+/// the caller's.
 subject subject_of(std::string_view entity);
 
 /// Every row, and the index entries that lead to them.
@@ -104,6 +106,7 @@ struct tables {
   table<trial_id, trial_constant> trials;
   table<trial_id, trial_changing> trial_states;
   table<std::string, checkpoint_place> checkpoints;
+  table<task_id, task_row> tasks;
   std::vector<std::pair<std::string, std::string>> entries; ///< key and data of indexes, not yet written
 };
 
@@ -111,11 +114,13 @@ struct tables {
 void fold_experiment(const fact& x, const subject& of, tables& rows);
 void fold_trial(const fact& x, const subject& of, tables& rows);
 void fold_checkpoint(const fact& x, const subject& of, tables& rows);
+void fold_task(const fact& x, const subject& of, tables& rows);
 
 inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_experiment(x, of, rows);
   fold_checkpoint(x, of, rows); // before the trial: it counts checkpoints that are new
   fold_trial(x, of, rows);
+  fold_task(x, of, rows);
 }
 
 /// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies

@@ -21,6 +21,7 @@ template <class Tag>
 std::string row_key(char tag, strong_id<Tag> id) {
   return keys::tagged(tag, id.value);
 }
+inline std::string row_key(char tag, task_id id) { return tag + keys::task(id); }
 inline std::string row_key(char tag, const std::string& name) { return keys::tagged(tag, name); }
 
 template <class Id, class Row>

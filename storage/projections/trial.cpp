@@ -77,7 +77,7 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
 }
 
 void on(const trial_activated&, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   if (!row || row->state != trial_state::paused)
     return;
   bool placed =
@@ -86,12 +86,12 @@ void on(const trial_activated&, const subject& of, tables& rows) {
 }
 
 void on(const trial_paused&, const subject& of, tables& rows) {
-  if (auto* row = rows.trial_states.change(of.trial); row && !past_pausing(row->state))
+  if (auto* row = rows.trial_states.change(of.trial()); row && !past_pausing(row->state))
     row->state = trial_state::paused;
 }
 
 void on(const trial_stop_ordered& x, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   if (!row || terminal(row->state))
     return;
   row->state = trial_state::stopping;
@@ -99,7 +99,7 @@ void on(const trial_stop_ordered& x, const subject& of, tables& rows) {
 }
 
 void on(const run_started& x, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   if (!row || find_run(*row, x.run))
     return;
   auto& run = row->runs.emplace_back();
@@ -110,30 +110,30 @@ void on(const run_started& x, const subject& of, tables& rows) {
 }
 
 void on(const checkpoint_recorded& x, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   if (row)
     row->latest_checkpoint = x.saved.uuid;
 }
 
 /// A deleted checkpoint is no longer the latest; the one before it is found by its index.
 void on(const checkpoint_changed& x, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   if (row && x.files.empty() && row->latest_checkpoint == x.uuid)
     row->latest_checkpoint.clear();
 }
 
 void on(const trial_metadata_set& x, const subject& of, tables& rows) {
-  if (auto* row = rows.trial_states.change(of.trial))
+  if (auto* row = rows.trial_states.change(of.trial()))
     row->metadata = x.metadata;
 }
 
 void on(const trial_progressed& x, const subject& of, tables& rows) {
-  if (auto* row = rows.trial_states.change(of.trial))
+  if (auto* row = rows.trial_states.change(of.trial()))
     row->progress = x.progress;
 }
 
 void on(const run_ended& x, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   auto* run = row ? find_run(*row, x.run) : nullptr;
   if (!run)
     return;
@@ -144,7 +144,7 @@ void on(const run_ended& x, const subject& of, tables& rows) {
 }
 
 void on(const trial_ended& x, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   if (!row)
     return;
   row->state = x.state;
@@ -153,7 +153,7 @@ void on(const trial_ended& x, const subject& of, tables& rows) {
 }
 
 void on(const allocation_placed& x, const subject& of, tables& rows) {
-  auto* row = rows.trial_states.change(of.trial);
+  auto* row = rows.trial_states.change(of.trial());
   auto* run = row ? find_run(*row, of.run) : nullptr;
   if (!run)
     return;

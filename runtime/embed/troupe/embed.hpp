@@ -107,8 +107,8 @@ struct run_spec {
   std::string metric = "loss"; ///< the validation metric that says which trial is best
   bool smaller_is_better = true;
   std::string name{};
-  int slots = 1; ///< of each trial
-  int max_restarts = 5;
+  std::optional<int> slots{};        ///< of each trial; none: what `config` says, else 1
+  std::optional<int> max_restarts{}; ///< none: what `config` says, else 5
   /// A whole experiment's configuration as YAML or JSON, for searches and all else. What is set above goes
   /// before it, except for what has its default there.
   std::string config{};

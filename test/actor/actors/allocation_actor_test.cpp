@@ -1,6 +1,7 @@
 // What an allocation's actor still owes others when its machine has come to an end.
 
 #include "actors/allocation/allocation_actor.hpp"
+#include "actors/journal/journal_actor.hpp"
 #include "actors/pool/pool_actor.hpp"
 #include "actors/shells/durable.hpp"
 
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 
 namespace troupe {
 namespace {
@@ -45,13 +47,104 @@ TEST(AllocationActor, TellsTheAgentToForgetARunThatEndedBeforeTheRecovery) {
   auto twin = spawn_listening_twin(system, forgotten);
   caf::anon_send(pool, twin, std::string("a1"));
   const allocation_id id{{7}, {2}};
-  spawn_allocation(system, {id}, value::object(), {{}, {}, pool},
+  spawn_allocation(system, {id}, {}, {{}, {}, pool},
                    {allocation_placed{{}, {{"a1", {0}}}}, allocation_closed{{}, end::completed, 0, ""}});
   auto heard = forgotten->get_future();
   ASSERT_EQ(heard.wait_for(std::chrono::seconds(60)), std::future_status::ready);
   EXPECT_EQ(heard.get(), id);
   caf::anon_send_exit(pool, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(twin, caf::exit_reason::user_shutdown);
+}
+
+/// What one run of a notebook, whose owner keeps no checkpoints, looked like from outside.
+struct notebook_run {
+  std::promise<std::string> refusal; ///< as the agent of the task heard it
+  std::promise<allocation_ended> end;
+};
+
+/// Its task runs, writes a checkpoint, and fails as soon as that is answered.
+twin_actor spawn_twin_of_a_notebook(caf::actor_system& sys, std::shared_ptr<notebook_run> run,
+                                    allocation_id id) {
+  return sys.spawn([run, id](twin_actor::pointer self) -> twin_actor::behavior_type {
+    return {
+      [](const agent_registered&, const agent_actor&) {},
+      [](const agent_heartbeat&) {},
+      [](const link_report&) {},
+      [](const start_ordered&) {},
+      [](const preempt_ordered&) {},
+      [](const kill_ordered&) {},
+      [](const forget_ordered&) {},
+      [self, id](const watch_ordered&) {
+        const auto allocation = caf::actor_cast<allocation_actor>(self->current_sender());
+        self->send(allocation, task_started{id, "a1", 4711});
+        self->send(allocation, task_checkpoint{{id, 0, "p", 1}, {.uuid = "uuid-1", .steps = 10}});
+      },
+      [](const expect_tasks&) {},
+      [](const death_confirmed&) {},
+      [](const time_passed&) {},
+      [](const task_checkpoint&) {},
+      [self, run, id](const checkpoint_answer& x) {
+        run->refusal.set_value(to_string(x.allocation) + " " + x.uuid + ": " + x.refused);
+        self->send(caf::actor_cast<allocation_actor>(self->current_sender()),
+                   task_exited{id, "a1", 3, 0, "exit code 3"});
+      },
+      [](const validation_answer&) {},
+      [](const worker_ordered&) {},
+    };
+  });
+}
+
+allocation_owner spawn_owner_without_checkpoints(caf::actor_system& sys, std::shared_ptr<notebook_run> run) {
+  return sys.spawn([run](allocation_owner::pointer self) -> allocation_owner::behavior_type {
+    return {
+      [run](const allocation_ended& x) { run->end.set_value(x); },
+      [self](const task_checkpoint& x) {
+        self->send(caf::actor_cast<allocation_actor>(self->current_sender()),
+                   checkpoint_answer{x.origin.allocation, x.saved.uuid, "a notebook keeps no checkpoints"});
+      },
+    };
+  });
+}
+
+TEST(AllocationActor, ServesAnOwnerThatIsNoTrialAndRefusesCheckpoints) {
+  node_config config;
+  caf::actor_system system{config};
+  const allocation_id id{task_id::of(task_kind::notebook, 1, 2), {1}};
+  auto run = std::make_shared<notebook_run>();
+  auto stored = storage::make_memory_journal();
+  auto reads = stored->reads();
+  auto journal = spawn_journal(system, std::move(stored), {});
+  auto pool = spawn_pool(system, "default");
+  auto twin = spawn_twin_of_a_notebook(system, run, id);
+  auto owner = spawn_owner_without_checkpoints(system, run);
+  caf::anon_send(pool, twin, std::string("a1"));
+  const allocation_placed placed{{}, {{"a1", {0}}}};
+  caf::scoped_actor self{system};
+  self->request(journal, std::chrono::seconds(60), append_facts{entity(id), 0, {encode(placed)}})
+    .receive([](const committed&) {}, [](const caf::error& why) { ADD_FAILURE() << to_string(why); });
+  spawn_allocation(system, {id}, {}, {owner, journal, pool}, {placed});
+
+  auto refusal = run->refusal.get_future();
+  ASSERT_EQ(refusal.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(refusal.get(), to_string(id) + " uuid-1: a notebook keeps no checkpoints");
+  auto end = run->end.get_future();
+  ASSERT_EQ(end.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  const auto ended = end.get();
+  EXPECT_EQ(ended.run, run_id{1});
+  EXPECT_EQ(ended.why, end::failed);
+  EXPECT_EQ(ended.detail, "exit code 3");
+  EXPECT_EQ(reads->facts_of(entity(id))->size(), 2u) << "placed, closed";
+  std::vector<log_line> lines;
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+       lines.empty() && std::chrono::steady_clock::now() < until; std::this_thread::yield())
+    lines = *reads->logs(id.task, 0, 10);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].text, "notebook " + to_string(id.task) +
+                             " crashed: resources failed with non-zero exit code:  (exit code 3)");
+
+  for (const auto& one : {caf::actor_cast<caf::actor>(pool), caf::actor_cast<caf::actor>(twin),
+                          caf::actor_cast<caf::actor>(owner), caf::actor_cast<caf::actor>(journal)})
+    caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
 }
 
 } // namespace

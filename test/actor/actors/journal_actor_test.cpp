@@ -83,7 +83,7 @@ protected:
     reads = (*made)->reads();
     journal_peers peers;
     peers.on_validation = [this](storage::recorded_validation x) {
-      auto row = reads->metrics(x.allocation.trial, 0, 1000);
+      auto row = reads->metrics(x.allocation.trial(), 0, 1000);
       EXPECT_TRUE(row && row->size() >= x.row) << "told before it is durable";
       validations.push_back(x.sequence);
     };
@@ -123,7 +123,7 @@ protected:
       {{1}, {1}}, 0, "p", first, {{"validation", std::int64_t(first), t0, to_msgpack(value{{"loss", 0.5}})}}};
   }
   static append_log lines(std::uint64_t position, std::size_t bytes) {
-    return {{1}, {{.at = t0, .text = std::string(bytes, 'x')}}, "1.1/0", position};
+    return {trial_id{1}, {{.at = t0, .text = std::string(bytes, 'x')}}, "1.1/0", position};
   }
   std::size_t stored(const std::string& entity) { return reads->facts_of(entity)->size(); }
 
@@ -191,7 +191,7 @@ TEST_F(JournalActor, StoresARefusedGroupWhenItIsSentAgain) {
     EXPECT_TRUE(await<committed>(send(lines(n + 1, 10))));
     EXPECT_EQ(stored(entity), 2u);
     EXPECT_EQ(validations.size(), n + 1) << "a validation that was stored is told once";
-    EXPECT_EQ(reads->logs({1}, 0, 100)->size(), n + 1);
+    EXPECT_EQ(reads->logs(trial_id{1}, 0, 100)->size(), n + 1);
   }
   EXPECT_TRUE(fatal.empty());
 }
@@ -244,9 +244,9 @@ TEST_F(JournalActor, AnswersBusyForLinesThatFindNoRoomAndStoresTheRest) {
   EXPECT_TRUE(await<committed>(std::move(other)));
   EXPECT_TRUE(await<committed>(std::move(first)));
   EXPECT_EQ(refused(std::move(second)), errc::busy);
-  EXPECT_EQ(reads->logs({1}, 0, 100)->size(), 1u);
+  EXPECT_EQ(reads->logs(trial_id{1}, 0, 100)->size(), 1u);
   EXPECT_TRUE(await<committed>(send(lines(2, 1500))));
-  EXPECT_EQ(reads->logs({1}, 0, 100)->size(), 2u);
+  EXPECT_EQ(reads->logs(trial_id{1}, 0, 100)->size(), 2u);
   EXPECT_EQ(await<log_position_is>(send(log_position{"1.1/0"}))->position, 2u);
 }
 

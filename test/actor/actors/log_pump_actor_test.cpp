@@ -61,7 +61,7 @@ protected:
     self->receive([&](const pumped& x) { told = x.allocation == id; }, caf::after(60s) >> [] {});
     EXPECT_TRUE(told);
   }
-  std::size_t stored() { return reads->logs(id.trial, 0, 100'000)->size(); }
+  std::size_t stored() { return reads->logs(id.trial(), 0, 100'000)->size(); }
 
   node_config config;
   caf::actor_system system{config};

@@ -97,6 +97,22 @@ TEST(EmbeddedNode, ARunCanBeCanceledAndCanFail) {
   ASSERT_OK(endless->cancel()); // a repeat
 }
 
+// 5 is the default of the configuration: once, it was taken for "not given".
+TEST(EmbeddedNode, WhatIsGivenGoesBeforeTheConfigurationWhateverItsDefaultIs) {
+  folder at;
+  auto node = troupe::node::open(options(at));
+  ASSERT_OK(node);
+  const auto mark = at / "mark";
+  const auto second_time = "test -e " + mark + " || { touch " + mark + "; exit 1; }";
+  auto kept = node->client().submit({.entrypoint = "exit 3", .config = "max_restarts: 0\n"});
+  auto again =
+    node->client().submit({.entrypoint = second_time, .max_restarts = 5, .config = "max_restarts: 0\n"});
+  ASSERT_OK(kept);
+  ASSERT_OK(again);
+  EXPECT_EQ(kept->wait(), troupe::outcome::failed);
+  EXPECT_EQ(again->wait(), troupe::outcome::completed);
+}
+
 TEST(EmbeddedNode, ACancelThatMeetsTheEndIsNoError) {
   folder at;
   auto node = troupe::node::open(options(at));

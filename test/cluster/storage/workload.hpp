@@ -64,7 +64,7 @@ inline result<void> write_group(journal& j, progress& next, int facts, int repor
                          noise(next.reports + std::uint64_t(i), report_bytes)});
   if (auto done = j.report(b); !done)
     return done.error();
-  if (auto done = j.log({{1}, {{.text = std::to_string(next.lines)}}, "1.1/0", next.lines}); !done)
+  if (auto done = j.log({trial_id{1}, {{.text = std::to_string(next.lines)}}, "1.1/0", next.lines}); !done)
     return done;
   if (auto done = j.commit(); !done)
     return done.error();
@@ -98,7 +98,7 @@ inline progress check_story(const reader& r, const progress& acknowledged) {
     after = rows->back().row;
   }
   EXPECT_GE(stored.reports, acknowledged.reports) << "acknowledged reports are lost";
-  auto lines = r.logs({1}, 0, 1 << 20);
+  auto lines = r.logs(trial_id{1}, 0, 1 << 20);
   EXPECT_TRUE(lines) << lines.error().what;
   if (lines) {
     for (const auto& line : *lines)

@@ -162,20 +162,20 @@ TEST_P(Journal, RefusesWhatItCannotReadAndChangesNothing) {
 TEST_P(Journal, ForgetsWhatWasOnlyQueuedInACrashAndKeepsTheRest) {
   set_up_trials();
   ASSERT_TRUE(j().report(reports({{1}, {1}}, 1, 3)));
-  ASSERT_TRUE(j().log({{1}, {{.text = "one"}}, "1.1/0", 4}));
+  ASSERT_TRUE(j().log({trial_id{1}, {{.text = "one"}}, "1.1/0", 4}));
   commit();
   ASSERT_TRUE(append("trial/1", 1, {trial_paused{t0}}));
   ASSERT_TRUE(j().report(reports({{1}, {1}}, 4, 2)));
-  ASSERT_TRUE(j().log({{1}, {{.text = "two"}}, "1.1/0", 8}));
+  ASSERT_TRUE(j().log({trial_id{1}, {{.text = "two"}}, "1.1/0", 8}));
   w->crash();
   EXPECT_EQ(r()->sequence(), 3u);
   EXPECT_EQ(r()->facts_of("trial/1")->size(), 1u);
   EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), 3u);
-  EXPECT_EQ(r()->logs({1}, 0, 100)->size(), 1u);
+  EXPECT_EQ(r()->logs(trial_id{1}, 0, 100)->size(), 1u);
   EXPECT_EQ(j().log_position("1.1/0"), 4u);
   // The senders send again.
   EXPECT_EQ(j().report(reports({{1}, {1}}, 2, 4))->up_to, 5u);
-  ASSERT_TRUE(j().log({{1}, {{.text = "two"}}, "1.1/0", 8}));
+  ASSERT_TRUE(j().log({trial_id{1}, {{.text = "two"}}, "1.1/0", 8}));
   commit();
   auto rows = r()->metrics({1}, 0, 100);
   ASSERT_EQ(rows->size(), 5u);
@@ -183,7 +183,7 @@ TEST_P(Journal, ForgetsWhatWasOnlyQueuedInACrashAndKeepsTheRest) {
     EXPECT_EQ((*rows)[i].row, i + 1);
     EXPECT_EQ((*rows)[i].steps, std::int64_t(i) + 1);
   }
-  auto lines = r()->logs({1}, 0, 100);
+  auto lines = r()->logs(trial_id{1}, 0, 100);
   ASSERT_EQ(lines->size(), 2u);
   EXPECT_EQ((*lines)[1].text, "two");
   EXPECT_EQ((*lines)[1].number, 2u);
@@ -294,7 +294,7 @@ TEST_P(Journal, KeepsTheLanesBounded) {
   EXPECT_GT(taken, 1);
   EXPECT_EQ(j().report(reports({{1}, {1}}, next, 2)).error().code, errc::busy);
   std::uint64_t position = 0;
-  auto line = [&] { return log_batch{{1}, {{.text = std::string(200, 'x')}}, "s", position + 1}; };
+  auto line = [&] { return log_batch{trial_id{1}, {{.text = std::string(200, 'x')}}, "s", position + 1}; };
   for (; j().log(line()); ++position)
     ;
   EXPECT_EQ(j().log(line()).error().code, errc::busy);
@@ -305,7 +305,7 @@ TEST_P(Journal, KeepsTheLanesBounded) {
   EXPECT_FALSE(j().dirty());
   EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), next - 1);
   EXPECT_EQ(j().log_position("s"), position);
-  EXPECT_EQ(r()->logs({1}, 0, 1000)->size(), position);
+  EXPECT_EQ(r()->logs(trial_id{1}, 0, 1000)->size(), position);
   EXPECT_TRUE(j().log(line()));
   for (; j().log(line()); ++position)
     ;
@@ -318,15 +318,15 @@ TEST_P(Journal, TakesOneBatchThatIsLargerThanTheLane) {
   set_up_trials();
   ASSERT_TRUE(j().report(reports({{1}, {1}}, 1, 200)));
   commit();
-  ASSERT_TRUE(j().log({{1}, std::vector<log_line>(200, {.text = "many"}), "s", 9}));
+  ASSERT_TRUE(j().log({trial_id{1}, std::vector<log_line>(200, {.text = "many"}), "s", 9}));
   commit();
   EXPECT_EQ(r()->metrics({1}, 0, 1000)->size(), 200u);
-  EXPECT_EQ(r()->logs({1}, 0, 1000)->size(), 200u);
+  EXPECT_EQ(r()->logs(trial_id{1}, 0, 1000)->size(), 200u);
 }
 
 TEST_P(Journal, PagesThroughLogsBothWays) {
   for (int i = 1; i <= 10; ++i)
-    ASSERT_TRUE(j().log({{3},
+    ASSERT_TRUE(j().log({trial_id{3},
                          {{.at = t0,
                            .agent = "a",
                            .rank = 1,
@@ -335,8 +335,8 @@ TEST_P(Journal, PagesThroughLogsBothWays) {
                            .text = "line " + std::to_string(i)}},
                          "3.1/1",
                          std::uint64_t(i) * 10}));
-  ASSERT_TRUE(j().log({{4}, {{.text = "of another trial"}}, "4.1/0", 5}));
-  ASSERT_TRUE(j().log({{3}, {{.text = "repeated"}}, "3.1/1", 100}));
+  ASSERT_TRUE(j().log({trial_id{4}, {{.text = "of another trial"}}, "4.1/0", 5}));
+  ASSERT_TRUE(j().log({trial_id{3}, {{.text = "repeated"}}, "3.1/1", 100}));
   commit();
   auto numbers = [](const result<std::vector<log_line>>& lines) {
     std::vector<std::uint64_t> n;
@@ -344,11 +344,11 @@ TEST_P(Journal, PagesThroughLogsBothWays) {
       n.push_back(l.number);
     return n;
   };
-  EXPECT_EQ(numbers(r()->logs({3}, 0, 3)), (std::vector<std::uint64_t>{1, 2, 3}));
-  EXPECT_EQ(numbers(r()->logs({3}, 8, 100)), (std::vector<std::uint64_t>{9, 10}));
-  EXPECT_EQ(numbers(r()->logs_before({3}, 4, 2)), (std::vector<std::uint64_t>{3, 2}));
-  EXPECT_EQ(numbers(r()->logs_before({3}, ~0ull, 2)), (std::vector<std::uint64_t>{10, 9}));
-  auto line = r()->logs({3}, 1, 1)->front();
+  EXPECT_EQ(numbers(r()->logs(trial_id{3}, 0, 3)), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(numbers(r()->logs(trial_id{3}, 8, 100)), (std::vector<std::uint64_t>{9, 10}));
+  EXPECT_EQ(numbers(r()->logs_before(trial_id{3}, 4, 2)), (std::vector<std::uint64_t>{3, 2}));
+  EXPECT_EQ(numbers(r()->logs_before(trial_id{3}, ~0ull, 2)), (std::vector<std::uint64_t>{10, 9}));
+  auto line = r()->logs(trial_id{3}, 1, 1)->front();
   EXPECT_EQ(std::tuple(line.text, line.agent, line.rank, line.stream, line.level, line.at),
             std::tuple("line 2", "a", 1, "stdout", "INFO", t0));
 }
@@ -375,20 +375,103 @@ TEST_P(Journal, KeepsTheNewestSnapshotOfEachEntity) {
 TEST_P(Journal, ErasesTheLogOfOneTrial) {
   set_up_trials(2);
   for (std::uint64_t trial : {1, 2})
-    EXPECT_TRUE(j().log({{trial}, {{.text = "a"}, {.text = "b"}}, std::to_string(trial) + ".1/0", 2}));
+    EXPECT_TRUE(
+      j().log({trial_id{trial}, {{.text = "a"}, {.text = "b"}}, std::to_string(trial) + ".1/0", 2}));
   commit();
-  EXPECT_TRUE(j().erase_log({1}));
+  EXPECT_TRUE(j().erase_log(trial_id{1}));
   EXPECT_TRUE(j().dirty());
   commit();
-  EXPECT_TRUE(r()->logs({1}, 0, 100)->empty());
-  EXPECT_EQ(r()->logs({2}, 0, 100)->size(), 2u);
-  EXPECT_TRUE(j().erase_log({1})) << "again is no fault";
-  EXPECT_TRUE(j().log({{1}, {{.text = "late"}}, "1.1/0", 3}));
+  EXPECT_TRUE(r()->logs(trial_id{1}, 0, 100)->empty());
+  EXPECT_EQ(r()->logs(trial_id{2}, 0, 100)->size(), 2u);
+  EXPECT_TRUE(j().erase_log(trial_id{1})) << "again is no fault";
+  EXPECT_TRUE(j().log({trial_id{1}, {{.text = "late"}}, "1.1/0", 3}));
   commit();
   w->reopen();
-  ASSERT_EQ(r()->logs({1}, 0, 100)->size(), 1u);
-  EXPECT_EQ(r()->logs({1}, 0, 100)->front().text, "late");
-  EXPECT_EQ(r()->logs({2}, 0, 100)->size(), 2u);
+  ASSERT_EQ(r()->logs(trial_id{1}, 0, 100)->size(), 1u);
+  EXPECT_EQ(r()->logs(trial_id{1}, 0, 100)->front().text, "late");
+  EXPECT_EQ(r()->logs(trial_id{2}, 0, 100)->size(), 2u);
+}
+
+TEST_P(Journal, KeepsTheLogsOfEveryKindOfTaskApart) {
+  const auto shell = task_id::of(task_kind::shell, 1, 2),
+             last = task_id::of(task_kind::generic, ~0ULL, ~0ULL);
+  const std::vector<task_id> tasks{trial_id{1}, trial_id{2}, shell, task_id::of(task_kind::shell, 1, 3),
+                                   last};
+  for (const auto& task : tasks)
+    for (int i = 1; i <= 3; ++i)
+      ASSERT_TRUE(
+        j().log({task,
+                 {{.at = t0, .allocation = {task, {1}}, .text = to_string(task) + " " + std::to_string(i)}},
+                 to_string(task) + ".1/0",
+                 std::uint64_t(i)}));
+  commit();
+  w->reopen();
+  for (const auto& task : tasks) {
+    auto all = r()->logs(task, 0, 100), late = r()->logs(task, 2, 100),
+         early = r()->logs_before(task, 3, 100);
+    ASSERT_TRUE(all && late && early);
+    ASSERT_EQ(all->size(), 3u) << to_string(task);
+    EXPECT_EQ(all->front().text, to_string(task) + " 1");
+    EXPECT_EQ(all->back().number, 3u);
+    EXPECT_EQ(all->back().allocation.task, task);
+    EXPECT_EQ(late->size(), 1u);
+    EXPECT_EQ(early->size(), 2u);
+  }
+  ASSERT_TRUE(j().erase_log(shell));
+  ASSERT_TRUE(j().erase_log(last));
+  commit();
+  for (const auto& task : tasks)
+    EXPECT_EQ(r()->logs(task, 0, 100)->size(), task == shell || task == last ? 0u : 3u) << to_string(task);
+}
+
+TEST_P(Journal, KnowsOfEveryTaskWhoseItIsAndWhichRunIsOpen) {
+  value config{{"searcher", {{"name", "random"}, {"metric", "loss"}}}, {"workspace", "vision"}};
+  ASSERT_TRUE(
+    append(cluster_entity, 0, {experiment_created{t0, {1}, config, "digits", "me", "", "text", "key-1"}}));
+  search_stepped step{.at = t0 + 1s};
+  for (std::uint64_t i = 1; i <= 2; ++i)
+    step.created.push_back({{i}, std::to_string(i), value{{"lr", 1}}, 7, ""});
+  ASSERT_TRUE(append("experiment/1", 0, {step}));
+  ASSERT_TRUE(append(
+    "trial/1", 0,
+    {run_started{t0, {1}, "", 0}, run_ended{t0 + 2s, {1}, end::failed}, run_started{t0 + 3s, {2}, "", 0}}));
+  ASSERT_TRUE(append("allocation/1.2", 0, {allocation_placed{t0, {{"a1", {0, 1}}}}}));
+  commit();
+  w->reopen();
+  auto row = r()->task(trial_id{1});
+  ASSERT_TRUE(row) << row.error().what;
+  EXPECT_EQ(row->id, task_id{trial_id{1}});
+  EXPECT_EQ(row->experiment, experiment_id{1});
+  EXPECT_EQ(row->owner + "@" + row->workspace, "me@vision");
+  EXPECT_EQ(row->created, t0 + 1s);
+  EXPECT_EQ(row->run, run_id{2});
+  EXPECT_TRUE(row->open);
+  auto runs = r()->runs(trial_id{1});
+  ASSERT_TRUE(runs);
+  ASSERT_EQ(runs->size(), 2u);
+  EXPECT_EQ(runs->back().on.front().agent, "a1");
+  auto open = r()->open_tasks();
+  ASSERT_TRUE(open);
+  ASSERT_EQ(open->size(), 1u);
+  EXPECT_EQ(open->front().id, task_id{trial_id{1}});
+  EXPECT_EQ(r()->task(trial_id{9}).error().code, errc::not_found);
+  EXPECT_EQ(r()->task(task_id::of(task_kind::shell, 1, 2)).error().code, errc::not_found);
+  EXPECT_EQ(r()->runs(task_id::of(task_kind::shell, 1, 2)).error().code, errc::not_found);
+
+  ASSERT_TRUE(append("trial/1", 3, {run_ended{t0 + 4s, {2}, end::completed}, trial_ended{t0 + 5s}}));
+  commit();
+  row = r()->task(trial_id{1});
+  EXPECT_FALSE(row->open);
+  EXPECT_EQ(row->ended, t0 + 5s);
+  EXPECT_TRUE(r()->open_tasks()->empty());
+}
+
+TEST_P(Journal, TakesReportsOfTrialsOnly) {
+  set_up_trials();
+  auto refused = j().report(reports({task_id::of(task_kind::command, 1, 2), {1}}, 1, 1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::conflict);
+  EXPECT_THAT(refused.error().what, HasSubstr("is not a trial"));
 }
 
 TEST_P(Journal, ServesReadersOfOtherThreadsWhileItWrites) {
@@ -548,7 +631,7 @@ TEST_P(Journal, FoldsTheSameBytesHoweverCommitsCutTheFactsAndWhenRebuilt) {
     else
       other = std::make_unique<disk_world>();
     w = std::move(other);
-    w->open();
+    w->reopen();
     int appends = 0;
     ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) {
       auto done = append(x...);

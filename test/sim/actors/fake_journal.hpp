@@ -55,7 +55,7 @@ public:
   enum class received { stored, repeat, fenced };
   /// `done(row number)` runs once the report is durable, at once for a durable repeat.
   received report(report_row row, std::function<void(std::uint64_t)> done) {
-    auto open = open_.find(row.allocation.trial);
+    auto open = open_.find(row.allocation.trial());
     auto key = std::pair{row.allocation, row.process};
     auto& mark = marks_[key];
     if (row.sequence <= mark) {
@@ -151,7 +151,7 @@ private:
         stream.insert(stream.end(), x.facts.begin(), x.facts.end());
       }
       if (x.row) {
-        auto& list = durable_rows_[x.row->allocation.trial];
+        auto& list = durable_rows_[x.row->allocation.trial()];
         list.push_back(*x.row);
         number = list.size();
       }

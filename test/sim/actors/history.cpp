@@ -151,14 +151,14 @@ private:
     for (; checked_promises_ < hosts_.promised.size(); ++checked_promises_) {
       const auto& p = hosts_.promised[checked_promises_];
       if (p.sequence) {
-        auto rows = journal_.reports().find(p.allocation.trial);
+        auto rows = journal_.reports().find(p.allocation.trial());
         if (rows == journal_.reports().end() ||
             std::none_of(rows->second.begin(), rows->second.end(), [&](const report_row& r) {
               return r.allocation == p.allocation && r.process == p.process && r.sequence == p.sequence;
             }))
           fail("a validation of " + to_string(p.allocation) + " was acknowledged and is lost");
       } else {
-        const auto& facts = journal_.facts_of(entity(p.allocation.trial));
+        const auto& facts = journal_.facts_of(entity(p.allocation.trial()));
         if (std::none_of(facts.begin(), facts.end(), [&](const std::string& bytes) {
               auto fact = decode_as<trial_fact>(bytes);
               auto* saved = std::get_if<checkpoint_recorded>(&*fact);

@@ -317,7 +317,7 @@ void hosts::crash_some_sandbox(std::uint64_t pick) {
 
 void hosts::kill_some_script(std::uint64_t pick) {
   if (auto* s = some_live(pick)) {
-    ++failed_runs[s->report.allocation.trial];
+    ++failed_runs[s->report.allocation.trial()];
     die(*s, -1, 9, true, "out of memory");
   }
 }
@@ -360,7 +360,7 @@ void hosts::launch(int host, const launch_task& x) {
   s.saved_step = s.step;
   s.lease_until = x.lease_from + w_.plan.lease.freeze;
   hosts_[std::size_t(host)].folders[x.allocation] = &s;
-  by_trial_[x.allocation.trial].push_back(&s);
+  by_trial_[x.allocation.trial()].push_back(&s);
   freeze_or_thaw(s);
   w_.clock.at(w_.now() + w_.between(2ms, 60ms), [this, &s] { begin_process(s); });
 }
@@ -409,14 +409,14 @@ void hosts::check_alone(const sandbox& s, bool starting) {
     return;
   if (s.superseded)
     fail("run " + to_string(s.report.allocation) + " goes on after a later one was started");
-  for (auto* other : by_trial_[s.report.allocation.trial]) {
+  for (auto* other : by_trial_[s.report.allocation.trial()]) {
     if (other == &s || other->dead || !other->running)
       continue;
     bool same_gang = other->report.allocation == s.report.allocation && other->host != s.host;
     if (same_gang)
       continue;
     if (!other->frozen)
-      fail("two processes of trial " + to_string(s.report.allocation.trial) +
+      fail("two processes of trial " + to_string(s.report.allocation.trial()) +
            " run at once: " + to_string(other->report.allocation) + " on h" + std::to_string(other->host) +
            " and " + to_string(s.report.allocation) + " on h" + std::to_string(s.host));
     other->superseded = true;
@@ -439,7 +439,7 @@ void hosts::die(sandbox& s, int code, int signal, bool with_record, const std::s
   s.report.certain = with_record;
   tell_agent(s.host, task_ended{s.report});
   if (s.node_rank == 0 && with_record && signal == 0) // the others of the gang end when rank 0 does
-    for (auto* other : by_trial_[s.report.allocation.trial])
+    for (auto* other : by_trial_[s.report.allocation.trial()])
       if (!other->dead && other != &s && other->report.allocation == s.report.allocation)
         w_.clock.at(w_.now() + w_.between(1ms, 500ms), [this, other, code] {
           if (!other->frozen)
@@ -466,7 +466,7 @@ void hosts::act(sandbox& s) {
     return wake(s, 3s);
   }
   int up = 0;
-  for (auto* part : by_trial_[s.report.allocation.trial])
+  for (auto* part : by_trial_[s.report.allocation.trial()])
     up += part->report.allocation == s.report.allocation && part->running && !part->dead;
   if (up < s.nodes)
     return wake(s, 500ms); // a collective call that waits for the others
@@ -492,7 +492,7 @@ void hosts::train(sandbox& s) {
     ++s.step;
     if (s.step == p.fail_at && failures[{s.experiment.value, s.key}] < p.fails) {
       ++failures[{s.experiment.value, s.key}];
-      ++failed_runs[s.report.allocation.trial];
+      ++failed_runs[s.report.allocation.trial()];
       return die(s, 1, 0, true, "exit code 1");
     }
     s.pending_report = {s.report.allocation, s.process(), ++s.sequence, s.step, metrics_of(s.key, s.step)};

@@ -207,7 +207,7 @@ void master::link_closed(const link_ptr& line) {
 
 void master::report(const link_ptr& line, report_row row) {
   auto origin = report_origin{row.allocation, 0, row.process, row.sequence};
-  auto trial = row.allocation.trial;
+  auto trial = row.allocation.trial();
   auto stored = std::make_shared<fake_journal::received>(fake_journal::received::stored);
   auto done = [this, origin, trial, line, stored, row, life = guard()](std::uint64_t number) {
     if (!life())
@@ -238,8 +238,7 @@ void master::pool_step(const pool_event& ev) {
   if (!std::holds_alternative<agent_up>(ev))
     for (const auto& [name, slots] : pool_.agents())
       for (std::size_t i = 0; i < slots.size(); ++i)
-        if (const auto& held = before[name];
-            i < held.size() && held[i].trial && slots[i].trial && held[i] != slots[i])
+        if (const auto& held = before[name]; i < held.size() && held[i] && slots[i] && held[i] != slots[i])
           if (auto* released = std::get_if<slots_released>(&ev); !released || released->allocation != held[i])
             fail("slot " + name + ":" + std::to_string(i) + " went from " + to_string(held[i]) + " to " +
                  to_string(slots[i]) + " without a release");
@@ -335,7 +334,7 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
            if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
              a.to_agents(ev);
            else if constexpr (std::is_same_v<Event, task_checkpoint>)
-             tell_trial(at(to), to.trial, checkpoint_saved{to.run, ev.saved});
+             tell_trial(at(to), to.trial(), checkpoint_saved{to.run, ev.saved});
            else
              a.step(ev);
          });
@@ -353,7 +352,7 @@ void master::tell_twin(address from, const std::string& agent, Event ev, allocat
          [this, &t = *twin->second, ev = std::move(ev), sender, incarnation, life = guard()] {
            if (!life())
              return;
-           if (sender.trial)
+           if (sender)
              t.known[sender] = incarnation;
            if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
              t.down(ev);
@@ -410,12 +409,12 @@ void master::restart_allocation(allocation_id id) {
   graveyard.push_back([this, id] {
     if (!allocations.erase(id))
       return;
-    if (auto it = trials.find(id.trial); it != trials.end() && it->second->run_ == id.run)
+    if (auto it = trials.find(id.trial()); it != trials.end() && it->second->run_ == id.run)
       w.send(
-        at(id), at(role::trial, id.trial.value),
+        at(id), at(role::trial, id.trial().value),
         [this, id, life = it->second->guard()] {
-          if (life() && trials.at(id.trial)->run_ == id.run && !allocations.contains(id))
-            trials.at(id.trial)->resume_allocation();
+          if (life() && trials.at(id.trial())->run_ == id.run && !allocations.contains(id))
+            trials.at(id.trial())->resume_allocation();
         },
         repeats::never);
   });
@@ -427,7 +426,7 @@ void master::check_quiet() const {
   if (pool_.used_slots() != 0)
     for (const auto& [name, slots] : pool_.agents())
       for (std::size_t i = 0; i < slots.size(); ++i)
-        if (slots[i].trial)
+        if (slots[i])
           fail("slot " + name + ":" + std::to_string(i) + " is still held by " + to_string(slots[i]));
   if (!pool_.waiting().empty())
     fail("allocation " + to_string(pool_.waiting().front().allocation) + " still waits in the pool");

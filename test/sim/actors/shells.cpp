@@ -112,7 +112,7 @@ void experiment_shell::run(const order_trial& x) {
 
 void experiment_shell::run(const answer_validation& x) {
   if (x.origin.sequence)
-    m.tell_trial(self_, x.origin.allocation.trial, validation_answer{x.origin, x.stop});
+    m.tell_trial(self_, x.origin.allocation.trial(), validation_answer{x.origin, x.stop});
 }
 
 void experiment_shell::run(const keep_snapshot& x) {
@@ -196,18 +196,18 @@ void allocation_shell::run(const request_slots& x) {
 }
 void allocation_shell::run(const release_slots& x) { m.tell_pool_actor(self_, slots_released{id, x.agent}); }
 void allocation_shell::run(const start_task& x) {
-  auto owner = m.trials.at(id.trial)->owner;
+  auto owner = m.trials.at(id.trial())->owner;
   send_to(x.on.agent,
           start_ordered{id, x.on.slots,
                         std::to_string(x.node_rank) + " " + std::to_string(x.nodes) + " " +
-                          std::to_string(from_steps_) + " " + to_string(owner) + " " + m.keys[id.trial]});
+                          std::to_string(from_steps_) + " " + to_string(owner) + " " + m.keys[id.trial()]});
 }
 void allocation_shell::run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id, x.reason}); }
 void allocation_shell::run(const kill_task& x) { send_to(x.agent, kill_ordered{id}); }
 void allocation_shell::run(const watch_task& x) { send_to(x.agent, watch_ordered{id, x.slots}); }
 void allocation_shell::run(const forget_task& x) { send_to(x.agent, forget_ordered{id}); }
 void allocation_shell::run(const report_allocation_end& x) {
-  m.tell_trial(self_, id.trial, allocation_ended{id.run, x.why, x.detail, x.finished});
+  m.tell_trial(self_, id.trial(), allocation_ended{id.run, x.why, x.detail, x.finished});
   // It stays for a while, as its last mails do: what arrives late must change nothing.
   if (machine.closed() && !std::exchange(leaving_, true))
     w_.clock.at(w_.now() + w_.between(0us, 30s), [&m = m, id = id, life = guard()] {

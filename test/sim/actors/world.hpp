@@ -36,7 +36,7 @@ using address = std::uint64_t;
 inline address at(role who, std::uint64_t a = 0, std::uint64_t b = 0) {
   return std::uint64_t(who) << 56 | a << 24 | b;
 }
-inline address at(allocation_id id) { return at(role::allocation, id.trial.value, id.run.value); }
+inline address at(allocation_id id) { return at(role::allocation, id.trial().value, id.run.value); }
 
 enum class repeats { never, at_once, late };
 

@@ -8,14 +8,16 @@
 namespace troupe {
 namespace {
 
-value launch_of_trial_12() {
-  return *parse_json(R"({
+/// As a master of an earlier version, and the file beside a task of its agent, have it.
+task_launch launch_of_trial_12() {
+  const auto stored = parse_json(R"({
     "experiment": 7, "trial": 12, "run": 3, "seed": 77, "hparams": {"lr": 0.1}, "slots": [2, 3], "nodes": 1, "node_rank": 0,
     "task_id": "7.t", "allocation_name": "7.t.3", "resources_id": "r-0", "owner": "alice", "session_token": "S",
     "user_token": "U", "token": "link", "checkpoint_dir": "/data/ck", "resume": "uuid-9", "resume_steps": 400,
     "entrypoint": ["/bin/sh", "-c", "python3 train.py"], "env": {"A": "b", "DET_DEBUG": "1"},
     "config": {"name": "n", "debug": true, "checkpoint_storage": {"type": "shared_fs", "host_path": "/data", "storage_path": "ck",
                "propagation": "rprivate", "save_experiment_best": 1, "save_trial_best": 2, "save_trial_latest": 3}}})");
+  return decode_launch(to_msgpack(*stored)).value();
 }
 
 task_surroundings around() {
@@ -68,9 +70,9 @@ TEST(StockTask, HasEveryVariableThatTheClientReads) {
          {"DET_TASK_LOGGING_METADATA", R"({"allocation_id":"7.t.3","task_id":"7.t"})"}})
     EXPECT_EQ(env[name], expected) << name;
   auto fresh = launch_of_trial_12();
-  fresh["resume"] = "";
-  fresh["owner"] = "";
-  fresh["config"]["data"] = std::string(200'000, 'x'); // more than the kernel takes in a variable
+  fresh.resume = "";
+  fresh.owner = "";
+  fresh.config["data"] = std::string(200'000, 'x'); // more than the kernel takes in a variable
   env = stock_variables({{12}, {3}}, fresh, around());
   EXPECT_FALSE(env.contains("DET_LATEST_CHECKPOINT"));
   EXPECT_FALSE(env.contains("DET_EXPERIMENT_CONFIG"));
@@ -83,8 +85,8 @@ TEST(StockTask, SeesASharedFileSystemAsTheDirectoryThatItIs) {
     to_json(storage),
     R"({"container_path":"/data/ck","save_experiment_best":1,"save_trial_best":2,"save_trial_latest":3,"type":"directory"})");
   auto cloud = launch_of_trial_12();
-  cloud["config"]["checkpoint_storage"] = {{"type", "s3"}, {"bucket", "b"}};
-  EXPECT_EQ(config_for_task(cloud), cloud["config"]);
+  cloud.config["checkpoint_storage"] = {{"type", "s3"}, {"bucket", "b"}};
+  EXPECT_EQ(config_for_task(cloud), cloud.config);
 }
 
 TEST(StockTask, HasTheFilesThatTheClientReadsFirst) {
@@ -103,9 +105,23 @@ TEST(StockTask, HasTheFilesThatTheClientReadsFirst) {
             R"({"container_addrs":["127.0.0.1"],"container_rank":0,"container_slot_counts":[2]})");
   EXPECT_EQ(to_json(info["info/resources.json"]), R"({"gpu_uuids":[]})");
   auto gang = launch_of_trial_12();
-  gang["nodes"] = 2;
+  gang.nodes = 2;
   for (const auto& file : stock_files({{12}, {3}}, gang, around()))
     EXPECT_NE(file.path, "info/rendezvous.json"); // the agents have to meet first
+}
+
+TEST(StockTask, OfAnotherKindHasNothingOfATrial) {
+  const allocation_id shell{task_id::of(task_kind::shell, 1, 2), {1}};
+  const auto env = stock_variables(shell, launch_of_trial_12(), around());
+  EXPECT_EQ(env.at("DET_TASK_TYPE"), "SHELL");
+  EXPECT_EQ(env.at("DET_SESSION_TOKEN"), "S");
+  for (const char* name : {"DET_TRIAL_ID", "DET_EXPERIMENT_ID", "DET_HPARAMS", "DET_STEPS_COMPLETED"})
+    EXPECT_FALSE(env.contains(name)) << name;
+  std::set<std::string> files;
+  for (const auto& file : stock_files(shell, launch_of_trial_12(), around()))
+    files.insert(file.path);
+  EXPECT_TRUE(files.contains("info/cluster.json"));
+  EXPECT_FALSE(files.contains("info/trial.json"));
 }
 
 TEST(StockTask, StartsEveryFormOfAnEntrypoint) {
@@ -135,8 +151,8 @@ TEST(StockTask, TheExperimentsVariablesWinOverOursButNotOverTheTaskLinks) {
   ::setenv("http_proxy", "http://proxy:3128", 1);
   ::setenv("DET_MASTER", "http://elsewhere", 1);
   auto launch = launch_of_trial_12();
-  launch["env"]["DET_AGENT_ID"] = "mine";
-  launch["env"]["TROUPE_TASK_TOKEN"] = "forged";
+  launch.env["DET_AGENT_ID"] = "mine";
+  launch.env["TROUPE_TASK_TOKEN"] = "forged";
   auto spec = task_spec_of({{12}, {3}}, launch, around());
   ::unsetenv("http_proxy");
   ::unsetenv("DET_MASTER");
@@ -157,11 +173,11 @@ TEST(TaskSpec, PerSlotIsAProcessForEachSlotWithTheVariablesOfTorchrun) {
   auto launch = launch_of_trial_12();
   EXPECT_EQ(task_spec_of({{12}, {3}}, launch, around()).ranks.size(), 1u)
     << "the default is one for each agent";
-  launch["launch"] = "per_slot";
-  launch["nodes"] = 2;
-  launch["node_rank"] = 1;
-  launch["first_rank"] = 3;
-  launch["ranks"] = 5;
+  launch.mode = launch_mode::per_slot;
+  launch.nodes = 2;
+  launch.node_rank = 1;
+  launch.first_rank = 3;
+  launch.ranks = 5;
   const auto spec = task_spec_of({{12}, {3}}, launch, around());
   ASSERT_EQ(spec.ranks.size(), 2u);
   for (std::size_t local = 0; local < 2; ++local)

@@ -98,6 +98,35 @@ struct fake_reader : storage::reader {
     std::lock_guard lock{mutex};
     return found(trial_rows, id.value, "trial");
   }
+  result<task_row> task(task_id id) const override {
+    auto row = trial(id.trial());
+    if (!row)
+      return row.error();
+    auto experiment = this->experiment(row->experiment);
+    task_row of{id, row->experiment, experiment ? experiment->owner : "", "", row->created, row->ended};
+    if (!row->runs.empty()) {
+      of.run = row->runs.back().run;
+      of.open = row->runs.back().ended == time_point{};
+    }
+    return of;
+  }
+  result<std::vector<run_row>> runs(task_id id) const override {
+    auto row = trial(id.trial());
+    return row ? result<std::vector<run_row>>(row->runs) : row.error();
+  }
+  result<std::vector<task_row>> open_tasks() const override {
+    std::vector<trial_id> ids;
+    {
+      std::lock_guard lock{mutex};
+      for (const auto& [id, row] : trial_rows)
+        ids.push_back({id});
+    }
+    std::vector<task_row> open;
+    for (auto id : ids)
+      if (auto row = task(id); row && row->open)
+        open.push_back(*row);
+    return open;
+  }
   result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
                                           std::string_view group) const override {
     std::lock_guard lock{mutex};
@@ -128,20 +157,20 @@ struct fake_reader : storage::reader {
         return row;
     return error{errc::not_found, "checkpoint"};
   }
-  result<std::vector<log_line>> logs(trial_id id, std::uint64_t after, std::size_t limit) const override {
+  result<std::vector<log_line>> logs(task_id id, std::uint64_t after, std::size_t limit) const override {
     std::lock_guard lock{mutex};
     std::vector<log_line> all;
     for (const auto& line : log_lines)
-      if (line.allocation.trial == id && line.number > after && all.size() < limit)
+      if (line.allocation.task == id && line.number > after && all.size() < limit)
         all.push_back(line);
     return all;
   }
-  result<std::vector<log_line>> logs_before(trial_id id, std::uint64_t before,
+  result<std::vector<log_line>> logs_before(task_id id, std::uint64_t before,
                                             std::size_t limit) const override {
     std::lock_guard lock{mutex};
     std::vector<log_line> all;
     for (auto line = log_lines.rbegin(); line != log_lines.rend(); ++line)
-      if (line->allocation.trial == id && line->number < before && all.size() < limit)
+      if (line->allocation.task == id && line->number < before && all.size() < limit)
         all.push_back(*line);
     return all;
   }

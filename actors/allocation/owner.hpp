@@ -1,0 +1,22 @@
+#pragma once
+// What an allocation and whoever owns it say to each other. The owner is a trial, or the task of another kind
+// that the slots are for. The interface of the actors is `allocation_owner` (actors/messages.hpp).
+//
+//   allocation -> owner   allocation_ended, once; told again after a recovery
+//                         task_checkpoint: a script has written a checkpoint and waits
+//   owner -> allocation   checkpoint_answer for each task_checkpoint: recorded, or refused with the reason
+//                         allocation_stop, where the task has to end earlier than by itself
+
+#include "model/facts.hpp"
+
+namespace troupe {
+
+struct allocation_ended {
+  run_id run;
+  end why = end::completed;
+  std::string detail;
+  bool finished = false; ///< its training is over: it completed, and had not agreed to stop
+  MSGPACK_DEFINE_ARRAY(run, why, detail, finished)
+};
+
+} // namespace troupe

@@ -1,0 +1,156 @@
+#include "actors/allocation/task_launch.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char* modes[] = {"per_agent", "per_slot"};
+
+/// Takes the members of an object; the first that is of another kind is the fault.
+class members {
+public:
+  explicit members(value& from) : from_(from) {}
+
+  template <class T>
+  void take(const char* key, T& to) {
+    auto it = from_.find(key);
+    if (it == from_.end() || it->is_null())
+      return;
+    if (!read(*it, to) && !fault_)
+      fault_ = error{errc::corrupt, std::string("a launch order with another kind of '") + key + "'"};
+  }
+  std::optional<error> fault() const { return fault_; }
+
+private:
+  template <class T>
+  static bool read(value& x, T& to) {
+    if constexpr (std::is_same_v<T, value>)
+      to = std::move(x);
+    else if constexpr (std::is_same_v<T, std::string>)
+      return x.is_string() && (to = std::move(x.get_ref<std::string&>()), true);
+    else if constexpr (std::is_same_v<T, experiment_id>)
+      return x.is_number_integer() && (to = {x.get<std::uint64_t>()}, true);
+    else
+      return x.is_number_integer() && (to = x.get<T>(), true);
+    return true;
+  }
+  static bool read(value& x, launch_mode& to) {
+    if (!x.is_string() || (x != modes[0] && x != modes[1]))
+      return false;
+    to = x == modes[1] ? launch_mode::per_slot : launch_mode::per_agent;
+    return true;
+  }
+  template <class T>
+  static bool read(value& x, std::vector<T>& to) {
+    to.clear();
+    if (!x.is_array())
+      return false;
+    for (auto& one : x)
+      if (!read(one, to.emplace_back()))
+        return false;
+    return true;
+  }
+  template <class T>
+  static bool read(value& x, std::optional<T>& to) {
+    return read(x, to.emplace());
+  }
+  static bool read(value& x, std::map<std::string, std::string>& to) {
+    to.clear();
+    if (!x.is_object())
+      return false;
+    for (auto& [key, one] : x.items())
+      to[key] = one.is_string() ? one.get<std::string>() : one.dump();
+    return true;
+  }
+
+  value& from_;
+  std::optional<error> fault_;
+};
+
+/// Every member with its key on the wire.
+template <class Launch, class Use>
+void each(Launch& x, Use use) {
+  use("experiment", x.experiment);
+  use("task_id", x.task_name);
+  use("owner", x.owner);
+  use("user_token", x.user_token);
+  use("cluster_id", x.cluster_id);
+  use("master_id", x.master_id);
+  use("config", x.config);
+  use("hparams", x.hparams);
+  use("seed", x.seed);
+  use("context", x.context);
+  use("entrypoint", x.entrypoint);
+  use("launch", x.mode);
+  use("env", x.env);
+  use("checkpoint_dir", x.checkpoint_dir);
+  use("allocation_name", x.allocation_name);
+  use("session_token", x.session_token);
+  use("token", x.token);
+  use("resume", x.resume);
+  use("resume_steps", x.resume_steps);
+  use("node_rank", x.node_rank);
+  use("nodes", x.nodes);
+  use("resources_id", x.resources_id);
+  use("slots", x.slots);
+  use("first_rank", x.first_rank);
+  use("ranks", x.ranks);
+  use("ports", x.ports);
+  use("gpu_uuids", x.gpu_uuids);
+}
+
+value shown(const experiment_id& x) { return x.value; }
+value shown(const launch_mode& x) { return modes[static_cast<int>(x)]; }
+template <class T>
+value shown(const T& x) {
+  return x;
+}
+
+error bad(const std::string& field, const std::string& why) {
+  return {errc::invalid, "cannot start the task: " + field + " " + why};
+}
+
+} // namespace
+
+result<void> check(const task_launch& x) {
+  if (x.entrypoint.empty() || x.entrypoint[0].empty())
+    return bad("entrypoint", "names no program");
+  for (const auto& word : x.entrypoint)
+    if (word.find('\0') != word.npos)
+      return bad("entrypoint", "holds a zero byte");
+  for (const auto& [name, text] : x.env)
+    if (name.empty() || name.find('=') != name.npos || (name + text).find('\0') != name.npos)
+      return bad("the environment variable '" + name + "'",
+                 "has a name that is empty or holds '=', or a zero byte in its value");
+  if (!x.checkpoint_dir.empty() && x.checkpoint_dir[0] != '/')
+    return bad("the checkpoint folder '" + x.checkpoint_dir + "'", "is not an absolute path");
+  return {};
+}
+
+std::string encode(const task_launch& x) {
+  value out = value::object();
+  each(x, [&](const char* key, const auto& one) {
+    if constexpr (requires { one.has_value(); }) {
+      if (one)
+        out[key] = shown(*one);
+    } else {
+      out[key] = shown(one);
+    }
+  });
+  return to_msgpack(out);
+}
+
+result<task_launch> decode_launch(std::string_view bytes) {
+  auto whole = parse_msgpack(bytes);
+  if (!whole)
+    return whole.error();
+  if (!whole->is_object())
+    return error{errc::corrupt, "a launch order that is not a map"};
+  task_launch x;
+  members from{*whole};
+  each(x, [&](const char* key, auto& one) { from.take(key, one); });
+  if (auto fault = from.fault())
+    return *fault;
+  return x;
+}
+
+} // namespace troupe

@@ -1,0 +1,61 @@
+#pragma once
+// How one part of a task is started: what a master tells an agent, and what the agent keeps beside the task
+// for its next life. The owner of the allocation makes it, the allocation adds what it knows, the host what
+// is on the host. Pure.
+
+#include "model/ids.hpp"
+#include "model/result.hpp"
+#include "model/value.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+enum class launch_mode : int {
+  per_agent = 0, ///< one process on each agent, which starts its own ranks
+  per_slot,      ///< one process for each slot
+};
+
+struct task_launch {
+  // Of the task.
+  experiment_id experiment;          ///< that the task belongs to; 0: none
+  std::string task_name;             ///< see model/names.hpp
+  std::string owner;                 ///< account that it runs for; may be empty
+  std::string user_token;            ///< opens the API in the owner's name; empty: none
+  std::string cluster_id, master_id; ///< empty: "troupe"
+  value config = value::object();    ///< complete
+  value hparams = value::object();
+  std::uint32_t seed = 0;
+  std::string context;                 ///< names the blob with its files; empty: no files
+  std::vector<std::string> entrypoint; ///< a shell's text is {"/bin/sh", "-c", TEXT}
+  launch_mode mode = launch_mode::per_agent;
+  std::map<std::string, std::string> env;
+  std::string checkpoint_dir; ///< absolute; empty: it keeps no checkpoints
+  // Of the run.
+  std::string allocation_name; ///< see model/names.hpp
+  std::string session_token;   ///< opens the API to this run alone; empty: none
+  std::string token;           ///< opens the harness gateway to this run alone
+  std::string resume;          ///< checkpoint to start from, or empty
+  std::int64_t resume_steps = 0;
+  // Of the part on one agent.
+  int node_rank = 0, nodes = 1;
+  std::string resources_id; ///< see part_name
+  std::vector<int> slots;
+  int first_rank = 0, ranks = 1; ///< where every slot is a rank
+  // Of its host.
+  std::vector<int> ports;                            ///< that this task alone uses there
+  std::optional<std::vector<std::string>> gpu_uuids; ///< none: its slots are not GPUs
+};
+
+/// errc::invalid with the field and the reason, where no agent could start it.
+result<void> check(const task_launch& x);
+
+/// A msgpack map; keys are only ever added, and a reader passes over those that it does not know.
+std::string encode(const task_launch& x);
+/// errc::corrupt with the key, where a value is of another kind; a key that is missing has its default.
+result<task_launch> decode_launch(std::string_view bytes);
+
+} // namespace troupe

@@ -1,0 +1,190 @@
+#include "actors/experiment/experiment_settings.hpp"
+
+#include "model/config/experiment_config.hpp"
+#include "model/names.hpp"
+
+namespace troupe {
+namespace {
+
+const value nothing;
+
+/// Reads members of a configuration by paths like "resources.slots_per_trial". The first that is of another
+/// kind is the fault.
+class config_reader {
+public:
+  explicit config_reader(const value& config) : config_(config) {}
+
+  /// The member, else the default of the schema, else null.
+  value at(std::string_view path) {
+    const auto& given = find(path);
+    return given.is_null() ? config::default_of(path) : given;
+  }
+  const value& find(std::string_view path) const {
+    const value* here = &config_;
+    for (std::string_view rest = path; !rest.empty();) {
+      const auto dot = rest.find('.');
+      if (!here->is_object())
+        return nothing;
+      const auto it = here->find(std::string(rest.substr(0, dot)));
+      if (it == here->end())
+        return nothing;
+      here = &*it;
+      rest = dot == rest.npos ? std::string_view() : rest.substr(dot + 1);
+    }
+    return *here;
+  }
+
+  std::string text(std::string_view path) { return text_in(path, at(path)); }
+  std::string text_in(std::string_view path, const value& x) {
+    if (!x.is_string() && !x.is_null())
+      refuse(path, "a text", x);
+    return x.is_string() ? x.get<std::string>() : std::string();
+  }
+  std::optional<std::int64_t> integer(std::string_view path) { return integer_in(path, at(path)); }
+  std::optional<std::int64_t> integer_in(std::string_view path, const value& x) {
+    if (x.is_number_integer())
+      return x.get<std::int64_t>();
+    if (!x.is_null())
+      refuse(path, "an integer", x);
+    return std::nullopt;
+  }
+  void refuse(std::string_view path, std::string_view expected, const value& got) {
+    if (!fault_)
+      fault_ = error{errc::invalid,
+                     std::string(path) + ": expected " + std::string(expected) + ", got " + to_json(got)};
+  }
+  const std::optional<error>& fault() const { return fault_; }
+
+private:
+  const value& config_;
+  std::optional<error> fault_;
+};
+
+/// "K=V" lines, or an object of them.
+void add_variables(std::map<std::string, std::string>& env, const value& list) {
+  if (list.is_object())
+    for (const auto& [key, one] : list.items())
+      env[key] = one.is_string() ? one.get<std::string>() : one.dump();
+  if (list.is_array())
+    for (const auto& line : list)
+      if (const auto* pair = line.get_ptr<const std::string*>(); pair && !pair->empty()) {
+        const auto equals = pair->find('=');
+        env[pair->substr(0, equals)] = equals == pair->npos ? "" : pair->substr(equals + 1);
+      }
+}
+
+std::map<std::string, std::string> variables_in(const config_reader& config) {
+  std::map<std::string, std::string> env;
+  const auto& all = config.find("environment.environment_variables");
+  const bool by_device =
+    all.is_object() && (all.contains("cpu") || all.contains("cuda") || all.contains("rocm"));
+  add_variables(env, by_device ? config.find("environment.environment_variables.cpu") : all);
+  return env;
+}
+
+void read_search(config_reader& config, experiment_settings& out) {
+  if (const auto& searcher = config.find("searcher"); searcher.is_object())
+    out.searcher = searcher;
+  if (const auto& space = config.find("hyperparameters"); space.is_object())
+    out.hyperparameters = space;
+  out.seed = static_cast<std::uint64_t>(config.integer("reproducibility.experiment_seed").value_or(0));
+  if (const auto& metric = config.find("searcher.metric"); metric.is_string()) // nsga2 has a list
+    out.metric = metric.get<std::string>();
+  for (const char* path : {"searcher.time_metric", "searcher.early_stopping.time_metric"})
+    if (out.time_metric.empty())
+      out.time_metric = config.text_in(path, config.find(path));
+  for (const char* path : {"searcher.metrics", "searcher.metric"})
+    if (const auto& several = config.find(path); several.is_array())
+      for (const auto& one : several)
+        out.more_metrics.push_back(config.text_in(path, one));
+  const auto name = config.text_in("searcher.name", config.find("searcher.name"));
+  out.hears_checkpoints = name == "pbt" || name == "custom";
+}
+
+void read_trials(config_reader& config, experiment_settings& out) {
+  constexpr auto slots_path = "resources.slots_per_trial";
+  const auto wanted = config.at(slots_path); // a number, or {min, max}
+  const bool range = wanted.is_object();
+  const auto most = config.integer_in(slots_path, range ? wanted.value("max", value()) : wanted).value_or(1);
+  const auto least = range ? config.integer_in(slots_path, wanted.value("min", value())).value_or(1) : 0;
+  out.slots = static_cast<int>(std::max<std::int64_t>(1, most));
+  out.least_slots = least < most ? static_cast<int>(least) : 0;
+  out.max_restarts = static_cast<int>(config.integer("max_restarts").value_or(0));
+  if (const auto seconds = config.integer("preemption_timeout"))
+    out.preemption_timeout = std::chrono::seconds(*seconds);
+}
+
+std::string checkpoint_folder(config_reader& config, const std::string& standard) {
+  // A shared_fs may carry a container_path, too, which Determined has not read for years.
+  const bool shared = config.find("checkpoint_storage.type") == "shared_fs";
+  const char* path = shared ? "checkpoint_storage.host_path" : "checkpoint_storage.container_path";
+  auto dir = config.text_in(path, config.find(path));
+  if (const auto sub =
+        config.text_in("checkpoint_storage.storage_path", config.find("checkpoint_storage.storage_path"));
+      !dir.empty() && !sub.empty())
+    dir = sub.starts_with('/') ? sub : dir + "/" + sub;
+  if (dir.empty())
+    return standard;
+  // A relative folder lies in the master's data directory, beside the default one.
+  return dir.starts_with('/') ? dir : standard.substr(0, standard.rfind('/') + 1) + dir;
+}
+
+void read_launch(config_reader& config, task_launch& out) {
+  // A text is a shell's, a list is exec'd as it is: as Determined does.
+  const auto& entry = config.find("entrypoint");
+  if (entry.is_array())
+    for (const auto& word : entry)
+      out.entrypoint.push_back(config.text_in("entrypoint", word));
+  else
+    out.entrypoint = {"/bin/sh", "-c", config.text_in("entrypoint", entry)};
+  out.mode = config.text("launch") == "per_slot" ? launch_mode::per_slot : launch_mode::per_agent;
+  out.env = variables_in(config);
+}
+
+} // namespace
+
+result<experiment_settings> experiment_settings_of(experiment_source from) {
+  experiment_settings out;
+  out.id = from.id;
+  config_reader config{from.config};
+  read_search(config, out);
+  read_trials(config, out);
+  read_launch(config, out.launch);
+  out.launch.checkpoint_dir = checkpoint_folder(config, from.checkpoint_dir);
+  if (config.fault())
+    return *config.fault();
+  out.launch.experiment = from.id;
+  out.launch.owner = std::move(from.owner);
+  out.launch.context = std::move(from.context);
+  out.launch.config = std::move(from.config);
+  if (auto ok = check(out.launch); !ok)
+    return ok.error();
+  return out;
+}
+
+experiment_spec experiment_spec_of(const experiment_settings& of) {
+  return {of.id, of.metric, of.time_metric, of.more_metrics, of.hears_checkpoints};
+}
+
+trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made) {
+  trial_spec spec;
+  spec.id = made.trial;
+  spec.slots = of.slots;
+  spec.least_slots = of.least_slots;
+  spec.max_restarts = of.max_restarts;
+  spec.warm_start = made.source_checkpoint;
+  spec.warm_start_steps = made.source_steps;
+  spec.tells_checkpoints = of.hears_checkpoints;
+  spec.stop_limit = of.preemption_timeout;
+  return spec;
+}
+
+task_launch launch_of(const experiment_settings& of, const trial_created& made) {
+  auto launch = of.launch;
+  launch.task_name = task_name(of.id, made.trial);
+  launch.seed = made.seed;
+  launch.hparams = made.hparams;
+  return launch;
+}
+
+} // namespace troupe
