@@ -8,6 +8,7 @@ namespace troupe {
 
 /// A task that cannot be trained ends by itself, as a rule at once.
 constexpr duration give_up_patience = 10s;
+constexpr duration kill_again = 30s; ///< a kill is ordered again until it is done
 
 namespace {
 
@@ -24,19 +25,18 @@ allocation::allocation(allocation_spec spec) : spec_(std::move(spec)) {}
 
 allocation_step allocation::apply(const allocation_event& ev, time_point now) {
   allocation_step s;
-  if (closed_) {
+  if (const auto* end = std::get_if<allocation_closed>(&phase_)) {
     // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
-    std::visit(
-      overloaded{
-        [&](const slots_granted&) { s.actions.push_back(release_slots{}); },
-        [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
-        [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
-        [&](const allocation_stop&) {
-          s.actions.push_back(report_allocation_end{closed_->why, closed_->detail, closed_->finished});
-        },
-        [](const auto&) {},
-      },
-      ev);
+    std::visit(overloaded{
+                 [&](const slots_granted&) { s.actions.push_back(release_slots{}); },
+                 [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
+                 [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
+                 [&](const allocation_stop&) {
+                   s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished});
+                 },
+                 [](const auto&) {},
+               },
+               ev);
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
@@ -45,49 +45,89 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
 
 allocation_step allocation::apply(const allocation_task_event& ev, time_point now) {
   allocation_step s;
-  if (!closed_)
+  if (!closed())
     std::visit([&](const auto& x) { on(s, x, now); }, ev);
   return s;
 }
 
 void allocation::on(allocation_step& s, const slots_granted& ev, time_point now) {
-  if (!parts_.empty())
+  if (!std::holds_alternative<asking>(phase_))
     return; // a repeat of the grant that is in use
   note(s, allocation_placed{now, ev.on});
-  placed_at_ = now;
+  phase_ = running{now, {}};
   for (std::size_t i = 0; i < ev.on.size(); ++i) {
     parts_[ev.on[i].agent] = {};
     s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size())});
   }
 }
 
+// ---- to its end
+
+const allocation_stop* allocation::stop() const {
+  if (const auto* stopping = std::get_if<stopping_phase>(&phase_))
+    return &stopping->order;
+  const auto* killing = std::get_if<killing_phase>(&phase_);
+  return killing && killing->order ? &*killing->order : nullptr;
+}
+
+std::optional<time_point> allocation::kill_at() const {
+  return std::visit(overloaded{
+                      [](const failing& x) { return std::optional{x.kill_at}; },
+                      [](const stopping_phase& x) { return std::optional{x.kill_at}; },
+                      [](const killing_phase& x) { return std::optional{x.again_at}; },
+                      [](const auto&) { return std::optional<time_point>{}; },
+                    },
+                    phase_);
+}
+
+void allocation::enter_stop(const allocation_stop& order, time_point now) {
+  if (auto* killing = std::get_if<killing_phase>(&phase_))
+    killing->order = order;
+  else if (order.kill)
+    phase_ = killing_phase{order, now + kill_again};
+  else
+    phase_ = stopping_phase{order, kill_at().value_or(now + spec_.stop_limit)};
+}
+
+/// What runs may end by itself until `at`, or an earlier time that was set before.
+void allocation::kill_by(time_point at) {
+  at = std::min(at, kill_at().value_or(at));
+  std::visit(overloaded{
+               [&](running&) { phase_ = failing{at}; },
+               [&](failing& x) { x.kill_at = at; },
+               [&](stopping_phase& x) { x.kill_at = at; },
+               [&](killing_phase& x) { x.again_at = at; },
+               [](auto&) {},
+             },
+             phase_);
+}
+
 void allocation::on(allocation_step& s, const allocation_stop& ev, time_point now) {
-  if (stop_ && (stop_->kill || !ev.kill))
+  if (const auto* before = stop(); before && (before->kill || !ev.kill))
     return;
-  stop_ = ev;
-  if (parts_.empty())
+  if (std::holds_alternative<asking>(phase_))
     return close(s, end::stopped, 0, "stopped before it was placed", now);
+  enter_stop(ev, now);
   order_stop(s, now);
 }
 
+/// Tells what it was asked to all that runs; also again, where an order may be lost.
 void allocation::order_stop(allocation_step& s, time_point now) {
+  const auto order = *stop();
   if (polls_)
     s.actions.push_back(answer_signals{});
-  bool kill = stop_->kill;
   for (const auto& [agent, p] : parts_)
     if (p.state != part::over) {
-      if (kill)
+      if (order.kill)
         s.actions.push_back(kill_task{agent});
       else
-        s.actions.push_back(preempt_task{agent, stop_->reason});
+        s.actions.push_back(preempt_task{agent, order.reason});
     }
-  if (!kill)
+  if (auto* killing = std::get_if<killing_phase>(&phase_); killing && order.kill)
+    killing->again_at = now + kill_again;
+  if (!order.kill)
     for (const auto& [member, w] : workers_)
       lead(s, member);
-  if (kill)
-    killing_ = true;
-  if (kill || !kill_at_)
-    kill_at_ = now + (kill ? duration{30s} : spec_.stop_limit); // a kill is ordered again until it is done
 }
 
 void allocation::on(allocation_step& s, const task_started& ev, time_point now) {
@@ -97,11 +137,11 @@ void allocation::on(allocation_step& s, const task_started& ev, time_point now) 
     return;
   }
   it->second.state = part::running;
-  if (!placed_at_ && spec_.least > 0) { // recovered: the pool does not know that it would take more
-    placed_at_ = now;
+  if (auto* run = std::get_if<running>(&phase_); run && !run->since && spec_.least > 0) {
+    run->since = now; // recovered: the pool does not know that it would take more
     s.actions.push_back(request_slots{spec_.slots, spec_.least});
   }
-  if (stop_)
+  if (stop())
     order_stop(s, now); // the first order may have died with a master or a link
 }
 
@@ -110,28 +150,27 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (!ev.certain)
-    return part_over(s, ev.agent, stop_ || (killing_ && ev.ordered) ? end::stopped : end::lost, -1, ev.detail,
-                     now);
+    return part_over(s, ev.agent, stop() || (killing() && ev.ordered) ? end::stopped : end::lost, -1,
+                     ev.detail, now);
   // The order may have come from an earlier life of this actor, before its stop or another part's end was
   // told again.
   if (ev.ordered && ev.signal == 9)
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
   // A task of Determined's client agrees to a stop first: without that, its exit is what it would be at any
   // other time.
-  const bool followed = stop_ && (stop_->kill || !polls_);
+  const bool followed = stop() && (stop()->kill || !polls_);
   if (yielded_ || followed)
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
-  if (killing_)
+  if (killing())
     return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's
   if (ev.signal == 9 && (!verdict_ || verdict_->why == end::completed)) {
     // Nobody ordered this SIGKILL. Perhaps its whole host is dying: then the run is lost, not failed.
     it->second.state = part::over;
-    verdict_ = verdict{end::failed, 128 + ev.signal, ev.detail, ev.agent};
-    judge_at_ = now + spec_.kill_grace;
+    verdict_ = verdict{end::failed, 128 + ev.signal, ev.detail, ev.agent, now + spec_.kill_grace};
     return;
   }
   bool good = ev.exit_code == 0 && ev.signal == 0;
-  finished_ |= good && stop_;
+  finished_ |= good && stop();
   part_over(s, ev.agent, good ? end::completed : end::failed, ev.signal ? 128 + ev.signal : ev.exit_code,
             ev.detail, now);
 }
@@ -141,13 +180,14 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (it->second.state == part::running)
-    return part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1,
+    return part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1,
                      "agent " + ev.agent + " lost its task", now);
-  if (stop_)
+  if (stop())
     return part_over(s, ev.agent, end::stopped, 0, "stopped before it ran", now);
   // Never started there. Alone it can be placed anew; parts of a gang that do run are ended first.
-  if (parts_.size() == 1) {
+  if (parts_.size() == 1 && std::holds_alternative<running>(phase_)) {
     parts_.clear();
+    phase_ = asking{};
     s.actions.push_back(release_slots{});
     s.actions.push_back(request_slots{spec_.slots, spec_.least});
     return;
@@ -159,11 +199,8 @@ void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
   auto it = parts_.find(ev.agent);
   if (it == parts_.end())
     return;
-  if (judge_at_ && verdict_ && verdict_->agent == ev.agent) {
-    verdict_->why = end::lost;
-    verdict_->code = -1;
-    verdict_->detail = "agent " + ev.agent + ": " + ev.why;
-    judge_at_.reset();
+  if (verdict_ && verdict_->certain_at && verdict_->agent == ev.agent) {
+    verdict_ = verdict{end::lost, -1, "agent " + ev.agent + ": " + ev.why, ev.agent, {}};
     kill_rest(s, now);
     return close_if_over(s, now);
   }
@@ -173,18 +210,18 @@ void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
     return;
   if (go_on_without(s, ev.agent, ev.why, now))
     return;
-  part_over(s, ev.agent, stop_ ? end::stopped : end::lost, -1, "agent " + ev.agent + ": " + ev.why, now);
+  part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1, "agent " + ev.agent + ": " + ev.why, now);
 }
 
 void allocation::on(allocation_step& s, const time_passed&, time_point now) {
-  if (judge_at_ && now >= *judge_at_) {
-    judge_at_.reset();
+  if (verdict_ && verdict_->certain_at && now >= *verdict_->certain_at) {
+    verdict_->certain_at.reset();
     kill_rest(s, now);
     close_if_over(s, now);
   }
-  if (!closed_ && kill_at_ && now >= *kill_at_)
+  if (const auto at = kill_at(); at && now >= *at)
     kill_rest(s, now);
-  if (!closed_ && grow_at_ && now >= *grow_at_)
+  if (const auto* run = std::get_if<running>(&phase_); run && run->grow_at && now >= *run->grow_at)
     grow(s, now);
 }
 
@@ -211,7 +248,7 @@ std::string allocation::agent_of(int member) const {
 
 void allocation::on(allocation_step& s, const member_failed& ev, time_point now) {
   auto it = parts_.find(ev.agent);
-  if (it == parts_.end() || it->second.state == part::over || lost_.contains(ev.rank) || stop_ || killing_)
+  if (it == parts_.end() || it->second.state == part::over || lost_.contains(ev.rank) || stop() || killing())
     return;
   note(s, member_lost{now, ev.agent, ev.rank, ev.detail});
   // Its slot is still there: a replacement starts from the last checkpoint, as the next run. Who waits for a
@@ -225,7 +262,7 @@ void allocation::on(allocation_step& s, const member_failed& ev, time_point now)
 /// Whether the ranks on the other agents are a gang that may be so small, and can meet anew.
 bool allocation::go_on_without(allocation_step& s, const std::string& agent, const std::string& why,
                                time_point now) {
-  if (spec_.least <= 0 || stop_ || killing_ || verdict_ || judge_at_ || failed_first_)
+  if (spec_.least <= 0 || stop() || killing() || verdict_ || failed_first_)
     return false;
   std::vector<int> left;
   for (const auto& part : on_)
@@ -268,7 +305,7 @@ void allocation::on(allocation_step& s, const worker_said& ev, time_point now) {
   const auto& status = std::get<workers::worker_status>(*word);
   if (agent_of(ev.member) !=
       ev.agent) { // started once per agent, each is a rank 0 of its own and trains alone
-    if (status.until < status.batches && !stop_)
+    if (status.until < status.batches && !stop())
       s.actions.push_back(
         order_worker{ev.agent, ev.member,
                      workers::encode_worker(workers::worker_order{workers::train_until{status.batches}})});
@@ -276,13 +313,13 @@ void allocation::on(allocation_step& s, const worker_said& ev, time_point now) {
   }
   workers_[ev.member] = {status.step, status.until, status.generation, status.batches};
   lead(s, ev.member);
-  if (spare_ > 0 && !grow_at_)
-    grow_at_ = std::max(now, placed_at_.value_or(now) + spec_.grow_after);
+  if (auto* run = std::get_if<running>(&phase_); run && spare_ > 0 && !run->grow_at)
+    run->grow_at = std::max(now, run->since.value_or(now) + spec_.grow_after);
 }
 
 std::vector<int> allocation::led() const {
   std::vector<int> ranks;
-  if (!stop_ && !killing_ && !closed_)
+  if (!stop() && !killing() && !closed())
     for (const auto& [member, ignored] : workers_)
       if (generation_ == 0 || std::find(members_.begin(), members_.end(), member) != members_.end())
         ranks.push_back(member);
@@ -292,15 +329,15 @@ std::vector<int> allocation::led() const {
 /// Tells a worker what it should be doing, where that is not what it says.
 void allocation::lead(allocation_step& s, int member) {
   auto it = workers_.find(member);
-  if (it == workers_.end() || killing_ ||
+  if (it == workers_.end() || killing() ||
       (generation_ > 0 && std::find(members_.begin(), members_.end(), member) == members_.end()))
     return;
   const auto& w = it->second;
   const auto order = [&](workers::worker_order x) {
     s.actions.push_back(order_worker{agent_of(member), member, workers::encode_worker(x)});
   };
-  if (stop_)
-    order(workers::stop_training{stop_->reason});
+  if (stop())
+    order(workers::stop_training{stop()->reason});
   else if (w.generation < generation_)
     order(workers::rebuild_group{generation_, members_});
   else if (w.until < w.batches)
@@ -310,30 +347,33 @@ void allocation::lead(allocation_step& s, int member) {
 void allocation::on(allocation_step&, const slots_spare& ev, time_point now) {
   const auto ranks = generation_ > 0 ? members_.size() : ranks_of(on_);
   spare_ = ev.slots > static_cast<int>(ranks) ? ev.slots : 0;
-  grow_at_.reset();
-  if (spare_ > 0 && placed_at_)
-    grow_at_ = std::max(now, *placed_at_ + spec_.grow_after);
+  auto* run = std::get_if<running>(&phase_);
+  if (!run)
+    return;
+  run->grow_at.reset();
+  if (spare_ > 0 && run->since)
+    run->grow_at = std::max(now, *run->since + spec_.grow_after);
 }
 
 /// A larger gang is another run: this one saves at the next batch and ends.
 void allocation::grow(allocation_step& s, time_point now) {
-  grow_at_.reset();
-  if (stop_ || killing_ || verdict_ || failed_first_ || spare_ <= 0 || spec_.least <= 0)
+  std::get<running>(phase_).grow_at.reset();
+  if (verdict_ || failed_first_ || spare_ <= 0 || spec_.least <= 0)
     return;
   note(s, allocation_resized{now, generation_, {}, spare_, true, "slots are free again"});
-  stop_ = allocation_stop{false, "preempted"};
+  enter_stop({false, "preempted"}, now);
   order_stop(s, now);
 }
 
 void allocation::on(allocation_step&, const signal_polled&, time_point) { polls_ = true; }
 
 void allocation::on(allocation_step& s, const stop_agreed& ev, time_point now) {
-  if (yielded_ || (!stop_ && !ev.outside))
+  if (yielded_ || (!stop() && !ev.outside))
     return; // a repeat, or an answer to nothing
   note(s, allocation_yielded{now, ev.outside});
-  if (stop_ || parts_.empty())
+  if (stop() || std::holds_alternative<asking>(phase_))
     return;
-  stop_ = allocation_stop{false, "preempted"};
+  enter_stop({false, "preempted"}, now);
   order_stop(s, now);
 }
 
@@ -371,11 +411,11 @@ void allocation::on(allocation_step& s, const work_wanted& ev, time_point now) {
 
 /// What still runs cannot go on alone. Ordered again every 30 s until it is done.
 void allocation::kill_rest(allocation_step& s, time_point now) {
-  killing_ = true;
+  const auto* order = stop();
+  phase_ = killing_phase{order ? std::optional{*order} : std::nullopt, now + kill_again};
   for (const auto& [agent, p] : parts_)
     if (p.state != part::over)
       s.actions.push_back(kill_task{agent});
-  kill_at_ = now + 30s;
 }
 
 void allocation::part_over(allocation_step& s, const std::string& agent, end why, int code,
@@ -388,11 +428,11 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   // A rank that hears of another's death fails by itself, and its word may come before the news of the host
   // that died.
   if (!verdict_ || weight(why) > weight(verdict_->why))
-    verdict_ = verdict{why, code, std::move(detail), agent};
-  if (bad && !killing_) {
+    verdict_ = verdict{why, code, std::move(detail), agent, verdict_ ? verdict_->certain_at : std::nullopt};
+  if (bad && !killing()) {
     const bool wait_for_less = spec_.least > 0 && !workers_.empty(); // in vain: see member_failed
     if (why == end::failed && !wait_for_less)
-      kill_at_ = std::min(kill_at_.value_or(time_point::max()), now + spec_.end_grace);
+      kill_by(now + spec_.end_grace);
     else
       kill_rest(s, now);
   }
@@ -402,15 +442,16 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
 void allocation::close_if_over(allocation_step& s, time_point now) {
   const auto over = [](const auto& p) { return p.second.state == part::over; };
   const auto done = [&](const auto& p) { return over(p) || daemons_.contains(p.first); };
-  if (!daemons_.empty() && !judge_at_ && !killing_ && std::all_of(parts_.begin(), parts_.end(), done) &&
+  const bool uncertain = verdict_ && verdict_->certain_at;
+  if (!daemons_.empty() && !uncertain && !killing() && std::all_of(parts_.begin(), parts_.end(), done) &&
       !std::all_of(parts_.begin(), parts_.end(), over))
     return kill_rest(s, now); // only daemons are left
-  if (judge_at_ || !std::all_of(parts_.begin(), parts_.end(), over))
+  if (uncertain || !std::all_of(parts_.begin(), parts_.end(), over))
     return;
   auto v = verdict_.value_or(verdict{});
   // A silent rank was killed by its agent, which looks like a loss. It would be silent again.
-  if (failed_first_ && !stop_ && v.why != end::failed && (v.why != end::lost || failed_first_->silent))
-    v = {end::failed, 1, failed_first_->detail, failed_first_->agent};
+  if (failed_first_ && !stop() && v.why != end::failed && (v.why != end::lost || failed_first_->silent))
+    v = {end::failed, 1, failed_first_->detail, failed_first_->agent, {}};
   if (v.why == end::failed && !failure_.empty() &&
       !v.detail.starts_with(failure_)) // its agent has said it too
     v.detail = failure_ + " (" + v.detail + ")";
@@ -428,8 +469,6 @@ void allocation::close(allocation_step& s, end why, int code, std::string detail
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
   s.actions.push_back(report_allocation_end{why, std::move(detail), finished});
-  kill_at_.reset();
-  judge_at_.reset();
 }
 
 void allocation::note(allocation_step& s, allocation_fact fact) {
@@ -439,14 +478,16 @@ void allocation::note(allocation_step& s, allocation_fact fact) {
 
 void allocation::replay(const allocation_fact& fact) {
   std::visit(overloaded{
-               [this](const allocation_placed& f) { on_ = f.on; },
-               [this](const allocation_closed& f) { closed_ = f; },
+               [this](const allocation_placed& f) {
+                 on_ = f.on;
+                 phase_ = running{};
+               },
+               [this](const allocation_closed& f) { phase_ = f; },
                [this](const allocation_ready&) { ready_ = true; },
                [this](const allocation_yielded& f) { yielded_ = f.outside; },
                [this](const allocation_gave_up& f) {
                  gave_up_ = f.at;
-                 const auto patience = f.at + give_up_patience; // then it is killed
-                 kill_at_ = kill_at_ ? std::min(*kill_at_, patience) : patience;
+                 kill_by(f.at + give_up_patience);
                },
                [this](const part_made_daemon& f) { daemons_.insert(f.agent); },
                [this](const member_lost& f) {
@@ -466,11 +507,11 @@ void allocation::replay(const allocation_fact& fact) {
 }
 
 std::vector<allocation_action> allocation::resume() {
-  if (closed_) {
+  if (const auto* end = std::get_if<allocation_closed>(&phase_)) {
     std::vector<allocation_action> out{release_slots{}};
     for (const auto& part : on_)
       out.push_back(forget_task{part.agent});
-    out.push_back(report_allocation_end{closed_->why, closed_->detail, closed_->finished});
+    out.push_back(report_allocation_end{end->why, end->detail, end->finished});
     return out;
   }
   if (on_.empty())
@@ -489,19 +530,21 @@ std::vector<allocation_action> allocation::resume() {
 }
 
 std::optional<time_point> allocation::deadline() const {
-  if (closed_)
+  if (closed())
     return std::nullopt;
+  const auto* run = std::get_if<running>(&phase_);
   std::optional<time_point> next;
-  for (const auto& at : {judge_at_, kill_at_, grow_at_})
+  for (const auto& at :
+       {verdict_ ? verdict_->certain_at : std::nullopt, kill_at(), run ? run->grow_at : std::nullopt})
     if (at)
       next = next ? std::min(*next, *at) : at;
   return next;
 }
 
 std::string allocation::snapshot() const {
-  return pack(std::tuple{on_, closed_ ? encode(*closed_) : "", ready_, yielded_.has_value(),
-                         yielded_.value_or(false), gave_up_.value_or(time_point{}), daemons_, generation_,
-                         members_, given_up_, lost_});
+  const auto* end = std::get_if<allocation_closed>(&phase_);
+  return pack(std::tuple{on_, end ? encode(*end) : "", ready_, yielded_.has_value(), yielded_.value_or(false),
+                         gave_up_.value_or(time_point{}), daemons_, generation_, members_, given_up_, lost_});
 }
 
 value allocation::describe() const {
@@ -511,28 +554,30 @@ value allocation::describe() const {
     on.push_back({{"agent", place.agent}, {"slots", place.slots}});
   for (const auto& [agent, one] : parts_)
     parts[agent] = names[static_cast<int>(one.state)];
+  const auto* order = stop();
+  const auto* closed = std::get_if<allocation_closed>(&phase_);
   return {{"state", shown()},
           {"slots", spec_.slots},
           {"on", on},
           {"parts", parts},
           {"ready", ready_},
-          {"stop", stop_ ? value{{"kill", stop_->kill}, {"reason", stop_->reason}} : value()},
+          {"stop", order ? value{{"kill", order->kill}, {"reason", order->reason}} : value()},
           {"yielded", yielded_.has_value()},
-          {"kill_at", kill_at_ ? value(to_rfc3339(*kill_at_)) : value()},
-          {"closed", closed_ ? value{{"why", name(closed_->why)},
-                                     {"exit_code", closed_->exit_code},
-                                     {"detail", closed_->detail}}
-                             : value()}};
+          {"kill_at", kill_at() ? value(to_rfc3339(*kill_at())) : value()},
+          {"closed",
+           closed
+             ? value{{"why", name(closed->why)}, {"exit_code", closed->exit_code}, {"detail", closed->detail}}
+             : value()}};
 }
 
 const char* allocation::shown() const {
-  if (closed_)
+  if (closed())
     return "CLOSED";
-  if (killing_)
+  if (killing())
     return "KILLING";
   if (stopping())
     return "STOPPING";
-  if (on_.empty())
+  if (std::holds_alternative<asking>(phase_))
     return "QUEUED";
   for (const auto& [agent, one] : parts_)
     if (one.state == part::ordered || one.state == part::watched)

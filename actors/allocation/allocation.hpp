@@ -1,5 +1,5 @@
 #pragma once
-// One run of one trial on the slots it was granted: a gang that starts together and ends together. It asks
+// One run of one task on the slots it was granted: a gang that starts together and ends together. It asks
 // for slots, makes the placement durable, orders the start, stops it in time, and says once how it ended.
 // Pure; its shell is allocation_actor.cpp beside it.
 
@@ -157,8 +157,10 @@ using allocation_step = step_of<allocation_fact, allocation_action>;
 
 /// Not thread-safe: one actor owns it.
 ///
-///   asking --granted--> placed --all parts over--> closed
-///     ^-- after recovery, its agents know nothing of it --|
+///   asking --granted--> running --------------- asked to stop ---> stopping --its time is over--> killing
+///     ^-- never started --' '-- a part failed --> failing --asked to stop--^                       ^
+///                                                    '------------- its time is over --------------'
+///   From each, once all parts are over (asking: when it is asked to stop): closed.
 class allocation {
 public:
   explicit allocation(allocation_spec spec);
@@ -173,13 +175,31 @@ public:
   value describe() const;       ///< the state, for people
   const char* shown() const;    ///< in one word, a literal
 
-  bool closed() const { return closed_.has_value(); }
+  bool closed() const { return std::holds_alternative<allocation_closed>(phase_); }
   const std::vector<placement>& placed() const { return on_; }
-  bool stopping() const { return stop_ || (yielded_ && *yielded_); } ///< its task has to stop
+  bool stopping() const { return stop() || (yielded_ && *yielded_); } ///< its task has to stop
   std::vector<int> led() const;         ///< the ranks of a trial in C++ that take orders now
   bool ready() const { return ready_; } ///< every part has come to the rendezvous
 
 private:
+  struct asking {}; ///< for slots
+  struct running {
+    std::optional<time_point> since; ///< its placement; none after a recovery, until its task is known to run
+    std::optional<time_point> grow_at;
+  };
+  struct failing { ///< a part has failed, or the task says that it cannot be trained: the rest ends by itself
+    time_point kill_at;
+  };
+  struct stopping_phase { ///< asked to end by itself
+    allocation_stop order;
+    time_point kill_at;
+  };
+  struct killing_phase { ///< what is left is killed, and again every 30 s
+    std::optional<allocation_stop> order;
+    time_point again_at;
+  };
+  using phase = std::variant<asking, running, failing, stopping_phase, killing_phase, allocation_closed>;
+
   enum class part { ordered, watched, running, over };
   struct part_state {
     part state = part::ordered;
@@ -203,6 +223,11 @@ private:
   void on(allocation_step& s, const work_wanted& ev, time_point now);
   void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail,
                  time_point now);
+  const allocation_stop* stop() const; ///< what it was asked; null: it was not
+  bool killing() const { return std::holds_alternative<killing_phase>(phase_); }
+  std::optional<time_point> kill_at() const;
+  void enter_stop(const allocation_stop& order, time_point now);
+  void kill_by(time_point at);
   void order_stop(allocation_step& s, time_point now);
   bool go_on_without(allocation_step& s, const std::string& agent, const std::string& why, time_point now);
   void grow(allocation_step& s, time_point now);
@@ -216,7 +241,6 @@ private:
 
   allocation_spec spec_;
   std::vector<placement> on_; ///< durable
-  std::optional<allocation_closed> closed_;
   bool ready_ = false;
   std::optional<bool> yielded_; ///< and whether something outside asked it
   std::optional<time_point> gave_up_;
@@ -225,11 +249,9 @@ private:
   std::vector<int> members_;       ///< of the group, where it is not all of them; and it is then
   std::set<std::string> given_up_; ///< agents that the group goes on without
   std::set<int> lost_;             ///< ranks of which that was noted
+  phase phase_;                    ///< of what is durable only whether it was placed, gave up or is closed
   // Soft state.
   std::map<std::string, part_state> parts_;
-  std::optional<allocation_stop> stop_;
-  std::optional<time_point> kill_at_, judge_at_;
-  bool killing_ = false;
   bool polls_ = false;   ///< it asks whether to stop; learned again soon after a recovery
   std::set<int> called_; ///< node ranks that came to the rendezvous
   bool finished_ = false;
@@ -241,13 +263,14 @@ private:
   std::map<int, worker_state> workers_;
   std::string failure_;                       ///< what the first worker that failed says of it
   std::optional<member_failed> failed_first_; ///< while its part still ends
-  std::optional<time_point> placed_at_, grow_at_;
-  int spare_ = 0; ///< slots that it could have
+  int spare_ = 0;                             ///< slots that it could have
   struct verdict {
     end why = end::completed;
     int code = 0;
     std::string detail;
     std::string agent;
+    std::optional<time_point>
+      certain_at; ///< until then its agent may turn out to be lost; none: it is certain
   };
   std::optional<verdict> verdict_; ///< of the first part that ended other than well, or of all
 };
