@@ -1,4 +1,5 @@
 #include "storage/stored_journal.hpp"
+#include "model/hex.hpp"
 
 #include "storage/fact_rows.hpp"
 #include "storage/keys.hpp"
@@ -468,9 +469,7 @@ result<std::string> stored_journal::put_blob(std::string_view bytes) {
   unsigned char digest[32];
   crypto_generichash(digest, sizeof digest, reinterpret_cast<const unsigned char*>(bytes.data()),
                      bytes.size(), nullptr, 0);
-  std::string name(2 * sizeof digest + 1, '\0');
-  sodium_bin2hex(name.data(), name.size(), digest, sizeof digest);
-  name.pop_back();
+  auto name = hex({reinterpret_cast<const char*>(digest), sizeof digest});
   if (auto room = store_->admit(queued_bytes() + bytes.size()); !room)
     return room.error();
   if (auto kept = store_->put_blob(name, bytes); !kept)

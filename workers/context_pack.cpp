@@ -1,6 +1,7 @@
 // Two passes: the first finds all faults and the size, the second reads the files. Every file is opened from
 // its folder's descriptor, name by name, as a path may be longer than the system's limit.
 
+#include "model/hex.hpp"
 #include "workers/archive_calls.hpp"
 #include "workers/context_files.hpp"
 #include "workers/ignore_rules.hpp"
@@ -335,13 +336,7 @@ std::string sha256(std::string_view bytes) {
   unsigned char sum[EVP_MAX_MD_SIZE];
   unsigned size = 0;
   EVP_Digest(bytes.data(), bytes.size(), sum, &size, EVP_sha256(), nullptr);
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) {
-    text += digits[sum[i] >> 4];
-    text += digits[sum[i] & 15];
-  }
-  return text;
+  return hex({reinterpret_cast<const char*>(sum), size});
 }
 
 } // namespace troupe::workers

@@ -7,13 +7,15 @@
 #include "actors/host/worker_runtime_actor.hpp"
 #include "actors/shells/probed.hpp"
 #include "actors/worker/stand_in_actor.hpp"
+#include "model/back_off.hpp"
+#include "system/random.hpp"
+#include "system/whole_file.hpp"
 #include "workers/slot_watch.hpp"
 
 #include <caf/all.hpp>
 
 #include <climits>
 #include <fstream>
-#include <random>
 
 namespace troupe {
 namespace {
@@ -21,25 +23,13 @@ namespace {
 using base = actor_base<agent_actor>;
 namespace fs = std::filesystem;
 
+constexpr std::chrono::milliseconds first_wait{200}, longest_wait{5000}; ///< between two calls of the master
+
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
   std::getline(in, line);
   return line;
-}
-
-bool replace_file(const fs::path& file, const std::string& line) {
-  auto fresh = file;
-  fresh += ".tmp";
-  {
-    std::ofstream out(fresh, std::ios::trunc);
-    out << line << '\n';
-    if (!out.flush())
-      return false;
-  }
-  std::error_code fault;
-  fs::rename(fresh, file, fault);
-  return !fault;
 }
 
 class agent_state {
@@ -114,12 +104,9 @@ private:
                    "cannot make the agent's folder '" + setup_.dir.string() + "': " + fault.message()};
     id_ = first_line(setup_.dir / "id");
     if (id_.empty()) {
-      std::random_device device;
-      char text[33];
-      std::snprintf(text, sizeof text, "%08x%08x%08x%08x", device(), device(), device(), device());
-      id_ = text;
-      if (!replace_file(setup_.dir / "id", id_))
-        return error{errc::io, "cannot write to the agent's folder '" + setup_.dir.string() + "'"};
+      id_ = random_hex(16);
+      if (auto ok = replace_file(setup_.dir / "id", id_ + "\n", 0644); !ok)
+        return ok;
     }
     series_ = "slots-" + std::to_string(boot_time().time_since_epoch().count()) + "-" + id_;
     agent_actor me{self_};
@@ -133,8 +120,8 @@ private:
     if (!opened)
       return opened.error();
     harness_ = opened->actor;
-    if (!replace_file(harness_file, opened->endpoint))
-      return error{errc::io, "cannot write to the agent's folder '" + setup_.dir.string() + "'"};
+    if (auto ok = replace_file(harness_file, opened->endpoint + "\n", 0644, durability::written); !ok)
+      return ok;
     pump_ = spawn_log_pump(self_->system(), me);
     worker_runtime_setup runtime{setup_.name,          id_,
                                  setup_.dir / "tasks", setup_.program,
@@ -164,8 +151,7 @@ private:
       dial_(agent_actor{self_});
   }
   void dial_later() {
-    self_->delayed_send(agent_actor{self_}, wait_, dial_master{});
-    wait_ = std::min<std::chrono::milliseconds>(wait_ * 2, std::chrono::seconds(5));
+    self_->delayed_send(agent_actor{self_}, back_off(++dials_, first_wait, longest_wait), dial_master{});
   }
 
   void register_at(cluster_actor master) {
@@ -178,7 +164,7 @@ private:
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
         [this, sent, master](registered& x) {
-          wait_ = std::chrono::milliseconds(200);
+          dials_ = 0;
           was_registered_ = true;
           twin_ = std::move(x.twin);
           fence_token_ = std::move(x.fence_token);
@@ -472,7 +458,7 @@ private:
   std::map<allocation_id, slot_series> reported_;
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
-  std::chrono::milliseconds wait_{200};
+  int dials_ = 0; ///< in vain, since the last registration
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;
   std::optional<time_point> armed_;

@@ -2,12 +2,12 @@
 
 #include "actors/shells/durable.hpp"
 #include "model/names.hpp"
+#include "system/random.hpp"
 #include "workers/worker_messages.hpp"
 
 #include <caf/all.hpp>
 
 #include <list>
-#include <random>
 
 namespace troupe {
 namespace {
@@ -17,14 +17,6 @@ using call_promise = caf::typed_response_promise<command_result>;
 
 /// Of one allocation: more than its processes can have in use.
 constexpr std::size_t most_held_calls = 1024;
-
-/// 128 random bits as hex: opens the harness gateway to the processes of one allocation.
-std::string make_token() {
-  std::random_device device;
-  char text[33];
-  std::snprintf(text, sizeof text, "%08x%08x%08x%08x", device(), device(), device(), device());
-  return text;
-}
 
 class allocation_state : durable<allocation_state, allocation_actor, allocation_fact, allocation_action> {
   friend class durable<allocation_state, allocation_actor, allocation_fact, allocation_action>;
@@ -41,7 +33,7 @@ public:
     id_ = spec.id;
     launch_ = std::move(launch);
     peers_ = std::move(peers);
-    launch_.token = make_token();
+    launch_.token = random_hex(16); // opens the harness gateway to the processes of this allocation
     machine_.emplace(spec);
     for (const auto& fact : past)
       machine_->replay(fact);

@@ -1,5 +1,6 @@
 #include "actors/trial/trial.hpp"
 
+#include "model/back_off.hpp"
 #include "searchers/searcher.hpp"
 
 #include <algorithm>
@@ -7,7 +8,9 @@
 
 namespace troupe {
 
-duration back_off(int n) { return n <= 0 ? 0s : std::min<duration>(30s, 1s * (1 << std::min(n - 1, 5))); }
+constexpr duration first_pause = 1s,
+                   longest_pause =
+                     30s; ///< before the next run: of failures, or losses, since the latest checkpoint
 
 trial::trial(trial_spec spec)
     : spec_(std::move(spec)), checkpoint_(spec_.warm_start), steps_(spec_.warm_start_steps) {}
@@ -91,8 +94,8 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     why = end::stopped;
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
   int losses = why == end::lost ? losses_ + 1 : losses_;
-  auto wait = why == end::failed ? back_off(restarts - restarts_then_)
-              : why == end::lost ? back_off(losses - 1)
+  auto wait = why == end::failed ? back_off(restarts - restarts_then_, first_pause, longest_pause)
+              : why == end::lost ? back_off(losses - 1, first_pause, longest_pause)
                                  : duration{0};
   // A failure too many restarts nothing.
   note(s, run_ended{now, ev.run, why, std::min(restarts, spec_.max_restarts), losses, now + wait, ev.detail});

@@ -180,8 +180,4 @@ private:
   std::optional<trial_ended> ended_;
 };
 
-/// How long the `n`-th failure or loss since the latest checkpoint waits: 1 s, 2 s, 4 s, at most 30 s; 0 for
-/// n <= 0.
-duration back_off(int n);
-
 } // namespace troupe

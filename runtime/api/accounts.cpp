@@ -1,7 +1,9 @@
 #include "runtime/api/accounts.hpp"
 
+#include "model/hex.hpp"
 #include "model/value.hpp"
-#include "runtime/api/durable_file.hpp"
+#include "system/random.hpp"
+#include "system/whole_file.hpp"
 
 #include <charconv>
 #include <sodium.h>
@@ -11,19 +13,6 @@ namespace {
 
 constexpr const char* blank_hash = "";
 constexpr std::size_t mac_bytes = 24;
-
-std::string hex(const unsigned char* bytes, std::size_t count) {
-  std::string out(count * 2 + 1, '\0');
-  sodium_bin2hex(out.data(), out.size(), bytes, count);
-  out.pop_back();
-  return out;
-}
-
-std::string random_hex(std::size_t count) {
-  std::string bytes(count, '\0');
-  randombytes_buf(bytes.data(), count);
-  return hex(reinterpret_cast<const unsigned char*>(bytes.data()), count);
-}
 
 /// errc::busy where the 64 MiB that Argon2id works in are not to be had.
 result<std::string> argon(const std::string& text) {
@@ -119,7 +108,7 @@ std::string client_hash(const std::string& password) {
   std::string salted = "GubPEmmotfiK9TMD6Zdw" + password; // the stock client's fixed salt
   unsigned char out[crypto_hash_sha512_BYTES];
   crypto_hash_sha512(out, reinterpret_cast<const unsigned char*>(salted.data()), salted.size());
-  return hex(out, sizeof out);
+  return hex({reinterpret_cast<const char*>(out), sizeof out});
 }
 
 result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point now) {
@@ -207,7 +196,7 @@ std::string accounts::sealed(const std::string& claim) const {
   unsigned char mac[mac_bytes];
   crypto_generichash(mac, sizeof mac, reinterpret_cast<const unsigned char*>(claim.data()), claim.size(),
                      reinterpret_cast<const unsigned char*>(secret_.data()), secret_.size());
-  return claim + "." + hex(mac, sizeof mac);
+  return claim + "." + hex({reinterpret_cast<const char*>(mac), sizeof mac});
 }
 
 result<accounts::session> accounts::log_in(const std::string& name, const std::string& password, bool hashed,

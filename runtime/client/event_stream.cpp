@@ -1,5 +1,7 @@
 #include "runtime/client/event_stream.hpp"
 
+#include "model/back_off.hpp"
+
 #include <algorithm>
 #include <thread>
 
@@ -8,6 +10,7 @@ namespace {
 
 /// The server says ": alive" every 15 s.
 constexpr std::chrono::seconds quiet_limit{45};
+constexpr std::chrono::milliseconds first_retry{200}, last_retry{2000};
 
 } // namespace
 
@@ -20,8 +23,7 @@ result<event_stream::step> event_stream::fail(error why) {
   auto code = why.code;
   if (code == errc::denied || code == errc::unauthorized || code == errc::not_found)
     return why;
-  auto pause = std::chrono::milliseconds(200) * (1 << std::min(failures_++, 4));
-  retry_at_ = clock::now() + std::min<std::chrono::milliseconds>(pause, std::chrono::seconds(2));
+  retry_at_ = clock::now() + back_off(++failures_, first_retry, last_retry);
   step s;
   if (!std::exchange(said_lost_, true)) {
     s.change = step::link::lost;

@@ -1,5 +1,7 @@
 #include "runtime/client/find_server.hpp"
 
+#include "system/whole_file.hpp"
+
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -132,22 +134,10 @@ std::filesystem::path pointer_file(const environment& env) {
 
 result<void> remember_data_dir(const std::filesystem::path& data_dir, const environment& env) {
   auto file = pointer_file(env);
-  auto fresh = file;
-  fresh += "." + std::to_string(::getpid());
   std::error_code wrong;
   std::filesystem::create_directories(file.parent_path(), wrong);
-  auto absolute = std::filesystem::absolute(data_dir, wrong);
-  {
-    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-    out << absolute.string() << '\n';
-    out.flush();
-    if (!out) {
-      std::filesystem::remove(fresh, wrong);
-      return error{errc::io, file.string() + ": " + std::strerror(errno)};
-    }
-  }
-  std::filesystem::rename(fresh, file, wrong);
-  return wrong ? result<void>{error{errc::io, file.string() + ": " + wrong.message()}} : result<void>{};
+  const auto absolute = std::filesystem::absolute(data_dir, wrong);
+  return replace_file(file, absolute.string() + "\n", 0644, durability::written);
 }
 
 std::filesystem::path data_dir_to_read(const environment& env) {

@@ -2,7 +2,7 @@
 
 #include "model/config/cluster_config.hpp"
 #include "model/config/cluster_file.hpp"
-#include "runtime/api/durable_file.hpp"
+#include "system/whole_file.hpp"
 
 #include <algorithm>
 #include <future>
@@ -46,7 +46,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 result<std::unique_ptr<configuration_store>> configuration_store::open(setup how) {
   std::unique_ptr<configuration_store> out(new configuration_store(std::move(how)));
-  auto text = api::read_whole(out->how_.file);
+  auto text = read_whole(out->how_.file);
   if (!text)
     return text.error();
   if (!*text)
@@ -162,7 +162,7 @@ result<value> configuration_store::put(const value& fields) {
   const auto before = in_force_;
   if (wanted != in_force_) {
     value text{{"configuration", wanted}, {"revision", revision_ + 1}};
-    if (auto ok = api::replace_file(how_.file, to_json(text, 1) + "\n"); !ok)
+    if (auto ok = replace_file(how_.file, to_json(text, 1) + "\n"); !ok)
       return ok.error();
     in_force_ = wanted;
     ++revision_;
@@ -260,7 +260,7 @@ result<void> configuration_store::drop_tokens(const std::string& user, const val
     const auto name = text_of(token, "name");
     if (named(list_of(wanted, "tokens"), name))
       continue;
-    auto text = api::read_whole(token_file(user, name));
+    auto text = read_whole(token_file(user, name));
     if (!text)
       return text.error();
     if (!*text)
@@ -278,7 +278,7 @@ result<void> configuration_store::drop_tokens(const std::string& user, const val
 result<std::filesystem::path> configuration_store::keep_token(const std::string& user, const value& token,
                                                               const value& passwords) {
   const auto file = token_file(user, text_of(token, "name"));
-  auto old = api::read_whole(file);
+  auto old = read_whole(file);
   if (!old)
     return old.error();
   if (*old && how_.users->holder(first_line(**old), now()))
@@ -298,7 +298,7 @@ result<std::filesystem::path> configuration_store::keep_token(const std::string&
   std::filesystem::create_directories(file.parent_path(), fault);
   if (fault)
     return error{errc::io, "cannot make '" + file.parent_path().string() + "': " + fault.message()};
-  if (auto ok = api::replace_file(file, session->token + "\n"); !ok)
+  if (auto ok = replace_file(file, session->token + "\n"); !ok)
     return ok.error();
   return file;
 }

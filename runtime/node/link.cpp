@@ -1,8 +1,9 @@
 #include "runtime/node/link.hpp"
 
-#include "runtime/api/durable_file.hpp"
 #include "runtime/api/server.hpp"
 #include "runtime/client/http.hpp"
+#include "system/random.hpp"
+#include "system/whole_file.hpp"
 #include "workers/owned_fd.hpp"
 
 #include <caf/all.hpp>
@@ -37,11 +38,12 @@ public:
     return new random_node_id(sys);
   }
   void init(caf::actor_system_config&) override {
-    std::random_device device;
     caf::node_id::default_data::host_id_type host;
-    for (auto& byte : host)
-      byte = static_cast<std::uint8_t>(device());
-    auto id = caf::make_node_id(static_cast<std::uint32_t>(device()) | 1u, host);
+    std::uint32_t process = 0;
+    const auto bytes = random_bytes(host.size() + sizeof process);
+    std::copy_n(bytes.begin(), host.size(), host.begin());
+    std::memcpy(&process, bytes.data() + host.size(), sizeof process);
+    auto id = caf::make_node_id(process | 1u, host);
     const_cast<caf::node_id&>(sys_.node()).swap(id); // a member of a non-const object
   }
   void start() override {}
@@ -197,6 +199,7 @@ struct master_link::inside {
   std::atomic<std::uint16_t> http_port{0}; ///< 0: not known yet
   bool said = false, linked = false;       ///< of the dialling thread
   int refusals = 0;
+  std::optional<error> refusal; ///< under mutex
 
   std::string url(std::uint16_t to) const {
     auto name = host.find(':') == std::string::npos ? host : "[" + host + "]";
@@ -273,13 +276,22 @@ struct master_link::inside {
     return static_cast<std::uint16_t>(body->value("port", 0));
   }
 
+  /// Trying again would change nothing.
+  master_found refused(error why) {
+    master_found answer;
+    answer.why = why.what;
+    answer.final = true;
+    std::lock_guard lock(mutex);
+    refusal = std::move(why);
+    return answer;
+  }
+
   master_found find() {
     master_found answer;
     auto link = link_port();
     if (!link) {
       answer.why = link.error().what;
-      answer.final = link.error().code != errc::unreachable;
-      return answer;
+      return link.error().code == errc::unreachable ? answer : refused(link.error());
     }
     auto dialled = tls_dir.empty() ? dial_plain(sys, host, *link) : dial_tls(sys, host, *link);
     if (dialled) {
@@ -288,19 +300,16 @@ struct master_link::inside {
       return answer;
     }
     auto why = from_caf(dialled.error());
+    if (why.code == errc::unsupported)
+      return refused({why.code, why.what + "\nhint: install the same version on both"});
+    if (why.code != errc::unreachable && !linked && ++refusals == 3) // a master that ends hangs up, too
+      return refused(
+        {tls_dir.empty() ? errc::unsupported : errc::denied,
+         "what listens at " + host + ":" + std::to_string(*link) +
+           " takes no agent: " + first_line(why.what) + "\nhint: " +
+           (tls_dir.empty() ? "--master HOST:PORT as `troupe master` was given with --listen"
+                            : "the files in --tls-dir have to be of the master's own `troupe tls init`")});
     answer.why = why.what;
-    if (why.code == errc::unsupported) {
-      answer.why += "\nhint: install the same version on both";
-      answer.final = true;
-    } else if (why.code != errc::unreachable && !linked &&
-               ++refusals == 3) { // a master that ends hangs up, too
-      answer.why =
-        "what listens at " + host + ":" + std::to_string(*link) + " takes no agent: " + first_line(why.what) +
-        "\nhint: " +
-        (tls_dir.empty() ? "--master HOST:PORT as `troupe master` was given with --listen"
-                         : "the files in --tls-dir have to be of the master's own `troupe tls init`");
-      answer.final = true;
-    }
     return answer;
   }
 
@@ -371,6 +380,11 @@ result<std::string> master_link::fetch(const std::string& blob) const {
   return std::move(got->body);
 }
 
+std::optional<error> master_link::refusal() const {
+  std::lock_guard lock(inside_->mutex);
+  return inside_->refusal;
+}
+
 void master_link::learn_http_port(std::uint16_t port) {
   if (port)
     inside_->http_port = port;
@@ -382,7 +396,7 @@ workers::fence_spec master_link::fence() const {
   workers::fence_spec at;
   if (port && !in.tls_dir.empty()) {
     std::error_code bad;
-    auto ca = api::read_whole(in.tls_dir / "ca.pem");
+    auto ca = read_whole(in.tls_dir / "ca.pem");
     at.program = fs::read_symlink("/proc/self/exe", bad).string();
     if (bad || !ca || !*ca)
       return {};

@@ -51,6 +51,8 @@ public:
   /// Answers `who` with master_found, empty where the master cannot be reached within 5 s. The first time
   /// that it cannot is said on stderr; what no waiting mends comes back as final.
   void dial(const agent_actor& who);
+  /// What came back as final, with its code: the message has the text alone.
+  std::optional<error> refusal() const;
   /// What a registration told: files come from there. Needed where `address` is the agent port.
   void learn_http_port(std::uint16_t port);
   /// How a sandbox reaches the master: itself where that is plain and on this host, over TLS by this very

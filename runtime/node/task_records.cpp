@@ -1,5 +1,7 @@
 #include "runtime/node/task_records.hpp"
 
+#include "model/hex.hpp"
+
 #include <sodium.h>
 
 namespace troupe::node {
@@ -10,8 +12,7 @@ std::string digest(const std::string& bytes) {
   unsigned char raw[16];
   crypto_generichash(raw, sizeof raw, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                      nullptr, 0);
-  char text[2 * sizeof raw + 1];
-  return sodium_bin2hex(text, sizeof text, raw, sizeof raw);
+  return hex({reinterpret_cast<const char*>(raw), sizeof raw});
 }
 
 time_point at_micros(const value& x, time_point otherwise) {

@@ -5,7 +5,8 @@
 
 #include "runtime/node/link.hpp"
 
-#include "workers/owned_fd.hpp"
+#include "system/random.hpp"
+#include "system/whole_file.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -148,61 +149,6 @@ result<std::string> pem_of(EVP_PKEY* key) {
   return bytes_of(out.get());
 }
 
-result<std::string> random_token() {
-  unsigned char bytes[32];
-  if (RAND_bytes(bytes, sizeof bytes) != 1)
-    return openssl_fault("no random bytes");
-  std::string out;
-  for (auto byte : bytes) {
-    char pair[3];
-    std::snprintf(pair, sizeof pair, "%02x", byte);
-    out += pair;
-  }
-  return out;
-}
-
-struct new_file {
-  std::string name, bytes;
-  mode_t mode = 0644;
-  fs::path fresh; ///< written whole beside its place before any place is taken
-};
-
-result<void> write_fresh(const fs::path& dir, new_file& file) {
-  file.fresh = dir / ("." + file.name + ".new");
-  auto fault = [&] {
-    return error{errno == ENOSPC ? errc::no_space : errc::io,
-                 "cannot write '" + file.fresh.string() + "': " + std::strerror(errno)};
-  };
-  ::unlink(file.fresh.c_str()); // of a run that was killed; its mode may be another
-  workers::owned_fd fd{
-    ::open(file.fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode)};
-  if (!fd)
-    return fault();
-  for (std::size_t done = 0; done < file.bytes.size();) {
-    auto n = ::write(fd.get(), file.bytes.data() + done, file.bytes.size() - done);
-    if (n < 0 && errno != EINTR)
-      return fault();
-    done += n > 0 ? static_cast<std::size_t>(n) : 0;
-  }
-  if (::fchmod(fd.get(), file.mode) != 0 || ::fsync(fd.get()) != 0)
-    return fault();
-  return {};
-}
-
-result<void> write_all(const fs::path& dir, std::vector<new_file>& files) {
-  for (auto& file : files)
-    if (auto ok = write_fresh(dir, file); !ok) {
-      for (auto& other : files)
-        if (!other.fresh.empty())
-          ::unlink(other.fresh.c_str());
-      return ok;
-    }
-  for (auto& file : files)
-    if (::rename(file.fresh.c_str(), (dir / file.name).c_str()) != 0)
-      return error{errc::io, "cannot write '" + (dir / file.name).string() + "': " + std::strerror(errno)};
-  return {};
-}
-
 } // namespace
 
 result<void> make_tls_files(const fs::path& dir, const std::vector<std::string>& hosts, int days,
@@ -231,20 +177,17 @@ result<void> make_tls_files(const fs::path& dir, const std::vector<std::string>&
   auto agent = make_identity({"Troupe agent", "digitalSignature", "clientAuth", ""}, days, &*ca);
   if (!agent)
     return agent.error();
-  auto token = random_token();
-  if (!token)
-    return token.error();
   std::vector<new_file> files;
   for (const auto& [name, who] : {std::pair{"ca", &*ca}, {"master", &*master}, {"agent", &*agent}}) {
     auto certificate = pem_of(who->certificate.get());
     auto key = pem_of(who->key.get());
     if (!certificate || !key)
       return certificate ? key.error() : certificate.error();
-    files.push_back({std::string(name) + ".pem", std::move(*certificate), 0644, {}});
-    files.push_back({std::string(name) + ".key", std::move(*key), 0600, {}});
+    files.push_back({std::string(name) + ".pem", std::move(*certificate), 0644});
+    files.push_back({std::string(name) + ".key", std::move(*key), 0600});
   }
-  files.push_back({"join-token", *token + "\n", 0600, {}});
-  return write_all(dir, files);
+  files.push_back({"join-token", random_hex(32) + "\n", 0600});
+  return replace_files(dir, files);
 }
 
 } // namespace troupe::node

@@ -1,4 +1,5 @@
 #include "runtime/shell/background.hpp"
+#include "model/back_off.hpp"
 #include "runtime/cli/output.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::chrono::seconds fresh_for{3};
 constexpr std::chrono::seconds least_quiet{1}; ///< between two times that lines come above the prompt
-constexpr std::chrono::seconds first_retry{1}, last_retry{15};
+constexpr std::chrono::milliseconds first_retry{1000}, last_retry{15'000};
 
 std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
 
@@ -49,7 +50,7 @@ event_feed::news event_feed::take() {
 }
 
 void event_feed::run() {
-  std::chrono::milliseconds retry = first_retry;
+  int failures = 0;
   bool lost = false, due = false;
   auto woken = std::chrono::steady_clock::now() - least_quiet;
   auto wake_in_time = [&] { // a busy cluster must not take the screen away from who types
@@ -78,7 +79,7 @@ void event_feed::run() {
       }
       if (stream.open() && std::exchange(lost, false)) {
         waiting_.link = "the connection to " + where_ + " is back";
-        retry = first_retry;
+        failures = 0;
         wake();
       }
       for (auto& event : *got) {
@@ -98,8 +99,7 @@ void event_feed::run() {
       wake_in_time();
     }
     api_.find_again();
-    wait_unless(stop_, retry);
-    retry = std::min<std::chrono::milliseconds>(retry * 2, last_retry);
+    wait_unless(stop_, back_off(++failures, first_retry, last_retry));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/shell/history.hpp"
 
+#include "system/whole_file.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -70,16 +72,10 @@ std::vector<std::string> history::load() {
     bool much = lines.size() > 2 * most_lines;
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(most_lines));
     if (much) { // the newest ones, in a new file that takes the old one's place
-      auto fresh = file_.string() + "." + std::to_string(::getpid());
-      int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
       std::string text;
       for (const auto& line : lines)
         text += escaped(line) + "\n";
-      bool ok = fd >= 0 && write_all(fd, text);
-      if (fd >= 0)
-        ::close(fd);
-      if (!ok || ::rename(fresh.c_str(), file_.c_str()) != 0)
-        ::unlink(fresh.c_str());
+      [[maybe_unused]] auto longer_for_now = replace_file(file_, text, 0600, durability::written);
     }
   }
   if (!lines.empty())

@@ -1,4 +1,5 @@
 #include "searchers/compat/nprand.hpp"
+#include "model/hex.hpp"
 
 namespace troupe::searchers {
 
@@ -58,16 +59,7 @@ std::string nprand::request_id() {
     for (std::size_t j = 0; j < 4; ++j)
       bytes[i + j] = static_cast<std::uint8_t>(drawn >> (8 * j));
   }
-  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x40);
-  bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3f) | 0x80);
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10)
-      text += '-';
-    text += "0123456789abcdef"[bytes[i] >> 4];
-    text += "0123456789abcdef"[bytes[i] & 15];
-  }
-  return text;
+  return uuid_of(bytes);
 }
 
 void nprand::persist(archive& ar) {

@@ -1,4 +1,5 @@
 #include "storage/disk/directory.hpp"
+#include "system/whole_file.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -125,25 +126,9 @@ void owned_directory::make_ballast(std::uint64_t bytes) const {
 }
 
 result<void> owned_directory::put_blob(std::string_view name, std::string_view bytes) const {
-  auto whole = path_ / "blobs" / name;
+  const auto whole = path_ / "blobs" / name;
   std::error_code fault;
-  if (fs::exists(whole, fault))
-    return {};
-  auto part = whole;
-  part += ".tmp";
-  open_file file{::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-  if (file.fd < 0)
-    return refused(part, errno, "cannot be made");
-  auto written = write_all(file.fd, bytes, part);
-  if (written && ::fsync(file.fd) != 0)
-    written = refused(part, errno, "cannot be made durable");
-  if (written && ::rename(part.c_str(), whole.c_str()) != 0)
-    written = refused(whole, errno, "cannot be named");
-  if (!written) {
-    fs::remove(part, fault);
-    return written;
-  }
-  return sync_folder(path_ / "blobs");
+  return fs::exists(whole, fault) ? result<void>{} : replace_file(whole, bytes, 0644);
 }
 
 result<std::string> owned_directory::blob(std::string_view name) const {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the rule of dependency: runtime -> actors -> searchers, storage, workers -> model.
+"""Holds the rule of dependency: runtime -> actors -> searchers, storage, workers -> system -> model; searchers know no system.
 
 Fails, naming file and line, when an include points up or sideways, when caf/ is included outside the shells, or rocksdb/
 outside storage/.
@@ -10,11 +10,12 @@ import sys
 
 MAY = {
     "model": {"model"},
+    "system": {"system", "model"},
     "searchers": {"searchers", "model"},
-    "storage": {"storage", "model"},
-    "workers": {"workers", "model"},
-    "actors": {"actors", "searchers", "storage", "workers", "model"},
-    "runtime": {"runtime", "actors", "searchers", "storage", "workers", "model"},
+    "storage": {"storage", "system", "model"},
+    "workers": {"workers", "system", "model"},
+    "actors": {"actors", "searchers", "storage", "workers", "system", "model"},
+    "runtime": {"runtime", "actors", "searchers", "storage", "workers", "system", "model"},
 }
 SHELL = re.compile(r"^actors/(.*_(actor|part)\.(hpp|cpp)|(.*_)?messages\.(hpp|cpp)|message_types\.hpp|shells/.*)$|^runtime/")
 # The rooms of runtime/: which of them each may include. What is absent here may include all.

@@ -1,4 +1,5 @@
 #include "workers/trial/checkpoint_folder.hpp"
+#include "system/random.hpp"
 
 #include <bit>
 #include <chrono>
@@ -69,17 +70,6 @@ result<void> write_position(const fs::path& folder, const trial_position& at) {
 
 } // namespace
 
-std::string random_hex(std::size_t digits) {
-  std::random_device source;
-  std::string text;
-  while (text.size() < digits) {
-    char part[9];
-    std::snprintf(part, sizeof part, "%08x", source());
-    text += part;
-  }
-  return text.substr(0, digits);
-}
-
 result<written_checkpoint> write_checkpoint(const fs::path& root, const trial_position& at,
                                             const std::function<result<void>(const fs::path&)>& save) {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
@@ -88,7 +78,7 @@ result<written_checkpoint> write_checkpoint(const fs::path& root, const trial_po
                 static_cast<unsigned long long>(
                   std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count()) &
                   0xffffffffffff);
-  std::string uuid = time + random_hex(20);
+  std::string uuid = time + random_hex(10);
   uuid[12] = '7';
   uuid[16] = "89ab"[uuid[16] % 4];
   for (const std::size_t dash : {8, 13, 18, 23})

@@ -25,6 +25,4 @@ write_checkpoint(const std::filesystem::path& root, const trial_position& at,
 
 result<trial_position> read_position(const std::filesystem::path& checkpoint);
 
-std::string random_hex(std::size_t digits);
-
 } // namespace troupe::trial

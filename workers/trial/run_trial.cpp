@@ -1,3 +1,4 @@
+#include "system/random.hpp"
 #include "workers/collectives/nccl.hpp"
 #include "workers/collectives/shm.hpp"
 #include "workers/collectives/tcp.hpp"
@@ -174,7 +175,7 @@ int run_trial_program(int argc, char** argv, const std::function<std::unique_ptr
       const char* text = std::getenv(name);
       return std::string(text ? text : "");
     },
-    std::vector<std::string>(argv + std::min(argc, 1), argv + argc), trial::random_hex(32));
+    std::vector<std::string>(argv + std::min(argc, 1), argv + argc), random_hex(16));
   if (!s) {
     std::fprintf(stderr, "%s: %s\n", program, s.error().what.c_str());
     return 2;

@@ -173,10 +173,18 @@ TEST(Trial, ResumesWhatWasWaitedFor) {
 }
 
 TEST(Trial, BacksOffUpToHalfAMinute) {
-  const duration waits[] = {0s, 1s, 2s, 4s, 8s, 16s, 30s, 30s};
-  for (int n = 0; n < int(std::size(waits)); ++n)
-    EXPECT_EQ(back_off(n), waits[n]) << n;
-  EXPECT_EQ(back_off(1'000'000), duration{30s});
+  trial t{{.id = {7}, .max_restarts = 100}};
+  auto now = t0;
+  [[maybe_unused]] auto begun = t.apply(trial_activate{}, now);
+  std::vector<duration> waits;
+  for (std::uint32_t run = 1; run <= 7; ++run) {
+    [[maybe_unused]] auto failed = t.apply(allocation_ended{run_id{run}, end::failed}, now);
+    ASSERT_TRUE(t.deadline());
+    waits.push_back(*t.deadline() - now);
+    now = *t.deadline();
+    [[maybe_unused]] auto next = t.apply(time_passed{}, now);
+  }
+  EXPECT_EQ(waits, (std::vector<duration>{1s, 2s, 4s, 8s, 16s, 30s, 30s}));
 }
 
 } // namespace

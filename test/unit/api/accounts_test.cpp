@@ -1,5 +1,5 @@
 #include "runtime/api/accounts.hpp"
-#include "runtime/api/durable_file.hpp"
+#include "system/whole_file.hpp"
 
 #include <fstream>
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(WrittenCheckpoint, HasANameThatComesAfterEarlierOnes) {
-  const fs::path root = fs::path(testing::TempDir()) / ("names-" + random_hex(8));
+  const fs::path root = fs::path(testing::TempDir()) / ("names-" + random_hex(4));
   std::vector<std::string> names;
   const auto now = [] {
     return std::uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(
