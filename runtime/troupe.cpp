@@ -12,16 +12,16 @@
 
 int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string_view("--fence")) // how sandboxes call it; no verb of people
-    return troupe::node::fence_call();
+    return troupe::launch::fence_call();
   troupe::cli::hooks node;
   const auto version = node.version;
-  node.up = [&](const auto& o) { return troupe::node::up(o, version); };
-  node.master = [&](const auto& o) { return troupe::node::master(o, version); };
-  node.agent = [&](const auto& o) { return troupe::node::agent(o, version); };
-  node.run = [&](const auto& o) { return troupe::node::run(o, version); };
-  node.open_here = [&](const auto& dir) { return troupe::node::open_here(dir, version); };
-  node.tls_init = troupe::node::tls_init;
-  node.check_hosts = troupe::node::check_hosts;
+  node.up = [&](const auto& o) { return troupe::launch::up(o, version); };
+  node.master = [&](const auto& o) { return troupe::launch::master(o, version); };
+  node.agent = [&](const auto& o) { return troupe::launch::agent(o, version); };
+  node.run = [&](const auto& o) { return troupe::launch::run(o, version); };
+  node.open_here = [&](const auto& dir) { return troupe::launch::open_here(dir, version); };
+  node.tls_init = troupe::launch::tls_init;
+  node.check_hosts = troupe::launch::check_hosts;
   node.config = troupe::cli::config_command;
   node.search = troupe::cli::search_command;
   node.shell = [&](const auto& o) { return troupe::shell::run(o, node); };

@@ -9,6 +9,9 @@ namespace {
 constexpr std::string_view fifo_only = "has no effect yet: pools are first come, first served";
 
 bool is_local(std::string_view host) { return host == "localhost" || host == "127.0.0.1" || host == "::1"; }
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
 
 std::string text_of(const node* x) { return x && x->is(kind::string) ? x->text : std::string(); }
 bool is_true(const node* x) { return x && x->is(kind::boolean) && x->flag; }
@@ -46,6 +49,13 @@ private:
   void master() {
     const auto* cluster = root_.find("cluster");
     const auto* tls = cluster ? cluster->find("tls") : nullptr;
+    const auto* listen = cluster ? cluster->find("listen") : nullptr;
+    if (auto at = text_of(listen); !at.empty() && !tls && !is_true(cluster->find("plain_http")) &&
+                                   !is_loopback(at.substr(0, at.rfind(':'))))
+      out_.warn(listen->at, "cluster.listen",
+                "other hosts reach " + at + ", and this file names no certificates",
+                "set cluster.tls.dir or start with --tls-dir; or cluster.plain_http where a proxy that "
+                "speaks TLS stands before it");
     if (!tls)
       return;
     const auto *cert = tls->find("cert"), *key = tls->find("key");

@@ -200,7 +200,11 @@ void add_cluster_file(schema_table& t) {
      like(
        quiet(unset("data_dir", &path, "Where everything is kept. --data-dir wins; else as for `troupe up`.")),
        "/var/lib/troupe"),
-     like(quiet(unset("tls", &tls, tls.doc)), "{ dir: tls }")});
+     like(quiet(unset("tls", &tls, tls.doc)), "{ dir: tls }"),
+     like(given("plain_http", boolean(t), false,
+                "Whether the HTTP API may be plain on an address that other hosts reach: only behind a proxy "
+                "that speaks TLS."),
+          "true")});
   auto& experiment =
     map_with(t, "Submitted once, by its name.",
              {like(required("file", &path, "The experiment's configuration."), "experiments/mnist.yaml"),

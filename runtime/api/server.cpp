@@ -54,6 +54,13 @@ result<listen_address> parse_listen(std::string_view text) {
   return a;
 }
 
+std::string to_string(const listen_address& at) {
+  const auto host = at.host.empty()                          ? "0.0.0.0"
+                    : at.host.find(':') == std::string::npos ? at.host
+                                                             : "[" + at.host + "]";
+  return host + ":" + std::to_string(at.port);
+}
+
 bool is_loopback(const std::string& host) {
   net::io_context io;
   auto at = resolve(io, host, 0);
@@ -167,8 +174,7 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
                                               std::shared_ptr<accounts> users) {
   if (!how.now)
     how.now = system_now;
-  const auto shown = how.host.find(':') == std::string::npos ? how.host : "[" + how.host + "]";
-  const auto where = shown + ":" + std::to_string(how.port);
+  const auto where = to_string({how.host, how.port});
   auto x = std::make_unique<inside>();
   x->core = std::make_shared<server_core>(
     how, services{cluster, std::move(storage), std::move(users), how.about, how.now});

@@ -19,6 +19,8 @@ struct listen_address {
 };
 /// "127.0.0.1:8080", "[::1]:8080", "localhost:0", ":8080" (every address). errc::invalid names what is wrong.
 result<listen_address> parse_listen(std::string_view text);
+/// "HOST:PORT", with brackets around an IPv6 address; no host is "0.0.0.0".
+std::string to_string(const listen_address& at);
 /// Is it reachable from this machine alone? False where the name does not resolve.
 bool is_loopback(const std::string& host);
 

@@ -114,6 +114,7 @@ int up(session& s, const arguments& given) {
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
   o.allow_faults = given.has("--allow-faults");
+  o.plain_http = given.has("--plain-http");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
     if (!ok)
       return s.fail(ok.error());
@@ -131,6 +132,7 @@ int master(session& s, const arguments& given) {
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
   o.allow_faults = given.has("--allow-faults");
+  o.plain_http = given.has("--plain-http");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
     if (!ok)
       return s.fail(ok.error());

@@ -25,6 +25,7 @@ struct up_options {
   std::filesystem::path trace_actors; ///< one line a message; empty: none
   bool daemon = false;
   bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
+  bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
 };
 
 struct master_options {
@@ -33,6 +34,7 @@ struct master_options {
   std::filesystem::path config, tls_dir, trace_actors;
   bool daemon = false;
   bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
+  bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
 };
 
 struct agent_options {

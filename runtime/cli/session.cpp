@@ -1,7 +1,6 @@
 #include "runtime/cli/session.hpp"
 
-#include <istream>
-#include <ostream>
+#include <iostream>
 
 namespace troupe::cli {
 namespace {
@@ -54,6 +53,12 @@ int exit_of(errc code) {
     return exit_failed;
   }
   return exit_bug;
+}
+
+int exit_after(const error& why) {
+  std::cout.flush();
+  std::cerr << error_text(why, {}) << std::flush;
+  return exit_of(why.code);
 }
 
 int exit_of_state(std::string_view state) {

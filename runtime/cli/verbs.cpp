@@ -19,15 +19,18 @@ constexpr option_spec agent_name{"--name", "NAME", "Of the agent; else the host'
 constexpr option_spec cluster_file{"-f,--file", "CLUSTER.YAML", "Settings of the cluster", text};
 constexpr option_spec tls_dir{"--tls-dir", "DIR",
                               "Certificates as `tls init` made them; without, plain on loopback only", text};
+constexpr option_spec plain_http{
+  "--plain-http", "",
+  "HTTP without TLS on an address that other hosts reach: only behind a proxy that speaks TLS", toggle};
 constexpr option_spec trace{"--trace-actors", "FILE", "Write one line for each message between actors", text};
 constexpr option_spec faults{"--allow-faults", "",
                              "Let `troupe shell` drop, delay and pause messages: for tests", toggle};
 constexpr option_spec detach{"-d,--daemon", "", "In the background, once it answers", toggle};
 
-constexpr option_spec up_flags[] = {data_dir,     listen,  agent_listen, slots, agent_name,
-                                    cluster_file, tls_dir, detach,       trace, faults};
-constexpr option_spec master_flags[] = {data_dir, listen, agent_listen, cluster_file,
-                                        tls_dir,  detach, trace,        faults};
+constexpr option_spec up_flags[] = {data_dir, listen,     agent_listen, slots, agent_name, cluster_file,
+                                    tls_dir,  plain_http, detach,       trace, faults};
+constexpr option_spec master_flags[] = {data_dir,   listen, agent_listen, cluster_file, tls_dir,
+                                        plain_http, detach, trace,        faults};
 constexpr option_spec agent_flags[] = {
   {"--master", "HOST:PORT", "The master's HTTP address ($TROUPE_MASTER)", text},
   data_dir,

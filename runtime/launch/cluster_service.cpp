@@ -7,7 +7,7 @@
 #include <atomic>
 #include <iostream>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 namespace fs = std::filesystem;
 
@@ -36,7 +36,7 @@ struct cluster_service::inside {
   fs::path file;
   config::cluster_file read; ///< of the last good reading
   fs::path data_dir, tls_dir;
-  const node* running = nullptr; ///< outlives this
+  const node::node* running = nullptr; ///< outlives this
   client::server_options health;
   mutable std::mutex mutex;
   value in_force;
@@ -93,7 +93,7 @@ cluster_service::cluster_service(fs::path file) : inside_(std::make_unique<insid
 }
 cluster_service::~cluster_service() { stop(); }
 
-result<void> cluster_service::read(node_options& options) {
+result<void> cluster_service::read(node::node_options& options) {
   if (inside_->file.empty())
     return {};
   std::error_code ignored;
@@ -117,6 +117,7 @@ result<void> cluster_service::read(node_options& options) {
   if (options.agent_listen.empty())
     options.agent_listen = text("agent_listen");
   options.cluster_name = text("name");
+  options.plain_http = options.plain_http || cluster.value("plain_http", false);
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
       options.tls_dir = tls->value("dir", std::string());
@@ -126,11 +127,11 @@ result<void> cluster_service::read(node_options& options) {
   return {};
 }
 
-void cluster_service::attach(node_options& options) {
+void cluster_service::attach(node::node_options& options) {
   options.configured = [x = inside_.get()](const value& configuration) { x->heard(configuration); };
 }
 
-result<void> cluster_service::begin(const node& running, const node_options& how) {
+result<void> cluster_service::begin(const node::node& running, const node::node_options& how) {
   auto& x = *inside_;
   std::error_code ignored;
   x.running = &running;
@@ -143,7 +144,7 @@ result<void> cluster_service::begin(const node& running, const node_options& how
   if (!x.file.empty())
     if (auto ok = x.put(x.read); !ok)
       return ok;
-  auto places = find_places();
+  auto places = node::find_places();
   if (!places)
     return places.error();
   keeper_setup keep;
@@ -252,4 +253,4 @@ bool cluster_service::answers() const {
   return bool(here.get("/health"));
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 class cluster_service {
 public:
@@ -18,11 +18,11 @@ public:
 
   /// Reads the file and takes from it what the command line left open. Fails with errc::invalid, the text
   /// being every fault with its place.
-  result<void> read(node_options& options);
+  result<void> read(node::node_options& options);
   /// Hooks into a node that is about to start.
-  void attach(node_options& options);
+  void attach(node::node_options& options);
   /// Puts the file in force in the node that has started, and begins to keep nodes.
-  result<void> begin(const node& running, const node_options& how);
+  result<void> begin(const node::node& running, const node::node_options& how);
   /// Whether the configuration has nodes of its own, so that none is in this process.
   bool has_nodes() const;
   /// What else somebody has to do; lines, or empty.
@@ -40,4 +40,4 @@ private:
   std::unique_ptr<inside> inside_;
 };
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -1,13 +1,16 @@
 #include "runtime/launch/daemon.hpp"
 
+#include "runtime/cli/session.hpp"
+
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 void daemon_notice::ready(const std::string& greeting) {
   if (!pipe_)
@@ -17,10 +20,10 @@ void daemon_notice::ready(const std::string& greeting) {
   pipe_.reset();
 }
 
-void daemon_notice::failed(const std::string& why) {
+void daemon_notice::failed(const error& why) {
   if (!pipe_)
     return;
-  auto text = "-" + why;
+  auto text = std::to_string(static_cast<int>(why.code)) + "-" + why.what;
   static_cast<void>(!::write(pipe_.get(), text.data(), text.size()));
   pipe_.reset();
 }
@@ -50,8 +53,12 @@ result<forked> become_daemon(const std::filesystem::path& log) {
     if (said.starts_with('+')) {
       std::printf("%s\nit runs in the background; its log is %s\n", said.c_str() + 1, log.c_str());
     } else {
-      std::fprintf(stderr, "error: %s\n", said.empty() ? "it ended at once; see its log" : said.c_str() + 1);
-      outcome.exit_code = 1;
+      error why{errc::io, "it ended at once; see its log " + log.string()};
+      int code = 0;
+      if (auto [end, fault] = std::from_chars(said.data(), said.data() + said.size(), code);
+          fault == std::errc{} && *end == '-')
+        why = {static_cast<errc>(code), end + 1};
+      outcome.exit_code = cli::exit_after(why);
     }
     return outcome;
   }
@@ -67,4 +74,4 @@ result<forked> become_daemon(const std::filesystem::path& log) {
   return outcome;
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

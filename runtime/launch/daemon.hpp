@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 /// How the background process tells the waiting command; does nothing where there is none.
 class daemon_notice {
@@ -15,7 +15,7 @@ public:
   daemon_notice() = default;
   explicit daemon_notice(workers::owned_fd pipe) : pipe_(std::move(pipe)) {}
   void ready(const std::string& greeting);
-  void failed(const std::string& why);
+  void failed(const error& why);
 
 private:
   workers::owned_fd pipe_;
@@ -31,4 +31,4 @@ struct forked {
 /// parent returns once the child is ready or has failed, having printed what the child printed until then.
 result<forked> become_daemon(const std::filesystem::path& log);
 
-} // namespace troupe::node
+} // namespace troupe::launch

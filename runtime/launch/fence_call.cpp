@@ -7,7 +7,7 @@
 #include <iostream>
 #include <iterator>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 int fence_call() {
   client::request ask;
@@ -29,4 +29,4 @@ int fence_call() {
   return 0;
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -3,9 +3,9 @@
 // program speaks no TLS. It reads the URL of the master, the claim (each a line) and the certificates of the
 // CA from standard input, and prints "kill" or "go".
 
-namespace troupe::node {
+namespace troupe::launch {
 
 /// The exit code: 0 with an answer printed, 1 without one, the reason on standard error.
 int fence_call();
 
-} // namespace troupe::node
+} // namespace troupe::launch

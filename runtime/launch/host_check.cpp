@@ -19,7 +19,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace troupe::node {
+namespace troupe::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ std::vector<host_finding> check_hosts(const value& config) {
   return all;
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

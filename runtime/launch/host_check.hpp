@@ -4,9 +4,9 @@
 
 #include "runtime/cli/hooks.hpp"
 
-namespace troupe::node {
+namespace troupe::launch {
 
 /// `config`: of a cluster's file without faults. 32 hosts at once, each for at most 20 s.
 std::vector<cli::host_finding> check_hosts(const value& config);
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -3,7 +3,7 @@
 
 #include "runtime/cli/hooks.hpp"
 
-namespace troupe::node {
+namespace troupe::launch {
 
 int up(const cli::up_options& o, const std::string& version);
 int master(const cli::master_options& o, const std::string& version);
@@ -15,4 +15,4 @@ result<cli::opened_here> open_here(const std::filesystem::path& data_dir, const 
 /// Makes the certificates and the join token, and prints which host gets which.
 int tls_init(const cli::tls_init_options& o);
 
-} // namespace troupe::node
+} // namespace troupe::launch

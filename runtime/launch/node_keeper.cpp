@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace troupe::node {
+namespace troupe::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -293,4 +293,4 @@ std::string join_command(const value& node, const std::string& master, const std
   return out;
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 struct keeper_setup {
   std::filesystem::path program;  ///< this one
@@ -71,4 +71,4 @@ private:
 /// How somebody starts the agent of a node with `manual: true`.
 std::string join_command(const value& node, const std::string& master, const std::filesystem::path& tls_dir);
 
-} // namespace troupe::node
+} // namespace troupe::launch

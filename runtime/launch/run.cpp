@@ -6,31 +6,20 @@
 #include "runtime/launch/launcher.hpp"
 #include "runtime/launch/signals.hpp"
 #include "runtime/node/node.hpp"
+#include "system/random.hpp"
 
 #include <algorithm>
 #include <iostream>
-#include <random>
 
-namespace troupe::node {
+namespace troupe::launch {
 namespace {
 
 constexpr auto pause_limit = std::chrono::seconds(30);
 
-int fail(const error& why) {
-  std::cout.flush();
-  std::cerr << cli::error_text(why, {}) << std::flush;
-  return cli::exit_of(why.code);
-}
-
 /// Begins the key of every experiment of the same configuration and files.
 std::string key_of(const client::prepared& what) { return "run:" + what.digest; }
 
-std::string nonce() {
-  std::random_device device;
-  return ":" + std::to_string(device());
-}
-
-std::vector<experiment_row> unfinished(const node& here) {
+std::vector<experiment_row> unfinished(const node::node& here) {
   std::vector<experiment_row> out;
   if (auto all = here.reads()->experiments())
     for (auto& row : *all)
@@ -42,7 +31,7 @@ std::vector<experiment_row> unfinished(const node& here) {
 
 class session {
 public:
-  session(const cli::run_options& o, node& here)
+  session(const cli::run_options& o, node::node& here)
       : o_(o), here_(here), client_(client::server_address{here.url(), "", o.data_dir, 0}) {}
 
   /// The experiment to go on with, or a new one; all others are paused before any slot exists.
@@ -80,7 +69,7 @@ public:
       return chosen;
     }
     auto what = wanted->what;
-    what.key = key_of(*wanted) + nonce();
+    what.key = key_of(*wanted) + ":" + random_hex(4);
     return client_.create(what);
   }
 
@@ -91,13 +80,13 @@ public:
     case cli::followed::by::end:
       return cli::exit_of_state(outcome.state);
     case cli::followed::by::fault:
-      return fail(outcome.fault);
+      return cli::exit_after(outcome.fault);
     case cli::followed::by::interrupt:
       break;
     }
     std::cout << "pausing experiment " << to_string(id) << "; Ctrl-C again kills it" << std::endl;
     if (auto ok = client_.post(path(id, "pause")); !ok && ok.error().code != errc::conflict)
-      return fail(ok.error());
+      return cli::exit_after(ok.error());
     auto paused = cli::follow_pause(client_, id, canvas, pause_limit, twice);
     if (paused.why == cli::paused::by::ended)
       return cli::exit_of_state(paused.state);
@@ -125,7 +114,7 @@ private:
   }
 
   const cli::run_options& o_;
-  node& here_;
+  node::node& here_;
   client::server client_;
 };
 
@@ -139,12 +128,12 @@ int run(const cli::run_options& o, const std::string& version) {
       context = std::filesystem::absolute(o.config).parent_path(); // the files beside the configuration
     auto read = client::prepare({o.config, context, o.set, true, "", ""}, std::cin);
     if (!read)
-      return fail(read.error());
+      return cli::exit_after(read.error());
     wanted = std::move(*read);
     std::cerr << wanted->warnings;
   }
   std::atomic<bool> once{false}, twice{false};
-  std::atomic<node*> running{nullptr};
+  std::atomic<node::node*> running{nullptr};
   signal_thread signals([&](int number) {
     if (number == SIGHUP)
       return;
@@ -154,32 +143,32 @@ int run(const cli::run_options& o, const std::string& version) {
       here->end_agent(); // no process of a trial is left behind
     std::_Exit(cli::exit_interrupted);
   });
-  node_options n;
+  node::node_options n;
   n.data_dir = o.data_dir;
   n.listen = o.listen;
   n.any_port = true;
   n.slots = o.slots;
   n.trace_actors = o.trace_actors;
   n.version = version;
-  auto started = node::start(std::move(n));
+  auto started = node::node::start(std::move(n));
   if (!started)
-    return fail(started.error());
+    return cli::exit_after(started.error());
   auto& here = **started;
   running = &here;
   struct forget_at_end {
-    std::atomic<node*>& who;
+    std::atomic<node::node*>& who;
     ~forget_at_end() { who = nullptr; }
   } before_it_is_gone{running};
   session s(o, here);
   auto id = s.choose(wanted);
   if (!id)
-    return fail(id.error());
+    return cli::exit_after(id.error());
   std::cout << "experiment " << to_string(*id) << std::endl;
   if (auto ok = here.start_agent(); !ok)
-    return fail(ok.error());
+    return cli::exit_after(ok.error());
   int code = s.follow_to_end(*id, once, twice);
   here.stop();
   return code;
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 service_notice::service_notice() {
   if (const char* where = std::getenv("NOTIFY_SOCKET"))
@@ -74,4 +74,4 @@ void service_notice::watch(std::function<bool()> alive) {
   });
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

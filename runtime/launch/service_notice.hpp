@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 class service_notice {
 public:
@@ -37,4 +37,4 @@ private:
   std::thread thread_;
 };
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-namespace troupe::node {
+namespace troupe::launch {
 namespace {
 
 sigset_t watched() {
@@ -36,4 +36,4 @@ signal_thread::~signal_thread() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 /// To be made before any other thread. Calls `each` with the signal's number, any number of times, until it
 /// is destroyed.
@@ -21,4 +21,4 @@ private:
   std::thread thread_;
 };
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -1,6 +1,6 @@
 #include "runtime/launch/ssh_words.hpp"
 
-namespace troupe::node {
+namespace troupe::launch {
 
 std::string quoted(const std::string& word) {
   std::string out = "'";
@@ -34,4 +34,4 @@ std::string command_line(const std::vector<std::string>& words) {
   return out;
 }
 
-} // namespace troupe::node
+} // namespace troupe::launch

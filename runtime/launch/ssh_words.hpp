@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::node {
+namespace troupe::launch {
 
 /// As one word of sh.
 std::string quoted(const std::string& word);
@@ -17,4 +17,4 @@ std::vector<std::string> ssh_words(const value& node, const std::string& script)
 /// The words as one command line of sh.
 std::string command_line(const std::vector<std::string>& words);
 
-} // namespace troupe::node
+} // namespace troupe::launch

@@ -48,6 +48,7 @@ struct node_options {
   std::string join_token;
   std::filesystem::path trace_actors;
   bool allow_faults = false; ///< the shell may drop, delay and pause: for tests
+  bool plain_http = false;   ///< the HTTP port may be plain where other hosts reach it: behind a proxy
   std::string version;
   bool any_port = false;                   ///< `run`: nobody waits at a known address
   std::string cluster_name;                ///< of the master role; empty: "troupe"
@@ -69,7 +70,9 @@ public:
   /// Blocks until the agent role is registered; fails when it cannot be, or after `limit`.
   result<void> wait_registered(std::chrono::milliseconds limit);
 
-  const std::string& url() const;               ///< empty without a port
+  const std::string& url() const; ///< that a client on this host dials; empty without a port
+  /// The URL with the host that was asked for, as "http://0.0.0.0:8080"; empty without a port.
+  const std::string& address() const;
   api::gate& commands() const;                  ///< of the master role
   std::shared_ptr<api::accounts> users() const; ///< of the master role
   caf::actor_system& actors() const;

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 import http.server
+import urllib.request
 
 import pytest
 
@@ -40,6 +41,13 @@ class Processes(Cluster):
     def serves(self):
         assert self.process.poll() is None, (self.root / "up.log").read_text()[-3000:]
         return self.cli("status", check=False).returncode == 0
+
+    def answers_without_a_user(self):
+        assert self.process.poll() is None, (self.root / "up.log").read_text()[-3000:]
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{self.http}/health", timeout=2).status == 200
+        except OSError:
+            return False
 
     def agent(self, name, at=None):
         self.agents[name] = self.start("agent", "--master", f"127.0.0.1:{at or self.http}", "--data-dir",
@@ -293,6 +301,52 @@ def test_addresses_that_cannot_be_used_are_named(plain, tmp_path):
     ]
     for n, (flags, word) in enumerate(cases):
         assert word in plain.refused("master", "--data-dir", fresh(n), *flags), flags
+
+
+def test_verbs_of_the_node_end_with_the_codes_of_the_table(secured, tmp_path):
+    """docs/cli.md, Exit codes. In the background, too: the waiting command has the code of what it waited for."""
+    secured.master()
+    wrong = tmp_path / "wrong-token"
+    wrong.write_text("0" * 64 + "\n")
+    agent = lambda at: ("agent", "--master", f"127.0.0.1:{at}", "--data-dir", str(tmp_path / "odd"), "--name", "odd", "--slots", "1")
+    held = ("master", "--data-dir", str(secured.data / "master"), "--listen", "127.0.0.1:0")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("troupe: 1\npools: {a: {max_slots: many}}\n")
+    cases = [
+        ((*agent(secured.http), "--tls-dir", str(secured.tls), "--token-file", str(wrong)), 4, "join token"),
+        (agent(secured.http), 4, "needs TLS"),
+        (held, 8, "in use"),
+        (("master", "--data-dir", str(tmp_path / "x"), "--file", str(broken)), 2, "max_slots"),
+        (("up", "--data-dir", str(tmp_path / "y"), "--listen", "203.0.113.7:0", "--plain-http"), 2, "203.0.113.7"),
+    ]
+    for words, code, said in cases:
+        done = secured.cli(*words, check=False, timeout=40)
+        assert done.returncode == code and said in done.stderr, (words, done.returncode, done.stderr)
+    for words, code, said in (cases[1], cases[2]):
+        done = secured.cli(*words, "-d", check=False, timeout=40)
+        assert done.returncode == code and said in done.stderr, (words, done.returncode, done.stderr)
+
+
+def test_passwords_cross_no_network_in_the_clear_unless_that_is_meant(plain, tmp_path):
+    everywhere = f"0.0.0.0:{plain.http}"
+    for verb in ("up", "master"):
+        done = plain.cli(verb, "--data-dir", str(tmp_path / "x"), "--listen", everywhere, check=False)
+        assert done.returncode == 2 and "in the clear" in done.stderr and "--plain-http" in done.stderr, (done.returncode, done.stderr)
+        assert not (tmp_path / "x" / "master" / "db").exists()
+    file = tmp_path / "lab.yaml"
+    file.write_text(f"troupe: 1\ncluster: {{listen: '{everywhere}'}}\n")
+    assert "cluster.plain_http" in plain.cli("check", str(file)).stderr
+    done = plain.cli("master", "--data-dir", str(tmp_path / "x"), "--file", str(file), check=False)
+    assert done.returncode == 2 and "in the clear" in done.stderr, (done.returncode, done.stderr)
+    meant = tmp_path / "meant.yaml"
+    meant.write_text(f"troupe: 1\ncluster: {{listen: '{everywhere}', plain_http: true}}\n")
+    assert "plain_http" not in plain.cli("check", str(meant)).stderr
+    for words in (("--listen", everywhere, "--plain-http"), ("--file", str(meant))):
+        plain.process = plain.start("master", "--data-dir", str(plain.data / "master"), *words)
+        wait_for(plain.answers_without_a_user, 30)
+        said = (plain.root / "up.log").read_text().splitlines()
+        assert said[-2].startswith(f"troupe is up at http://{everywhere}, data in "), said
+        plain.down()
 
 
 def test_garbage_on_any_port_changes_nothing(plain):

@@ -48,6 +48,9 @@ TEST(Server, RefusesATakenOrMalformedAddressAtOnce) {
                {"host:80x", false}};
   for (const auto& one : cases)
     EXPECT_EQ(static_cast<bool>(parse_listen(one.text)), one.fine) << one.text;
+  EXPECT_EQ(to_string({"", 80}), "0.0.0.0:80");
+  EXPECT_EQ(to_string({"::1", 8080}), "[::1]:8080");
+  EXPECT_EQ(to_string({"head.lab", 0}), "head.lab:0");
   EXPECT_TRUE(is_loopback("localhost"));
   EXPECT_TRUE(is_loopback("::1"));
   EXPECT_FALSE(is_loopback("0.0.0.0"));

@@ -96,6 +96,9 @@ TEST(Arguments, OfTheNodeReachItsHooks) {
   EXPECT_EQ(up.data_dir, "/e");
   EXPECT_EQ(up.listen, "0.0.0.0:9");
   EXPECT_EQ(up.slots, std::nullopt);
+  EXPECT_FALSE(up.plain_http);
+  call({"up", "--plain-http"}, node);
+  EXPECT_TRUE(up.plain_http);
   call({"up"}, node, {{"HOME", "/h"}});
   EXPECT_EQ(up.data_dir, "/h/.local/share/troupe");
   call({"agent", "--master", "http://head:8080", "--name", "a1"}, node);

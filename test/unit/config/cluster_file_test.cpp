@@ -1,6 +1,7 @@
 #include "model/config/cluster_config.hpp"
 #include "model/config/cluster_file.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -77,6 +78,20 @@ TEST(ClusterFile, TellsAllFaultsAtOnceWithTheirPlaces) {
             std::string::npos)
     << text;
   EXPECT_NE(text.find("hint: put it in .env"), std::string::npos) << text;
+}
+
+TEST(ClusterFile, WarnsOfAnAddressThatOtherHostsReachWithoutCertificates) {
+  const auto warned = [](const std::string& cluster) {
+    const auto got = load("troupe: 1\ncluster: {" + cluster + "}\n");
+    return std::any_of(got.warnings.begin(), got.warnings.end(),
+                       [](const auto& one) { return one.path == "cluster.listen"; });
+  };
+  EXPECT_TRUE(warned("listen: '0.0.0.0:8080'"));
+  EXPECT_TRUE(warned("listen: 'head.lab:8080'"));
+  EXPECT_FALSE(warned("listen: '0.0.0.0:8080', plain_http: true"));
+  EXPECT_FALSE(warned("listen: '0.0.0.0:8080', tls: {dir: tls}"));
+  for (const char* here : {"127.0.0.1:8080", "127.1.2.3:0", "localhost:80", "[::1]:80"})
+    EXPECT_FALSE(warned("listen: '" + std::string(here) + "'")) << here;
 }
 
 TEST(ClusterFile, FillsInVariablesByTheKeysType) {

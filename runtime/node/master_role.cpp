@@ -1,0 +1,283 @@
+#include "runtime/node/master_role.hpp"
+
+#include "runtime/node/fence_tokens.hpp"
+#include "runtime/node/link.hpp"
+#include "runtime/node/task_records.hpp"
+#include "storage/audit_log.hpp"
+#include "storage/own_threads.hpp"
+
+#include <caf/all.hpp>
+
+#include <thread>
+
+namespace troupe::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* master_node = "master"; ///< its name in the shell
+
+time_point system_now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
+
+} // namespace
+
+result<void> master_role::open() {
+  auto where = checked_addresses();
+  if (!where)
+    return where.error();
+  auto token = read_join_token(on_.options.tls_dir);
+  if (!token)
+    return token.error();
+  join_token_ = std::move(*token);
+  const auto users = accounts_options(where->http);
+  if (auto ok = open_journal(); !ok)
+    return ok;
+  if (auto ok = open_accounts(users); !ok)
+    return ok;
+  if (auto ok = open_cluster(users); !ok)
+    return ok;
+  if (auto ok = open_desk(); !ok)
+    return ok;
+  if (host_.link)
+    if (auto ok = open_link(where->link); !ok)
+      return ok;
+  gate_ = std::make_unique<cluster_gate>(on_.system, cluster_, journal_actor_, on_.shell, *configuration_);
+  configuration_->serve(*gate_);
+  return host_.http ? open_http(where->http) : on_.dir.publish("");
+}
+
+result<master_role::addresses> master_role::checked_addresses() const {
+  const auto& how = on_.options;
+  const bool certified = !how.tls_dir.empty();
+  auto http = api::parse_listen(how.listen.empty() ? "127.0.0.1:8080" : how.listen);
+  if (!http)
+    return http.error();
+  if (how.any_port && how.listen.empty())
+    http->port = 0;
+  auto link = api::parse_listen(how.agent_listen.empty() ? "127.0.0.1:0" : how.agent_listen);
+  if (!link)
+    return link.error();
+  if (!certified && !api::is_loopback(link->host))
+    return error{errc::invalid,
+                 "--agent-listen " + how.agent_listen +
+                   " is reachable from other hosts, so the node link needs TLS\nhint: troupe tls init"
+                   " --dir DIR, then start with --tls-dir DIR"};
+  if (host_.http && !certified && how.tls_cert.empty() && !how.plain_http && !api::is_loopback(http->host))
+    return error{errc::invalid,
+                 "other hosts reach " + api::to_string(*http) +
+                   ", and without certificates passwords and tokens would cross the network in the clear\n"
+                   "hint: troupe tls init --dir DIR, then start with --tls-dir DIR; or --plain-http where a"
+                   " proxy that speaks TLS stands in front"};
+  return addresses{*http, *link};
+}
+
+result<void> master_role::open_journal() {
+  const auto folder = on_.dir.path() / "master";
+  std::error_code fault;
+  fs::create_directories(folder, fault);
+  if (fault)
+    return error{errc::io, "the data directory '" + on_.dir.path().string() +
+                             "' cannot be written: " + fault.message()};
+  if (host_.in_memory) {
+    journal_ = storage::make_memory_journal();
+  } else {
+    storage::journal_options options;
+    options.directory = folder / "db";
+    auto opened = storage::open_journal(options, host_.shared_rocksdb ? storage::background::shared
+                                                                      : storage::background::own);
+    if (!opened)
+      return opened.error();
+    journal_ = std::move(*opened);
+  }
+  journal_actor_ = spawn_journal(on_.system, journal_, peers_of_journal());
+  watch(caf::actor_cast<caf::actor>(journal_actor_), "the journal");
+  return {};
+}
+
+journal_peers master_role::peers_of_journal() {
+  journal_peers peers;
+  peers.on_commit = [this](const storage::commit_summary& what) {
+    if (host_.committed)
+      host_.committed();
+    if (auto* server = listening_.load(std::memory_order_acquire))
+      server->committed(what);
+  };
+  peers.on_fatal = on_.ask_to_stop;
+  peers.on_validation = [this](storage::recorded_validation v) { route(std::move(v)); };
+  return peers;
+}
+
+void master_role::route(storage::recorded_validation v) const {
+  const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP nobody waits for the decision
+  caf::anon_send(cluster_, route_validation{v.experiment,
+                                            {v.allocation.trial(),
+                                             {v.allocation, v.rank, v.process, sequence},
+                                             v.row,
+                                             v.steps,
+                                             std::move(v.metrics),
+                                             v.allocation.run}});
+}
+
+/// The node cannot go on without it: it ends with the reason, and a new start recovers from the journal.
+void master_role::watch(const caf::actor& who, const std::string& what) {
+  who->attach_functor([stop = on_.ask_to_stop, what](const caf::error& why) {
+    if (why && why != caf::exit_reason::user_shutdown)
+      stop({from_caf(why).code, what + " died: " + from_caf(why).what});
+  });
+}
+
+api::accounts::options master_role::accounts_options(const api::listen_address& http) const {
+  api::accounts::options how;
+  if (!host_.in_memory)
+    how.file = on_.dir.path() / "master" / "users";
+  how.loopback = api::is_loopback(http.host);
+  if (auto initial = client::process_environment("TROUPE_INITIAL_USER_PASSWORD"); !initial.empty())
+    how.initial_password = initial;
+  return how;
+}
+
+result<void> master_role::open_accounts(const api::accounts::options& how) {
+  auto opened = api::accounts::open(how, host_.now ? host_.now() : system_now());
+  if (!opened)
+    return opened.error();
+  accounts_ = std::move(*opened);
+  for (const auto& [user, password] : accounts_->take_generated())
+    on_.say("password of the user " + user + ": " + password);
+  return {};
+}
+
+result<void> master_role::open_cluster(const api::accounts::options& users) {
+  const auto folder = on_.dir.path() / "master";
+  cluster_setup setup;
+  setup.tokens.session = [accounts = accounts_](allocation_id id) { return accounts->allocation_token(id); };
+  setup.tokens.user = [accounts = accounts_](experiment_id id, const std::string& owner) {
+    auto user = accounts->find(owner);
+    return user ? accounts->experiment_token(id, user->id) : std::string();
+  };
+  setup.checkpoint_dir = (on_.dir.path() / "checkpoints").string();
+  setup.join_token = join_token_;
+  auto fences = fence_tokens::open(folder / "fence-secret");
+  if (!fences)
+    return fences.error();
+  setup.fence_token = [tokens = std::move(*fences)](const std::string& agent) { return tokens.of(agent); };
+  if (host_.http)
+    setup.http_port = [this] { return http_port_.load(); };
+  setup.shut_down = [stop = on_.ask_to_stop] { stop({errc::invalid, ""}); };
+  setup.on_node = [&shell = on_.shell](node_joined x) { shell.joined(std::move(x)); };
+  auto configuration =
+    configuration_store::open({folder / "configuration", users, accounts_, on_.options.configured});
+  if (!configuration)
+    return configuration.error();
+  configuration_ = std::move(*configuration);
+  setup.configuration = configuration_->at_start();
+  cluster_ = spawn_cluster(on_.system, std::move(setup), {journal_actor_, journal_->reads()});
+  watch(caf::actor_cast<caf::actor>(cluster_), "the cluster's actor");
+  return {};
+}
+
+result<void> master_role::open_desk() {
+  const auto file = on_.dir.path() / "master" / "audit";
+  auto audit = storage::audit_log::open(file);
+  if (!audit)
+    return audit.error();
+  on_.shell.open_desk({master_node,
+                       on_.options.agent ? on_.agent_name : std::string(),
+                       {},
+                       cluster_,
+                       std::move(*audit),
+                       [file] { return standing_orders(file); },
+                       on_.options.allow_faults});
+  return {};
+}
+
+result<void> master_role::open_link(const api::listen_address& where) {
+  auto port = publish(on_.system, cluster_, where.host, where.port, on_.options.tls_dir);
+  if (!port)
+    return port.error();
+  link_port_ = *port;
+  return {};
+}
+
+result<void> master_role::open_http(const api::listen_address& where) {
+  const auto& options = on_.options;
+  api::server_options how;
+  how.host = where.host;
+  how.port = where.port;
+  how.about = {"troupe", "troupe", options.cluster_name.empty() ? "troupe" : options.cluster_name,
+               options.version};
+  how.about.link_port = link_port_;
+  how.about.link_tls = !options.tls_dir.empty();
+  how.about.join_token = join_token_;
+  how.about.link_protocol = link_protocol;
+  how.now = host_.now;
+  if (!options.tls_dir.empty())
+    how.tls = api::tls_files{options.tls_dir / "master.pem", options.tls_dir / "master.key"};
+  if (!options.tls_cert.empty())
+    how.tls = api::tls_files{options.tls_cert, options.tls_key};
+  auto server = api::server::start(how, *gate_, journal_->reads(), accounts_);
+  if (!server)
+    return error{server.error().code,
+                 server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
+  server_ = std::move(*server);
+  http_port_ = server_->port();
+  listening_.store(server_.get(), std::memory_order_release);
+  const auto asked = api::to_string({where.host, server_->port()});
+  auto url = client::reachable_url(asked, how.tls.has_value());
+  if (!url)
+    return url.error();
+  url_ = std::move(*url);
+  address_ = (how.tls ? "https://" : "http://") + asked;
+  if (auto ok = on_.dir.publish(url_); !ok)
+    return ok;
+  return host_.remembered ? client::remember_data_dir(on_.dir.path()) : result<void>{};
+}
+
+forward::master_address master_role::http_address() const {
+  forward::master_address at;
+  const auto begin = url_.find("://") + 3, colon = url_.rfind(':');
+  at.host = url_.substr(begin, colon - begin);
+  if (at.host.starts_with('['))
+    at.host = at.host.substr(1, at.host.size() - 2);
+  at.port = http_port_.load();
+  if (!on_.options.tls_dir.empty())
+    at.ca_file = on_.options.tls_dir / "ca.pem";
+  return at;
+}
+
+void master_role::close_port() {
+  if (server_)
+    server_->stop(std::chrono::milliseconds(500));
+}
+
+void master_role::end_actors() {
+  if (link_port_)
+    unpublish(on_.system, link_port_);
+  on_.shell.stop_desk();
+  configuration_.reset();
+  end_actor(on_.system, cluster_);
+  last_of_journal_ = caf::actor_cast<caf::strong_actor_ptr>(journal_actor_);
+  end_actor(on_.system, journal_actor_);
+}
+
+void master_role::let_go(std::optional<std::size_t> detached) {
+  listening_ = nullptr;
+  gate_.reset();
+  server_.reset();
+  auto journal = std::exchange(last_of_journal_, nullptr);
+  if (detached)
+    await_children(std::move(journal), *detached);
+  journal_.reset();
+}
+
+void master_role::await_children(caf::strong_actor_ptr journal, std::size_t detached) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto wait_while = [&](auto true_) {
+    while (true_() && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  wait_while([&] { return journal && journal->strong_refs > 1; });
+  journal = nullptr;
+  wait_while([&] { return on_.system.detached_actors() > detached; });
+}
+
+} // namespace troupe::node

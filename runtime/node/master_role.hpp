@@ -1,0 +1,77 @@
+#pragma once
+// The master role of a node: the journal, who may come in, the cluster's actors, the node link and the HTTP
+// port.
+
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/journal/journal_actor.hpp"
+#include "runtime/api/server.hpp"
+#include "runtime/forward/forwarder.hpp"
+#include "runtime/node/cluster_gate.hpp"
+#include "runtime/node/configuration_store.hpp"
+#include "runtime/node/role_ground.hpp"
+
+#include <atomic>
+
+namespace troupe::node {
+
+class master_role {
+public:
+  explicit master_role(role_ground on) : on_(std::move(on)), host_(on_.options.host) {}
+
+  /// Checks the settings, recovers, and serves before it returns.
+  result<void> open();
+
+  // The end, in this order: ports, then actors, then what they stood on.
+  void close_port();
+  void end_actors();
+  /// Forgets every handle. In a borrowed actor system, which goes on, it waits for the actors too: owners end
+  /// their children and do not wait for them, but all of them know the journal. `detached`: the actors with
+  /// threads of their own that are the host's.
+  void let_go(std::optional<std::size_t> detached);
+
+  const std::string& url() const { return url_; }         ///< that a client on this host dials
+  const std::string& address() const { return address_; } ///< with the host that was asked for
+  /// Of the HTTP server, by the name that its certificate has.
+  forward::master_address http_address() const;
+  const std::string& join_token() const { return join_token_; }
+  const cluster_actor& cluster() const { return cluster_; }
+  api::gate& commands() const { return *gate_; }
+  std::shared_ptr<api::accounts> users() const { return accounts_; }
+  std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
+
+private:
+  /// Where it listens, as the settings say.
+  struct addresses {
+    api::listen_address http, link;
+  };
+  result<addresses> checked_addresses() const;
+  result<void> open_journal();
+  result<void> open_accounts(const api::accounts::options& how);
+  result<void> open_cluster(const api::accounts::options& users);
+  result<void> open_desk();
+  result<void> open_link(const api::listen_address& where);
+  result<void> open_http(const api::listen_address& where);
+  api::accounts::options accounts_options(const api::listen_address& http) const;
+  journal_peers peers_of_journal();
+  void route(storage::recorded_validation v) const;
+  void await_children(caf::strong_actor_ptr journal, std::size_t detached);
+  void watch(const caf::actor& who, const std::string& what);
+
+  role_ground on_;
+  const host_process& host_;
+  std::shared_ptr<storage::journal> journal_;
+  journal_actor journal_actor_;
+  caf::strong_actor_ptr last_of_journal_; ///< from its end to let_go
+  std::shared_ptr<api::accounts> accounts_;
+  cluster_actor cluster_;
+  std::string join_token_;
+  std::uint16_t link_port_ = 0;
+  std::unique_ptr<cluster_gate> gate_;
+  std::unique_ptr<configuration_store> configuration_; ///< asks the cluster: before the gate's actors end
+  std::unique_ptr<api::server> server_;
+  std::atomic<api::server*> listening_{nullptr};
+  std::atomic<std::uint16_t> http_port_{0};
+  std::string url_, address_;
+};
+
+} // namespace troupe::node

@@ -1,0 +1,36 @@
+#pragma once
+// What the roles of a node stand on.
+
+#include "runtime/node/node.hpp"
+#include "runtime/node/shell_keeper.hpp"
+
+#include <caf/scoped_actor.hpp>
+
+namespace troupe::node {
+
+std::string host_name();
+
+/// Outlives the roles.
+struct role_ground {
+  caf::actor_system& system;
+  const node_options& options;
+  data_dir& dir;
+  shell_keeper& shell;
+  std::function<void(const error&)> ask_to_stop; ///< from any thread
+  std::string agent_name;                        ///< of the agent role, whether or not the node has it
+
+  void say(const std::string& line) const; ///< for people
+};
+
+/// Ends an actor that stands on `system` and waits for its end; the handle is empty afterwards.
+template <class Handle>
+void end_actor(caf::actor_system& system, Handle& actor) {
+  if (!actor)
+    return;
+  caf::scoped_actor self{system};
+  self->send_exit(actor, caf::exit_reason::user_shutdown);
+  self->wait_for(actor);
+  actor = nullptr;
+}
+
+} // namespace troupe::node
