@@ -9,7 +9,7 @@ set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
 add_link_options($<$<CONFIG:Release>:-Wl,--gc-sections>) # libtroupe.so maps what a host uses, not whole object files
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
-add_compile_definitions(CAF_ENABLE_TYPE_ID_CHECKS BOOST_ERROR_CODE_HEADER_ONLY SPDLOG_FMT_EXTERNAL MSGPACK_NO_BOOST)
+add_compile_definitions(CAF_ENABLE_TYPE_ID_CHECKS BOOST_ERROR_CODE_HEADER_ONLY MSGPACK_NO_BOOST)
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-sanitize=null -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
@@ -17,10 +17,11 @@ endif()
 
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE)
-  # Precompiled headers are cached only with these flags and allowances; relative paths let worktrees share hits.
+  # Precompiled headers are cached only with these flags and allowances; relative paths let worktrees share hits. Whether a warning is an
+  # error changes no object.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> $<$<COMPILE_LANGUAGE:CXX>:-fno-working-directory>)
   set(ccache ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
+    "CCACHE_IGNOREOPTIONS=-Werror* -Wno-error*" CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
   set(CMAKE_C_COMPILER_LAUNCHER ${ccache})
 endif()
@@ -53,6 +54,40 @@ function(troupe_load_late target)
   target_link_options(${target} PRIVATE -Wl,--as-needed)
 endfunction()
 
+option(TROUPE_UNITY "compile several sources as one: several times quicker from nothing, slower for one changed file" OFF)
+
+# troupe_unity(TARGET): has its sources compiled in groups, once the folder's CMakeLists.txt is read (cmake/unity.py says how).
+function(troupe_unity target)
+  if(TROUPE_UNITY)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL troupe_unity_now ${target})")
+  endif()
+endfunction()
+function(troupe_unity_now target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  foreach(source ${sources}) # what has flags of its own, or does not go with others, stays alone
+    foreach(property COMPILE_OPTIONS INCLUDE_DIRECTORIES COMPILE_DEFINITIONS SKIP_UNITY_BUILD_INCLUSION)
+      get_source_file_property(own ${source} ${property})
+      get_filename_component(path ${source} ABSOLUTE)
+      if(own OR path IN_LIST TROUPE_UNITY_ALONE)
+        list(REMOVE_ITEM sources ${source})
+        list(APPEND alone ${source})
+      endif()
+    endforeach()
+  endforeach()
+  list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ REGEX "^[^/]")
+  list(LENGTH sources many)
+  if(many LESS 2)
+    return()
+  endif()
+  execute_process(COMMAND python3 ${PROJECT_SOURCE_DIR}/cmake/unity.py ${CMAKE_CURRENT_BINARY_DIR}/unity ${target} ${sources}
+                  OUTPUT_VARIABLE grouped OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" grouped "${grouped}")
+  get_target_property(all ${target} SOURCES)
+  list(FILTER all EXCLUDE REGEX "\\.cpp$")
+  set_target_properties(${target} PROPERTIES SOURCES "${all};${alone};${grouped}")
+endfunction()
+
 # troupe_library(NAME [SOURCES...]): a static library `troupe_NAME`; without sources it takes every
 # .cpp below the folder that holds this call.
 function(troupe_library name)
@@ -62,4 +97,5 @@ function(troupe_library name)
   endif()
   add_library(troupe_${name} STATIC ${sources})
   target_include_directories(troupe_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  troupe_unity(troupe_${name})
 endfunction()

@@ -140,7 +140,8 @@ result<value> checked_fields(const operator_message& m, const value& given) {
   value out = value::object();
   if (given.is_object())
     for (const auto& [key, x] : given.items()) {
-      auto it = std::find_if(m.fields.begin(), m.fields.end(), [&](const auto& f) { return key == f.name; });
+      auto it =
+        std::find_if(m.fields.begin(), m.fields.end(), [&key = key](const auto& f) { return key == f.name; });
       if (it == m.fields.end()) {
         std::string known;
         for (const auto& f : m.fields)
