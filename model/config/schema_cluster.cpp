@@ -48,14 +48,14 @@ void add_command(schema_table& t) {
   auto& resources = t.make();
   resources.kinds = map_bit;
   resources.merge = merging::by_key;
-  resources.doc = "How much a task gets, and where.";
+  resources.doc = "Slots and pool of a task.";
   resources.keys = {given("slots", integer(t, {.least = 0}), 1, "Slots of the task; 0: no slot.", "slots")};
   for (auto same : {"weight", "priority", "resource_pool", "is_single_node", "shm_size", "devices",
                     "native_parallel", "max_slots", "agent_label", "constraints"})
     resources.keys.push_back(*t.at("resources")->find(same));
   auto& c = t.make("command");
   c.kinds = map_bit;
-  c.doc = "A task that is no experiment: command, shell, notebook, TensorBoard.";
+  c.doc = "A task that is not an experiment: command, shell, notebook, TensorBoard.";
   c.merge = merging::by_key;
   auto empty_map = value::object();
   c.keys = {
@@ -66,9 +66,9 @@ void add_command(schema_table& t) {
     given("bind_mounts", t.at("bind-mounts"), value::array(), t.at("bind-mounts")->doc),
     unset("work_dir", text(t), "The working directory; $AGENT_USER and $DET_USER are filled in."),
     given("tensorboard_args", list_of(t, text(t)), value::array(), "Arguments for TensorBoard."),
-    unset("idle_timeout", text(t), "How long the task may be idle, as 5m."),
+    unset("idle_timeout", text(t), "Time after which an idle task ends, as 5m."),
     given("notebook_idle_type", one_of(t, {"kernels_or_terminals", "kernel_connections", "activity"}),
-          "kernels_or_terminals", "What keeps a notebook from being idle."),
+          "kernels_or_terminals", "Activity that keeps a notebook from being idle."),
     given("debug", boolean(t), false, "Whether the libraries log more."),
     unset("workspace_id", integer(t), "The workspace that the task belongs to."),
     given("slurm", t.at("hpc-cluster-slurm"), empty_map, t.at("hpc-cluster-slurm")->doc),
@@ -84,7 +84,7 @@ void add_cluster(schema_table& t) {
   add_command(t);
   auto& d = t.make("task-container-defaults");
   d.kinds = map_bit;
-  d.doc = "What a cluster gives to the tasks of a pool.";
+  d.doc = "Defaults of a cluster for the tasks of a pool.";
   d.merge = merging::by_key;
   d.keys = {
     quiet(unset("dtrain_network_interface", text(t), "The network of distributed training.")),
@@ -108,7 +108,7 @@ void add_cluster(schema_table& t) {
     quiet(unset("slurm", batch(t, "hpc-cluster-slurm"), t.at("hpc-cluster-slurm")->doc)),
     quiet(unset("pbs", batch(t, "hpc-cluster-pbs"), t.at("hpc-cluster-pbs")->doc)),
     quiet(unset("log_policies", t.at("log-policies"), t.at("log-policies")->doc)),
-    given("preemption_timeout", integer(t), 3600, "How long a task may take to stop.", "seconds"),
+    given("preemption_timeout", integer(t), 3600, "Time that a task may take to stop.", "seconds"),
   };
 }
 

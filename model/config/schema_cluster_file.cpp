@@ -62,7 +62,7 @@ shape& defaults(schema_table& t) {
   auto& s = t.make();
   s = *t.at("experiment");
   s.name.clear();
-  s.doc = "Merged under every experiment, which wins.";
+  s.doc = "Configuration merged under that of every experiment; the experiment's own keys win.";
   for (auto& k : s.keys)
     if (k.name == "checkpoint_storage")
       k.what = either(t, {text(t), k.what});
@@ -72,35 +72,40 @@ shape& defaults(schema_table& t) {
 shape& storage(schema_table& t, shape_ref path) {
   return map_with(
     t, "A place for checkpoints.",
-    {like(required("type", one_of(t, {"directory", "shared_fs", "s3", "gcs", "azure"}), "The kind."),
+    {like(required("type", one_of(t, {"directory", "shared_fs", "s3", "gcs", "azure"}), "Kind of storage."),
           "shared_fs"),
-     like(unset("path", path, "The folder, of directory and shared_fs; all hosts see it."),
+     like(unset("path", path, "Folder, for directory and shared_fs; all hosts must see it."),
           "/mnt/checkpoints"),
-     like(unset("bucket", text(t), "Of s3 and gcs; the container of azure."), "models"),
-     like(unset("prefix", text(t), "Put before the name of every object."), "lab"),
-     like(unset("endpoint", text(t), "The service's address, of s3."), "https://s3.example.org"),
+     like(unset("bucket", text(t), "Bucket, for s3 and gcs; container, for azure."), "models"),
+     like(unset("prefix", text(t), "Text put before the name of every object."), "lab"),
+     like(unset("endpoint", text(t), "Address of the service, for s3."), "https://s3.example.org"),
      like(unset("credentials",
-                &map_with(t, "Who reads and writes the bucket.",
-                          {like(unset("file", path, "Holds them; read where they are used, never stored."),
+                &map_with(t, "Credentials that read and write the bucket.",
+                          {like(unset("file", path,
+                                      "File with the credentials; read where they are used, never stored."),
                                 "secrets/s3")}),
-                "Who reads and writes the bucket."),
+                "Credentials that read and write the bucket."),
           "{ file: secrets/s3 }")});
 }
 
 shape& pool(schema_table& t, shape_ref partial) {
   return map_with(
-    t, "A pool of slots: a queue of its own.",
-    {like(given("default", boolean(t), false,
-                "Experiments and agents that name no pool are here; of one pool at most. "
-                "Without any, the first pool of the file."),
-          "true"),
+    t, "A pool of slots, with a queue of its own.",
+    {like(
+       given("default", boolean(t), false,
+             "Whether experiments and agents that name no pool are in this one; true for one pool at most. "
+             "Default pool where no pool says so: the first of the file."),
+       "true"),
      like(given("scheduler", one_of(t, {"fifo", "priority", "fair"}, "fifo is first come, first served"),
-                "fifo", "Who runs next."),
+                "fifo", "Order in which waiting requests get slots."),
           "fifo"),
-     like(given("preemption", boolean(t), false, "Whether what comes first may stop what runs."), "true"),
-     like(unset("max_slots", integer(t, {.least = 1}), "At most so many are used at once.", "slots"), "16"),
-     like(quiet(unset("defaults", partial,
-                      "Merged under every experiment of this pool, over the file's defaults.")),
+     like(given("preemption", boolean(t), false,
+                "Whether a request that comes first in the order may preempt a running one."),
+          "true"),
+     like(unset("max_slots", integer(t, {.least = 1}), "Slots in use at once, at most.", "slots"), "16"),
+     like(quiet(unset(
+            "defaults", partial,
+            "Configuration merged under that of every experiment of this pool, over the file's defaults.")),
           "{ max_restarts: 1 }")});
 }
 
@@ -108,69 +113,76 @@ shape& nodes(schema_table& t, shape_ref path, shape_ref name) {
   auto* hosts = either(t, {text(t), list_of(t, text(t))});
   auto& cpu = map_with(
     t, "Slots by kind.",
-    {like(unset("cpu", integer(t, {.least = 0}), "Artificial slots without a device.", "slots"), "4")});
+    {like(unset("cpu", integer(t, {.least = 0}), "Number of artificial slots without a device.", "slots"),
+          "4")});
   auto& auto_word = t.make();
   auto_word.kinds = text_bit;
   auto_word.allowed = {"auto"};
   auto& ssh = map_with(
-    t, "How `up` reaches the host; it needs sh, flock and tar there.",
-    {like(quiet(unset("user", name, "The account; else that of ~/.ssh/config.")), "troupe"),
-     like(quiet(unset("key", path, "The private key.")), "~/.ssh/id_ed25519"),
-     like(given("port", integer(t, {.least = 1, .most = 65535}), 22, "Of its ssh server."), "2222"),
-     like(quiet(unset("known_hosts", path, "The host's key must stand here; else in ~/.ssh/known_hosts.")),
-          "lab_known_hosts"),
+    t, "Way for `up` to reach the host over ssh; the host needs sh, flock and tar.",
+    {like(quiet(unset("user", name, "Account on the host (default: as in ~/.ssh/config).")), "troupe"),
+     like(quiet(unset("key", path, "File with the private key.")), "~/.ssh/id_ed25519"),
+     like(given("port", integer(t, {.least = 1, .most = 65535}), 22, "Port of the host's ssh server."),
+          "2222"),
      like(
-       quiet(unset(
-         "binary", text(t),
-         "The program on that host. Else the path that it has here, or, where that is not there, a copy.")),
-       "/opt/troupe/bin/troupe"),
-     like(
-       quiet(unset("data_dir", text(t), "The agent's folder there; else ~/.local/share/troupe-agent/NAME.")),
-       "/var/lib/troupe-agent"),
+       quiet(unset("known_hosts", path, "File that must hold the host's key (default: ~/.ssh/known_hosts).")),
+       "lab_known_hosts"),
+     like(quiet(unset("binary", text(t),
+                      "Path of the program `troupe` on that host (default: its path on this host; where "
+                      "nothing is there, a copy is made).")),
+          "/opt/troupe/bin/troupe"),
+     like(quiet(unset("data_dir", text(t),
+                      "Folder of the agent on that host (default: ~/.local/share/troupe-agent/NAME).")),
+          "/var/lib/troupe-agent"),
      like(quiet(unset("master", &text_that(t, is_listen, "HOST:PORT"),
-                      "How that host dials the master; else the listen address.")),
+                      "Address at which that host dials the master (default: the listen address).")),
           "head.lab:8080")});
-  auto& one = map_with(
-    t, "A host, or several, with slots.",
-    {like(quiet(unset("name", text(t), "Of the agent; may hold a range. Else the host.")), "local[1-2]"),
-     like(
-       quiet(unset("host", text(t),
-                   "localhost starts the agent as a process beside the master; others need ssh or manual.")),
-       "gpu01"),
-     like(quiet(unset("hosts", hosts, "Several hosts, by ranges.")), "gpu[01-04,08]"),
-     like(quiet(unset("pool", text(t), "That it joins; else the default one.")), "gpu"),
-     like(given("slots", either(t, {integer(t, {.least = 0}), &auto_word, &cpu}), "auto",
-                "How many it offers; auto is what the host has.", "slots"),
-          "{ cpu: 4 }"),
-     like(given("manual", boolean(t), false, "Somebody starts its agent by hand; `up` prints the command."),
-          "true"),
-     like(quiet(unset("ssh", &ssh, ssh.doc)), "{ user: troupe, key: ~/.ssh/id_ed25519 }"),
-     like(given("runtime", one_of(t, {"process", "podman", "docker", "apptainer"}), "process",
-                "What holds its tasks."),
-          "process"),
-     like(quiet(unset("labels", map_of(t, text(t)), "Words about the host.")), "{ rack: a3 }")});
+  auto& one =
+    map_with(t, "A host, or several, with slots.",
+             {like(quiet(unset("name", text(t), "Name of the agent; may hold a range (default: the host).")),
+                   "local[1-2]"),
+              like(quiet(unset("host", text(t),
+                               "Host of the agent. localhost: `up` starts the agent as a process beside the "
+                               "master; another host needs ssh or manual.")),
+                   "gpu01"),
+              like(quiet(unset("hosts", hosts, "Several hosts; a name may hold a range.")), "gpu[01-04,08]"),
+              like(quiet(unset("pool", text(t), "Pool of the agent (default: the default pool).")), "gpu"),
+              like(given("slots", either(t, {integer(t, {.least = 0}), &auto_word, &cpu}), "auto",
+                         "Number of slots that the agent offers; auto: what the host has.", "slots"),
+                   "{ cpu: 4 }"),
+              like(given("manual", boolean(t), false,
+                         "Whether the agent is started by hand; `up` prints the command."),
+                   "true"),
+              like(quiet(unset("ssh", &ssh, ssh.doc)), "{ user: troupe, key: ~/.ssh/id_ed25519 }"),
+              like(given("runtime", one_of(t, {"process", "podman", "docker", "apptainer"}), "process",
+                         "Runtime that holds the tasks of the host."),
+                   "process"),
+              like(quiet(unset("labels", map_of(t, text(t)), "Labels of the host.")), "{ rack: a3 }")});
   return *const_cast<shape*>(list_of(t, &one));
 }
 
 shape& users(schema_table& t, shape_ref path, shape_ref name) {
-  auto& token =
-    map_with(t, "A token by name, for programs.",
-             {like(required("name", name,
-                            "Of the token; its text is in the file tokens/USER.NAME of the master's folder."),
-                   "nightly"),
-              like(given("expires", &text_that(t, is_duration, "a duration as 12h, 90d"), "90d",
-                         "How long it is good for, from when it is made."),
-                   "90d")});
+  auto& token = map_with(
+    t, "A token by name, for programs.",
+    {like(required(
+            "name", name,
+            "Name of the token; the token itself is in the file tokens/USER.NAME of the master's folder."),
+          "nightly"),
+     like(given("expires", &text_that(t, is_duration, "a duration as 12h, 90d"), "90d",
+                "Time for which the token is valid, from its creation."),
+          "90d")});
   auto& one = map_with(
-    t, "Somebody who may come in.",
-    {like(required("name", name, "How they log in."), "ada"),
-     like(given("role", one_of(t, {"user", "admin"}), "user", "An admin may change the cluster."), "admin"),
-     like(
-       quiet(unset("password_file", path, "Its first line is the password, read when the file is applied.")),
-       "secrets/ada"),
-     like(quiet(unset("password", text(t), "The password itself; better in a file, or ${VARIABLE}.")),
+    t, "A person or program that may log in.",
+    {like(required("name", name, "Name for logging in."), "ada"),
+     like(given("role", one_of(t, {"user", "admin"}), "user", "Role; only an admin may change the cluster."),
+          "admin"),
+     like(quiet(unset("password_file", path,
+                      "File whose first line is the password; read when the cluster file is applied.")),
+          "secrets/ada"),
+     like(quiet(unset("password", text(t),
+                      "Password as text; password_file or ${VARIABLE} keeps it out of this file.")),
           "${ADA_PASSWORD}"),
-     like(given("tokens", list_of(t, &token), value::array(), "Tokens for programs."),
+     like(given("tokens", list_of(t, &token), value::array(), "Tokens with which programs log in."),
           "[ { name: nightly, expires: 90d } ]")});
   return *const_cast<shape*>(list_of(t, &one));
 }
@@ -184,66 +196,70 @@ void add_cluster_file(schema_table& t) {
   auto& listen = text_that(t, is_listen, "HOST:PORT, the port from 0 to 65535");
   auto& partial = defaults(t);
   auto& tls = map_with(
-    t, "Certificates; without them plain, on loopback only.",
-    {like(
-       quiet(unset("dir", &path, "As `troupe tls init` makes it: for the HTTP port and the agents' link.")),
-       "tls"),
-     like(quiet(unset("cert", &path, "Of the HTTP port, instead of the one in dir.")), "tls/server.pem"),
-     like(quiet(unset("key", &path, "Belongs to cert.")), "tls/server.key")});
+    t, "Certificates of the HTTP port and the agents' link (default: plain HTTP, on loopback only).",
+    {like(quiet(unset("dir", &path,
+                      "Folder that `troupe tls init` made, for the HTTP port and the agents' link.")),
+          "tls"),
+     like(quiet(unset("cert", &path, "Certificate of the HTTP port (default: the one in dir).")),
+          "tls/server.pem"),
+     like(quiet(unset("key", &path, "Private key of cert.")), "tls/server.key")});
   auto& cluster = map_with(
-    t, "The master.",
-    {like(given("name", &name, "troupe", "What people see."), "lab"),
-     like(quiet(unset("listen", &listen, "The address of the HTTP API; else 127.0.0.1:8080. --listen wins.")),
-          "127.0.0.1:8080"),
-     like(quiet(unset("agent_listen", &listen, "The address that agents of other hosts are sent to.")),
-          "0.0.0.0:8081"),
+    t, "Settings of the master.",
+    {like(given("name", &name, "troupe", "Name of the cluster as shown to users."), "lab"),
      like(
-       quiet(unset("data_dir", &path, "Where everything is kept. --data-dir wins; else as for `troupe up`.")),
-       "/var/lib/troupe"),
+       quiet(unset("listen", &listen, "Address of the HTTP API (default: 127.0.0.1:8080); --listen wins.")),
+       "127.0.0.1:8080"),
+     like(quiet(unset("agent_listen", &listen, "Address of the link for agents of other hosts.")),
+          "0.0.0.0:8081"),
+     like(quiet(unset(
+            "data_dir", &path,
+            "Folder in which the master keeps everything; --data-dir wins (default: as for `troupe up`).")),
+          "/var/lib/troupe"),
      like(quiet(unset("tls", &tls, tls.doc)), "{ dir: tls }"),
      like(given("plain_http", boolean(t), false,
                 "Whether the HTTP API may be plain on an address that other hosts reach: only behind a proxy "
                 "that speaks TLS."),
           "true")});
-  auto& experiment =
-    map_with(t, "Submitted once, by its name.",
-             {like(required("file", &path, "The experiment's configuration."), "experiments/mnist.yaml"),
-              like(quiet(unset("context", &path, "Its files; else none.")), "examples/mnist"),
-              like(quiet(unset("name", text(t),
-                               "Else that of its configuration, else the file's. A name is submitted once.")),
-                   "mnist-nightly")});
-  auto& actors = map_with(
-    t, "For tests: how actors run.",
-    {like(quiet(unset("log_level", one_of(t, {"error", "warning", "info", "debug"}), "How much is said.")),
-          "info"),
-     like(quiet(unset("scheduler_threads", integer(t, {.least = 1, .most = 256}), "Threads for actors.")),
-          "4")});
+  auto& experiment = map_with(
+    t, "An experiment that is submitted once, by name.",
+    {like(required("file", &path, "File with the experiment's configuration."), "experiments/mnist.yaml"),
+     like(quiet(unset("context", &path, "Folder with the experiment's files (default: no files).")),
+          "examples/mnist"),
+     like(quiet(unset("name", text(t),
+                      "Name under which it is submitted once (default: the name in the configuration, or "
+                      "that of the file).")),
+          "mnist-nightly")});
+  auto& actors = map_with(t, "Settings of actors, for tests.",
+                          {like(quiet(unset("log_level", one_of(t, {"error", "warning", "info", "debug"}),
+                                            "Lowest level that is logged.")),
+                                "info"),
+                           like(quiet(unset("scheduler_threads", integer(t, {.least = 1, .most = 256}),
+                                            "Number of threads that run actors.")),
+                                "4")});
   auto pools = map_of(t, &pool(t, &partial));
   auto storages = map_of(t, &storage(t, &path));
-  auto& f =
-    map_with(t, "A whole cluster in one file.",
-             {like(required("troupe", integer(t, {}), "The version of the format: 1."), "1"),
-              like(quiet(unset("include", list_of(t, &path),
-                               "Files below this one: a later one wins, key by key; lists are replaced.")),
-                   "[ common.yaml ]"),
-              like(given("cluster", &cluster, value::object(), cluster.doc), ""),
-              like(given("storage", storages, value::object(),
-                         "Places for checkpoints, by name; `default` is for experiments that name none."),
-                   ""),
-              like(given("pools", pools, value::object(), "Pools by name; none: one pool `default`."), ""),
-              like(given("nodes", &nodes(t, &path, &name), value::array(),
-                         "Hosts with slots; none: this host, in the master's process."),
-                   ""),
-              like(given("users", &users(t, &path, &name), value::array(),
-                         "Who may come in, beside admin and determined."),
-                   ""),
-              like(quiet(unset("defaults", &partial, partial.doc)),
-                   "{ max_restarts: 3, checkpoint_storage: default }"),
-              like(given("experiments", list_of(t, &experiment), value::array(),
-                         "Submitted once, by name; what is there already stays as it is."),
-                   ""),
-              like(quiet(unset("actors", &actors, actors.doc)), "{ log_level: info }")},
-             "cluster-file");
+  auto& f = map_with(
+    t, "A whole cluster in one file.",
+    {like(required("troupe", integer(t, {}), "Version of the format: 1."), "1"),
+     like(quiet(unset("include", list_of(t, &path),
+                      "Files merged under this one; a later file wins, key by key, and lists are replaced.")),
+          "[ common.yaml ]"),
+     like(given("cluster", &cluster, value::object(), cluster.doc), ""),
+     like(given("storage", storages, value::object(),
+                "Places for checkpoints, by name; experiments that name no place use `default`."),
+          ""),
+     like(given("pools", pools, value::object(), "Pools by name (default: one pool `default`)."), ""),
+     like(given("nodes", &nodes(t, &path, &name), value::array(),
+                "Hosts with slots (default: this host, in the master's process)."),
+          ""),
+     like(given("users", &users(t, &path, &name), value::array(), "Users beside admin and determined."), ""),
+     like(quiet(unset("defaults", &partial, partial.doc)),
+          "{ max_restarts: 3, checkpoint_storage: default }"),
+     like(given("experiments", list_of(t, &experiment), value::array(),
+                "Experiments that are submitted once, by name; one that is there already stays as it is."),
+          ""),
+     like(quiet(unset("actors", &actors, actors.doc)), "{ log_level: info }")},
+    "cluster-file");
   f.rules.push_back(
     {"this program reads format 1", is_version, "troupe", need::always, nullptr, "write troupe: 1"});
 }

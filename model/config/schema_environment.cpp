@@ -77,7 +77,7 @@ void add_mounts(schema_table& t) {
   mount.keys = {required("host_path", fitting(t, is_absolute, "^/", "an absolute path"),
                          "The directory on the host; absolute."),
                 required("container_path", fitting(t, is_not_dot, R"(^(?!\.$))", "another path than '.'"),
-                         "Where tasks see it; a relative path is relative to the working directory."),
+                         "Path at which tasks see it; a relative path begins at the working directory."),
                 given("read_only", boolean(t), false, "Whether tasks may only read it."),
                 given("propagation", text(t), "rprivate", "The mount propagation.")};
   auto& mounts = t.make("bind-mounts");
@@ -89,9 +89,10 @@ void add_mounts(schema_table& t) {
   auto& device = t.make("device");
   device.kinds = map_bit;
   device.doc = "A device of the host that tasks see.";
-  device.keys = {required("host_path", text(t), "The device on the host."),
-                 required("container_path", text(t), "Where tasks see it."),
-                 given("mode", text(t), "mrw", "What tasks may do: r, w, m.")};
+  device.keys = {
+    required("host_path", text(t), "The device on the host."),
+    required("container_path", text(t), "Path at which tasks see it."),
+    given("mode", text(t), "mrw", "Rights of tasks: r (read), w (write), m (make device nodes).")};
   auto& devices = t.make("devices");
   auto& one = t.make();
   one.kinds = map_bit | text_bit;
@@ -157,8 +158,8 @@ void add_ports(schema_table& t) {
   port.doc = "A port of the task that the master forwards.";
   port.keys = {
     required("proxy_port", number(t), "The port."),
-    given("proxy_tcp", boolean(t), false, "Whether it is forwarded as TCP, not HTTP."),
-    given("unauthenticated", boolean(t), false, "Whether no login is asked for."),
+    given("proxy_tcp", boolean(t), false, "Whether the port is forwarded as TCP, not as HTTP."),
+    given("unauthenticated", boolean(t), false, "Whether the port may be used without login."),
     given("default_service_id", boolean(t), false, "Whether the task's own address means this port.")};
   auto& ports = t.make("proxy-ports");
   ports.kinds = list_bit;
@@ -252,7 +253,7 @@ void add_environment(schema_table& t) {
   add_ports(t);
   auto& e = t.make("environment");
   e.kinds = map_bit;
-  e.doc = "What a task finds around it.";
+  e.doc = "Surroundings of a task: variables, image, ports.";
   e.merge = merging::by_key;
   auto strings = list_of(t, text(t));
   e.keys = {

@@ -27,33 +27,33 @@ void add_sections(schema_table& t) {
   auto& profiling =
     section(t, "profiling", "System metrics of trials.",
             {given("enabled", boolean(t), false, "Whether system metrics are recorded."),
-             given("begin_on_batch", integer(t, {.least = 0}), 0, "Of older versions.", "batches"),
-             unset("end_after_batch", integer(t, {.least = 0}), "Of older versions.", "batches"),
-             given("sync_timings", boolean(t), true, "Of older versions.")});
+             given("begin_on_batch", integer(t, {.least = 0}), 0, "Key of older versions.", "batches"),
+             unset("end_after_batch", integer(t, {.least = 0}), "Key of older versions.", "batches"),
+             given("sync_timings", boolean(t), true, "Key of older versions.")});
   profiling.rules.push_back({"begin_on_batch must not be more than end_after_batch", begins_before_end,
                              "begin_on_batch", need::always, nullptr, ""});
   section(
-    t, "runtime", "How the processes of trials are started.",
+    t, "runtime", "Settings for the start of the trials' processes.",
     {unset(
       "zygote", either(t, {boolean(t), one_of(t, {"on", "off"}, "true, false, \"on\" or \"off\"")}),
       "Whether a trial that is one Python script may be forked from a process that has its libraries loaded; "
       "it may, unless false or off.")});
-  section(t, "reproducibility", "What makes runs repeatable.",
+  section(t, "reproducibility", "Settings that make runs repeatable.",
           {to_run(unset("experiment_seed", integer(t, {.least = 0, .most = 4294967295.0}),
-                        "The seed of the search and of the trials; the cluster draws one unless given."))});
+                        "Seed of the search and of the trials (default: drawn by the cluster)."))});
   section(
-    t, "optimizations", "Of older versions (Horovod); kept for code that reads them.",
-    {given("aggregation_frequency", integer(t, {.least = 1}), 1, "Of older versions.", "batches"),
-     given("auto_tune_tensor_fusion", boolean(t), false, "Of older versions."),
-     given("average_aggregated_gradients", boolean(t), true, "Of older versions."),
-     given("average_training_metrics", boolean(t), true, "Of older versions."),
-     given("gradient_compression", boolean(t), false, "Of older versions."),
-     unset("grad_updates_size_file", text(t), "Of older versions."),
+    t, "optimizations", "Keys of older versions (Horovod); kept for code that reads them.",
+    {given("aggregation_frequency", integer(t, {.least = 1}), 1, "Key of older versions.", "batches"),
+     given("auto_tune_tensor_fusion", boolean(t), false, "Key of older versions."),
+     given("average_aggregated_gradients", boolean(t), true, "Key of older versions."),
+     given("average_training_metrics", boolean(t), true, "Key of older versions."),
+     given("gradient_compression", boolean(t), false, "Key of older versions."),
+     unset("grad_updates_size_file", text(t), "Key of older versions."),
      given("mixed_precision",
            one_of(t, {"O0", "O1", "O2", "O3"}, "a string that starts with an uppercase letter O, as \"O1\""),
-           "O0", "Of older versions."),
-     given("tensor_fusion_cycle_time", integer(t, {.least = 0}), 1, "Of older versions.", "ms"),
-     given("tensor_fusion_threshold", integer(t, {.least = 0}), 64, "Of older versions.", "MiB")});
+           "O0", "Key of older versions."),
+     given("tensor_fusion_cycle_time", integer(t, {.least = 0}), 1, "Key of older versions.", "ms"),
+     given("tensor_fusion_threshold", integer(t, {.least = 0}), 64, "Key of older versions.", "MiB")});
 }
 
 void drop_repeats(value& list) {
@@ -102,17 +102,17 @@ void add_experiment(schema_table& t) {
     return given(name, t.at("length"), {{"batches", 0}}, doc);
   };
   e.keys = {
-    to_run(unset("name", name_text(t), "Shown in lists; made up unless given.")),
+    to_run(unset("name", name_text(t), "Name that lists show (default: a made-up name).")),
     unset("description", text(t), "Free text."),
-    given("labels", labels(t), value::array(), "Words to find the experiment by."),
+    given("labels", labels(t), value::array(), "Labels to find the experiment by."),
     given("data", any_map(t), value::object(),
           "Anything for the training code; the values of data.secrets are hidden in all views."),
-    given("workspace", text(t), "", "Where the experiment belongs; with project."),
-    given("project", text(t), "", "Where the experiment belongs; with workspace."),
+    given("workspace", text(t), "", "Workspace of the experiment; goes with project."),
+    given("project", text(t), "", "Project of the experiment; goes with workspace."),
     unset("entrypoint", either(t, {text(t), list_of(t, text(t))}),
-          "What a trial runs: a shell command, or a program and its arguments."),
+          "Command of a trial: a shell command, or a program and its arguments."),
     native(given("launch", one_of(t, {"per_agent", "per_slot"}), "per_agent",
-                 "How many processes a trial is: one on each agent, whose entrypoint starts its own ranks, "
+                 "Processes of a trial: one on each agent, whose entrypoint starts its own ranks, "
                  "or one for each slot, "
                  "with the variables that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, ...).")),
     by_default("hyperparameters", "hyperparameters"),
@@ -122,16 +122,16 @@ void add_experiment(schema_table& t) {
     listed("bind_mounts", "bind-mounts"),
     to_run(unset("checkpoint_storage", t.at("checkpoint-storage"), t.at("checkpoint-storage")->doc)),
     given("checkpoint_policy", one_of(t, {"best", "all", "none"}), "best",
-          "Which validations are followed by a checkpoint."),
-    period("min_checkpoint_period", "Of older versions; the training code decides."),
-    period("min_validation_period", "Of older versions; the training code decides."),
+          "Validations that are followed by a checkpoint: best, all or none."),
+    period("min_checkpoint_period", "Key of older versions; the training code decides."),
+    period("min_validation_period", "Key of older versions; the training code decides."),
     given("perform_initial_validation", boolean(t), false, "Whether trials validate before they train."),
-    given("scheduling_unit", integer(t, {.least = 1}), 100, "Of older versions.", "batches"),
-    given("records_per_epoch", integer(t), 0, "Of older versions.", "records"),
-    given("max_restarts", integer(t, {.least = 0}), 5, "How often a failed trial is started again.",
+    given("scheduling_unit", integer(t, {.least = 1}), 100, "Key of older versions.", "batches"),
+    given("records_per_epoch", integer(t), 0, "Key of older versions.", "records"),
+    given("max_restarts", integer(t, {.least = 0}), 5, "Number of times that a failed trial is restarted.",
           "restarts"),
-    unset("preemption_timeout", integer(t), "How long a trial may take to stop when it is asked to.",
-          "seconds"),
+    unset("preemption_timeout", integer(t),
+          "Time that a trial may take to stop when it is preempted or paused.", "seconds"),
     given("debug", boolean(t), false, "Whether the libraries log more."),
     listed("log_policies", "log-policies"),
     unset("retention_policy", t.at("retention-policy"), t.at("retention-policy")->doc),
@@ -143,7 +143,7 @@ void add_experiment(schema_table& t) {
     by_default("pbs", "hpc-cluster-pbs"),
     quiet(unset("security", t.at("security"), t.at("security")->doc)),
     quiet(unset("tensorboard_storage", t.at("tensorboard-storage"), t.at("tensorboard-storage")->doc)),
-    ignored(unset("data_layer", any_map(t), "Of older versions; ignored.")),
+    ignored(unset("data_layer", any_map(t), "Key of older versions; ignored.")),
   };
   for (auto* name : {"hyperparameters", "reproducibility"})
     for (auto& k : e.keys)
@@ -159,7 +159,7 @@ void add_experiment(schema_table& t) {
   e.keys.push_back(std::move(version));
   auto& null_only = t.make();
   null_only.kinds = bit(kind::null);
-  e.keys.push_back(ignored(unset("internal", &null_only, "Of older versions; ignored.")));
+  e.keys.push_back(ignored(unset("internal", &null_only, "Key of older versions; ignored.")));
 }
 
 } // namespace troupe::config

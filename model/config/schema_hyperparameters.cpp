@@ -36,7 +36,7 @@ void add_range(shape& s, shape_ref bound, const std::string& of) {
 
 void add_count(schema_table& t, shape& s) {
   s.keys.push_back(quiet(unset("count", integer(t, {.least = 1}),
-                               "Into how many points a grid search divides the range.", "points")));
+                               "Number of points into which a grid search divides the range.", "points")));
 }
 
 } // namespace
@@ -84,7 +84,7 @@ void add_hyperparameters(schema_table& t) {
   all.kinds = map_bit;
   all.values = &one;
   all.null_values = true;
-  all.doc = "What a search may vary, by name; maps nest to any depth.";
+  all.doc = "Hyperparameters that a search may vary, by name; maps nest to any depth.";
   all.merge = merging::hyperparameter;
 }
 

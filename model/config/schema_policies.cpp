@@ -52,9 +52,10 @@ void add_log_policies(schema_table& t) {
 
   auto& policy = t.make("log-policy");
   policy.kinds = map_bit;
-  policy.doc = "What is done when a line of a task's log matches.";
+  policy.doc = "Action when a line of a task's log matches.";
   policy.keys = {
-    quiet(unset("name", text(t), "Shown where it matched; a policy of the same name replaces this one.")),
+    quiet(unset("name", text(t),
+                "Name that is shown with a match; a policy of the same name replaces this one.")),
     quiet(unset("pattern", text(t), "A regular expression (RE2); null disables the policy of this name.")),
     quiet(unset("action", &action, action.doc))};
   policy.rules.push_back({"a policy needs its name, and a pattern unless it disables another",
@@ -66,7 +67,7 @@ void add_log_policies(schema_table& t) {
   auto& policies = t.make("log-policies");
   policies.kinds = list_bit;
   policies.items = &policy;
-  policies.doc = "What is done when lines of a task's log match.";
+  policies.doc = "Actions when lines of a task's log match.";
   policies.merge = merging::by_name;
   policies.standard = {{{"name", "CUDA OOM"}, {"pattern", ".*CUDA out of memory.*"}},
                        {{"name", "ECC Error"}, {"pattern", ".*uncorrectable ECC error encountered.*"}}};
@@ -84,19 +85,23 @@ bool has_end(const node& x) {
 void add_early_stopping(schema_table& t) {
   auto length = number(t, {.least = 0});
   auto count = integer(t, {.least = 1});
-  auto warmup =
-    native(unset("warmup", length, "How far no trial is stopped; 0 unless given.", "of time_metric"));
+  auto warmup = native(
+    unset("warmup", length, "Length during which no trial is stopped (default: 0).", "of time_metric"));
   auto& patience = t.make();
   patience.kinds = map_bit;
-  patience.doc = "Stops a trial that does not get better.";
+  patience.doc = "Stops a trial whose metric does not improve.";
   patience.keys = {
-    native(unset("reports", count, "Validations without an improvement; 5 unless given.", "validations")),
-    native(unset("min_delta", length, "What counts as an improvement; 0 unless given."))};
+    native(unset("reports", count,
+                 "Number of validations without an improvement after which a trial is stopped (default: 5).",
+                 "validations")),
+    native(unset("min_delta", length,
+                 "Smallest change of the metric that counts as an improvement (default: 0)."))};
   auto& threshold = t.make();
   threshold.kinds = map_bit;
-  threshold.doc = "Stops a trial whose metric leaves a range, or is no number.";
-  threshold.keys = {native(unset("lower", number(t), "Stops below it.")),
-                    native(unset("upper", number(t), "Stops above it.")), warmup};
+  threshold.doc = "Stops a trial whose metric leaves a range or is not a number.";
+  threshold.keys = {native(unset("lower", number(t), "Smallest allowed value; a trial below it is stopped.")),
+                    native(unset("upper", number(t), "Largest allowed value; a trial above it is stopped.")),
+                    warmup};
   threshold.rules.push_back({"a threshold needs lower, upper or both",
                              has_end,
                              "",
@@ -108,9 +113,11 @@ void add_early_stopping(schema_table& t) {
   median.doc = "Stops a trial that is worse than the median of the others at the same point.";
   median.keys = {
     warmup,
-    native(unset("min_trials", count, "Trials that must have come as far; 5 unless given.", "trials")),
-    native(unset("interval", number(t, {.least = 1e-9}), "How far apart trials are compared; 1 unless given.",
-                 "of time_metric"))};
+    native(unset("min_trials", count,
+                 "Number of trials that must have reached the same point before one is stopped (default: 5).",
+                 "trials")),
+    native(unset("interval", number(t, {.least = 1e-9}),
+                 "Length between two comparisons of trials (default: 1).", "of time_metric"))};
   auto& all = t.make("early-stopping");
   all.kinds = map_bit;
   all.merge = merging::by_key;
@@ -120,7 +127,7 @@ void add_early_stopping(schema_table& t) {
               native(unset("median", &median, median.doc)),
               native(unset("time_metric", text(t),
                            "The metric that tells how far a trial is, where the searcher has no such key.")),
-              native(unset("max_time", length, "Stops a trial that has come so far.", "of time_metric"))};
+              native(unset("max_time", length, "Stops a trial at this length.", "of time_metric"))};
 }
 
 } // namespace
@@ -130,10 +137,10 @@ void add_policies(schema_table& t) {
   add_early_stopping(t);
   auto& retention = t.make("retention-policy");
   retention.kinds = map_bit;
-  retention.doc = "How long data is kept.";
+  retention.doc = "Time for which data is kept.";
   retention.merge = merging::by_key;
   retention.keys = {to_run(unset("log_retention_days", integer(t, {.least = -1, .most = 32767}),
-                                 "Days that logs are kept; -1: forever.", "days"))};
+                                 "Days for which logs are kept; -1: for ever.", "days"))};
 }
 
 } // namespace troupe::config

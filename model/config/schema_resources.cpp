@@ -39,13 +39,13 @@ void add_cluster_kinds(schema_table& t) {
     quiet(unset("slots_per_node", integer(t, {.least = 1}), "Slots that a node must have.", "slots"));
   auto& slurm = t.make("hpc-cluster-slurm");
   slurm.kinds = map_bit;
-  slurm.doc = "Of clusters that Slurm schedules.";
+  slurm.doc = "Settings for clusters that Slurm schedules.";
   slurm.merge = merging::by_key;
   slurm.keys = {per_node, quiet(unset("gpu_type", text(t), "The Slurm name of the GPU.")),
                 quiet(unset("sbatch_args", arguments(), "Arguments for sbatch."))};
   auto& pbs = t.make("hpc-cluster-pbs");
   pbs.kinds = map_bit;
-  pbs.doc = "Of clusters that PBS schedules.";
+  pbs.doc = "Settings for clusters that PBS schedules.";
   pbs.merge = merging::by_key;
   pbs.keys = {per_node, quiet(unset("pbsbatch_args", arguments(), "Arguments for qsub."))};
 }
@@ -54,10 +54,10 @@ shape_ref constraints(schema_table& t) {
   auto& s = t.make("constraints");
   s.kinds = map_bit;
   s.merge = merging::by_key;
-  s.doc = "What a slot, or its node, must have.";
+  s.doc = "Properties that a slot or its node must have.";
   s.keys = {
     native(unset("device_type", either(t, {text(t), list_of(t, text(t))}),
-                 "The name of the device, or several that will do, as cuda, cpu or H200.")),
+                 "Name of the device, or a list of accepted names, as cuda, cpu or H200.")),
     native(unset("min_memory", memory_size(t), "The least memory of a device, as 40 GiB.", "bytes")),
     native(unset("labels", map_of(t, text(t)), "Labels that the node must carry, with their values.")),
     native(unset("not_labels", map_of(t, text(t)), "Labels that the node must not carry."))};
@@ -76,10 +76,12 @@ shape_ref slots_per_trial(schema_table& t) {
   auto& range = t.make();
   range.kinds = map_bit;
   range.merge = merging::by_key;
-  range.doc = "As many slots as there are, from min to max; the trial grows and shrinks with them.";
-  range.keys = {
-    native(to_run(unset("min", integer(t, {.least = 1}), "With fewer it does not run.", "slots"))),
-    native(to_run(unset("max", integer(t, {.least = 1}), "It takes no more.", "slots")))};
+  range.doc =
+    "Range of slots: the trial gets as many as are free, from min to max, and grows and shrinks with them.";
+  range.keys = {native(to_run(unset("min", integer(t, {.least = 1}),
+                                    "Smallest number of slots with which the trial runs.", "slots"))),
+                native(to_run(unset("max", integer(t, {.least = 1}),
+                                    "Largest number of slots that the trial takes.", "slots")))};
   range.rules = {{"min must not be above max", is_range, "min", need::always, {}, "write {min: 2, max: 8}"}};
   return either(t, {integer(t, {.least = 0}), &range});
 }
@@ -90,23 +92,24 @@ void add_resources(schema_table& t) {
   add_cluster_kinds(t);
   auto& r = t.make("resources");
   r.kinds = map_bit;
-  r.doc = "How much a trial gets, and where.";
+  r.doc = "Slots and pool of a trial.";
   r.merge = merging::by_key;
   r.keys = {
     given("slots_per_trial", slots_per_trial(t), 1,
-          "Slots of each trial; 0: no slot. {min: 2, max: 8}: as many as there are.", "slots"),
-    unset("max_slots", integer(t), "Slots that all trials together use at most.", "slots"),
+          "Slots of each trial; 0: no slot. {min: 2, max: 8}: as many as are free in this range.", "slots"),
+    unset("max_slots", integer(t), "Limit of the slots that all trials use together.", "slots"),
     given("weight", number(t), 1, "The share of a fair-share pool."),
     unset("priority", integer(t, {.least = 1, .most = 99}),
-          "The smaller the sooner; 42 unless the pool says so."),
-    given("resource_pool", text(t), "", "The pool; empty: the default one."),
+          "Priority; a smaller number comes first (default: as the pool says, or 42)."),
+    given("resource_pool", text(t), "", "Name of the pool; empty: the default pool."),
     unset("is_single_node", boolean(t), "Whether all slots of a trial must be on one node."),
     unset("shm_size", memory_size(t), "The shared memory of a task, as bytes or 1.5G.", "bytes"),
     given("devices", t.at("devices"), value::array(), t.at("devices")->doc),
-    given("native_parallel", boolean(t), false, "Of older versions; ignored."),
-    quiet(unset("slots", integer(t), "Of tasks that are no experiments; use slots_per_trial.", "slots")),
-    ignored(unset("agent_label", text(t), "Of older versions; ignored.")),
-    native(unset("constraints", constraints(t), "What a slot, or its node, must have.")),
+    given("native_parallel", boolean(t), false, "Key of older versions; ignored."),
+    quiet(unset("slots", integer(t),
+                "Slots of tasks that are not experiments; an experiment uses slots_per_trial.", "slots")),
+    ignored(unset("agent_label", text(t), "Key of older versions; ignored.")),
+    native(unset("constraints", constraints(t), "Properties that a slot or its node must have.")),
   };
 }
 

@@ -34,30 +34,33 @@ struct searcher_keys {
     return unset("source_checkpoint_uuid", text(t), "Every trial begins with this checkpoint.");
   }
   key length() const {
-    return unset("max_length", t.at("searcher-length"),
-                 "Of older versions; accepted and ignored. The training code decides how long it trains.");
+    return unset(
+      "max_length", t.at("searcher-length"),
+      "Key of older versions; accepted and ignored. The training code decides how long it trains.");
   }
   key map_length() const {
-    return unset("max_length", t.at("check-positive-length"),
-                 "Of older versions; accepted and ignored. The training code decides how long it trains.");
+    return unset(
+      "max_length", t.at("check-positive-length"),
+      "Key of older versions; accepted and ignored. The training code decides how long it trains.");
   }
   key trials(std::optional<double> most = {}) const {
     return to_run(unset("max_trials", integer(t, {.least = 1, .most = most}),
-                        "How many trials the search creates in all.", "trials"));
+                        "Number of trials that the search creates in all.", "trials"));
   }
   key concurrent() const {
     return given("max_concurrent_trials", integer(t, {.least = 0}), 16,
-                 "How many trials run at once; 0: as many as there are.", "trials");
+                 "Number of trials that run at once, at most; 0: no limit.", "trials");
   }
   key divisor() const {
-    return given("divisor", number(t, {.above = 1}), 4, "One of this many trials is kept at each rung.");
+    return given("divisor", number(t, {.above = 1}), 4,
+                 "Divisor: one of this many trials continues beyond each rung.");
   }
   key mode() const {
     return given("mode", one_of(t, {"aggressive", "standard", "conservative"}), "standard",
-                 "How early trials are stopped: aggressive stops most.");
+                 "Earliness of stopping: aggressive stops the most trials.");
   }
   key rungs() const {
-    return given("max_rungs", integer(t, {.least = 1}), 5, "The most rungs of a bracket.", "rungs");
+    return given("max_rungs", integer(t, {.least = 1}), 5, "Largest number of rungs of a bracket.", "rungs");
   }
   key bracket_rungs() const {
     return given("bracket_rungs", list_of(t, integer(t)), value::array(),
@@ -68,17 +71,19 @@ struct searcher_keys {
                  "The metric that tells how far a trial is, as batches or epochs; reported with the metric.");
   }
   key time() const {
-    return unset("max_time", integer(t), "How long a trial trains at most.", "of time_metric");
+    return unset("max_time", integer(t), "Length that a trial trains, at most.", "of time_metric");
   }
-  key stop_once() const { return unset("stop_once", boolean(t), "Of older versions; accepted and ignored."); }
+  key stop_once() const {
+    return unset("stop_once", boolean(t), "Key of older versions; accepted and ignored.");
+  }
   key num_rungs() const {
-    return to_run(unset("num_rungs", integer(t, {.least = 1}), "How many rungs the search has.", "rungs"));
+    return to_run(unset("num_rungs", integer(t, {.least = 1}), "Number of rungs of the search.", "rungs"));
   }
   key stragglers() const {
-    return given("train_stragglers", boolean(t), true, "Of a searcher that is only read.");
+    return given("train_stragglers", boolean(t), true, "Key of a searcher that can only be read.");
   }
   key budget(shape_ref length) const {
-    return to_run(unset("budget", length, "Of a searcher that is only read: the total length of training."));
+    return to_run(unset("budget", length, "Total length of training; for a searcher that can only be read."));
   }
 
   key early_stopping() const {
@@ -90,7 +95,7 @@ struct searcher_keys {
     auto& s = t.make("searcher-" + schema);
     s.kinds = map_bit;
     s.doc = std::move(doc);
-    s.keys.push_back(required("name", one_of(t, {name}), "Says which searcher."));
+    s.keys.push_back(required("name", one_of(t, {name}), "Name of the searcher."));
     for (auto& k : keys)
       s.keys.push_back(std::move(k));
     for (auto k : {metric(), smaller(), source_trial(), source_checkpoint(), early_stopping()})
@@ -114,8 +119,8 @@ shape& add_native(const searcher_keys& k, const std::string& name, std::string d
   bool has_rungs = name == "asha_promotion" || name == "hyperband" || name == "bohb" || name == "pbt";
   for (auto& one : made.keys)
     if (one.name == "max_time" && !has_rungs)
-      one.doc =
-        "How long a trial trains, for progress and simulation; early_stopping.max_time stops one there.";
+      one.doc = "Length that a trial trains, for progress and simulation; early_stopping.max_time stops a "
+                "trial there.";
   return made;
 }
 
@@ -128,71 +133,76 @@ void add_natives(schema_table& t, const searcher_keys& k) {
   auto generation = integer(t, {.least = 2, .most = 100'000});
   add_native(
     k, "tpe", "Tree-structured Parzen estimator.",
-    {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-     setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.",
-             "points"),
+    {setting("startup_trials", integer(t, {.least = 0}), "Number of random trials before the model is used.",
+             "trials"),
+     setting("candidates", integer(t, {.least = 1, .most = 100'000}),
+             "Number of points drawn for each decision.", "points"),
      setting("gamma", number(t, {.least = 1e-6, .most = 1}), "The share of trials that counts as good."),
      setting("moved_dimensions", number(t, {.least = 1e-3}),
-             "How many parameters a proposal moves on average."),
+             "Number of parameters that a proposal moves, on average."),
      setting("multivariate", boolean(t), "Whether parameters are modelled together."),
      setting("constant_liar", boolean(t), "Whether running trials count as bad ones.")});
-  add_native(
-    k, "gp", "Gaussian process with expected improvement.",
-    {setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-     setting("candidates", integer(t, {.least = 8, .most = 100'000}), "Points drawn for each decision.",
-             "points")});
+  add_native(k, "gp", "Gaussian process with expected improvement.",
+             {setting("startup_trials", integer(t, {.least = 0}),
+                      "Number of random trials before the model is used.", "trials"),
+              setting("candidates", integer(t, {.least = 8, .most = 100'000}),
+                      "Number of points drawn for each decision.", "points")});
   add_native(
     k, "cma_es", "Covariance matrix adaptation.",
-    {setting("population_size", generation, "Trials of a generation.", "trials"),
+    {setting("population_size", generation, "Number of trials of a generation.", "trials"),
      setting("sigma", number(t, {.least = 1e-6, .most = 10}), "The first step, as a share of the range.")});
   add_native(
     k, "asha_promotion", "Asynchronous halving that pauses trials and promotes the best.",
     {k.divisor(), k.rungs(),
-     setting("num_rungs", integer(t, {.least = 1, .most = 60}), "How many rungs the search has.", "rungs")});
+     setting("num_rungs", integer(t, {.least = 1, .most = 60}), "Number of rungs of the search.", "rungs")});
   add_native(k, "hyperband", "Hyperband: brackets of synchronous halving.", {k.divisor(), k.rungs()});
   add_native(
     k, "bohb", "Hyperband whose trials a density model proposes.",
     {k.divisor(), k.rungs(),
-     setting("startup_trials", integer(t, {.least = 0}), "Random trials before the model is used.", "trials"),
-     setting("candidates", integer(t, {.least = 1, .most = 100'000}), "Points drawn for each decision.",
-             "points"),
-     setting("bandwidth_factor", number(t, {.least = 1e-3}), "How far proposals spread around a good trial."),
+     setting("startup_trials", integer(t, {.least = 0}), "Number of random trials before the model is used.",
+             "trials"),
+     setting("candidates", integer(t, {.least = 1, .most = 100'000}),
+             "Number of points drawn for each decision.", "points"),
+     setting("bandwidth_factor", number(t, {.least = 1e-3}), "Spread of proposals around a good trial."),
      setting("random_fraction", number(t, {.least = 0, .most = 1}), "The share of random proposals.")});
   add_native(
     k, "pbt", "Population based training.",
-    {setting("population_size", integer(t, {.least = 2, .most = 1'000'000}), "Trials that live at once.",
-             "trials"),
-     setting("num_rounds", count, "How often the population is compared.", "rounds"),
-     setting("interval", number(t, {.above = 0}), "How long a round is.", "of time_metric"),
-     setting("burn_in", number(t, {.least = 0}), "How far no trial is replaced.", "of time_metric"),
-     setting("length_per_round", t.at("length"), "How long a round is."),
+    {setting("population_size", integer(t, {.least = 2, .most = 1'000'000}),
+             "Number of trials that live at once.", "trials"),
+     setting("num_rounds", count, "Number of comparisons of the population.", "rounds"),
+     setting("interval", number(t, {.above = 0}), "Length of a round.", "of time_metric"),
+     setting("burn_in", number(t, {.least = 0}), "Length during which no trial is replaced.",
+             "of time_metric"),
+     setting("length_per_round", t.at("length"), "Length of a round."),
      setting("truncate_fraction", number(t, {.least = 0, .most = 0.5}),
              "The share of the worst that continues from the best."),
      setting("resample_probability", number(t, {.least = 0, .most = 1}),
-             "How likely a parameter is drawn anew."),
-     setting("perturb_factor", number(t, {.least = 0, .most = 1}), "By which share a parameter is moved."),
+             "Probability that a parameter is drawn anew."),
+     setting("perturb_factor", number(t, {.least = 0, .most = 1}), "Share by which a parameter is moved."),
      setting("replace_function", any_map(t), "{truncate_fraction}, as Determined once wrote it."),
      setting("explore_function", any_map(t),
              "{resample_probability, perturb_factor}, as Determined once wrote it.")});
-  auto& several = add_native(k, "nsga2", "NSGA-II: several metrics at once.",
-                             {setting("population_size", generation, "Trials of a generation.", "trials"),
-                              setting("metrics", list_of(t, text(t)), "The metrics, in place of metric."),
-                              setting("smaller_is_better_each", list_of(t, boolean(t)),
-                                      "Whether smaller is better, for each of metrics.")});
+  auto& several =
+    add_native(k, "nsga2", "NSGA-II: several metrics at once.",
+               {setting("population_size", generation, "Number of trials of a generation.", "trials"),
+                setting("metrics", list_of(t, text(t)), "Metrics, instead of metric."),
+                setting("smaller_is_better_each", list_of(t, boolean(t)),
+                        "Whether smaller is better, for each of metrics.")});
   for (auto& one : several.keys)
     if (one.name == "metric") {
       one.needed = need::no;
       one.what = either(t, {text(t), list_of(t, text(t))});
-      one.doc = "The metrics, a list; the first ranks where one must.";
+      one.doc = "List of metrics; the first ranks trials where a single order is needed.";
     } else if (one.name == "smaller_is_better") {
       one.what = either(t, {boolean(t), list_of(t, boolean(t))});
       one.doc = "Whether smaller is better: of all metrics, or of each.";
     }
   add_native(
     k, "median", "Random search that stops trials below the median.",
-    {setting("warmup", number(t, {.least = 0}), "How far no trial is stopped.", "of time_metric"),
-     setting("min_trials", count, "Trials that must have come as far before one is stopped.", "trials"),
-     setting("interval", number(t, {.least = 1e-9}), "How far apart trials are compared.",
+    {setting("warmup", number(t, {.least = 0}), "Length during which no trial is stopped.", "of time_metric"),
+     setting("min_trials", count,
+             "Number of trials that must have reached the same point before one is stopped.", "trials"),
+     setting("interval", number(t, {.least = 1e-9}), "Length between two comparisons of trials.",
              "of time_metric")});
 }
 
@@ -209,7 +219,7 @@ void add_searchers(schema_table& t) {
              {k.num_rungs(), k.map_length(), k.trials(), k.divisor(), k.concurrent(), k.stop_once(),
               k.time_metric(), k.time()});
   k.searcher("adaptive-asha", "adaptive_asha",
-             "Several asynchronous halvings with different numbers of rungs; the searcher to begin with.",
+             "Several asynchronous halvings with different numbers of rungs; a good first choice.",
              {k.bracket_rungs(), k.trials(), k.time_metric(), k.time(), k.mode(), k.divisor(), k.rungs(),
               k.concurrent(), k.length(), k.stop_once()});
   auto& custom =
@@ -217,10 +227,10 @@ void add_searchers(schema_table& t) {
                {unset("unit", one_of(t, {"batches", "records", "epochs"}), "The unit of lengths.")});
   custom.open = true;
   std::erase_if(custom.keys, [](const key& one) { return one.name.starts_with("source_"); });
-  k.searcher("adaptive", "adaptive", "Of older versions: can be read, not run.",
+  k.searcher("adaptive", "adaptive", "Searcher of older versions: can be read, not run.",
              {k.budget(t.at("length")), k.bracket_rungs(), k.mode(), k.divisor(), k.rungs(), k.map_length(),
               k.stragglers()});
-  k.searcher("adaptive-simple", "adaptive_simple", "Of older versions: can be read, not run.",
+  k.searcher("adaptive-simple", "adaptive_simple", "Searcher of older versions: can be read, not run.",
              {k.trials(2000), k.mode(), k.divisor(), k.rungs(), k.map_length()});
   auto at_will = [](key one) {
     one.needed = need::no;
@@ -243,7 +253,7 @@ void add_searchers(schema_table& t) {
 
   auto& all = t.make("searcher");
   all.kinds = map_bit;
-  all.doc = "How the hyperparameters of trials are chosen, and which trials are stopped.";
+  all.doc = "Search: the choice of hyperparameters, and of trials that are stopped.";
   all.discriminator = "name";
   all.merge = merging::of_one_kind;
   auto add = [&](const char* name, const char* schema, bool legacy, const char* since) {
@@ -267,7 +277,7 @@ void add_searchers(schema_table& t) {
   add("pbt", "pbt", false, "troupe");
   add("nsga2", "nsga2", false, "troupe");
   add("median", "median", false, "troupe");
-  auto name = to_run(unset("name", text(t), "Which searcher; see the kinds."));
+  auto name = to_run(unset("name", text(t), "Name of the searcher; see the kinds."));
   name.nullable = false;
   all.keys.push_back(std::move(name));
   for (auto one : {k.metric(), k.smaller(), k.source_trial(), k.source_checkpoint(), k.early_stopping()})
@@ -275,7 +285,8 @@ void add_searchers(schema_table& t) {
   for (auto loose :
        {"bracket_rungs", "divisor", "max_concurrent_trials", "max_length", "max_rungs", "max_time",
         "time_metric", "max_trials", "mode", "num_rungs", "stop_once", "budget", "train_stragglers", "unit"})
-    all.keys.push_back(quiet(unset(loose, anything(t), "Of some searchers; checked once name is known.")));
+    all.keys.push_back(
+      quiet(unset(loose, anything(t), "Key of some searchers; checked once name is known.")));
 }
 
 } // namespace troupe::config

@@ -19,7 +19,7 @@ shape& storage(schema_table& t, const std::string& schema, const std::string& ty
   auto& s = t.make(schema);
   s.kinds = map_bit;
   s.doc = std::move(doc);
-  s.keys.push_back(required("type", one_of(t, {type}), "Says which kind of storage."));
+  s.keys.push_back(required("type", one_of(t, {type}), "Kind of storage."));
   for (auto& k : keys)
     s.keys.push_back(std::move(k));
   for (auto& k : kept(t))
@@ -38,7 +38,7 @@ key prefix(schema_table& t) {
   s.fits = no_way_up;
   s.pattern = R"(^(?!\.\.$)(?!\.\./)(?!.*/\.\.$)(?!.*/\.\./))";
   s.pattern_says = "a prefix without '..'";
-  return unset("prefix", &s, "Put before the name of every object; without '..'.");
+  return unset("prefix", &s, "Text put before the name of every object; without '..'.");
 }
 
 bool is_set(const node& x, std::string_view name) {
@@ -90,9 +90,9 @@ void add_azure(schema_table& t) {
   auto& azure =
     storage(t, "azure", "azure", "Azure Blob Storage.",
             {to_run(unset("container", text(t), "The container of the blobs.")),
-             quiet(unset("connection_string", text(t), "The connection string; or give account_url.")),
-             quiet(unset("account_url", text(t), "The account; or give connection_string.")),
-             quiet(unset("credential", text(t), "The secret that goes with account_url."))});
+             quiet(unset("connection_string", text(t), "Connection string, instead of account_url.")),
+             quiet(unset("account_url", text(t), "Address of the account, instead of connection_string.")),
+             quiet(unset("credential", text(t), "Secret for account_url."))});
   azure.rules.push_back({"exactly one of connection_string and account_url must be set", one_login, "",
                          need::to_run, nullptr,
                          "add account_url, and credential where the account is not public"});
@@ -109,26 +109,26 @@ void add_azure(schema_table& t) {
 void add_storage(schema_table& t) {
   auto& shared = storage(t, "shared-fs", "shared_fs", "A directory that all hosts see.",
                          {to_run(unset("host_path", text(t), "The directory on the hosts.")),
-                          unset("storage_path", text(t), "Where below host_path checkpoints go."),
+                          unset("storage_path", text(t), "Folder of the checkpoints below host_path."),
                           given("propagation", text(t), "rprivate", "The mount propagation."),
-                          quiet(unset("container_path", text(t), "Of older versions; ignored.")),
-                          quiet(unset("checkpoint_path", text(t), "Of older versions; ignored.")),
-                          quiet(unset("tensorboard_path", text(t), "Of older versions; ignored."))});
+                          quiet(unset("container_path", text(t), "Key of older versions; ignored.")),
+                          quiet(unset("checkpoint_path", text(t), "Key of older versions; ignored.")),
+                          quiet(unset("tensorboard_path", text(t), "Key of older versions; ignored."))});
   shared.rules.push_back({"storage_path must either be a relative directory or a subdirectory of host_path",
                           storage_path_inside, "storage_path", need::always, nullptr, ""});
   storage(t, "directory", "directory", "A directory as tasks see it.",
           {to_run(unset("container_path", text(t), "The directory."))});
-  storage(t, "s3", "s3", "Amazon S3, or what speaks its protocol.",
+  storage(t, "s3", "s3", "Amazon S3, or a service with the same protocol.",
           {to_run(unset("bucket", text(t), "The bucket.")), unset("access_key", text(t), "The access key."),
            unset("secret_key", text(t), "The secret key."),
-           unset("endpoint_url", text(t), "Another server than Amazon's."), prefix(t)});
+           unset("endpoint_url", text(t), "Address of a server that is not Amazon's."), prefix(t)});
   storage(t, "gcs", "gcs", "Google Cloud Storage.",
           {to_run(unset("bucket", text(t), "The bucket.")), prefix(t)});
   add_azure(t);
 
   auto& all = t.make("checkpoint-storage");
   all.kinds = map_bit;
-  all.doc = "Where checkpoints go, and which are kept.";
+  all.doc = "Place of the checkpoints, and which are kept.";
   all.discriminator = "type";
   all.merge = merging::of_one_kind;
   all.members = {{"shared_fs", t.at("shared-fs")},
@@ -136,18 +136,19 @@ void add_storage(schema_table& t) {
                  {"s3", t.at("s3")},
                  {"gcs", t.at("gcs")},
                  {"azure", t.at("azure")}};
-  all.keys.push_back(to_run(unset("type", text(t), "Which kind of storage; see the kinds.")));
+  all.keys.push_back(to_run(unset("type", text(t), "Kind of storage; see the kinds.")));
   all.keys.back().nullable = false;
   for (auto& k : kept(t))
     all.keys.push_back(std::move(k));
   for (auto loose : {"access_key", "account_url", "bucket", "checkpoint_path", "connection_string",
                      "container", "container_path", "credential", "endpoint_url", "prefix", "host_path",
                      "propagation", "secret_key", "storage_path", "tensorboard_path", "user"})
-    all.keys.push_back(quiet(unset(loose, anything(t), "Of some kinds; checked once type is known.")));
+    all.keys.push_back(
+      quiet(unset(loose, anything(t), "Key of some kinds of storage; checked once type is known.")));
 
   auto& board = t.make("tensorboard-storage");
   board.kinds = map_bit;
-  board.doc = "Of older versions; ignored.";
+  board.doc = "Key of older versions; ignored.";
   board.discriminator = "type";
   for (auto [type, schema] : {std::pair{"shared_fs", "shared-fs"}, {"s3", "s3"}, {"gcs", "gcs"}}) {
     auto& one = t.make();
@@ -156,7 +157,7 @@ void add_storage(schema_table& t) {
     std::erase_if(one.keys, [](const key& k) { return k.name.starts_with("save_"); });
     board.members.push_back({type, &one});
   }
-  board.keys.push_back(required("type", text(t), "Which kind of storage."));
+  board.keys.push_back(required("type", text(t), "Kind of storage."));
 }
 
 } // namespace troupe::config

@@ -11,20 +11,22 @@ namespace troupe::cli {
 namespace {
 
 constexpr option_spec common[] = {
-  {"--color", "WHEN", "Colour: auto, always or never; NO_COLOR is honoured", option_kind::text,
+  {"--color", "WHEN", "Use of colour: auto, always or never; NO_COLOR is honoured", option_kind::text,
    "auto always never"},
 };
 constexpr option_spec client[] = {
-  {"--master", "URL", "The cluster: http://HOST:PORT or HOST:PORT; else $TROUPE_MASTER, else the last `up`",
+  {"--master", "URL",
+   "Address of the cluster, http://HOST:PORT or HOST:PORT (default: $TROUPE_MASTER, or the last `up`)",
    option_kind::text},
   {"-v,--verbose", "", "Show each request as a curl command", option_kind::toggle},
 };
 constexpr option_spec read[] = {
-  {"-o,--output", "FORMAT", "table, json, csv or yaml; json is one value with the keys of the API",
-   option_kind::text, "table json csv yaml"},
-  {"--columns", "A,B", "Only these columns, of a table or csv", option_kind::text},
-  {"--no-header", "", "No header line, of a table or csv", option_kind::toggle},
-  {"-q,--quiet", "", "Only the ids, one a line", option_kind::toggle},
+  {"-o,--output", "FORMAT",
+   "Output format: table, json, csv or yaml; json is one value with the keys of the API", option_kind::text,
+   "table json csv yaml"},
+  {"--columns", "A,B", "Show only these columns, in a table or csv", option_kind::text},
+  {"--no-header", "", "Leave out the header line of a table or csv", option_kind::toggle},
+  {"-q,--quiet", "", "Print only the ids, one on each line", option_kind::toggle},
 };
 
 /// Where CLI11 puts what it reads, one per argument and option, and which of them it is.

@@ -26,13 +26,13 @@ std::string option_names(const option_spec& o) { // "-o, --output FORMAT"
 std::string noun_of(const verb_spec& v) { return std::string(v.path.substr(0, v.path.find(' '))); }
 
 constexpr std::string_view environment_text =
-  "TROUPE_MASTER      the cluster that client verbs talk to: http://HOST:PORT\n"
+  "TROUPE_MASTER      address of the cluster for client commands: http://HOST:PORT\n"
   "TROUPE_DATA_DIR    data directory of up, master and run\n"
   "TROUPE_LISTEN      address of the HTTP API of up and master\n"
-  "TROUPE_USER, TROUPE_PASSWORD, TROUPE_TOKEN   who you are; without them `determined` with a blank "
-  "password\n"
+  "TROUPE_USER, TROUPE_PASSWORD, TROUPE_TOKEN   login (default: user `determined` with a blank "
+  "password)\n"
   "TROUPE_CA_FILE     certificate authority of an https cluster\n"
-  "NO_COLOR           no colour; CLICOLOR_FORCE: colour in pipes too\n";
+  "NO_COLOR           turns colour off; CLICOLOR_FORCE turns it on in pipes too\n";
 
 } // namespace
 
@@ -61,7 +61,7 @@ std::string help_text(const verb_spec& verb, bool with_shared) {
     group("Cluster", client_options());
   if (with_shared) {
     group("Everywhere", common_options());
-    text += line("-h, --help", "This help");
+    text += line("-h, --help", "Show this help");
   }
   if (!verb.examples.empty())
     text += "\nExamples:\n";
@@ -80,8 +80,9 @@ std::string overview_text() {
                      "Usage: troupe COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n";
   for (const auto& v : all_verbs())
     text += line(v.path, v.summary);
-  text += line("help exit-codes", "What exit codes mean; also `help environment`");
-  text += "\nWords may be shortened while they stay clear: troupe e ls. `troupe COMMAND --help` tells more.\n"
+  text += line("help exit-codes", "Explain the exit codes; also `help environment`");
+  text += "\nWords may be shortened as long as they are unambiguous: troupe e ls. `troupe COMMAND --help` "
+          "tells more.\n"
           "Example:\n  troupe run configs/experiments/digits-asha.yaml\n";
   return text;
 }
@@ -110,7 +111,7 @@ std::string manual_markdown() {
   add(client_options());
   text += "```\n\nAll:\n\n```\n";
   add(common_options());
-  text += line("-h, --help", "Help of the command") + "```\n";
+  text += line("-h, --help", "Show the help of the command") + "```\n";
   for (const auto& v : all_verbs()) {
     if (!v.act)
       continue;

@@ -10,12 +10,13 @@ std::string hint_for(const error& why) {
   case errc::unauthorized:
     return "set TROUPE_USER and TROUPE_PASSWORD, or TROUPE_TOKEN";
   case errc::unreachable:
-    return why.what.find("troupe up") == std::string::npos ? "is the cluster running there? troupe status"
-                                                           : "";
+    return why.what.find("troupe up") == std::string::npos
+             ? "check with `troupe status` whether the cluster is running there"
+             : "";
   case errc::busy:
     return "try again in a moment";
   case errc::timeout:
-    return "it may have been done all the same: look before trying again";
+    return "the outcome is unknown: look at the state before you try again";
   case errc::not_found:
     if (why.what.starts_with("experiment"))
       return "troupe experiment list";
@@ -70,17 +71,17 @@ int exit_of_state(std::string_view state) {
 }
 
 std::string exit_codes_text() {
-  return "  0  done; for run, wait and create --follow: the experiment completed\n"
-         "  1  what was asked for failed: the experiment ended in ERROR, a disk or the server refused\n"
+  return "  0  success; for run, wait and create --follow: the experiment completed\n"
+         "  1  failure: the experiment ended in ERROR, or a disk or the server refused\n"
          "  2  usage or configuration error; nothing was changed\n"
          "  3  the experiment was cancelled or killed\n"
          "  4  not logged in, or not allowed\n"
-         "  5  there is no such thing\n"
-         "  6  no cluster can be reached\n"
+         "  5  the thing that was named does not exist\n"
+         "  6  the cluster cannot be reached\n"
          "  7  no answer in time, or --timeout is over\n"
-         "  8  its state does not allow it, or it changed meanwhile\n"
+         "  8  the state of the thing does not allow it, or the thing changed meanwhile\n"
          " 70  a bug in troupe\n"
-         "130  interrupted; what runs goes on\n";
+         "130  interrupted; `run` has paused its experiment, every other command leaves it as it is\n";
 }
 
 std::string error_text(const error& why, const terminal& screen) {

@@ -13,19 +13,22 @@ constexpr option_spec data_dir{"--data-dir", "DIR", "Where the cluster keeps eve
 constexpr option_spec listen{"--listen", "HOST:PORT", "Address of the HTTP API ($TROUPE_LISTEN)", text};
 constexpr option_spec agent_listen{"--agent-listen", "HOST:PORT", "Address that agents of other hosts dial",
                                    text};
-constexpr option_spec slots{"--slots", "N",
-                            "Artificial CPU slots instead of the GPUs, else processors, of the host", number};
-constexpr option_spec agent_name{"--name", "NAME", "Of the agent; else the host's", text};
+constexpr option_spec slots{
+  "--slots", "N", "Number of artificial CPU slots (default: the GPUs of the host, or its processors)",
+  number};
+constexpr option_spec agent_name{"--name", "NAME", "Name of the agent (default: the name of the host)", text};
 constexpr option_spec cluster_file{"-f,--file", "CLUSTER.YAML", "Settings of the cluster", text};
-constexpr option_spec tls_dir{"--tls-dir", "DIR",
-                              "Certificates as `tls init` made them; without, plain on loopback only", text};
+constexpr option_spec tls_dir{
+  "--tls-dir", "DIR", "Folder of certificates that `tls init` made (default: plain HTTP, on loopback only)",
+  text};
 constexpr option_spec plain_http{
   "--plain-http", "",
   "HTTP without TLS on an address that other hosts reach: only behind a proxy that speaks TLS", toggle};
 constexpr option_spec trace{"--trace-actors", "FILE", "Write one line for each message between actors", text};
 constexpr option_spec faults{"--allow-faults", "",
                              "Let `troupe shell` drop, delay and pause messages: for tests", toggle};
-constexpr option_spec detach{"-d,--daemon", "", "In the background, once it answers", toggle};
+constexpr option_spec detach{"-d,--daemon", "",
+                             "Return when the node answers, and leave it in the background", toggle};
 
 constexpr option_spec up_flags[] = {data_dir, listen,     agent_listen, slots, agent_name, cluster_file,
                                     tls_dir,  plain_http, detach,       trace, faults};
@@ -37,7 +40,7 @@ constexpr option_spec agent_flags[] = {
   agent_name,
   slots,
   tls_dir,
-  {"--token-file", "FILE", "With the join token; else the one in --tls-dir", text},
+  {"--token-file", "FILE", "File with the join token (default: the one in --tls-dir)", text},
   detach,
   trace,
   faults,
@@ -45,128 +48,131 @@ constexpr option_spec agent_flags[] = {
 constexpr option_spec check_flags[] = {
   {"--resolved", "", "Print the merged file, ranges expanded, with the place of each value", toggle},
   {"--connect", "",
-   "Look at the hosts too: ports free, folders writable, room, GPUs, ssh, clocks; fails where one is not as "
+   "Look at the hosts too: ports free, folders writable, room, GPUs, ssh, clocks; fails where one of these is not as "
    "it must be",
    toggle},
 };
 constexpr option_spec apply_flags[] = {
-  {"-y,--yes", "", "Do it without asking", toggle},
-  {"--plan", "OUT", "Write the plan to a file and change nothing; apply OUT does exactly that, or exits 8",
-   text},
-  {"--prune", "", "Remove users too that no file made", toggle},
+  {"-y,--yes", "", "Apply the plan without asking", toggle},
+  {"--plan", "OUT",
+   "Write the plan to a file and change nothing; `apply OUT` does exactly this plan, or exits 8", text},
+  {"--prune", "", "Remove also users that no cluster file made", toggle},
 };
 constexpr option_spec service_flags[] = {
-  {"--user", "", "For the service manager of this user, not of the system", toggle},
-  {"--name", "NAME", "Of the unit; default troupe", text},
-  {"--data-dir", "DIR", "Given to `up`", text},
-  {"--dir", "DIR", "Where the unit goes; else the service manager's own folder", text},
-  {"--replace", "", "Where there is another unit of this name already", toggle},
+  {"--user", "", "Write it for the service manager of this user, not for that of the system", toggle},
+  {"--name", "NAME", "Unit name (default: troupe)", text},
+  {"--data-dir", "DIR", "Data directory that the unit gives to `up`", text},
+  {"--dir", "DIR", "Folder for the unit (default: the service manager's own folder)", text},
+  {"--replace", "", "Replace another unit of this name", toggle},
 };
 constexpr argument_spec maybe_file[] = {
-  {"FILE", "The cluster's file; without, what is in force there already", false}};
-constexpr argument_spec one_file[] = {{"FILE", "The cluster's file"}};
-constexpr argument_spec file_or_plan[] = {{"FILE", "The cluster's file, or a plan that --plan wrote"}};
+  {"FILE", "Cluster file (default: the configuration in force in the data directory)", false}};
+constexpr argument_spec one_file[] = {{"FILE", "Cluster file"}};
+constexpr argument_spec file_or_plan[] = {{"FILE", "Cluster file, or a plan that --plan wrote"}};
 constexpr argument_spec service_file[] = {
-  {"FILE", "The cluster's file; without, the unit starts `troupe up`", false}};
+  {"FILE", "Cluster file (default: the unit starts `troupe up` without a file)", false}};
 constexpr argument_spec maybe_key[] = {
-  {"KEY", "As storage.type or users.tokens.name; without, the sections", false}};
+  {"KEY", "Key as storage.type or users.tokens.name (default: all sections)", false}};
 
 constexpr option_spec run_flags[] = {
-  {"--config", "KEY=VALUE", "Replaces one value of the configuration; may be given again", list},
-  {"--resume", "[ID]", "Goes on with experiment ID, or with the newest unfinished one", maybe_text},
-  {"--new", "", "Starts another experiment even where the same one is unfinished", toggle},
+  {"--config", "KEY=VALUE", "Replace one value of the configuration; may be given several times", list},
+  {"--resume", "[ID]", "Resume experiment ID, or the newest unfinished one", maybe_text},
+  {"--new", "", "Start another experiment even if the same one is unfinished", toggle},
   data_dir,
   listen,
   slots,
   trace,
 };
 constexpr option_spec tls_flags[] = {
-  {"--dir", "DIR", "Where the files go; else `tls` in the data directory", text},
-  {"--host", "NAME", "Name or address that the master is dialled by; may be given again", list},
-  {"--days", "N", "How long the certificates are good for", number},
-  {"--replace", "", "Make new ones where there are some already", toggle},
+  {"--dir", "DIR", "Folder for the files (default: `tls` in the data directory)", text},
+  {"--host", "NAME", "Name or address at which agents dial the master; may be given several times", list},
+  {"--days", "N", "Validity of the certificates in days", number},
+  {"--replace", "", "Replace certificates that are there already", toggle},
 };
 constexpr option_spec shell_flags[] = {
-  {"--attach", "URL", "The cluster to look into; else the one that is found", text},
-  {"-e,--execute", "COMMAND", "Run this and end; may be given again", list},
-  {"-f,--file", "FILE", "Run the commands of a file and end; - is standard input", text},
-  {"-o,--output", "FORMAT", "table, json, csv or yaml; json is one value a command", text,
-   "table json csv yaml"},
-  {"--keep-going", "", "Go on after a command that failed; the exit code is still the first failure's",
-   toggle},
+  {"--attach", "URL", "Address of the cluster (default: found as by every client command)", text},
+  {"-e,--execute", "COMMAND", "Run COMMAND and end; may be given several times", list},
+  {"-f,--file", "FILE", "Run the commands of FILE and end; - means standard input", text},
+  {"-o,--output", "FORMAT", "Output format: table, json, csv or yaml; json prints one value for each command",
+   text, "table json csv yaml"},
+  {"--keep-going", "",
+   "Continue after a command that failed; the exit code is still that of the first failure", toggle},
 };
 constexpr option_spec down_flags[] = {
-  {"--timeout", "SECONDS", "How long to wait for its end; default 60", number},
+  {"--timeout", "SECONDS", "Time limit for the shutdown (default: 60)", number},
 };
 
 // ---- options of the client's verbs
 
-constexpr option_spec follow_flag{"-f,--follow", "", "Stay until it ends", toggle};
+constexpr option_spec follow_flag{"-f,--follow", "", "Continue until the experiment or trial ends", toggle};
 constexpr option_spec create_flags[] = {
   follow_flag,
-  {"--config", "KEY=VALUE", "Replaces one value of the configuration; may be given again", list},
-  {"--paused", "", "Do not start it yet", toggle},
-  {"--name", "NAME", "Instead of the configuration's", text},
-  {"--key", "KEY", "The same key creates once; a repeat gives the first id", text},
+  {"--config", "KEY=VALUE", "Replace one value of the configuration; may be given several times", list},
+  {"--paused", "", "Create the experiment paused", toggle},
+  {"--name", "NAME", "Name of the experiment (default: the name in the configuration)", text},
+  {"--key", "KEY",
+   "Key of this submission; a second submission with the same key returns the id of the first", text},
 };
 constexpr option_spec list_flags[] = {
-  {"--state", "STATE", "Only those: active, paused, completed, canceled, error", text,
-   "active paused completed canceled error"},
+  {"--state", "STATE", "List only experiments in this state: active, paused, completed, canceled, error",
+   text, "active paused completed canceled error"},
 };
 constexpr option_spec wait_flags[] = {
-  {"--timeout", "SECONDS", "Give up after so long, with exit code 7", number},
+  {"--timeout", "SECONDS", "Time limit; exit code 7 when it is over (default: no limit)", number},
 };
 constexpr option_spec log_flags[] = {
   follow_flag,
-  {"--tail", "N", "Only the last N lines", number},
-  {"--rank", "N", "Only of this rank", number},
-  {"-t,--timestamps", "", "With time, source and level", toggle},
+  {"--tail", "N", "Show only the last N lines", number},
+  {"--rank", "N", "Show only lines of rank N", number},
+  {"-t,--timestamps", "", "Show time, source and level of each line", toggle},
 };
 constexpr option_spec metrics_flags[] = {
-  {"--group", "GROUP", "Only training, validation, or system (the use of its slots, else left out)", text,
-   "training validation system"},
-  {"--metric", "NAME", "Draw this one; else the searcher's", text},
+  {"--group", "GROUP",
+   "Show only reports of this group: training, validation, or system (use of the slots; left out by default)",
+   text, "training validation system"},
+  {"--metric", "NAME", "Metric of the curve (default: the searcher's metric)", text},
 };
 constexpr option_spec checkpoint_flags[] = {
-  {"--trial", "TRIAL", "Only of this trial", number},
+  {"--trial", "TRIAL", "List only checkpoints of this trial", number},
 };
 constexpr option_spec download_flags[] = {
-  {"--output-dir", "DIR", "Where the files go; default ./UUID", text},
+  {"--output-dir", "DIR", "Folder for the files (default: ./UUID)", text},
 };
 
 constexpr argument_spec config_and_dir[] = {
-  {"CONFIG", "The experiment's configuration, YAML or JSON; - is standard input"},
-  {"DIR", "Its files, a folder or one file, at most 95 MB", false},
+  {"CONFIG", "Configuration of the experiment, YAML or JSON; - means standard input"},
+  {"DIR", "Files of the experiment: a folder or one file, at most 95 MB (default: no files)", false},
 };
 constexpr argument_spec run_arguments[] = {
-  {"CONFIG", "The experiment's configuration, YAML or JSON", false},
-  {"DIR", "Its files, a folder or one file, at most 95 MB; else the folder of CONFIG", false},
+  {"CONFIG", "Configuration of the experiment, YAML or JSON", false},
+  {"DIR", "Files of the experiment: a folder or one file, at most 95 MB (default: the folder of CONFIG)",
+   false},
 };
-constexpr argument_spec experiment[] = {{"EXPERIMENT", "Its id, or `last`"}};
-constexpr argument_spec experiments[] = {{"EXPERIMENT", "Ids, or `last`", true, true}};
-constexpr argument_spec maybe_experiment[] = {{"EXPERIMENT", "Its id, or `last`", false}};
-constexpr argument_spec trial[] = {{"TRIAL", "Its id"}};
-constexpr argument_spec trials[] = {{"TRIAL", "Ids", true, true}};
-constexpr argument_spec uuid[] = {{"UUID", "Of the checkpoint"}};
+constexpr argument_spec experiment[] = {{"EXPERIMENT", "Id of the experiment, or `last`"}};
+constexpr argument_spec experiments[] = {{"EXPERIMENT", "Ids of experiments, or `last`", true, true}};
+constexpr argument_spec maybe_experiment[] = {{"EXPERIMENT", "Id of the experiment, or `last`", false}};
+constexpr argument_spec trial[] = {{"TRIAL", "Id of the trial"}};
+constexpr argument_spec trials[] = {{"TRIAL", "Ids of trials", true, true}};
+constexpr argument_spec uuid[] = {{"UUID", "UUID of the checkpoint"}};
 constexpr argument_spec shell_kind[] = {{"SHELL", "bash"}};
 
 constexpr verb_spec table[] = {
-  {"run", "Train an experiment here and show it live; starts what is missing", run_arguments, run_flags,
-   false, true, "troupe run configs/experiments/digits-asha.yaml\ntroupe run --resume",
+  {"run", "Train an experiment on this host and show it live; starts what is missing", run_arguments,
+   run_flags, false, true, "troupe run configs/experiments/digits-asha.yaml\ntroupe run --resume",
    "troupe experiment create, troupe up", verbs::run},
-  {"up", "Run a whole cluster: as a file says, or master and agent in one process", maybe_file, up_flags,
-   false, false,
+  {"up", "Run a whole cluster: the one that a file describes, or master and agent in one process", maybe_file,
+   up_flags, false, false,
    "troupe up lab.yaml\ntroupe up --slots 4\ntroupe up -d --data-dir /var/lib/troupe --listen 127.0.0.1:8080",
    "troupe apply, troupe status, troupe down", verbs::up},
-  {"apply", "Change a running cluster to what its file says: shows the plan, asks, does it", file_or_plan,
+  {"apply", "Change a running cluster to what its file says: show the plan, ask, apply it", file_or_plan,
    apply_flags, false, true,
    "troupe apply lab.yaml\ntroupe apply lab.yaml --plan plan.json\ntroupe apply plan.json --yes",
    "troupe check, troupe config show", verbs::apply},
-  {"check", "Say every fault of a cluster's file, with its place; changes nothing", one_file, check_flags,
+  {"check", "Report every fault of a cluster file with its place; changes nothing", one_file, check_flags,
    true, false, "troupe check lab.yaml\ntroupe check lab.yaml --resolved\ntroupe check lab.yaml --connect",
    "troupe explain, troupe config check", verbs::check},
   {"explain",
-   "What a key of a cluster's file means: type, default, example",
+   "Explain a key of the cluster file: type, default, meaning, example",
    maybe_key,
    {},
    false,
@@ -195,7 +201,7 @@ constexpr verb_spec table[] = {
    "troupe master, troupe agent list",
    verbs::agent},
   {"status",
-   "Show whether the cluster is up, and its slots",
+   "Show whether the cluster is up, and how many slots are used",
    {},
    {},
    true,
@@ -204,7 +210,7 @@ constexpr verb_spec table[] = {
    "troupe agent list",
    verbs::status},
   {"down",
-   "Stop the cluster; running trials go on when it is up again",
+   "Stop the cluster; running trials resume from their checkpoints when it is up again",
    {},
    down_flags,
    false,
@@ -244,7 +250,7 @@ constexpr verb_spec table[] = {
    "troupe experiment wait",
    verbs::experiment_follow},
   {"experiment pause",
-   "Pause: trials save a checkpoint and give their slots back",
+   "Pause: trials save a checkpoint and release their slots",
    experiments,
    {},
    false,
@@ -253,7 +259,7 @@ constexpr verb_spec table[] = {
    "troupe experiment activate",
    verbs::experiment_pause},
   {"experiment activate",
-   "Go on with a paused experiment",
+   "Resume a paused experiment",
    experiments,
    {},
    false,
@@ -262,7 +268,7 @@ constexpr verb_spec table[] = {
    "troupe experiment pause",
    verbs::experiment_activate},
   {"experiment cancel",
-   "End it; trials may save a last checkpoint",
+   "End an experiment; trials may save a last checkpoint",
    experiments,
    {},
    false,
@@ -271,7 +277,7 @@ constexpr verb_spec table[] = {
    "troupe experiment kill",
    verbs::experiment_cancel},
   {"experiment kill",
-   "End it at once",
+   "End an experiment at once; work since the last checkpoint is lost",
    experiments,
    {},
    false,
@@ -279,8 +285,9 @@ constexpr verb_spec table[] = {
    "troupe experiment kill 7",
    "troupe experiment cancel",
    verbs::experiment_kill},
-  {"experiment wait", "Wait for its end; the exit code says how it ended", experiment, wait_flags, false,
-   true, "troupe experiment wait 7 --timeout 3600", "troupe help exit-codes", verbs::experiment_wait},
+  {"experiment wait", "Wait for the end of an experiment; the exit code says how it ended", experiment,
+   wait_flags, false, true, "troupe experiment wait 7 --timeout 3600", "troupe help exit-codes",
+   verbs::experiment_wait},
   {"experiment pareto",
    "List the trials that no other beats in all metrics of the search",
    experiment,
@@ -290,7 +297,7 @@ constexpr verb_spec table[] = {
    "troupe experiment pareto 7\ntroupe experiment pareto last -o json",
    "troupe trial list",
    verbs::experiment_pareto},
-  {"experiment logs", "Show what its trials printed", experiment, log_flags, true, true,
+  {"experiment logs", "Show what the trials of an experiment printed", experiment, log_flags, true, true,
    "troupe experiment logs 7 -f", "troupe trial logs", verbs::experiment_logs},
   {"trial list",
    "List the trials of an experiment",
@@ -336,7 +343,7 @@ constexpr verb_spec table[] = {
    "troupe checkpoint describe 1f3a...",
    "troupe checkpoint download",
    verbs::checkpoint_describe},
-  {"checkpoint download", "Copy a checkpoint's files here", uuid, download_flags, false, true,
+  {"checkpoint download", "Copy the files of a checkpoint to this host", uuid, download_flags, false, true,
    "troupe checkpoint download 1f3a... --output-dir best", "troupe checkpoint list",
    verbs::checkpoint_download},
   {"agent list",
@@ -377,7 +384,7 @@ constexpr verb_spec table[] = {
    verbs::config_show},
   {"search", "Preview and simulate searches", {}, {}, false, false, "troupe search --help", "", nullptr},
   {"shell",
-   "Look into the live actors, and act on them",
+   "Inspect the live actors, and act on them",
    {},
    shell_flags,
    false,

@@ -65,7 +65,7 @@ TEST(Explain, ShowsTypeDefaultRangeAndKinds) {
     return text ? *text : "error: " + text.error().what;
   };
   EXPECT_EQ(shown("max_restarts"), "max_restarts: integer (at least 0)\n"
-                                   "  How often a failed trial is started again.\n"
+                                   "  Number of times that a failed trial is restarted.\n"
                                    "  default: 5\n  unit: restarts\n  since: determined\n");
   EXPECT_EQ(shown("searcher.divisor"),
             "searcher.divisor: number (more than 1)\n"
