@@ -69,7 +69,7 @@ TEST(Explain, ShowsTypeDefaultRangeAndKinds) {
                                    "  default: 5\n  unit: restarts\n  since: determined\n");
   EXPECT_EQ(shown("searcher.divisor"),
             "searcher.divisor: number (more than 1)\n"
-            "  One of this many trials is kept at each rung.\n  default: 4\n"
+            "  Divisor: one of this many trials continues beyond each rung.\n  default: 4\n"
             "  of: adaptive_asha async_halving adaptive adaptive_simple sync_halving "
             "asha_promotion hyperband bohb\n  since: determined\n");
   EXPECT_NE(shown("checkpoint_storage.prefix").find("of: s3 gcs"), std::string::npos);
