@@ -15,7 +15,7 @@ constexpr double worst = std::numeric_limits<double>::infinity();
 
 struct waiting_trial {
   double worth = 0;
-  std::uint32_t arrival = 0; ///< at its rung; equal results wait in this order
+  std::uint32_t arrival = 0; ///< order of arrival at the rung; equal results wait in this order
   std::uint32_t trial = 0;
   friend bool operator<(const waiting_trial& a, const waiting_trial& b) {
     return a.worth != b.worth ? a.worth < b.worth : a.arrival < b.arrival;
@@ -144,8 +144,8 @@ private:
   std::shared_ptr<const space> domain_;
   std::unique_ptr<sampler> source_;
   std::vector<promotion_rung> rungs_;
-  std::vector<std::uint8_t> rung_of_; ///< by trial, the next to reach
-  std::vector<std::uint8_t> waits_;   ///< by trial, 1 while it is in a `waiting`
+  std::vector<std::uint8_t> rung_of_; ///< by trial: the next rung to reach
+  std::vector<std::uint8_t> waits_;   ///< by trial: 1 while the trial is in a `waiting`
 };
 
 } // namespace

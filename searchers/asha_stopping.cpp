@@ -14,7 +14,7 @@ constexpr double worst = std::numeric_limits<double>::infinity();
 
 struct bracket_state {
   std::vector<ranking> rungs;
-  std::int64_t created = 0; ///< without the invalid
+  std::int64_t created = 0; ///< number of trials that are not invalid
   std::int64_t live = 0;
   void persist(archive& ar) { ar(rungs, created, live); }
 };
@@ -126,7 +126,8 @@ private:
   std::shared_ptr<const space> domain_;
   std::unique_ptr<sampler> source_;
   std::vector<bracket_state> state_;
-  std::vector<std::uint8_t> bracket_of_, rung_of_; ///< by trial; the rung is the next to reach
+  std::vector<std::uint8_t> bracket_of_,
+    rung_of_; ///< bracket of each trial, and the next rung that it reaches
 };
 
 } // namespace

@@ -172,7 +172,7 @@ private:
   std::shared_ptr<const space> domain_;
   trial_history history_;
   std::vector<budget_results> results_;
-  std::vector<std::uint8_t> reached_; ///< by trial, the next budget
+  std::vector<std::uint8_t> reached_; ///< by trial: number of the next budget
 };
 
 } // namespace

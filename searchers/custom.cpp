@@ -24,7 +24,7 @@ const value& member(const value& object, const char* key) {
 } // namespace
 
 struct custom_search::draft {
-  std::map<trial_key, stage> changed; ///< on top of `known`
+  std::map<trial_key, stage> changed; ///< stages that differ from those in `known`
   const std::map<trial_key, stage>& known;
   std::vector<search_action> actions;
   double progress = 0;

@@ -15,14 +15,15 @@ namespace {
 using vec = Eigen::VectorXd;
 using matrix = Eigen::MatrixXd;
 
-constexpr std::size_t most_points = 400; ///< of the model: the best, the newest, and every k-th of the others
+constexpr std::size_t most_points =
+  400; ///< limit of the model's points: the best, the newest, and every k-th of the others
 
 /// Up to so many results the parameters are fitted anew at each proposal, and more places are tried; beyond
 /// it the cost of one proposal, which grows with the square and the cube of the results, is held down.
 constexpr std::size_t few_results = 120;
 
-/// Of the results with their predictions from all others. Below it the model is no guide, as where a
-/// landscape is rough on a finer scale than the trials can see, and its improvement is the same everywhere.
+/// Of the results with their predictions from all others. Below it the model is not used as a guide, as where
+/// a landscape is rough on a finer scale than the trials can see, and its improvement is the same everywhere.
 constexpr double least_correlation = 0.65;
 
 /// log of the expected improvement over a standard normal that must fall below z, and its slope.
@@ -292,7 +293,7 @@ private:
   std::shared_ptr<const space> domain_;
   trial_history history_;
   std::vector<char> categorical_;
-  std::vector<ordinal> finished_, running_; ///< in order of their ends and starts
+  std::vector<ordinal> finished_, running_; ///< trials in the order of their ends, and of their starts
   std::unique_ptr<sampler> fallback_;       ///< asked while the model predicts nothing
   kernel_parameters fitted_;
   std::uint64_t fitted_at_ = 0; ///< finished trials when the parameters were fitted; 0: never

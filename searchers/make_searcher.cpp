@@ -131,7 +131,7 @@ std::unique_ptr<method> make_method(assembly& a) {
   if (name == "tpe")
     return make_plain(a.domain, make_tpe(read_tpe(a.in, a.common), a.domain));
   a.in.fault("name", name.empty() ? "is needed; one of " + names()
-                                  : "`" + name + "` is no searcher; one of " + names());
+                                  : "`" + name + "` is not a searcher; one of " + names());
   return nullptr;
 }
 

@@ -161,7 +161,7 @@ private:
   nsga2_settings s_;
   std::shared_ptr<const space> domain_;
   std::vector<individual> running_, grown_, parents_; ///< grown: finished since the parents were chosen
-  std::vector<std::uint32_t> ranks_;                  ///< of the parents
+  std::vector<std::uint32_t> ranks_;                  ///< rank of each parent
 };
 
 } // namespace

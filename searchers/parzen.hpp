@@ -12,7 +12,7 @@ namespace troupe::searchers {
 struct parzen_shape {
   double prior_weight = 1;
   double least_share = 100;   ///< a kernel is never narrower than range / min(this, points + 2)
-  double category_weight = 1; ///< of the prior in each categorical kernel
+  double category_weight = 1; ///< weight of the prior in each categorical kernel
 };
 
 class parzen {
@@ -29,9 +29,9 @@ public:
 private:
   struct axis_kernels {
     std::vector<double> center, inverse_width; ///< numbers
-    std::vector<double> log_scale;             ///< of the truncated normal, or of a miss for categoricals
-    std::vector<double> hit;                   ///< categoricals: log probability of the kernel's own choice
-    double cell = 0;                           ///< integers: the width of one value
+    std::vector<double> log_scale; ///< log of the scale of the truncated normal; for a categorical, of a miss
+    std::vector<double> hit;       ///< categoricals: log probability of the kernel's own choice
+    double cell = 0;               ///< integers: the width of one value
   };
   void fit_number(std::size_t axis, const std::vector<const double*>& points, const parzen_shape& shape);
   void fit_categorical(std::size_t axis, const std::vector<const double*>& points, const parzen_shape& shape);

@@ -12,7 +12,7 @@ struct pbt_settings {
   std::string time_metric;
   std::int64_t population = 8;
   double max_time = 0; ///< a trial stops there; 0: at its own end
-  double interval = 1; ///< in units of the time metric, between two looks at a member
+  double interval = 1; ///< distance between two comparisons of a member, in units of the time metric
   double burn_in = 0;  ///< before the first
   double truncate_fraction = 0.2;
   double resample_probability = 0.25;

@@ -7,7 +7,7 @@ namespace troupe::searchers {
 
 struct preview_row {
   std::int64_t trials = 0;
-  double units = 0; ///< where they end, in units of the time metric; 0: at their own full length
+  double units = 0; ///< length at which they end, in units of the time metric; 0: their own full length
 };
 
 struct search_preview {

@@ -43,7 +43,7 @@ private:
 
   std::vector<std::vector<entry>> blocks_;
   std::vector<double> last_;         ///< the greatest value of each block
-  std::vector<std::uint32_t> sizes_; ///< of the blocks, side by side so that a rank is one short scan
+  std::vector<std::uint32_t> sizes_; ///< sizes of the blocks, side by side so that a rank is one short scan
   std::size_t size_ = 0;
 };
 

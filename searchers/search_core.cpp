@@ -330,7 +330,7 @@ result<void> search_core::restore(std::string_view bytes) {
   std::uint64_t dimensions = 0;
   ar(magic, version, name, dimensions);
   if (ar.failed() || magic != snapshot_magic)
-    return error{errc::corrupt, "searcher snapshot: these bytes are no native snapshot"};
+    return error{errc::corrupt, "searcher snapshot: these bytes are not a native snapshot"};
   if (version != snapshot_version)
     return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) +
                                       ", this build reads " + std::to_string(snapshot_version)};

@@ -21,7 +21,7 @@ struct core_limits {
   std::string metric;
   std::string time_metric;
   double sign = 1;                  ///< -1 where larger is better
-  std::uint64_t max_trials = 1;     ///< without those replaced for invalid hyperparameters
+  std::uint64_t max_trials = 1;     ///< limit; trials replaced for invalid hyperparameters do not count
   std::uint64_t max_concurrent = 0; ///< 0: no limit
   bool replaces_invalid = true;
   std::uint64_t seed = 0;
@@ -57,7 +57,7 @@ private:
     std::uint64_t live = 0; ///< hold a slot
     std::uint64_t open = 0; ///< not closed and not paused
     std::uint64_t invalid = 0, failed = 0, canceled = 0;
-    double progress_sum = 0; ///< of the trials that are not invalid
+    double progress_sum = 0; ///< sum over the trials that are not invalid
     std::uint8_t started = 0, over = 0;
     void persist(archive& ar);
   };
@@ -86,7 +86,7 @@ private:
   std::unique_ptr<method> inner_;
   std::unique_ptr<early_stopping> policies_;
   std::unique_ptr<ledger> book_ = std::make_unique<ledger>();
-  std::vector<search_action> actions_; ///< of the event at hand
+  std::vector<search_action> actions_; ///< actions of the event that is being applied
 };
 
 /// "1" is ordinal 0.

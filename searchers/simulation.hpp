@@ -16,8 +16,8 @@ struct curve {
   curve_family family = curve_family::benign;
   double a = 0, b = 0, c = 0, d = 0; ///< log10 rate, log10 decay, log2 width, dropout
   static curve at(curve_family family, const double (&u)[4]);
-  double loss(double epochs) const; ///< without noise
-  double seconds_per_epoch() const; ///< in units of the middle width
+  double loss(double epochs) const; ///< loss without noise
+  double seconds_per_epoch() const; ///< unit: the time of an epoch at the middle width
 };
 
 /// A coordinate or noise bits by key, so that runs of different searchers meet the same trials.
@@ -35,9 +35,9 @@ struct simulation_options {
 
 struct simulation_result {
   std::uint64_t trials = 0, reports = 0, full_length = 0, stopped = 0, pauses = 0;
-  double time = 0, best_loss = 0, regret = 0; ///< of the checkpoint with the best observed loss
+  double time = 0, best_loss = 0, regret = 0; ///< values of the checkpoint with the best observed loss
   double busy = 0;                            ///< worker time used, of workers x time
-  std::vector<double> regrets;                ///< at `regret_at`
+  std::vector<double> regrets;                ///< regret at each time of `regret_at`
   std::vector<std::uint64_t> ended_at;        ///< trials by the rung where they ended
   std::vector<double> rungs;                  ///< the lengths at which trials report
 };

@@ -3,7 +3,7 @@
 //
 // A point has one double per dimension: for numbers a coordinate in [0, 1] along the axis (a log axis is
 // even in its exponent, an integer sits in the middle of its cell), for a categorical the index of the
-// choice. Constants are no dimensions; `assemble` puts them back.
+// choice. Constants are not dimensions; `assemble` puts them back.
 
 #include "model/result.hpp"
 #include "model/value.hpp"
@@ -25,7 +25,7 @@ struct dimension {
   double low = 0, high = 0; ///< real: closed-open; logarithmic: exponents
   double base = 10;
   std::int64_t least = 0, most = 0; ///< integer, both included
-  std::int64_t count = 0;           ///< of grid points; 0 where not given
+  std::int64_t count = 0;           ///< number of grid points; 0: not given
   std::vector<value> choices;
 
   bool categorical() const { return kind == axis::categorical; }

@@ -15,7 +15,7 @@ struct rung_result {
   double worth = 0;
   std::uint32_t trial = 0;
   std::uint32_t paused = 0; ///< 1 while it may go on
-  double step = 0;          ///< of the report
+  double step = 0;          ///< step of the report
 };
 
 struct running_bracket {
@@ -24,7 +24,7 @@ struct running_bracket {
   std::int64_t size = 0; ///< trials at its first rung
   std::int64_t created = 0;
   std::int64_t expected = 0;           ///< results that the rung still waits for
-  std::vector<rung_result> results;    ///< of the rung, in order of arrival
+  std::vector<rung_result> results;    ///< results of the rung, in order of arrival
   std::vector<std::uint32_t> promoted; ///< paused, to continue in this order
   std::uint8_t over = 0;
   void persist(archive& ar) { ar(plan, rung, size, created, expected, results, promoted, over); }
@@ -196,8 +196,8 @@ private:
   std::shared_ptr<const space> domain_;
   std::unique_ptr<sampler> source_;
   std::vector<running_bracket> brackets_;
-  std::vector<std::uint32_t> bracket_of_; ///< by trial
-  std::int64_t assigned_ = 0;             ///< of the budget, to brackets
+  std::vector<std::uint32_t> bracket_of_; ///< bracket of each trial
+  std::int64_t assigned_ = 0;             ///< share of the budget that brackets have
   std::size_t first_open_ = 0;
   std::uint8_t pending_close_ = 0;
 };

@@ -9,8 +9,9 @@
 namespace troupe::searchers {
 namespace {
 
-constexpr std::size_t most_points = 256; ///< in one density; older trials are thinned out beyond it
-constexpr std::size_t newest = 25;       ///< always kept, at full weight
+constexpr std::size_t most_points =
+  256; ///< limit of the points in one density; beyond it older trials are thinned out
+constexpr std::size_t newest = 25; ///< always kept, at full weight
 constexpr std::size_t most_good = 25;
 
 class tpe final : public sampler {

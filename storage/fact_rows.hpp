@@ -18,7 +18,7 @@ class fact_rows {
 public:
   void add(const std::string& entity, std::uint64_t number, std::string_view bytes);
   std::size_t bytes() const { return bytes_; }
-  void write(batch& into); ///< in the order of streams
+  void write(batch& into); ///< writes the rows in the order of streams
   void clear();
 
 private:
@@ -27,7 +27,7 @@ private:
     std::uint64_t count = 0;
   };
   std::vector<row> rows_;
-  std::unordered_map<std::string, std::size_t> open_; ///< by entity: its newest row
+  std::unordered_map<std::string, std::size_t> open_; ///< newest row of each entity
   std::size_t bytes_ = 0;
 };
 
@@ -38,7 +38,7 @@ public:
 
   bool valid() const { return at_ < facts_.size(); }
   std::uint64_t number() const { return number_; }
-  std::string_view data() const { return facts_[at_]; } ///< until `next`
+  std::string_view data() const { return facts_[at_]; } ///< valid until `next`
   void next();
   result<void> status() const { return fault_ ? result<void>(*fault_) : rows_->status(); }
 

@@ -16,7 +16,7 @@ namespace troupe::storage {
 
 struct append {
   std::string entity;
-  std::uint64_t first = 0;        ///< number of the first fact; a repeat of what is stored is no error
+  std::uint64_t first = 0;        ///< number of the first fact; a repeat of what is stored is not an error
   std::vector<std::string> facts; ///< encoded
 };
 
@@ -57,9 +57,9 @@ struct report_receipt {
 struct log_batch {
   task_id task;
   std::vector<log_line> lines; ///< numbers are given by the journal
-  std::string source;          ///< who counts `position`: "12.3/0" for rank 0 of allocation 12.3
+  std::string source;          ///< name of the spool that counts `position`, as "12.3@gpu01"
   std::uint64_t position =
-    0; ///< of the spool after the last line; a batch at or below the stored one is a repeat
+    0; ///< position in the spool after the last line; a batch at or below the stored one is a repeat
 };
 
 struct committed_fact {
@@ -70,14 +70,14 @@ struct committed_fact {
 };
 
 struct commit_summary {
-  std::uint64_t sequence = 0; ///< of the newest fact
+  std::uint64_t sequence = 0; ///< sequence of the newest fact
   std::vector<committed_fact> facts;
 };
 
 /// What an entity was after the first `facts` facts of its stream.
 struct kept_snapshot {
   std::uint64_t facts = 0;
-  std::string bytes; ///< as its owner wrote them
+  std::string bytes; ///< bytes as the owner of the snapshot wrote them
   MSGPACK_DEFINE_ARRAY(facts, bytes)
 };
 
@@ -94,7 +94,7 @@ struct journal_options {
 class reader {
 public:
   virtual ~reader() = default;
-  virtual std::uint64_t sequence() const = 0; ///< of the newest durable fact
+  virtual std::uint64_t sequence() const = 0; ///< sequence of the newest durable fact
   virtual trial_id newest_trial() const = 0;  ///< the highest id that a fact holds, or 0
   virtual result<std::vector<experiment_row>> experiments() const = 0;
   /// Of every experiment, in the order of their ids: without the configurations, and so a hundred times
@@ -164,7 +164,7 @@ public:
   /// name.
   virtual result<std::string> put_blob(std::string_view bytes) = 0;
 
-  virtual bool dirty() const = 0; ///< is anything queued?
+  virtual bool dirty() const = 0; ///< whether anything is queued
 
   /// One write of everything queued. On `errc::no_space` nothing of it is durable and nothing stays queued:
   /// whoever queued it is told, and may send it again once there is space. Any other failure closes the

@@ -68,7 +68,7 @@ private:
 struct memory_batch : batch {
   struct change {
     family where;
-    std::string key, data; ///< for a range, `data` is its end
+    std::string key, data; ///< `data` is the end of a range that is erased
     bool range = false;
   };
   void put(family where, std::string_view key, std::string_view data) override {

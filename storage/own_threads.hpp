@@ -6,8 +6,8 @@
 namespace troupe::storage {
 
 enum class background {
-  own,   ///< its own threads, which end with it
-  shared ///< those of RocksDB's Env::Default(), which a host that uses RocksDB itself has anyway; they live
+  own,   ///< threads of the database's own, which end with the database
+  shared ///< threads of RocksDB's Env::Default(), which a host that uses RocksDB itself has anyway; they live
          ///< on
 };
 

@@ -67,23 +67,23 @@ private:
   std::size_t lane_bytes_;
   std::string place_;
   std::unique_ptr<batch> batch_;
-  fact_rows facts_; ///< of this commit, not yet in the batch
+  fact_rows facts_; ///< facts of this commit that are not yet in the batch
   projections::tables rows_;
   std::shared_ptr<stored_reader> reader_;
   std::optional<error> closed_; ///< set by the first failed write; final
 
-  std::uint64_t sequence_ = 0; ///< of the newest durable fact
+  std::uint64_t sequence_ = 0; ///< sequence of the newest durable fact
   std::vector<committed_fact> pending_;
   std::unordered_map<std::string, std::uint64_t>
     next_; ///< number of each stream's next fact, pending ones included
 
-  std::unordered_map<std::string, std::uint64_t> marks_; ///< by key; pending reports included
+  std::unordered_map<std::string, std::uint64_t> marks_; ///< highest number by key, pending reports included
   std::vector<std::string> changed_marks_;
   std::unordered_map<task_id, task_cursor> cursors_;
   std::size_t report_bytes_ = 0; ///< queued
 
   std::size_t log_bytes_ = 0; ///< queued
-  bool unsynced_ = false;     ///< is anything queued that alone causes no sync: of logs, a snapshot?
+  bool unsynced_ = false;     ///< whether log lines or a snapshot are queued, which alone cause no sync
   mutable std::unordered_map<std::string, log_source> log_sources_;
   std::vector<std::string> changed_sources_;
 

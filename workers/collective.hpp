@@ -163,7 +163,7 @@ public:
   virtual ~collective() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual const char* member() const = 0; ///< what carries it: "alone", "shm", ...
+  virtual const char* member() const = 0; ///< name of the implementation: "alone", "shm", ...
 
   /// Returns when every rank has called it.
   result<void> barrier();

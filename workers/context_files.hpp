@@ -12,8 +12,8 @@
 namespace troupe::workers {
 
 struct context_limits {
-  std::uint64_t tar_bytes = 95 << 20; ///< of the whole tar, headers included
-  std::size_t name_bytes = 10 << 10;  ///< of a path relative to the context
+  std::uint64_t tar_bytes = 95 << 20; ///< limit of the whole tar, headers included
+  std::size_t name_bytes = 10 << 10;  ///< limit of a path relative to the context
 };
 
 struct packed_context {
@@ -31,7 +31,7 @@ result<packed_context> pack_context(const std::filesystem::path& root, const con
 
 /// Unpacks a tar or tar.gz into `target`, which is created where missing. Fails with errc::invalid, and
 /// nothing written outside `target`, on a path or link that leads out of it, on a pipe or device, and on
-/// bytes that are no tar; with errc::io where the disk refuses. What was written before the fault stays.
+/// bytes that are not a tar; with errc::io where the disk refuses. What was written before the fault stays.
 /// `most_bytes` bounds what the files hold together, 0 does not.
 result<void> unpack_archive(std::string_view bytes, const std::filesystem::path& target,
                             std::uint64_t most_bytes = 0);

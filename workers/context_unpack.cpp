@@ -141,7 +141,7 @@ private:
       folder_handle next(::openat(at.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (next.get() < 0)
         return errno == ELOOP || errno == ENOTDIR
-                 ? refuse(path, "a path through '" + part + "', which is no folder")
+                 ? refuse(path, "a path through '" + part + "', which is not a folder")
                  : io(path);
       at = std::move(next);
     }
@@ -219,7 +219,7 @@ private:
       return from.error();
     struct stat is {};
     if (::fstatat(from->get(), last.c_str(), &is, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(is.st_mode))
-      return refuse(path, std::string("a link to what is no file of the archive (-> ") + target + ")");
+      return refuse(path, std::string("a link to what is not a file of the archive (-> ") + target + ")");
     ::unlinkat(parent, name.c_str(), 0);
     return ::linkat(from->get(), last.c_str(), parent, name.c_str(), 0) == 0 ? result<void>{} : io(path);
   }

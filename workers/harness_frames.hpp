@@ -18,9 +18,9 @@ namespace troupe::workers {
 
 constexpr std::uint64_t task_link_version = 1;
 constexpr std::size_t max_frame_bytes = 2 << 20;
-constexpr std::size_t max_report_bytes = 1 << 20; ///< of one metrics map as msgpack
+constexpr std::size_t max_report_bytes = 1 << 20; ///< limit of one metrics map as msgpack
 constexpr int max_report_levels = 64;             ///< the map itself is the first
-constexpr int max_report_keys = 1000;             ///< in all maps of one report together
+constexpr int max_report_keys = 1000;             ///< limit of the keys in all maps of one report together
 constexpr std::size_t max_name_bytes = 10'240;
 constexpr std::size_t max_worker_mail_bytes = 64 << 10;
 
@@ -37,7 +37,7 @@ struct hello {
 };
 
 struct report_row {
-  bool validation = false; ///< else training
+  bool validation = false; ///< true: validation metrics; false: training metrics
   std::int64_t steps = 0;
   time_point at;       ///< the task's clock
   std::string metrics; ///< a msgpack map within the limits; empty where `refusal` is not
@@ -77,7 +77,7 @@ struct ping {
   friend bool operator==(const ping&, const ping&) = default;
 };
 
-/// A body that is no frame; `why` is for its author.
+/// A body that is not a frame; `why` is for its author.
 struct malformed {
   std::string why;
   friend bool operator==(const malformed&, const malformed&) = default;
@@ -91,7 +91,7 @@ struct peer_gone {
 using task_frame =
   std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone, worker_mail>;
 
-/// Never fails: what is no frame comes back as `malformed`, a bad report as a row with a refusal.
+/// Never fails: what is not a frame comes back as `malformed`, a bad report as a row with a refusal.
 task_frame decode_task_frame(std::string_view body);
 
 struct task_message {

@@ -15,7 +15,7 @@ namespace troupe::workers {
 
 struct harness_link_options {
   std::string endpoint = "tcp://127.0.0.1:*"; ///< loopback TCP or ipc; `*` takes any free port
-  std::size_t credit_bytes = 64 << 20;        ///< of messages handed over and not released
+  std::size_t credit_bytes = 64 << 20;        ///< limit of the messages handed over and not yet released
   std::size_t outgoing_frames = 1 << 16;      ///< queued by `send` and not yet given to the socket
 };
 
@@ -26,7 +26,7 @@ public:
   using sink = std::function<void(std::vector<task_message>)>;
 
   virtual ~harness_link() = default;               ///< closes the socket; the sink is not called afterwards
-  virtual const std::string& endpoint() const = 0; ///< with the port that was taken
+  virtual const std::string& endpoint() const = 0; ///< endpoint with the port that was taken
   /// From any thread; never blocks. False where the queue is full: the frame is lost, as it may be on the way
   /// too. A peer that is gone or does not read comes back as `peer_gone`.
   virtual bool send(std::string peer, const agent_frame& frame) = 0;

@@ -8,7 +8,7 @@
 namespace troupe::workers {
 
 struct log_prefix {
-  std::optional<int> rank; ///< of the process among those of the trial
+  std::optional<int> rank; ///< rank of the process in its trial
   std::string_view level;  ///< "DEBUG" ... "CRITICAL"; empty where none is named
   std::string_view rest;   ///< the line without both
 };

@@ -41,7 +41,7 @@ struct log_batch {
 };
 
 /// Up to `max_lines` lines of about `max_bytes` from `from` on, at least one where there is one. not_found
-/// where the folder is gone; corrupt, with the file and offset, where bytes are no records: `skip_damage`
+/// where the folder is gone; corrupt, with the file and offset, where bytes are not records: `skip_damage`
 /// reads on behind them at the next file.
 result<log_batch> read_log(const std::filesystem::path& spool, const log_position& from,
                            std::size_t max_lines, std::size_t max_bytes);

@@ -63,11 +63,11 @@ private:
     std::string id; ///< empty for a spare
     std::string folder_name;
     owned_fd folder;
-    int starter_pid = 0; ///< of the short-lived process that makes the sandbox; 0: none
-    owned_fd starter;    ///< its pidfd
+    int starter_pid = 0; ///< pid of the short-lived process that makes the sandbox; 0: none
+    owned_fd starter;    ///< pidfd of the starter
     std::optional<task_link> link;
     owned_fd helper;                 ///< pidfd of troupe-task
-    owned_fd zygote;                 ///< for its task, until that has started
+    owned_fd zygote;                 ///< connection to the zygote of the task, until the task has started
     std::vector<std::string> unsent; ///< ordered before there was a connection
     isolation how = isolation::process_group;
     std::string remark;
@@ -77,9 +77,9 @@ private:
     bool adopted = false;
     bool inventory = false; ///< adopt_all() waits for it
     bool started_told = false, frozen_told = false, kill_wanted = false;
-    int empty_searches = 0;                                ///< for processes that outlived troupe-task
-    bool dead = false;                                     ///< troupe-task is; its record is not yet judged
-    bool done = false;                                     ///< the end was told
+    int empty_searches = 0; ///< searches that found no process that outlived troupe-task
+    bool dead = false;      ///< troupe-task is; its record is not yet judged
+    bool done = false;      ///< the end was told
     clock::time_point retry_at = clock::time_point::max(); ///< dial, or search for survivors, again
     clock::time_point kill_at = clock::time_point::max();  ///< then troupe-task itself is killed
   };

@@ -35,7 +35,7 @@ const char* name(task_phase phase);
 struct task_summary {
   std::string id;
   task_phase phase = task_phase::starting;
-  int pid = 0; ///< of rank 0; 0 where unknown
+  int pid = 0; ///< pid of rank 0; 0: unknown
 };
 
 /// Every call only queues an order for the runtime's own thread and returns at once; `busy` when 4096 wait.
@@ -92,9 +92,9 @@ public:
   result<void> drop_spool(const std::string& id);
 
   std::filesystem::path folder(const std::string& id) const;
-  std::filesystem::path spool(const std::string& id) const; ///< for log_spool.hpp
+  std::filesystem::path spool(const std::string& id) const; ///< folder for log_spool.hpp
 
-  std::vector<task_summary> list() const; ///< by id
+  std::vector<task_summary> list() const; ///< sorted by id
   int spares_ready() const;
 
 private:

@@ -54,7 +54,7 @@ public:
       device d{};
       char name[96] = "", uuid[96] = "";
       if (nvml_.by_index(i, &d.handle) != 0 || nvml_.uuid(d.handle, uuid, sizeof uuid) != 0)
-        continue; // one that is lost is no slot
+        continue; // one that is lost is not a slot
       nvml_.name(d.handle, name, sizeof name);
       d.name = name;
       d.uuid = uuid;

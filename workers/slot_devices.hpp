@@ -15,9 +15,9 @@ namespace troupe::workers {
 struct slot_look {
   std::string kind; ///< "cuda" or "cpu"
   std::string name; ///< "NVIDIA H100 80GB HBM3", or the processor's
-  std::string uuid; ///< of a GPU, as CUDA_VISIBLE_DEVICES takes it; else empty
+  std::string uuid; ///< UUID of a GPU, as CUDA_VISIBLE_DEVICES takes it; empty: not a GPU
   std::optional<double>
-    utilization_percent; ///< of a processor: more than 100 where its task uses more than one
+    utilization_percent; ///< for a CPU slot above 100 where its task uses several processors
   std::optional<std::uint64_t> memory_bytes, memory_used_bytes;
   std::optional<double> temperature_celsius;
   std::optional<std::uint64_t> errors; ///< uncorrected ones of its memory since the driver was loaded

@@ -22,7 +22,7 @@ public:
   ~slot_watch();
   slot_watch(const slot_watch&) = delete;
 
-  void hold(std::vector<held> tasks); ///< what runs now
+  void hold(std::vector<held> tasks); ///< replaces the tasks that run now
   /// The newest look, one for each slot; none before the first.
   std::vector<slot_look> newest() const;
   std::uint64_t looks() const; ///< how often it has looked
@@ -35,7 +35,7 @@ private:
   int slots_;
   std::chrono::milliseconds every_;
   std::string processor_;
-  std::map<std::int64_t, std::uint64_t> ticks_; ///< by the first process of a task, at the last look
+  std::map<std::int64_t, std::uint64_t> ticks_; ///< at the last look, by the task's first process
   std::chrono::steady_clock::time_point looked_at_{};
   mutable std::mutex lock_;
   std::condition_variable changed_;

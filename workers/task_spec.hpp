@@ -42,7 +42,7 @@ struct fence_spec {
 /// else of the host's file system is where it was. It ends when its last rank has; what that left behind is
 /// killed.
 struct task_spec {
-  std::string id;               ///< at most 128 of [A-Za-z0-9._-], not beginning with '.' or "spare-"
+  std::string id; ///< at most 128 characters of [A-Za-z0-9._-]; does not begin with '.' or "spare-"
   std::vector<rank_spec> ranks; ///< 1 to 256
   task_limits limits;
   /// Host paths below /tmp and /run/determined that the task sees all the same; they must exist. The working
@@ -62,7 +62,7 @@ struct rank_end {
   int rank = 0;
   bool signalled = false; ///< `value` is a signal, else an exit code: 127 not found, 126 not executable
   int value = 0;
-  bool killed = false;        ///< by an order to kill, or by the lease
+  bool killed = false;        ///< whether it was killed by an order or by the lease
   bool out_of_memory = false; ///< SIGKILL that nobody ordered while the kernel's OOM killer was at work
   time_point at;
   friend bool operator==(const rank_end&, const rank_end&) = default;
@@ -70,15 +70,15 @@ struct rank_end {
 
 enum class end_reason {
   exited, ///< every rank ended by itself
-  killed, ///< by order
+  killed, ///< the agent ordered it
   lease,  ///< frozen longer than allowed
-  failed, ///< it could not be started; `detail` says why
+  failed, ///< the task could not be started; `detail` says why
 };
 const char* name(end_reason why);
 
 struct task_started {
   std::string id;
-  int pid = 0; ///< of rank 0, in the numbering of the agent
+  int pid = 0; ///< pid of rank 0 in the agent's namespace
   isolation how = isolation::namespaces;
   std::string remark; ///< why it is isolated less than it could be; empty where nothing is missing
   bool adopted = false;
@@ -92,7 +92,7 @@ struct rank_ended {
 struct task_exited {
   std::string id;
   end_reason why = end_reason::exited;
-  std::string detail; ///< for people: which command could not be run, and why
+  std::string detail; ///< text for people: which command could not be run, and why
   std::vector<rank_end> ranks;
   time_point at;
 };

@@ -18,7 +18,7 @@ namespace troupe::workers {
 
 /// A worker of another version is refused by the stand-in. To raise with every change of a type here.
 inline constexpr std::uint64_t worker_protocol = 2;
-inline constexpr std::size_t max_worker_bytes = 64 << 10; ///< of an order or a word
+inline constexpr std::size_t max_worker_bytes = 64 << 10; ///< limit of an order or a word
 
 // ---- orders, down
 
@@ -52,7 +52,7 @@ struct stop_training {
 /// new ranks), build and load the last checkpoint.
 struct rebuild_group {
   static constexpr const char* tag = "rebuild";
-  std::uint32_t generation = 0; ///< from 1; the group that the run started with is 0
+  std::uint32_t generation = 0; ///< number of the group from 1 on; the group at the start of the run is 0
   std::vector<int> members;
   MSGPACK_DEFINE_ARRAY(generation, members)
 };
@@ -73,12 +73,12 @@ struct worker_status {
   worker_phase phase = worker_phase::starting;
   std::uint32_t generation = 0;
   std::int64_t step = 0;    ///< batches trained
-  std::int64_t batches = 0; ///< of the schedule; 0 before it is known
+  std::int64_t batches = 0; ///< batches of the schedule; 0: not known yet
   std::int64_t until = 0;   ///< ordered so far
   MSGPACK_DEFINE_ARRAY(phase, generation, step, batches, until)
   friend bool operator==(const worker_status&, const worker_status&) = default;
 };
-struct worker_failure { ///< it will end; what it says is the run's failure
+struct worker_failure { ///< the worker ends, and the run fails with this text
   static constexpr const char* tag = "failure";
   std::string why;
   MSGPACK_DEFINE_ARRAY(why)
@@ -89,7 +89,7 @@ struct worker_note {
   time_point at;
   std::string type;
   std::vector<char>
-    brief; ///< the first bytes of its content, as msgpack; bytes, so that they are no text on the wire
+    brief; ///< the first bytes of its content, as msgpack; bytes, so that they are not text on the wire
   std::int64_t wait_ns = -1, run_ns = -1; ///< -1: was not timed
   MSGPACK_DEFINE_ARRAY(at, type, brief, wait_ns, run_ns)
 };
@@ -134,7 +134,7 @@ result<Variant> decode_worker(std::string_view bytes) {
     if (x.type != msgpack::type::ARRAY || x.via.array.size < 2)
       return error{errc::corrupt, "not [kind, fields]"};
     const auto kind = x.via.array.ptr[0].as<std::string>();
-    result<Variant> found = error{errc::corrupt, "'" + kind + "' is no kind of it"};
+    result<Variant> found = error{errc::corrupt, "'" + kind + "' is not one of the kinds"};
     [&]<std::size_t... At>(std::index_sequence<At...>) {
       const auto take = [&]<class Kind>(Kind one) {
         if (kind != Kind::tag)

@@ -25,7 +25,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t kept_output = 2000;
 constexpr int control_fd = 3;
-constexpr int most_heard = 100; ///< of one zygote, before the others have their turn
+constexpr int most_heard = 100; ///< messages of one zygote that are read before the next zygote's turn
 
 /// The interpreter opens it only in a forked process, which has put the script's name into its place.
 std::string placeholder() { return "/troupe-zygote/" + std::string(4080, '-'); }
@@ -179,7 +179,7 @@ public:
 
 private:
   struct learned {
-    std::vector<std::string> names; ///< in the order of their first import
+    std::vector<std::string> names; ///< modules in the order of their first import
     std::size_t bytes = 0;
     bool over = false; ///< one of them cannot be warm
   };
@@ -210,7 +210,7 @@ private:
     owned_fd control, output;
     bool warming = true; ///< begins with its start
     std::string output_tail, failure;
-    std::vector<std::string> contexts; ///< that it was asked to serve, the last one last
+    std::vector<std::string> contexts; ///< contexts that the zygote was asked to serve, the newest last
     std::map<std::string, std::int64_t> watched;
     clock::time_point used, heard;
     int unanswered = 0; ///< pings that it was sent
@@ -259,7 +259,8 @@ private:
     auto got = heard::more;
     for (int n = 0; n < most_heard && got == heard::more; ++n)
       if ((got = hear(z)) == heard::end) {
-        if (z.failure.starts_with("learned ")) { // what the script did not ask for is no reason to do without
+        if (z.failure.starts_with(
+              "learned ")) { // what the script did not ask for is not a reason to do without a zygote
           std::lock_guard lock(mutex_);
           learned_[key].over = true;
           z.failure.clear();
@@ -488,7 +489,7 @@ private:
   std::mutex mutex_; ///< guards the next three
   std::deque<request> wanted_;
   bool stopping_ = false;
-  std::map<std::string, learned> learned_; ///< by key; guarded as well
+  std::map<std::string, learned> learned_; ///< by zygote key; guarded by mutex_
   std::map<std::string, zygote> zygotes_;
   std::map<std::string, switched_off> off_;
   std::thread thread_;

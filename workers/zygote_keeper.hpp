@@ -21,15 +21,15 @@ struct zygote_options {
   std::chrono::milliseconds idle{10 * 60'000}; ///< then it is dropped
   std::chrono::milliseconds warm_up{120'000};  ///< a longer one has failed
   std::chrono::milliseconds answer{5'000};     ///< a warm one that is silent for so long hangs, and is killed
-  std::chrono::milliseconds off{10 * 60'000};  ///< after a failed warm-up, for the context that failed
+  std::chrono::milliseconds off{10 * 60'000};  ///< pause after a failed warm-up, for its context
   std::size_t most = 4;                        ///< the one that was not used for the longest time goes first
 };
 
 /// What a zygote must have in common with a trial, and what it reads to warm up.
 struct zygote_order {
   std::string program;          ///< the interpreter's executable
-  std::string name;             ///< its argv[0]
-  std::vector<std::string> env; ///< of the trial; its own variables are left out
+  std::string name;             ///< argv[0] of the interpreter
+  std::vector<std::string> env; ///< environment of the trial; the task's own variables do not count
   std::string context;          ///< which files: the same name, the same files
   std::string script;           ///< path in the working directory
   owned_fd folder;              ///< the working directory, as the host sees it

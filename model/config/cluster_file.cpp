@@ -233,7 +233,7 @@ result<std::vector<std::string>> expand_range(std::string_view text) {
     return std::vector<std::string>{std::string(text)};
   }
   auto close = text.find(']', open);
-  const error wrong{errc::invalid, "'" + std::string(text) + "' is no range"};
+  const error wrong{errc::invalid, "'" + std::string(text) + "' is not a range"};
   if (close == std::string_view::npos || close == open + 1)
     return wrong;
   auto rest = expand_range(text.substr(close + 1));

@@ -35,8 +35,8 @@ struct cluster_file {
 /// `path` as diagnostics name it; what it includes is looked for beside it, `.env` too.
 cluster_file load_cluster_file(const std::string& path, const file_world& world);
 
-/// `gpu[01-03,07]` -> gpu01 gpu02 gpu03 gpu07; a text without brackets is itself. Fails on what is no range,
-/// and beyond 10,000 names.
+/// `gpu[01-03,07]` -> gpu01 gpu02 gpu03 gpu07; a text without brackets is itself. Fails on what is not a
+/// range, and beyond 10,000 names.
 result<std::vector<std::string>> expand_range(std::string_view text);
 
 /// `90s`, `15m`, `12h`, `90d`; 0 where it is none of these.

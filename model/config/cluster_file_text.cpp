@@ -172,7 +172,7 @@ result<std::string> explain_cluster_key(std::string_view key) {
     if (auto bracket = name.find('['); bracket != std::string_view::npos)
       name = name.substr(0, bracket); // nodes[0].pool is nodes.pool
     const auto* k = inner(*at).find(name);
-    if (!k && !rest.empty() && at->values) { // pools.main.preemption: the name of a pool is no key
+    if (!k && !rest.empty() && at->values) { // pools.main.preemption: the name of a pool is not a key
       name = rest.substr(0, rest.find('.'));
       k = inner(*at).find(name);
       if (k)

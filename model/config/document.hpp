@@ -40,7 +40,7 @@ struct node {
   /// A number without a fraction counts as an integer, as in JSON Schema.
   bool is_integer() const;
   double as_double() const { return type == kind::integer ? static_cast<double>(whole) : real; }
-  const node* find(std::string_view key) const; ///< null where this is no map or has no such key
+  const node* find(std::string_view key) const; ///< null where this is not a map or has no such key
   const entry* entry_of(std::string_view key) const;
 };
 

@@ -169,7 +169,7 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
   if (want == level::complete && config.contains("resources") && config["resources"].contains("slots")) {
     auto at = place_of(own.root, "resources.slots");
     out.faults.push_back({std::string(file), at.line, at.column, "resources.slots",
-                          "resources.slots is for tasks that are no experiments", "use slots_per_trial"});
+                          "resources.slots is for tasks that are not experiments", "use slots_per_trial"});
   }
   if (below.normal.is_object())
     config = merged(std::move(config), std::move(below.normal), experiment);

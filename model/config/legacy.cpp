@@ -43,18 +43,19 @@ value without_hdfs(const value& stored) {
 result<value> read_searcher(const value& stored) {
   auto searcher = stored.find("searcher");
   if (searcher == stored.end() || !searcher->is_object())
-    return error{errc::invalid, "stored configuration: searcher is no map"};
+    return error{errc::invalid, "stored configuration: searcher is not a map"};
   value out;
   for (auto needed : {"name", "metric"}) {
     auto found = searcher->find(needed);
     if (found == searcher->end() || !found->is_string())
-      return error{errc::invalid, "stored configuration: searcher." + std::string(needed) + " is no string"};
+      return error{errc::invalid,
+                   "stored configuration: searcher." + std::string(needed) + " is not a string"};
     out[needed] = *found;
   }
   auto smaller = searcher->value("smaller_is_better", value());
   out["smaller_is_better"] = smaller.is_null() ? value(true) : smaller;
   if (!out["smaller_is_better"].is_boolean())
-    return error{errc::invalid, "stored configuration: searcher.smaller_is_better is no boolean"};
+    return error{errc::invalid, "stored configuration: searcher.smaller_is_better is not a boolean"};
   return out;
 }
 

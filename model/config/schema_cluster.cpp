@@ -43,7 +43,7 @@ bool has_program(const node& x) {
   return entrypoint && entrypoint->is(kind::list) && !entrypoint->items.empty();
 }
 
-/// Of tasks that are no experiments: commands, shells, notebooks, TensorBoards.
+/// Of tasks that are not experiments: commands, shells, notebooks, TensorBoards.
 void add_command(schema_table& t) {
   auto& resources = t.make();
   resources.kinds = map_bit;

@@ -74,7 +74,7 @@ public:
   /// password is the stock client's salted SHA-512 already. Takes about 60 ms of one core and 64 MiB unless
   /// the password is blank.
   result<session> log_in(const std::string& name, const std::string& password, bool hashed, time_point now);
-  /// The token is void from now on, durably. A token that is void already is no error.
+  /// The token is void from now on, durably. A token that is void already is not an error.
   result<void> log_out(const std::string& token, time_point now);
 
   /// errc::unauthorized for anything but a valid token. Whether an experiment or allocation still lives is

@@ -11,7 +11,7 @@ inline constexpr std::int64_t max_context_bytes = 95ll << 20; ///< of all files,
 
 /// Takes a tar or tar.gz; gives a tar.gz. errc::invalid, with the entry's name, where: a path is absolute or
 /// holds `..`, a link leaves the context or turns in a circle, an entry is a pipe or device, a name is over
-/// 10 KB, the files are over `max_context_bytes`, or the bytes are no tar.
+/// 10 KB, the files are over `max_context_bytes`, or the bytes are not a tar.
 result<std::string> checked_context(std::string bytes);
 
 /// From the client's `modelDefinition`: [{path, type, content (base64), mtime, mode, uid, gid}]. The same

@@ -63,7 +63,8 @@ handler answer_with(std::function<result<value>(const call&)> make) {
 result<experiment_row> named_experiment(const call& c) {
   const auto id = parse_id<experiment_id>(c.named("experimentId"));
   if (!id)
-    return error{errc::invalid, "'" + std::string(c.named("experimentId")) + "' is no id of an experiment"};
+    return error{errc::invalid,
+                 "'" + std::string(c.named("experimentId")) + "' is not an id of an experiment"};
   auto row = c.parts->storage->experiment(id);
   if (!row && row.error().code == errc::not_found)
     return error{errc::not_found, "experiment '" + to_string(id) + "' not found"};

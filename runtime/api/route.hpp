@@ -98,7 +98,7 @@ void command(const call_ptr& c, const reply& back, const std::string& name, valu
              std::function<result<value>(value)> shape = {},
              std::function<response(const error&)> on_error = {});
 
-/// The one that `{experimentId}` of the path names; errc::invalid where it is no id, errc::not_found.
+/// The one that `{experimentId}` of the path names; errc::invalid where it is not an id, errc::not_found.
 result<experiment_row> named_experiment(const call& c);
 
 /// The tables, one per file of routes.

@@ -15,7 +15,7 @@ constexpr std::size_t batch = 1000;
 
 result<trial_row> trial_with(const call& c, trial_id id, std::string_view text) {
   if (!id)
-    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is no id of a trial"};
+    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is not an id of a trial"};
   auto row = c.parts->storage->trial(id);
   if (!row && row.error().code == errc::not_found)
     return error{errc::not_found, "trial '" + to_string(id) + "' not found"};
@@ -32,7 +32,7 @@ result<task_row> task_of(const call& c) {
   const auto text = trial.empty() ? c.named("taskId") : trial;
   const task_id id = trial.empty() ? named_task(text) : task_id{parse_id<trial_id>(text)};
   if (!id && !trial.empty())
-    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is no id of a trial"};
+    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is not an id of a trial"};
   auto row = id ? c.parts->storage->task(id) : result<task_row>(error{errc::not_found, ""});
   if (!row && row.error().code == errc::not_found)
     return error{errc::not_found, !trial.empty() ? "trial '" + to_string(id) + "' not found"

@@ -47,7 +47,7 @@ result<value> me(const call& c) {
   auto u = c.parts->users->find(c.by.user_id);
   if (u)
     return value{{"user", user_shape(*u)}};
-  user owner; // of a task whose owner is no user of this cluster any more
+  user owner; // of a task whose owner is not a user of this cluster any more
   owner.name = c.by.who.user;
   return value{{"user", user_shape(owner)}};
 }

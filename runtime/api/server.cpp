@@ -37,7 +37,7 @@ result<tcp::endpoint> resolve(net::io_context& io, const std::string& host, std:
 
 result<listen_address> parse_listen(std::string_view text) {
   const error wrong{errc::invalid, "'" + std::string(text.substr(0, 100)) +
-                                     "' is no address to listen on; write HOST:PORT, as 127.0.0.1:8080"};
+                                     "' is not an address to listen on; write HOST:PORT, as 127.0.0.1:8080"};
   auto colon = text.rfind(':');
   if (colon == text.npos || colon + 1 == text.size())
     return wrong;

@@ -44,7 +44,7 @@ struct server_options {
 class server {
 public:
   /// Listens before it returns: errc::conflict where the address is taken, errc::invalid where it or the
-  /// certificate is no good, errc::denied for a port that this user may not have.
+  /// certificate cannot be used, errc::denied for a port that this user may not have.
   static result<std::unique_ptr<server>> start(server_options how, gate& cluster,
                                                std::shared_ptr<storage::reader> storage,
                                                std::shared_ptr<accounts> users);

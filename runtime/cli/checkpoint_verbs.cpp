@@ -21,7 +21,8 @@ bool is_uuid(const std::string& word) {
 }
 
 error no_uuid(const std::string& word) {
-  return {errc::invalid, "'" + word + "' is no checkpoint's uuid\nhint: troupe checkpoint list EXPERIMENT"};
+  return {errc::invalid,
+          "'" + word + "' is not a checkpoint's uuid\nhint: troupe checkpoint list EXPERIMENT"};
 }
 
 } // namespace

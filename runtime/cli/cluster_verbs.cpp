@@ -37,8 +37,8 @@ std::optional<int> slots(session& s) {
   return static_cast<int>(std::min<std::int64_t>(s.given.number("--slots", 0), 1 << 20));
 }
 
-/// A malformed address is refused before the node does anything. `fallback_port` is no port that may be left
-/// out.
+/// A malformed address is refused before the node does anything. `fallback_port` is not a port that may be
+/// left out.
 result<void> check_listen(const std::string& flag, const std::string& text) {
   if (text.empty())
     return {};

@@ -7,7 +7,7 @@ result<experiment_id> named_experiment(client::server& cluster, const std::strin
     return id;
   if (word != "last")
     return error{errc::invalid,
-                 "'" + word + "' is no experiment id\nhint: a number, or last; troupe experiment list"};
+                 "'" + word + "' is not an experiment id\nhint: a number, or last; troupe experiment list"};
   auto newest = cluster.get("/api/v1/experiments",
                             {{"sortBy", "SORT_BY_ID"}, {"orderBy", "ORDER_BY_DESC"}, {"limit", "1"}});
   if (!newest)
@@ -21,7 +21,8 @@ result<experiment_id> named_experiment(client::server& cluster, const std::strin
 result<trial_id> named_trial(const std::string& word) {
   if (auto id = parse_id<trial_id>(word))
     return id;
-  return error{errc::invalid, "'" + word + "' is no trial id\nhint: a number; troupe trial list EXPERIMENT"};
+  return error{errc::invalid,
+               "'" + word + "' is not a trial id\nhint: a number; troupe trial list EXPERIMENT"};
 }
 
 } // namespace troupe::cli

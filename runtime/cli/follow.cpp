@@ -24,8 +24,8 @@ public:
     return screen_;
   }
 
-  /// A frame alone waits until the last drawing is `pace` old, so that a storm of reports is no storm of
-  /// drawings.
+  /// A frame alone waits until the last drawing is `pace` old, so that a storm of reports does not become a
+  /// storm of drawings.
   void draw(const std::vector<std::string>& lines, const std::vector<std::string>& frame) {
     auto now = std::chrono::steady_clock::now();
     if (lines.empty() && (frame == frame_ || (!frame.empty() && now - drawn_ < pace)))

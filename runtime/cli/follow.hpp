@@ -16,7 +16,7 @@ struct session;
 struct canvas {
   std::ostream& out;
   terminal screen;
-  int fd = -1; ///< to notice a change of its size; -1: never
+  int fd = -1; ///< terminal whose size may change; -1: none
   std::function<time_point()> now;
 };
 /// Standard output of this process, with NO_COLOR and the locale looked at; `color` is "auto", "always" or
@@ -27,7 +27,7 @@ struct followed {
   enum class by { end, interrupt, fault };
   by why = by::end;
   std::string state; ///< the experiment's last known
-  error fault;       ///< of by::fault
+  error fault;       ///< the fault, for by::fault
 };
 
 /// Draws experiment `id` until it has ended, then the final report; or until `interrupt` is set, leaving the

@@ -19,9 +19,9 @@ struct up_options {
   std::string listen;                 ///< HOST:PORT; empty: the node's default
   std::string agent_listen;           ///< HOST:PORT; empty: beside `listen`
   std::optional<int> slots;           ///< artificial CPU slots; none: what the host has
-  std::string name;                   ///< of the agent in this process; empty: the host's
-  std::filesystem::path config;       ///< of the cluster; empty: none
-  std::filesystem::path tls_dir;      ///< as `tls init` made it; empty: plain, loopback only
+  std::string name;                   ///< name of the agent in this process; empty: the host's name
+  std::filesystem::path config;       ///< cluster file; empty: none
+  std::filesystem::path tls_dir;      ///< folder that `tls init` made; empty: plain, loopback only
   std::filesystem::path trace_actors; ///< one line a message; empty: none
   bool daemon = false;
   bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
@@ -43,7 +43,7 @@ struct agent_options {
   std::string name; ///< empty: the host's
   std::optional<int> slots;
   std::filesystem::path tls_dir, trace_actors;
-  std::filesystem::path token_file; ///< with the join token; empty: in `tls_dir`
+  std::filesystem::path token_file; ///< file with the join token; empty: the one in `tls_dir`
   bool daemon = false;
   bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
 };
@@ -89,9 +89,9 @@ struct opened_here {
 
 /// One thing that `check --connect` looked at.
 struct host_finding {
-  std::string path; ///< of the key that asks for it: "cluster.listen", "nodes.gpu01"
-  std::string what; ///< as it is: "127.0.0.1:8080 is free"
-  std::string mend; ///< where it is not good
+  std::string path; ///< path of the key that is checked: "cluster.listen", "nodes.gpu01"
+  std::string what; ///< what was found: "127.0.0.1:8080 is free"
+  std::string mend; ///< what to do, where it is not good
   bool good = true;
 };
 

@@ -18,9 +18,9 @@ struct output_options {
   output_format format = output_format::table;
   bool header = true;
   bool quiet = false;               ///< only the first column, without header
-  std::vector<std::string> columns; ///< by title or path; empty: all
+  std::vector<std::string> columns; ///< columns by title or path; empty: all
   terminal screen;
-  time_point now; ///< for "3 min ago"
+  time_point now; ///< time that "3 min ago" is counted from
 };
 
 /// How a table shows a value; the other formats show it as it is.

@@ -19,8 +19,8 @@ struct progress_setup {
   experiment_id id;
   std::string name, searcher, metric;
   bool smaller_is_better = true;
-  std::string unit = "batches"; ///< of the time metric, in the plural
-  double max_units = 0;         ///< of one trial; 0: not known
+  std::string unit = "batches"; ///< unit of the time metric, in the plural
+  double max_units = 0;         ///< length of one trial; 0: not known
   std::uint64_t max_trials = 0; ///< 0: not known
   time_point started;
 };
@@ -73,7 +73,7 @@ private:
     int restarts = 0, slots = 0;
     std::uint64_t run = 0;
     std::string agents;
-    std::optional<time_point> since; ///< of the open run
+    std::optional<time_point> since; ///< start of the open run
     bool running = false, ended = false;
   };
 

@@ -16,12 +16,12 @@ enum exit_code : int {
   exit_done = 0,
   exit_failed = 1,   ///< the thing asked for failed
   exit_usage = 2,    ///< usage or configuration; nothing was changed
-  exit_canceled = 3, ///< it was cancelled or killed by someone
+  exit_canceled = 3, ///< the experiment was cancelled or killed
   exit_denied = 4,   ///< not logged in, or not allowed
   exit_not_found = 5,
   exit_unreachable = 6, ///< no cluster
   exit_timeout = 7,
-  exit_conflict = 8, ///< its state does not allow it, or it changed meanwhile
+  exit_conflict = 8, ///< the state does not allow it, or the thing changed meanwhile
   exit_bug = 70,
   exit_interrupted = 130,
 };
@@ -36,9 +36,9 @@ struct console {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
-  terminal screen; ///< of `out`
+  terminal screen; ///< terminal behind `out`
   terminal err_screen;
-  int out_fd = -1; ///< to ask for its size again; -1: never
+  int out_fd = -1; ///< terminal whose size is asked again; -1: never
   std::function<time_point()> now;
   client::environment env;
 };

@@ -12,7 +12,7 @@ std::span<const verb_spec> all_verbs();
 struct resolved {
   const verb_spec* verb = nullptr; ///< none: help of `noun` (or of everything) is asked for
   std::string noun;                ///< "" or "experiment"
-  std::vector<std::string> rest;   ///< what follows the verb, options that stood before it first
+  std::vector<std::string> rest;   ///< words after the verb; options that stood before it come first
   bool wants_help = false;
 };
 /// Accepts prefixes that mean one word only, `ls` for list, a noun alone for its list, and options of a

@@ -14,7 +14,7 @@
 namespace troupe::client {
 namespace {
 
-constexpr off_t most_bytes = 4 << 20; ///< as the YAML reader takes
+constexpr off_t most_bytes = 4 << 20; ///< limit of the YAML reader
 
 result<std::string> read_file(const std::string& path) {
   workers::owned_fd in{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};

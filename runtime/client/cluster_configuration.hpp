@@ -13,7 +13,7 @@ config::file_world host_files(const environment& env);
 
 /// `GET /troupe/v1/configuration`.
 struct live_configuration {
-  value configuration; ///< as it is in force; null where no file was ever applied
+  value configuration; ///< configuration in force; null: no file was ever applied
   value by_hand;       ///< {"users": [NAME]} that no file made
   std::uint64_t revision = 0;
 };

@@ -15,9 +15,9 @@ public:
 
   struct step {
     enum class link { same, lost, back };
-    std::vector<value> events; ///< as docs/api.md describes them, oldest first, each once
+    std::vector<value> events; ///< events as in docs/api.md, oldest first, each once
     link change = link::same;  ///< lost: said once, at the first failure; back: the server answers again
-    std::string why;           ///< of lost
+    std::string why;           ///< reason, for lost
   };
   /// Waits at most `wait`. A lost connection is dialled again, every 0.2 s at first, every 2 s later, for as
   /// long as the caller polls. Fails only where asking again is useless: denied, unauthorized, not_found.

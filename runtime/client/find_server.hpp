@@ -2,9 +2,9 @@
 // How a client finds the server, and how a node makes itself found: the lock file of a data directory says
 // who holds it, and a pointer file in the user's state folder says which data directory the last `up` used.
 //
-// DIR/lock holds the lines "pid N", "start N" (of /proc/N/stat, so that a reused pid is no match), "boot ID"
-// and "url http://HOST:PORT"; the node holds the file with flock while it lives. The text outlives a crash;
-// readers check the process, not the text.
+// DIR/lock holds the lines "pid N", "start N" (of /proc/N/stat, so that a reused pid does not match), "boot
+// ID" and "url http://HOST:PORT"; the node holds the file with flock while it lives. The text outlives a
+// crash; readers check the process, not the text.
 
 #include "model/result.hpp"
 
@@ -24,7 +24,7 @@ std::string process_environment(const char* name);
 
 struct lock_content {
   pid_t pid = 0;
-  std::uint64_t start = 0; ///< of the process, in ticks after boot
+  std::uint64_t start = 0; ///< start of the process, in ticks after boot
   std::string boot;        ///< the kernel's id of this boot
   std::string url;         ///< empty until the node listens
 };
@@ -55,8 +55,8 @@ std::filesystem::path data_dir_to_read(const environment& env = process_environm
 
 struct server_address {
   std::string url;                ///< "http://127.0.0.1:8080", no slash at the end
-  std::string found_by;           ///< for messages: "--master", "TROUPE_MASTER", the data directory
-  std::filesystem::path data_dir; ///< where a lock file told; else empty
+  std::string found_by;           ///< source, for messages: "--master", "TROUPE_MASTER", the data directory
+  std::filesystem::path data_dir; ///< data directory of the lock file; empty: found in another way
   pid_t pid = 0;                  ///< likewise
 };
 

@@ -29,10 +29,10 @@ struct reply {
 };
 
 struct transport_options {
-  std::string ca_file; ///< for https; empty: the system's
+  std::string ca_file; ///< authority for https; empty: the system's
   std::string ca_pem;  ///< the same as text, in place of a file
   std::chrono::milliseconds connect_timeout{5'000};
-  std::size_t most_bytes = 256 << 20; ///< of an answer kept in memory
+  std::size_t most_bytes = 256 << 20; ///< limit of an answer kept in memory
 };
 
 /// Why no answer came.
@@ -41,7 +41,7 @@ enum class transport_fault {
   no_connection, ///< nothing listens there, or it is silent
   no_http,       ///< something else talks, or hangs up
   no_tls,        ///< no TLS handshake with it
-  no_trust,      ///< its certificate is not of the CA, or of another name
+  no_trust,      ///< the server's certificate is not of the CA, or of another name
 };
 
 /// Not thread-safe. Connections are kept open between requests.

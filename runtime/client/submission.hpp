@@ -23,7 +23,7 @@ struct prepared {
   /// Of the configuration's text, overrides included, and of the context: the same for the same job, whenever
   /// and wherever it is read.
   std::string digest;
-  std::string warnings; ///< for people: keys that have no effect, each with its place; whole lines, or empty
+  std::string warnings; ///< text for people: keys without effect, each with its place; whole lines, or empty
 };
 
 /// Fails with errc::invalid: every fault of the configuration, each as FILE:LINE:COL with a caret; or every

@@ -167,14 +167,14 @@ int call(troupe_node* node, const char* request, const void* in, size_t in_size,
   const auto blank = line.find(' ');
   if (blank == line.npos || blank == 0 || line.substr(blank + 1).empty() || line[blank + 1] != '/')
     return fail("'" + std::string(line.substr(0, 100)) +
-                "' is no request\nhint: \"GET /api/v1/experiments\""),
+                "' is not a request\nhint: \"GET /api/v1/experiments\""),
            400;
   const std::string method(line.substr(0, blank)), target(line.substr(blank + 1));
   std::string body, type = "application/json";
   if (in_size > 0 && in) {
     auto x = troupe::parse_msgpack({static_cast<const char*>(in), in_size});
     if (!x)
-      return fail("the body is no msgpack: " + x.error().what), 400;
+      return fail("the body is not msgpack: " + x.error().what), 400;
     std::string context;
     if (method == "POST" && target == "/troupe/v1/experiments" && x->is_object() &&
         x->contains("context_dir")) {

@@ -19,7 +19,7 @@
 namespace troupe::embedding {
 namespace {
 
-constexpr std::size_t most_gathered = 256u << 20; ///< of a body that is made from a stream
+constexpr std::size_t most_gathered = 256u << 20; ///< limit of a body that is gathered from a stream
 
 fault fault_of(const error& why) {
   auto text = why.what;
@@ -501,7 +501,7 @@ std::string config_of(const parts& from, fault& why) {
     }
     config = config::to_value(read.root);
     if (!config.is_object()) {
-      why = {"invalid", "config is no mapping of keys", "give an experiment's configuration"};
+      why = {"invalid", "config is not a mapping of keys", "give an experiment's configuration"};
       return {};
     }
   }

@@ -24,7 +24,7 @@ public:
   observer(std::shared_ptr<storage::reader> reads, std::function<void()> tick, milliseconds period);
   ~observer(); ///< stops
 
-  void committed(); ///< to be called after each commit; costs nanoseconds where nobody waits
+  void committed(); ///< is to be called after each commit; costs nanoseconds where nobody waits
   std::uint64_t commits() const { return commits_; }
   void wait_for_commit(milliseconds limit) { wait_for_commit_after(commits_, limit); }
   void wait_for_commit_after(std::uint64_t seen, milliseconds limit);

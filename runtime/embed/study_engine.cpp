@@ -234,7 +234,7 @@ std::unique_ptr<study_engine> study_engine::make(const options& how, fault& why)
     auto read = parse_msgpack(how.snapshot);
     if (!read || !read->is_object() || read->value("version", 0) != snapshot_version ||
         !read->contains("search"))
-      return why = {"corrupt", "these bytes are no saved study of this version", ""}, nullptr;
+      return why = {"corrupt", "these bytes are not a saved study of this version", ""}, nullptr;
     kept = std::move(*read);
     const auto& inner = kept["search"].get_binary();
     bytes.assign(inner.begin(), inner.end());
@@ -252,9 +252,9 @@ std::unique_ptr<study_engine> study_engine::make(const options& how, fault& why)
     try {
       out->restore(kept);
     } catch (const nlohmann::json::exception&) {
-      why = {"corrupt", "these bytes are no saved study of this version", ""};
+      why = {"corrupt", "these bytes are not a saved study of this version", ""};
     } catch (const std::out_of_range&) {
-      why = {"corrupt", "these bytes are no saved study of this version", ""};
+      why = {"corrupt", "these bytes are not a saved study of this version", ""};
     }
   return why ? nullptr : std::move(out);
 }

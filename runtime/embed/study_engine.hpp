@@ -39,7 +39,7 @@ public:
 
 /// The members of a JSON object, values as JSON text.
 std::vector<std::pair<std::string, std::string>> members_of(const std::string& json);
-/// A JSON string without its quotes; nothing where it is no string.
+/// A JSON string without its quotes; nothing where it is not a string.
 std::optional<std::string> text_in(const std::string& json);
 
 } // namespace troupe::embedding

@@ -54,7 +54,7 @@ struct shared {
   std::size_t open = 0, body_bytes = 0;
   bool stopping = false;
   std::function<void()> accept_more;
-  std::map<std::string, std::unique_ptr<net::ssl::context>> trust; ///< by CA file
+  std::map<std::string, std::unique_ptr<net::ssl::context>> trust; ///< TLS contexts by CA file
 
   net::ssl::context* context_of(const std::string& ca_file) {
     auto& one = trust[ca_file];

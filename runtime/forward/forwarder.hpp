@@ -27,17 +27,17 @@ struct master_address {
 };
 
 struct forward_options {
-  std::uint16_t port = 0; ///< on 127.0.0.1; 0: any free one
+  std::uint16_t port = 0; ///< port on 127.0.0.1; 0: any free one
   /// Where the master is now; nothing while that is not known. From the forwarder's thread; must not block.
   std::function<std::optional<master_address>()> master;
   std::size_t max_connections = 512;      ///< more wait to be accepted; above half of it none is kept open
-  std::size_t body_bytes = 130u << 20;    ///< of one request
-  std::size_t body_memory = 256u << 20;   ///< of all requests together; beyond it the answer is 503
+  std::size_t body_bytes = 130u << 20;    ///< limit of one request's body
+  std::size_t body_memory = 256u << 20;   ///< limit of all bodies together; beyond it the answer is 503
   std::chrono::milliseconds hold{60'000}; ///< a request waits so long for the master
-  std::chrono::milliseconds head_time{10'000}; ///< for the head of a request, from its first byte
+  std::chrono::milliseconds head_time{10'000}; ///< limit for the head of a request, from its first byte
   std::chrono::milliseconds idle_time{75'000}; ///< between requests
   std::chrono::milliseconds body_time{
-    20'000}; ///< without a byte of a request's body, or without taking any of the answer
+    20'000}; ///< limit without a byte of the request's body, or of the answer taken
 };
 
 class forwarder {

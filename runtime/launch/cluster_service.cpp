@@ -34,7 +34,7 @@ result<value> as_command(const client::new_experiment& x) {
 
 struct cluster_service::inside {
   fs::path file;
-  config::cluster_file read; ///< of the last good reading
+  config::cluster_file read; ///< the file as last read without a fault
   fs::path data_dir, tls_dir;
   const node::node* running = nullptr; ///< outlives this
   client::server_options health;

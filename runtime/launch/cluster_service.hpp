@@ -33,7 +33,7 @@ public:
   /// the end.
   void reload(std::function<void()> begun, std::function<void()> done);
   void stop();
-  bool answers() const; ///< its own HTTP port does
+  bool answers() const; ///< whether the HTTP port of this process answers
 
 private:
   struct inside;

@@ -23,8 +23,8 @@ private:
 
 struct forked {
   bool parent = false;
-  int exit_code = 0;    ///< of the parent
-  daemon_notice notice; ///< of the child
+  int exit_code = 0;    ///< exit code of the parent
+  daemon_notice notice; ///< notice of the child
 };
 
 /// Must be called before any thread is made. The child has a session of its own and writes to `log`; the

@@ -83,7 +83,7 @@ host_finding look_at_folder(const std::string& path, const fs::path& folder) {
   while (!fs::exists(there, fault) && there.has_relative_path())
     there = there.parent_path();
   if (!fs::is_directory(there, fault))
-    return bad(path, there.string() + " is no folder", "choose another path");
+    return bad(path, there.string() + " is not a folder", "choose another path");
   std::string probe = (there / ".troupe-check-XXXXXX").string();
   workers::owned_fd file{::mkostemp(probe.data(), O_CLOEXEC)};
   if (!file)

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto look_every = 200ms;
 constexpr auto longest_wait = std::chrono::milliseconds(30s);
-constexpr auto good_life = 60s;    ///< after which the back-off begins anew
+constexpr auto good_life = 60s;    ///< life after which the back-off begins anew
 constexpr auto remote_every = 20s; ///< an agent on another host is looked for
 constexpr auto ssh_limit = 120s;
 constexpr auto end_limit = 30s;

@@ -19,12 +19,12 @@
 namespace troupe::launch {
 
 struct keeper_setup {
-  std::filesystem::path program;  ///< this one
-  std::filesystem::path data_dir; ///< of the master; agents get nodes/NAME in it
+  std::filesystem::path program;  ///< this program
+  std::filesystem::path data_dir; ///< folder of the master; agents get nodes/NAME in it
   std::string master;             ///< "HOST:PORT" that agents of this host dial
   std::filesystem::path tls_dir;  ///< empty: plain
   std::vector<std::filesystem::path>
-    copied; ///< what a host without the program gets: programs, then the Python folder
+    copied; ///< files copied to a host without the program: programs, then the Python folder
   std::function<void(const std::string&)> say; ///< one line for people; thread-safe
 };
 
@@ -43,11 +43,11 @@ public:
 private:
   using clock = std::chrono::steady_clock;
   struct kept {
-    value node;    ///< as the configuration has it
-    pid_t pid = 0; ///< of the child, or of the ssh at work; 0: none
+    value node;    ///< node in the configuration
+    pid_t pid = 0; ///< pid of the child, or of the ssh at work; 0: none
     clock::time_point begun, due;
     std::chrono::milliseconds wait{500};
-    bool up = false; ///< of a host over ssh: its agent was seen
+    bool up = false; ///< whether the agent of a host over ssh was seen
     bool is_remote() const;
   };
 
@@ -64,7 +64,7 @@ private:
   std::condition_variable wake_;
   std::optional<value> wanted_;
   bool stop_ = false;
-  std::map<std::string, kept> nodes_; ///< of the thread
+  std::map<std::string, kept> nodes_; ///< only for the thread
   std::thread thread_;
 };
 

@@ -14,7 +14,7 @@
 
 namespace troupe::node {
 
-/// Held while it lives. A dead holder's leftovers are no obstacle: the kernel drops its lock with it.
+/// Held while it lives. A dead holder's leftovers are not an obstacle: the kernel drops its lock with it.
 class data_dir {
 public:
   /// Makes the directory where it is missing. errc::conflict where a live node holds it, with its pid, its

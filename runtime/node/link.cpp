@@ -263,7 +263,7 @@ struct master_link::inside {
     if (got.status != 200 || !body || !body->is_object() ||
         !body->value("protocol", value()).is_number_unsigned())
       return error{errc::unsupported, "what listens at " + address() +
-                                        " is no master of Troupe\nhint: --master HOST:PORT as"
+                                        " is not a master of Troupe\nhint: --master HOST:PORT as"
                                         " `troupe master` was given with --listen"};
     if (auto theirs = body->value("protocol", 0u); theirs != link_protocol)
       return error{errc::unsupported, "the master speaks link protocol " + std::to_string(theirs) +
@@ -342,7 +342,7 @@ result<std::shared_ptr<master_link>> master_link::to(caf::actor_system& sys, con
     return error{
       errc::invalid,
       "--master '" + address +
-        "' is no address: " + (where ? "the host or the port is missing" : where.error().what) +
+        "' is not an address: " + (where ? "the host or the port is missing" : where.error().what) +
         "\nhint: troupe agent --master HOST:PORT, with the port of its HTTP server or of its node link"};
   auto token = join_token.empty() ? read_join_token(tls_dir) : result<std::string>{join_token};
   if (!token)

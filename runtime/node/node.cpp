@@ -71,7 +71,7 @@ public:
 
   result<value> command(const std::string& name, value fields) const {
     if (!master_)
-      return error{errc::unsupported, "this node is no master"};
+      return error{errc::unsupported, "this node is not a master"};
     auto answered = std::make_shared<std::promise<result<value>>>();
     auto got = answered->get_future();
     master_->commands().call({"admin", true, ""}, name, std::move(fields),

@@ -69,7 +69,7 @@ result<void> check_host(const std::string& host) {
   if (plain || is_address(host))
     return {};
   return error{errc::invalid,
-               "'" + host + "' is no host name or address\nhint: --host head.example.org, without a port"};
+               "'" + host + "' is not a host name or address\nhint: --host head.example.org, without a port"};
 }
 
 std::string alternative_names(std::vector<std::string> hosts) {

@@ -12,9 +12,9 @@ enum class shape { none, rows, tree, info, state, stats, text };
 
 struct answer {
   shape how = shape::none;
-  value what;                       ///< as the server gave it; rows: the array; text: a string or an object
-  std::vector<cli::column> columns; ///< of rows: those of a table; the others show all that is there
-  std::vector<std::string> notes;   ///< for standard error
+  value what;                       ///< answer of the server; rows: the array; text: a string or an object
+  std::vector<cli::column> columns; ///< columns of a table; other formats show all keys
+  std::vector<std::string> notes;   ///< lines for standard error
 };
 
 struct look {

@@ -20,7 +20,7 @@ class row_stream {
 public:
   row_stream(client::server& from, std::string path, client::query with);
 
-  /// Waits at most `wait`. An empty list is no end: `ended()` is. Fails where the stream is refused or
+  /// Waits at most `wait`. An empty list is not an end: `ended()` is. Fails where the stream is refused or
   /// breaks.
   result<std::vector<stream_event>> read(std::chrono::milliseconds wait);
   bool ended() const { return ended_; }

@@ -150,8 +150,8 @@ result<given> read_given(const command& c, const std::vector<std::string>& words
 
 result<std::chrono::milliseconds> parse_span(std::string_view text) {
   auto bad = [&] {
-    return error{errc::invalid,
-                 "'" + std::string(text.substr(0, 40)) + "' is no span of time\nhint: 500ms, 2s, 1m, 1h30m"};
+    return error{errc::invalid, "'" + std::string(text.substr(0, 40)) +
+                                  "' is not a span of time\nhint: 500ms, 2s, 1m, 1h30m"};
   };
   double total = 0;
   auto rest = text;

@@ -23,11 +23,11 @@ struct option {
 enum class what { none, actor, message_of_actor, node, command, level, kind, file, correlation };
 
 struct given {
-  std::vector<std::string> words;             ///< without the command's name
+  std::vector<std::string> words;             ///< words after the command's name
   std::map<std::string, std::string> options; ///< "--max" -> "3"; a switch -> ""
   bool has(const std::string& key) const { return options.count(key) != 0; }
   std::string text(const std::string& key, const std::string& otherwise = "") const;
-  std::int64_t number(const std::string& key, std::int64_t otherwise) const; ///< has been checked
+  std::int64_t number(const std::string& key, std::int64_t otherwise) const; ///< the text has been checked
   std::chrono::milliseconds span(const std::string& key, std::chrono::milliseconds otherwise) const;
 };
 
@@ -41,7 +41,7 @@ struct command {
   std::size_t least = 0, most = 0;
   std::span<const option> options;
   std::string_view summary, examples; ///< examples: one a line
-  what completes = what::none;        ///< of the first word
+  what completes = what::none;        ///< completion of the first word
   bool acts = false;                  ///< only after :rw
   outcome (*act)(session&, const given&) = nullptr;
 };
@@ -49,7 +49,7 @@ struct command {
 std::span<const command> all_commands();
 const command* find_command(const std::vector<std::string>& words, std::size_t& used);
 
-/// Reads the words after the command's name; `quoted[i]` says that word i is no option. Fails with
+/// Reads the words after the command's name; `quoted[i]` says that word i is not an option. Fails with
 /// errc::invalid, naming the word and the nearest option.
 result<given> read_given(const command& c, const std::vector<std::string>& words,
                          const std::vector<bool>& quoted = {});

@@ -9,7 +9,7 @@ namespace troupe::shell {
 
 struct message_fields {
   std::string name;
-  std::vector<std::string> kinds, fields; ///< of actors that take it; its fields
+  std::vector<std::string> kinds, fields; ///< kinds of actors that take the message; its fields
 };
 
 struct live_names {

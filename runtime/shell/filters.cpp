@@ -40,13 +40,13 @@ struct condition {
 result<condition> condition_of(const std::string& word) {
   auto at = word.find_first_of("=!~<>");
   if (at == 0 || at == word.npos)
-    return wrong("'" + word + "' is no condition", "where state=RUNNING 'backlog>10' actor~trial");
+    return wrong("'" + word + "' is not a condition", "where state=RUNNING 'backlog>10' actor~trial");
   condition c{word.substr(0, at), word.substr(at, 1), ""};
   auto rest = at + 1;
   if (rest < word.size() && word[rest] == '=' && c.op != "=" && c.op != "~")
     c.op += word[rest++];
   if (c.op == "!")
-    return wrong("'" + word + "' is no condition", "where state!=RUNNING");
+    return wrong("'" + word + "' is not a condition", "where state!=RUNNING");
   c.text = word.substr(rest);
   return c;
 }

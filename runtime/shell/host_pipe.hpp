@@ -22,7 +22,7 @@ public:
   std::ostream& in();
   /// Closes its input and waits for its end; its exit code, 128 + N after signal N.
   int finish();
-  const std::string& captured() const; ///< after `finish`
+  const std::string& captured() const; ///< valid after `finish`
 
 private:
   host_pipe();

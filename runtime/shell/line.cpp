@@ -271,7 +271,7 @@ result<parsed_line> parse_line(std::string_view text) {
                                   " are read\nhint: put long values into a file"};
   if (!is_text(text))
     return error{errc::invalid,
-                 "the line holds bytes that are no text (control characters or no UTF-8)\nhint: the shell "
+                 "the line holds bytes that are not text (control characters, or not UTF-8)\nhint: the shell "
                  "reads commands; `help` lists them"};
   return reader(text).read();
 }

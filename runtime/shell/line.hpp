@@ -31,14 +31,14 @@ struct word_part {
 
 struct word {
   std::vector<word_part> parts;
-  bool quoted = false; ///< in part; a quoted word names no command and is no option
-  std::size_t at = 0;  ///< its first byte in the line
+  bool quoted = false; ///< true: at least in part; a quoted word names no command and is not an option
+  std::size_t at = 0;  ///< offset of the first byte in the line
   friend bool operator==(const word& a, const word& b) { return a.parts == b.parts && a.quoted == b.quoted; }
 };
 
 struct stage {
   std::vector<word> words; ///< one of our filters; empty where `host` is set
-  std::string host;        ///< for /bin/sh
+  std::string host;        ///< text for /bin/sh
   friend bool operator==(const stage&, const stage&) = default;
 };
 

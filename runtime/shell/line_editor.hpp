@@ -21,14 +21,14 @@ public:
       too_long,    ///< more bytes than a line may have came without an end; they are dropped
       end          ///< Ctrl-D on an empty line, a hang-up, or SIGTERM
     } what = kind::end;
-    std::string text;      ///< of a line, UTF-8 without its newline
-    std::size_t bytes = 0; ///< of too_long
+    std::string text;      ///< text of the line, UTF-8, without the newline
+    std::size_t bytes = 0; ///< length of the line, for too_long
   };
 
   virtual ~line_editor() = default;
   /// Waits for a line. Only one thread may call, always the same.
   virtual input read(const std::string& prompt) = 0;
-  virtual void remember(const std::string& line) = 0; ///< for the arrow keys; kept in memory only
+  virtual void remember(const std::string& line) = 0; ///< keeps a line for the arrow keys, in memory only
   /// Called on Tab with the text before the cursor.
   virtual void set_completer(std::function<completions(const std::string&)> completer) = 0;
   /// While `read` waits and `fd` is readable, `take` is called; the lines that it returns are printed above

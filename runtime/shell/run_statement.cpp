@@ -17,7 +17,8 @@ namespace troupe::shell {
 namespace {
 
 constexpr int most_nested = 16;
-constexpr int most_text_faults = 20; ///< of one script, before it is taken for something else
+constexpr int most_text_faults =
+  20; ///< limit of the faults in a script, after which it is taken for something else
 
 /// The text of a word without variables; empty where it was quoted or has some.
 std::string plain(const word& w) {
@@ -295,7 +296,7 @@ int session::run_let(const statement& s) {
   auto name = rest.front().parts.front().text;
   name.resize(std::min(name.find('='), name.size()));
   if (!is_name(name))
-    return bad("'" + name + "' is no name for a variable");
+    return bad("'" + name + "' is not a name for a variable");
   if (s.words.size() == 2 && name == plain(s.words[1])) {
     auto at = variables_.find(name);
     if (at == variables_.end())
@@ -323,7 +324,7 @@ int session::run_let(const statement& s) {
                                        std::find(known.begin(), known.end(), texts->front()) != known.end());
   if (!runs) {
     if (!s.pipes.empty())
-      return bad("'" + texts->front() + "' is no command, so nothing can be piped");
+      return bad("'" + texts->front() + "' is not a command, so nothing can be piped");
     std::string text;
     for (const auto& one : *texts)
       text += (text.empty() ? "" : " ") + one;
@@ -477,7 +478,7 @@ int session::run_script(std::istream& in, const std::string& name, bool keep_goi
       code = run(text, place);
       text.clear();
       if (!readable && ++text_faults >= most_text_faults) {
-        note(name + " is no text: the rest is left out");
+        note(name + " is not text: the rest is left out");
         return first_code ? first_code : code;
       }
     }

@@ -22,12 +22,12 @@ struct outcome {
 
   answer what;
   std::optional<error> fault;
-  int code = 0; ///< of a verb of `troupe` that has said its fault itself
+  int code = 0; ///< exit code of a verb of `troupe` that has told its fault itself
 };
 
 struct variable {
   value what;
-  std::string id; ///< of the first row
+  std::string id; ///< name in the first row
 };
 
 class session {
@@ -41,7 +41,8 @@ public:
   /// "": the one that is found. Connects at the first call only.
   result<void> attach(const std::string& where);
   result<api*> cluster();
-  result<value> get(const std::string& name, const client::query& with = {}); ///< of the shell's routes
+  result<value> get(const std::string& name,
+                    const client::query& with = {}); ///< calls one of the shell's routes
   result<value> post(const std::string& name, const value& body);
   std::string url() const;
 
@@ -66,7 +67,7 @@ public:
   cli::console& io() { return io_; }
   std::ostream& out() { return *out_; } ///< the terminal, a file or a host command
   bool to_screen() const { return out_ == &io_.out; }
-  look how() const; ///< of the command that runs
+  look how() const; ///< of the running command
   void set_own_format(const std::string& name);
   cli::output_format format() const { return format_; }
   void set_format(cli::output_format f) { format_ = f; }
@@ -113,19 +114,19 @@ private:
   std::string attach_;
   std::unique_ptr<api> api_, operator_;
   cli::output_format format_ = cli::output_format::table;
-  std::optional<cli::output_format> own_format_; ///< of the command that runs
+  std::optional<cli::output_format> own_format_; ///< of the running command
   clock::time_point writable_until_{};
   std::string actor_, node_;
   std::map<std::string, variable> variables_;
   std::ostream* out_;
-  std::istream* in_; ///< what verbs may read
-  answer rows_;      ///< of the stream that runs
+  std::istream* in_; ///< standard input of verbs
+  answer rows_;      ///< rows of the running stream
   std::size_t row_count_ = 0;
   bool collecting_ = false; ///< rows and what verbs print are kept in place of shown
   bool capturing_ = false;  ///< `let` takes the answer
   bool quitting_ = false;
-  int depth_ = 0;     ///< of `source`
-  std::string place_; ///< of the script's line that runs
+  int depth_ = 0;     ///< depth of nested `source` commands
+  std::string place_; ///< FILE:LINE of the running line
   answer captured_;
 };
 

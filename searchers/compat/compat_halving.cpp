@@ -121,7 +121,7 @@ private:
 
   halving_plan plan_;
   std::vector<compat_bracket> state_;
-  std::vector<std::uint8_t> bracket_of_, rung_of_; ///< by trial
+  std::vector<std::uint8_t> bracket_of_, rung_of_; ///< bracket and rung of each trial
 };
 
 } // namespace

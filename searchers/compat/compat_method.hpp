@@ -15,8 +15,8 @@ namespace troupe::searchers {
 class compat_orders {
 public:
   virtual ~compat_orders() = default;
-  virtual ordinal create() = 0;                    ///< of a random sample
-  virtual ordinal create_point(std::uint64_t) = 0; ///< of a point of the grid
+  virtual ordinal create() = 0;                    ///< creates a trial of a random sample
+  virtual ordinal create_point(std::uint64_t) = 0; ///< creates a trial of a point of the grid
   virtual void stop(ordinal trial, stop_trial reason) = 0;
 };
 

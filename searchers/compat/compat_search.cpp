@@ -173,7 +173,7 @@ result<void> compat_search::restore(std::string_view bytes) {
   std::string name;
   ar(magic, version, name);
   if (ar.failed() || magic != snapshot_magic)
-    return error{errc::corrupt, "searcher snapshot: these bytes are no compat snapshot"};
+    return error{errc::corrupt, "searcher snapshot: these bytes are not a compat snapshot"};
   if (version != snapshot_version)
     return error{errc::unsupported, "searcher snapshot: version " + std::to_string(version) +
                                       ", this build reads " + std::to_string(snapshot_version)};

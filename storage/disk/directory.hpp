@@ -31,7 +31,7 @@ public:
 
   bool has_ballast(std::uint64_t bytes) const;
   void drop_ballast() const;
-  void make_ballast(std::uint64_t bytes) const; ///< where there is no room, there is none
+  void make_ballast(std::uint64_t bytes) const; ///< makes no ballast where there is no room
 
   /// Durable when it returns.
   result<void> put_blob(std::string_view name, std::string_view bytes) const;

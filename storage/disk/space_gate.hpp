@@ -19,8 +19,8 @@ struct space_limits {
   std::uint64_t reserve = 0, background = 0, floor = 0;
   std::uint64_t ballast = 0;      ///< size of the file that is given up to open a full store
   std::uint64_t chunk = 0;        ///< blocks are claimed in pieces of this size ahead of writing
-  std::uint64_t write_buffer = 0; ///< of one column family
-  std::uint64_t log_total = 0;    ///< of all write-ahead logs together
+  std::uint64_t write_buffer = 0; ///< bytes of the write buffer of one column family
+  std::uint64_t log_total = 0;    ///< bytes of all write-ahead logs together
 };
 
 /// For a file system of `total_bytes`: the reserve is the smaller of `wanted_reserve` and 5 %, and all else

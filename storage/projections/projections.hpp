@@ -67,11 +67,11 @@ struct trial_changing {
 struct checkpoint_place {
   trial_id trial;
   experiment_id experiment;
-  std::uint64_t number = 0; ///< of the fact in the stream of the trial
+  std::uint64_t number = 0; ///< number of the fact in the stream of the trial
   std::int64_t bytes = 0;
   std::uint64_t changed = 0; ///< 1 + the number of the fact that changed its files last; 0: none did
   bool deleted = false;
-  std::uint64_t before = 0; ///< as newest_recorded, of the trial's checkpoint before this one
+  std::uint64_t before = 0; ///< newest_recorded of the trial before this checkpoint
   MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted, before)
 };
 
@@ -82,8 +82,8 @@ trial_row join(const trial_constant& constant, const trial_changing& changing);
 struct subject {
   experiment_id experiment;
   task_id task;
-  run_id run;               ///< of an allocation
-  std::uint64_t number = 0; ///< in its stream
+  run_id run;               ///< run, for an allocation; 0 for others
+  std::uint64_t number = 0; ///< number of the fact in its stream
   trial_id trial() const { return task.trial(); }
 };
 /// Reads "experiment/7", "trial/12", "task/UUID", "allocation/12.3"; all 0 for any other name; the number is
@@ -96,7 +96,7 @@ struct tables {
   tables(const tables&) = delete;
 
   void write(batch& into); ///< all changes
-  void settle();           ///< they are durable
+  void settle();           ///< to be called when the folded facts are durable
   void forget(std::size_t limit);
   std::optional<error> fault() const;
 

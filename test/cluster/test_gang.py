@@ -216,7 +216,7 @@ def test_a_gang_of_python_ranks_starts_again_with_what_is_there_and_grows(gang):
     wait_for(lambda: len(began()) == 6, 90, 0.1, lambda: logs(gang, trial))
     assert sorted(began()[4:]) == ["0 of 2", "1 of 2"]
     assert gang.wait_end(experiment, 120) == "COMPLETED", logs(gang, trial)
-    assert gang.trials(experiment)[0]["restarts"] == 0, "an agent that is lost is no failure of the trial's"
+    assert gang.trials(experiment)[0]["restarts"] == 0, "an agent that is lost is not a failure of the trial's"
     curves = [[r["metrics"]["loss"] for r in gang.json("trial", "metrics", str(t)) if r["group"] == "training" and not r["archived"]] for t in (alone, trial)]
     assert [len(one) for one in curves] == [400, 400], "each batch counts once"
     for a, b in zip(*curves):

@@ -486,7 +486,7 @@ def test_install_service_writes_units_that_systemd_takes(lab):
         if shutil.which("systemd-analyze"):
             verified = subprocess.run(["systemd-analyze", "verify", *flags, str(unit)], capture_output=True, text=True)
             assert str(unit) not in verified.stderr and "troupe.service" not in verified.stderr, verified.stderr
-        lab.cli("install-service", *flags, "--dir", str(folder), str(lab.file))  # the same again is no conflict
+        lab.cli("install-service", *flags, "--dir", str(folder), str(lab.file))  # the same again is not a conflict
         done = lab.cli("install-service", *flags, "--dir", str(folder), check=False)
         assert done.returncode == 8 and "--replace" in done.stderr, done.stderr
 

@@ -250,7 +250,7 @@ BAD = [
     ("a body over the bound", LOGIN.encode() + b"Content-Length: 1048577\r\n\r\n", 413),
     ("a chunked body over the bound", CHUNKED.encode() + b"200000\r\n" + b" " * 0x200000 + b"\r\n0\r\n\r\n", 413),
     ("ten thousand small chunks over the bound", CHUNKED.encode() + (b"80\r\n" + b" " * 128 + b"\r\n") * 10_000 + b"0\r\n\r\n", 413),
-    ("a body that is no object", LOGIN.encode() + b"Content-Length: 2\r\n\r\n[]", 400),
+    ("a body that is not an object", LOGIN.encode() + b"Content-Length: 2\r\n\r\n[]", 400),
     ("a body nested too deep", LOGIN.encode() + b"Content-Length: 100000\r\n\r\n" + b"[" * 100_000, 400),
     ("a number of 100,000 digits", LOGIN.encode() + b"Content-Length: 100014\r\n\r\n" + b'{"username":' + b"9" * 100_000 + b"} ", 400),
     ("a broken escape", b"GET /api/v1/experiments/%zz HTTP/1.1\r\n\r\n", 400),
@@ -305,7 +305,7 @@ def test_pipelined_requests_are_answered_in_order_and_garbage_ends_them(cluster)
     assert said.index(b"determined") > said.index(b'"up"')
     said, closed = raw(port, health + b"\x00\x01garbage\r\n\r\n" + me)
     assert closed and re.findall(rb"HTTP/1.1 (\d+)", said) == [b"200", b"400"] and b"determined" not in said
-    # What follows a body of another length is no request of its own.
+    # What follows a body of another length is not a request of its own.
     smuggled = LOGIN.encode() + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + me
     said, closed = raw(port, smuggled)
     assert closed and re.findall(rb"HTTP/1.1 (\d+)", said) == [b"400"], said

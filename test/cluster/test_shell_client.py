@@ -222,9 +222,9 @@ def test_floods_and_binary_on_standard_input(server, env):
     assert "standard input:1: a line of 1048576 bytes; at most 65536 are read" in done.err
     noise = bytes(range(256)) * 4096
     done = shell(server, env, "--keep-going", stdin=noise + b"\nlog\n")
-    assert done.returncode == 2 and "is no text" in done.err and len(done.err) < 20000
+    assert done.returncode == 2 and "is not text" in done.err and len(done.err) < 20000
     done = shell(server, env, stdin=b"\x7fELF\x00\x01\nlog\n")
-    assert done.returncode == 2 and done.out == "" and "standard input:1: the line holds bytes that are no text" in done.err
+    assert done.returncode == 2 and done.out == "" and "standard input:1: the line holds bytes that are not text" in done.err
     assert shell(server, env, "--keep-going", stdin=b"\xff\xfe\nlog\n").out == "info\n"
 
 
@@ -579,7 +579,7 @@ def test_kill_asks_at_a_terminal_only(server, env, terminal):
     assert len(killed()) == 2
     run(server, env, ":rw", "kill trial/7")
     assert len(killed()) == 3
-    terminal.child.send("\x1b[A\x1b[A\x0c")  # the answers are no history
+    terminal.child.send("\x1b[A\x1b[A\x0c")  # the answers are not history
     terminal.child.expect_exact("troupe# kill trial/7")
     terminal.child.send("\x03")
     terminal.prompt(writing)

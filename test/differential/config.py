@@ -183,7 +183,7 @@ def differs_on_purpose(name, x, level):
         return True  # the schema has no upper bound; the master's seed has 32 bits
     storage = x if name in ("checkpoint-storage", "shared-fs", "tensorboard-storage") else x.get("checkpoint_storage") if isinstance(x, dict) else None
     if isinstance(storage, dict) and isinstance(storage.get("storage_path"), str) and isinstance(storage.get("host_path"), str):
-        # The client compares the beginnings of two strings: /ab is no folder within /a, and `.` is no absolute path.
+        # The client compares the beginnings of two strings: /ab is not a folder within /a, and `.` is not an absolute path.
         return True
     return False
 

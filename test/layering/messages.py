@@ -37,7 +37,7 @@ def faults_of(root):
             yield f"docs/messages.md: no row for {name} ({where})"
     for name, number in sorted(rows.items()):
         if name not in types:
-            yield f"docs/messages.md:{number}: {name} is no message, event or fact"
+            yield f"docs/messages.md:{number}: {name} is not a message, event or fact"
 
 
 if __name__ == "__main__":

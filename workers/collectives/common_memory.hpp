@@ -31,9 +31,9 @@ public:
 private:
   struct entry {
     std::weak_ptr<std::byte> owner;
-    std::byte* first; ///< of this rank
+    std::byte* first; ///< first byte of this rank's part
     std::size_t bytes;
-    std::uint64_t number; ///< of the call of add()
+    std::uint64_t number; ///< number of the call of add()
   };
   std::size_t stride(std::size_t bytes) const;
   const entry* holder(const std::byte* at, std::size_t bytes) const;

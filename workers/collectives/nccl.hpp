@@ -7,13 +7,13 @@
 namespace troupe {
 
 struct nccl_group {
-  int device = 0; ///< of this process, as CUDA counts those it may see
+  int device = 0; ///< number of the device among those that CUDA shows to this process
   bool needed =
     true; ///< false: where NCCL is not to be had on every rank, the group is `host` as it was given
   std::chrono::milliseconds join_within{120'000};
   std::chrono::milliseconds limit{
-    600'000};          ///< of one operation on device memory; a rank that does another one is told by it
-  std::string library; ///< of NCCL; empty: TROUPE_NCCL_LIBRARY, else libnccl.so.2, one that is loaded first
+    600'000};          ///< limit of one operation on device memory; finds ranks that do another one
+  std::string library; ///< file of NCCL; empty: a loaded one, $TROUPE_NCCL_LIBRARY, or libnccl.so.2
 };
 
 /// Whether this build can use NCCL at all: its header and CUDA's were there.

@@ -7,8 +7,8 @@
 namespace troupe {
 
 struct operation_mark {
-  std::uint64_t bytes = 0;   ///< of all buffers
-  std::uint32_t buffers = 0; ///< of a grouped operation
+  std::uint64_t bytes = 0;   ///< bytes of all buffers
+  std::uint32_t buffers = 0; ///< number of buffers of a grouped operation
   std::int32_t root = 0;
   reduce how{};
   operation_kind what{};
@@ -17,7 +17,7 @@ struct operation_mark {
 };
 std::string show(const operation_mark& mark);
 
-inline std::size_t elements_of(const operation& x) { ///< of all its buffers
+inline std::size_t elements_of(const operation& x) { ///< elements of all buffers
   std::size_t n = x.first.count;
   for (const auto& b : x.more)
     n += b.count;

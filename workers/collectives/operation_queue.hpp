@@ -52,7 +52,7 @@ public:
   ~operation_queue(); ///< runs what is still queued first
   operation_queue(const operation_queue&) = delete;
 
-  result<void> perform(const operation& x); ///< at once on the calling thread, where nothing is queued
+  result<void> perform(const operation& x); ///< runs at once on the calling thread where nothing is queued
   pending start(operation x);
 
 private:

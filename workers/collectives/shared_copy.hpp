@@ -51,7 +51,7 @@ private:
   void add(std::uint32_t chunk, duration took);
 
   std::array<sample, 2> pair_; ///< into the caches, past them
-  std::size_t bytes_ = 0;      ///< of both
+  std::size_t bytes_ = 0;      ///< bytes of both samples
   int since_ = every;          ///< chunks since the last pair was begun
   int votes_ = 0;              ///< above 0: past the caches
 };

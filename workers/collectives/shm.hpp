@@ -8,8 +8,8 @@ namespace troupe {
 struct shm_group {
   std::string name; ///< the same on all ranks and used once: letters, digits, '.', '-', '_'; at most 200
   int rank = 0;
-  int size = 1;                                  ///< at most 1,024
-  std::chrono::milliseconds join_within{60'000}; ///< for the last rank to come
+  int size = 1;                                  ///< number of ranks, at most 1,024
+  std::chrono::milliseconds join_within{60'000}; ///< time until the last rank must have joined
   std::chrono::milliseconds silence{
     5'000}; ///< a rank whose process runs no instruction for so long counts as gone
   std::size_t chunk_bytes = 64 * 1024; ///< passed on at a time; the same on all ranks; a multiple of 4,096

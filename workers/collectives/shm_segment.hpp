@@ -15,7 +15,7 @@ namespace troupe {
 class shm_segment {
 public:
   static constexpr std::uint32_t ahead = 3; ///< chunks that a rank writes before it waits for the others'
-  static constexpr std::uint32_t slots = 2 * ahead + 2; ///< so that the one written next was read by all
+  static constexpr std::uint32_t slots = 2 * ahead + 2; ///< every rank has read the slot that is written next
 
   static constexpr std::size_t taken_early =
     2048; ///< bytes of the next slot: more of them would wait for each other
@@ -28,16 +28,16 @@ public:
   void enter();
   void leave();
   result<void> claim();        ///< takes this rank's place, once
-  result<void> wait_for_all(); ///< until every rank has entered
+  result<void> wait_for_all(); ///< waits until every rank has entered
   const std::string& path() const { return path_; }
-  void beat(); ///< this process runs; at least every second
+  void beat(); ///< tells that this process runs; to be called at least every second
 
   std::byte* slot(int rank, std::uint32_t chunk) const {
     return rings_ + (std::size_t(rank) * slots + chunk % slots) * group_.chunk_bytes;
   }
   operation_mark& mark(int rank, std::uint32_t number) const {
     return places_[rank].marks[number % 2];
-  } ///< of the operation of this number
+  } ///< slot of the operation with this number
   /// Where its data lies in memory that all ranks reach, else 0.
   std::uint32_t& spot(int rank, std::uint32_t number) const { return places_[rank].spots[number % 2]; }
 

@@ -131,7 +131,7 @@ public:
 private:
   struct lane {
     stream out, in;
-    wire_mark mark; ///< what the other one does
+    wire_mark mark; ///< operation of the other rank
     std::vector<std::byte> staging;
   };
 
@@ -150,13 +150,13 @@ private:
   std::unique_ptr<tcp_links> links_;
   std::vector<lane> lanes_;
   std::map<std::vector<int>, int> groups_;
-  std::uint32_t number_ = 0; ///< of the operation
-  wire_mark mark_;           ///< what this rank does, as it is sent
+  std::uint32_t number_ = 0; ///< number of the operation
+  wire_mark mark_;           ///< operation of this rank, as it is sent
 
   // Of the stretch under way.
-  bool reduces_ = false;     ///< what is staged is reduced,
+  bool reduces_ = false;     ///< whether the staged bytes are reduced,
   bool at_end_ = false;      ///< when all of it has been sent and come,
-  std::size_t own_from_ = 0; ///< as elements from here on
+  std::size_t own_from_ = 0; ///< as elements from this offset on
   std::size_t own_count_ = 0;
   std::size_t reduced_ = 0;
   std::size_t gate_ = 0; ///< bytes of gated pieces that may be sent

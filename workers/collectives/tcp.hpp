@@ -8,11 +8,11 @@ namespace troupe {
 struct tcp_group {
   std::string name;   ///< the same on all ranks and used once
   std::string secret; ///< the same on all ranks; who does not know it is let into no group
-  std::string host;   ///< where rank 0 is met: a name or address that reaches it from every rank
-  int port = 0;       ///< of the meeting; the other connections use ports that the system chooses
+  std::string host;   ///< name or address at which every rank reaches rank 0
+  int port = 0; ///< port at which ranks meet rank 0; the other connections use ports that the system chooses
   int rank = 0;
-  int size = 1; ///< at most 1,024; each rank has two connections to every other
-  std::chrono::milliseconds join_within{60'000}; ///< for the last rank to come
+  int size = 1; ///< number of ranks, at most 1,024; each rank has two connections to every other
+  std::chrono::milliseconds join_within{60'000}; ///< time until the last rank must have joined
   std::chrono::milliseconds silence{5'000};      ///< a rank that sends no beat for so long counts as gone
 };
 

@@ -24,9 +24,9 @@ struct tcp_guest {
   std::uint64_t group = 0; ///< hash of its name
   std::uint32_t rank = 0;
   tcp_channel channel{};
-  std::uint32_t port = 0; ///< of the guest's own door
+  std::uint32_t port = 0; ///< port of the guest's own door
   workers::owned_fd fd;   ///< does not block
-  std::string address;    ///< from where, numeric
+  std::string address;    ///< numeric address of the guest
 };
 
 std::uint64_t hash_of(const std::string& group);

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-struct tcp_place { ///< where a rank listens
+struct tcp_place { ///< address at which a rank listens
   std::string host;
   int port = 0;
 };
@@ -50,7 +50,7 @@ private:
   explicit tcp_links(const tcp_group& group);
   result<void> gather(tcp_deadline until);      ///< rank 0
   result<void> report(tcp_deadline until);      ///< the others
-  result<void> connect_all(tcp_deadline until); ///< with whom there is no connection yet
+  result<void> connect_all(tcp_deadline until); ///< connects to the ranks that have no connection yet
   result<void> take_next(tcp_deadline until, bool with_data);
   result<workers::owned_fd> dial(const tcp_place& to, int rank, tcp_channel which, tcp_deadline until);
   result<void> missing(const std::string& what);
@@ -70,7 +70,7 @@ private:
   std::vector<peer> peers_;
   workers::owned_fd alarm_, stop_;
   std::chrono::milliseconds beat_every_{250};
-  mutable std::mutex lock_; ///< of the text below and of frames that are sent
+  mutable std::mutex lock_; ///< guards the text below and the frames that are sent
   std::atomic<bool> broken_{false};
   errc code_{};
   std::string why_;

@@ -10,7 +10,7 @@ namespace troupe::task_init {
 
 struct rank_state {
   pid_t pid = 0;      ///< 0: not running
-  pid_t host_pid = 0; ///< in the numbering of whoever started troupe-task
+  pid_t host_pid = 0; ///< pid in the namespace of the process that started troupe-task
   bool ran = false, ended = false, killed = false, oom = false;
   bool signalled = false; ///< `value` is a signal, else an exit code
   int value = 0;

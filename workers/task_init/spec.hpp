@@ -22,8 +22,9 @@ struct task_spec {
   std::int64_t spool_files = 16;
   std::int64_t memory_bytes = -1, open_files = -1, cpu_seconds = -1; ///< -1: as inherited
   const char *fence = "", *fence_ask = "",
-             *fence_dead = "";                    ///< whom to ask without an agent, and the bodies; or empty
-  const char *fence_program = "", *fence_ca = ""; ///< what asks over TLS, and its certificates; or empty
+             *fence_dead = ""; ///< whom to ask without an agent, and the bodies; or empty
+  const char *fence_program = "",
+             *fence_ca = "";       ///< program for TLS, and its certificates; or empty
   list<const char*> keep;          ///< host paths below /tmp, /run/determined that stay the host's
   list<const char*> keep_if_there; ///< the same for what lies below /tmp, without an error where it does not
   list<rank_spec> ranks;

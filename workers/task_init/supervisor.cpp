@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::int64_t never = INT64_MAX;
 constexpr std::int64_t retry_ms = 20;
-constexpr std::int64_t agent_patience_ms = 500; ///< for a new agent, before the master is asked
+constexpr std::int64_t agent_patience_ms =
+  500; ///< time in which a new agent may adopt the task before the master is asked
 constexpr std::int64_t ask_again_ms = 1000;
 
 /// "NAME=VALUE" for good; the process reads one spec.

@@ -120,7 +120,7 @@ void supervisor::read_connection(connection& c) {
       return;
   }
   if (c.used == sizeof c.line)
-    drop(c); // a line without an end is no agent of ours
+    drop(c); // a line without an end is not an agent of ours
 }
 
 void supervisor::obey(connection& c, char* line) {

@@ -26,11 +26,11 @@ inline constexpr unsigned max_ranks = 256;
 inline constexpr std::uint64_t max_spec_bytes = 16u << 20;
 
 // In the task's folder:
-inline constexpr char spec_file[] = "spec";            ///< what to run; see below
-inline constexpr char socket_file[] = "sock";          ///< where troupe-task listens
+inline constexpr char spec_file[] = "spec";            ///< command and limits of the task; see below
+inline constexpr char socket_file[] = "sock";          ///< socket at which troupe-task listens
 inline constexpr char lock_file[] = "lock";            ///< flocked while troupe-task lives
 inline constexpr char helper_file[] = "helper";        ///< "PID START_TICKS\n" of troupe-task
-inline constexpr char complaint_file[] = "helper.err"; ///< its stderr: why it could not start
+inline constexpr char complaint_file[] = "helper.err"; ///< stderr of the helper: why it could not start
 inline constexpr char exit_file[] = "exit";            ///< the exit record, complete once it is there
 inline constexpr char exit_draft[] = "exit.tmp";
 inline constexpr char log_folder[] = "log"; ///< the spool: files named by a number of 8 digits

@@ -10,7 +10,7 @@ struct trial_position {
   std::int64_t steps = 0;
   std::int64_t batches_in_means = 0;
   std::vector<std::pair<std::string, double>>
-    sums; ///< of training metrics since the last report, in order of their names
+    sums; ///< sums of training metrics since the last report, in order of their names
 };
 
 struct written_checkpoint {

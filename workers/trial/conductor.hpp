@@ -25,8 +25,8 @@ struct mandate {
   bool may_rebuild = false;
   std::uint64_t validations = 0, checkpoints = 0; ///< ordered besides the schedule, so many so far
   std::string stop;                               ///< the reason, or empty
-  std::uint32_t generation = 0;                   ///< of the group to be in
-  std::vector<int> members;                       ///< of that group
+  std::uint32_t generation = 0;                   ///< number of the group that is wanted
+  std::vector<int> members;                       ///< members of the wanted group
   std::string refused;                            ///< the cluster takes nothing of this process
 };
 

@@ -17,15 +17,15 @@ public:
   virtual ~report_sink() = default;
   virtual result<void> training(std::int64_t steps, const metrics& m) = 0; ///< never waits long
   virtual result<void> validation(std::int64_t steps,
-                                  const metrics& m) = 0; ///< until durable and decided upon
+                                  const metrics& m) = 0; ///< returns when durable and decided upon
   /// The folder `uuid` in checkpoint_root() is complete and durable; returns when it is recorded.
   virtual result<void> checkpoint(const std::string& uuid, std::int64_t steps, const file_list& files) = 0;
   virtual result<std::filesystem::path> checkpoint_root() = 0;
   virtual result<std::filesystem::path> resume_from() = 0; ///< empty on a fresh start
   virtual void progress(double done) = 0;                  ///< 0..1
   virtual std::string stop_reason() = 0;                   ///< empty: go on
-  virtual result<void> finish() = 0; ///< until everything is durable, or the agent has been silent too long
-  virtual std::string place() const = 0; ///< for people; empty on a cluster
+  virtual result<void> finish() = 0;     ///< waits until all is durable, or the agent was silent too long
+  virtual std::string place() const = 0; ///< folder of the local run, for people; empty on a cluster
 
   /// Of the worker: calls `order` with what its stand-in sends, `refused` once where the agent wants nothing
   /// of this process; from any thread, until the next call. Nothing where there is no cluster.

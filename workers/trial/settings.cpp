@@ -180,7 +180,7 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
   if (const auto* given = find(s.hparams, "seed"); seed.empty() && given)
     seed = given->is_string() ? given->get<std::string>() : given->dump();
   if (!seed.empty() && !parse_whole(seed, s.seed))
-    return invalid("the seed '" + seed + "' is no whole number from 0");
+    return invalid("the seed '" + seed + "' is not a whole number from 0");
   return s;
 }
 

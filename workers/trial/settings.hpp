@@ -13,21 +13,21 @@
 namespace troupe::trial {
 
 struct settings {
-  std::string endpoint, endpoint_file; ///< of the agent; both empty: by hand
+  std::string endpoint, endpoint_file; ///< endpoint of the agent's task link; both empty: started by hand
   std::string token, allocation, checkpoint_dir, resume;
-  std::string run_name, resume_run; ///< by hand
+  std::string run_name, resume_run; ///< only where started by hand
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   bool one_host = true;           ///< all ranks are on this host, be it on several agents
-  std::string member;             ///< "shm", "tcp" or "nccl", where the user wants one; else empty
+  std::string member;             ///< "shm", "tcp" or "nccl", as the user wants it; empty: any
   std::string meeting;            ///< the host of rank 0, where ranks on several hosts meet
   int meeting_port = 0;           ///< 0: the ranks are on one host
-  std::vector<std::string> hosts; ///< of all ranks, where their allocation is on several agents; else empty
-  bool has_gpus = false;          ///< this process was given GPUs
+  std::vector<std::string> hosts; ///< host of each rank; empty: the allocation is on one agent
+  bool has_gpus = false;          ///< whether this process was given GPUs
   std::string group;              ///< names the group of ranks, the same on all and of no other run
   std::string process;            ///< 32 hex digits, random
   std::uint64_t seed = 0;
-  nlohmann::json hparams = nlohmann::json::object(); ///< those of the command line included, as strings
+  nlohmann::json hparams = nlohmann::json::object(); ///< those of the command line as strings
   bool wants_help = false;
 
   bool on_cluster() const { return !endpoint.empty() || !endpoint_file.empty(); }

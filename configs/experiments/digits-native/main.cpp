@@ -119,7 +119,7 @@ public:
     each_number([&](double* x, std::streamsize n) { in.read(reinterpret_cast<char*>(x), n * 8); });
     if (!in || in.peek() != std::ifstream::traits_type::eof())
       return troupe::error{troupe::errc::corrupt,
-                           (folder / "weights").string() + " is no checkpoint of this network"};
+                           (folder / "weights").string() + " is not a checkpoint of this network"};
     return {};
   }
 

@@ -15,7 +15,7 @@ using config::level;
 using config::outcome;
 
 constexpr int ok = 0, faulty = 2;
-constexpr std::size_t most_bytes = 8 << 20; ///< of a file; the reader refuses less than that
+constexpr std::size_t most_bytes = 8 << 20; ///< limit of a file; the reader refuses smaller ones already
 
 constexpr auto usage = R"(Reads, checks and explains experiment configurations. Nothing is sent to a cluster.
 

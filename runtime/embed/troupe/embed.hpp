@@ -64,7 +64,7 @@ struct node_options {
   /// scripts of Determined's own library need a port.
   http_mode http = http_off;
   int cpu_slots = 0;  ///< 0: the processors that this process may use
-  std::string name{}; ///< of the agent; empty: the host's
+  std::string name{}; ///< name of the agent; empty: the host's name
   store_kind store = store_kind::disk;
   bool shared_rocksdb = false; ///< background threads are those of RocksDB's Env::Default(), and stay after
                                ///< stop(): for hosts that use it too
@@ -107,7 +107,7 @@ struct run_spec {
   std::string metric = "loss"; ///< the validation metric that says which trial is best
   bool smaller_is_better = true;
   std::string name{};
-  std::optional<int> slots{};        ///< of each trial; none: what `config` says, else 1
+  std::optional<int> slots{};        ///< slots of each trial; none: what `config` says, else 1
   std::optional<int> max_restarts{}; ///< none: what `config` says, else 5
   /// A whole experiment's configuration as YAML or JSON, for searches and all else. What is set above goes
   /// before it, except for what has its default there.
@@ -141,7 +141,7 @@ struct run_inside;
 /// Thread-safe.
 class run {
 public:
-  std::uint64_t id() const; ///< of the experiment
+  std::uint64_t id() const; ///< id of the experiment
   /// `fn` hears every metric of every trial, those reported before this call first, each once and in order
   /// within a trial, on the node's event thread; it must not wait there. What it throws is logged.
   void on_metric(std::function<void(const metric&)> fn) const;
@@ -155,7 +155,7 @@ public:
   result<void> pause() const;
   result<void> activate() const;
   result<best_trial> best() const; ///< not_found while no trial has validated
-  std::string why() const;         ///< of one that failed: why, for people
+  std::string why() const;         ///< reason of a failure, for people; empty: none
 
 private:
   friend class node;
@@ -204,7 +204,7 @@ public:
   static result<node> open(const node_options& options);
   node(node&&) noexcept;
   node& operator=(node&&) noexcept;
-  ~node(); ///< as stop(stop_mode::now)
+  ~node(); ///< does stop(stop_mode::now)
 
   /// Until work given to it would start.
   result<void> ready(std::chrono::milliseconds limit);

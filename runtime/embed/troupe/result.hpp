@@ -36,7 +36,7 @@ TROUPE_API const char* name(errc code);
 
 struct error {
   errc code = errc::internal;
-  std::string message; ///< what is wrong, with its place
+  std::string message; ///< the fault, with its place
   std::string hint;    ///< how to mend it; may be empty
   /// "error: MESSAGE", and "hint: HINT" below where there is one. Gives back 1, for a `return` from main.
   TROUPE_API int print(std::FILE* to) const;

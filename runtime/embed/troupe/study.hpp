@@ -21,11 +21,10 @@ struct study_options {
   std::string searcher = "random";
   std::string metric = "loss";
   bool smaller_is_better = true;
-  std::string
-    time_metric{};        ///< of searchers that stop trials early: which told metric says how far a trial is
-  int max_trials = 0;     ///< 0: as `searcher` says
-  parameters space{};     ///< constants, or ranges as JSON text
-  std::uint64_t seed = 1; ///< the same seed and answers give the same trials
+  std::string time_metric{}; ///< metric that says how far a trial is, for searchers that stop trials early
+  int max_trials = 0;        ///< 0: as `searcher` says
+  parameters space{};        ///< constants, or ranges as JSON text
+  std::uint64_t seed = 1;    ///< the same seed and answers give the same trials
 };
 
 struct proposal {
@@ -34,7 +33,7 @@ struct proposal {
     hparams;            ///< name and value as JSON, in the order of their names
   std::string from;     ///< a trial whose checkpoint this one goes on from; empty: none
   bool resumed = false; ///< a trial that was paused goes on
-  /// NaN where there is none or it is no number.
+  /// NaN where there is none or it is not a number.
   double number(std::string_view name) const;
   /// Of a text without its quotes; empty where there is none.
   std::string text(std::string_view name) const;
@@ -43,7 +42,7 @@ struct proposal {
 /// What to do with a trial after a report.
 enum class verdict {
   go_on,
-  stop, ///< it is not worth more; finish() it
+  stop, ///< the trial is not worth more; finish() it
   pause ///< keep its checkpoint; ask() may give it again
 };
 

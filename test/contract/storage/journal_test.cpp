@@ -383,7 +383,7 @@ TEST_P(Journal, ErasesTheLogOfOneTrial) {
   commit();
   EXPECT_TRUE(r()->logs(trial_id{1}, 0, 100)->empty());
   EXPECT_EQ(r()->logs(trial_id{2}, 0, 100)->size(), 2u);
-  EXPECT_TRUE(j().erase_log(trial_id{1})) << "again is no fault";
+  EXPECT_TRUE(j().erase_log(trial_id{1})) << "again is not a fault";
   EXPECT_TRUE(j().log({trial_id{1}, {{.text = "late"}}, "1.1/0", 3}));
   commit();
   w->reopen();

@@ -155,7 +155,7 @@ TEST(Allocation, EndsAGangTogether) {
     {task_exited{id, "a", -1, 9, "killed while no agent was there", false}, 2s,
      "closed(lost) | release forget(a) forget(b) report(lost)"},
   });
-  // Its own kill is no loss, even where the sandbox left no record.
+  // Its own kill is not a loss, even where the sandbox left no record.
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 1), 1s, " | "},
@@ -175,7 +175,7 @@ TEST(Allocation, AsksItsAgentsAfterRecovery) {
           {{task_unknown{id, "a"}, 1s, " | release request(1)"}}); // placed, but its start order was lost
   recover(on_a, {{allocation_stop{false, "pause"}, 1s, " | preempt(a pause)"},
                  {task_unknown{id, "a"}, 2s, "closed(stopped) | release forget(a) report(stopped)"}});
-  // A kill that an earlier life of the actor had ordered is no failure: the other part says what was.
+  // A kill that an earlier life of the actor had ordered is not a failure: the other part says what was.
   recover(on_both, {{task_exited{id, "b", -1, 9, "", true, true}, 1s, " | "},
                     {task_exited{id, "a", -1, 0, "", false}, 2s,
                      "closed(lost) | release forget(a) forget(b) report(lost)"}});

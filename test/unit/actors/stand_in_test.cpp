@@ -74,7 +74,7 @@ TEST(StandIn, PassesNewsUpAndOrdersDown) {
      "up ready(#0 0 of 0 of 200)"}, // it waits for an order
     {ordered(train_until{200}), 2s, "down(p) train_until(200)"},
     {said(training), 3s, "up training(#0 10 of 200 of 200)"},
-    {said(later), 4s, ""},                                  // the steps alone are no news
+    {said(later), 4s, ""},                                  // the steps alone are not news
     {said(later), 18s, "up training(#0 20 of 200 of 200)"}, // to a master that has forgotten
     {said(worker_failure{"out of luck"}), 19s, "up failure(out of luck)"},
   });

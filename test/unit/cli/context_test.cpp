@@ -216,9 +216,9 @@ TEST_F(Context, UnpackingRefusesWhatLeadsOut) {
     {{{"d/l", "", "../../x", "", AE_IFLNK}}, "a link that leaves the folder (-> ../../x)"},
     {{{"d/s", "", "..", "", AE_IFLNK}, {"d/l", "", "s/../x", "", AE_IFLNK}},
      "a link that leaves the folder (-> s/../x)"},
-    {{{"d/s", "", "..", "", AE_IFLNK}, {"d/s/x", "y"}}, "a path through 's', which is no folder"},
+    {{{"d/s", "", "..", "", AE_IFLNK}, {"d/s/x", "y"}}, "a path through 's', which is not a folder"},
     {{{"h", "", "", "../outside"}}, "a link that leaves the folder (-> ../outside)"},
-    {{{"h", "", "", "missing"}}, "a link to what is no file of the archive (-> missing)"},
+    {{{"h", "", "", "missing"}}, "a link to what is not a file of the archive (-> missing)"},
     {{{"p", "", "", "", AE_IFIFO}}, "neither a file, a folder nor a link"},
     {{{"c", "", "", "", AE_IFCHR}}, "neither a file, a folder nor a link"},
   };
@@ -244,7 +244,7 @@ TEST_F(Context, UnpackingKeepsLinksThatStayAndDropsSpecialBits) {
 }
 
 TEST_F(Context, UnpackingRefusesGarbageAndBombs) {
-  EXPECT_FALSE(unpack_archive("this is no tar at all, not even close to one", top / "out"));
+  EXPECT_FALSE(unpack_archive("this is not a tar at all, not even close to one", top / "out"));
   auto tar = tar_of({{"a", std::string(5000, 'a')}});
   EXPECT_FALSE(unpack_archive(tar.substr(0, 2000), top / "out"));
   EXPECT_FALSE(unpack_archive(tar, top / "out", 4000));

@@ -139,7 +139,7 @@ TEST(Filters, WorkOnRows) {
 TEST(Filters, NameTheMend) {
   EXPECT_EQ(filtered_text({{"where", "backlg>1"}}),
             "the rows have no 'backlg'\nhint: did you mean 'backlog'?");
-  EXPECT_THAT(filtered_text({{"where", "backlog"}}), HasSubstr("'backlog' is no condition"));
+  EXPECT_THAT(filtered_text({{"where", "backlog"}}), HasSubstr("'backlog' is not a condition"));
   EXPECT_THAT(filtered_text({{"where"}}), HasSubstr("'where' needs a word"));
   EXPECT_THAT(filtered_text({{"first", "x"}}), HasSubstr("takes one whole number"));
   EXPECT_THAT(filtered_text({{"count", "x"}}), HasSubstr("takes nothing"));

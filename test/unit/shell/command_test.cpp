@@ -35,7 +35,7 @@ TEST(Commands, ReadOptionsAnywhereAndCheckThem) {
     {{"x", "--mx", "3"}, "'trace' has no option '--mx'\nhint: did you mean '--max'?"},
     {{"x", "--max"}, "--max needs a value"},
     {{"x", "--max", "many"}, "--max takes a whole number, not 'many'"},
-    {{"x", "--for", "soon"}, "--for 'soon' is no span of time"},
+    {{"x", "--for", "soon"}, "--for 'soon' is not a span of time"},
     {{"x", "y"}, "unexpected word 'y' after 'trace'"},
     {{"x", "-o", "jason"}, "-o"},
   };

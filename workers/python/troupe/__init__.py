@@ -91,9 +91,9 @@ def validate(metrics: Mapping[str, Any] = _NONE_GIVEN, *, step: Optional[int] = 
     """Reports validation metrics, and returns once they are durable and the searcher has decided (it gets 100 ms).
 
     Arguments as log(); `step` defaults to that of troupe.steps(), else the last logged one. After it, should_stop() knows the
-    decision. While the agent or the master is away it waits, without limit; that is no failure.
+    decision. While the agent or the master is away it waits, without limit; that is not a failure.
 
-    Raises TypeError where `metrics` is no map or holds what is no metric, Refused (a ValueError) beyond the limits of log() or
+    Raises TypeError where `metrics` is not a map or holds what is not a metric, Refused (a ValueError) beyond the limits of log() or
     where the cluster refuses the report, TroupeError where it refuses this process.
     """
     _session.current().validate(_together(metrics, more), step)

@@ -23,7 +23,7 @@ def plain(metrics: Any) -> Dict[str, Any]:
     """A copy of `metrics` made of dict, list, str, bool, int, float and None alone; numpy and torch scalars become
     numbers and their arrays lists.
 
-    Raises TypeError where `metrics` is no mapping, a key no string, or a value of another kind; Refused where a limit of
+    Raises TypeError where `metrics` is not a mapping, a key no string, or a value of another kind; Refused where a limit of
     levels or keys is broken.
     """
     if type(metrics) is dict and len(metrics) <= MAX_KEYS:
@@ -85,7 +85,7 @@ def _copy(value: Any, where: str, level: int, keys: List[int]) -> Any:
             raise Refused(f"a report of more than {MAX_KEYS:,} keys; split it, or save it in a checkpoint")
         for name in names:
             if not isinstance(name, str):
-                raise TypeError(f"{where}: the key {name!r} is no string")
+                raise TypeError(f"{where}: the key {name!r} is not a string")
             if len(name) > MAX_NAME_BYTES or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
                 raise Refused(f"{where}: a name of more than {MAX_NAME_BYTES:,} bytes")
             result[str(name)] = _copy(value[name], name if level == 1 else f"{where}.{name}", level + 1, keys)
@@ -97,4 +97,4 @@ def _copy(value: Any, where: str, level: int, keys: List[int]) -> Any:
         number = value.tolist()
         if type(number) is not type(value):
             return _copy(number, where, level, keys)
-    raise TypeError(f"{where}: a {type(value).__name__} is no metric; use numbers, strings, booleans, None, lists and maps")
+    raise TypeError(f"{where}: a {type(value).__name__} is not a metric; use numbers, strings, booleans, None, lists and maps")

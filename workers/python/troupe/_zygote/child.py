@@ -163,7 +163,7 @@ def make_task_folders():
 
 RENDEZVOUS_FILE = "/run/determined/info/rendezvous.json"
 ANSWER_S = 60
-PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; one that nobody answers yet is no failure
+PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; one that nobody answers yet is not a failure
 
 
 def meet_gang(hidden):
