@@ -37,7 +37,7 @@ result<std::vector<std::string_view>> facts_in(std::string_view row) {
     row.remove_prefix(length);
   }
   if (facts.empty())
-    return error{errc::corrupt, "a row of facts has none"};
+    return error{errc::corrupt, "a row of facts is empty"};
   return facts;
 }
 

@@ -63,7 +63,7 @@ result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number,
     return error{known.error().code, place + ": " + known.error().what};
   auto* wanted = std::get_if<Fact>(&*known);
   if (!wanted)
-    return error{errc::corrupt, place + " tells of something else"};
+    return error{errc::corrupt, place + " belongs to something else"};
   return std::move(*wanted);
 }
 

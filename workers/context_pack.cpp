@@ -178,7 +178,7 @@ private:
   void look_into(int folder, const std::string& path, const std::string& name, const struct stat& is) {
     for (const auto& [device, inode] : ancestors_)
       if (device == is.st_dev && inode == is.st_ino)
-        return refuse(path, "a link that turns in a circle: it leads to a folder above itself");
+        return refuse(path, "a link that leads to a folder above itself");
     descriptor inner(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (inner.get() < 0)
       return refuse(path, std::string("cannot be read: ") + std::strerror(errno));
@@ -309,7 +309,7 @@ private:
       if (got < 0)
         return fault(std::string("cannot be read: ") + std::strerror(errno));
       if (got == 0)
-        return fault("it shrank while it was packed; try again");
+        return fault("the file shrank while it was packed; try again");
       have += static_cast<std::size_t>(got);
     }
     return bytes;

@@ -221,7 +221,7 @@ result<void> process_runtime::engine::drop_spool(const std::string& id) {
   bool sweeping =
     std::any_of(sweeps_.begin(), sweeps_.end(), [&](const auto& s) { return s.forget_id == id; });
   if (known_.contains(id) && !sweeping)
-    return error{errc::conflict, "task " + id + ": to be forgotten first"};
+    return error{errc::conflict, "task " + id + ": the task must be forgotten first"};
   sweeps_.push_back({id, true, {}});
   swept_.notify_all();
   return {};
@@ -377,7 +377,7 @@ void process_runtime::engine::obey(launch_order& x) {
   box.id = x.id;
   serials_[x.id] = box.serial;
   if (!box.folder)
-    return lose(box, "its folder: " + std::string(strerror(made ? errno : why)));
+    return lose(box, "the folder of the task: " + std::string(strerror(made ? errno : why)));
   if (has(box.folder.get(), task_format::spec_file) || has(box.folder.get(), task_format::exit_file))
     return lose(box, "its folder is that of an earlier task with this id; adopt or forget that first");
   if (auto ok = move_stage(root_.get(), stage_prefix + x.id, box.folder.get());
@@ -404,7 +404,7 @@ void process_runtime::engine::name_spare(sandbox& box, launch_order& x) {
   auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec);
   if (ok &&
       ::renameat2(root_.get(), box.folder_name.c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) != 0)
-    ok = error{errc::io, "its folder: " + std::string(strerror(errno))};
+    ok = error{errc::io, "the folder of the task: " + std::string(strerror(errno))};
   if (!ok)
     return give_up(box, ok.error().what);
   box.folder_name = x.id;

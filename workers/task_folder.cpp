@@ -249,7 +249,7 @@ result<task_end> decode_end(std::string_view record) {
     else if (auto rank = decode_rank(line))
       ranks.push_back(*rank);
   }
-  return error{errc::corrupt, "exit record of task " + id + ": cut off or not one"};
+  return error{errc::corrupt, "exit record of task " + id + ": the file is cut off, or not an exit record"};
 }
 
 std::string encode(const task_end& end) {

@@ -17,7 +17,7 @@ error wrong(const std::string& where, const std::string& what) {
 result<void> check_strings(const std::string& where, const std::vector<std::string>& strings) {
   for (const auto& s : strings) {
     if (s.find('\0') != std::string::npos)
-      return wrong(where, "'" + s.substr(0, s.find('\0')) + "' goes on after a zero byte");
+      return wrong(where, "'" + s.substr(0, s.find('\0')) + "' has more text after a zero byte");
     if (s.size() >= max_string_bytes)
       return wrong(where, "'" + s.substr(0, 40) + "...' has " + std::to_string(s.size()) +
                             " bytes; the kernel takes less than " + std::to_string(max_string_bytes) +

@@ -181,7 +181,8 @@ int run(session& s, const arguments& given) {
   if (o.config.empty() && !o.resume)
     return s.fail({errc::invalid, "'run' needs CONFIG, or --resume\nhint: troupe run --help"});
   if (!o.config.empty() && o.resume)
-    return s.fail({errc::invalid, "--resume goes on with an experiment as it was created; leave CONFIG out"});
+    return s.fail({errc::invalid,
+                   "--resume uses the configuration that the experiment was created with; leave CONFIG out"});
   if (auto ok = check_listen("--listen", o.listen); !ok)
     return s.fail(ok.error());
   std::error_code wrong;
@@ -221,7 +222,6 @@ int status(session& s, const arguments&) {
                            {"slots used", "slots.used"},
                            {"agents", "agents", show_as::number},
                            {"active experiments", "experimentsActive", show_as::number},
-                           {"version", "version"},
                            {"data directory", "dataDir"}},
                           options));
 }

@@ -205,7 +205,7 @@ int apply(session& s, const arguments& given) {
     return exit_done;
   if (!given.has("--yes")) {
     if (!::isatty(STDIN_FILENO))
-      return s.fail({errc::invalid, "nothing was applied: nobody can be asked, since standard input is no "
+      return s.fail({errc::invalid, "nothing was applied: nobody can be asked, since standard input is not a "
                                     "terminal\nhint: --yes applies without asking"});
     if (!answered_yes(s, changes.counted())) {
       s.io.out << "nothing was applied\n";

@@ -48,7 +48,8 @@ constexpr option_spec agent_flags[] = {
 constexpr option_spec check_flags[] = {
   {"--resolved", "", "Print the merged file, ranges expanded, with the place of each value", toggle},
   {"--connect", "",
-   "Look at the hosts too: ports free, folders writable, room, GPUs, ssh, clocks; fails where one of these is not as "
+   "Look at the hosts too: ports free, folders writable, room, GPUs, ssh, clocks; fails where one of these "
+   "is not as "
    "it must be",
    toggle},
 };

@@ -23,7 +23,7 @@ bool begins_with_one_of(const std::string& text, std::initializer_list<std::stri
   return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return text.starts_with(w); });
 }
 
-/// The text of a field as its type wants it; what is of no known type goes as text.
+/// The value of a field by its type; a type that is not known here is sent as text.
 result<value> typed(const std::string& field, const std::string& type, const std::string& text) {
   auto bad = [&](const char* wanted, const char* example) {
     return error{errc::invalid, "field '" + field + "' takes " + wanted + ", not '" + text +
@@ -90,8 +90,7 @@ outcome send(session& s, const given& g) {
   for (std::size_t i = 2; i < g.words.size(); ++i) {
     auto pair = pair_of(g.words[i]);
     if (!pair)
-      return error{errc::invalid, "'" + g.words[i] + "' is no FIELD=VALUE\nhint: send " + g.words[0] + " " +
-                                    name + " reason=maintenance"};
+      return error{errc::invalid, "'" + g.words[i] + "' is not FIELD=VALUE\nhint: help send"};
     std::string type;
     std::vector<std::string> names;
     for (const auto& field : cli::part(*message, "fields")) {

@@ -16,7 +16,7 @@ public:
 
   result<std::unique_ptr<collective>> group(std::span<const int> ranks) override {
     if (ranks.size() != 1 || ranks[0] != 0)
-      return error{errc::invalid, "collective: a group of other ranks than 0, and there is no other"};
+      return error{errc::invalid, "collective: the group names ranks other than 0, but rank 0 is alone"};
     return make_alone_collective();
   }
 

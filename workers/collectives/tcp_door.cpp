@@ -102,7 +102,7 @@ result<void> read_whole(int fd, T& x, tcp_deadline until) {
   for (std::size_t done = 0; done < sizeof x;) {
     const auto n = recv(fd, at + done, sizeof x - done, MSG_DONTWAIT);
     if (n == 0)
-      return fault("it closed the connection: another version of Troupe, or no rank at all");
+      return fault("the peer closed the connection: it is of another version of Troupe, or not a rank");
     if (n > 0)
       done += std::size_t(n);
     else if (errno != EAGAIN && errno != EINTR)
@@ -309,7 +309,7 @@ result<void> greet(int fd, const std::string& secret, const tcp_guest& me, tcp_d
   if (auto ok = read_whole(fd, told, until); !ok)
     return ok;
   if (!same(told.proof, prove(secret, "door", h, told.nonce)))
-    return error{errc::denied, "collective tcp: who listens there belongs to another run"};
+    return error{errc::denied, "collective tcp: the listener there belongs to another run"};
   return send_whole(fd, prove(secret, "guest", h, told.nonce), until);
 }
 

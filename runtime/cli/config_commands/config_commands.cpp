@@ -19,25 +19,25 @@ constexpr std::size_t most_bytes = 8 << 20; ///< limit of a file; the reader ref
 
 constexpr auto usage = R"(Reads, checks and explains experiment configurations. Nothing is sent to a cluster.
 
-  troupe config check FILE...          says every fault, with its place and its mend; warns of keys without effect
+  troupe config check FILE...          reports every fault with its place and what to write instead; warns of keys without effect
   troupe config complete FILE          prints the configuration with all defaults, as JSON
-  troupe config merge HIGH LOW         prints HIGH with what LOW adds, as JSON
-  troupe config explain [KEY]          what a key means: type, default, range
-  troupe config schema [NAME]          JSON Schema for editors
+  troupe config merge HIGH LOW         prints HIGH with the keys that LOW adds, as JSON
+  troupe config explain [KEY]          explains a key: type, default, range, meaning
+  troupe config schema [NAME]          prints a JSON Schema for editors
 
 check, complete:
-  --level sane|complete    sane: may lack what a template, a pool or a cluster gives (default: complete)
-  --config KEY=VALUE       in the place of what the file says; may be repeated
-  --template FILE          the layer below the file
-  --task-container-defaults FILE  the layer below that, as a pool of the cluster has it
-  --checkpoint-storage FILE       the lowest, as a workspace or the cluster has it
+  --level sane|complete    sane: keys that a template, a pool or a cluster gives may be absent (default: complete)
+  --config KEY=VALUE       replaces a value of the file; may be given several times
+  --template FILE          layer below the file
+  --task-container-defaults FILE  layer below the template, as a pool of the cluster has it
+  --checkpoint-storage FILE       lowest layer, as a workspace or the cluster has it
 check, complete, merge:
-  --schema NAME            one value of the schema NAME (searcher, bind-mount, ...) in place of an experiment;
+  --schema NAME            checks one value of the schema NAME (searcher, bind-mount, ...) instead of an experiment;
                            prints {"ok", "errors": [{"path", "message", "line", "column"}], "value"}
 check, explain, schema:
   -o FORMAT                check: text (default) or json; schema: json (default) or markdown
 
-A FILE named - is standard input. Exit code: 0, or 2 where there is a fault.
+A FILE named - means standard input. Exit code: 0, or 2 if there is a fault.
 
 Examples:
   troupe config check experiment.yaml

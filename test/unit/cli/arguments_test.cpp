@@ -46,7 +46,7 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
     {{"run"}, 2, "error: 'run' needs CONFIG, or --resume\nhint: troupe run --help\n"},
     {{"run", "x.yaml", "--resume", "3"},
      2,
-     "error: --resume goes on with an experiment as it was created; leave CONFIG out\n"},
+     "error: --resume uses the configuration that the experiment was created with; leave CONFIG out\n"},
     {{"run", "--resume", "x"},
      2,
      "error: --resume takes an experiment's id, not 'x'\nhint: troupe experiment list\n"},
