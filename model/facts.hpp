@@ -24,15 +24,15 @@ struct experiment_created {
   std::string name, owner;
   std::string context;  ///< names the blob with the files of the experiment (a tar), or empty
   std::string source;   ///< the text that was submitted
-  std::string key;      ///< of the submitter: the same key creates once; may be empty
-  experiment_id parent; ///< it was forked from, or 0
+  std::string key;      ///< key of the submission: the same key creates once; empty: none
+  experiment_id parent; ///< experiment that this one was forked from; 0: none
   MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent)
 };
 
 struct agent_joined { ///< a new agent, or a known one with other slots or another address
   static constexpr const char* tag = "agent_joined";
   time_point at;
-  std::string agent; ///< its name
+  std::string agent; ///< name of the agent
   std::string id;    ///< random, lives in its data directory
   int slots = 0;
   std::string host;
@@ -63,7 +63,7 @@ struct trial_created { ///< part of search_stepped
   value hparams;
   std::uint32_t seed = 0;
   std::string source_checkpoint;
-  std::int64_t source_steps = 0; ///< of that checkpoint, where it is one of this search
+  std::int64_t source_steps = 0; ///< steps of that checkpoint, where it is one of this search
   MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint, source_steps)
 };
 
@@ -77,7 +77,7 @@ struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no run
 
 struct trial_resume_decided { ///< part of search_stepped: a trial that the search had paused goes on
   trial_id trial;
-  double until = 0; ///< in units of the time metric
+  double until = 0; ///< length to train to, in units of the time metric
   MSGPACK_DEFINE_ARRAY(trial, until)
 };
 
@@ -86,7 +86,7 @@ struct trial_resume_decided { ///< part of search_stepped: a trial that the sear
 struct trial_perturb_decided {
   trial_id trial, source;
   std::string checkpoint;
-  std::int64_t steps = 0; ///< of the checkpoint
+  std::int64_t steps = 0; ///< steps of the checkpoint
   value hparams;
   std::uint32_t number = 0; ///< counts those of the trial from 1
   MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, steps, hparams, number)
@@ -100,16 +100,16 @@ struct search_stepped {
   static constexpr const char* tag = "search_stepped";
   time_point at;
   search_input input = search_input::started;
-  trial_id trial;         ///< of the input; 0 when started
+  trial_id trial;         ///< trial of the input; 0 when started
   std::uint64_t row = 0;  ///< the validation's row in the metric series of the trial
-  std::int64_t steps = 0; ///< of the validation
-  value metrics;  ///< of the validation: the searcher's metric and its time metric; when ordered, the orders
+  std::int64_t steps = 0; ///< steps of the validation
+  value metrics;  ///< metrics of the validation: the searcher's and its time metric; when ordered, the orders
   int reason = 0; ///< searchers::exit_reason, when exited early
   std::vector<trial_created> created;
   std::vector<trial_stop_decided> stopped;
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
-  std::vector<trial_id> paused; ///< until the search resumes them
+  std::vector<trial_id> paused; ///< trials that wait until the search resumes them
   std::vector<trial_resume_decided> resumed;
   std::vector<trial_perturb_decided> perturbed;
   std::string checkpoint; ///< when checkpointed: its uuid; `steps` are its steps
@@ -139,11 +139,11 @@ struct trial_paused {
   time_point at;
   MSGPACK_DEFINE_ARRAY(at)
 };
-struct trial_stop_ordered { ///< by the searcher, a cancel or a kill
+struct trial_stop_ordered { ///< ordered by the searcher, a cancel or a kill
   static constexpr const char* tag = "trial_stop_ordered";
   time_point at;
-  trial_state outcome = trial_state::completed; ///< what the trial will end as
-  bool kill = false;                            ///< at once, without a last checkpoint
+  trial_state outcome = trial_state::completed; ///< state in which the trial will end
+  bool kill = false;                            ///< true: at once, without a last checkpoint
   std::string why;
   MSGPACK_DEFINE_ARRAY(at, outcome, kill, why)
 };
@@ -179,13 +179,13 @@ struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; al
   std::map<std::string, std::int64_t> files; ///< bytes by path that are left; none: it is deleted
   MSGPACK_DEFINE_ARRAY(at, uuid, files)
 };
-struct trial_metadata_set { ///< by a user or the script; replaces what was there; also after the trial's end
+struct trial_metadata_set { ///< by a user or the script; replaces the former; also after the trial's end
   static constexpr const char* tag = "trial_metadata_set";
   time_point at;
   value metadata;
   MSGPACK_DEFINE_ARRAY(at, metadata)
 };
-struct trial_progressed { ///< as the script says; one fact per whole percent at most
+struct trial_progressed { ///< progress that the script told; at most one fact for each whole percent
   static constexpr const char* tag = "trial_progressed";
   time_point at;
   double progress = 0; ///< 0..1
@@ -196,10 +196,10 @@ struct run_ended {
   time_point at;
   run_id run;
   end why = end::completed;
-  int restarts = 0; ///< of the trial so far
-  int losses = 0;   ///< in a row without a new checkpoint
+  int restarts = 0; ///< restarts of the trial so far
+  int losses = 0;   ///< lost runs in a row without a new checkpoint
   time_point retry_at;
-  std::string detail; ///< for people: "exit code 1", "agent a1 lost"
+  std::string detail; ///< text for people: "exit code 1", "agent a1 lost"
   MSGPACK_DEFINE_ARRAY(at, run, why, restarts, losses, retry_at, detail)
 };
 struct trial_ended {
@@ -253,8 +253,8 @@ struct member_lost {
   static constexpr const char* tag = "member_lost";
   time_point at;
   std::string agent;
-  int rank = -1;   ///< of the gang; -1: every rank on the agent
-  std::string why; ///< for people: "signal 9", "silent for 20 s"
+  int rank = -1;   ///< rank in the gang; -1: every rank on the agent
+  std::string why; ///< text for people: "signal 9", "silent for 20 s"
   MSGPACK_DEFINE_ARRAY(at, agent, rank, why)
 };
 /// The gang goes on with another number of ranks: at once with those that are left, which go back to the last
@@ -262,7 +262,7 @@ struct member_lost {
 struct allocation_resized {
   static constexpr const char* tag = "allocation_resized";
   time_point at;
-  std::uint32_t generation = 0; ///< of the group of ranks; counts the changes within the run
+  std::uint32_t generation = 0; ///< number of the group of ranks; counts the changes within the run
   std::vector<int> members;     ///< the ranks it started with that are left, in the order of their new ranks
   int ranks = 0;                ///< how many there will be
   bool later = false;

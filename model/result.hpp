@@ -14,7 +14,7 @@ namespace troupe {
 enum class errc {
   invalid,      ///< the input is wrong; the same call fails again
   not_found,    ///< no such thing
-  conflict,     ///< it changed meanwhile, or the state does not allow it
+  conflict,     ///< the thing changed meanwhile, or its state does not allow it
   gap,          ///< an append that leaves a gap in its stream or overlaps it
   denied,       ///< not allowed
   unauthorized, ///< not logged in

@@ -19,8 +19,8 @@ struct experiment_row {
   std::string metric; ///< the searcher's
   bool smaller_is_better = true;
   trial_id best_trial;    ///< 0 while there is none
-  double best_metric = 0; ///< as reported, sign unchanged
-  experiment_id parent;   ///< it was forked from, or 0
+  double best_metric = 0; ///< value as reported, sign unchanged
+  experiment_id parent;   ///< experiment that this one was forked from; 0: none
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
                        num_trials, metric, smaller_is_better, best_trial, best_metric, parent)
 };
@@ -39,7 +39,7 @@ struct experiment_standing {
 experiment_standing standing_of(const experiment_row& row);
 
 struct validation_row {  ///< the best or latest validation of a trial
-  std::uint64_t row = 0; ///< in its metric series; 0 where there is none
+  std::uint64_t row = 0; ///< row in the trial's metric series; 0: none
   std::int64_t steps = 0;
   double metric = 0; ///< the searcher's
   time_point at;
@@ -91,7 +91,7 @@ struct trial_row {
     return stopped.empty() ? std::nullopt : std::optional{stopped.front()};
   }
   std::vector<trial_stop_decided> stopped; ///< none or one
-  value metadata;                          ///< that users or the script gave it, or null
+  value metadata;                          ///< metadata from users or the script; null: none
   double progress = 0;                     ///< 0..1, as the script says
   MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
                        latest, latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata,
@@ -112,7 +112,7 @@ struct checkpoint_row {
 
 /// One report of a trial, in the order of arrival.
 struct metric_row {
-  std::uint64_t row = 0; ///< from 1 within the trial
+  std::uint64_t row = 0; ///< counts from 1 within the trial
   std::string group;     ///< "training" or "validation"
   std::int64_t steps = 0;
   run_id run;
@@ -134,7 +134,7 @@ struct log_line {
   int rank = 0;
   std::string stream; ///< "stdout", "stderr", or "troupe" for our own lines
   std::string level;  ///< "DEBUG".."CRITICAL" where the line says so, else empty
-  std::string text;   ///< without the newline
+  std::string text;   ///< line without the newline
   MSGPACK_DEFINE_ARRAY(number, at, allocation, agent, rank, stream, level, text)
 };
 

@@ -27,7 +27,7 @@ enum class trial_state : int { queued = 0, running, paused, stopping, completed,
 enum class end : int {
   completed = 0, ///< exit code 0
   failed,        ///< exit code other than 0, or a signal that nobody ordered
-  lost,          ///< its agent or sandbox is gone; costs no restart
+  lost,          ///< the agent or sandbox is gone; costs no restart
   stopped,       ///< ordered: pause, searcher, cancel or kill
   invalid_hp,    ///< the script said that its hyperparameters cannot be trained
 };

@@ -18,7 +18,7 @@ public:
   const std::vector<std::string>& known() const { return known_; }
   bool knows(std::string_view path) const;       ///< `path` or what holds it
   bool knows_below(std::string_view path) const; ///< something within `path`
-  std::vector<diagnostic> take();                ///< in the order of the text
+  std::vector<diagnostic> take();                ///< returns the diagnostics in the order of the text
 
 private:
   std::vector<std::string> files_;

@@ -55,7 +55,7 @@ struct cluster_change {
 };
 struct cluster_plan {
   std::vector<cluster_change> changes;
-  int counted() const;      ///< those that are done
+  int counted() const;      ///< number of the steps that are done
   std::string text() const; ///< "no changes" where there are none
 };
 /// From what is in force to what is wanted. `by_hand`: {"users": [...]} that no file made; they go only with

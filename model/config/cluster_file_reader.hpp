@@ -26,10 +26,10 @@ public:
   void fault(place at, std::string path, std::string message, std::string hint = {});
   void warn(place at, std::string path, std::string message, std::string hint = {});
 
-  std::vector<std::string> files; ///< as diagnostics name them
+  std::vector<std::string> files; ///< names as in diagnostics
   std::vector<std::pair<std::string, std::string>> texts;
   std::vector<diagnostic> faults, warnings;
-  std::map<std::tuple<int, int, int>, std::string> variables; ///< that a value at this place was made of
+  std::map<std::tuple<int, int, int>, std::string> variables; ///< of the value at this place
   bool is_from_environment(place at) const { return variables.contains({at.file, at.line, at.column}); }
 
 private:

@@ -120,7 +120,8 @@ node to_node(const value& x) {
 
 namespace {
 
-constexpr std::size_t longest_key = 200; ///< in a path; longer ones are cut, so that many faults stay small
+constexpr std::size_t longest_key =
+  200; ///< limit in a path; longer keys are cut, so that many faults stay small
 
 /// A key that could be misread as part of the path is quoted: a["b.c"].
 bool is_plain_key(std::string_view key) {

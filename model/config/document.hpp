@@ -14,7 +14,7 @@ namespace troupe::config {
 /// Lines and columns count from 1; columns in characters, not bytes. 0: no place.
 struct place {
   int line = 0, column = 0;
-  int file = 0; ///< of a document made of several: which one
+  int file = 0; ///< number of the file, in a document made of several
 };
 
 enum class kind : std::uint8_t { null, boolean, integer, number, string, list, map };
@@ -28,13 +28,13 @@ struct entry;
 /// plain scalar was written.
 struct node {
   kind type = kind::null;
-  bool flag = false; ///< of a boolean
+  bool flag = false; ///< value of a boolean
   place at;
-  std::int64_t whole = 0;     ///< of an integer
-  double real = 0;            ///< of a number, and of an integer beyond 64 bits
-  std::string text;           ///< of a string
-  std::vector<node> items;    ///< of a list
-  std::vector<entry> entries; ///< of a map, in the order of the text, no key twice
+  std::int64_t whole = 0;     ///< value of an integer
+  double real = 0;            ///< value of a number, and of an integer beyond 64 bits
+  std::string text;           ///< value of a string
+  std::vector<node> items;    ///< elements of a list
+  std::vector<entry> entries; ///< entries of a map, in the order of the text, no key twice
 
   bool is(kind k) const { return type == k; }
   /// A number without a fraction counts as an integer, as in JSON Schema.
@@ -53,7 +53,7 @@ struct entry {
 /// Bounds that hold whatever the text is, so that reading takes bounded time and memory.
 struct limits {
   std::size_t text_bytes = 4 << 20;
-  std::size_t nodes = 500'000; ///< after aliases are expanded
+  std::size_t nodes = 500'000; ///< limit of the nodes after aliases are expanded
   int depth = 100;
 };
 
@@ -75,7 +75,7 @@ document read_yaml(std::string_view text, std::string_view file, const limits& b
 document read_json(std::string_view text, std::string_view file, const limits& bound);
 
 value to_value(const node& x);
-node to_node(const value& x); ///< without places
+node to_node(const value& x); ///< makes a node without places
 
 /// The way from the root to where a reader or a check stands; written out only for a fault.
 class trail {

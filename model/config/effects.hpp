@@ -11,8 +11,8 @@ namespace troupe::config {
 
 struct without_effect {
   std::string_view path;                ///< keys of maps only, as `resources.shm_size`
-  std::string_view says;                ///< what happens instead
-  bool (*when)(const value&) = nullptr; ///< of the value given; null: whenever it is not the default
+  std::string_view says;                ///< text: what happens instead
+  bool (*when)(const value&) = nullptr; ///< condition on the value; null: whenever it is not the default
   bool of_trial_classes = false; ///< Determined's client reads it in the task, where a trial class runs
 };
 

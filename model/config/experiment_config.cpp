@@ -28,9 +28,9 @@ std::uint32_t seed_of(std::string_view text) { return static_cast<std::uint32_t>
 /// A text that was read, checked at the sane level and brought into normal form.
 struct layer {
   node root;
-  value normal; ///< without the keys that have faults
+  value normal; ///< the configuration without the keys that have faults
   std::vector<diagnostic> faults;
-  std::vector<std::string> faulty; ///< those keys, by path
+  std::vector<std::string> faulty; ///< keys with faults, by path
   bool usable = false;             ///< false where nothing but the faults can be told
 };
 

@@ -16,9 +16,9 @@ struct diagnostic {
   std::string file;
   int line = 0, column = 0;
   std::string path;        ///< like `searcher.max_trials` or `bind_mounts[2].host_path`
-  std::string message;     ///< what is wrong and what was expected
+  std::string message;     ///< the fault, and what was expected
   std::string hint;        ///< how to mend it; may be empty
-  bool is_warning = false; ///< what is said of a good configuration
+  bool is_warning = false; ///< true: a remark on a configuration that is accepted
 };
 
 /// "FILE:LINE:COL: message", the line of `text`, a caret below the place, and the hint.
@@ -43,8 +43,8 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
 /// What a cluster and its users put around the text of an experiment; the text wins over all of it but
 /// `overrides`.
 struct surroundings {
-  std::string name;                  ///< for an experiment without one; empty: made up
-  std::optional<std::uint32_t> seed; ///< for an experiment without one
+  std::string name;                  ///< name for an experiment without one; empty: made up
+  std::optional<std::uint32_t> seed; ///< seed for an experiment without one
   std::vector<std::string>
     overrides; ///< `key.of.a.key=value`, value as YAML; in the place of what the text says
   std::optional<std::string> template_text; ///< the next layer: a partial configuration

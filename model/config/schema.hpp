@@ -33,7 +33,7 @@ struct key {
   std::string since = "determined"; ///< or "troupe" for what Determined never had
   bool quiet = false;               ///< left out of a completed configuration while it is not given
   bool ignored = false;             ///< accepted and dropped
-  std::string example = {};         ///< as it is written, or empty
+  std::string example = {};         ///< text as in a file; empty: none
   std::optional<value> filled =
     {}; ///< `fallback` with the defaults within it; made by the table once it is whole
 
@@ -46,7 +46,7 @@ struct rule {
   bool (*holds)(const node&) = nullptr;
   std::string at; ///< the key whose place is shown; empty: the value itself
   need level = need::always;
-  value as_json_schema; ///< for editors; null where JSON Schema has no words for it
+  value as_json_schema; ///< shape for editors; null where JSON Schema cannot express it
   std::string hint;
 };
 
@@ -67,7 +67,7 @@ enum class merging : std::uint8_t {
 };
 
 struct member {
-  std::string value; ///< of the discriminator
+  std::string value; ///< value of the discriminator
   shape_ref what = nullptr;
   bool legacy = false; ///< can be read, not run
   std::string since = "determined";
@@ -76,31 +76,31 @@ struct member {
 /// What a value must be. Null is never accepted here: the key that holds the value says whether it may be
 /// null.
 struct shape {
-  std::string name; ///< of the schema, as `bind-mount`; empty for a shape within another
+  std::string name; ///< name of the schema, as `bind-mount`; empty for a shape within another
   std::string doc;
   unsigned kinds = 0; ///< one bit per kind that is accepted; 0: anything
   std::optional<double> least, above, most;
   std::vector<value> allowed; ///< not empty: one of these
   std::string allowed_hint;
-  std::string pattern, pattern_says; ///< of strings: the pattern for JSON Schema, and what a person reads
+  std::string pattern, pattern_says; ///< for strings: the pattern for JSON Schema, and the text for people
   bool (*fits)(std::string_view) = nullptr; ///< decides the pattern
-  std::vector<key> keys;                    ///< of a map
+  std::vector<key> keys;                    ///< keys of a map
   bool open = false;                        ///< other keys are accepted as they are
-  shape_ref items = nullptr;                ///< of a list
-  shape_ref values = nullptr;               ///< of a map with free keys
+  shape_ref items = nullptr;                ///< elements of a list
+  shape_ref values = nullptr;               ///< values of a map with free keys
   bool null_values = false;                 ///< and those may be null
   std::string discriminator;                ///< the key that says which member a map is
   std::vector<member> members;
   std::vector<shape_ref> alternatives; ///< the one that accepts the kind of the value
   std::vector<rule> rules;
   merging merge = merging::replace;
-  value standard; ///< of a list merged by name: what the platform adds to every list
+  value standard; ///< for a list merged by name: elements that the platform adds to every list
   void (*shim)(value&) =
     nullptr;            ///< brings an older or shorter spelling into the one form of a configuration
   bool may_lack = true; ///< false where no key within is needed to run
   bool may_fill = true; ///< false where no key within has a default
   std::vector<std::uint8_t>
-    places; ///< of `find`: 1 + position in `keys`, by hash of the name; empty: not made yet
+    places; ///< for `find`: 1 + position in `keys`, by hash of the name; empty: not made yet
 
   bool takes(kind k) const { return kinds == 0 || (kinds >> static_cast<unsigned>(k) & 1u); }
   const key* find(std::string_view name) const;
@@ -121,7 +121,7 @@ public:
   shape_ref find(std::string_view name) const;
   const std::map<std::string, shape_ref, std::less<>>& named() const { return named_; }
 
-  shape& make(std::string name = {}); ///< for the files that fill the table
+  shape& make(std::string name = {}); ///< makes a shape, for the files that fill the table
   shape_ref at(std::string_view name) const;
 
 private:

@@ -391,7 +391,7 @@ private:
   event event_;
   document out_;
   trail trail_;
-  std::vector<std::pair<place, std::string_view>> brackets_; ///< those that are open
+  std::vector<std::pair<place, std::string_view>> brackets_; ///< brackets that are open
   std::map<std::string, anchored, std::less<>> anchors_;
   std::size_t nodes_ = 0;
   int documents_ = 0;
