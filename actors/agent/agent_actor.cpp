@@ -389,9 +389,9 @@ private:
     return out;
   }
 
-  struct slot_series { ///< of one allocation, in the metric group "system"
+  struct slot_series { ///< reports of one allocation in the metric group "system"
     std::uint64_t sequence = 0;
-    bool waits = false; ///< for the answer to its last report
+    bool waits = false; ///< whether the last report has no answer yet
   };
 
   void report_slots(const task_report& task, const std::vector<workers::slot_look>& seen) {
@@ -458,7 +458,7 @@ private:
   std::map<allocation_id, slot_series> reported_;
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
-  int dials_ = 0; ///< in vain, since the last registration
+  int dials_ = 0; ///< failed dials since the last registration
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;
   std::optional<time_point> armed_;
