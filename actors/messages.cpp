@@ -20,8 +20,6 @@ caf::error to_caf(const error& why) {
   return caf::make_error(caf::sec::runtime_error, static_cast<std::uint64_t>(why.code), why.what);
 }
 
-command_result refused(const error& why) { return {static_cast<int>(why.code) + 1, why.what, {}}; }
-
 error from_caf(const caf::error& why) {
   if (why.category() == caf::atom("system") &&
       why.code() == static_cast<std::uint8_t>(caf::sec::runtime_error) &&

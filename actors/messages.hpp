@@ -25,6 +25,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <optional>
 #include <sstream>
 
 namespace troupe {
@@ -60,6 +61,56 @@ typename Inspector::result_type inspect(Inspector& f, T& x) {
   }
 }
 
+/// An error as it crosses: two fields, its code + 1 (0: there is none) and its text. Both ends see an error.
+struct error_on_wire {
+  int code = 0;
+  std::string what;
+  error_on_wire() = default;
+  explicit error_on_wire(const std::optional<error>& x)
+      : code(x ? static_cast<int>(x->code) + 1 : 0), what(x ? x->what : std::string()) {}
+  std::optional<error> get() const {
+    if (code == 0)
+      return std::nullopt;
+    const bool known = code > 0 && code <= static_cast<int>(errc::internal) + 1;
+    return error{known ? static_cast<errc>(code - 1) : errc::internal, what};
+  }
+};
+
+/// As MSGPACK_DEFINE_ARRAY, for structs whose members differ from their fields; an error is two of these.
+template <class Packer, class... Ts>
+void pack_fields(Packer& to, const Ts&... xs) {
+  constexpr auto count = (0 + ... + (std::is_same_v<Ts, error_on_wire> ? 2 : 1));
+  to.pack_array(count);
+  const auto one = [&]<class T>(const T& x) {
+    if constexpr (std::is_same_v<T, error_on_wire>)
+      to.pack(x.code).pack(x.what);
+    else
+      to.pack(x);
+  };
+  (one(xs), ...);
+}
+/// Fields that are missing keep what they have; more are ignored.
+template <class... Ts>
+void unpack_fields(const msgpack::object& from, Ts&... xs) {
+  if (from.type != msgpack::type::ARRAY)
+    throw msgpack::type_error();
+  std::uint32_t next = 0;
+  const auto take = [&](auto& x) {
+    if (next < from.via.array.size)
+      from.via.array.ptr[next].convert(x);
+    ++next;
+  };
+  const auto one = [&]<class T>(T& x) {
+    if constexpr (std::is_same_v<T, error_on_wire>) {
+      take(x.code);
+      take(x.what);
+    } else {
+      take(x);
+    }
+  };
+  (one(xs), ...);
+}
+
 // ---- journal
 struct append_facts {
   std::string entity;
@@ -80,9 +131,16 @@ struct append_reports {
 };
 struct reports_committed {
   std::uint64_t up_to = 0;
-  int refused = 0; ///< an errc + 1, or 0
-  std::string why;
-  MSGPACK_DEFINE_ARRAY(up_to, refused, why)
+  std::optional<error> refused;
+  template <class Packer>
+  void msgpack_pack(Packer& to) const {
+    pack_fields(to, up_to, error_on_wire(refused));
+  }
+  void msgpack_unpack(const msgpack::object& from) {
+    error_on_wire why;
+    unpack_fields(from, up_to, why);
+    refused = why.get();
+  }
 };
 struct append_log {
   task_id task;
@@ -111,8 +169,18 @@ struct log_position_is {
   MSGPACK_DEFINE_ARRAY(position)
 };
 
+struct read_facts { ///< to the reader of facts, from number `first` on
+  std::string entity;
+  std::uint64_t first = 0;
+  MSGPACK_DEFINE_ARRAY(entity, first)
+};
+struct facts_read {
+  std::vector<std::string> facts;
+  MSGPACK_DEFINE_ARRAY(facts)
+};
+
 // ---- cluster
-struct client_command { ///< the way from HTTP: see runtime/api/gate.hpp
+struct client_command { ///< to the cluster: one of the commands of model/commands/table.hpp, by name
   std::string user;
   bool admin = false;
   std::string allocation;
@@ -120,15 +188,26 @@ struct client_command { ///< the way from HTTP: see runtime/api/gate.hpp
   value fields;
   MSGPACK_DEFINE_ARRAY(user, admin, allocation, name, fields)
 };
-struct command_result {
-  int refused = 0; ///< an errc + 1, or 0
-  std::string why;
-  value answer;
-  MSGPACK_DEFINE_ARRAY(refused, why, answer)
+struct command_result { ///< the answer of a command, or why there is none
+  result<value> got = value();
+  template <class Packer>
+  void msgpack_pack(Packer& to) const {
+    static const value nothing;
+    pack_fields(to, error_on_wire(got ? std::optional<error>() : got.error()), got ? *got : nothing);
+  }
+  void msgpack_unpack(const msgpack::object& from) {
+    error_on_wire why;
+    value answer;
+    unpack_fields(from, why, answer);
+    if (auto no = why.get())
+      got = std::move(*no);
+    else
+      got = std::move(answer);
+  }
 };
 /// Down to the trial or allocation that a client_command is about: cluster -> experiment -> trial ->
-/// allocation, each handing it on. Answered with command_result by the one that it is for. Commands and
-/// fields: runtime/api/gate.hpp.
+/// allocation, each handing it on. Answered with command_result by the one that it is for: the trial's and
+/// the allocation's commands of model/commands/table.hpp.
 struct task_call {
   allocation_id allocation; ///< run 0: the trial, whichever run is open
   std::string name;
@@ -147,23 +226,23 @@ struct experiment_finished {
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
-struct route_validation { ///< from the journal, once durable: the cluster knows whose trial it is
+struct route_validation { ///< by the journal, once durable: the cluster knows whose trial it is
   experiment_id experiment;
   validation_recorded what;
   MSGPACK_DEFINE_ARRAY(experiment, what)
 };
-struct kill_trial { ///< from a user: kills one trial of a search
+struct kill_trial { ///< by a user: one trial of a search
   trial_id trial;
   MSGPACK_DEFINE_ARRAY(trial)
 };
 
-struct orders_answered {   ///< answers the driver of a custom search; durable
+struct orders_answered {   ///< to the driver of a custom search; durable
   std::string refused;     ///< why they changed nothing, or empty
   std::uint64_t heard = 0; ///< the id of the newest event
   std::vector<std::pair<std::string, trial_id>> created;
   MSGPACK_DEFINE_ARRAY(refused, heard, created)
 };
-struct await_events { ///< from the driver of a custom search: waits for an event above the id `after`
+struct await_events { ///< by the driver of a custom search: tell me when there is one above the id `after`
   std::uint64_t after = 0;
   std::int64_t timeout_ms = 0;
   MSGPACK_DEFINE_ARRAY(after, timeout_ms)
@@ -174,14 +253,14 @@ struct events_heard {
 };
 
 // ---- snapshots
-struct search_save { ///< asks the searcher for its state after all inputs
+struct search_save { ///< to the searcher: the state after all that it has heard
   MSGPACK_DEFINE_ARRAY()
 };
 struct search_saved {
   std::string bytes;
   MSGPACK_DEFINE_ARRAY(bytes)
 };
-struct store_snapshot { ///< asks the journal to keep a snapshot
+struct store_snapshot { ///< to the journal
   std::string entity;
   std::uint64_t facts = 0;
   std::string bytes;
@@ -189,11 +268,11 @@ struct store_snapshot { ///< asks the journal to keep a snapshot
 };
 
 // ---- retention
-struct erase_log { ///< asks the journal to erase all lines of a task that has ended
+struct erase_log { ///< to the journal: all lines of a task that has ended
   task_id task;
   MSGPACK_DEFINE_ARRAY(task)
 };
-struct sweep_experiment { ///< tells retention that the experiment has ended
+struct sweep_experiment { ///< to retention: it has ended
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
@@ -201,7 +280,7 @@ struct sweep_finished { ///< nothing superfluous of it is left
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
-struct clean_logs { ///< erases the logs of all trials whose time is over
+struct clean_logs { ///< of all trials whose time is over
   MSGPACK_DEFINE_ARRAY()
 };
 struct logs_cleaned {
@@ -258,7 +337,8 @@ struct watch_by_name {
 struct describe_pool {
   MSGPACK_DEFINE_ARRAY()
 };
-struct pool_description { ///< for people: `agents` as gate.hpp's agent.list, `waiting` as queue.list
+struct pool_description { ///< for people: `agents` as of agent.list, `waiting` as of queue.list
+                          ///< (model/commands)
   int total = 0, used = 0;
   std::map<std::string, std::vector<allocation_id>> agents;
   std::vector<std::pair<allocation_id, int>> waiting;
@@ -277,7 +357,7 @@ struct link_order { ///< master to agent: exactly one of the orders is set
 };
 struct heartbeat_ack {
   std::uint64_t epoch = 0;
-  time_point sent; ///< time of the heartbeat, on the agent's clock
+  time_point sent; ///< of the heartbeat, on the agent's clock
   MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
 struct link_report { ///< agent to master: one of them is set
@@ -292,7 +372,7 @@ struct link_report { ///< agent to master: one of them is set
 /// interfaces name each other.
 struct master_found {
   caf::actor cluster;
-  std::string why;    ///< why it could not be reached
+  std::string why;    ///< it could not be reached
   bool final = false; ///< and never will be with these settings
 };
 template <class Inspector>
@@ -318,7 +398,7 @@ struct launch_order {
   std::vector<int> slots;
   std::string spec; ///< msgpack of a task_launch
   time_point lease_from;
-  std::string fence_token; ///< token for its sandbox to speak to the master when the agent is dead
+  std::string fence_token; ///< with which its sandbox may speak to the master when the agent is dead
   MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from, fence_token)
 };
 struct destroy_order {
@@ -337,20 +417,19 @@ struct adopt_order {
   MSGPACK_DEFINE_ARRAY()
 };
 enum class task_change : int { adopted = 0, launched, ended, all_adopted, frozen, nothing, rank_failed };
-struct task_news { ///< from the worker runtime
+struct task_news { ///< by the worker runtime
   task_change change = task_change::launched;
   task_report task;
   std::string token, checkpoint_dir, spool;
-  int rank = -1; ///< rank in the gang, where one has failed
+  int rank = -1; ///< of the gang, where one has failed
   MSGPACK_DEFINE_ARRAY(change, task, token, checkpoint_dir, spool, rank)
 };
-struct harness_task { ///< the processes of this task may report from now on
+struct harness_task { ///< its processes may report from now on
   allocation_id allocation;
   std::string token, checkpoint_dir;
   MSGPACK_DEFINE_ARRAY(allocation, token, checkpoint_dir)
 };
-struct harness_gone { ///< the processes are dead; answered with harness_drained once their reports are
-                      ///< durable
+struct harness_gone { ///< its processes are dead; answered with harness_drained once all they sent is durable
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
@@ -374,7 +453,7 @@ struct pumped { ///< everything of it is in the journal
 struct worker_frame { ///< up, from the gateway to the stand-in: a process with the allocation's token says
                       ///< this
   allocation_id allocation;
-  int member = 0; ///< rank that the process names
+  int member = 0; ///< its rank, as it says
   std::string process;
   std::uint64_t protocol = 0;
   std::string word;
@@ -399,6 +478,8 @@ using journal_actor = caf::typed_actor<
   caf::replies_to<log_position>::with<log_position_is>, caf::reacts_to<flush_journal>,
   caf::replies_to<erase_log>::with<committed>, caf::replies_to<store_snapshot>::with<committed>>;
 
+using fact_reader_actor = caf::typed_actor<caf::replies_to<read_facts>::with<facts_read>>;
+
 using retention_actor =
   caf::typed_actor<caf::reacts_to<sweep_experiment>, caf::replies_to<clean_logs>::with<logs_cleaned>,
                    caf::reacts_to<time_passed>>;
@@ -421,7 +502,7 @@ using harness_actor =
                    caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<preempt_ordered>, caf::reacts_to<journal_actor>,
                    caf::reacts_to<time_passed>, caf::reacts_to<worker_reply>>;
-using stand_in_actor = ///< stands for one worker, on its agent; its clock ticks by the renewals of leases
+using stand_in_actor = ///< of one worker, on its agent; its clock ticks by the renewals of leases
   caf::typed_actor<caf::reacts_to<worker_frame>, caf::reacts_to<worker_ordered>, caf::reacts_to<renew_order>>;
 using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_to<pump_end>,
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
@@ -479,7 +560,7 @@ struct registered {
   journal_actor journal;
   std::int64_t freeze_us = 0;
   std::uint16_t http_port = 0;
-  std::string fence_token; ///< token of this agent's sandboxes
+  std::string fence_token; ///< of this agent's sandboxes
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, registered& x) {
@@ -495,8 +576,8 @@ using cluster_actor =
                    caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
                    caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>>;
 
-command_result refused(const error& why);
-inline command_result answered(value with = value::object()) { return {0, "", std::move(with)}; }
+inline command_result refused(error why) { return {std::move(why)}; }
+inline command_result answered(value with = value::object()) { return {std::move(with)}; }
 
 caf::error to_caf(const error& why);
 error from_caf(const caf::error& why);
@@ -621,4 +702,6 @@ CAF_ADD_TYPE_ID(troupe, (troupe::worker_frame))
 CAF_ADD_TYPE_ID(troupe, (troupe::worker_reply))
 CAF_ADD_TYPE_ID(troupe, (troupe::node_joined))
 CAF_ADD_TYPE_ID(troupe, (troupe::agent_drain))
+CAF_ADD_TYPE_ID(troupe, (troupe::read_facts))
+CAF_ADD_TYPE_ID(troupe, (troupe::facts_read))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -9,7 +9,7 @@ namespace troupe {
 
 // Events besides the orders of agent_twin.hpp.
 struct link_up {
-  std::uint64_t epoch = 0; ///< epoch of the registration that was accepted
+  std::uint64_t epoch = 0; ///< of the registration that was accepted
   time_point sent;         ///< when that registration was sent
 };
 /// To apply before the next registration is sent, also when this side gave the link up.
@@ -20,7 +20,7 @@ struct order_received {
 };
 struct heartbeat_acked {
   std::uint64_t epoch = 0;
-  time_point sent; ///< time at which the acknowledged heartbeat was sent
+  time_point sent; ///< of the heartbeat that is acknowledged
 };
 /// At start-up, once for each task folder that is found.
 struct task_adopted {
@@ -55,9 +55,9 @@ struct destroy_task {
   allocation_id allocation; ///< SIGKILL to the whole sandbox
 };
 struct drop_task {
-  allocation_id allocation; ///< allocation whose record and folder may be removed
+  allocation_id allocation; ///< its record and folder may go
 };
-struct renew_leases { ///< renews the leases of all sandboxes; thaws the frozen ones
+struct renew_leases { ///< of all sandboxes; thaws those that froze
   time_point lease_from;
 };
 struct send_heartbeat {
@@ -86,17 +86,16 @@ public:
   std::uint64_t epoch() const { return epoch_; }
   bool runs(allocation_id id) const;
   value describe() const;    ///< the state, for people
-  const char* shown() const; ///< the state in one word, a literal
+  const char* shown() const; ///< in one word, a literal
 
 private:
   using out = std::vector<agent_action>;
   struct task {
     task_report report;
-    std::optional<std::string>
-      waits_with; ///< spec of the task, while another task that ends holds one of its slots
-    std::vector<member_failed> lost;  ///< failed ranks of the task, told again to every new master
-    std::optional<time_point> end_at; ///< the others had time to end by themselves
-    std::string failure;              ///< reason that the first failed worker told
+    std::optional<std::string> waits_with; ///< its spec, while a task that ends holds one of its slots
+    std::vector<member_failed> lost;       ///< its ranks that failed, said again to every new master
+    std::optional<time_point> end_at;      ///< the others had time to end by themselves
+    std::string failure;                   ///< what the first of its workers that failed said
   };
   void on(out& o, const link_up& ev, time_point now);
   void on(out& o, const link_down& ev, time_point now);
@@ -126,7 +125,7 @@ private:
   time_point next_heartbeat_;
   time_point lease_from_;
   std::map<allocation_id, task> tasks_;
-  std::vector<order_received> early_; ///< orders of a registration whose acceptance has not arrived yet
+  std::vector<order_received> early_; ///< of a registration whose acceptance has not arrived yet
   std::map<task_id, run_id>
     dropped_; ///< the newest run of a task that was forgotten here: its start is a repeat
 };

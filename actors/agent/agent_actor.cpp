@@ -5,6 +5,7 @@
 #include "actors/harness/harness_actor.hpp"
 #include "actors/host/log_pump_actor.hpp"
 #include "actors/host/worker_runtime_actor.hpp"
+#include "actors/shells/obey.hpp"
 #include "actors/shells/probed.hpp"
 #include "actors/worker/stand_in_actor.hpp"
 #include "model/back_off.hpp"
@@ -354,9 +355,7 @@ private:
     value slots = value::array();
     for (const auto& one : seen)
       slots.push_back(shape(one));
-    client_command news;
-    news.name = "agent.slots";
-    news.fields = {{"agent", setup_.name}, {"token", fence_token_}, {"slots", std::move(slots)}};
+    auto news = client_command_of(commands::agent_slots{setup_.name, fence_token_, std::move(slots)});
     self_->request(master_, std::chrono::seconds(10), std::move(news))
       .then([](const command_result&) {}, [](const caf::error&) {});
     for (const auto& task : running)
@@ -389,9 +388,9 @@ private:
     return out;
   }
 
-  struct slot_series { ///< reports of one allocation in the metric group "system"
+  struct slot_series { ///< of one allocation, in the metric group "system"
     std::uint64_t sequence = 0;
-    bool waits = false; ///< whether the last report has no answer yet
+    bool waits = false; ///< for the answer to its last report
   };
 
   void report_slots(const task_report& task, const std::vector<workers::slot_look>& seen) {
@@ -458,7 +457,7 @@ private:
   std::map<allocation_id, slot_series> reported_;
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
-  int dials_ = 0; ///< failed dials since the last registration
+  int dials_ = 0; ///< in vain, since the last registration
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;
   std::optional<time_point> armed_;

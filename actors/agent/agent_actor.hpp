@@ -14,24 +14,25 @@ namespace troupe {
 struct agent_setup {
   std::string name, host, join_token;
   int slots = 1;
-  std::filesystem::path dir;     ///< folder of the agent; made if missing
+  std::filesystem::path dir;     ///< its own; made if missing
   std::filesystem::path program; ///< troupe-task
   std::filesystem::path python;  ///< folder of the package `troupe`
   std::string python_bin;
-  std::string master_url; ///< address for tasks: this agent's own listener, which forwards to the master
+  std::string
+    master_url; ///< of this agent's own listener, which forwards to the master: what tasks are given
   duration freeze{30s};
   /// Asked at its end: whether its tasks end with it; else, and where it is empty, they wait to be adopted.
   /// Thread-safe.
   std::function<bool()> kill_on_stop;
   std::function<result<std::string>(const std::string&)> fetch; ///< a blob of the master; may block
   std::function<void(const error&)> on_fatal; ///< the agent cannot be: its folder, its port, its name
-  std::function<void(std::uint16_t http_port)> on_registered; ///< called on the agent's thread
+  std::function<void(std::uint16_t http_port)> on_registered; ///< from the agent's thread
   /// Where the sandboxes of a dead agent may ask the master: all but the bodies. Thread-safe.
   std::function<workers::fence_spec()> fence;
-  caf::actor inspector; ///< inspector of this process, for the master; null: the master is in this process
+  caf::actor inspector; ///< of this process, told to the master; null where that is in this process
   std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
-  std::shared_ptr<workers::slot_devices> devices; ///< devices of the slots; null: processors
-  std::chrono::milliseconds look_every{10'000};   ///< pause between two looks at the slots' utilisation
+  std::shared_ptr<workers::slot_devices> devices; ///< what the slots are; null: processors
+  std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the

@@ -1,6 +1,7 @@
 #include "actors/allocation/allocation_actor.hpp"
 
 #include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
 #include "model/names.hpp"
 #include "system/random.hpp"
 #include "workers/worker_messages.hpp"
@@ -14,6 +15,7 @@ namespace {
 
 using base = actor_base<allocation_actor>;
 using call_promise = caf::typed_response_promise<command_result>;
+using host_names = std::map<std::string, std::string>; ///< addresses of agents, by name
 
 /// Of one allocation: more than its processes can have in use.
 constexpr std::size_t most_held_calls = 1024;
@@ -54,7 +56,10 @@ public:
       [this](task_checkpoint& up) { self_->send(peers_.owner, std::move(up)); },
       [this](checkpoint_answer& down) { to_all(down); },
       [this](validation_answer& down) { to_all(down); },
-      [this](const task_call& x) { return obey(x); },
+      [this](task_call& x) {
+        return obey<commands::allocation_commands>(x.name, std::move(x.fields),
+                                                   [this](auto order) { return on(std::move(order)); });
+      },
       [this](const member_failed& ev) { from_twin(ev); },
       [this](const worker_said& ev) { from_twin(ev); },
       [this](const slots_spare& ev) { step(ev); },
@@ -73,27 +78,38 @@ private:
 
   // ---- what its task says of itself
 
-  caf::result<command_result> obey(const task_call& x) {
-    if (x.name == "allocation.preemption")
-      return poll(std::chrono::milliseconds(x.fields.value("timeout_ms", std::int64_t{0})));
-    if (x.name == "allocation.ack_preemption")
-      return durably(stop_agreed{});
-    if (x.name == "allocation.pending_preemption")
-      return durably(stop_agreed{true});
-    if (x.name == "trial.early_exit")
-      return durably(hyperparameters_refused{});
-    if (x.name == "worker.validate" || x.name == "worker.checkpoint")
-      return order_work(
-        {x.name == "worker.validate" ? work_wanted::work::validate : work_wanted::work::checkpoint});
-    const auto part = named_part(x.fields.value("resources", std::string()));
-    const auto parts = static_cast<int>(machine_->placed().size());
-    if (part.allocation != id_ || part.node_rank >= parts)
-      return refused({errc::invalid, "no such resources of allocation " + to_string(id_)});
-    if (x.name == "allocation.daemon")
-      return durably(part_left_alone{part.node_rank});
-    if (x.name == "allocation.rendezvous")
-      return rendezvous(part.node_rank, x.fields.value("hosts", value::object()));
-    return refused({errc::unsupported, "no command '" + x.name + "'"});
+  caf::result<command_result> on(const commands::allocation_preemption& x) {
+    return poll(std::chrono::milliseconds(x.timeout_ms));
+  }
+  caf::result<command_result> on(const commands::allocation_ack_preemption&) {
+    return durably(stop_agreed{});
+  }
+  caf::result<command_result> on(const commands::allocation_pending_preemption&) {
+    return durably(stop_agreed{true});
+  }
+  caf::result<command_result> on(const commands::trial_early_exit&) {
+    return durably(hyperparameters_refused{});
+  }
+  caf::result<command_result> on(const commands::worker_validate&) {
+    return order_work({work_wanted::work::validate});
+  }
+  caf::result<command_result> on(const commands::worker_checkpoint&) {
+    return order_work({work_wanted::work::checkpoint});
+  }
+  caf::result<command_result> on(const commands::allocation_daemon& x) {
+    const auto rank = rank_of(x.resources);
+    return rank ? durably(part_left_alone{*rank}) : refused(rank.error());
+  }
+  caf::result<command_result> on(commands::allocation_rendezvous x) {
+    const auto rank = rank_of(x.resources);
+    return rank ? rendezvous(*rank, x.hosts ? std::move(*x.hosts) : host_names{}) : refused(rank.error());
+  }
+
+  result<int> rank_of(const std::string& resources) const {
+    const auto part = named_part(resources);
+    if (part.allocation != id_ || part.node_rank >= static_cast<int>(machine_->placed().size()))
+      return error{errc::invalid, "no such resources of allocation " + to_string(id_)};
+    return part.node_rank;
   }
 
   template <class Event>
@@ -147,7 +163,7 @@ private:
     }
   }
 
-  caf::result<command_result> rendezvous(int node_rank, value hosts) {
+  caf::result<command_result> rendezvous(int node_rank, host_names hosts) {
     auto promise = self_->make_response_promise<command_result>();
     if (gang_.size() >= most_held_calls) {
       gang_.front().caller.deliver(refused({errc::busy, "too many wait for the rendezvous"}));
@@ -164,7 +180,8 @@ private:
     value addresses = value::array(), slots = value::array();
     std::set<std::string> distinct;
     for (const auto& part : machine_->placed()) {
-      addresses.push_back(hosts_.value(part.agent, part.agent));
+      const auto host = hosts_.find(part.agent);
+      addresses.push_back(host == hosts_.end() ? part.agent : host->second);
       distinct.insert(addresses.back().get<std::string>());
       slots.push_back(part.slots.size());
     }
@@ -316,7 +333,7 @@ private:
   };
   std::list<held_poll> polls_; ///< wait for the word to stop
   std::list<held_part> gang_;  ///< wait for the rest of the gang
-  value hosts_;                ///< addresses of agents, by name
+  host_names hosts_;
 };
 
 } // namespace

@@ -21,7 +21,7 @@ enum class launch_mode : int {
 
 struct task_launch {
   // Of the task.
-  experiment_id experiment;          ///< experiment of the task; 0: none
+  experiment_id experiment;          ///< that the task belongs to; 0: none
   std::string task_name;             ///< see model/names.hpp
   std::string owner;                 ///< account that it runs for; may be empty
   std::string user_token;            ///< opens the API in the owner's name; empty: none
@@ -44,9 +44,9 @@ struct task_launch {
   int node_rank = 0, nodes = 1;
   std::string resources_id; ///< see part_name
   std::vector<int> slots;
-  int first_rank = 0, ranks = 1; ///< ranks on this agent, where every slot is a rank
+  int first_rank = 0, ranks = 1; ///< where every slot is a rank
   // Of its host.
-  std::vector<int> ports;                            ///< ports of the agent that this task alone uses
+  std::vector<int> ports;                            ///< that this task alone uses there
   std::optional<std::vector<std::string>> gpu_uuids; ///< none: its slots are not GPUs
 };
 

@@ -21,11 +21,9 @@ value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
 
 } // namespace
 
-result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir,
-                                      const value& cluster) {
-  auto text = fields.value("config", value());
+result<accepted_config> accept_config(const value& text, const std::string& file,
+                                      const std::string& checkpoint_dir, const value& cluster) {
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
-  auto file = fields.value("config_name", std::string("experiment.yaml"));
   config::surroundings around;
   around.checkpoint_storage = config::default_storage(cluster);
   if (around.checkpoint_storage.is_null())

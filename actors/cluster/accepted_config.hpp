@@ -13,11 +13,12 @@ struct accepted_config {
   std::string source; ///< as it was submitted
 };
 
-/// `fields`: of experiment.create and experiment.validate (runtime/api/gate.hpp). `checkpoint_dir`: the
+/// `text`: the configuration as text, or the object that stands for it; `file` is named by diagnostics.
+/// `checkpoint_dir`: the
 /// cluster's own, absolute; a relative folder of the configuration lies beside it. Fails with errc::invalid
 /// and the rendered diagnostics, or with what the searcher says of its settings. `cluster`: the configuration
 /// in force, whose defaults lie below the experiment's and whose pools there are; may be null.
-result<accepted_config> accept_config(const value& fields, const std::string& checkpoint_dir,
-                                      const value& cluster);
+result<accepted_config> accept_config(const value& text, const std::string& file,
+                                      const std::string& checkpoint_dir, const value& cluster);
 
 } // namespace troupe

@@ -6,6 +6,7 @@
 #include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"
 #include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>
@@ -34,7 +35,11 @@ public:
     recover();
     return {
       [this](register_agent& x, agent_actor& who) { return admit(std::move(x), std::move(who)); },
-      [this](client_command& x) { return obey(std::move(x)); },
+      [this](client_command& x) {
+        return obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
+          return on({x.user, x.allocation}, std::move(order));
+        });
+      },
       [this](const reserve_trials& x) { return trials_reserved{machine_->reserve_trials(x.count)}; },
       [this](const experiment_finished& x) {
         forget(x.id);
@@ -243,94 +248,91 @@ private:
 
   // ---- commands
 
-  caf::result<command_result> obey(client_command x) {
-    if (x.name == "experiment.create")
-      return create(std::move(x));
-    if (x.name == "experiment.validate") {
-      auto checked = accept_config(x.fields, setup_.checkpoint_dir, members_->configuration());
-      return checked ? answered() : refused(checked.error());
-    }
-    if (x.name == "experiment.activate")
-      return tell_experiment(x, experiment_activate{});
-    if (x.name == "experiment.pause")
-      return tell_experiment(x, experiment_pause{});
-    if (x.name == "experiment.cancel")
-      return tell_experiment(x, experiment_stop{false, "canceled by " + x.user});
-    if (x.name == "experiment.kill")
-      return tell_experiment(x, experiment_stop{true, "killed by " + x.user});
-    if (x.name == "trial.kill")
-      return kill(x);
-    if (x.name == "search.order")
-      return order_search(x);
-    if (x.name == "search.wait")
-      return wait_for_search(x);
-    if (x.name == "agent.list" || x.name == "status" || x.name == "queue.list" || x.name == "pool.list")
-      return members_->describe(x.name, experiments_.size());
-    if (x.name == "agent.drain")
-      return members_->drain(x.fields);
-    if (x.name == "fence")
-      return members_->fence(x.fields);
-    if (x.name.starts_with("allocation.") || x.name == "trial.progress" || x.name == "trial.early_exit" ||
-        x.name == "checkpoint.report")
-      return hand_down(std::move(x));
-    if (x.name == "checkpoint.patch")
-      return patch(x.fields);
-    if (x.name == "trial.metadata" || x.name == "trial.set_metadata")
-      return metadata(x);
-    if (x.name == "configuration.may" || x.name == "configuration.enforce")
-      return configure(x);
-    if (x.name == "logs.cleanup")
-      return clean_up_logs();
-    if (x.name == "agent.slots")
-      return members_->hear_slots(x.fields);
-    if (x.name == "node.shutdown") {
-      if (setup_.shut_down)
-        setup_.shut_down();
-      return command_result{0, "", value::object()};
-    }
-    return refused({errc::unsupported, "no command '" + x.name + "'"});
-  }
+  using commands_here = commands::join<commands::cluster_commands, commands::task_calls>;
 
-  command_result configure(const client_command& x) {
-    const auto wanted = x.fields.value("configuration", value());
-    if (x.name == "configuration.may") {
-      auto ok = members_->may_configure(wanted);
-      return ok ? answered() : refused(ok.error());
-    }
-    members_->configure(wanted);
+  struct caller {
+    const std::string& user;
+    const std::string& allocation; ///< where a task speaks
+  };
+
+  caf::result<command_result> on(const caller&, const commands::experiment_validate& x) {
+    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, members_->configuration());
+    return checked ? answered() : refused(checked.error());
+  }
+  caf::result<command_result> on(const caller&, const commands::experiment_activate& x) {
+    return tell_experiment(x.id, experiment_activate{});
+  }
+  caf::result<command_result> on(const caller&, const commands::experiment_pause& x) {
+    return tell_experiment(x.id, experiment_pause{});
+  }
+  caf::result<command_result> on(const caller& by, const commands::experiment_cancel& x) {
+    return tell_experiment(x.id, experiment_stop{false, "canceled by " + by.user});
+  }
+  caf::result<command_result> on(const caller& by, const commands::experiment_kill& x) {
+    return tell_experiment(x.id, experiment_stop{true, "killed by " + by.user});
+  }
+  template <class Question>
+  requires(commands::contains<cluster_members::questions, Question>) caf::result<command_result> on(
+    const caller&, const Question&) {
+    return members_->describe<Question>(experiments_.size());
+  }
+  caf::result<command_result> on(const caller&, const commands::agent_drain& x) { return members_->drain(x); }
+  caf::result<command_result> on(const caller&, const commands::fence& x) { return members_->fence(x); }
+  caf::result<command_result> on(const caller&, commands::agent_slots x) {
+    return members_->hear_slots(std::move(x));
+  }
+  caf::result<command_result> on(const caller&, const commands::configuration_may& x) {
+    auto ok = members_->may_configure(x.configuration);
+    return ok ? answered() : refused(ok.error());
+  }
+  caf::result<command_result> on(const caller&, const commands::configuration_enforce& x) {
+    members_->configure(x.configuration);
+    return answered();
+  }
+  caf::result<command_result> on(const caller&, const commands::node_shutdown&) {
+    if (setup_.shut_down)
+      setup_.shut_down();
     return answered();
   }
 
   // ---- from tasks, and about trials
 
-  caf::result<command_result> hand_down(client_command x) {
-    const auto id = parse_allocation(x.allocation);
-    auto it = experiments_.find(experiment_id{x.fields.value("experiment", std::uint64_t{0})});
+  /// What trials and allocations take is handed to the experiment, which hands it on.
+  template <class OfTask>
+  requires(commands::contains<commands::task_calls, OfTask>) caf::result<command_result> on(const caller& by,
+                                                                                            OfTask x) {
+    const auto id = parse_allocation(by.allocation);
+    auto it = experiments_.find(x.experiment);
     if (it == experiments_.end())
       return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
-    if (x.name == "allocation.rendezvous")
+    if constexpr (std::is_same_v<OfTask, commands::allocation_rendezvous>) {
+      auto& hosts = x.hosts.emplace();
       for (const auto& [agent, known] : machine_->agents())
-        x.fields["hosts"][agent] = known.host;
-    return self_->delegate(it->second, task_call{id, std::move(x.name), std::move(x.fields)});
+        hosts[agent] = known.host;
+    }
+    return self_->delegate(it->second, task_call_of(id, std::move(x)));
   }
 
-  caf::result<command_result> metadata(const client_command& x) {
-    trial_id id{x.fields.value("id", std::uint64_t{0})};
-    auto row = peers_.reads->trial(id);
+  caf::result<command_result> on(const caller&, const commands::trial_metadata& x) {
+    auto row = peers_.reads->trial(x.id);
     if (!row)
       return refused(row.error());
-    if (x.name == "trial.metadata")
-      return answered({{"metadata", row->metadata.is_object() ? row->metadata : value::object()}});
+    return answered({{"metadata", row->metadata.is_object() ? row->metadata : value::object()}});
+  }
+
+  caf::result<command_result> on(const caller&, const commands::trial_set_metadata& x) {
+    auto row = peers_.reads->trial(x.id);
+    if (!row)
+      return refused(row.error());
     auto promise = self_->make_response_promise<command_result>();
-    const auto given = x.fields.value("metadata", value::object());
-    change_trial(*row, {{id, {}}, x.name, x.fields}, trial_metadata_set{self_->now(), given},
-                 [promise, given](command_result& done) mutable {
-                   promise.deliver(done.refused ? std::move(done) : answered({{"metadata", given}}));
+    change_trial(*row, task_call_of({x.id, {}}, x), trial_metadata_set{self_->now(), x.metadata},
+                 [promise, given = x.metadata](command_result& done) mutable {
+                   promise.deliver(done.got ? answered({{"metadata", given}}) : std::move(done));
                  });
     return promise;
   }
 
-  caf::result<command_result> patch(const value& fields) {
+  caf::result<command_result> on(const caller&, const commands::checkpoint_patch& x) {
     struct pending {
       std::size_t left = 1;
       command_result worst = answered();
@@ -338,24 +340,21 @@ private:
     auto all = std::make_shared<pending>();
     auto promise = self_->make_response_promise<command_result>();
     auto done = [all, promise](command_result& one) mutable {
-      if (one.refused && !all->worst.refused)
+      if (!one.got && all->worst.got)
         all->worst = one;
       if (--all->left == 0)
         promise.deliver(all->worst);
     };
-    for (const auto& one : fields.value("checkpoints", value::array())) {
-      const auto uuid = one.value("uuid", std::string());
-      auto saved = peers_.reads->checkpoint(uuid);
+    for (const auto& one : x.checkpoints) {
+      auto saved = peers_.reads->checkpoint(one.uuid);
       auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
       if (!row)
         return refused(row.error());
-      if (one.value("files", value()).is_null())
-        continue; // leaves them alone
+      if (!one.files)
+        continue;
       ++all->left;
-      change_trial(
-        *row, {{row->id, {}}, "checkpoint.patch", one},
-        checkpoint_changed{self_->now(), uuid, one["files"].get<std::map<std::string, std::int64_t>>()},
-        done);
+      change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{one.uuid, *one.files}),
+                   checkpoint_changed{self_->now(), one.uuid, *one.files}, done);
     }
     auto last = answered();
     done(last);
@@ -373,7 +372,7 @@ private:
     self_->request(it->second, journal_timeout, std::move(call))
       .then(
         [this, id = row.id, fact, done](command_result& answer) {
-          if (answer.refused - 1 != static_cast<int>(errc::not_found))
+          if (answer.got || answer.got.error().code != errc::not_found)
             return done(answer);
           append_to(id, fact, done, 5);
         },
@@ -405,8 +404,8 @@ private:
 
   // ---- creation
 
-  caf::result<command_result> create(client_command x) {
-    auto checked = accept_config(x.fields, setup_.checkpoint_dir, members_->configuration());
+  caf::result<command_result> on(const caller& by, commands::experiment_create x) {
+    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, members_->configuration());
     if (!checked)
       return refused(checked.error());
     auto& [settings, source] = *checked;
@@ -415,30 +414,19 @@ private:
     auto& seed = settings["reproducibility"]["experiment_seed"];
     if (!seed.is_number())
       seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
-    experiment_created wanted{self_->now(),
-                              {},
-                              settings,
-                              x.fields.value("name", std::string()),
-                              x.user,
-                              x.fields.value("context_blob", std::string()),
-                              source,
-                              x.fields.value("key", std::string()),
-                              experiment_id{x.fields.value("parent", std::uint64_t{0})}};
+    experiment_created wanted{self_->now(),   {},     settings, x.name,  by.user,
+                              x.context_blob, source, x.key,    x.parent};
     if (wanted.name.empty())
       wanted.name =
         settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
-    bool activate = x.fields.value("activate", true);
-    std::string context;
-    if (auto it = x.fields.find("context"); it != x.fields.end() && it->is_binary())
-      context.assign(it->get_binary().begin(), it->get_binary().end());
     auto promise = self_->make_response_promise<command_result>();
-    if (context.empty()) {
-      record(std::move(wanted), activate, promise);
+    if (x.context.held.empty()) {
+      record(std::move(wanted), x.activate, promise);
       return promise;
     }
-    self_->request(peers_.journal, journal_timeout, store_blob{std::move(context)})
+    self_->request(peers_.journal, journal_timeout, store_blob{std::move(x.context.held)})
       .then(
-        [this, wanted, activate, promise](const blob_stored& blob) mutable {
+        [this, wanted, activate = x.activate, promise](const blob_stored& blob) mutable {
           wanted.context = blob.name;
           record(std::move(wanted), activate, promise);
         },
@@ -449,7 +437,7 @@ private:
   void record(experiment_created wanted, bool activate, command_promise promise) {
     auto made = machine_->create(wanted);
     if (made.facts.empty()) { // the same key again: the same answer
-      promise.deliver(command_result{0, "", value{{"id", made.id.value}}});
+      promise.deliver(answered({{"id", made.id.value}}));
       return;
     }
     take(std::move(made.facts), {},
@@ -466,7 +454,7 @@ private:
            }
            start(std::move(*settings), {}, !activate);
            if (activate) {
-             promise.deliver(command_result{0, "", value{{"id", id.value}}});
+             promise.deliver(answered({{"id", id.value}}));
              return;
            }
            self_
@@ -474,15 +462,14 @@ private:
                        experiment_pause{}) // answers once the pause is durable
              .then(
                [promise, id](const committed&) mutable {
-                 promise.deliver(command_result{0, "", value{{"id", id.value}}});
+                 promise.deliver(answered({{"id", id.value}}));
                },
                [promise](const caf::error& fault) mutable { promise.deliver(refused(from_caf(fault))); });
          });
   }
 
   template <class Event>
-  caf::result<command_result> tell_experiment(const client_command& x, Event ev) {
-    experiment_id id{x.fields.value("id", std::uint64_t{0})};
+  caf::result<command_result> tell_experiment(experiment_id id, Event ev) {
     auto of_ended = [this, id] {
       // Where it was to stop, what was asked for holds.
       return std::is_same_v<Event, experiment_stop> && peers_.reads->experiment(id) ? answered()
@@ -501,26 +488,25 @@ private:
       {errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
   }
 
-  caf::result<command_result> kill(const client_command& x) {
-    trial_id id{x.fields.value("id", std::uint64_t{0})};
-    auto row = peers_.reads->trial(id);
+  caf::result<command_result> on(const caller&, const commands::trial_kill& x) {
+    auto row = peers_.reads->trial(x.id);
     if (!row)
-      return refused({errc::not_found, "trial " + to_string(id) + " not found"});
+      return refused({errc::not_found, "trial " + to_string(x.id) + " not found"});
     auto it = experiments_.find(row->experiment);
     if (it == experiments_.end() || terminal(row->state))
-      return command_result{0, "", value::object()};
-    return forward(row->experiment, it->second, kill_trial{id}, [] { return answered(); });
+      return answered();
+    return forward(row->experiment, it->second, kill_trial{x.id}, [] { return answered(); });
   }
 
   // ---- searches that a process outside drives
 
-  caf::result<command_result> order_search(const client_command& x) {
-    experiment_id id{x.fields.value("id", std::uint64_t{0})};
+  caf::result<command_result> on(const caller&, commands::search_order x) {
+    const auto id = x.id;
     auto it = experiments_.find(id);
     if (it == experiments_.end())
       return has_ended(id);
     auto promise = self_->make_response_promise<command_result>();
-    self_->request(it->second, journal_timeout, search_orders{x.fields.value("orders", value())})
+    self_->request(it->second, journal_timeout, search_orders{std::move(x.orders)})
       .then(
         [promise](const orders_answered& got) mutable {
           if (!got.refused.empty()) {
@@ -530,7 +516,7 @@ private:
           value created = value::object();
           for (const auto& [key, trial] : got.created)
             created[key] = trial.value;
-          promise.deliver(command_result{0, "", value{{"last", got.heard}, {"trials", std::move(created)}}});
+          promise.deliver(answered({{"last", got.heard}, {"trials", std::move(created)}}));
         },
         [this, id, promise](const caf::error& why) mutable {
           promise.deliver(of_gone(id, why, [&] { return has_ended(id); }));
@@ -538,13 +524,12 @@ private:
     return promise;
   }
 
-  caf::result<command_result> wait_for_search(const client_command& x) {
-    experiment_id id{x.fields.value("id", std::uint64_t{0})};
+  caf::result<command_result> on(const caller&, const commands::search_wait& x) {
+    const auto id = x.id;
     auto it = experiments_.find(id);
     if (it == experiments_.end())
       return answered(); // it hears no more
-    await_events wish{x.fields.value("after", std::uint64_t{0}),
-                      x.fields.value("timeout_ms", std::int64_t{0})};
+    await_events wish{x.after, x.timeout_ms};
     auto promise = self_->make_response_promise<command_result>();
     self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)
       .then([promise](const events_heard&) mutable { promise.deliver(answered()); },
@@ -554,7 +539,7 @@ private:
     return promise;
   }
 
-  caf::result<command_result> clean_up_logs() {
+  caf::result<command_result> on(const caller&, const commands::logs_cleanup&) {
     auto promise = self_->make_response_promise<command_result>();
     self_->request(retention_, std::chrono::minutes(10), clean_logs{})
       .then(
@@ -571,13 +556,10 @@ private:
                                       OfEnded of_ended) {
     auto promise = self_->make_response_promise<command_result>();
     self_->request(to, journal_timeout, std::move(message))
-      .then(
-        [promise](const committed&) mutable {
-          promise.deliver(command_result{0, "", value::object()});
-        },
-        [this, id, promise, of_ended](const caf::error& why) mutable {
-          promise.deliver(of_gone(id, why, of_ended));
-        });
+      .then([promise](const committed&) mutable { promise.deliver(answered()); },
+            [this, id, promise, of_ended](const caf::error& why) mutable {
+              promise.deliver(of_gone(id, why, of_ended));
+            });
     return promise;
   }
 

@@ -20,6 +20,16 @@ value waiting_in(const std::map<std::string, pool_description>& pools) {
   return waiting;
 }
 
+pool_description sum(const std::map<std::string, pool_description>& pools) {
+  pool_description all;
+  for (const auto& [name, one] : pools) {
+    all.total += one.total;
+    all.used += one.used;
+    all.agents.insert(one.agents.begin(), one.agents.end());
+  }
+  return all;
+}
+
 } // namespace
 
 cluster_members::cluster_members(actor_base<cluster_actor>* self, const cluster_setup& setup,
@@ -165,9 +175,8 @@ void cluster_members::end_all(const caf::error& why) {
 
 // ---- commands
 
-command_result cluster_members::drain(const value& fields) {
-  const auto agent = fields.value("agent", std::string());
-  const bool on = fields.value("on", true);
+command_result cluster_members::drain(const commands::agent_drain& order) {
+  const auto& [agent, on] = order;
   if (!machine_.agents().contains(agent))
     return refused({errc::not_found, "no agent '" + agent + "'"});
   if (on)
@@ -179,32 +188,29 @@ command_result cluster_members::drain(const value& fields) {
   return answered();
 }
 
-command_result cluster_members::fence(const value& claim) {
-  const auto agent = claim.value("agent", std::string());
-  const auto token = setup_.fence_token ? setup_.fence_token(agent) : std::string();
-  if (token.empty() || !same_secret(claim.value("token", std::string()), token))
+command_result cluster_members::fence(const commands::fence& claim) {
+  const auto token = setup_.fence_token ? setup_.fence_token(claim.agent) : std::string();
+  if (token.empty() || !same_secret(claim.token, token))
     return refused({errc::denied, "the fence token is not this agent's"});
-  auto link = links_.find(agent);
+  auto link = links_.find(claim.agent);
   const bool away = link != links_.end() && !link->second.actor;
-  if (claim.value("dead", false)) {
+  if (claim.dead) {
     if (away)
-      self_->send(link->second.twin,
-                  death_confirmed{parse_allocation(claim.value("allocation", std::string()))});
+      self_->send(link->second.twin, death_confirmed{parse_allocation(claim.allocation)});
     return answered({{"kill", false}});
   }
   return answered({{"kill", away}});
 }
 
-command_result cluster_members::hear_slots(const value& news) {
-  const auto agent = news.value("agent", std::string());
-  if (setup_.fence_token && !same_secret(news.value("token", std::string()), setup_.fence_token(agent)))
+command_result cluster_members::hear_slots(commands::agent_slots news) {
+  if (setup_.fence_token && !same_secret(news.token, setup_.fence_token(news.agent)))
     return refused({errc::denied, "the token is not this agent's"});
-  if (auto link = links_.find(agent); link != links_.end())
-    link->second.slots = news.value("slots", value::array());
+  if (auto link = links_.find(news.agent); link != links_.end())
+    link->second.slots = std::move(news.slots);
   return answered();
 }
 
-caf::result<command_result> cluster_members::describe(const std::string& what, std::size_t experiments) {
+caf::result<command_result> cluster_members::gather(std::function<value(const descriptions&)> shape) {
   struct gathering {
     std::size_t left = 0;
     descriptions pools;
@@ -215,10 +221,10 @@ caf::result<command_result> cluster_members::describe(const std::string& what, s
   for (const auto& [name, pool] : pools_)
     self_->request(pool, std::chrono::seconds(10), describe_pool{})
       .then(
-        [this, promise, what, experiments, all, name = name](pool_description& one) mutable {
+        [promise, shape, all, name = name](pool_description& one) mutable {
           all->pools[name] = std::move(one);
           if (--all->left == 0)
-            promise.deliver(answered(description(what, experiments, all->pools)));
+            promise.deliver(answered(shape(all->pools)));
         },
         [promise, all](const caf::error& why) mutable {
           if (all->left != 0)
@@ -228,24 +234,22 @@ caf::result<command_result> cluster_members::describe(const std::string& what, s
   return promise;
 }
 
-value cluster_members::description(const std::string& what, std::size_t experiments,
+value cluster_members::description(commands::status, std::size_t experiments,
                                    const descriptions& pools) const {
-  pool_description all;
-  for (const auto& [name, one] : pools) {
-    all.total += one.total;
-    all.used += one.used;
-    all.agents.insert(one.agents.begin(), one.agents.end());
-  }
-  if (what == "status")
-    return {{"slots", {{"total", all.total}, {"used", all.used}}},
-            {"agents", all.agents.size()},
-            {"waiting", waiting_in(pools).size()},
-            {"experiments_active", experiments}};
-  if (what == "queue.list")
-    return {{"waiting", waiting_in(pools)}};
-  if (what == "pool.list")
-    return {{"pools", pool_rows(pools)}};
-  return {{"agents", agent_rows(all)}};
+  const auto all = sum(pools);
+  return {{"slots", {{"total", all.total}, {"used", all.used}}},
+          {"agents", all.agents.size()},
+          {"waiting", waiting_in(pools).size()},
+          {"experiments_active", experiments}};
+}
+value cluster_members::description(commands::queue_list, std::size_t, const descriptions& pools) const {
+  return {{"waiting", waiting_in(pools)}};
+}
+value cluster_members::description(commands::pool_list, std::size_t, const descriptions& pools) const {
+  return {{"pools", pool_rows(pools)}};
+}
+value cluster_members::description(commands::agent_list, std::size_t, const descriptions& pools) const {
+  return {{"agents", agent_rows(sum(pools))}};
 }
 
 value cluster_members::agent_rows(const pool_description& all) const {

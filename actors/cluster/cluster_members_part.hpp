@@ -5,6 +5,7 @@
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/shells/probed.hpp"
+#include "model/commands/table.hpp"
 
 #include <map>
 #include <set>
@@ -13,6 +14,8 @@ namespace troupe {
 
 class cluster_members {
 public:
+  using descriptions = std::map<std::string, pool_description>; ///< by pool
+
   struct agent_link {
     twin_actor twin;
     agent_actor actor; ///< null while it is away
@@ -51,24 +54,32 @@ public:
   // Commands; each answers for itself.
 
   /// Soft here and in the pool: whoever ordered it keeps it, and orders it again after a start.
-  command_result drain(const value& fields);
+  command_result drain(const commands::agent_drain& order);
   /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any
   /// more. While the agent is here, it speaks for its sandboxes.
-  command_result fence(const value& claim);
+  command_result fence(const commands::fence& claim);
   /// An agent says what its slots are and how busy; no route of the API leads here.
-  command_result hear_slots(const value& news);
-  /// "agent.list", "status", "queue.list" or "pool.list".
-  caf::result<command_result> describe(const std::string& what, std::size_t experiments);
+  command_result hear_slots(commands::agent_slots news);
+  using questions =
+    commands::list<commands::agent_list, commands::status, commands::queue_list, commands::pool_list>;
+  /// Answers one of the questions, from what the pools say.
+  template <class Question>
+  caf::result<command_result> describe(std::size_t experiments) {
+    return gather(
+      [this, experiments](const descriptions& pools) { return description(Question{}, experiments, pools); });
+  }
 
 private:
-  using descriptions = std::map<std::string, pool_description>;
-
   void make_pools();
   void drop_unused_pools();
   void settle_agents();
   std::ptrdiff_t experiments_in(const std::string& pool) const;
   std::string wanted_pool(const std::string& agent) const;
-  value description(const std::string& what, std::size_t experiments, const descriptions& pools) const;
+  caf::result<command_result> gather(std::function<value(const descriptions&)> shape);
+  value description(commands::status, std::size_t experiments, const descriptions& pools) const;
+  value description(commands::queue_list, std::size_t experiments, const descriptions& pools) const;
+  value description(commands::pool_list, std::size_t experiments, const descriptions& pools) const;
+  value description(commands::agent_list, std::size_t experiments, const descriptions& pools) const;
   value agent_rows(const pool_description& all) const;
   value pool_rows(const descriptions& pools) const;
 

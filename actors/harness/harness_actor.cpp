@@ -99,10 +99,7 @@ private:
     self_->request(journal_, std::chrono::seconds(30), std::move(mail))
       .then(
         [this, number](const reports_committed& answer) {
-          if (answer.refused)
-            step(reports_answered{number, 0, error{static_cast<errc>(answer.refused - 1), answer.why}});
-          else
-            step(reports_answered{number, answer.up_to, std::nullopt});
+          step(reports_answered{number, answer.refused ? 0 : answer.up_to, answer.refused});
         },
         [this, number](const caf::error& why) {
           step(reports_answered{number, 0, from_caf(why)});

@@ -98,31 +98,25 @@ void desk_context::note(const std::string& kind, const std::string& actor, const
     events_.pop_front();
 }
 
-void desk_context::ask(const std::string& where, const std::string& what, value fields, given then,
+void desk_context::ask(const std::string& where, inspect_request what, given then,
                        std::chrono::milliseconds patience) {
   auto it = nodes_.find(where);
   if (it == nodes_.end())
     return then(error{errc::not_found, "no node '" + where.substr(0, 200) + "'; `nodes` lists them"});
   if (!it->second.inspector)
     return then(error{errc::unreachable, "the node " + where + " is away"});
-  self->request(it->second.inspector, patience, inspect_request{what, std::move(fields)})
-    .then(
-      [then](command_result& got) {
-        if (got.refused)
-          then(error{static_cast<errc>(got.refused - 1), got.why});
-        else
-          then(std::move(got.answer));
-      },
-      [then, where, patience](const caf::error& why) {
-        auto fault = from_caf(why);
-        if (fault.code == errc::timeout)
-          fault.what =
-            "the node " + where + " did not answer within " + std::to_string(patience.count()) + " ms";
-        then(fault);
-      });
+  self->request(it->second.inspector, patience, std::move(what))
+    .then([then](command_result& answer) { then(std::move(answer.got)); },
+          [then, where, patience](const caf::error& why) {
+            auto fault = from_caf(why);
+            if (fault.code == errc::timeout)
+              fault.what =
+                "the node " + where + " did not answer within " + std::to_string(patience.count()) + " ms";
+            then(fault);
+          });
 }
 
-void desk_context::ask_all(const std::string& only, const std::string& what, const value& fields,
+void desk_context::ask_all(const std::string& only, inspect_request what,
                            std::function<void(named_answers)> then, std::chrono::milliseconds patience) {
   struct gathered {
     named_answers got;
@@ -138,7 +132,7 @@ void desk_context::ask_all(const std::string& only, const std::string& what, con
     return then({});
   for (const auto& name : wanted)
     ask(
-      name, what, fields,
+      name, what,
       [all, name, then](result<value> got) {
         all->got.emplace(name, std::move(got));
         if (--all->left == 0)
@@ -157,7 +151,7 @@ void desk_context::locate(const std::string& wanted, std::function<void(result<p
     return then(error{errc::not_found, "no node '" + where.substr(0, 200) + "'; `nodes` lists them"});
   if (where.empty() && of_master(kind_of(actor)))
     where = setup.node;
-  ask_all(where, "actor", {{"actor", actor}, {"what", "here"}}, [actor, then](named_answers got) {
+  ask_all(where, commands::inspect_here{actor}, [actor, then](named_answers got) {
     std::vector<place> found;
     std::string away;
     bool slow = false;
@@ -249,11 +243,11 @@ void desk_context::with_names(value body, std::function<void(value)> then) {
   if (names_.size() > most_names)
     names_.clear();
   for (auto& [node, numbers] : wanted) {
-    value ids = value::array();
+    commands::inspect_names question;
     for (const auto& x : numbers)
-      ids.push_back(x.actor);
+      question.ids.push_back(x.actor);
     ask(
-      node, "names", {{"ids", std::move(ids)}},
+      node, std::move(question),
       [this, all, finish, numbers = std::move(numbers)](result<value> got) {
         if (got)
           for (const auto& x : numbers)

@@ -2,6 +2,7 @@
 // What the parts of the shell's desk stand on: the nodes and their inspectors, and how to ask them.
 
 #include "actors/inspector/shell_desk_actor.hpp"
+#include "actors/shells/obey.hpp"
 
 #include <caf/typed_response_promise.hpp>
 
@@ -37,11 +38,17 @@ public:
   void note(const std::string& kind, const std::string& actor, const std::string& what,
             const std::string& user);
 
-  void ask(const std::string& where, const std::string& what, value fields, given then,
-           std::chrono::milliseconds patience = node_patience);
+  /// One of commands::inspector_commands, to the inspector of a node.
+  template <commands::command C>
+  void ask(const std::string& where, C what, given then, std::chrono::milliseconds patience = node_patience) {
+    ask(where, request_of(std::move(what)), std::move(then), patience);
+  }
   /// All nodes, or `only` that one.
-  void ask_all(const std::string& only, const std::string& what, const value& fields,
-               std::function<void(named_answers)> then, std::chrono::milliseconds patience = node_patience);
+  template <commands::command C>
+  void ask_all(const std::string& only, C what, std::function<void(named_answers)> then,
+               std::chrono::milliseconds patience = node_patience) {
+    ask_all(only, request_of(std::move(what)), std::move(then), patience);
+  }
 
   /// Where an actor is: "NAME" or "NAME@NODE".
   struct place {
@@ -66,6 +73,19 @@ public:
   desk_setup setup;
 
 private:
+  template <commands::command C>
+  static inspect_request request_of(C what) {
+    const std::string word = std::string_view(C::is.name).substr(std::string_view("inspect.").size()).data();
+    inspect_request out{word, commands::write(std::move(what))};
+    if constexpr (commands::contains<commands::actor_questions, C>) {
+      out.fields["what"] = word;
+      out.what = "actor";
+    }
+    return out;
+  }
+  void ask(const std::string& where, inspect_request what, given then, std::chrono::milliseconds patience);
+  void ask_all(const std::string& only, inspect_request what, std::function<void(named_answers)> then,
+               std::chrono::milliseconds patience);
   struct node {
     caf::actor inspector; ///< null while it is away
   };
@@ -82,21 +102,29 @@ private:
   std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers_;
 };
 
-/// The commands that only look. `obey` returns false for those that it does not know.
+/// The commands that only look: commands::desk_looks.
 class shell_views {
 public:
   explicit shell_views(desk_context& desk) : desk_(desk) {}
-  bool obey(const std::string& name, const value& fields, const given& done);
+  void on(const commands::shell_nodes&, given done);
+  void on(const commands::shell_ps& x, given done);
+  void on(const commands::shell_info& x, given done);
+  void on(const commands::shell_tree& x, given done);
+  void on(const commands::shell_state& x, given done);
+  void on(const commands::shell_msgs& x, given done);
+  void on(const commands::shell_stats& x, given done);
+  void on(const commands::shell_links& x, given done);
+  void on(const commands::shell_waits&, given done);
+  void on(const commands::shell_events& x, given done);
+  void on(const commands::shell_log&, given done);
+  void on(const commands::shell_messages&, given done);
 
 private:
-  void list_nodes(given done);
   value join_nodes(const named_answers& got, const value& listed) const;
-  void ps(const value& f, given done);
-  void of_actor(const std::string& what, value f, given done);
-  void state_diff(const value& f, given done);
-  void waits(given done);
-  void tree(const std::string& wanted, given done);
-  void events(const value& f, given done);
+  /// `question` is asked of the node where its actor is.
+  template <class Question>
+  void of_actor(Question question, given done);
+  void state_diff(const commands::shell_state& x, given done);
   desk_context& desk_;
 };
 
@@ -129,13 +157,19 @@ private:
     std::map<std::string, watched_node> on;
     std::string actor, experiment; ///< of a trace; of a follow
     std::chrono::steady_clock::time_point until, refreshed;
-    value abouts;                  ///< of a followed experiment: itself and its trials
-    std::set<std::string> polling; ///< nodes that were asked for events and have not answered
-    std::uint64_t gone = 0;        ///< answers in a row without the actor
+    std::vector<std::string> abouts; ///< of a followed experiment: itself and its trials
+    std::set<std::string> polling;   ///< nodes that were asked for events and have not answered
+    std::uint64_t gone = 0;          ///< answers in a row without the actor
     std::uint64_t most = 0, shown = 0;
   };
+  void on(const std::shared_ptr<row_sink>& to, const commands::shell_events& x, given done);
+  void on(const std::shared_ptr<row_sink>& to, const commands::shell_trace& x, given done);
+  void on(const std::shared_ptr<row_sink>& to, const commands::shell_follow& x, given done);
+  template <class Stream>
+  commands::inspect_watch wish_of(const Stream& x) const;
   void begin(const std::shared_ptr<row_sink>& to, const std::vector<std::string>& where,
-             const std::string& actor, const std::string& experiment, const value& wish, given done);
+             const std::string& actor, const std::string& experiment, const commands::inspect_watch& wish,
+             given done);
   void end_stream(std::uint64_t id, const std::string& why);
   void take(std::uint64_t id, stream& s, const std::string& node, watched_node& one);
   void show(std::uint64_t id, const std::string& node, value taken);

@@ -2,6 +2,7 @@
 
 #include "actors/inspector/actor_shapes_part.hpp"
 #include "actors/inspector/state_path.hpp"
+#include "actors/shells/obey.hpp"
 
 #include <caf/all.hpp>
 
@@ -15,22 +16,11 @@ namespace {
 
 using base = actor_base<inspector_actor>;
 using promise_of_result = caf::typed_response_promise<command_result>;
-using fields_of = const value&;
 
 constexpr std::size_t most_watches = 32;
 constexpr auto forgotten_after = std::chrono::seconds(15); ///< a watch that nobody asks for
 constexpr auto patience = std::chrono::seconds(2); ///< with an actor that is asked between two messages
-constexpr const char* levels[] = {"error", "warning", "info", "debug"};
-
-std::string text(fields_of x, const char* name) {
-  auto it = x.find(name);
-  return it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-std::uint64_t number(fields_of x, const char* name, std::uint64_t otherwise) {
-  auto it = x.find(name);
-  return it != x.end() && it->is_number() ? static_cast<std::uint64_t>(std::max(0.0, it->get<double>()))
-                                          : otherwise;
-}
+constexpr const char* levels[] = {"error", "warning", "info", "debug"}; ///< as commands::log_levels
 
 class inspector_state {
 public:
@@ -51,39 +41,16 @@ public:
         if (!x.fields.is_object())
           x.fields = value::object();
         if (x.what.empty()) { // what an actor of this node was asked
-          if (auto open = open_asks_.extract(number(x.fields, "ask", 0)); !open.empty())
+          if (auto open = open_asks_.extract(x.fields.value("ask", std::uint64_t{0})); !open.empty())
             open.mapped()(std::move(x.fields["got"]));
           return answered();
         }
-        if (x.what == "node")
-          return answered(node());
-        if (x.what == "ps")
-          return ps(x.fields);
-        if (x.what == "actor")
-          return about_actor(x.fields);
-        if (x.what == "tree")
-          return answered(tree());
-        if (x.what == "names")
-          return answered(names(x.fields));
-        if (x.what == "waits")
-          return waits();
-        if (x.what == "events")
-          return answered(events(x.fields));
-        if (x.what == "end")
-          return end(x.fields);
-        if (x.what == "send")
-          return send(x.fields);
-        if (x.what == "watch")
-          return watch(x.fields);
-        if (x.what == "taken")
-          return taken(x.fields);
-        if (x.what == "unwatch")
-          return unwatch(number(x.fields, "id", 0));
-        if (x.what == "log")
-          return log(x.fields);
-        if (x.what == "fault")
-          return fault(x.fields);
-        return refused({errc::unsupported, "this node's inspector knows no '" + x.what + "'"});
+        // The questions about one actor are commands of their own.
+        const auto word = x.what == "actor" ? x.fields.value("what", value()) : value(x.what);
+        if (!word.is_string())
+          return refused({errc::invalid, "the field 'what' has to be a text"});
+        return obey<commands::inspector_commands>("inspect." + word.get<std::string>(), std::move(x.fields),
+                                                  [this](auto order) { return on(std::move(order)); });
       },
       [this](const time_passed&) { tick(); },
     };
@@ -96,26 +63,25 @@ private:
 
   // ---- lists
 
-  value node() const {
+  command_result on(const commands::inspect_node&) const {
     std::uint64_t backlog = 0, actors = 0;
     for (const auto& p : reg_->all()) {
       backlog += p->backlog();
       ++actors;
     }
-    return {{"node", setup_.node},
-            {"role", setup_.role},
-            {"actors", actors},
-            {"backlog", backlog},
-            {"version", setup_.version},
-            {"uptime_s", in_seconds(wall_now() - since_)},
-            {"code", node_code(self_->node(), caf::node_id{})},
-            {"allow_faults", reg_->allow_faults}};
+    return answered({{"node", setup_.node},
+                     {"role", setup_.role},
+                     {"actors", actors},
+                     {"backlog", backlog},
+                     {"version", setup_.version},
+                     {"uptime_s", in_seconds(wall_now() - since_)},
+                     {"code", node_code(self_->node(), caf::node_id{})},
+                     {"allow_faults", reg_->allow_faults}});
   }
 
-  caf::result<command_result> ps(fields_of x) {
-    const auto kind = text(x, "kind");
-    const auto window =
-      std::chrono::milliseconds(std::min<std::uint64_t>(number(x, "window_ms", 1000), 60'000));
+  caf::result<command_result> on(const commands::inspect_ps& x) {
+    const auto& kind = x.kind;
+    const auto window = std::chrono::milliseconds(std::min<std::uint64_t>(x.window_ms, 60'000));
     std::vector<std::pair<std::shared_ptr<probe>, std::uint64_t>> first;
     for (auto& p : reg_->all())
       if (kind.empty() || p->kind == kind)
@@ -152,28 +118,26 @@ private:
     return promise;
   }
 
-  value tree() const {
+  command_result on(const commands::inspect_tree&) const {
     value rows = value::array();
     for (const auto& p : reg_->all())
       rows.push_back(
         {{"actor", p->name}, {"owner", p->owner}, {"state", state_of(*p)}, {"restarts", p->restarts}});
-    return {{"rows", std::move(rows)}};
+    return answered({{"rows", std::move(rows)}});
   }
 
-  value names(fields_of x) const {
+  command_result on(const commands::inspect_names& x) const {
     value out = value::object();
-    if (auto ids = x.find("ids"); ids != x.end() && ids->is_array())
-      for (const auto& id : *ids)
-        if (id.is_number_unsigned())
-          if (auto name = reg_->name_of(id.get<std::uint64_t>()); !name.empty())
-            out[std::to_string(id.get<std::uint64_t>())] = name;
-    return {{"names", std::move(out)}};
+    for (auto id : x.ids)
+      if (auto name = reg_->name_of(id); !name.empty())
+        out[std::to_string(id)] = name;
+    return answered({{"names", std::move(out)}});
   }
 
-  value events(fields_of x) const {
+  command_result on(const commands::inspect_events& x) const {
     value rows = value::array();
-    std::uint64_t newest = number(x, "after", 0);
-    for (const auto& e : reg_->events(newest, number(x, "max", 512))) {
+    std::uint64_t newest = x.after;
+    for (const auto& e : reg_->events(newest, x.max)) {
       rows.push_back({{"at", to_rfc3339(e.at)},
                       {"kind", e.kind},
                       {"actor", e.actor},
@@ -182,7 +146,7 @@ private:
                       {"node", setup_.node}});
       newest = std::max(newest, e.number);
     }
-    return {{"rows", std::move(rows)}, {"newest", newest}};
+    return answered({{"rows", std::move(rows)}, {"newest", newest}});
   }
 
   // ---- one actor
@@ -224,64 +188,80 @@ private:
     return heard;
   }
 
-  caf::result<command_result> about_actor(fields_of x) {
-    const auto name = text(x, "actor"), what = text(x, "what");
-    auto entry = reg_->find(name);
+  command_result on(const commands::inspect_here& x) const {
+    auto entry = reg_->find(x.actor);
     if (!entry)
-      return not_here(name);
+      return not_here(x.actor);
+    const auto& p = *entry->what;
+    return answered({{"id", p.actor_id}, {"kind", p.kind}, {"owner", p.owner}});
+  }
+  caf::result<command_result> on(const commands::inspect_msgs& x) {
+    auto entry = reg_->find(x.actor);
+    if (!entry)
+      return not_here(x.actor);
     auto p = entry->what;
-    const auto most = std::min<std::size_t>(number(x, "max", probe::ring), probe::ring);
-    if (what == "here")
-      return answered({{"id", p->actor_id}, {"kind", p->kind}, {"owner", p->owner}});
-    if (what == "msgs" && p->kind == "worker")
-      return on_actor(
-        *entry, [](probe_side& side) { return side.heard ? side.heard() : value::array(); },
-        [this, p, most](value heard) {
-          return answered({{"rows", heard_or(shapes_->recent(*p, most), std::move(heard), most)}});
-        });
-    if (what == "msgs")
+    const auto most = static_cast<std::size_t>(std::clamp(x.max, 0.0, static_cast<double>(probe::ring)));
+    if (p->kind != "worker")
       return answered({{"rows", shapes_->recent(*p, most)}});
-    if (what == "stats")
-      return answered(shapes_->stats(*p));
-    if (what == "links")
-      return on_actor(
-        *entry, [reg = reg_](probe_side& side) { return ask_links(*reg, side); },
-        [this, p](value got) {
-          return answered({{"rows", shapes_->links_of(*p, got["peers"].get<std::vector<std::string>>())}});
-        });
-    if (what == "state")
-      return on_actor(
-        *entry,
-        [](probe_side& side) -> value {
-          return {{"known", side.describe != nullptr},
-                  {"state", side.describe ? side.describe() : value::object()}};
-        },
-        [p, path = text(x, "path")](value got) {
-          if (!got["known"].get<bool>())
-            return answered({{"actor", p->name}, {"state", {{"state", state_of(*p)}}}});
-          auto part = at_path(got["state"], path);
-          return part ? answered({{"actor", p->name}, {"state", *part}}) : refused(part.error());
-        });
-    if (what == "info")
-      return on_actor(
-        *entry,
-        [reg = reg_](probe_side& side) {
-          auto got = ask_links(*reg, side);
-          if (side.describe)
-            got["state_bytes"] = to_msgpack(side.describe()).size();
-          if (side.heard)
-            got["heard"] = side.heard();
-          return got;
-        },
-        [this, p](value got) {
-          auto info = shapes_->info(*p, got);
-          info["recent"] = heard_or(std::move(info["recent"]), got.value("heard", value()), 8);
-          return answered(std::move(info));
-        });
-    return refused({errc::invalid, "an actor has no '" + what + "'"});
+    return on_actor(
+      *entry, [](probe_side& side) { return side.heard ? side.heard() : value::array(); },
+      [this, p, most](value heard) {
+        return answered({{"rows", heard_or(shapes_->recent(*p, most), std::move(heard), most)}});
+      });
+  }
+  command_result on(const commands::inspect_stats& x) const {
+    auto entry = reg_->find(x.actor);
+    return entry ? answered(shapes_->stats(*entry->what)) : not_here(x.actor);
+  }
+  caf::result<command_result> on(const commands::inspect_links& x) {
+    auto entry = reg_->find(x.actor);
+    if (!entry)
+      return not_here(x.actor);
+    return on_actor(
+      *entry, [reg = reg_](probe_side& side) { return ask_links(*reg, side); },
+      [this, p = entry->what](value got) {
+        return answered({{"rows", shapes_->links_of(*p, got["peers"].get<std::vector<std::string>>())}});
+      });
+  }
+  caf::result<command_result> on(const commands::inspect_state& x) {
+    auto entry = reg_->find(x.actor);
+    if (!entry)
+      return not_here(x.actor);
+    return on_actor(
+      *entry,
+      [](probe_side& side) -> value {
+        return {{"known", side.describe != nullptr},
+                {"state", side.describe ? side.describe() : value::object()}};
+      },
+      [p = entry->what, path = x.path](value got) {
+        if (!got["known"].get<bool>())
+          return answered({{"actor", p->name}, {"state", {{"state", state_of(*p)}}}});
+        auto part = at_path(got["state"], path);
+        return part ? answered({{"actor", p->name}, {"state", *part}}) : refused(part.error());
+      });
+  }
+  caf::result<command_result> on(const commands::inspect_info& x) {
+    auto entry = reg_->find(x.actor);
+    if (!entry)
+      return not_here(x.actor);
+    return on_actor(
+      *entry,
+      [reg = reg_](probe_side& side) {
+        auto got = ask_links(*reg, side);
+        if (side.describe)
+          got["state_bytes"] = to_msgpack(side.describe()).size();
+        if (side.heard)
+          got["heard"] = side.heard();
+        return got;
+      },
+      [this, p = entry->what](value got) {
+        auto info = shapes_->info(*p, got);
+        info["recent"] = heard_or(std::move(info["recent"]), got.value("heard", value()), 8);
+        return answered(std::move(info));
+      });
   }
 
-  caf::result<command_result> waits() {
+  caf::result<command_result> on(const commands::inspect_waits&) {
     std::vector<probe_register::entry> busy;
     for (const auto& p : reg_->all())
       if (p->waits_for() > 0 && p->actor_id != self_->id())
@@ -325,68 +305,88 @@ private:
 
   // ---- acting
 
-  caf::result<command_result> end(fields_of x) {
-    const auto name = text(x, "actor");
-    auto entry = reg_->find(name);
+  caf::result<command_result> on(const commands::inspect_end& x) {
+    auto entry = reg_->find(x.actor);
     auto to = entry ? caf::actor_cast<caf::actor>(entry->who.lock()) : caf::actor{};
     if (!to)
-      return not_here(name);
+      return not_here(x.actor);
     // An exit with a reason that its own handler hears: it takes its children along, as after any fault of
     // its own.
-    self_->send_exit(to, to_caf({errc::internal, text(x, "why")}));
+    self_->send_exit(to, to_caf({errc::internal, x.why}));
     return answered({{"id", entry->what->actor_id}});
   }
 
-  caf::result<command_result> send(fields_of x) {
-    const auto name = text(x, "actor"), message = text(x, "message");
-    auto entry = reg_->find(name);
+  struct addressee {
+    probe_register::entry entry;
+    caf::actor to;
+    allocation_id allocation; ///< where it is one
+  };
+  /// What an operator may say to an actor, by way of this one.
+  using delivered =
+    commands::join<commands::actor_commands,
+                   commands::list<commands::logs_cleanup, commands::allocation_pending_preemption,
+                                  commands::worker_validate, commands::worker_checkpoint>>;
+
+  caf::result<command_result> on(commands::inspect_send x) {
+    auto entry = reg_->find(x.actor);
     auto to = entry ? caf::actor_cast<caf::actor>(entry->who.lock()) : caf::actor{};
     if (!to)
-      return not_here(name);
-    if (message == "ping") {
-      const auto sent = ticks_now();
-      return on_actor(
-        *entry, [](probe_side&) -> value { return ticks_now(); },
-        [this, sent](value got) {
-          return answered({{"wait_us", shapes_->us(got.get<std::uint64_t>() - sent)}});
-        });
-    }
-    if (message == "flush") {
-      caf::anon_send(to, flush_journal{});
-      return answered();
-    }
-    if (message == "redial") {
-      caf::anon_send(to, dial_master{});
-      return answered();
-    }
-    if (message == "save")
-      return pass(to, search_save{}, [](const search_saved& got) -> value {
-        return {{"state_bytes", got.bytes.size()}};
+      return not_here(x.actor);
+    const auto* command = commands::find_spoken(entry->what->kind, x.message);
+    if (!command)
+      return refused({errc::unsupported, "'" + x.message + "' is not delivered by a node's inspector"});
+    const auto id = x.actor.substr(std::min(x.actor.find('/') + 1, x.actor.size()));
+    return obey<delivered>(command->is.name, std::move(x.given),
+                           [this, at = addressee{*entry, to, parse_allocation(id)}](const auto& order) {
+                             return deliver(at, order);
+                           });
+  }
+
+  caf::result<command_result> deliver(const addressee& at, const commands::actor_ping&) {
+    const auto sent = ticks_now();
+    return on_actor(
+      at.entry, [](probe_side&) -> value { return ticks_now(); },
+      [this, sent](value got) {
+        return answered({{"wait_us", shapes_->us(got.get<std::uint64_t>() - sent)}});
       });
-    if (message == "clean_logs")
-      return pass(to, clean_logs{}, [](const logs_cleaned& got) -> value {
-        return {{"trials", got.trials}};
-      });
-    if (message == "preempt" || message == "validate" || message == "checkpoint") {
-      const auto id = parse_allocation(name.substr(std::min(name.size(), std::string("allocation/").size())));
-      return pass(to,
-                  task_call{id, message == "preempt" ? "allocation.pending_preemption" : "worker." + message,
-                            value::object()},
-                  [](const command_result& got) -> value { return got.answer; });
-    }
-    if (message == "describe")
-      return pass(to, describe_pool{}, [](const pool_description& got) -> value {
-        value agents = value::object(), waiting = value::array();
-        for (const auto& [agent, slots] : got.agents) {
-          agents[agent] = value::array();
-          for (const auto& id : slots)
-            agents[agent].push_back(id ? value(to_string(id)) : value());
-        }
-        for (const auto& [id, slots] : got.waiting)
-          waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}});
-        return {{"total", got.total}, {"used", got.used}, {"agents", agents}, {"waiting", waiting}};
-      });
-    return refused({errc::unsupported, "'" + message + "' is not delivered by a node's inspector"});
+  }
+  caf::result<command_result> deliver(const addressee& at, const commands::journal_flush&) {
+    caf::anon_send(at.to, flush_journal{});
+    return answered();
+  }
+  caf::result<command_result> deliver(const addressee& at, const commands::agent_redial&) {
+    caf::anon_send(at.to, dial_master{});
+    return answered();
+  }
+  caf::result<command_result> deliver(const addressee& at, const commands::searcher_save&) {
+    return pass(at.to, search_save{}, [](const search_saved& got) -> value {
+      return {{"state_bytes", got.bytes.size()}};
+    });
+  }
+  caf::result<command_result> deliver(const addressee& at, const commands::logs_cleanup&) {
+    return pass(at.to, clean_logs{}, [](const logs_cleaned& got) -> value {
+      return {{"trials", got.trials}};
+    });
+  }
+  /// The allocation's own commands.
+  template <commands::command C>
+  requires(commands::contains<commands::allocation_commands, C>) caf::result<command_result> deliver(
+    const addressee& at, const C& order) {
+    return pass(at.to, task_call_of(at.allocation, order),
+                [](const command_result& answer) -> value { return *answer.got; });
+  }
+  caf::result<command_result> deliver(const addressee& at, const commands::pool_describe&) {
+    return pass(at.to, describe_pool{}, [](const pool_description& got) -> value {
+      value agents = value::object(), waiting = value::array();
+      for (const auto& [agent, slots] : got.agents) {
+        agents[agent] = value::array();
+        for (const auto& id : slots)
+          agents[agent].push_back(id ? value(to_string(id)) : value());
+      }
+      for (const auto& [id, slots] : got.waiting)
+        waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}});
+      return {{"total", got.total}, {"used", got.used}, {"agents", agents}, {"waiting", waiting}};
+    });
   }
 
   template <class Message, class Shape>
@@ -405,7 +405,7 @@ private:
   static auto heard_as(promise_of_result promise, Shape shape, value (Shape::*)(const Answer&) const) {
     return [promise, shape](const Answer& got) mutable {
       if constexpr (std::is_same_v<Answer, command_result>)
-        if (got.refused) {
+        if (!got.got) {
           promise.deliver(got);
           return;
         }
@@ -422,11 +422,11 @@ private:
     std::chrono::steady_clock::time_point asked;
   };
 
-  caf::result<command_result> watch(fields_of x) {
+  caf::result<command_result> on(const commands::inspect_watch& x) {
     if (watches_.size() >= most_watches)
       return refused({errc::busy, "this node runs " + std::to_string(most_watches) + " traces already"});
     message_watch::wanted wish;
-    wish.actor = text(x, "actor");
+    wish.actor = x.actor;
     std::uint64_t id_of_actor = 0;
     if (!wish.actor.empty()) {
       auto entry = reg_->find(wish.actor);
@@ -434,10 +434,10 @@ private:
         return not_here(wish.actor);
       id_of_actor = entry->what->actor_id;
     }
-    wish.about = abouts(x);
-    wish.request = number(x, "request", 0);
-    wish.requester = number(x, "requester", 0);
-    if (const auto type = text(x, "msg"); !type.empty()) {
+    wish.about = correlations(x.about_these);
+    wish.request = x.request;
+    wish.requester = x.requester;
+    if (const auto& type = x.msg; !type.empty()) {
       for (const auto& [key, reads] : message_readers())
         if (type_name(self_->system(), key) == type)
           wish.types.push_back(key);
@@ -445,10 +445,10 @@ private:
         return refused({errc::invalid, "the field 'msg': no message type '" + type.substr(0, 100) +
                                          "'; `msgs` and `stats` show types"});
     }
-    wish.most = std::clamp<std::uint64_t>(number(x, "max", 100), 1, 1'000'000);
-    wish.per_second = std::clamp<std::uint64_t>(number(x, "rate", 50), 1, 10'000);
+    wish.most = static_cast<std::uint64_t>(std::clamp(x.max, 1.0, 1'000'000.0));
+    wish.per_second = static_cast<std::uint64_t>(std::clamp(x.rate, 1.0, 10'000.0));
     const auto lasts =
-      std::chrono::milliseconds(std::clamp<std::uint64_t>(number(x, "for_ms", 30'000), 1, 3'600'000));
+      std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(x.for_ms, 1.0, 3'600'000.0)));
     wish.until = ticks_now() + reg_->scale.ticks(lasts);
     auto made = std::make_shared<message_watch>(wish, reg_->scale);
     reg_->watch(made);
@@ -458,23 +458,22 @@ private:
     return answered({{"id", id}});
   }
 
-  static std::vector<correlation> abouts(fields_of x) {
+  /// Names that mean nothing are left out.
+  static std::vector<correlation> correlations(const std::vector<std::string>& names) {
     std::vector<correlation> out;
-    if (auto it = x.find("about"); it != x.end() && it->is_array())
-      for (const auto& one : *it)
-        if (one.is_string())
-          if (auto c = correlation_of_name(one.get<std::string>()))
-            out.push_back(c);
+    for (const auto& one : names)
+      if (auto c = correlation_of_name(one))
+        out.push_back(c);
     return out;
   }
 
-  caf::result<command_result> taken(fields_of x) {
-    auto it = watches_.find(number(x, "id", 0));
+  caf::result<command_result> on(const commands::inspect_taken& x) {
+    auto it = watches_.find(x.id);
     if (it == watches_.end())
       return refused({errc::not_found, "no such trace on the node " + setup_.node});
     auto& one = it->second;
     one.asked = self_->clock().now();
-    if (auto about = abouts(x); !about.empty())
+    if (auto about = correlations(x.about_these); !about.empty())
       one.what->about(std::move(about));
     message_watch::tally tally;
     value rows = value::array();
@@ -500,8 +499,8 @@ private:
                      {"gone", gone}});
   }
 
-  caf::result<command_result> unwatch(std::uint64_t id) {
-    if (auto it = watches_.find(id); it != watches_.end()) {
+  caf::result<command_result> on(const commands::inspect_unwatch& x) {
+    if (auto it = watches_.find(x.id); it != watches_.end()) {
       reg_->unwatch(it->second.what);
       watches_.erase(it);
     }
@@ -510,56 +509,42 @@ private:
 
   // ---- settings, faults
 
-  caf::result<command_result> log(fields_of x) {
-    if (const auto wanted = text(x, "level"); !wanted.empty()) {
-      auto it = std::find(std::begin(levels), std::end(levels), wanted);
-      if (it == std::end(levels))
-        return refused({errc::invalid, "the field 'level': '" + wanted.substr(0, 50) +
-                                         "' is none of error, warning, info, debug"});
-      reg_->log_level.store(static_cast<int>(it - std::begin(levels)));
-    }
+  caf::result<command_result> on(const commands::inspect_log& x) {
+    if (!x.level.empty())
+      reg_->log_level.store(
+        static_cast<int>(std::find(std::begin(levels), std::end(levels), x.level) - levels));
     return answered({{"level", levels[std::clamp(reg_->log_level.load(), 0, 3)]}});
   }
 
-  caf::result<command_result> fault(fields_of x) {
+  caf::result<command_result> on(const commands::inspect_fault& x) {
     if (!reg_->allow_faults)
       return refused(
         {errc::denied,
          "the node " + setup_.node +
            " runs without --allow-faults\nhint: start it with --allow-faults; it is meant for tests"});
-    const auto kind = text(x, "fault"), actor = text(x, "actor");
-    const auto n = number(x, "n", 1), delay = number(x, "delay_ms", 100), lasts = number(x, "for_ms", 10'000);
-    if (kind == "clear") {
+    if (x.fault == "clear") {
       reg_->forget_faults();
       return answered();
     }
-    if (!actor.empty() && !reg_->find(actor))
-      return not_here(actor);
-    if (n < 1 || n > 10'000)
-      return refused({errc::invalid, "the field 'n' has to be 1 to 10000"});
-    if (delay < 1 || delay > 60'000)
-      return refused({errc::invalid, "the field 'delay_ms' has to be 1 to 60000"});
-    if (lasts < 1 || lasts > 120'000)
-      return refused({errc::invalid, "the field 'for_ms' has to be 1 to 120000"});
+    if (!x.actor.empty() && !reg_->find(x.actor))
+      return not_here(x.actor);
     auto made = std::make_shared<message_fault>();
-    made->actor = actor;
-    made->until = ticks_now() + reg_->scale.ticks(std::chrono::milliseconds(lasts));
-    if (kind == "drop" || kind == "delay") {
-      made->what = kind == "drop" ? message_fault::kind::drop : message_fault::kind::delay;
-      made->left = static_cast<std::int64_t>(n);
-      made->delay = reg_->scale.ticks(std::chrono::milliseconds(delay));
-    } else if (kind == "pause") {
+    made->actor = x.actor;
+    made->until = ticks_now() + reg_->scale.ticks(std::chrono::milliseconds(x.for_ms));
+    if (x.fault == "pause") {
       made->what = message_fault::kind::hold;
-      made->from_node = static_cast<std::uint32_t>(number(x, "from_node", 0));
-      if (const auto from = text(x, "from_actor"); !from.empty()) {
-        auto sender = reg_->find(from);
+      made->from_node = static_cast<std::uint32_t>(x.from_node);
+      if (!x.from_actor.empty()) {
+        auto sender = reg_->find(x.from_actor);
         if (!sender)
-          return not_here(from);
+          return not_here(x.from_actor);
         made->from_actor = sender->what->actor_id;
       }
-    } else
-      return refused({errc::invalid, "the field 'fault': '" + kind.substr(0, 50) +
-                                       "' is none of kill, drop, delay, pause, clear"});
+    } else {
+      made->what = x.fault == "drop" ? message_fault::kind::drop : message_fault::kind::delay;
+      made->left = static_cast<std::int64_t>(x.n);
+      made->delay = reg_->scale.ticks(std::chrono::milliseconds(x.delay_ms));
+    }
     reg_->disturb(std::move(made));
     return answered();
   }

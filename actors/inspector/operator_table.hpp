@@ -1,41 +1,22 @@
 #pragma once
-// The messages that an operator may send to an actor by the shell: the one table behind `send`, its
-// completion and the last section of docs/messages.md. Pure; shell_desk_actor.cpp delivers them.
+// The messages that an operator may send to an actor by the shell: the rows of model/commands/table.hpp that
+// have a word. Behind `send` and its completion. Pure; shell_desk_actor.cpp delivers them.
 
-#include "model/value.hpp"
-
-#include <string>
-#include <vector>
+#include "model/commands/table.hpp"
 
 namespace troupe {
 
-struct operator_field {
-  const char* name;
-  enum class type { text, number, flag, object } is = type::text;
-  bool required = false;
-  const char* doc = "";
-};
+/// It changes something: for operators (admins) only, and in the audit log.
+bool acts(const commands::row& message);
 
-struct operator_message {
-  const char* name;
-  std::vector<const char*> kinds; ///< of actors: "trial"; "*": every kind
-  std::vector<operator_field> fields;
-  bool acts = true; ///< it changes something: for operators (admins) only, and in the audit log
-  const char* doc = "";
-};
+/// errc::invalid where actors of `kind` take no such message; the text lists those that they do.
+result<const commands::row*> find_operator_message(const std::string& kind, const std::string& word);
 
-const std::vector<operator_message>& operator_messages();
-const char* name(operator_field::type type);
+/// The fields that an operator has given, and those that the actor's id implies, as the command wants them;
+/// text that reads as a number or flag is taken for one. errc::invalid names the field.
+result<value> checked_fields(const commands::row& message, value given, const std::string& actor_id);
 
-/// errc::not_found where actors of `kind` take no such message; the text lists those that they do.
-result<const operator_message*> find_operator_message(const std::string& kind, const std::string& name);
-/// `given` as the table wants it; text that reads as a number or flag is taken for one. errc::invalid names
-/// the field.
-result<value> checked_fields(const operator_message& message, const value& given);
-
-/// The table as rows for clients.
+/// The messages as rows for clients.
 value operator_message_rows();
-/// The table as the section of docs/messages.md, from its heading to its last line.
-std::string operator_message_page();
 
 } // namespace troupe

@@ -36,7 +36,7 @@ public:
     for (const auto& order : desk_->setup.standing ? desk_->setup.standing() : value::array())
       stand(order.value("name", std::string()), order.value("fields", value::object()));
     return {
-      [this](shell_call& x) { return obey(std::move(x)); },
+      [this](shell_call& x) { return take(std::move(x)); },
       [this](open_stream& x) {
         auto promise = self_->make_response_promise<command_result>();
         streams_->open(x, into(promise));
@@ -50,35 +50,29 @@ public:
 private:
   using answer_to = caf::typed_response_promise<command_result>;
   static given into(answer_to promise) {
-    return [promise](result<value> got) mutable {
-      promise.deliver(got ? answered(std::move(*got)) : refused(got.error()));
-    };
+    return [promise](result<value> got) mutable { promise.deliver(command_result{std::move(got)}); };
   }
 
-  caf::result<command_result> obey(shell_call x) {
-    if (!x.fields.is_object())
-      x.fields = value::object();
+  using commands_here = commands::join<commands::desk_looks, commands::desk_orders>;
+  static constexpr commands::reading typed_by_hand{.numbers_as_text = true};
+
+  caf::result<command_result> take(shell_call x) {
     auto promise = self_->make_response_promise<command_result>();
     auto done = into(promise);
-    if (views_->obey(x.name, x.fields, done))
-      return promise;
-    if (!x.admin)
-      done(error{errc::denied, "this changes the cluster, so it is for operators: log in as an admin"});
-    else if (x.name == "log.set")
-      set_log(std::move(x), done);
-    else if (x.name == "send")
-      send(std::move(x), done);
-    else if (x.name == "kill" || x.name == "restart")
-      end(std::move(x), done);
-    else if (x.name == "config")
-      configure(std::move(x), done);
-    else if (x.name == "drain")
-      drain(std::move(x), done);
-    else if (x.name == "fault")
-      fault(std::move(x), done);
-    else
-      done(error{errc::unsupported, "the shell has no command '" + x.name + "'"});
-    return promise;
+    return obey<commands_here>(
+      "shell." + x.name, x.fields,
+      [&](auto order) -> caf::result<command_result> {
+        using order_type = decltype(order);
+        const auto right = order_type::is.right;
+        if (!authority::may({.user = x.user, .admin = x.admin}, right.what, {right.on, ""}))
+          done(error{errc::denied, "this changes the cluster, so it is for operators: log in as an admin"});
+        else if constexpr (commands::contains<commands::desk_looks, order_type>)
+          views_->on(order, done);
+        else
+          on(x, std::move(order), done);
+        return promise;
+      },
+      typed_by_hand);
   }
 
   // ---- acting
@@ -108,29 +102,21 @@ private:
     };
   }
 
-  void command(const shell_call& x, const std::string& name, value fields, given done) {
-    self_
-      ->request(desk_->setup.cluster, std::chrono::seconds(30),
-                client_command{x.user, x.admin, "", name, std::move(fields)})
-      .then(
-        [done](command_result& got) {
-          if (got.refused)
-            done(error{static_cast<errc>(got.refused - 1), got.why});
-          else
-            done(std::move(got.answer));
-        },
-        [done](const caf::error& why) { done(from_caf(why)); });
+  void to_cluster(client_command order, given done) {
+    self_->request(desk_->setup.cluster, std::chrono::seconds(30), std::move(order))
+      .then([done](command_result& answer) { done(std::move(answer.got)); },
+            [done](const caf::error& why) { done(from_caf(why)); });
   }
 
-  void send(shell_call x, given done) {
-    desk_->locate(field_text(x.fields, "actor"), [this, x, done](result<desk_context::place> at) {
+  void on(const shell_call& x, commands::shell_send order, given done) {
+    desk_->locate(order.actor, [this, x, order, done](result<desk_context::place> at) {
       if (!at)
         return done(at.error());
-      const auto wanted = field_text(x.fields, "message");
+      const auto& wanted = order.message;
       auto message = find_operator_message(at->kind, wanted);
       if (!message)
         return done(message.error());
-      auto fields = checked_fields(**message, x.fields.value("fields", value::object()));
+      auto fields = checked_fields(**message, order.given, id_of(at->actor));
       if (!fields)
         return done(fields.error());
       auto answer = [done](result<value> got) {
@@ -139,43 +125,40 @@ private:
         else
           done(got.error());
       };
-      if (wanted == "drain") // kept as the order that it is
-        return drain(
-          {x.user, x.admin, "drain", {{"node", id_of(at->actor)}, {"on", fields->value("on", true)}}},
-          answer);
+      if ((*message)->is.name ==
+          std::string_view(commands::agent_drain::is.name)) { // kept as the order that it is
+        const commands::shell_drain drain{id_of(at->actor), fields->value("on", true)};
+        return on({x.user, x.admin, "drain", commands::write(drain)}, drain, answer);
+      }
       given finish = answer;
-      if ((*message)->acts) {
-        if (auto ok = audit(x, at->actor, "send " + wanted + (fields->empty() ? "" : " " + to_json(*fields)));
+      if (acts(**message)) {
+        if (auto ok =
+              audit(x, at->actor, "send " + wanted + (order.given.empty() ? "" : " " + to_json(order.given)));
             !ok)
           return done(ok.error());
         finish = noting(x, at->actor, answer);
       }
-      deliver(x, *at, wanted, std::move(*fields), finish);
+      deliver(x, *at, **message, std::move(*fields), finish);
     });
   }
 
-  void deliver(const shell_call& x, const desk_context::place& at, const std::string& message, value fields,
+  /// The cluster's own commands go there, those of a run to its allocation, the rest to the actor's
+  /// inspector.
+  void deliver(const shell_call& x, const desk_context::place& at, const commands::row& message, value fields,
                given done) {
-    if (at.kind == "experiment" || (at.kind == "trial" && (message == "kill" || message == "set_metadata"))) {
-      if (message != "ping") {
-        fields["id"] = parse_id<trial_id>(id_of(at.actor)).value;
-        return command(x, at.kind + "." + message, std::move(fields), done);
-      }
-    } else if (at.kind == "cluster" && message == "status")
-      return command(x, "status", value::object(), done);
-    else if (at.kind == "cluster" && message == "clean_logs")
-      return command(x, "logs.cleanup", value::object(), done);
-    else if (at.kind == "trial" && message != "ping")
-      return to_open_run(at, message, done);
-    else if (at.kind == "worker" && message != "ping")
-      return to_allocation_of(at, message, done);
-    desk_->ask(at.node, "send",
-               {{"actor", at.actor}, {"message", message}, {"fields", std::move(fields)}, {"user", x.user}},
-               done, std::chrono::seconds(25));
+    if (message.is.by == commands::taker::cluster && at.kind != "retention")
+      return to_cluster({x.user, x.admin, "", message.is.name, std::move(fields)}, done);
+    const std::string word = message.is.operators.word;
+    if (message.is.by == commands::taker::allocation && at.kind == "trial")
+      return to_open_run(at, word, done);
+    if (message.is.by == commands::taker::allocation && at.kind == "worker")
+      return to_allocation_of(at, word, done);
+    desk_->ask(at.node, commands::inspect_send{at.actor, word, x.user, std::move(fields)}, done,
+               std::chrono::seconds(25));
   }
 
   void to_open_run(const desk_context::place& at, const std::string& message, given done) {
-    desk_->ask(at.node, "tree", value::object(), [this, at, message, done](result<value> got) {
+    desk_->ask(at.node, commands::inspect_tree{}, [this, at, message, done](result<value> got) {
       if (!got)
         return done(got.error());
       for (const auto& row : (*got)["rows"])
@@ -193,12 +176,19 @@ private:
 
   void to_allocation(const std::string& node, const std::string& actor, const std::string& message,
                      given done) {
-    desk_->ask(node, "send", {{"actor", actor}, {"message", message}, {"fields", value::object()}}, done,
+    desk_->ask(node, commands::inspect_send{actor, message, "", value::object()}, done,
                std::chrono::seconds(25));
   }
 
-  void end(shell_call x, given done) {
-    desk_->locate(field_text(x.fields, "actor"), [this, x, done](result<desk_context::place> at) {
+  void on(const shell_call& x, const commands::shell_kill& order, given done) {
+    end(x, order.actor, false, std::move(done));
+  }
+  void on(const shell_call& x, const commands::shell_restart& order, given done) {
+    end(x, order.actor, true, std::move(done));
+  }
+
+  void end(const shell_call& x, const std::string& actor, bool restart, given done) {
+    desk_->locate(actor, [this, x, restart, done](result<desk_context::place> at) {
       if (!at)
         return done(at.error());
       if (holds_its_node(at->kind))
@@ -207,23 +197,23 @@ private:
                 "nothing makes " + at->actor +
                   " again while its node runs: without it the node ends\nhint: stop "
                   "the node itself, with `troupe down` or a signal; it recovers at the next start"});
-      if (x.name == "restart" && at->kind == "searcher")
+      if (restart && at->kind == "searcher")
         return done(error{errc::conflict,
                           "a searcher is not made again: its experiment would end as ERROR\nhint: restart " +
                             at->owner});
       if (auto ok = audit(x, at->actor, x.name + " " + at->actor); !ok)
         return done(ok.error());
       auto finish = noting(x, at->actor, done);
-      const auto why = (x.name == "kill" ? "killed by " : "restarted by ") + x.user;
+      const auto why = (restart ? "restarted by " : "killed by ") + x.user;
       if (at->kind == "desk") { // this one: it answers first
         finish(value{{"done", "the desk ends; " + at->owner + " makes it again"}});
         return self_->send_exit(self_, to_caf({errc::internal, why}));
       }
-      desk_->ask(at->node, "end", {{"actor", at->actor}, {"why", why}},
-                 [this, x, at = *at, finish](result<value> got) {
+      desk_->ask(at->node, commands::inspect_end{at->actor, why},
+                 [this, restart, at = *at, finish](result<value> got) {
                    if (!got)
                      return finish(got.error());
-                   if (x.name == "kill")
+                   if (!restart)
                      return finish(value{{"done", at.actor + " was killed; " + at.owner + " notices"}});
                    wait_for_return(at, self_->clock().now() + back_within, finish);
                  });
@@ -232,7 +222,7 @@ private:
 
   void wait_for_return(const desk_context::place& before, std::chrono::steady_clock::time_point until,
                        given done) {
-    desk_->ask(before.node, "actor", {{"actor", before.actor}, {"what", "here"}},
+    desk_->ask(before.node, commands::inspect_here{before.actor},
                [this, before, until, done](result<value> got) {
                  if (got && got->value("id", before.id) != before.id)
                    return done(value{{"done", before.actor + " is back, made again by " + before.owner}});
@@ -245,21 +235,21 @@ private:
                });
   }
 
-  void drain(shell_call x, given done) {
-    auto agent = field_text(x.fields, "node");
+  void on(const shell_call& x, const commands::shell_drain& order, given done) {
+    auto agent = order.node;
     if (agent == desk_->setup.node && !desk_->setup.local_agent.empty())
       agent = desk_->setup.local_agent;
-    const bool on = !(x.fields.contains("on") && x.fields["on"] == false);
+    const bool on = order.on;
     desk_->locate("agent/" + agent, [this, x, agent, on, done](result<desk_context::place> at) {
       if (!at)
         return done(
           error{errc::not_found, "no agent on a node '" + agent.substr(0, 200) + "'; `nodes` lists them"});
-      auto order = x;
-      order.fields["node"] = agent;
-      if (auto ok = audit(order, at->actor, on ? "drain" : "drain ends"); !ok)
+      auto kept = x;
+      kept.fields["node"] = agent;
+      if (auto ok = audit(kept, at->actor, on ? "drain" : "drain ends"); !ok)
         return done(ok.error());
       order_drain(
-        x, agent, on, noting(order, at->actor, [agent, on, done](result<value> got) {
+        x, agent, on, noting(kept, at->actor, [agent, on, done](result<value> got) {
           if (!got)
             return done(got.error());
           done(value{{"done", on ? "nothing new is placed on " + agent : agent + " takes work again"}});
@@ -268,7 +258,7 @@ private:
   }
 
   void order_drain(const shell_call& x, const std::string& agent, bool on, given done) {
-    command(x, "agent.drain", {{"agent", agent}, {"on", on}}, std::move(done));
+    to_cluster(client_command_of(commands::agent_drain{agent, on}, x.user, x.admin), std::move(done));
   }
 
   /// What an operator ordered in an earlier life.
@@ -281,19 +271,19 @@ private:
       static_cast<void>(set(field_text(fields, "key"), fields.value("value", value())));
   }
 
-  void set_log(shell_call x, given done) {
-    x.fields = {{"key", "log.level"}, {"value", field_text(x.fields, "level")}};
+  void on(shell_call x, const commands::shell_log_set& order, given done) {
+    const commands::shell_config as_setting{"log.level", order.level};
+    x.fields = commands::write(as_setting);
     x.name = "config";
-    configure(std::move(x), [this, done](result<value> got) {
+    on(x, as_setting, [this, done](result<value> got) {
       if (!got)
         return done(got.error());
-      desk_->ask(desk_->setup.node, "log", value::object(), done);
+      desk_->ask(desk_->setup.node, commands::inspect_log{}, done);
     });
   }
 
-  void configure(shell_call x, given done) {
-    const auto key = field_text(x.fields, "key");
-    const auto wanted = x.fields.value("value", value());
+  void on(const shell_call& x, const commands::shell_config& order, given done) {
+    const auto& [key, wanted] = order;
     if (auto ok = settable(key, wanted); !ok)
       return done(ok.error());
     if (auto ok = audit(x, "cluster", "config " + key + " = " + to_json(wanted)); !ok)
@@ -334,7 +324,7 @@ private:
       return ok;
     if (key == "log.level")
       for (const auto& node : desk_->nodes())
-        desk_->ask(node, "log", {{"level", wanted}}, [](result<value>) {});
+        desk_->ask(node, commands::inspect_log{wanted.get<std::string>()}, [](result<value>) {});
     else if (key == "trace.rate")
       streams_->most_rate = *as_number(wanted);
     else
@@ -344,35 +334,32 @@ private:
 
   // ---- faults
 
-  void fault(shell_call x, given done) {
+  void on(shell_call x, const commands::shell_fault& order, given done) {
     if (!desk_->setup.allow_faults)
       return done(error{errc::denied, "this cluster runs without --allow-faults\nhint: start `troupe up` or "
                                       "`troupe master` with --allow-faults; it is meant for tests"});
-    const auto kind = field_text(x.fields, "fault");
+    const auto& kind = order.fault;
     if (kind == "kill") {
       x.name = "kill";
-      return end(std::move(x), done);
+      return end(x, order.actor, false, done);
     }
-    desk_->locate(field_text(x.fields, "actor"), [this, x, kind, done](result<desk_context::place> at) {
+    desk_->locate(order.actor, [this, x, order, kind, done](result<desk_context::place> at) {
       if (!at)
         return done(at.error());
       if (kind == "pause" && at->kind != "agent")
         return done(
           error{errc::invalid, "the field 'actor': the link that pauses is that of an agent, agent/NAME"});
+      // The inspector has the limits; what is said in text is a number there.
       value fields{{"actor", at->actor}, {"fault", kind}};
-      for (const char* key : {"n", "delay_ms", "for_ms"})
-        if (x.fields.contains(key)) {
-          const auto n = as_number(x.fields[key]);
-          if (!n)
-            return done(error{errc::invalid, std::string("the field '") + key + "' has to be a number"});
+      for (const auto& [key, n] :
+           {std::pair{"n", order.n}, {"delay_ms", order.delay_ms}, {"for_ms", order.for_ms}})
+        if (n)
           fields[key] = *n;
-        }
-      if (x.fields.contains("for_s")) {
-        const auto n = as_number(x.fields["for_s"]);
-        if (!n)
-          return done(error{errc::invalid, "the field 'for_s' has to be a number"});
-        fields["for_ms"] = *n * 1000;
-      }
+      if (order.for_s)
+        fields["for_ms"] = *order.for_s * 1000;
+      auto fault = commands::read<commands::inspect_fault>("fault", fields);
+      if (!fault)
+        return done(fault.error());
       if (auto ok = audit(x, at->actor, "fault " + kind + " " + to_json(fields)); !ok)
         return done(ok.error());
       auto finish = noting(x, at->actor, [at = *at, kind, done](result<value> got) {
@@ -382,38 +369,36 @@ private:
           done(got.error());
       });
       if (kind == "pause")
-        return pause_link(id_of(at->actor), fields, finish);
-      desk_->ask(at->node, "fault", std::move(fields), finish);
+        return pause_link(id_of(at->actor), std::move(*fault), finish);
+      desk_->ask(at->node, std::move(*fault), finish);
     });
   }
 
   /// Both ends hold back what comes from the other.
-  void pause_link(const std::string& agent, value fields, given done) {
+  void pause_link(const std::string& agent, commands::inspect_fault fault, given done) {
     if (agent == desk_->setup.local_agent) { // one process: the two ends of this link alone
-      auto down = fields, up = fields;
-      down["actor"] = "agent_node/" + agent;
-      down["from_actor"] = "agent/" + agent;
-      up["actor"] = "agent/" + agent;
-      up["from_actor"] = "agent_node/" + agent;
-      return desk_->ask(desk_->setup.node, "fault", std::move(down), [this, up, done](result<value> got) {
+      auto down = fault, up = fault;
+      down.actor = up.from_actor = "agent_node/" + agent;
+      up.actor = down.from_actor = "agent/" + agent;
+      return desk_->ask(desk_->setup.node, std::move(down), [this, up, done](result<value> got) {
         if (!got)
           return done(got.error());
-        desk_->ask(desk_->setup.node, "fault", up, done);
+        desk_->ask(desk_->setup.node, up, done);
       });
     }
-    fields["actor"] = "";
-    desk_->ask_all("", "node", value::object(), [this, agent, fields, done](named_answers got) {
+    fault.actor.clear();
+    desk_->ask_all("", commands::inspect_node{}, [this, agent, fault, done](named_answers got) {
       auto theirs = got.find(agent), ours = got.find(desk_->setup.node);
       if (theirs == got.end() || !theirs->second || ours == got.end() || !ours->second)
         return done(error{errc::unreachable, "the node " + agent + " is away: its link is down already"});
-      auto there = fields, here = fields;
-      there["from_node"] = ours->second->value("code", 0u);
-      here["from_node"] = theirs->second->value("code", 0u);
+      auto there = fault, here = fault;
+      there.from_node = ours->second->value("code", 0u);
+      here.from_node = theirs->second->value("code", 0u);
       // Not waited for: the answer would come over the link that pauses.
-      desk_->ask(agent, "fault", std::move(there), [this, here, done](result<value> first) {
+      desk_->ask(agent, std::move(there), [this, here, done](result<value> first) {
         if (!first)
           return done(first.error());
-        desk_->ask(desk_->setup.node, "fault", here, done);
+        desk_->ask(desk_->setup.node, here, done);
       });
     });
   }

@@ -16,69 +16,77 @@ void shell_streams::tell(const value& row) {
 }
 
 void shell_streams::open(const open_stream& x, given done) {
-  const auto f = x.what.fields.is_object() ? x.what.fields : value::object();
   if (streams_.size() >= most)
     return done(error{errc::busy, "the shell serves " + std::to_string(most) + " streams already"});
-  if (x.what.name == "events") {
-    stream s;
-    s.to = x.to;
-    s.events = true;
-    s.kind = field_text(f, "kind");
-    desk_.ask_all("", "events", {{"after", 0}, {"max", 1}}, [this, s, done](named_answers got) mutable {
-      for (const auto& [node, answer] : got)
-        if (answer)
-          s.seen[node] = answer->value("newest", std::uint64_t{0});
-      streams_[++stream_ids_] = std::move(s);
-      on_open();
-      done(value::object());
-    });
-    return;
+  using streams = commands::join<commands::desk_streams, commands::list<commands::shell_events>>;
+  auto begun = commands::dispatch<std::monostate, streams>("shell." + x.what.name, x.what.fields,
+                                                           [&](const auto& what) -> result<std::monostate> {
+                                                             on(x.to, what, done);
+                                                             return std::monostate{};
+                                                           });
+  if (!begun)
+    done(begun.error());
+}
+
+void shell_streams::on(const std::shared_ptr<row_sink>& to, const commands::shell_events& x, given done) {
+  stream s;
+  s.to = to;
+  s.events = true;
+  s.kind = x.kind;
+  desk_.ask_all("", commands::inspect_events{0, 1}, [this, s, done](named_answers got) mutable {
+    for (const auto& [node, answer] : got)
+      if (answer)
+        s.seen[node] = answer->value("newest", std::uint64_t{0});
+    streams_[++stream_ids_] = std::move(s);
+    on_open();
+    done(value::object());
+  });
+}
+
+template <class Stream>
+commands::inspect_watch shell_streams::wish_of(const Stream& x) const {
+  commands::inspect_watch wish;
+  wish.msg = x.msg;
+  wish.max = std::min(x.max, most_rows);
+  wish.rate = std::min(x.rate, most_rate);
+  wish.for_ms = std::clamp(x.for_s, 0.001, 3600.0) * 1000;
+  return wish;
+}
+
+void shell_streams::on(const std::shared_ptr<row_sink>& to, const commands::shell_trace& x, given done) {
+  desk_.locate(x.actor, [this, to, wish = wish_of(x), done](result<desk_context::place> at) mutable {
+    if (!at)
+      return done(at.error());
+    wish.actor = at->actor;
+    begin(to, {at->node}, at->actor, "", wish, done);
+  });
+}
+
+void shell_streams::on(const std::shared_ptr<row_sink>& to, const commands::shell_follow& x, given done) {
+  auto wish = wish_of(x);
+  const auto& wanted = x.correlation;
+  if (wanted.starts_with("req/")) {
+    const auto dot = wanted.find('.');
+    const auto requester = number_in_text(wanted.substr(4, dot == wanted.npos ? dot : dot - 4));
+    const auto request = dot == wanted.npos ? std::nullopt : number_in_text(wanted.substr(dot + 1));
+    if (!requester || !request || *requester < 0 || *request < 0)
+      return done(error{
+        errc::invalid, "the field 'correlation': a request is written req/ACTOR.NUMBER, as `msgs` shows it"});
+    wish.requester = static_cast<std::uint64_t>(*requester);
+    wish.request = static_cast<std::uint64_t>(*request);
+  } else {
+    if (!correlation_of_name(wanted))
+      return done(
+        error{errc::not_found, "nothing is known under the correlation '" + wanted.substr(0, 100) +
+                                 "'\nhint: trial/7, experiment/3, or a request as `msgs` shows it"});
+    wish.about_these = x.about_these.empty() ? std::vector{wanted} : x.about_these;
   }
-  value wish{{"max", std::min(field_number(f, "max", 100), most_rows)},
-             {"rate", std::min(field_number(f, "rate", 50), most_rate)},
-             {"for_ms", std::clamp(field_number(f, "for", 30), 0.001, 3600.0) * 1000}};
-  if (auto msg = field_text(f, "msg"); !msg.empty())
-    wish["msg"] = msg;
-  if (x.what.name == "trace") {
-    desk_.locate(field_text(f, "actor"), [this, x, wish, done](result<desk_context::place> at) mutable {
-      if (!at)
-        return done(at.error());
-      wish["actor"] = at->actor;
-      begin(x.to, {at->node}, at->actor, "", wish, done);
-    });
-    return;
-  }
-  if (x.what.name == "follow") {
-    const auto wanted = field_text(f, "correlation");
-    if (wanted.starts_with("req/")) {
-      const auto dot = wanted.find('.');
-      const auto requester = number_in_text(wanted.substr(4, dot == wanted.npos ? dot : dot - 4));
-      const auto request = dot == wanted.npos ? std::nullopt : number_in_text(wanted.substr(dot + 1));
-      if (!requester || !request)
-        return done(
-          error{errc::invalid,
-                "the field 'correlation': a request is written req/ACTOR.NUMBER, as `msgs` shows it"});
-      wish["requester"] = *requester;
-      wish["request"] = *request;
-    } else {
-      if (!correlation_of_name(wanted))
-        return done(
-          error{errc::not_found, "nothing is known under the correlation '" + wanted.substr(0, 100) +
-                                   "'\nhint: trial/7, experiment/3, or a request as `msgs` shows it"});
-      wish["about"] = f.value("about", value::array({wanted}));
-      if (wish["about"].empty())
-        wish["about"] = value::array({wanted});
-    }
-    const auto everywhere = desk_.nodes(true);
-    begin(x.to, everywhere, "", wanted.starts_with("experiment/") ? wanted : "", wish, done);
-    return;
-  }
-  return done(error{errc::unsupported, "no stream '" + x.what.name + "'"});
+  begin(to, desk_.nodes(true), "", wanted.starts_with("experiment/") ? wanted : "", wish, done);
 }
 
 void shell_streams::begin(const std::shared_ptr<row_sink>& to, const std::vector<std::string>& where,
-                          const std::string& actor, const std::string& experiment, const value& wish,
-                          given done) {
+                          const std::string& actor, const std::string& experiment,
+                          const commands::inspect_watch& wish, given done) {
   struct starting {
     stream s;
     std::size_t left = 0;
@@ -88,12 +96,12 @@ void shell_streams::begin(const std::shared_ptr<row_sink>& to, const std::vector
   all->s.to = to;
   all->s.actor = actor;
   all->s.experiment = experiment;
-  all->s.most = static_cast<std::uint64_t>(wish["max"].get<double>());
-  all->s.until = desk_.self->clock().now() +
-                 std::chrono::milliseconds(static_cast<std::int64_t>(wish["for_ms"].get<double>()) + 500);
+  all->s.most = static_cast<std::uint64_t>(wish.max);
+  all->s.until =
+    desk_.self->clock().now() + std::chrono::milliseconds(static_cast<std::int64_t>(wish.for_ms) + 500);
   all->left = where.size();
   for (const auto& node : where)
-    desk_.ask(node, "watch", wish, [this, all, node, done](result<value> got) {
+    desk_.ask(node, wish, [this, all, node, done](result<value> got) {
       if (got)
         all->s.on[node].id = got->value("id", std::uint64_t{0});
       else if (!all->failed)
@@ -118,7 +126,7 @@ void shell_streams::end_stream(std::uint64_t id, const std::string& why) {
   for (auto& [node, one] : s.on) {
     seen += one.last.value("seen", std::uint64_t{0});
     dropped += one.last.value("dropped", std::uint64_t{0});
-    desk_.ask(node, "unwatch", {{"id", one.id}}, [](result<value>) {});
+    desk_.ask(node, commands::inspect_unwatch{one.id}, [](result<value>) {});
   }
   if (!s.events)
     s.to->end({{"seen", seen}, {"shown", s.shown}, {"dropped", dropped}, {"why", why}});
@@ -157,11 +165,9 @@ void shell_streams::serve() {
 
 void shell_streams::take(std::uint64_t id, stream& s, const std::string& node, watched_node& one) {
   one.asking = true;
-  value fields{{"id", one.id}};
-  if (!s.experiment.empty() && s.abouts.is_array())
-    fields["about"] = s.abouts;
+  commands::inspect_taken question{one.id, s.experiment.empty() ? std::vector<std::string>() : s.abouts};
   refresh_trials(id, s);
-  desk_.ask(node, "taken", std::move(fields), [this, id, node](result<value> got) {
+  desk_.ask(node, std::move(question), [this, id, node](result<value> got) {
     auto it = streams_.find(id);
     if (it == streams_.end())
       return;
@@ -211,12 +217,12 @@ void shell_streams::refresh_trials(std::uint64_t id, stream& s) {
   if (s.experiment.empty() || now - s.refreshed < std::chrono::seconds(1))
     return;
   s.refreshed = now;
-  desk_.ask(desk_.setup.node, "tree", value::object(), [this, id](result<value> got) {
+  desk_.ask(desk_.setup.node, commands::inspect_tree{}, [this, id](result<value> got) {
     auto it = streams_.find(id);
     if (!got || it == streams_.end())
       return;
     auto& s = it->second;
-    value abouts = value::array({s.experiment});
+    std::vector<std::string> abouts{s.experiment};
     for (const auto& row : (*got)["rows"])
       if (field_text(row, "owner") == s.experiment && field_text(row, "actor").starts_with("trial/"))
         abouts.push_back(field_text(row, "actor"));
@@ -229,7 +235,7 @@ void shell_streams::poll_events(std::uint64_t id, stream& s) {
     if (s.polling.contains(node))
       continue;
     s.polling.insert(node);
-    desk_.ask(node, "events", {{"after", s.seen[node]}, {"max", 512}}, [this, id, node](result<value> got) {
+    desk_.ask(node, commands::inspect_events{s.seen[node], 512}, [this, id, node](result<value> got) {
       auto it = streams_.find(id);
       if (it == streams_.end())
         return;

@@ -40,36 +40,19 @@ result<void> sorted(value& rows, const std::string& by) {
 
 } // namespace
 
-bool shell_views::obey(const std::string& name, const value& f, const given& done) {
-  if (name == "nodes")
-    list_nodes(done);
-  else if (name == "ps")
-    ps(f, done);
-  else if (name == "tree")
-    tree(field_text(f, "actor"), done);
-  else if (name == "state" && field_number(f, "diff", 0) > 0)
-    state_diff(f, done);
-  else if (name == "info" || name == "state" || name == "msgs" || name == "stats" || name == "links")
-    of_actor(name, f, done);
-  else if (name == "waits")
-    waits(done);
-  else if (name == "events")
-    events(f, done);
-  else if (name == "log")
-    desk_.ask(desk_.setup.node, "log", value::object(), done);
-  else if (name == "messages")
-    done(value{{"rows", operator_message_rows()}, {"missing", value::array()}});
-  else
-    return false;
-  return true;
+void shell_views::on(const commands::shell_log&, given done) {
+  desk_.ask(desk_.setup.node, commands::inspect_log{}, done);
 }
 
-void shell_views::list_nodes(given done) {
-  desk_.ask_all("", "node", value::object(), [this, done](named_answers got) {
-    desk_.self
-      ->request(desk_.setup.cluster, node_patience,
-                client_command{"", false, "", "agent.list", value::object()})
-      .then([this, done, got](command_result& agents) { done(join_nodes(got, agents.answer)); },
+void shell_views::on(const commands::shell_messages&, given done) {
+  done(value{{"rows", operator_message_rows()}, {"missing", value::array()}});
+}
+
+void shell_views::on(const commands::shell_nodes&, given done) {
+  desk_.ask_all("", commands::inspect_node{}, [this, done](named_answers got) {
+    desk_.self->request(desk_.setup.cluster, node_patience, client_command_of(commands::agent_list{}))
+      .then([this, done, got](
+              command_result& agents) { done(join_nodes(got, agents.got ? *agents.got : value::object())); },
             [this, done, got](const caf::error&) { done(join_nodes(got, value::object())); });
   });
 }
@@ -109,14 +92,14 @@ value shell_views::join_nodes(const named_answers& got, const value& listed) con
   return {{"rows", std::move(out)}, {"missing", missing_of(got)}};
 }
 
-void shell_views::ps(const value& f, given done) {
-  const auto window = std::chrono::milliseconds(
-    static_cast<std::int64_t>(std::clamp(field_number(f, "window", 1), 0.0, 60.0) * 1000));
-  const auto node = field_text(f, "node");
+void shell_views::on(const commands::shell_ps& f, given done) {
+  const auto window =
+    std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(f.window, 0.0, 60.0) * 1000));
+  const auto& node = f.node;
   if (!node.empty() && !desk_.knows(node))
     return done(error{errc::not_found, "no node '" + node.substr(0, 200) + "'; `nodes` lists them"});
   desk_.ask_all(
-    node, "ps", {{"window_ms", window.count()}, {"kind", field_text(f, "kind")}},
+    node, commands::inspect_ps{static_cast<std::uint64_t>(window.count()), f.kind},
     [f, done](named_answers got) {
       value rows = value::array();
       for (auto& [name, answer] : got)
@@ -124,16 +107,16 @@ void shell_views::ps(const value& f, given done) {
           for (auto& row : (*answer)["rows"])
             rows.push_back(std::move(row));
       tell_apart(rows);
-      if (const auto part = field_text(f, "filter"); !part.empty()) {
+      if (const auto& part = f.filter; !part.empty()) {
         value kept = value::array();
         for (auto& row : rows)
           if (field_text(row, "actor").find(part) != std::string::npos)
             kept.push_back(std::move(row));
         rows = std::move(kept);
       }
-      if (auto ok = sorted(rows, field_text(f, "sort")); !ok)
+      if (auto ok = sorted(rows, f.sort); !ok)
         return done(ok.error());
-      const auto top = static_cast<std::size_t>(std::max(0.0, field_number(f, "top", 0)));
+      const auto top = static_cast<std::size_t>(f.top);
       if (top > 0 && rows.size() > top)
         rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(top), rows.end());
       done(value{{"rows", std::move(rows)}, {"missing", missing_of(got)}});
@@ -141,31 +124,51 @@ void shell_views::ps(const value& f, given done) {
     node_patience + window);
 }
 
-void shell_views::of_actor(const std::string& what, value f, given done) {
-  desk_.locate(field_text(f, "actor"), [this, what, f, done](result<desk_context::place> at) {
+template <class Question>
+void shell_views::of_actor(Question question, given done) {
+  const auto wanted = question.actor;
+  desk_.locate(wanted, [this, question, done](result<desk_context::place> at) mutable {
     if (!at)
       return done(at.error());
-    auto fields = f;
-    fields["actor"] = at->actor;
-    fields["what"] = what;
-    desk_.ask(at->node, "actor", std::move(fields), [this, what, done](result<value> got) {
-      if (!got || what == "state" || what == "stats")
+    question.actor = at->actor;
+    desk_.ask(at->node, std::move(question), [this, done](result<value> got) {
+      constexpr bool is_rows =
+        std::is_same_v<Question, commands::inspect_msgs> || std::is_same_v<Question, commands::inspect_links>;
+      if (!got || !(is_rows || std::is_same_v<Question, commands::inspect_info>))
         return done(std::move(got));
-      if (what == "msgs" || what == "links")
+      if constexpr (is_rows)
         (*got)["missing"] = value::array();
       desk_.with_names(std::move(*got), [done](value named) { done(std::move(named)); });
     });
   });
 }
 
-void shell_views::state_diff(const value& f, given done) {
-  const auto wait =
-    std::chrono::milliseconds(static_cast<std::int64_t>(std::min(field_number(f, "diff", 1), 60.0) * 1000));
-  of_actor("state", f, [this, f, wait, done](result<value> first) {
+void shell_views::on(const commands::shell_info& x, given done) {
+  of_actor(commands::inspect_info{x.actor}, std::move(done));
+}
+void shell_views::on(const commands::shell_msgs& x, given done) {
+  of_actor(commands::inspect_msgs{x.actor, x.max}, std::move(done));
+}
+void shell_views::on(const commands::shell_stats& x, given done) {
+  of_actor(commands::inspect_stats{x.actor}, std::move(done));
+}
+void shell_views::on(const commands::shell_links& x, given done) {
+  of_actor(commands::inspect_links{x.actor}, std::move(done));
+}
+void shell_views::on(const commands::shell_state& x, given done) {
+  if (x.diff > 0)
+    return state_diff(x, std::move(done));
+  of_actor(commands::inspect_state{x.actor, x.path}, std::move(done));
+}
+
+void shell_views::state_diff(const commands::shell_state& x, given done) {
+  const auto wait = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(x.diff, 60.0) * 1000));
+  const commands::inspect_state question{x.actor, x.path};
+  of_actor(question, [this, question, wait, done](result<value> first) {
     if (!first)
       return done(first.error());
-    desk_.later(wait, [this, f, done, before = std::move(*first)] {
-      of_actor("state", f, [done, before](result<value> second) {
+    desk_.later(wait, [this, question, done, before = std::move(*first)] {
+      of_actor(question, [done, before](result<value> second) {
         if (!second)
           return done(second.error());
         value changes = value::array();
@@ -177,8 +180,8 @@ void shell_views::state_diff(const value& f, given done) {
   });
 }
 
-void shell_views::waits(given done) {
-  desk_.ask_all("", "waits", value::object(), [this, done](named_answers got) {
+void shell_views::on(const commands::shell_waits&, given done) {
+  desk_.ask_all("", commands::inspect_waits{}, [this, done](named_answers got) {
     value rows = value::array();
     for (auto& [name, answer] : got)
       if (answer)
@@ -192,8 +195,8 @@ void shell_views::waits(given done) {
   });
 }
 
-void shell_views::tree(const std::string& wanted, given done) {
-  desk_.ask_all("", "tree", value::object(), [this, wanted, done](named_answers got) {
+void shell_views::on(const commands::shell_tree& x, given done) {
+  desk_.ask_all("", commands::inspect_tree{}, [this, wanted = x.actor, done](named_answers got) {
     struct entry {
       std::string key, parent;
       value row;
@@ -250,10 +253,9 @@ void shell_views::tree(const std::string& wanted, given done) {
   });
 }
 
-void shell_views::events(const value& f, given done) {
-  const auto kind = field_text(f, "kind");
-  const auto most = static_cast<std::size_t>(std::clamp(field_number(f, "max", 100), 1.0, 10'000.0));
-  desk_.ask_all("", "events", {{"after", 0}, {"max", 512}}, [this, kind, most, done](named_answers got) {
+void shell_views::on(const commands::shell_events& x, given done) {
+  const auto most = static_cast<std::size_t>(std::clamp(x.max, 1.0, 10'000.0));
+  desk_.ask_all("", commands::inspect_events{}, [this, kind = x.kind, most, done](named_answers got) {
     std::vector<value> rows(desk_.events().begin(), desk_.events().end());
     for (const auto& row : desk_.setup.audit ? desk_.setup.audit->rows() : std::deque<value>{})
       rows.push_back(audit_row(row));

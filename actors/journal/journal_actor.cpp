@@ -43,7 +43,7 @@ public:
         // A final refusal may rest on a fact that is only queued, so it waits for the same commit.
         auto promise = self_->make_response_promise<reports_committed>();
         reports_.emplace_back(promise,
-                              receipt ? reports_committed{receipt->up_to, 0, ""} : refusal(receipt.error()));
+                              receipt ? reports_committed{receipt->up_to, {}} : refusal(receipt.error()));
         if (receipt)
           for (auto& v : receipt->validations)
             validations_.push_back(std::move(v));
@@ -73,7 +73,7 @@ public:
   }
 
 private:
-  static reports_committed refusal(const error& why) { return {0, static_cast<int>(why.code) + 1, why.what}; }
+  static reports_committed refusal(const error& why) { return {0, why}; }
   /// Closes the stream of reports for good.
   static bool is_final(errc code) { return code == errc::conflict || code == errc::gap; }
 

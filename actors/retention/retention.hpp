@@ -12,7 +12,7 @@ struct retention_policy {
   // How many checkpoints each rule keeps; a checkpoint goes when no rule keeps it.
   std::uint64_t experiment_best = 0, trial_best = 1, trial_latest = 1;
   bool deletes_here = true;    ///< false where checkpoints lie in a bucket, which only its own client reaches
-  std::optional<int> log_days; ///< days after a trial's end; none: the log is kept
+  std::optional<int> log_days; ///< after a trial's end; none: its log is kept
 };
 
 /// Keys that are absent or null have Determined's defaults.

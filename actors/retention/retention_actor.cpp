@@ -14,7 +14,7 @@ using base = actor_base<retention_actor>;
 
 constexpr std::size_t rows_at_once = 1000;
 constexpr int most_tries = 5;
-constexpr auto pause = std::chrono::minutes(1); ///< time until a failed note is tried again
+constexpr auto pause = std::chrono::minutes(1); ///< until what could not be noted is tried again
 
 /// The searcher's metric of each validation that counts, by steps.
 result<std::map<std::int64_t, double>> validations(const storage::reader& reads, const trial_row& trial,
@@ -63,11 +63,11 @@ private:
 
   struct doomed {
     trial_id trial;
-    std::vector<checkpoint> checkpoints; ///< checkpoints of one trial
+    std::vector<checkpoint> checkpoints; ///< of one trial
   };
   struct sweeping {
     experiment_id id;
-    std::vector<doomed> left; ///< checkpoints not yet noted as deleted
+    std::vector<doomed> left; ///< not yet noted as deleted
     int tries = 0;
   };
 

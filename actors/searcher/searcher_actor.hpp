@@ -11,7 +11,7 @@ struct searcher_setup {
   value config;          ///< the `searcher` section
   value hyperparameters; ///< the section of that name
   std::uint64_t seed = 0;
-  std::string snapshot;                         ///< snapshot of the searcher; empty: none
+  std::string snapshot;                         ///< of the searcher, or empty
   std::vector<searchers::search_event> history; ///< answered since; replayed, its actions are dropped
 };
 

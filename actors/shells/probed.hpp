@@ -38,7 +38,7 @@ public:
   struct wanted {
     std::string actor, kind;                  ///< empty: any
     std::vector<correlation> about;           ///< empty: any
-    std::uint64_t requester = 0, request = 0; ///< one request and its answer; request 0: any
+    std::uint64_t requester = 0, request = 0; ///< of one request and its answer; request 0: any
     std::vector<type_key> types;              ///< empty: any
     std::uint64_t most = 100;                 ///< rows; then it is over
     std::uint64_t per_second = 50;
@@ -51,7 +51,7 @@ public:
   };
   struct tally {
     std::uint64_t seen = 0, shown = 0, dropped = 0;
-    bool over = false; ///< whether all rows that are allowed were shown
+    bool over = false; ///< it has shown all that it may
   };
   message_watch(wanted what, const tick_scale& scale);
 
@@ -62,7 +62,7 @@ public:
   void add(row x);
   std::vector<row> take(tally& so_far);
   bool over() const { return over_.load(std::memory_order_relaxed); }
-  void about(std::vector<correlation> x); ///< correlations from now on
+  void about(std::vector<correlation> x); ///< from now on
 
   static constexpr std::size_t queue =
     512; ///< rows that nobody has taken; further ones are dropped and counted
@@ -72,7 +72,7 @@ private:
   std::uint64_t second_;
   std::atomic<std::uint64_t> seen_{0}, dropped_{0}, shown_{0}, window_{0}, in_window_{0};
   std::atomic<bool> over_{false}, any_about_;
-  mutable std::mutex mutex_; ///< guards rows_ and what_.about
+  mutable std::mutex mutex_; ///< of rows_ and what_.about
   std::deque<row> rows_;
 };
 
@@ -193,7 +193,7 @@ const std::unordered_map<type_key, message_reader>& message_readers();
 class probe_side {
 public:
   struct open_request {
-    std::uint64_t id = 0; ///< id of the answer
+    std::uint64_t id = 0; ///< of the answer
     caf::actor_addr to;
     type_key what = 0;
     std::uint64_t since = 0; ///< ticks
@@ -252,7 +252,7 @@ private:
   std::vector<std::shared_ptr<message_watch>> watches_;
   std::vector<std::shared_ptr<message_fault>> faults_;
   std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>>
-    shown_; ///< text of the message in hand
+    shown_; ///< of the message in hand
   std::uint64_t hand_at_ = 0;
   std::deque<held> held_;
   std::deque<open_request> open_;

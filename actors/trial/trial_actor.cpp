@@ -1,6 +1,7 @@
 #include "actors/trial/trial_actor.hpp"
 
 #include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
 #include "model/names.hpp"
 
 #include <caf/all.hpp>
@@ -53,7 +54,10 @@ public:
         if (allocation_ && down.origin.allocation.run == run_)
           self_->send(allocation_, std::move(down));
       },
-      [this](task_call& x) { return obey(std::move(x)); },
+      [this](task_call& x) {
+        return obey<commands_here>(x.name, std::move(x.fields),
+                                   [this, &x](auto order) { return on(x.allocation, std::move(order)); });
+      },
     };
   }
 
@@ -65,30 +69,41 @@ private:
   }
   std::optional<time_point> deadline() const { return machine_->deadline(); }
 
-  caf::result<command_result> obey(task_call x) {
-    if (x.name == "checkpoint.patch")
-      return durably(
-        checkpoint_files_changed{x.fields.value("uuid", std::string()),
-                                 x.fields.value("files", std::map<std::string, std::int64_t>())});
-    if (x.name == "trial.set_metadata")
-      return durably(metadata_given{x.fields.value("metadata", value::object())});
-    if (!allocation_ || x.allocation.run != machine_->open_run())
-      return refused({errc::conflict, "allocation " + to_string(x.allocation) + " is over"});
-    if (x.name == "trial.progress")
-      return durably(progress_told{x.fields.value("progress", 0.0)});
-    if (x.name == "checkpoint.report")
-      return durably(checkpoint_saved{x.allocation.run, saved_of(x.fields)});
-    return self_->delegate(allocation_, std::move(x));
+  // ---- commands; those of its allocation are handed on
+
+  using commands_here = commands::join<commands::trial_commands, commands::list<commands::trial_set_metadata>,
+                                       commands::allocation_commands>;
+
+  caf::result<command_result> on(const allocation_id&, commands::checkpoint_files x) {
+    return durably(checkpoint_files_changed{std::move(x.uuid), std::move(x.files)});
+  }
+  caf::result<command_result> on(const allocation_id&, commands::trial_set_metadata x) {
+    return durably(metadata_given{std::move(x.metadata)});
+  }
+  caf::result<command_result> on(const allocation_id& run, const commands::trial_progress& x) {
+    return is_open(run) ? durably(progress_told{x.progress}) : over(run);
+  }
+  caf::result<command_result> on(const allocation_id& run, commands::checkpoint_report x) {
+    if (!is_open(run))
+      return over(run);
+    checkpoint saved;
+    saved.uuid = std::move(x.uuid);
+    saved.steps = x.steps;
+    saved.files = std::move(x.files);
+    saved.metadata = std::move(x.metadata);
+    saved.path = launch_.checkpoint_dir + "/" + saved.uuid;
+    return durably(checkpoint_saved{run.run, std::move(saved)});
+  }
+  template <class OfAllocation>
+  caf::result<command_result> on(const allocation_id& run, OfAllocation x) {
+    if (!is_open(run))
+      return over(run);
+    return self_->delegate(allocation_, task_call_of(run, std::move(x)));
   }
 
-  checkpoint saved_of(const value& fields) const {
-    checkpoint saved;
-    saved.uuid = fields.value("uuid", std::string());
-    saved.steps = fields.value("steps", std::int64_t{0});
-    saved.files = fields.value("files", std::map<std::string, std::int64_t>());
-    saved.metadata = fields.value("metadata", value::object());
-    saved.path = launch_.checkpoint_dir + "/" + saved.uuid;
-    return saved;
+  bool is_open(const allocation_id& run) const { return allocation_ && run.run == machine_->open_run(); }
+  static command_result over(const allocation_id& run) {
+    return refused({errc::conflict, "allocation " + to_string(run) + " is over"});
   }
 
   template <class Event>

@@ -11,7 +11,7 @@ struct trial_peers {
   experiment_actor experiment;
   journal_actor journal;
   pool_actor pool;
-  std::shared_ptr<storage::reader> reads; ///< reads the facts of its allocation at recovery
+  std::shared_ptr<storage::reader> reads; ///< for what its allocation has in the journal, at recovery
   task_tokens tokens;
 };
 

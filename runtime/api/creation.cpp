@@ -10,12 +10,8 @@ namespace {
 
 constexpr const char* framed_type = "application/x-troupe-experiment";
 
-value binary(std::string bytes) {
-  return value::binary(std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
-}
-
-/// The fields of experiment.create from the options of our own two forms.
-result<value> own_fields(const call& c) {
+/// experiment.create from the options of our own two forms.
+result<commands::experiment_create> own_form(const call& c) {
   std::string_view text = c.body, context;
   const bool framed = std::string_view(c.headers.content_type).starts_with(framed_type);
   if (framed) {
@@ -30,11 +26,12 @@ result<value> own_fields(const call& c) {
     return body.error();
   fields f{*body};
   f.need("config");
-  value with = {{"config", f.text("config")},
-                {"config_name", f.text("configName", "<config>")},
-                {"name", f.text("name")},
-                {"activate", f.flag("activate", true)},
-                {"key", f.text("key")}};
+  commands::experiment_create with;
+  with.config = f.text("config");
+  with.config_name = f.text("configName", "<config>");
+  with.name = f.text("name");
+  with.activate = f.flag("activate", true);
+  with.key = f.text("key");
   std::string bytes{context};
   if (f.has("context") && !framed) {
     auto decoded = from_base64(f.text("context"));
@@ -49,28 +46,25 @@ result<value> own_fields(const call& c) {
     auto checked = checked_context(std::move(bytes));
     if (!checked)
       return checked.error();
-    with["context"] = binary(std::move(*checked));
+    with.context.held = std::move(*checked);
   }
   return with;
 }
 
 void create_own(const call_ptr& c, const reply& back) {
-  auto with = own_fields(*c);
+  auto with = own_form(*c);
   if (!with)
     return back(failure(with.error()));
-  command(c, back, "experiment.create", std::move(*with), [](value got) -> result<value> {
-    return value{{"id", got.at("id")}};
-  });
+  command(c, back, std::move(*with), [](value got) -> result<value> { return value{{"id", got.at("id")}}; });
 }
 
-/// The fields of experiment.create from the stock client's request.
-result<value> stock_fields(const call& c, fields& f) {
+/// experiment.create from the stock client's request.
+result<commands::experiment_create> stock_form(const call& c, fields& f) {
   f.need("config");
-  value with = {{"config", f.text("config")},
-                {"config_name", "<config>"},
-                {"name", ""},
-                {"activate", f.flag("activate", true)},
-                {"key", ""}};
+  commands::experiment_create with;
+  with.config = f.text("config");
+  with.config_name = "<config>";
+  with.activate = f.flag("activate", true);
   const auto& files = f.list("modelDefinition");
   const auto parent = f.number("parentId"), project = f.number("projectId");
   if (!f.text("template").empty())
@@ -87,15 +81,15 @@ result<value> stock_fields(const call& c, fields& f) {
       return row.error().code == errc::not_found
                ? error{errc::not_found, "experiment '" + std::to_string(parent) + "' not found"}
                : row.error();
-    with["parent"] = row->id.value;
+    with.parent = row->id;
     if (files.empty())
-      with["context_blob"] = row->context;
+      with.context_blob = row->context;
   }
   if (!files.empty()) {
     auto packed = packed_context(files);
     if (!packed)
       return packed.error();
-    with["context"] = binary(std::move(*packed));
+    with.context.held = std::move(*packed);
   }
   return with;
 }
@@ -103,8 +97,8 @@ result<value> stock_fields(const call& c, fields& f) {
 /// With a warning where a trial asks for more slots than there are now: it waits until agents with more have
 /// come.
 void answer_created(const call_ptr& c, const reply& back, value shape) {
-  c->parts->cluster.call(
-    c->by.who, "status", value::object(), [c, back, shape = std::move(shape)](result<value> now) mutable {
+  c->parts->cluster.order(
+    c->by.who, commands::status{}, [c, back, shape = std::move(shape)](result<value> now) mutable {
       const auto number = [](const value& x, const char* outer, const char* inner) {
         auto part = x.is_object() ? x.value(outer, value()) : value();
         return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
@@ -130,18 +124,16 @@ void create_stock(const call_ptr& c, const reply& back) {
     return back(failure(body.error()));
   fields f{*body};
   const bool validate_only = f.flag("validateOnly");
-  auto with = stock_fields(*c, f);
+  auto with = stock_form(*c, f);
   if (!with)
     return back(failure(with.error()));
   if (validate_only)
-    return command(c, back, "experiment.validate",
-                   {{"config", (*with)["config"]}, {"config_name", (*with)["config_name"]}},
-                   [](value) -> result<value> {
-                     return value{{"experiment", empty_experiment_shape()},
-                                  {"config", nullptr},
-                                  {"warnings", value::array()}};
-                   });
-  c->parts->cluster.call(c->by.who, "experiment.create", std::move(*with), [c, back](result<value> got) {
+    return command(
+      c, back, commands::experiment_validate{with->config, with->config_name}, [](value) -> result<value> {
+        return value{
+          {"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
+      });
+  c->parts->cluster.order(c->by.who, std::move(*with), [c, back](result<value> got) {
     auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})})
                    : result<experiment_row>(got.error());
     if (!row)
@@ -160,10 +152,20 @@ route large(route row) {
 
 std::vector<route> creation_routes() {
   return {
-    large({"POST", "/api/v1/experiments", access::user, create_stock, "v1CreateExperimentRequest",
-           "v1CreateExperimentResponse", "Creates an experiment, as the stock client sends it."}),
-    large({"POST", "/troupe/v1/experiments", access::user, create_own, "CreateExperiment",
-           "CreatedExperiment", "Creates an experiment; see docs/api.md for the two forms of the body."}),
+    large({"POST",
+           "/api/v1/experiments",
+           {action::create, thing::experiment},
+           create_stock,
+           "v1CreateExperimentRequest",
+           "v1CreateExperimentResponse",
+           "Creates an experiment, as the stock client sends it."}),
+    large({"POST",
+           "/troupe/v1/experiments",
+           {action::create, thing::experiment},
+           create_own,
+           "CreateExperiment",
+           "CreatedExperiment",
+           "Creates an experiment; see docs/api.md for the two forms of the body."}),
   };
 }
 

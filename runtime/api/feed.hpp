@@ -42,8 +42,12 @@ private:
 class feed_gate {
 public:
   virtual ~feed_gate() = default;
-  /// As gate::call, for "shell.trace", "shell.follow" and "shell.events": answers once rows flow into `to`,
-  /// or with the error.
+  /// As gate::order, for shell_trace, shell_follow and shell_events: answers once rows flow into `to`, or
+  /// with the error.
+  template <commands::command C>
+  void watch(const principal& who, C what, std::shared_ptr<feed> to, answer done) {
+    open(who, C::is.name, commands::write(std::move(what)), std::move(to), std::move(done));
+  }
   virtual void open(const principal& who, const std::string& command, value fields, std::shared_ptr<feed> to,
                     answer done) = 0;
 };

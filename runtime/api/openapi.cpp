@@ -1,5 +1,8 @@
 #include "runtime/api/openapi.hpp"
 
+#include "model/assert.hpp"
+#include "runtime/api/bodies.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -38,13 +41,18 @@ const char* media_of(const route& row) {
 }
 
 value operation(const route& row, value& schemas) {
-  value x = {{"summary", row.doc}, {"x-access", name(row.who)}, {"x-body-bytes", row.body_bytes}};
+  value x = {
+    {"summary", row.doc}, {"x-access", authority::who_may(row.right)}, {"x-body-bytes", row.body_bytes}};
+  if (row.asks_again)
+    x["x-asks-again"] = true;
   if (auto list = parameters(row.path); !list.empty())
     x["parameters"] = list;
-  if (row.who == access::open)
+  if (std::string_view(x["x-access"].get_ref<const std::string&>()) == "open")
     x["security"] = value::array();
   if (*row.takes) {
-    schemas[row.takes] = {{"type", std::string_view(row.takes) == "string" ? "string" : "object"}};
+    auto schema = body_schema(row.takes);
+    TROUPE_ASSERT(!schema.is_null()); // a body without its fields in bodies.cpp
+    schemas[row.takes] = std::move(schema);
     x["requestBody"] = {{"content", {{"application/json", {{"schema", reference(row.takes)}}}}}};
   }
   if (!*row.answers) {
@@ -52,7 +60,8 @@ value operation(const route& row, value& schemas) {
     return x;
   }
   const auto type = element(row.answers);
-  schemas[type] = {{"type", type == "archive" ? "string" : "object"}};
+  if (!schemas.contains(type))
+    schemas[type] = {{"type", type == "archive" ? "string" : "object"}};
   value ok = {{"description", row.answers}};
   ok["content"][media_of(row)]["schema"] = reference(type);
   x["responses"] = {{"200", std::move(ok)}, {"default", {{"$ref", "#/components/responses/Error"}}}};

@@ -1,5 +1,6 @@
 #include "runtime/api/route.hpp"
 
+#include "model/names.hpp"
 #include "runtime/api/contract.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/routes_configuration.hpp"
@@ -14,30 +15,46 @@ std::string_view call::named(std::string_view name) const {
   return found == path.end() ? std::string_view{} : std::string_view{found->second};
 }
 
-const char* name(access who) {
-  switch (who) {
-  case access::open:
-    return "open";
-  case access::anyone:
-    return "anyone";
-  case access::user:
-    return "user";
-  case access::admin:
-    return "admin";
-  case access::user_or_own_experiment:
-    return "user or task of the experiment";
-  case access::user_or_own_trial:
-    return "user or task of the trial";
-  case access::user_or_own_task:
-    return "user or the task";
-  case access::own_allocation:
-    return "the allocation";
-  case access::own_trial:
-    return "task of the trial";
-  case access::task:
-    return "task";
+authority::principal identity::asks() const {
+  authority::principal out;
+  out.user = who.user;
+  out.admin = who.admin;
+  out.id = std::to_string(user_id);
+  if (is_task()) {
+    out.experiment = experiment ? to_string(experiment) : std::string();
+    out.task = to_string(allocation.task);
+    out.allocation = to_string(allocation);
   }
-  return "admin";
+  return out;
+}
+
+authority::resource named_thing(const call& c, thing kind) {
+  authority::resource out{kind, {}};
+  const auto name = [&](const char* key, auto read) {
+    if (out.id.empty() && c.path.contains(key))
+      out.id = to_string(read(c.named(key)));
+  };
+  switch (kind) {
+  case thing::experiment:
+    name("experimentId", parse_id<experiment_id>);
+    break;
+  case thing::trial:
+  case thing::task:
+  case thing::log:
+    name("trialId", parse_id<trial_id>);
+    name("taskId", named_task);
+    break;
+  case thing::allocation:
+    name("allocationId", named_allocation);
+    break;
+  case thing::user:
+  case thing::self:
+    out.id = c.named("userId");
+    break;
+  default:
+    break;
+  }
+  return out;
 }
 
 handler respond_with(std::function<result<response>(const call&)> make) {
@@ -71,21 +88,18 @@ result<experiment_row> named_experiment(const call& c) {
   return row;
 }
 
-void command(const call_ptr& c, const reply& back, const std::string& name, value with,
-             std::function<result<value>(value)> shape, std::function<response(const error&)> on_error) {
-  c->parts->cluster.call(
-    c->by.who, name, std::move(with),
-    [c, back, shape = std::move(shape), on_error = std::move(on_error)](result<value> got) {
-      if (!got)
-        return back(on_error ? on_error(got.error()) : failure(got.error()));
-      try {
-        auto body = shape ? shape(std::move(*got)) : result<value>(value::object());
-        back(body ? json(*body, c->query.has("pretty")) : failure(body.error()));
-      } catch (const std::exception& fault) {
-        back(failure(
-          {errc::internal, std::string("the cluster's answer has not the form agreed on: ") + fault.what()}));
-      }
-    });
+answer answer_to(const call_ptr& c, const reply& back, answer_shape shape, error_shape on_error) {
+  return [c, back, shape = std::move(shape), on_error = std::move(on_error)](result<value> got) {
+    if (!got)
+      return back(on_error ? on_error(got.error()) : failure(got.error()));
+    try {
+      auto body = shape ? shape(std::move(*got)) : result<value>(value::object());
+      back(body ? json(*body, c->query.has("pretty")) : failure(body.error()));
+    } catch (const std::exception& fault) {
+      back(failure(
+        {errc::internal, std::string("the cluster's answer has not the form agreed on: ") + fault.what()}));
+    }
+  };
 }
 
 std::vector<route> all_routes() {
@@ -101,11 +115,15 @@ std::vector<route> all_routes() {
   for (const auto& known : contract_paths())
     if (built.emplace(known.method, path_shape(known.path)).second)
       all.push_back(
-        {known.method, known.path, access::anyone,
+        {known.method,
+         known.path,
+         {action::view, thing::self},
          [](const call_ptr&, const reply& back) {
            back(failure({errc::unsupported, "this operation of Determined is not built in Troupe"}));
          },
-         "", "", "Known to Determined; not built here."});
+         "",
+         "",
+         "Known to Determined; not built here."});
   return all;
 }
 

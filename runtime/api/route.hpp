@@ -1,6 +1,6 @@
 #pragma once
-// One row per route: method, path, who may, what runs, and what the document says. Authentication and
-// authorisation are read from here and from nowhere else.
+// One row per route: method, path, what it does to which thing, what runs, and what the document says. Who
+// may do that is said by model/authority alone.
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/experiment_texts.hpp"
@@ -13,18 +13,8 @@
 
 namespace troupe::api {
 
-enum class access {
-  open,                   ///< without a token
-  anyone,                 ///< any user, any live task
-  user,                   ///< any user, no task
-  admin,                  ///< users who are admins
-  user_or_own_experiment, ///< any user, or a task of {experimentId}
-  user_or_own_trial,      ///< any user, or the task of {trialId}
-  user_or_own_task,       ///< any user, or the task {taskId}
-  own_allocation,         ///< only the task that is {allocationId}
-  own_trial,              ///< only the task of {trialId}
-  task,                   ///< only tasks; the handler compares the ids in the body with the caller
-};
+using authority::action;
+using authority::thing;
 
 /// Who speaks, as the token says.
 struct identity {
@@ -33,6 +23,8 @@ struct identity {
   experiment_id experiment; ///< where a task speaks that belongs to one
   allocation_id allocation; ///< where a task speaks
   bool is_task() const { return bool(allocation); }
+  /// As the table of rights asks for.
+  authority::principal asks() const;
 };
 
 struct cluster_identity {
@@ -71,8 +63,8 @@ using handler = std::function<void(const call_ptr&, const reply&)>;
 
 struct route {
   const char* method;
-  std::string path; ///< "/api/v1/experiments/{experimentId}"
-  access who = access::user;
+  std::string path;      ///< "/api/v1/experiments/{experimentId}"
+  authority::need right; ///< on the thing that the path names, by its {experimentId}, {trialId} ...
   handler run;
   const char* takes = "";   ///< name of the body's type, empty for none
   const char* answers = ""; ///< name of the answer's type
@@ -80,23 +72,34 @@ struct route {
   std::size_t body_bytes = 1 << 20;
   std::chrono::seconds patience{60}; ///< for the answer; then 504
   bool slow = false;                 ///< takes long on a processor: not on a thread that serves connections
+  bool asks_again = false;           ///< the handler asks for the right, on the thing that the body names
   bool from_facts =
     false; ///< the answer depends on committed facts alone, so that it may be kept until the next
 };
 
 inline constexpr std::size_t large_body = 126u << 20;
 
-const char* name(access who);
+/// What the path names of the kind that the route is about; without an id where it names none.
+authority::resource named_thing(const call& c, thing kind);
 
 /// Wraps a function that answers at once.
 handler answer_with(std::function<result<value>(const call&)> make);
 handler respond_with(std::function<result<response>(const call&)> make);
 
-/// Runs a command behind the gate; `shape` makes the answer's body of what it gave, `on_error` may restate
-/// its error.
-void command(const call_ptr& c, const reply& back, const std::string& name, value with,
-             std::function<result<value>(value)> shape = {},
-             std::function<response(const error&)> on_error = {});
+using answer_shape = std::function<result<value>(value)>;
+using error_shape = std::function<response(const error&)>;
+/// Answers a call with what a command gave, in `shape`; `on_error` may restate its error.
+answer answer_to(const call_ptr& c, const reply& back, answer_shape shape, error_shape on_error);
+
+/// Runs a command behind the gate. Without a shape the answer's body is {}.
+template <commands::command C>
+void command(const call_ptr& c, const reply& back, C with, answer_shape shape = {},
+             error_shape on_error = {}) {
+  c->parts->cluster.order(c->by.who, std::move(with),
+                          answer_to(c, back, std::move(shape), std::move(on_error)));
+}
+/// The answer's body is what the command gave.
+inline result<value> as_it_is(value got) { return got; }
 
 /// The one that `{experimentId}` of the path names; errc::invalid where it is not an id, errc::not_found.
 result<experiment_row> named_experiment(const call& c);

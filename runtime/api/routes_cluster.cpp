@@ -69,7 +69,7 @@ using agent_answer = std::function<result<value>(const call&, const value& agent
 /// Answers from the one agent that the path names.
 handler with_agent(agent_answer make) {
   return [make = std::move(make)](const call_ptr& c, const reply& back) {
-    command(c, back, "agent.list", value::object(), [c, make](value got) -> result<value> {
+    command(c, back, commands::agent_list{}, [c, make](value got) -> result<value> {
       const auto all = got.value("agents", value::array());
       const auto* agent = named_one(all, c->named("agentId"));
       return agent ? make(*c, *agent) : result<value>(no_agent(*c));
@@ -86,7 +86,7 @@ result<value> one_slot(const call& c, const value& agent) {
 }
 
 void agents(const call_ptr& c, const reply& back) {
-  command(c, back, "agent.list", value::object(), [c](value got) { return agents_shape(*c, got); });
+  command(c, back, commands::agent_list{}, [c](value got) { return agents_shape(*c, got); });
 }
 
 value camel_keys(const value& x) {
@@ -104,14 +104,15 @@ value camel_keys(const value& x) {
   return out;
 }
 
-handler passed_on(const char* name) {
-  return [name](const call_ptr& c, const reply& back) {
-    command(c, back, name, value::object(), [](value got) -> result<value> { return camel_keys(got); });
+template <class C>
+handler passed_on() {
+  return [](const call_ptr& c, const reply& back) {
+    command(c, back, C{}, [](value got) -> result<value> { return camel_keys(got); });
   };
 }
 
 void clean_logs(const call_ptr& c, const reply& back) {
-  command(c, back, "logs.cleanup", value::object(), [](value got) -> result<value> {
+  command(c, back, commands::logs_cleanup{}, [](value got) -> result<value> {
     return value{{"removedCount", std::to_string(got.value("removedCount", std::uint64_t{0}))}};
   });
 }
@@ -120,31 +121,84 @@ void clean_logs(const call_ptr& c, const reply& back) {
 
 std::vector<route> cluster_routes() {
   return {
-    {"GET", "/health", access::open, answer_with(health), "", "HealthCheck",
+    {"GET",
+     "/health",
+     {action::view, thing::door},
+     answer_with(health),
+     "",
+     "HealthCheck",
      "Answers 200 once the cluster takes requests."},
-    {"GET", "/info", access::open, answer_with(info), "", "Info",
+    {"GET",
+     "/info",
+     {action::view, thing::door},
+     answer_with(info),
+     "",
+     "Info",
      "Versions and identity; the stock client's first call."},
-    {"GET", "/api/v1/master", access::open, answer_with(master), "", "v1GetMasterResponse",
+    {"GET",
+     "/api/v1/master",
+     {action::view, thing::door},
+     answer_with(master),
+     "",
+     "v1GetMasterResponse",
      "The master's identity and switches."},
-    {"GET", "/api/v1/agents", access::user, agents, "", "v1GetAgentsResponse",
+    {"GET",
+     "/api/v1/agents",
+     {action::view, thing::agent},
+     agents,
+     "",
+     "v1GetAgentsResponse",
      "All agents with their slots."},
-    {"GET", "/api/v1/agents/{agentId}", access::user,
+    {"GET",
+     "/api/v1/agents/{agentId}",
+     {action::view, thing::agent},
      with_agent([](const call&, const value& agent) -> result<value> {
        return value{{"agent", agent_shape(agent)}};
      }),
-     "", "v1GetAgentResponse", "One agent."},
-    {"GET", "/api/v1/agents/{agentId}/slots", access::user,
-     with_agent([](const call&, const value& agent) { return slots_shape(agent); }), "", "v1GetSlotsResponse",
+     "",
+     "v1GetAgentResponse",
+     "One agent."},
+    {"GET",
+     "/api/v1/agents/{agentId}/slots",
+     {action::view, thing::agent},
+     with_agent([](const call&, const value& agent) { return slots_shape(agent); }),
+     "",
+     "v1GetSlotsResponse",
      "The slots of one agent."},
-    {"GET", "/api/v1/agents/{agentId}/slots/{slotId}", access::user, with_agent(one_slot), "",
-     "v1GetSlotResponse", "One slot."},
-    {"GET", "/troupe/v1/status", access::user, passed_on("status"), "", "Status",
+    {"GET",
+     "/api/v1/agents/{agentId}/slots/{slotId}",
+     {action::view, thing::agent},
+     with_agent(one_slot),
+     "",
+     "v1GetSlotResponse",
+     "One slot."},
+    {"GET",
+     "/troupe/v1/status",
+     {action::view, thing::cluster},
+     passed_on<commands::status>(),
+     "",
+     "Status",
      "Slots, agents and running experiments in numbers."},
-    {"GET", "/troupe/v1/queue", access::user, passed_on("queue.list"), "", "Queue",
+    {"GET",
+     "/troupe/v1/queue",
+     {action::view, thing::cluster},
+     passed_on<commands::queue_list>(),
+     "",
+     "Queue",
      "Allocations that wait for slots."},
-    {"POST", "/api/v1/cleanup_logs", access::admin, clean_logs, "", "v1CleanupLogsResponse",
+    {"POST",
+     "/api/v1/cleanup_logs",
+     {action::remove, thing::log},
+     clean_logs,
+     "",
+     "v1CleanupLogsResponse",
      "Erases now the logs of ended trials whose log_retention_days are over; counts trials."},
-    {"POST", "/troupe/v1/shutdown", access::admin, passed_on("node.shutdown"), "", "Empty",
+    {"POST",
+     "/troupe/v1/shutdown",
+     {action::kill, thing::cluster},
+     passed_on<commands::node_shutdown>(),
+     "",
+     "Empty",
      "Stops the node after the answer."},
   };
 }

@@ -8,7 +8,7 @@ namespace troupe::api {
 namespace {
 
 void get(const call_ptr& c, const reply& back) {
-  command(c, back, "configuration.get", value::object(), [](value got) -> result<value> {
+  command(c, back, commands::configuration_get{}, [](value got) -> result<value> {
     return value{{"configuration", config::printable_cluster(got.value("configuration", value()))},
                  {"revision", got.value("revision", std::uint64_t{0})},
                  {"byHand", got.value("by_hand", value::object())}};
@@ -21,35 +21,49 @@ void put(const call_ptr& c, const reply& back) {
     return back(failure(body.error()));
   fields asked{*body};
   asked.need("configuration");
-  value with{{"configuration", asked.object("configuration")},
-             {"secrets", asked.object("secrets")},
-             {"prune", asked.list("prune")},
-             {"revision", asked.number("revision")}};
+  commands::configuration_put with{
+    asked.object("configuration"),
+    asked.object("secrets"),
+    {},
+    static_cast<std::uint64_t>(std::max<std::int64_t>(asked.number("revision"), 0))};
+  for (const auto& name : asked.list("prune"))
+    if (name.is_string())
+      with.prune.push_back(name);
+    else
+      asked.fault("prune", "expected names of users");
   if (asked.bad())
     return back(failure(*asked.bad()));
-  command(c, back, "configuration.put", std::move(with), [](value got) -> result<value> { return got; });
+  command(c, back, std::move(with), as_it_is);
 }
 
-void pools(const call_ptr& c, const reply& back) {
-  command(c, back, "pool.list", value::object(), [](value got) -> result<value> { return got; });
-}
+void pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
 
 } // namespace
 
 std::vector<route> configuration_routes() {
   route change{"POST",
                "/troupe/v1/configuration",
-               access::admin,
+               {action::change, thing::configuration},
                put,
                "ConfigurationChange",
                "ConfigurationChanged",
                "Puts another configuration in force: 409 where `revision` is not the newest."};
   change.body_bytes = 8u << 20;
   return {
-    {"GET", "/troupe/v1/configuration", access::user, get, "", "Configuration",
+    {"GET",
+     "/troupe/v1/configuration",
+     {action::view, thing::configuration},
+     get,
+     "",
+     "Configuration",
      "The configuration in force, and the users that no file made."},
     std::move(change),
-    {"GET", "/troupe/v1/pools", access::user, pools, "", "Pools",
+    {"GET",
+     "/troupe/v1/pools",
+     {action::view, thing::cluster},
+     pools,
+     "",
+     "Pools",
      "The resource pools with their slots and what waits."},
   };
 }

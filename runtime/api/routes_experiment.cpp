@@ -206,12 +206,13 @@ result<value> best_validation(const call& c) {
   return value{{"metric", row->best_metric}};
 }
 
-handler order(const char* command_name) {
-  return [command_name](const call_ptr& c, const reply& back) {
+template <class C>
+handler order() {
+  return [](const call_ptr& c, const reply& back) {
     const auto row = named_experiment(*c);
     if (!row)
       return back(failure(row.error()));
-    command(c, back, command_name, {{"id", row->id.value}}, {}, [](const error& why) {
+    command(c, back, C{row->id}, {}, [](const error& why) {
       return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
     });
   };
@@ -226,28 +227,76 @@ route of_facts(route row) {
 
 std::vector<route> experiment_routes() {
   std::vector<route> rows = {
-    of_facts({"GET", "/api/v1/experiments", access::user, respond_with(list), "", "v1GetExperimentsResponse",
+    of_facts({"GET",
+              "/api/v1/experiments",
+              {action::view, thing::experiment},
+              respond_with(list),
+              "",
+              "v1GetExperimentsResponse",
               "Experiments, 100 unless a limit is given."}),
-    of_facts({"GET", "/api/v1/experiments/{experimentId}", access::user_or_own_experiment, answer_with(one),
-              "", "v1GetExperimentResponse", "One experiment."}),
-    {"GET", "/api/v1/experiments/{experimentId}/trials", access::user_or_own_experiment, answer_with(trials),
-     "", "v1GetExperimentTrialsResponse", "Its trials."},
-    {"GET", "/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric",
-     access::user_or_own_experiment, answer_with(best_validation), "",
-     "v1GetBestSearcherValidationMetricResponse", "The best validation so far; 404 where there is none."},
-    {"POST", "/api/v1/experiments/{experimentId}/activate", access::user, order("experiment.activate"), "",
-     "Empty", "Goes on with a paused experiment."},
-    {"POST", "/api/v1/experiments/{experimentId}/pause", access::user, order("experiment.pause"), "", "Empty",
+    of_facts({"GET",
+              "/api/v1/experiments/{experimentId}",
+              {action::view, thing::experiment},
+              answer_with(one),
+              "",
+              "v1GetExperimentResponse",
+              "One experiment."}),
+    {"GET",
+     "/api/v1/experiments/{experimentId}/trials",
+     {action::view, thing::experiment},
+     answer_with(trials),
+     "",
+     "v1GetExperimentTrialsResponse",
+     "Its trials."},
+    {"GET",
+     "/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric",
+     {action::view, thing::experiment},
+     answer_with(best_validation),
+     "",
+     "v1GetBestSearcherValidationMetricResponse",
+     "The best validation so far; 404 where there is none."},
+    {"POST",
+     "/api/v1/experiments/{experimentId}/activate",
+     {action::change, thing::experiment},
+     order<commands::experiment_activate>(),
+     "",
+     "Empty",
+     "Goes on with a paused experiment."},
+    {"POST",
+     "/api/v1/experiments/{experimentId}/pause",
+     {action::change, thing::experiment},
+     order<commands::experiment_pause>(),
+     "",
+     "Empty",
      "Pauses through a checkpoint."},
-    {"POST", "/api/v1/experiments/{experimentId}/cancel", access::user, order("experiment.cancel"), "",
-     "Empty", "Ends after a last checkpoint."},
-    {"POST", "/api/v1/experiments/{experimentId}/kill", access::user, order("experiment.kill"), "", "Empty",
+    {"POST",
+     "/api/v1/experiments/{experimentId}/cancel",
+     {action::change, thing::experiment},
+     order<commands::experiment_cancel>(),
+     "",
+     "Empty",
+     "Ends after a last checkpoint."},
+    {"POST",
+     "/api/v1/experiments/{experimentId}/kill",
+     {action::kill, thing::experiment},
+     order<commands::experiment_kill>(),
+     "",
+     "Empty",
      "Ends at once."},
-    of_facts({"GET", "/troupe/v1/experiments/{experimentId}/trials", access::user,
-              answer_with(progress_of_trials), "", "TrialProgressList",
+    of_facts({"GET",
+              "/troupe/v1/experiments/{experimentId}/trials",
+              {action::view, thing::search},
+              answer_with(progress_of_trials),
+              "",
+              "TrialProgressList",
               "Every trial with what a progress table needs."}),
-    {"GET", "/troupe/v1/experiments/{experimentId}/outcome", access::user, answer_with(outcome), "",
-     "Outcome", "The best trial, its metric and its checkpoint."},
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/outcome",
+     {action::view, thing::search},
+     answer_with(outcome),
+     "",
+     "Outcome",
+     "The best trial, its metric and its checkpoint."},
   };
   for (auto& row : creation_routes())
     rows.push_back(std::move(row));

@@ -96,11 +96,9 @@ void events(const call_ptr& c, const reply& back) {
       return back(failure(number->error()));
   if (*after < 0 || *wait < 0 || *wait > longest_wait_s)
     return back(failure({errc::invalid, "after has to be 0 or more, and wait 0 to 50 seconds"}));
-  value with{{"id", row->id.value}, {"after", *after}, {"timeout_ms", *wait * 1000}};
-  command(c, back, "search.wait", std::move(with),
-          [c, id = row->id, from = static_cast<std::uint64_t>(*after)](value) {
-            return events_after(*c, id, from);
-          });
+  const auto from = static_cast<std::uint64_t>(*after);
+  command(c, back, commands::search_wait{row->id, from, *wait * 1000},
+          [c, id = row->id, from](value) { return events_after(*c, id, from); });
 }
 
 void orders(const call_ptr& c, const reply& back) {
@@ -110,12 +108,9 @@ void orders(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
-  command(
-    c, back, "search.order", {{"id", row->id.value}, {"orders", std::move(*body)}},
-    [](value got) -> result<value> { return got; },
-    [](const error& why) {
-      return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
-    });
+  command(c, back, commands::search_order{row->id, std::move(*body)}, as_it_is, [](const error& why) {
+    return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
+  });
 }
 
 // ---- several metrics
@@ -202,12 +197,27 @@ result<value> pareto(const call& c) {
 
 std::vector<route> search_routes() {
   return {
-    {"GET", "/troupe/v1/experiments/{experimentId}/searcher/events", access::user, events, "", "SearchEvents",
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/searcher/events",
+     {action::view, thing::search},
+     events,
+     "",
+     "SearchEvents",
      "What the search has heard, above the id `after`; waits up to `wait` seconds for more."},
-    {"POST", "/troupe/v1/experiments/{experimentId}/searcher/orders", access::user, orders, "SearchOrders",
-     "OrdersTaken", "The actions of the process that drives a custom search."},
-    {"GET", "/troupe/v1/experiments/{experimentId}/pareto", access::user, answer_with(pareto), "",
-     "ParetoFront", "The trials that no other beats in all metrics."},
+    {"POST",
+     "/troupe/v1/experiments/{experimentId}/searcher/orders",
+     {action::change, thing::experiment},
+     orders,
+     "SearchOrders",
+     "OrdersTaken",
+     "The actions of the process that drives a custom search."},
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/pareto",
+     {action::view, thing::search},
+     answer_with(pareto),
+     "",
+     "ParetoFront",
+     "The trials that no other beats in all metrics."},
   };
 }
 

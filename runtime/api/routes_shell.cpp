@@ -13,74 +13,37 @@ namespace {
 
 constexpr std::size_t most_fact_text = 300, facts_at_once = 256;
 
-/// The query as fields: `texts` as they are, `numbers` read.
-result<value> fields_of(const query_list& query, std::initializer_list<const char*> texts,
-                        std::initializer_list<const char*> numbers) {
-  value out = value::object();
-  for (const char* name : texts)
-    if (query.has(name))
-      out[name] = query.first(name);
-  for (const char* name : numbers) {
-    if (!query.has(name))
-      continue;
-    auto given = query.first(name);
-    double number = 0;
-    auto [end, fault] = std::from_chars(given.data(), given.data() + given.size(), number);
-    if (given.empty() || fault != std::errc{} || end != given.data() + given.size() || !(number >= 0) ||
-        number > 1e12)
-      return error{errc::invalid, std::string("the field '") + name +
-                                    "' has to be a number of 0 or more, not '" +
-                                    std::string(given.substr(0, 50)) + "'"};
-    out[name] = number;
-  }
-  return out;
+/// The command's fields out of the query.
+template <class C>
+result<C> in_query(const call& c) {
+  value given = value::object();
+  for (const auto& f : commands::field_rows<C>())
+    if (c.query.has(f.rules.name))
+      given[f.rules.name] = c.query.first(f.rules.name);
+  return commands::read<C>(C::is.name, std::move(given), {.numbers_as_text = true});
 }
 
-std::function<result<value>(value)> as_it_is() {
-  return [](value got) -> result<value> { return got; };
-}
-
-handler look(const char* name, std::initializer_list<const char*> texts = {},
-             std::initializer_list<const char*> numbers = {}) {
-  return [name = std::string("shell.") + name, texts = std::vector<const char*>(texts),
-          numbers = std::vector<const char*>(numbers)](const call_ptr& c, const reply& back) {
-    value with = value::object();
-    for (const auto* list : {&texts, &numbers})
-      for (const char* one : *list) {
-        auto part = list == &texts ? fields_of(c->query, {one}, {}) : fields_of(c->query, {}, {one});
-        if (!part)
-          return back(failure(part.error()));
-        with.update(*part);
-      }
-    command(c, back, name, std::move(with), as_it_is());
+template <class C>
+handler look() {
+  return [](const call_ptr& c, const reply& back) {
+    auto with = in_query<C>(*c);
+    if (!with)
+      return back(failure(with.error()));
+    command(c, back, std::move(*with), as_it_is);
   };
 }
 
-/// The body goes on as it came; the fields that have to be there are checked here.
-handler act(const char* name, std::initializer_list<const char*> needed) {
-  return [name = std::string("shell.") + name, needed = std::vector<const char*>(needed)](const call_ptr& c,
-                                                                                          const reply& back) {
+template <class C>
+handler act() {
+  return [](const call_ptr& c, const reply& back) {
     auto body = parse_object(c->body);
     if (!body)
       return back(failure(body.error()));
-    for (const char* one : needed)
-      if (auto it = body->find(one);
-          it == body->end() || !it->is_string() || it->get_ref<const std::string&>().empty())
-        return back(
-          failure({errc::invalid, std::string("the field '") + one + "' has to be there, as text"}));
-    command(c, back, name, std::move(*body), as_it_is());
+    auto with = commands::read<C>(C::is.name, std::move(*body), {.numbers_as_text = true});
+    if (!with)
+      return back(failure(with.error()));
+    command(c, back, std::move(*with), as_it_is);
   };
-}
-
-void drain(const call_ptr& c, const reply& back) {
-  auto body = parse_object(c->body);
-  if (!body)
-    return back(failure(body.error()));
-  if (auto it = body->find("node"); it == body->end() || !it->is_string())
-    return back(failure({errc::invalid, "the field 'node' has to be there, as text"}));
-  if (auto it = body->find("on"); it != body->end() && !it->is_boolean())
-    return back(failure({errc::invalid, "the field 'on' has to be true or false"}));
-  command(c, back, "shell.drain", std::move(*body), as_it_is());
 }
 
 // ---- events: facts of the journal, and what the desk tells
@@ -104,12 +67,12 @@ value fact_row(const storage::committed_fact& one) {
 }
 
 void past_events(const call_ptr& c, const reply& back) {
-  auto with = fields_of(c->query, {"kind"}, {"max"});
+  auto with = in_query<commands::shell_events>(*c);
   if (!with)
     return back(failure(with.error()));
-  const auto most = static_cast<std::size_t>(std::clamp(with->value("max", 100.0), 1.0, 10'000.0));
-  const auto kind = with->value("kind", std::string());
-  command(c, back, "shell.events", std::move(*with), [c, most, kind](value got) -> result<value> {
+  const auto most = static_cast<std::size_t>(std::clamp(with->max, 1.0, 10'000.0));
+  const auto kind = with->kind;
+  command(c, back, std::move(*with), [c, most, kind](value got) -> result<value> {
     std::vector<value> rows;
     for (auto& row : got["rows"])
       rows.push_back(std::move(row));
@@ -197,13 +160,14 @@ response sse(std::unique_ptr<body_stream> body) {
   return out;
 }
 
-void open_feed(const call_ptr& c, const reply& back, const std::string& name, value with,
+template <class C>
+void open_feed(const call_ptr& c, const reply& back, C with,
                std::function<std::unique_ptr<body_stream>(std::shared_ptr<feed>)> body) {
   auto* gate = dynamic_cast<feed_gate*>(&c->parts->cluster);
   if (!gate)
     return back(failure({errc::unsupported, "this server has no live view"}));
   auto to = std::make_shared<feed>();
-  gate->open(c->by.who, name, std::move(with), to, [c, back, to, body = std::move(body)](result<value> got) {
+  gate->watch(c->by.who, std::move(with), to, [c, back, to, body = std::move(body)](result<value> got) {
     if (!got) {
       to->close();
       return back(failure(got.error()));
@@ -215,32 +179,32 @@ void open_feed(const call_ptr& c, const reply& back, const std::string& name, va
 void events(const call_ptr& c, const reply& back) {
   if (!c->query.flag("follow"))
     return past_events(c, back);
-  auto with = fields_of(c->query, {"kind"}, {"max"});
+  auto with = in_query<commands::shell_events>(*c);
   if (!with)
     return back(failure(with.error()));
-  const auto most = static_cast<std::uint64_t>(with->value("max", 0.0));
-  const auto kind = with->value("kind", std::string());
-  open_feed(c, back, "shell.events", std::move(*with), [c, kind, most](std::shared_ptr<feed> from) {
+  const auto most = c->query.has("max") ? static_cast<std::uint64_t>(with->max) : 0;
+  const auto kind = with->kind;
+  open_feed(c, back, std::move(*with), [c, kind, most](std::shared_ptr<feed> from) {
     return std::make_unique<live_events>(c->parts->storage, std::move(from), kind.empty() || kind == "state",
                                          most == 0 ? std::uint64_t(-1) : most);
   });
 }
 
 void trace(const call_ptr& c, const reply& back) {
-  auto with = fields_of(c->query, {"actor", "msg"}, {"max", "rate", "for"});
+  auto with = in_query<commands::shell_trace>(*c);
   if (!with)
     return back(failure(with.error()));
-  open_feed(c, back, "shell.trace", std::move(*with),
+  open_feed(c, back, std::move(*with),
             [](std::shared_ptr<feed> from) { return feed_stream(std::move(from)); });
 }
 
 void follow(const call_ptr& c, const reply& back) {
-  auto with = fields_of(c->query, {"correlation", "msg"}, {"max", "rate", "for"});
+  auto with = in_query<commands::shell_follow>(*c);
   if (!with)
     return back(failure(with.error()));
   // Those that are over have no actors, and are known nevertheless.
-  const auto wanted = with->value("correlation", std::string());
-  value about = value::array({wanted});
+  const auto& wanted = with->correlation;
+  std::vector<std::string> about{wanted};
   const auto id = wanted.substr(std::min(wanted.size(), wanted.find('/') + 1));
   if (wanted.starts_with("trial/")) {
     if (auto row = c->parts->storage->trial(parse_id<trial_id>(id)); !row)
@@ -256,8 +220,8 @@ void follow(const call_ptr& c, const reply& back) {
     for (const auto& trial : *trials)
       about.push_back("trial/" + to_string(trial.id));
   }
-  (*with)["about"] = std::move(about);
-  open_feed(c, back, "shell.follow", std::move(*with),
+  with->about_these = std::move(about);
+  open_feed(c, back, std::move(*with),
             [](std::shared_ptr<feed> from) { return feed_stream(std::move(from)); });
 }
 
@@ -265,56 +229,61 @@ void follow(const call_ptr& c, const reply& back) {
 
 std::vector<route> shell_routes() {
   const auto get = [](const char* path, handler run, const char* answers, const char* doc) {
-    return route{"GET", std::string("/troupe/v1/shell/") + path, access::user, std::move(run), "", answers,
+    return route{"GET",
+                 std::string("/troupe/v1/shell/") + path,
+                 {action::view, thing::actor},
+                 std::move(run),
+                 "",
+                 answers,
                  doc};
   };
-  const auto post = [](const char* path, handler run, const char* takes, const char* doc) {
-    return route{
-      "POST", std::string("/troupe/v1/shell/") + path, access::admin, std::move(run), takes, "ShellDone",
-      doc};
+  const auto post = []<class C>(const char* path, C, const char* takes, const char* doc) {
+    return route{"POST", std::string("/troupe/v1/shell/") + path, C::is.right, act<C>(), takes, "ShellDone",
+                 doc};
   };
   std::vector<route> all;
-  all.push_back(get("nodes", look("nodes"), "ShellRows", "The processes of the cluster."));
-  all.push_back(get("ps", look("ps", {"kind", "node", "sort", "filter"}, {"top", "window"}), "ShellRows",
+  all.push_back(get("nodes", look<commands::shell_nodes>(), "ShellRows", "The processes of the cluster."));
+  all.push_back(get("ps", look<commands::shell_ps>(), "ShellRows",
                     "The live actors of all nodes; rates over `window` seconds, 0: over their lives."));
   all.back().patience = std::chrono::seconds(90);
-  all.push_back(get("info", look("info", {"actor"}), "ShellInfo",
+  all.push_back(get("info", look<commands::shell_info>(), "ShellInfo",
                     "One actor: identity, links, work, memory, recent messages."));
   all.push_back(
-    get("tree", look("tree", {"actor"}), "ShellTree", "Who owns whom, from an actor or the root."));
+    get("tree", look<commands::shell_tree>(), "ShellTree", "Who owns whom, from an actor or the root."));
   all.push_back(get(
-    "state", look("state", {"actor", "path"}, {"diff"}), "ShellState",
+    "state", look<commands::shell_state>(), "ShellState",
     "The state of an actor's machine, or a part of it; with `diff` what changed within so many seconds."));
   all.back().patience = std::chrono::seconds(90);
   all.push_back(
-    get("msgs", look("msgs", {"actor"}, {"max"}), "ShellRows", "The last messages of an actor, 32 at most."));
+    get("msgs", look<commands::shell_msgs>(), "ShellRows", "The last messages of an actor, 32 at most."));
   all.push_back(
-    get("stats", look("stats", {"actor"}), "ShellStats", "Waits and run times of an actor's messages."));
+    get("stats", look<commands::shell_stats>(), "ShellStats", "Waits and run times of an actor's messages."));
   all.push_back(
-    get("links", look("links", {"actor"}), "ShellRows", "Owner, children and monitors of an actor."));
-  all.push_back(
-    get("waits", look("waits"), "ShellRows", "Requests that wait for an answer, the oldest first."));
+    get("links", look<commands::shell_links>(), "ShellRows", "Owner, children and monitors of an actor."));
+  all.push_back(get("waits", look<commands::shell_waits>(), "ShellRows",
+                    "Requests that wait for an answer, the oldest first."));
   all.push_back(
     get("events", events, "ShellRows",
         "What happened: facts, the audit log, supervision, nodes; with `follow` as server-sent events."));
-  all.push_back(get("log", look("log"), "ShellLog", "The log level."));
-  all.push_back(
-    get("messages", look("messages"), "ShellRows", "The messages that operators may send to actors."));
+  all.push_back(get("log", look<commands::shell_log>(), "ShellLog", "The log level."));
+  all.push_back(get("messages", look<commands::shell_messages>(), "ShellRows",
+                    "The messages that operators may send to actors."));
   all.push_back(get("trace", trace, "stream of ShellMessage",
                     "The messages of an actor as it handles them, bounded in number, rate and time."));
   all.push_back(get("follow", follow, "stream of ShellMessage",
                     "The messages about one experiment, trial or request, at all actors."));
-  all.push_back(post("log", act("log.set", {"level"}), "ShellLog", "Sets the log level of all nodes."));
-  all.push_back(post("send", act("send", {"actor", "message"}), "ShellSend",
+  all.push_back(post("log", commands::shell_log_set{}, "ShellLog", "Sets the log level of all nodes."));
+  all.push_back(post("send", commands::shell_send{}, "ShellSend",
                      "Sends an operator's message to an actor; answers what it answers."));
-  all.push_back(post("kill", act("kill", {"actor"}), "ShellActor",
+  all.push_back(post("kill", commands::shell_kill{}, "ShellActor",
                      "Ends an actor as if it had failed; its owner notices."));
-  all.push_back(post("restart", act("restart", {"actor"}), "ShellActor",
+  all.push_back(post("restart", commands::shell_restart{}, "ShellActor",
                      "Ends an actor and waits until its owner has made it again."));
   all.push_back(
-    post("config", act("config", {"key"}), "ShellSetting", "Changes a setting of the running cluster."));
-  all.push_back(post("drain", drain, "ShellDrain", "Nothing new is placed on a node, or again is."));
-  all.push_back(post("fault", act("fault", {"actor", "fault"}), "ShellFault",
+    post("config", commands::shell_config{}, "ShellSetting", "Changes a setting of the running cluster."));
+  all.push_back(
+    post("drain", commands::shell_drain{}, "ShellDrain", "Nothing new is placed on a node, or again is."));
+  all.push_back(post("fault", commands::shell_fault{}, "ShellFault",
                      "For tests: kill, drop, delay, pause, clear. Needs --allow-faults."));
   return all;
 }

@@ -17,25 +17,29 @@ namespace {
 constexpr std::int64_t most_poll_seconds = 300;
 constexpr std::size_t most_metadata = 64 << 10; ///< it stands in the trial's row
 
-/// The fields that every command of a task has.
-value from(const call& c) {
-  return {{"allocation", c.by.who.allocation}, {"experiment", c.by.experiment.value}};
+/// A command of a task, with the fields that all of them have.
+template <class C>
+C from(const call& c) {
+  C x;
+  x.allocation = c.by.who.allocation;
+  x.experiment = c.by.experiment;
+  return x;
 }
 
-/// Runs `fill` on the JSON body; it adds to the command's fields.
-handler task_command(const char* name, std::function<void(const call&, fields&, value&)> fill = {},
-                     std::function<result<value>(value)> shape = {}) {
-  return [name, fill = std::move(fill), shape = std::move(shape)](const call_ptr& c, const reply& back) {
+/// Runs `fill` on the JSON body; it sets the command's own fields.
+template <class C>
+handler task_command(std::function<void(const call&, fields&, C&)> fill = {}) {
+  return [fill = std::move(fill)](const call_ptr& c, const reply& back) {
     auto body = parse_object(c->body);
     if (!body)
       return back(failure(body.error()));
     fields f{*body};
-    value with = from(*c);
+    auto with = from<C>(*c);
     if (fill)
       fill(*c, f, with);
     if (f.bad())
       return back(failure(*f.bad()));
-    command(c, back, name, std::move(with), shape);
+    command(c, back, std::move(with));
   };
 }
 
@@ -93,17 +97,17 @@ void preemption(const call_ptr& c, const reply& back) {
   auto seconds = c->query.number("timeoutSeconds", 60);
   if (!seconds)
     return back(failure(seconds.error()));
-  auto with = from(*c);
-  with["timeout_ms"] = std::clamp<std::int64_t>(*seconds, 0, most_poll_seconds) * 1000;
-  command(c, back, "allocation.preemption", std::move(with), [](value got) -> result<value> {
+  auto with = from<commands::allocation_preemption>(*c);
+  with.timeout_ms = std::clamp<std::int64_t>(*seconds, 0, most_poll_seconds) * 1000;
+  command(c, back, std::move(with), [](value got) -> result<value> {
     return value{{"preempt", got.at("preempt").get<bool>()}};
   });
 }
 
 void rendezvous(const call_ptr& c, const reply& back) {
-  auto with = from(*c);
-  with["resources"] = std::string(c->named("resourcesId"));
-  command(c, back, "allocation.rendezvous", std::move(with), [](value got) -> result<value> {
+  auto with = from<commands::allocation_rendezvous>(*c);
+  with.resources = c->named("resourcesId");
+  command(c, back, std::move(with), [](value got) -> result<value> {
     return value{
       {"rendezvousInfo",
        {{"addresses", got.at("addresses")}, {"slots", got.at("slots")}, {"rank", got.at("rank")}}}};
@@ -160,7 +164,7 @@ value with_numbers(value x) {
 }
 
 /// {trialId, trialRunId, stepsCompleted?, metrics: {avgMetrics, batchMetrics?}} of the message TrialMetrics.
-void fill_report(const call& c, fields& f, const std::string& group, value& with) {
+void fill_report(const call& c, fields& f, const std::string& group, commands::trial_report& with) {
   const auto run = f.number("trialRunId", static_cast<std::int64_t>(c.by.allocation.run.value));
   if (static_cast<std::uint64_t>(run) != c.by.allocation.run.value)
     f.fault("trialRunId", "invalid run id, " + std::to_string(run) +
@@ -169,23 +173,23 @@ void fill_report(const call& c, fields& f, const std::string& group, value& with
     f.fault("group", "expected 1 to 100 characters without a point");
   fields metrics{f.object("metrics"), "metrics"};
   f.need("metrics");
-  with["group"] = group;
-  with["steps"] = f.number("stepsCompleted");
-  with["metrics"] = with_numbers(metrics.object("avgMetrics"));
+  with.group = group;
+  with.steps = f.number("stepsCompleted");
+  with.metrics = with_numbers(metrics.object("avgMetrics"));
   if (f.has("reportTime"))
-    with["at"] = micros_of(f.text("reportTime"), c.now.time_since_epoch().count());
+    with.at = micros_of(f.text("reportTime"), c.now.time_since_epoch().count());
   if (const auto& batches = metrics.list("batchMetrics"); !batches.empty())
-    with["batch_metrics"] = with_numbers(batches);
+    with.batch_metrics = with_numbers(batches);
   if (metrics.bad())
     f.fault("metrics", metrics.bad()->what);
 }
 
 handler report_of(const char* group) {
-  return task_command("trial.report",
-                      [group](const call& c, fields& f, value& with) { fill_report(c, f, group, with); });
+  return task_command<commands::trial_report>(
+    [group](const call& c, fields& f, commands::trial_report& with) { fill_report(c, f, group, with); });
 }
 
-void report(const call& c, fields& f, value& with) {
+void report(const call& c, fields& f, commands::trial_report& with) {
   f.need("group");
   const auto group = f.text("group");
   fields inner{f.object("metrics"), "metrics"};
@@ -195,8 +199,8 @@ void report(const call& c, fields& f, value& with) {
 }
 
 /// Sizes come as text; names of folders end with '/'.
-value sizes(fields& f, const char* name) {
-  value out = value::object();
+commands::file_sizes sizes(fields& f, const char* name) {
+  commands::file_sizes out;
   for (const auto& [path, size] : f.object(name).items()) {
     fields one{f.object(name), name};
     out[path] = one.number(path.c_str());
@@ -206,7 +210,7 @@ value sizes(fields& f, const char* name) {
   return out;
 }
 
-void checkpoint_report(const call& c, fields& f, value& with) {
+void checkpoint_report(const call& c, fields& f, commands::checkpoint_report& with) {
   f.need("uuid");
   const auto allocation = f.text("allocationId");
   if (!allocation.empty() && named_allocation(allocation) != c.by.allocation)
@@ -222,10 +226,10 @@ void checkpoint_report(const call& c, fields& f, value& with) {
   const auto& metadata = f.object("metadata");
   fields m{metadata, "metadata"};
   m.need("steps_completed");
-  with["uuid"] = uuid;
-  with["steps"] = m.number("steps_completed");
-  with["files"] = sizes(f, "resources");
-  with["metadata"] = metadata;
+  with.uuid = uuid;
+  with.steps = m.number("steps_completed");
+  with.files = sizes(f, "resources");
+  with.metadata = metadata;
   if (m.bad())
     f.fault("metadata", m.bad()->what);
 }
@@ -237,34 +241,33 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   fields f{*body};
-  value patches = value::array();
+  commands::checkpoint_patch with;
   for (const auto& one : f.list("checkpoints")) {
-    fields p{one, "checkpoints[" + std::to_string(patches.size()) + "]"};
+    fields p{one, "checkpoints[" + std::to_string(with.checkpoints.size()) + "]"};
     p.need("uuid");
-    value patch = {{"uuid", p.text("uuid")}, {"files", nullptr}};
-    if (auto row = c->parts->storage->checkpoint(patch["uuid"].get<std::string>()); !row)
+    commands::checkpoint_patch::one patch{p.text("uuid"), {}};
+    if (auto row = c->parts->storage->checkpoint(patch.uuid); !row)
       return back(failure(row.error()));
-    else if (c->by.is_task() && row->experiment != c->by.experiment)
-      return back(failure({errc::denied, "checkpoint " + patch["uuid"].get<std::string>() +
-                                           " is not of this task's experiment"}));
+    else if (!authority::may(c->by.asks(), action::change, {thing::checkpoint, to_string(row->experiment)}))
+      return back(failure({errc::denied, "checkpoint " + patch.uuid + " is not of this task's experiment"}));
     if (p.has("resources")) {
       fields r{p.object("resources"), "resources"};
-      patch["files"] = sizes(r, "resources");
+      patch.files = sizes(r, "resources");
       if (r.bad())
         p.fault("resources", r.bad()->what);
     }
     if (p.bad())
       return back(failure(*p.bad()));
-    patches.push_back(std::move(patch));
+    with.checkpoints.push_back(std::move(patch));
   }
   if (f.bad())
     return back(failure(*f.bad()));
-  command(c, back, "checkpoint.patch", {{"checkpoints", std::move(patches)}});
+  command(c, back, std::move(with));
 }
 
 /// Never refuses a line for its form: the shipper would send the batch again for minutes and lose it in the
 /// end.
-value log_line_of(const call& c, const value& one) {
+commands::task_log::line log_line_of(const call& c, const value& one) {
   fields f{one};
   auto level = f.text("level");
   if (level.starts_with("LOG_LEVEL_"))
@@ -274,12 +277,12 @@ value log_line_of(const call& c, const value& one) {
   auto text = f.text("log");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
     text.pop_back();
-  return {{"at", micros_of(f.text("timestamp"), c.now.time_since_epoch().count())},
-          {"rank", f.number("rankId")},
-          {"stream", f.text("stdtype", "stdout")},
-          {"level", level},
-          {"agent", f.text("agentId")},
-          {"text", std::move(text)}};
+  return {micros_of(f.text("timestamp"), c.now.time_since_epoch().count()),
+          static_cast<int>(std::clamp<std::int64_t>(f.number("rankId"), 0, 1'000'000)),
+          f.text("stdtype", "stdout"),
+          level,
+          f.text("agentId"),
+          std::move(text)};
 }
 
 void post_logs(const call_ptr& c, const reply& back) {
@@ -290,20 +293,18 @@ void post_logs(const call_ptr& c, const reply& back) {
   const auto& logs = f.list("logs");
   if (f.bad())
     return back(failure(*f.bad()));
-  value lines = value::array();
+  auto with = from<commands::task_log>(*c);
   for (const auto& one : logs) {
     fields l{one};
     const auto task = l.text("taskId");
     if (task.empty() || named_task(task) == c->by.allocation.task)
-      lines.push_back(log_line_of(*c, one));
+      with.lines.push_back(log_line_of(*c, one));
   }
-  auto with = from(*c);
-  with["lines"] = std::move(lines);
-  command(c, back, "task.log", std::move(with));
+  command(c, back, std::move(with));
 }
 
 /// A fraction; from older scripts (is_raw false) so much of searcher.max_length, in its unit.
-void fill_progress(const call& c, fields& f, value& with) {
+void fill_progress(const call& c, fields& f, commands::trial_progress& with) {
   auto progress = f.real("progress");
   if (!progress)
     f.fault("progress", "is missing");
@@ -316,7 +317,7 @@ void fill_progress(const call& c, fields& f, value& with) {
         length = length.front();
       whole = number_in(length).value_or(0);
     }
-  with["progress"] = whole > 0 ? std::clamp(progress.value_or(0) / whole, 0.0, 1.0) : 0.0;
+  with.progress = whole > 0 ? std::clamp(progress.value_or(0) / whole, 0.0, 1.0) : 0.0;
 }
 
 /// What the runner of a trial does: for people, and forgotten with the master.
@@ -332,13 +333,13 @@ result<value> runner_state(const call& c) {
   return value::object();
 }
 
-void fill_exit(const call&, fields& f, value& with) {
+void fill_exit(const call&, fields& f, commands::trial_early_exit& with) {
   const auto reason = f.text("reason");
   const bool known = reason == "EXITED_REASON_INVALID_HP" || reason == "EXITED_REASON_INIT_INVALID_HP" ||
                      reason == "1" || reason == "2";
   if (!known)
     f.fault("reason", "expected EXITED_REASON_INVALID_HP or EXITED_REASON_INIT_INVALID_HP");
-  with["reason"] = "invalid_hp";
+  with.reason = "invalid_hp";
 }
 
 /// The metadata of a trial, which the client calls a run.
@@ -349,24 +350,24 @@ void metadata(const call_ptr& c, const reply& back, bool set) {
     return back(failure(row.error().code == errc::not_found
                           ? error{errc::not_found, "run '" + std::string(c->named("trialId")) + "' not found"}
                           : row.error()));
-  value with = {{"id", id.value}};
+  const auto shape = [](value got) -> result<value> {
+    return value{{"metadata", got.value("metadata", value::object())}};
+  };
   if (set) {
     auto body = parse_object(c->body);
     if (!body)
       return back(failure(body.error()));
     fields f{*body};
     f.need("metadata");
-    with["metadata"] = f.object("metadata");
+    commands::trial_set_metadata with{id, f.object("metadata")};
     if (f.bad())
       return back(failure(*f.bad()));
     if (c->body.size() > most_metadata)
       return back(
         failure({errc::invalid, "metadata: more than " + std::to_string(most_metadata) + " bytes"}));
+    return command(c, back, std::move(with), shape);
   }
-  command(c, back, set ? "trial.set_metadata" : "trial.metadata", std::move(with),
-          [](value got) -> result<value> {
-            return value{{"metadata", got.value("metadata", value::object())}};
-          });
+  command(c, back, commands::trial_metadata{id}, shape);
 }
 
 route held(route row) {
@@ -384,65 +385,168 @@ route sized(route row, std::size_t bytes) {
   return row;
 }
 
+route asks_again(route row, std::size_t bytes) {
+  row.asks_again = true;
+  return sized(std::move(row), bytes);
+}
+
 } // namespace
 
 std::vector<route> task_routes() {
   const std::string a = "/api/v1/allocations/{allocationId}", t = "/api/v1/trials/{trialId}";
   return {
-    slow({"GET", "/api/v1/tasks/{taskId}/context_directory", access::user_or_own_task,
-          answer_with(context_directory), "", "v1GetTaskContextDirectoryResponse",
+    slow({"GET",
+          "/api/v1/tasks/{taskId}/context_directory",
+          {action::view, thing::task},
+          answer_with(context_directory),
+          "",
+          "v1GetTaskContextDirectoryResponse",
           "The experiment's files as a tar.gz."}),
-    slow({"GET", "/api/v1/experiments/{experimentId}/model_def", access::user, answer_with(model_definition),
-          "", "v1GetModelDefResponse", "The experiment's files as a tar.gz."}),
-    {"POST", a + "/acceleratorData", access::own_allocation, answer_with(accelerators),
-     "v1PostAllocationAcceleratorDataRequest", "Empty", "What devices the task sees."},
-    held({"GET", a + "/resources/{resourcesId}/rendezvous", access::own_allocation, rendezvous, "",
+    slow({"GET",
+          "/api/v1/experiments/{experimentId}/model_def",
+          {action::view, thing::files},
+          answer_with(model_definition),
+          "",
+          "v1GetModelDefResponse",
+          "The experiment's files as a tar.gz."}),
+    {"POST",
+     a + "/acceleratorData",
+     {action::report, thing::allocation},
+     answer_with(accelerators),
+     "v1PostAllocationAcceleratorDataRequest",
+     "Empty",
+     "What devices the task sees."},
+    held({"GET",
+          a + "/resources/{resourcesId}/rendezvous",
+          {action::report, thing::allocation},
+          rendezvous,
+          "",
           "v1AllocationRendezvousInfoResponse",
           "Waits until all parts of the gang run; answers their addresses."}),
-    {"POST", a + "/resources/{resourcesId}/daemon", access::own_allocation,
-     task_command(
-       "allocation.daemon",
-       [](const call& c, fields&, value& with) { with["resources"] = std::string(c.named("resourcesId")); }),
-     "v1MarkAllocationResourcesDaemonRequest", "Empty", "The end of this part does not count."},
-    held({"POST", a + "/all_gather", access::own_allocation, all_gather(), "v1AllocationAllGatherRequest",
-          "v1AllocationAllGatherResponse", "Waits until all peers brought their data; answers all of it."}),
-    held({"GET", a + "/signals/preemption", access::own_allocation, preemption, "",
+    {"POST",
+     a + "/resources/{resourcesId}/daemon",
+     {action::report, thing::allocation},
+     task_command<commands::allocation_daemon>([](const call& c, fields&, commands::allocation_daemon& with) {
+       with.resources = c.named("resourcesId");
+     }),
+     "v1MarkAllocationResourcesDaemonRequest",
+     "Empty",
+     "The end of this part does not count."},
+    held({"POST",
+          a + "/all_gather",
+          {action::report, thing::allocation},
+          all_gather(),
+          "v1AllocationAllGatherRequest",
+          "v1AllocationAllGatherResponse",
+          "Waits until all peers brought their data; answers all of it."}),
+    held({"GET",
+          a + "/signals/preemption",
+          {action::report, thing::allocation},
+          preemption,
+          "",
           "v1AllocationPreemptionSignalResponse",
           "Answers when the task has to stop, or after timeout_seconds."}),
-    {"POST", a + "/signals/ack_preemption", access::own_allocation, task_command("allocation.ack_preemption"),
-     "v1AckAllocationPreemptionSignalRequest", "Empty", "The task stops because it was asked to."},
-    {"POST", a + "/signals/pending_preemption", access::own_allocation,
-     task_command("allocation.pending_preemption"), "v1AllocationPendingPreemptionSignalRequest", "Empty",
+    {"POST",
+     a + "/signals/ack_preemption",
+     {action::report, thing::allocation},
+     task_command<commands::allocation_ack_preemption>(),
+     "v1AckAllocationPreemptionSignalRequest",
+     "Empty",
+     "The task stops because it was asked to."},
+    {"POST",
+     a + "/signals/pending_preemption",
+     {action::report, thing::allocation},
+     task_command<commands::allocation_pending_preemption>(),
+     "v1AllocationPendingPreemptionSignalRequest",
+     "Empty",
      "The task was told from outside to stop."},
-    {"POST", "/api/v1/runs/start", access::task, answer_with(run_prepare), "v1RunPrepareForReportingRequest",
-     "v1RunPrepareForReportingResponse", "Begins reporting."},
-    {"POST", t + "/metrics", access::own_trial, task_command("trial.report", report),
-     "v1ReportTrialMetricsRequest", "Empty", "One report; durable once answered."},
-    {"POST", t + "/training_metrics", access::own_trial, report_of("training"), "v1TrialMetrics", "Empty",
+    {"POST",
+     "/api/v1/runs/start",
+     {action::report, thing::task},
+     answer_with(run_prepare),
+     "v1RunPrepareForReportingRequest",
+     "v1RunPrepareForReportingResponse",
+     "Begins reporting."},
+    {"POST",
+     t + "/metrics",
+     {action::report, thing::trial},
+     task_command<commands::trial_report>(report),
+     "v1ReportTrialMetricsRequest",
+     "Empty",
+     "One report; durable once answered."},
+    {"POST",
+     t + "/training_metrics",
+     {action::report, thing::trial},
+     report_of("training"),
+     "v1TrialMetrics",
+     "Empty",
      "One training report."},
-    {"POST", t + "/validation_metrics", access::own_trial, report_of("validation"), "v1TrialMetrics", "Empty",
+    {"POST",
+     t + "/validation_metrics",
+     {action::report, thing::trial},
+     report_of("validation"),
+     "v1TrialMetrics",
+     "Empty",
      "One validation report."},
-    {"POST", t + "/progress", access::own_trial, task_command("trial.progress", fill_progress),
-     "v1ReportTrialProgressRequest", "Empty", "How far the trial is."},
-    {"POST", t + "/runner/metadata", access::own_trial, answer_with(runner_state), "v1TrialRunnerMetadata",
-     "Empty", "What the trial's runner does."},
-    {"POST", t + "/early_exit", access::own_trial, task_command("trial.early_exit", fill_exit),
-     "v1TrialEarlyExit", "Empty", "The trial ends because its hyperparameters cannot be trained."},
-    sized({"POST", "/api/v1/checkpoints", access::task, task_command("checkpoint.report", checkpoint_report),
-           "v1Checkpoint", "Empty", "One checkpoint; durable once answered."},
+    {"POST",
+     t + "/progress",
+     {action::report, thing::trial},
+     task_command<commands::trial_progress>(fill_progress),
+     "v1ReportTrialProgressRequest",
+     "Empty",
+     "How far the trial is."},
+    {"POST",
+     t + "/runner/metadata",
+     {action::report, thing::trial},
+     answer_with(runner_state),
+     "v1TrialRunnerMetadata",
+     "Empty",
+     "What the trial's runner does."},
+    {"POST",
+     t + "/early_exit",
+     {action::report, thing::trial},
+     task_command<commands::trial_early_exit>(fill_exit),
+     "v1TrialEarlyExit",
+     "Empty",
+     "The trial ends because its hyperparameters cannot be trained."},
+    sized({"POST",
+           "/api/v1/checkpoints",
+           {action::report, thing::checkpoint},
+           task_command<commands::checkpoint_report>(checkpoint_report),
+           "v1Checkpoint",
+           "Empty",
+           "One checkpoint; durable once answered."},
           8 << 20),
-    sized({"PATCH", "/api/v1/checkpoints", access::anyone, patch_checkpoints, "v1PatchCheckpointsRequest",
-           "Empty", "What is left of checkpoints' files."},
-          8 << 20),
-    sized({"POST", "/api/v1/task/logs", access::task, post_logs, "v1PostTaskLogsRequest", "Empty",
+    asks_again({"PATCH",
+                "/api/v1/checkpoints",
+                {action::change, thing::checkpoint},
+                patch_checkpoints,
+                "v1PatchCheckpointsRequest",
+                "Empty",
+                "What is left of checkpoints' files."},
+               8 << 20),
+    sized({"POST",
+           "/api/v1/task/logs",
+           {action::report, thing::log},
+           post_logs,
+           "v1PostTaskLogsRequest",
+           "Empty",
            "Lines of the task's log."},
           16 << 20),
-    {"GET", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial,
-     [](const call_ptr& c, const reply& back) { metadata(c, back, false); }, "", "v1GetRunMetadataResponse",
+    {"GET",
+     "/api/v1/runs/{trialId}/metadata",
+     {action::view, thing::trial},
+     [](const call_ptr& c, const reply& back) { metadata(c, back, false); },
+     "",
+     "v1GetRunMetadataResponse",
      "The trial's metadata."},
-    {"POST", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial,
-     [](const call_ptr& c, const reply& back) { metadata(c, back, true); }, "v1PostRunMetadataRequest",
-     "v1PostRunMetadataResponse", "Replaces the trial's metadata."},
+    {"POST",
+     "/api/v1/runs/{trialId}/metadata",
+     {action::change, thing::trial},
+     [](const call_ptr& c, const reply& back) { metadata(c, back, true); },
+     "v1PostRunMetadataRequest",
+     "v1PostRunMetadataResponse",
+     "Replaces the trial's metadata."},
   };
 }
 

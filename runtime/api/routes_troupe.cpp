@@ -59,13 +59,11 @@ void fence(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   fields claim{*body};
-  value with{{"agent", claim.text("agent")},
-             {"allocation", claim.text("allocation")},
-             {"token", claim.text("token")},
-             {"dead", claim.flag("dead")}};
+  commands::fence with{claim.text("agent"), claim.text("allocation"), claim.text("token"),
+                       claim.flag("dead")};
   if (claim.bad())
     return back(failure(*claim.bad()));
-  command(c, back, "fence", std::move(with), [](value got) -> result<value> { return got; });
+  command(c, back, std::move(with), as_it_is);
 }
 
 result<value> document(const call&) {
@@ -77,14 +75,41 @@ result<value> document(const call&) {
 
 std::vector<route> troupe_routes() {
   return {
-    {"GET", "/troupe/v1/events", access::user, respond_with(events), "", "stream of Event",
+    {"GET",
+     "/troupe/v1/events",
+     {action::view, thing::cluster},
+     respond_with(events),
+     "",
+     "stream of Event",
      "Facts as server-sent events, as they are committed."},
-    {"GET", "/troupe/v1/link", access::open, answer_with(link), "", "Link", "Where and how agents join."},
-    {"POST", "/troupe/v1/fence", access::open, fence, "FenceClaim", "FenceAnswer",
+    {"GET",
+     "/troupe/v1/link",
+     {action::view, thing::door},
+     answer_with(link),
+     "",
+     "Link",
+     "Where and how agents join."},
+    {"POST",
+     "/troupe/v1/fence",
+     {action::report, thing::secret},
+     fence,
+     "FenceClaim",
+     "FenceAnswer",
      "For the sandbox of an agent that died, with the agent's fence token: whether to end its task."},
-    {"GET", "/troupe/v1/blobs/{name}", access::open, respond_with(blob), "", "",
+    {"GET",
+     "/troupe/v1/blobs/{name}",
+     {action::view, thing::door},
+     respond_with(blob),
+     "",
+     "",
      "For agents, with the join token: the tar of an experiment's files."},
-    {"GET", "/troupe/v1/openapi.json", access::open, answer_with(document), "", "OpenAPI", "This document."},
+    {"GET",
+     "/troupe/v1/openapi.json",
+     {action::view, thing::door},
+     answer_with(document),
+     "",
+     "OpenAPI",
+     "This document."},
   };
 }
 

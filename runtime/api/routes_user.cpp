@@ -137,7 +137,7 @@ result<value> change(const call& c) {
     return *f.bad();
   const auto id = parse_id<trial_id>(c.named("userId")).value;
   const bool own = id == c.by.user_id && !x.name && !x.active && !x.admin && !x.runs_as;
-  if (!c.by.who.admin && !own)
+  if (!authority::may(c.by.asks(), action::change, named_thing(c, own ? thing::self : thing::user)))
     return error{errc::denied, "only an admin may change this"};
   auto changed = c.parts->users->change(id, x, c.now);
   return changed ? result<value>(value{{"user", user_shape(*changed)}}) : changed.error();
@@ -149,7 +149,7 @@ result<value> set_password(const call& c) {
   if (!body || !body->is_string())
     return error{errc::invalid, "the body has to be the password as a JSON string"};
   const auto id = parse_id<trial_id>(c.named("userId")).value;
-  if (!c.by.who.admin && id != c.by.user_id)
+  if (!authority::may(c.by.asks(), action::change, named_thing(c, thing::self)))
     return error{errc::denied, "only an admin may change another user's password"};
   user_change x;
   x.password = body->get<std::string>();
@@ -162,25 +162,79 @@ route slow(route row) {
   return row;
 }
 
+/// Of an account: what is changed decides who may.
+route asks_again(route row) {
+  row.asks_again = true;
+  return slow(std::move(row));
+}
+
 } // namespace
 
 std::vector<route> user_routes() {
   return {
-    slow({"POST", "/api/v1/auth/login", access::open, respond_with(log_in), "v1LoginRequest",
-          "v1LoginResponse", "A session's token for a name and a password."}),
-    {"POST", "/api/v1/auth/logout", access::user, answer_with(log_out), "", "Empty",
+    slow({"POST",
+          "/api/v1/auth/login",
+          {action::create, thing::session},
+          respond_with(log_in),
+          "v1LoginRequest",
+          "v1LoginResponse",
+          "A session's token for a name and a password."}),
+    {"POST",
+     "/api/v1/auth/logout",
+     {action::remove, thing::session},
+     answer_with(log_out),
+     "",
+     "Empty",
      "Ends the session of this token."},
-    {"GET", "/api/v1/me", access::anyone, answer_with(me), "", "v1GetMeResponse", "The user of this token."},
-    {"GET", "/api/v1/users", access::user, answer_with(list), "", "v1GetUsersResponse", "All users."},
-    slow({"POST", "/api/v1/users", access::admin, answer_with(create), "v1PostUserRequest",
-          "v1PostUserResponse", "Creates a user."}),
-    {"GET", "/api/v1/users/{userId}", access::user, answer_with(one), "", "v1GetUserResponse", "One user."},
-    {"GET", "/api/v1/users/{username}/by-username", access::user, answer_with(by_name), "",
-     "v1GetUserByUsernameResponse", "One user by name."},
-    slow({"PATCH", "/api/v1/users/{userId}", access::user, answer_with(change), "v1PatchUser",
-          "v1PatchUserResponse", "Changes a user."}),
-    slow({"POST", "/api/v1/users/{userId}/password", access::user, answer_with(set_password), "string",
-          "v1SetUserPasswordResponse", "Sets a password."}),
+    {"GET",
+     "/api/v1/me",
+     {action::view, thing::self},
+     answer_with(me),
+     "",
+     "v1GetMeResponse",
+     "The user of this token."},
+    {"GET",
+     "/api/v1/users",
+     {action::view, thing::user},
+     answer_with(list),
+     "",
+     "v1GetUsersResponse",
+     "All users."},
+    slow({"POST",
+          "/api/v1/users",
+          {action::create, thing::user},
+          answer_with(create),
+          "v1PostUserRequest",
+          "v1PostUserResponse",
+          "Creates a user."}),
+    {"GET",
+     "/api/v1/users/{userId}",
+     {action::view, thing::user},
+     answer_with(one),
+     "",
+     "v1GetUserResponse",
+     "One user."},
+    {"GET",
+     "/api/v1/users/{username}/by-username",
+     {action::view, thing::user},
+     answer_with(by_name),
+     "",
+     "v1GetUserByUsernameResponse",
+     "One user by name."},
+    asks_again({"PATCH",
+                "/api/v1/users/{userId}",
+                {action::change, thing::self},
+                answer_with(change),
+                "v1PatchUser",
+                "v1PatchUserResponse",
+                "Changes a user."}),
+    asks_again({"POST",
+                "/api/v1/users/{userId}/password",
+                {action::change, thing::self},
+                answer_with(set_password),
+                "string",
+                "v1SetUserPasswordResponse",
+                "Sets a password."}),
   };
 }
 

@@ -6,11 +6,6 @@
 namespace troupe::api {
 namespace {
 
-std::vector<route> joined(std::vector<route> all, std::vector<route> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(all));
-  return all;
-}
-
 std::string_view bearer(std::string_view header) {
   for (std::string_view scheme : {"Bearer ", "bearer "})
     if (header.starts_with(scheme))
@@ -39,40 +34,20 @@ std::string_view shown_token(const request_headers& h) {
 }
 
 result<void> may(const route& row, const call& c) {
-  const auto& by = c.by;
-  const error no{errc::denied, by.is_task() ? "a task's token does not open this" : "access denied"};
-  const auto grant = [&](bool fine) { return fine ? result<void>{} : result<void>{no}; };
-  const bool own_trial = by.is_task() && parse_id<trial_id>(c.named("trialId")) == by.allocation.trial();
-  switch (row.who) {
-  case access::open:
-  case access::anyone:
-    return {};
-  case access::user:
-    return grant(!by.is_task());
-  case access::admin:
-    return grant(!by.is_task() && by.who.admin);
-  case access::user_or_own_experiment:
-    return grant(!by.is_task() ||
-                 (by.experiment && parse_id<experiment_id>(c.named("experimentId")) == by.experiment));
-  case access::user_or_own_trial:
-    return grant(!by.is_task() || own_trial);
-  case access::user_or_own_task:
-    return grant(!by.is_task() || named_task(c.named("taskId")) == by.allocation.task);
-  case access::own_allocation:
-    return grant(by.is_task() && named_allocation(c.named("allocationId")) == by.allocation);
-  case access::own_trial:
-    return grant(own_trial);
-  case access::task:
-    return grant(by.is_task());
-  }
-  return no;
+  const auto who = c.by.asks();
+  return row.asks_again ? authority::may_any(who, row.right)
+                        : authority::may(who, row.right.what, named_thing(c, row.right.on));
+}
+
+bool is_open(const route& row) {
+  const auto* rule = authority::rule_of(row.right);
+  return rule && rule->open;
 }
 
 } // namespace
 
-service::service(services parts, std::vector<route> more)
-    : parts_(std::make_shared<const services>(std::move(parts))),
-      router_(joined(all_routes(), std::move(more))) {}
+service::service(services parts)
+    : parts_(std::make_shared<const services>(std::move(parts))), router_(all_routes()) {}
 
 result<identity> service::task(allocation_id id) const {
   const error over{errc::unauthorized, "the allocation of this token has ended"};
@@ -134,7 +109,7 @@ std::variant<admission, response> service::admit(request_head head, const identi
   c.query = std::move(where->query);
   c.headers = std::move(head.headers);
   c.now = parts_->now();
-  if (in.at->who != access::open) {
+  if (!is_open(*in.at)) {
     auto by = known ? result<identity>{*known} : who(c.headers, c.now);
     if (!by)
       return failure(by.error());

@@ -286,13 +286,14 @@ std::string run::why() const {
 }
 
 result<void> run::cancel(bool gently) const {
-  return no_throw([&] { return done(inside_->held->order(inside_->id, gently ? "cancel" : "kill")); });
+  return no_throw(
+    [&] { return done(gently ? inside_->held->cancel(inside_->id) : inside_->held->kill(inside_->id)); });
 }
 result<void> run::pause() const {
-  return no_throw([&] { return done(inside_->held->order(inside_->id, "pause")); });
+  return no_throw([&] { return done(inside_->held->pause(inside_->id)); });
 }
 result<void> run::activate() const {
-  return no_throw([&] { return done(inside_->held->order(inside_->id, "activate")); });
+  return no_throw([&] { return done(inside_->held->activate(inside_->id)); });
 }
 result<best_trial> run::best() const {
   return no_throw([&]() -> result<best_trial> {

@@ -212,13 +212,13 @@ public:
     return n;
   }
 
-  result<value> command(const std::string& name, value fields) {
+  template <commands::command C>
+  result<value> command(C what) {
     auto box = std::make_shared<mailbox<result<value>>>(); // the answer may come after the limit
-    node_->commands().call(host_user(), name, std::move(fields),
-                           [box](result<value> x) { box->put(std::move(x)); });
+    node_->commands().order(host_user(), std::move(what), [box](result<value> x) { box->put(std::move(x)); });
     if (auto got = box->take(milliseconds(90'000)))
       return std::move(*got);
-    return error{errc::timeout, name + " was not answered in time"};
+    return error{errc::timeout, std::string(C::is.name) + " was not answered in time"};
   }
 
   named_numbers measures() {
@@ -349,18 +349,16 @@ std::uint64_t engine::submit(const submission& what, fault& why) {
   inside::visit here(*inside_);
   if (!here)
     return why = gone, 0;
-  value fields = {{"config", what.config},
-                  {"config_name", what.config_name},
-                  {"name", ""},
-                  {"activate", true},
-                  {"key", what.key}};
+  commands::experiment_create order;
+  order.config = what.config;
+  order.config_name = what.config_name;
+  order.key = what.key;
   if (!what.context.empty()) {
-    auto tar = pack(what.context, why);
+    order.context.held = pack(what.context, why);
     if (why)
       return 0;
-    fields["context"] = value::binary(std::vector<std::uint8_t>(tar.begin(), tar.end()));
   }
-  auto made = inside_->command("experiment.create", std::move(fields));
+  auto made = inside_->command(std::move(order));
   if (!made)
     return why = fault_of(made.error()), 0;
   return made->value("id", std::uint64_t{0});
@@ -376,13 +374,18 @@ fault engine::known(std::uint64_t experiment) const {
   return row ? fault{} : fault_of(row.error());
 }
 
-fault engine::order(std::uint64_t experiment, const std::string& verb) {
+template <class Order>
+fault engine::order(std::uint64_t experiment) {
   inside::visit here(*inside_);
   if (!here)
     return gone;
-  auto done = inside_->command("experiment." + verb, {{"id", experiment}});
+  auto done = inside_->command(Order{{experiment}});
   return done ? fault{} : fault_of(done.error());
 }
+fault engine::cancel(std::uint64_t experiment) { return order<commands::experiment_cancel>(experiment); }
+fault engine::kill(std::uint64_t experiment) { return order<commands::experiment_kill>(experiment); }
+fault engine::pause(std::uint64_t experiment) { return order<commands::experiment_pause>(experiment); }
+fault engine::activate(std::uint64_t experiment) { return order<commands::experiment_activate>(experiment); }
 
 fault engine::best_of(std::uint64_t experiment, best& out) const {
   inside::visit here(*inside_);

@@ -81,7 +81,10 @@ public:
 
   std::uint64_t submit(const submission& what, fault& why);
   fault known(std::uint64_t experiment) const;
-  fault order(std::uint64_t experiment, const std::string& verb); ///< cancel, pause, activate, kill
+  fault cancel(std::uint64_t experiment);
+  fault kill(std::uint64_t experiment);
+  fault pause(std::uint64_t experiment);
+  fault activate(std::uint64_t experiment);
   fault best_of(std::uint64_t experiment, best& out) const;
   /// `fn` never throws. Called on the event thread.
   void on_metric(std::uint64_t experiment, std::function<void(const reported&)> fn);
@@ -107,6 +110,8 @@ public:
   bool owns_actors() const;
 
 private:
+  template <class Order>
+  fault order(std::uint64_t experiment);
   class inside;
   engine();
   std::unique_ptr<inside> inside_;

@@ -15,19 +15,20 @@ namespace {
 
 void print(const std::string& line) { std::cout << line << std::endl; }
 
-result<value> as_command(const client::new_experiment& x) {
-  value fields{{"config", x.config},
-               {"config_name", x.config_name},
-               {"name", x.name},
-               {"activate", x.activate},
-               {"key", x.key}};
+result<commands::experiment_create> as_command(const client::new_experiment& x) {
+  commands::experiment_create order;
+  order.config = x.config;
+  order.config_name = x.config_name;
+  order.name = x.name;
+  order.activate = x.activate;
+  order.key = x.key;
   if (!x.context.empty()) {
     auto packed = api::checked_context(x.context);
     if (!packed)
       return packed.error();
-    fields["context"] = value::binary(std::vector<std::uint8_t>(packed->begin(), packed->end()));
+    order.context.held = std::move(*packed);
   }
-  return fields;
+  return order;
 }
 
 } // namespace
@@ -56,18 +57,15 @@ struct cluster_service::inside {
     auto experiments = client::experiments_of(what.config); // a bad file of theirs changes nothing
     if (!experiments)
       return experiments.error();
-    auto live = running->command("configuration.get", value::object());
+    auto live = running->command(commands::configuration_get{});
     if (!live)
       return live.error();
     const auto before = live->value("configuration", value());
     auto plan = config::plan_cluster(before, what.config, live->value("by_hand", value::object()), false);
     if (!before.is_null() && plan.counted() > 0)
       std::cout << plan.text() << std::flush;
-    auto done =
-      running->command("configuration.put", {{"configuration", what.config},
-                                             {"secrets", what.secrets},
-                                             {"prune", value::array()},
-                                             {"revision", live->value("revision", std::uint64_t{0})}});
+    auto done = running->command(
+      commands::configuration_put{what.config, what.secrets, {}, live->value("revision", std::uint64_t{0})});
     if (!done)
       return done.error();
     for (const auto& token : done->value("tokens", value::array()))
@@ -75,8 +73,8 @@ struct cluster_service::inside {
             " is in " + token.value("file", std::string()));
     auto known = running->reads()->experiments();
     for (const auto& [name, one] : *experiments) {
-      auto fields = as_command(one);
-      auto made = fields ? running->command("experiment.create", std::move(*fields)) : fields;
+      auto order = as_command(one);
+      auto made = order ? running->command(std::move(*order)) : result<value>(order.error());
       if (!made)
         return error{made.error().code, "experiments." + name + ": " + made.error().what};
       const auto id = made->value("id", std::uint64_t{0});
@@ -192,7 +190,7 @@ result<void> cluster_service::wait_for_nodes() {
   }
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
-    auto got = inside_->running->command("agent.list", value::object());
+    auto got = inside_->running->command(commands::agent_list{});
     if (!got)
       return got.error();
     const auto agents = got->value("agents", value::array());

@@ -7,9 +7,6 @@
 namespace troupe::node {
 namespace {
 
-constexpr duration usual_patience = std::chrono::seconds(60);
-constexpr duration longest_patience = std::chrono::hours(1);  ///< as the routes that are held
-constexpr duration shell_patience = std::chrono::seconds(85); ///< a window or difference of a minute
 constexpr duration lane_wait =
   std::chrono::milliseconds(20); ///< until a full lane of the journal is tried again
 
@@ -21,23 +18,20 @@ using outcome = std::optional<result<value>>;
 outcome outcome_of(errc code, std::string why) {
   return code == errc::busy ? std::nullopt : outcome{error{code, std::move(why)}};
 }
-outcome taken(const command_result& x) {
-  if (x.refused)
-    return outcome{error{static_cast<errc>(x.refused - 1), x.why}};
-  return outcome{x.answer};
-}
+outcome taken(const command_result& x) { return x.got; }
 outcome taken(const reports_committed& x) {
-  return x.refused ? outcome_of(static_cast<errc>(x.refused - 1), x.why) : outcome{value::object()};
+  return x.refused ? outcome_of(x.refused->code, x.refused->what) : outcome{value::object()};
 }
 outcome taken(const committed&) { return outcome{value::object()}; }
 
-duration patience_of(const std::string& command, const value& fields) {
-  if (command == "allocation.rendezvous")
-    return longest_patience;
-  if (command == "allocation.preemption")
-    return std::chrono::milliseconds(fields.value("timeout_ms", std::int64_t{0})) + std::chrono::seconds(10);
-  return usual_patience;
+duration patience_of(const commands::row& command, const value& fields) {
+  const auto held = fields.is_object() ? fields.value("timeout_ms", value()) : value();
+  return command.is.patience +
+         std::chrono::milliseconds(held.is_number_integer() ? held.get<std::int64_t>() : 0);
 }
+
+/// The name that the desk knows: without "shell.".
+std::string word_of(const std::string& command) { return command.substr(command.find('.') + 1); }
 
 /// One short-lived actor a command: it has the timeout, and nobody blocks.
 template <class Answer, class Handle, class Message>
@@ -78,8 +72,9 @@ template <class Answer, class Handle, class Message>
 void ask(caf::actor_system& sys, Handle to, Message message, duration patience, api::answer done) {
   sys.spawn([to = std::move(to), message = std::move(message), patience,
              done = std::move(done)](caf::event_based_actor* self) mutable -> caf::behavior {
-    auto state = std::make_shared<asker<Answer, Handle, Message>>(self, std::move(to), std::move(message),
-                                                                  patience, std::move(done));
+    using state_type = asker<Answer, Handle, Message>;
+    auto state = std::make_shared<state_type>(
+      state_type{self, std::move(to), std::move(message), patience, std::move(done)});
     state->ask();
     return {[state](const time_passed&) { state->ask(); }}; // it lives as long as this behavior
   });
@@ -89,22 +84,40 @@ void ask(caf::actor_system& sys, Handle to, Message message, duration patience, 
 
 void cluster_gate::call(const api::principal& who, const std::string& command, value fields,
                         api::answer done) {
-  if (command == "trial.report")
-    return ask<reports_committed>(sys_, journal_, report_of(parse_allocation(who.allocation), fields, now()),
-                                  usual_patience, std::move(done));
-  if (command == "task.log")
-    return ask<committed>(sys_, journal_, log_of(parse_allocation(who.allocation), fields), usual_patience,
-                          std::move(done));
-  if (command.starts_with("shell."))
+  const auto* known = commands::find(command);
+  if (!known)
+    return done(error{errc::unsupported, "no command '" + command.substr(0, 100) + "'"});
+  const auto patience = patience_of(*known, fields);
+  switch (known->is.by) {
+  case commands::taker::journal: {
+    auto to_journal = [&](const auto& x) -> result<std::monostate> {
+      record(parse_allocation(who.allocation), x, patience, done);
+      return std::monostate{};
+    };
+    auto read =
+      commands::dispatch<std::monostate, commands::journal_commands>(command, std::move(fields), to_journal);
+    return read ? void() : done(read.error());
+  }
+  case commands::taker::desk:
     return ask<command_result>(sys_, shell_.desk(),
-                               shell_call{who.user, who.admin, command.substr(6), std::move(fields)},
-                               shell_patience, std::move(done));
-  if (command == "configuration.get" || command == "configuration.put")
+                               shell_call{who.user, who.admin, word_of(command), std::move(fields)}, patience,
+                               std::move(done));
+  case commands::taker::configuration:
     return configuration_.call(who, command, std::move(fields), std::move(done));
-  const auto patience = patience_of(command, fields);
-  ask<command_result>(sys_, cluster_,
-                      client_command{who.user, who.admin, who.allocation, command, std::move(fields)},
-                      patience, std::move(done));
+  default:
+    return ask<command_result>(
+      sys_, cluster_, client_command{who.user, who.admin, who.allocation, command, std::move(fields)},
+      patience, std::move(done));
+  }
+}
+
+void cluster_gate::record(allocation_id task, const commands::trial_report& x, duration patience,
+                          api::answer done) {
+  ask<reports_committed>(sys_, journal_, report_of(task, x, now()), patience, std::move(done));
+}
+void cluster_gate::record(allocation_id task, const commands::task_log& x, duration patience,
+                          api::answer done) {
+  ask<committed>(sys_, journal_, log_of(task, x), patience, std::move(done));
 }
 
 void cluster_gate::open(const api::principal& who, const std::string& command, value fields,
@@ -115,8 +128,8 @@ void cluster_gate::open(const api::principal& who, const std::string& command, v
   sink->closed = [to] { return to->closed(); };
   ask<command_result>(
     sys_, shell_.desk(),
-    open_stream{{who.user, who.admin, command.substr(6), std::move(fields)}, std::move(sink)}, usual_patience,
-    std::move(done));
+    open_stream{{who.user, who.admin, word_of(command), std::move(fields)}, std::move(sink)},
+    std::chrono::seconds(60), std::move(done));
 }
 
 } // namespace troupe::node

@@ -21,6 +21,9 @@ public:
             std::shared_ptr<api::feed> to, api::answer done) override;
 
 private:
+  void record(allocation_id task, const commands::trial_report& x, duration patience, api::answer done);
+  void record(allocation_id task, const commands::task_log& x, duration patience, api::answer done);
+
   caf::actor_system& sys_;
   cluster_actor cluster_;
   journal_actor journal_;

@@ -101,12 +101,13 @@ void configuration_store::work() {
     auto next = std::move(orders_.front());
     orders_.pop_front();
     lock.unlock();
-    next.done(next.command == "configuration.get" ? get() : put(next.fields));
+    next.done(commands::dispatch<value, commands::configuration_commands>(
+      next.command, std::move(next.fields), [this](auto order) { return on(std::move(order)); }));
   }
 }
 
 /// Of users, what is true: one that was made inactive is not there, a role is the account's.
-result<value> configuration_store::get() const {
+result<value> configuration_store::on(const commands::configuration_get&) const {
   auto shown = in_force_;
   value made = value::array(), by_hand = value::array();
   std::set<std::string> seen;
@@ -129,20 +130,21 @@ result<value> configuration_store::get() const {
                {"by_hand", {{"users", std::move(by_hand)}}}};
 }
 
-result<value> configuration_store::ask(const std::string& command, value fields) {
+template <commands::command C>
+result<value> configuration_store::ask(C what) {
   auto answered = std::make_shared<std::promise<result<value>>>();
   auto got = answered->get_future();
-  cluster_->call({"admin", true, ""}, command, std::move(fields),
-                 [answered](result<value> x) { answered->set_value(std::move(x)); });
+  cluster_->order({"admin", true, ""}, std::move(what),
+                  [answered](result<value> x) { answered->set_value(std::move(x)); });
   if (got.wait_for(patience) != std::future_status::ready)
     return error{errc::timeout, "the cluster's actor does not answer"};
   return got.get();
 }
 
-result<value> configuration_store::put(const value& fields) {
-  const auto wanted = fields.value("configuration", value());
-  const auto passwords = fields.value("secrets", value::object()).value("users", value::object());
-  if (fields.value("revision", std::uint64_t{0}) != revision_)
+result<value> configuration_store::on(const commands::configuration_put& order) {
+  const auto& wanted = order.configuration;
+  const auto passwords = order.secrets.value("users", value::object());
+  if (order.revision != revision_)
     return error{errc::conflict, "the configuration has changed meanwhile; look at the plan again"};
   if (auto faults = config::configuration_faults(wanted); !faults.empty()) {
     std::string all;
@@ -157,7 +159,7 @@ result<value> configuration_store::put(const value& fields) {
         errc::invalid,
         "users." + name +
           ": a blank password is allowed on a loopback address only\nhint: give it a password_file"};
-  if (auto may = ask("configuration.may", {{"configuration", wanted}}); !may)
+  if (auto may = ask(commands::configuration_may{wanted}); !may)
     return may.error();
   const auto before = in_force_;
   if (wanted != in_force_) {
@@ -167,9 +169,9 @@ result<value> configuration_store::put(const value& fields) {
     in_force_ = wanted;
     ++revision_;
   }
-  if (auto ok = ask("configuration.enforce", {{"configuration", wanted}}); !ok)
+  if (auto ok = ask(commands::configuration_enforce{wanted}); !ok)
     return ok.error();
-  auto tokens = settle_users(before, wanted, passwords, fields.value("prune", value::array()));
+  auto tokens = settle_users(before, wanted, passwords, order.prune);
   if (how_.watch)
     how_.watch(in_force_);
   if (!tokens)
@@ -178,7 +180,8 @@ result<value> configuration_store::put(const value& fields) {
 }
 
 result<value> configuration_store::settle_users(const value& before, const value& wanted,
-                                                const value& passwords, const value& prune) {
+                                                const value& passwords,
+                                                const std::vector<std::string>& prune) {
   value tokens = value::array();
   for (const auto& old : list_of(before, "users"))
     if (const auto name = text_of(old, "name"); !named(list_of(wanted, "users"), name)) {
@@ -188,9 +191,8 @@ result<value> configuration_store::settle_users(const value& before, const value
         return ok.error();
     }
   for (const auto& name : prune)
-    if (name.is_string())
-      if (auto ok = dismiss(name.get<std::string>()); !ok)
-        return ok.error();
+    if (auto ok = dismiss(name); !ok)
+      return ok.error();
   for (const auto& one : list_of(wanted, "users")) {
     const auto name = text_of(one, "name");
     if (auto ok = settle(one, passwords); !ok)

@@ -29,7 +29,7 @@ public:
   /// From now on it tells the actor behind `cluster`, which outlives this.
   void serve(api::gate& cluster);
 
-  /// "configuration.get" and "configuration.put" of routes_configuration.hpp; from any thread, never blocks.
+  /// commands::configuration_commands by name; from any thread, never blocks.
   /// The answer comes on this one's thread.
   void call(const api::principal& who, const std::string& command, value fields, api::answer done);
 
@@ -42,11 +42,12 @@ private:
   };
 
   void work();
-  result<value> get() const;
-  result<value> put(const value& fields);
-  result<value> ask(const std::string& command, value fields);
+  result<value> on(const commands::configuration_get& order) const;
+  result<value> on(const commands::configuration_put& order);
+  template <commands::command C>
+  result<value> ask(C what);
   result<value> settle_users(const value& before, const value& wanted, const value& passwords,
-                             const value& prune);
+                             const std::vector<std::string>& prune);
   result<void> settle(const value& one, const value& passwords);
   result<void> dismiss(const std::string& name);
   result<void> drop_tokens(const std::string& user, const value& before, const value& wanted);

@@ -1,6 +1,7 @@
 #pragma once
 // A process of the cluster: the master role, the agent role, or both, with their actors, ports and folders.
 
+#include "model/commands/table.hpp"
 #include "runtime/node/data_dir.hpp"
 #include "storage/journal.hpp"
 
@@ -80,7 +81,10 @@ public:
   std::vector<std::pair<std::string, double>> measures() const;
   std::shared_ptr<storage::reader> reads() const; ///< of the master role
   /// Of the master role: a command of the API's gate as `admin`; blocks for a minute at most.
-  result<value> command(const std::string& name, value fields) const;
+  template <commands::command C>
+  result<value> command(C what) const {
+    return command(C::is.name, commands::write(std::move(what)));
+  }
   /// The agent's tasks end with it, also where they would wait for the next one.
   void end_tasks_with_agent();
   /// Blocks until somebody asks for the end (`troupe down`, a signal; the error is empty) or a part fails for
@@ -96,6 +100,7 @@ public:
   void stop();
 
 private:
+  result<value> command(const std::string& name, value fields) const;
   class inside;
   explicit node(std::unique_ptr<inside> x);
   std::unique_ptr<inside> inside_;

@@ -15,39 +15,39 @@ std::string digest(const std::string& bytes) {
   return hex({reinterpret_cast<const char*>(raw), sizeof raw});
 }
 
-time_point at_micros(const value& x, time_point otherwise) {
-  return x.is_number() ? time_point{duration{x.get<std::int64_t>()}} : otherwise;
-}
+time_point at_micros(std::int64_t x) { return time_point{duration{x}}; }
 
 } // namespace
 
-append_reports report_of(allocation_id task, const value& fields, time_point now) {
+append_reports report_of(allocation_id task, const commands::trial_report& x, time_point now) {
   storage::report_batch::report one;
-  one.group = fields.value("group", std::string());
-  one.steps = fields.value("steps", std::int64_t{0});
-  one.at = at_micros(fields.value("at", value()), now);
-  one.metrics = to_msgpack(fields.value("metrics", value::object()));
-  if (auto batches = fields.find("batch_metrics"); batches != fields.end())
-    one.batches = to_msgpack(*batches);
-  append_reports out{task, http_rank, digest(to_msgpack(fields)), 1, {}};
+  one.group = x.group;
+  one.steps = x.steps;
+  one.at = x.at ? at_micros(*x.at) : now;
+  one.metrics = to_msgpack(x.metrics);
+  if (x.batch_metrics)
+    one.batches = to_msgpack(*x.batch_metrics);
+  append_reports out{task, http_rank, digest(to_msgpack(commands::write(x))), 1, {}};
   out.reports.push_back(std::move(one));
   return out;
 }
 
-append_log log_of(allocation_id task, const value& fields) {
-  const auto lines = fields.value("lines", value::array());
-  append_log out{task.task, {}, to_string(task) + "/http-" + digest(to_msgpack(lines)), 1};
-  for (const auto& one : lines) {
+append_log log_of(allocation_id task, const commands::task_log& x) {
+  append_log out{task.task, {}, "", 1};
+  value written = value::array();
+  for (const auto& one : x.lines) {
     log_line line;
-    line.at = at_micros(one.value("at", value()), {});
+    line.at = at_micros(one.at);
     line.allocation = task;
-    line.rank = one.value("rank", 0);
-    line.stream = one.value("stream", std::string("stdout"));
-    line.level = one.value("level", std::string());
-    line.agent = one.value("agent", std::string());
-    line.text = one.value("text", std::string());
+    line.rank = one.rank;
+    line.stream = one.stream;
+    line.level = one.level;
+    line.agent = one.agent;
+    line.text = one.text;
     out.lines.push_back(std::move(line));
+    written.push_back(commands::write(one));
   }
+  out.source = to_string(task) + "/http-" + digest(to_msgpack(written));
   return out;
 }
 

@@ -4,13 +4,13 @@
 // journal stores once. Pure.
 
 #include "actors/messages.hpp"
+#include "model/commands/table.hpp"
 
 namespace troupe::node {
 
-/// Of trial.report (runtime/api/gate.hpp). `now` stands where the fields name no time.
-append_reports report_of(allocation_id task, const value& fields, time_point now);
-/// Of task.log.
-append_log log_of(allocation_id task, const value& fields);
+/// `now` stands where the report names no time.
+append_reports report_of(allocation_id task, const commands::trial_report& x, time_point now);
+append_log log_of(allocation_id task, const commands::task_log& x);
 
 /// The rank that stands for "over HTTP" in the streams of reports: nobody waits for the search's decision
 /// there.

@@ -1,4 +1,6 @@
 #include "runtime/shell/completion.hpp"
+
+#include "model/commands/table.hpp"
 #include "runtime/cli/verbs.hpp"
 #include "runtime/cli/words.hpp"
 #include "runtime/shell/command.hpp"
@@ -114,6 +116,9 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
   std::size_t position = words.size() - 1; // 0: the first word after the name
   switch (c.completes) {
   case what::actor:
+    if (position == 1 && c.name == "fault")
+      for (const auto& fault : commands::choices("shell.fault", "fault"))
+        add(to, word, fault);
     if (position == 0)
       for (const auto& a : names.actors)
         add(to, word, a);
@@ -154,7 +159,7 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
         add(to, word, x);
     break;
   case what::level:
-    for (const char* level : {"trace", "debug", "info", "warn", "error"})
+    for (const auto& level : commands::choices("shell.log.set", "level"))
       add(to, word, level);
     break;
   case what::kind: {
@@ -183,8 +188,8 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
     break; // handled by the caller
   case what::none:
     if (c.name == "events")
-      for (const char* kind : {"kind=state", "kind=audit", "kind=supervision", "kind=node"})
-        add(to, word, kind);
+      for (const auto& kind : commands::choices("shell.events", "kind"))
+        add(to, word, "kind=" + kind);
     break;
   }
 }

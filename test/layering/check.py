@@ -23,10 +23,9 @@ ROOMS = {
     "client": {"client"},
     "cli": {"cli", "client"},
     "shell": {"shell", "cli", "client"},
-    "http": {"http"},
-    "api": {"api", "http"},
-    "forward": {"forward", "http"},
-    "node": {"node", "api", "http", "client", "forward"},
+    "api": {"api"},
+    "forward": {"forward"},
+    "node": {"node", "api", "client", "forward"},
     "launch": {"launch", "node", "api", "cli", "client"},
     "embed": {"embed", "node", "api"},
 }

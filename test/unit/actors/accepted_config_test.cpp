@@ -5,8 +5,9 @@
 namespace troupe {
 namespace {
 
-value submitted(const std::string& more = "") {
-  return {{"config", "entrypoint: x\nhyperparameters: {}\n" + more}, {"config_name", "mine.yaml"}};
+result<accepted_config> accepted(const std::string& more) {
+  return accept_config("entrypoint: x\nhyperparameters: {}\n" + more, "mine.yaml", "/data/checkpoints",
+                       nullptr);
 }
 const std::string single = "searcher: {name: single, metric: loss}\n";
 
@@ -19,7 +20,7 @@ TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
     {"checkpoint_storage: {type: directory, container_path: mine}\n", "/data/mine"},
   };
   for (const auto& c : cases) {
-    auto got = accept_config(submitted(single + c.storage), "/data/checkpoints", nullptr);
+    auto got = accepted(single + c.storage);
     ASSERT_TRUE(got) << got.error().what;
     EXPECT_EQ(got->settings["checkpoint_storage"]["container_path"], c.folder);
     EXPECT_NE(got->source.find("entrypoint: x"), std::string::npos);
@@ -27,8 +28,7 @@ TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
 }
 
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
-  auto got = accept_config(submitted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n"),
-                           "/data/checkpoints", nullptr);
+  auto got = accepted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n");
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, errc::invalid);
   EXPECT_NE(got.error().what.find("mine.yaml:3:18"), std::string::npos) << got.error().what;

@@ -1,7 +1,9 @@
 // Every route against every kind of caller: what is not let in gets 401 or 403 and reaches no handler.
 
+#include "golden_access.hpp"
 #include "table.hpp"
 
+#include "runtime/api/bodies.hpp"
 #include "runtime/api/router.hpp"
 
 namespace troupe::api {
@@ -34,8 +36,9 @@ enum class caller {
   ended_experiment
 };
 
-unsigned expected(const route& row, caller who) {
-  if (row.who == access::open)
+unsigned expected(const route& route, caller who) {
+  const auto right = access_of(route.method, route.path);
+  if (right == access::open)
     return 0;
   switch (who) {
   case caller::nobody:
@@ -46,17 +49,16 @@ unsigned expected(const route& row, caller who) {
   case caller::ended_experiment:
     return 401;
   case caller::user:
-    return row.who == access::admin || row.who == access::own_allocation || row.who == access::own_trial ||
-               row.who == access::task
+    return right == access::admin || right == access::own_allocation || right == access::own_trial ||
+               right == access::task
              ? 403
              : 0;
   case caller::admin:
-    return row.who == access::own_allocation || row.who == access::own_trial || row.who == access::task ? 403
-                                                                                                        : 0;
+    return right == access::own_allocation || right == access::own_trial || right == access::task ? 403 : 0;
   case caller::other_task:
-    return row.who == access::anyone || row.who == access::task ? 0 : 403;
+    return right == access::anyone || right == access::task ? 0 : 403;
   case caller::own_task:
-    return row.who == access::user || row.who == access::admin ? 403 : 0;
+    return right == access::user || right == access::admin ? 403 : 0;
   }
   return 0;
 }
@@ -149,6 +151,53 @@ TEST(Access, IdsInBodiesHaveToBeTheCallersOwn) {
   EXPECT_TRUE(t.cluster.all().empty());
 }
 
+/// A value that no field of this schema takes.
+value not_of(const value& schema) {
+  const auto type = schema.value("type", std::string());
+  return type == "object" || type == "array" ? value("wrong") : value::array({"wrong"});
+}
+
+// What the document says of a body is what its handler reads: a field of a wrong type is refused by its name.
+TEST(Access, EveryFieldOfABodyIsReadAsTheDocumentSays) {
+  const std::set<std::string> of_path{"allocationId", "resourcesId", "acceleratorData", "trialId"};
+  table t;
+  std::size_t tried = 0;
+  for (const auto& row : t.api.table()) {
+    const auto schema = body_schema(row.takes);
+    if (!schema.is_object() || !schema.contains("properties") || row.takes == std::string("SearchOrders"))
+      continue; // the searcher reads those
+    const bool of_task = row.right.what == authority::action::report || std::string(row.method) == "PATCH";
+    const bool of_user = row.path.starts_with("/api/v1/users");
+    auto whole = value::object(); // everything that has to be there
+    const auto sample = [](const value& one) -> value {
+      const auto type = one.value("type", std::string());
+      if (one.contains("enum"))
+        return one["enum"][0];
+      return type == "object"    ? value::object()
+             : type == "array"   ? value::array()
+             : type == "boolean" ? value(true)
+             : type == "string"  ? value("text")
+             : type.empty()      ? value("any")
+                                 : value(1);
+    };
+    for (const auto& name : schema.value("required", value::array()))
+      whole[name.get<std::string>()] = sample(schema["properties"][name.get<std::string>()]);
+    for (const auto& [name, one] : schema["properties"].items()) {
+      if (of_path.contains(name) || one.value("type", std::string()).empty())
+        continue;
+      auto body = whole;
+      body[name] = not_of(one);
+      const auto headers = of_task && !of_user ? t.task() : t.user("admin");
+      const auto got = t.ask(row.method, filled(row.path, "12", "7", "12.2"), headers, to_json(body));
+      EXPECT_EQ(got.status, 400u) << row.method << " " << row.path << " " << to_json(body) << ": "
+                                  << got.body;
+      EXPECT_NE(got.body.find(name), std::string::npos) << row.path << " " << name << ": " << got.body;
+      ++tried;
+    }
+  }
+  EXPECT_GT(tried, 60u);
+}
+
 TEST(Access, TasksCommandsCarryTheCallersAllocation) {
   table t;
   struct {
@@ -176,7 +225,7 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
      R"({"allocation":"12.2","experiment":7,"resources":"abc"})"},
     {"PATCH", "/api/v1/checkpoints",
      R"({"checkpoints":[{"uuid":"c1","resources":{"resources":{}}},{"uuid":"c1"}]})", "checkpoint.patch",
-     R"({"checkpoints":[{"uuid":"c1","files":{}},{"uuid":"c1","files":null}]})"},
+     R"({"checkpoints":[{"uuid":"c1","files":{}},{"uuid":"c1"}]})"},
     {"POST", "/api/v1/task/logs",
      R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1},{"task_id":"1.x","log":"foreign"}]})",
      "task.log",

@@ -26,7 +26,8 @@ TEST(ShellRoutes, AQueryBecomesFieldsOfTheirTypes) {
     EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + c.path, x.token()).status, 200) << c.path;
     const auto heard = x.cluster.all().back();
     EXPECT_EQ(heard.command, c.command);
-    EXPECT_EQ(heard.fields, c.fields) << c.path;
+    for (const auto& [key, x] : c.fields.items()) // the rest has its defaults
+      EXPECT_EQ(heard.fields.value(key, value()), x) << c.path;
     EXPECT_EQ(heard.who.user, "determined");
   }
 }

@@ -1,0 +1,207 @@
+#include "model/authority/authority.hpp"
+
+namespace troupe::authority {
+
+const std::vector<rule>& rules() {
+  using enum action;
+  using enum thing;
+  constexpr bool open = true;
+  static const std::vector<rule> table = {
+    // action, thing              users            tasks
+    {{view, door}, users::all, tasks::all, open},
+    {{create, session}, users::all, tasks::all, open},
+    {{remove, session}, users::all, tasks::none},
+    {{report, secret}, users::all, tasks::all, open}, // its token is checked where it is taken
+    {{view, self}, users::all, tasks::all},
+    {{change, self}, users::oneself, tasks::none},
+
+    {{view, user}, users::all, tasks::none},
+    {{create, user}, users::admins, tasks::none},
+    {{change, user}, users::admins, tasks::none},
+    {{remove, user}, users::admins, tasks::none},
+    {{view, token}, users::oneself, tasks::none},
+    {{create, token}, users::oneself, tasks::none},
+    {{remove, token}, users::oneself, tasks::none},
+
+    {{view, cluster}, users::all, tasks::none},
+    {{kill, cluster}, users::admins, tasks::none},
+    {{view, agent}, users::all, tasks::none},
+    {{change, agent}, users::admins, tasks::none},
+    {{view, configuration}, users::all, tasks::none},
+    {{change, configuration}, users::admins, tasks::none},
+
+    {{create, experiment}, users::all, tasks::none},
+    {{view, experiment}, users::all, tasks::own},
+    {{change, experiment}, users::all, tasks::none},
+    {{kill, experiment}, users::all, tasks::none},
+    {{remove, experiment}, users::admins, tasks::none},
+    {{view, search}, users::all, tasks::none},
+    {{view, trial}, users::all, tasks::own},
+    {{change, trial}, users::all, tasks::own},
+    {{kill, trial}, users::all, tasks::none},
+    {{report, trial}, users::nobody, tasks::own},
+    {{view, task}, users::all, tasks::own},
+    {{report, task}, users::nobody, tasks::all}, // the handler compares the ids in the body with the caller
+    {{view, allocation}, users::all, tasks::none},
+    {{report, allocation}, users::nobody, tasks::own},
+
+    {{view, checkpoint}, users::all, tasks::all},
+    {{change, checkpoint}, users::all, tasks::own},
+    {{report, checkpoint},
+     users::nobody,
+     tasks::all}, // of its own allocation: the command carries the caller's
+    {{remove, checkpoint}, users::admins, tasks::none},
+    {{view, files}, users::all, tasks::none},
+    {{view, log}, users::all, tasks::own},
+    {{report, log}, users::nobody, tasks::all}, // lines of other tasks are dropped
+    {{remove, log}, users::admins, tasks::none},
+
+    {{view, actor}, users::all, tasks::none},
+    {{change, actor}, users::admins, tasks::none},
+    {{kill, actor}, users::admins, tasks::none},
+    {{create, fault}, users::admins, tasks::none},
+  };
+  return table;
+}
+
+const rule* rule_of(need what) {
+  for (const auto& one : rules())
+    if (one.on == what)
+      return &one;
+  return nullptr;
+}
+
+namespace {
+
+/// Whether a thing is the task's own: by the id that things of its kind have.
+bool owns(const principal& task, const resource& on) {
+  if (on.id.empty())
+    return false;
+  switch (on.kind) {
+  case thing::experiment:
+  case thing::checkpoint:
+    return on.id == task.experiment;
+  case thing::trial:
+  case thing::task:
+  case thing::log:
+    return on.id == task.task;
+  case thing::allocation:
+    return on.id == task.allocation;
+  default:
+    return false;
+  }
+}
+
+result<void> asked(const principal& who, const rule* rule, const resource* on) {
+  if (rule && rule->open)
+    return {};
+  if (who.user.empty() && !who.is_task())
+    return error{errc::unauthorized, "no token: log in first"};
+  bool fine = false;
+  if (rule && who.is_task())
+    fine = rule->of_tasks == tasks::all || (rule->of_tasks == tasks::own && (!on || owns(who, *on)));
+  else if (rule)
+    switch (rule->of_users) {
+    case users::nobody:
+      break;
+    case users::admins:
+      fine = who.admin;
+      break;
+    case users::oneself:
+      fine = who.admin || !on || (!on->id.empty() && on->id == who.id);
+      break;
+    case users::all:
+      fine = true;
+      break;
+    }
+  if (fine)
+    return {};
+  return error{errc::denied, who.is_task() ? "a task's token does not open this" : "access denied"};
+}
+
+} // namespace
+
+result<void> may(const principal& who, action what, const resource& on) {
+  return asked(who, rule_of({what, on.kind}), &on);
+}
+result<void> may_any(const principal& who, need what) { return asked(who, rule_of(what), nullptr); }
+
+const char* name(action what) {
+  switch (what) {
+  case action::view:
+    return "view";
+  case action::create:
+    return "create";
+  case action::change:
+    return "change";
+  case action::kill:
+    return "kill";
+  case action::remove:
+    return "remove";
+  case action::report:
+    return "report";
+  }
+  return "";
+}
+
+const char* name(thing what) {
+  switch (what) {
+  case thing::door:
+    return "door";
+  case thing::session:
+    return "session";
+  case thing::self:
+    return "self";
+  case thing::cluster:
+    return "cluster";
+  case thing::agent:
+    return "agent";
+  case thing::configuration:
+    return "configuration";
+  case thing::user:
+    return "user";
+  case thing::token:
+    return "token";
+  case thing::experiment:
+    return "experiment";
+  case thing::search:
+    return "search";
+  case thing::trial:
+    return "trial";
+  case thing::task:
+    return "task";
+  case thing::allocation:
+    return "allocation";
+  case thing::checkpoint:
+    return "checkpoint";
+  case thing::files:
+    return "files";
+  case thing::log:
+    return "log";
+  case thing::actor:
+    return "actor";
+  case thing::fault:
+    return "fault";
+  case thing::secret:
+    return "secret";
+  }
+  return "";
+}
+
+std::string who_may(need what) {
+  const auto* rule = rule_of(what);
+  if (!rule)
+    return "nobody";
+  if (rule->open)
+    return "open";
+  const char* people = rule->of_users == users::all       ? "user"
+                       : rule->of_users == users::oneself ? "oneself or admin"
+                       : rule->of_users == users::admins  ? "admin"
+                                                          : "";
+  const char* programs = rule->of_tasks == tasks::all   ? "task"
+                         : rule->of_tasks == tasks::own ? "own task"
+                                                        : "";
+  return std::string(people) + (*people && *programs ? " or " : "") + programs;
+}
+
+} // namespace troupe::authority

@@ -1,0 +1,68 @@
+#pragma once
+// What the table says of one command, besides its fields.
+
+#include "model/authority/authority.hpp"
+#include "model/commands/fields.hpp"
+
+#include <array>
+#include <chrono>
+
+namespace troupe::commands {
+
+enum class repeat {
+  question, ///< changes nothing
+  safe,     ///< names a state: a second one finds it reached
+  by_key,   ///< safe where the caller gave a key, and twice the effect where not
+  again,    ///< is carried out again
+};
+const char* name(repeat x);
+
+/// Who carries it out.
+enum class taker { cluster, trial, allocation, journal, configuration, desk, inspector, actor };
+const char* name(taker x);
+
+/// How an operator says it to an actor with the shell's `send`.
+struct spoken {
+  const char* word = "";                ///< "kill"; empty: not by an operator
+  std::array<const char*, 3> kinds{};   ///< of actors: "trial"; "*": every kind
+  std::array<const char*, 2> implied{}; ///< fields that the actor's own name gives
+};
+
+struct about {
+  const char* name; ///< "trial.kill": on the wire, in logs and in the audit log; never renamed
+  taker by;
+  authority::need right; ///< of who asks for it through the API
+  repeat again;
+  const char* sentence;              ///< for documents: what it does, and when it is answered
+  const char* answers = "{}";        ///< its answer's fields
+  spoken operators{};                ///< defaults to nobody
+  std::chrono::seconds patience{60}; ///< for the answer; with a field `timeout_ms`, so much longer
+};
+
+template <class C>
+concept command = with_fields<C> && requires {
+  { C::is } -> std::convertible_to<about>;
+};
+
+template <command... Cs>
+struct list {
+  static constexpr std::size_t size = sizeof...(Cs);
+};
+
+template <class List, class C>
+inline constexpr bool contains = false;
+template <command... Cs, class C>
+inline constexpr bool contains<list<Cs...>, C> = (std::is_same_v<Cs, C> || ...);
+
+template <class... Lists>
+struct joined;
+template <class... As>
+struct joined<list<As...>> {
+  using type = list<As...>;
+};
+template <class... As, class... Bs, class... Rest>
+struct joined<list<As...>, list<Bs...>, Rest...> : joined<list<As..., Bs...>, Rest...> {};
+template <class... Lists>
+using join = typename joined<Lists...>::type;
+
+} // namespace troupe::commands

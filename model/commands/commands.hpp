@@ -1,0 +1,584 @@
+#pragma once
+// Every command between API, shell, embedding, inspector and actors, each a struct of its fields beside what
+// the table (table.hpp) says of it. A command is checked where it is made and where it is taken, by these
+// lines alone.
+//
+// To add one: a struct here, its name in the list of who takes it, and a member function `on` there.
+
+#include "model/commands/about.hpp"
+
+namespace troupe::commands {
+
+using enum taker;
+using authority::action;
+using authority::thing;
+
+// ---- experiments and searches
+
+struct experiment_create {
+  value config; ///< text as it was submitted, or the object that stands for it
+  std::string config_name = "experiment.yaml", name;
+  bool activate = true;
+  std::string key;
+  bytes context;
+  std::string context_blob;
+  experiment_id parent;
+  static constexpr auto fields() {
+    using t = experiment_create;
+    return std::tuple{need("config", &t::config, "text of the configuration, as submitted"),
+                      maybe("config_name", &t::config_name, "the file that diagnostics name"),
+                      maybe("name", &t::name, "replaces the name in the configuration, unless empty"),
+                      maybe("activate", &t::activate, "false: it begins paused"),
+                      maybe("key", &t::key, "a second creation with the same key answers the first one's id"),
+                      maybe("context", &t::context, "the checked files, always a tar.gz"),
+                      maybe("context_blob", &t::context_blob, "name of a stored blob in place of `context`"),
+                      maybe("parent", &t::parent, "the experiment that it was forked from")};
+  }
+  static constexpr about is{
+    "experiment.create",
+    cluster,
+    {action::create, thing::experiment},
+    repeat::by_key,
+    "Creates an experiment; answered when it is durable, and paused where it was asked "
+    "for. `invalid` carries the rendered diagnostics.",
+    "{id}"};
+};
+
+struct experiment_validate {
+  value config;
+  std::string config_name = "experiment.yaml";
+  static constexpr auto fields() {
+    using t = experiment_validate;
+    return std::tuple{need("config", &t::config, "text of the configuration, as submitted"),
+                      maybe("config_name", &t::config_name, "the file that diagnostics name")};
+  }
+  static constexpr about is{"experiment.validate",
+                            cluster,
+                            {action::create, thing::experiment},
+                            repeat::question,
+                            "Checks a configuration as experiment.create does, and creates nothing."};
+};
+
+/// What the four orders to an experiment have in common.
+template <class T>
+constexpr auto fields_of_experiment() {
+  return std::tuple{need("id", &T::id, "number of the experiment")};
+}
+
+struct experiment_activate {
+  experiment_id id;
+  static constexpr auto fields() { return fields_of_experiment<experiment_activate>(); }
+  static constexpr about is{"experiment.activate",
+                            cluster,
+                            {action::change, thing::experiment},
+                            repeat::safe,
+                            "Lets a paused experiment go on; `conflict` where it has ended.",
+                            "{}",
+                            {"activate", {"experiment"}, {"id"}}};
+};
+struct experiment_pause {
+  experiment_id id;
+  static constexpr auto fields() { return fields_of_experiment<experiment_pause>(); }
+  static constexpr about is{
+    "experiment.pause",
+    cluster,
+    {action::change, thing::experiment},
+    repeat::safe,
+    "Its trials save a checkpoint and leave their slots; `conflict` where it has ended.",
+    "{}",
+    {"pause", {"experiment"}, {"id"}}};
+};
+struct experiment_cancel {
+  experiment_id id;
+  static constexpr auto fields() { return fields_of_experiment<experiment_cancel>(); }
+  static constexpr about is{"experiment.cancel",
+                            cluster,
+                            {action::change, thing::experiment},
+                            repeat::safe,
+                            "Ends an experiment; its trials save a checkpoint first.",
+                            "{}",
+                            {"cancel", {"experiment"}, {"id"}}};
+};
+struct experiment_kill {
+  experiment_id id;
+  static constexpr auto fields() { return fields_of_experiment<experiment_kill>(); }
+  static constexpr about is{"experiment.kill",
+                            cluster,
+                            {action::kill, thing::experiment},
+                            repeat::safe,
+                            "Ends an experiment at once; what its runs have not saved is lost.",
+                            "{}",
+                            {"kill", {"experiment"}, {"id"}}};
+};
+
+struct trial_kill {
+  trial_id id;
+  static constexpr auto fields() { return std::tuple{need("id", &trial_kill::id, "number of the trial")}; }
+  static constexpr about is{"trial.kill",
+                            cluster,
+                            {action::kill, thing::trial},
+                            repeat::safe,
+                            "Ends one trial of a search at once; what its run has not saved is lost.",
+                            "{}",
+                            {"kill", {"trial"}, {"id"}}};
+};
+
+struct search_order {
+  experiment_id id;
+  value orders = value::object();
+  static constexpr auto fields() {
+    using t = search_order;
+    return std::tuple{need("id", &t::id, "number of the experiment"),
+                      need("orders", &t::orders, "what the driver of a custom search decided").an_object()};
+  }
+  static constexpr about is{"search.order",
+                            cluster,
+                            {action::change, thing::experiment},
+                            repeat::by_key,
+                            "Orders of the process that drives a custom search; `invalid` where they make no "
+                            "sense. Safe to repeat with `upto`.",
+                            "{last, trials: {KEY: id}}"};
+};
+struct search_wait {
+  experiment_id id;
+  std::uint64_t after = 0;
+  std::int64_t timeout_ms = 0;
+  static constexpr auto fields() {
+    using t = search_wait;
+    return std::tuple{
+      need("id", &t::id, "number of the experiment"),
+      maybe("after", &t::after, "number of the newest fact that the caller knows"),
+      maybe("timeout_ms", &t::timeout_ms, "longest wait in milliseconds; 0: answered at once")};
+  }
+  static constexpr about is{"search.wait",
+                            cluster,
+                            {action::view, thing::experiment},
+                            repeat::question,
+                            "Held until the experiment has a fact above `after`, or the time is over."};
+};
+
+struct trial_metadata {
+  trial_id id;
+  static constexpr auto fields() {
+    return std::tuple{need("id", &trial_metadata::id, "number of the trial")};
+  }
+  static constexpr about is{
+    "trial.metadata",           cluster,     {action::view, thing::trial}, repeat::question,
+    "The metadata of a trial.", "{metadata}"};
+};
+struct trial_set_metadata {
+  trial_id id;
+  value metadata = value::object();
+  static constexpr auto fields() {
+    using t = trial_set_metadata;
+    return std::tuple{need("id", &t::id, "number of the trial"),
+                      need("metadata", &t::metadata, "replaces what the trial has").an_object()};
+  }
+  static constexpr about is{"trial.set_metadata",
+                            cluster,
+                            {action::change, thing::trial},
+                            repeat::safe,
+                            "Notes metadata of the trial; answered once durable.",
+                            "{metadata}",
+                            {"set_metadata", {"trial"}, {"id"}}};
+};
+
+using file_sizes = std::map<std::string, std::int64_t>; ///< bytes by path; folders end with '/'
+
+struct checkpoint_patch {
+  struct one {
+    std::string uuid;
+    std::optional<file_sizes> files;
+    static constexpr auto fields() {
+      return std::tuple{need("uuid", &one::uuid, "of the checkpoint"),
+                        maybe("files", &one::files,
+                              "the bytes by path that are left; empty: deleted; missing: stay as they are")};
+    }
+  };
+  std::vector<one> checkpoints;
+  static constexpr auto fields() {
+    return std::tuple{need("checkpoints", &checkpoint_patch::checkpoints, "what is left of each")};
+  }
+  static constexpr about is{"checkpoint.patch",
+                            cluster,
+                            {action::change, thing::checkpoint},
+                            repeat::safe,
+                            "Says what is left of the files of checkpoints; answered once durable."};
+};
+/// One of them, to the trial that lives.
+struct checkpoint_files {
+  std::string uuid;
+  file_sizes files;
+  static constexpr auto fields() {
+    using t = checkpoint_files;
+    return std::tuple{need("uuid", &t::uuid, "of the checkpoint"),
+                      need("files", &t::files, "the bytes by path that are left; empty: deleted")};
+  }
+  static constexpr about is{"checkpoint.files",
+                            trial,
+                            {action::change, thing::checkpoint},
+                            repeat::safe,
+                            "One checkpoint of checkpoint.patch, by the cluster to the trial that owns it."};
+};
+
+// ---- the cluster
+
+template <class T>
+struct without_fields {
+  static constexpr auto fields() { return std::tuple<>{}; }
+};
+
+struct status : without_fields<status> {
+  static constexpr about is{"status",
+                            cluster,
+                            {action::view, thing::cluster},
+                            repeat::question,
+                            "Slots, agents and running experiments in numbers.",
+                            "{slots: {total, used}, agents, waiting, experiments_active}",
+                            {"status", {"cluster"}, {}}};
+};
+struct agent_list : without_fields<agent_list> {
+  static constexpr about is{
+    "agent.list",
+    cluster,
+    {action::view, thing::agent},
+    repeat::question,
+    "The agents with their slots. `state` is alive, away or draining; `since` is the time "
+    "of the newest registration.",
+    "{agents: [{id, name, host, pool, since, state, slots: [{id, device, enabled, brand?, "
+    "uuid?, usage?, allocation?}]}]}"};
+};
+struct queue_list : without_fields<queue_list> {
+  static constexpr about is{"queue.list",
+                            cluster,
+                            {action::view, thing::cluster},
+                            repeat::question,
+                            "The allocations that wait for slots.",
+                            "{waiting: [{allocation, slots, pool}]}"};
+};
+struct pool_list : without_fields<pool_list> {
+  static constexpr about is{"pool.list",
+                            cluster,
+                            {action::view, thing::cluster},
+                            repeat::question,
+                            "The resource pools.",
+                            "{pools: [{name, default, slots: {total, used}, agents, waiting, experiments}]}"};
+};
+struct agent_drain {
+  std::string agent;
+  bool on = true;
+  static constexpr auto fields() {
+    using t = agent_drain;
+    return std::tuple{need("agent", &t::agent, "name of the agent"),
+                      maybe("on", &t::on, "false takes it back; true unless said")};
+  }
+  static constexpr about is{"agent.drain",
+                            cluster,
+                            {action::change, thing::agent},
+                            repeat::safe,
+                            "Nothing new is placed on this agent; what runs there goes on.",
+                            "{}",
+                            {"drain", {"agent"}, {"agent"}}};
+};
+/// By an agent, over the node link: an older agent's has the same fields.
+struct agent_slots {
+  std::string agent, token;
+  value slots = value::array();
+  static constexpr auto fields() {
+    using t = agent_slots;
+    return std::tuple{
+      need("agent", &t::agent, "name of the agent"), maybe("token", &t::token, "its fence token"),
+      need("slots", &t::slots, "[{device, brand, uuid?, usage}], in the order of their ids").a_list()};
+  }
+  static constexpr about is{"agent.slots",
+                            cluster,
+                            {action::report, thing::secret},
+                            repeat::safe,
+                            "What the slots of an agent are, and how busy; by the agent, over the node link. "
+                            "`denied` where the token is not the agent's."};
+};
+struct fence {
+  std::string agent, allocation, token;
+  bool dead = false;
+  static constexpr auto fields() {
+    using t = fence;
+    return std::tuple{need("agent", &t::agent, "name of the agent that closed its socket"),
+                      need("allocation", &t::allocation, "of the sandbox, as 12.3"),
+                      need("token", &t::token, "fence token of the agent"),
+                      maybe("dead", &t::dead, "nothing of the sandbox lives any more")};
+  }
+  static constexpr about is{
+    "fence",
+    cluster,
+    {action::report, thing::secret},
+    repeat::safe,
+    "By the sandbox of an agent that died: whether to end its task. `denied` where the "
+    "token is not the agent's.",
+    "{kill}"};
+};
+struct logs_cleanup : without_fields<logs_cleanup> {
+  static constexpr about is{"logs.cleanup",
+                            cluster,
+                            {action::remove, thing::log},
+                            repeat::safe,
+                            "Erases the logs of ended trials whose log_retention_days are over.",
+                            "{removedCount}",
+                            {"clean_logs", {"cluster", "retention"}, {}}};
+};
+struct node_shutdown : without_fields<node_shutdown> {
+  static constexpr about is{"node.shutdown",
+                            cluster,
+                            {action::kill, thing::cluster},
+                            repeat::safe,
+                            "Ends the master's process; it recovers at the next start."};
+};
+
+struct configuration_get : without_fields<configuration_get> {
+  static constexpr about is{
+    "configuration.get",
+    configuration,
+    {action::view, thing::configuration},
+    repeat::question,
+    "The configuration in force, null and revision 0 where none was put; and the users that "
+    "no file made.",
+    "{configuration, revision, by_hand: {users: [name]}}"};
+};
+struct configuration_put {
+  value configuration = value::object(), secrets = value::object();
+  std::vector<std::string> prune;
+  std::uint64_t revision = 0;
+  static constexpr auto fields() {
+    using t = configuration_put;
+    return std::tuple{
+      need("configuration", &t::configuration, "as a cluster file says it, completed").an_object(),
+      maybe("secrets", &t::secrets, "{users: {NAME: PASSWORD}}").an_object(),
+      maybe("prune", &t::prune, "users that are made inactive though no file made them"),
+      maybe("revision", &t::revision, "of the configuration that the caller has seen")};
+  }
+  static constexpr about is{
+    "configuration.put",
+    taker::configuration,
+    {action::change, thing::configuration},
+    repeat::safe,
+    "Puts another configuration in force; durable when answered. `conflict` where "
+    "`revision` is not the newest, or where experiments run in a pool that it no longer "
+    "names. A repeat settles what a crash left.",
+    "{revision, tokens: [{user, name, file}]}"};
+};
+/// By the node, before it keeps one and after.
+struct configuration_may {
+  value configuration;
+  static constexpr auto fields() {
+    return std::tuple{need("configuration", &configuration_may::configuration, "the one that is wanted")};
+  }
+  static constexpr about is{"configuration.may",
+                            cluster,
+                            {action::change, thing::configuration},
+                            repeat::question,
+                            "Whether a configuration could be in force now; by the node that keeps it."};
+};
+struct configuration_enforce {
+  value configuration;
+  static constexpr auto fields() {
+    return std::tuple{need("configuration", &configuration_enforce::configuration, "the one that is kept")};
+  }
+  static constexpr about is{"configuration.enforce",
+                            cluster,
+                            {action::change, thing::configuration},
+                            repeat::safe,
+                            "What the node has kept is in force from now on."};
+};
+
+// ---- from tasks: `allocation` and `experiment` are the caller's own, by its token
+
+struct from_task {
+  std::string allocation; ///< "12.3"
+  experiment_id experiment;
+};
+template <class T, class... More>
+constexpr auto task_fields(More... more) {
+  return std::tuple{field<T, std::string>({"allocation", "the caller's own, as 12.3"}, &T::allocation),
+                    field<T, experiment_id>({"experiment", "number of its experiment"}, &T::experiment),
+                    more...};
+}
+
+struct allocation_preemption : from_task {
+  std::int64_t timeout_ms = 0;
+  static constexpr auto fields() {
+    using t = allocation_preemption;
+    return task_fields<t>(
+      maybe("timeout_ms", &t::timeout_ms, "longest wait in milliseconds; 0: answered at once"));
+  }
+  static constexpr about is{"allocation.preemption",
+                            taker::allocation,
+                            {action::report, thing::allocation},
+                            repeat::question,
+                            "Held until the task has to stop, or the time is over.",
+                            "{preempt}",
+                            {},
+                            std::chrono::seconds(10)};
+};
+struct allocation_ack_preemption : from_task {
+  static constexpr auto fields() { return task_fields<allocation_ack_preemption>(); }
+  static constexpr about is{
+    "allocation.ack_preemption",
+    taker::allocation,
+    {action::report, thing::allocation},
+    repeat::safe,
+    "The task stops because it was asked to: its exit counts as ordered, whatever the "
+    "code."};
+};
+struct allocation_pending_preemption : from_task {
+  static constexpr auto fields() { return task_fields<allocation_pending_preemption>(); }
+  static constexpr about is{
+    "allocation.pending_preemption",
+    taker::allocation,
+    {action::report, thing::allocation},
+    repeat::safe,
+    "The script is asked to save and leave, as when its slots are wanted; the trial runs "
+    "again. Of a trial: its open run.",
+    "{}",
+    {"preempt", {"allocation", "trial"}, {"allocation", "experiment"}}};
+};
+struct allocation_rendezvous : from_task {
+  std::string resources;
+  std::optional<std::map<std::string, std::string>> hosts;
+  static constexpr auto fields() {
+    using t = allocation_rendezvous;
+    return task_fields<t>(need("resources", &t::resources, "DET_RESOURCES_ID of the caller's part"),
+                          maybe("hosts", &t::hosts, "addresses of agents by name; the cluster fills it in"));
+  }
+  static constexpr about is{
+    "allocation.rendezvous",
+    taker::allocation,
+    {action::report, thing::allocation},
+    repeat::safe,
+    "Held until all parts of the gang run and all have called; makes the allocation ready. "
+    "`invalid` where the part is unknown.",
+    "{addresses: [text], slots: [int], rank}",
+    {},
+    std::chrono::hours(1)};
+};
+struct allocation_daemon : from_task {
+  std::string resources;
+  static constexpr auto fields() {
+    using t = allocation_daemon;
+    return task_fields<t>(need("resources", &t::resources, "DET_RESOURCES_ID of the caller's part"));
+  }
+  static constexpr about is{"allocation.daemon",
+                            taker::allocation,
+                            {action::report, thing::allocation},
+                            repeat::safe,
+                            "The end of this part of the gang does not count."};
+};
+struct trial_early_exit : from_task {
+  std::string reason;
+  static constexpr auto fields() {
+    using t = trial_early_exit;
+    return task_fields<t>(need("reason", &t::reason, "why it ends").one_of_these("invalid_hp"));
+  }
+  static constexpr about is{"trial.early_exit",
+                            taker::allocation,
+                            {action::report, thing::trial},
+                            repeat::safe,
+                            "The trial ends because its hyperparameters cannot be trained."};
+};
+struct worker_validate : without_fields<worker_validate> {
+  static constexpr about is{
+    "worker.validate",
+    taker::allocation,
+    {action::change, thing::actor},
+    repeat::again,
+    "The ranks of a trial in C++ validate after the batch at hand, besides their schedule. "
+    "Answers how many were told.",
+    "{ranks}",
+    {"validate", {"worker", "allocation", "trial"}, {}}};
+};
+struct worker_checkpoint : without_fields<worker_checkpoint> {
+  static constexpr about is{
+    "worker.checkpoint",
+    taker::allocation,
+    {action::change, thing::actor},
+    repeat::again,
+    "The ranks of a trial in C++ save a checkpoint after the batch at hand, besides their "
+    "schedule. Answers how many were told.",
+    "{ranks}",
+    {"checkpoint", {"worker", "allocation", "trial"}, {}}};
+};
+struct trial_progress : from_task {
+  double progress = 0;
+  static constexpr auto fields() {
+    using t = trial_progress;
+    return task_fields<t>(need("progress", &t::progress, "fraction that is done").between(0, 1));
+  }
+  static constexpr about is{
+    "trial.progress", taker::trial, {action::report, thing::trial}, repeat::safe, "How far the trial is."};
+};
+struct checkpoint_report : from_task {
+  std::string uuid;
+  std::int64_t steps = 0;
+  file_sizes files;
+  value metadata = value::object();
+  static constexpr auto fields() {
+    using t = checkpoint_report;
+    return task_fields<t>(need("uuid", &t::uuid, "of the checkpoint"),
+                          need("steps", &t::steps, "batches that it holds"),
+                          maybe("files", &t::files, "bytes by path; folders end with '/'"),
+                          maybe("metadata", &t::metadata, "the script's own").an_object());
+  }
+  static constexpr about is{
+    "checkpoint.report",
+    taker::trial,
+    {action::report, thing::checkpoint},
+    repeat::safe,
+    "A checkpoint was saved; durable when answered. By uuid: a second one changes nothing."};
+};
+struct trial_report : from_task {
+  std::string group;
+  std::int64_t steps = 0;
+  value metrics = value::object();
+  std::optional<value> batch_metrics;
+  std::optional<std::int64_t> at;
+  static constexpr auto fields() {
+    using t = trial_report;
+    return task_fields<t>(need("group", &t::group, "training, validation, or a name of its own"),
+                          maybe("steps", &t::steps, "batches that were trained"),
+                          need("metrics", &t::metrics, "numbers and values by name").an_object(),
+                          maybe("batch_metrics", &t::batch_metrics, "of each batch"),
+                          maybe("at", &t::at, "microseconds since 1970; missing: now"));
+  }
+  static constexpr about is{
+    "trial.report",
+    journal,
+    {action::report, thing::trial},
+    repeat::safe,
+    "One report of metrics; durable when answered, and a validation goes to the search. The "
+    "same group, steps and metrics again change nothing."};
+};
+struct task_log : from_task {
+  struct line {
+    std::int64_t at = 0;
+    int rank = 0;
+    std::string stream = "stdout", level, agent, text;
+    static constexpr auto fields() {
+      return std::tuple{need("at", &line::at, "microseconds since 1970"),
+                        maybe("rank", &line::rank, "of the process"),
+                        maybe("stream", &line::stream, "stdout, stderr or troupe"),
+                        maybe("level", &line::level, "ERROR, WARNING ..., or empty"),
+                        maybe("agent", &line::agent, "name of the agent"),
+                        need("text", &line::text, "without its end")};
+    }
+  };
+  std::vector<line> lines;
+  static constexpr auto fields() {
+    return task_fields<task_log>(need("lines", &task_log::lines, "in their order"));
+  }
+  static constexpr about is{
+    "task.log",
+    taker::journal,
+    {action::report, thing::log},
+    repeat::safe,
+    "Lines of the task's log; durable when answered. The same batch again changes nothing."};
+};
+
+} // namespace troupe::commands

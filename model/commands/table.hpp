@@ -1,0 +1,97 @@
+#pragma once
+// The table of all commands, and how a name finds its struct: checking, dispatch and documents come from
+// here.
+
+#include "model/commands/shell_commands.hpp"
+
+#include <unordered_map>
+
+namespace troupe::commands {
+
+using cluster_commands =
+  list<experiment_create, experiment_validate, experiment_activate, experiment_pause, experiment_cancel,
+       experiment_kill, trial_kill, search_order, search_wait, trial_metadata, trial_set_metadata,
+       checkpoint_patch, status, agent_list, queue_list, pool_list, agent_drain, agent_slots, fence,
+       logs_cleanup, node_shutdown, configuration_may, configuration_enforce>;
+/// By tasks, through cluster and experiment to the trial, which hands the first list on to its open run.
+using allocation_calls = list<allocation_preemption, allocation_ack_preemption, allocation_pending_preemption,
+                              allocation_rendezvous, allocation_daemon, trial_early_exit>;
+using trial_calls = list<trial_progress, checkpoint_report>;
+using task_calls = join<allocation_calls, trial_calls>;
+using allocation_commands = join<allocation_calls, list<worker_validate, worker_checkpoint>>;
+using trial_commands = join<trial_calls, list<checkpoint_files>>;
+using journal_commands = list<trial_report, task_log>;
+using configuration_commands = list<configuration_get, configuration_put>;
+using desk_looks = list<shell_nodes, shell_ps, shell_info, shell_tree, shell_state, shell_msgs, shell_stats,
+                        shell_links, shell_waits, shell_events, shell_log, shell_messages>;
+using desk_streams = list<shell_trace, shell_follow>; ///< and shell_events
+using desk_orders =
+  list<shell_log_set, shell_send, shell_kill, shell_restart, shell_config, shell_drain, shell_fault>;
+using inspector_commands =
+  list<inspect_node, inspect_ps, inspect_tree, inspect_names, inspect_waits, inspect_events, inspect_here,
+       inspect_info, inspect_links, inspect_state, inspect_msgs, inspect_stats, inspect_end, inspect_send,
+       inspect_watch, inspect_taken, inspect_unwatch, inspect_log, inspect_fault>;
+/// Of these the inspect_request is "actor", and its field `what` the name without "inspect.".
+using actor_questions =
+  list<inspect_here, inspect_info, inspect_links, inspect_state, inspect_msgs, inspect_stats>;
+using actor_commands = list<actor_ping, pool_describe, journal_flush, searcher_save, agent_redial>;
+
+using all_commands =
+  join<cluster_commands, trial_commands, allocation_commands, journal_commands, configuration_commands,
+       desk_looks, desk_streams, desk_orders, inspector_commands, actor_commands>;
+
+// ---- dispatch
+
+namespace detail {
+template <class R, class F>
+using thunk = result<R> (*)(F&, value&&, reading);
+
+template <class R, class F, command... Cs>
+const std::unordered_map<std::string_view, thunk<R, F>>& thunks(list<Cs...>) {
+  static const std::unordered_map<std::string_view, thunk<R, F>> made{
+    {Cs::is.name, [](F& f, value&& fields, reading how) -> result<R> {
+       auto x = read<Cs>(Cs::is.name, std::move(fields), how);
+       if (!x)
+         return x.error();
+       return f(std::move(*x));
+     }}...};
+  return made;
+}
+} // namespace detail
+
+/// Reads the struct that `name` stands for in `List` and gives it to `take`, which answers an R.
+/// errc::invalid where a field is wrong, errc::unsupported where the list has no such command: a newer
+/// peer's.
+template <class R, class List, class F>
+result<R> dispatch(const std::string& name, value fields, F take, reading how = {}) {
+  const auto& known = detail::thunks<R, F>(List{});
+  auto it = known.find(name);
+  if (it == known.end())
+    return error{errc::unsupported, "no command '" + name.substr(0, 100) + "'"};
+  return it->second(take, std::move(fields), how);
+}
+
+// ---- the table as rows
+
+struct row {
+  about is;
+  std::vector<field_row> fields;
+  /// The fields as the struct has them, its defaults included; or what is wrong with them.
+  result<value> (*checked)(value given, reading how);
+};
+
+/// Every command, in the order above.
+const std::vector<row>& table();
+/// Null where there is none.
+const row* find(std::string_view name);
+/// The command that actors of `kind` take under the operators' word; null where there is none.
+const row* find_spoken(const std::string& kind, const std::string& word);
+bool spoken_to(const row& x, const std::string& kind);
+
+/// What the field may be, where the table lists it: for completion.
+std::vector<std::string> choices(std::string_view command, std::string_view field);
+
+/// The section "Commands" of docs/messages.md, from its heading to its last line.
+std::string command_page();
+
+} // namespace troupe::commands

@@ -1,0 +1,188 @@
+#include "runtime/api/bodies.hpp"
+
+#include "model/commands/table.hpp"
+#include "runtime/api/http.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace troupe::api {
+namespace {
+
+struct property {
+  const char* name;
+  value schema;
+  const char* doc = "";
+  bool required = false;
+};
+
+value object(std::vector<property> all) {
+  value out{{"type", "object"}}, required = value::array();
+  for (auto& one : all) {
+    auto& to = out["properties"][one.name] = std::move(one.schema);
+    if (*one.doc)
+      to["description"] = one.doc;
+    if (one.required)
+      required.push_back(one.name);
+  }
+  if (!required.empty())
+    out["required"] = std::move(required);
+  return out;
+}
+
+value text() { return {{"type", "string"}}; }
+value flag() { return {{"type", "boolean"}}; }
+value whole() { return {{"type", "integer"}, {"format", "int64"}}; }
+value number() { return {{"type", "number"}}; }
+value any_object() { return {{"type", "object"}}; }
+value list_of(value items) { return {{"type", "array"}, {"items", std::move(items)}}; }
+/// Numbers by path, as text or as numbers.
+value sizes() {
+  return {{"type", "object"}, {"additionalProperties", {{"type", "string"}, {"format", "int64"}}}};
+}
+
+/// The fields of a command as our own routes name them, but for those that the API fills in.
+value of_command(value schema, std::initializer_list<const char*> filled_in = {}) {
+  value properties = value::object();
+  for (auto& one : schema["properties"].items())
+    if (std::none_of(filled_in.begin(), filled_in.end(), [&](const char* x) { return one.key() == x; }))
+      properties[to_camel(one.key())] = one.value();
+  schema["properties"] = std::move(properties);
+  return schema;
+}
+
+value trial_metrics() {
+  return object({{"trialId", whole(), "as in the path"},
+                 {"trialRunId", whole(), "the caller's own run"},
+                 {"stepsCompleted", whole(), "batches that were trained"},
+                 {"reportTime", text(), "RFC 3339; missing: now"},
+                 {"metrics",
+                  object({{"avgMetrics", any_object(), "numbers and values by name"},
+                          {"batchMetrics", list_of(any_object()), "of each batch"}}),
+                  "", true}});
+}
+
+value unix_account() {
+  return object(
+    {{"agentUid", whole()}, {"agentGid", whole()}, {"agentUser", text()}, {"agentGroup", text()}});
+}
+
+std::map<std::string, value> made() {
+  using namespace commands;
+  std::map<std::string, value> all;
+  // ---- ours
+  auto create = of_command(schema_of<experiment_create>(), {"context_blob", "parent"});
+  create["properties"]["config"] = {{"type", "string"}, {"description", "text of the configuration"}};
+  create["properties"]["context"] = {
+    {"type", "string"}, {"format", "byte"}, {"description", "the files, a tar"}};
+  all["CreateExperiment"] = std::move(create);
+  all["ConfigurationChange"] = of_command(schema_of<configuration_put>());
+  all["FenceClaim"] = of_command(schema_of<fence>());
+  all["FenceClaim"].erase("required"); // what is missing is no agent's
+  all["SearchOrders"] =
+    object({{"actions", list_of(any_object()), "in the words of `troupe search replay`", true},
+            {"upto", whole(), "id of the newest event that they rest on: makes a repeat safe"},
+            {"driver", text(), "name of the process that drives the search"},
+            {"take_over", flag(), "another driver gives way"}});
+  all["ShellLog"] = schema_of<shell_log_set>();
+  all["ShellSend"] = schema_of<shell_send>();
+  all["ShellActor"] = schema_of<shell_kill>();
+  all["ShellSetting"] = schema_of<shell_config>();
+  all["ShellDrain"] = schema_of<shell_drain>();
+  all["ShellFault"] = schema_of<shell_fault>();
+  // ---- the stock client's
+  all["string"] = text();
+  all["v1LoginRequest"] = object(
+    {{"username", text()}, {"password", text()}, {"isHashed", flag(), "the client hashed the password"}});
+  const auto user = [](bool made) {
+    std::vector<property> fields{{"username", text(), "", made},
+                                 {"displayName", text()},
+                                 {"admin", flag()},
+                                 {"active", flag()},
+                                 {"agentUserGroup", unix_account(), "as whom tasks run"}};
+    return fields;
+  };
+  all["v1PostUserRequest"] = object({{"user", object(user(true)), "", true},
+                                     {"password", text()},
+                                     {"isHashed", flag(), "the client hashed the password"}});
+  auto change = user(false);
+  change.push_back({"password", text()});
+  change.push_back({"isHashed", flag(), "the client hashed the password"});
+  all["v1PatchUser"] = object(change);
+  all["v1CreateExperimentRequest"] =
+    object({{"config", text(), "text of the configuration", true},
+            {"modelDefinition",
+             list_of(object({{"path", text(), "", true},
+                             {"type", whole(), "48: a file, 53: a folder"},
+                             {"content", {{"type", "string"}, {"format", "byte"}}},
+                             {"mode", whole()},
+                             {"mtime", whole()},
+                             {"uid", whole()},
+                             {"gid", whole()}})),
+             "the files"},
+            {"activate", flag(), "false: it begins paused"},
+            {"validateOnly", flag(), "nothing is created"},
+            {"parentId", whole(), "the experiment that it is forked from"},
+            {"projectId", whole(), "0 or 1"},
+            {"template", text(), "refused unless empty"},
+            {"unmanaged", flag(), "refused unless false"}});
+  all["v1TrialMetrics"] = trial_metrics();
+  all["v1ReportTrialMetricsRequest"] =
+    object({{"group", text(), "training, validation, or a name of its own without a point", true},
+            {"metrics", trial_metrics(), "", true}});
+  all["v1ReportTrialProgressRequest"] =
+    object({{"progress", number(), "a fraction, or a part of searcher.max_length", true},
+            {"isRaw", flag(), "it is a fraction"}});
+  all["v1TrialRunnerMetadata"] = object({{"state", text(), "what the runner does, for people"}});
+  all["v1TrialEarlyExit"] =
+    object({{"reason",
+             {{"type", "string"}, {"enum", {"EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"}}},
+             "",
+             true}});
+  all["v1Checkpoint"] =
+    object({{"uuid", text(), "", true},
+            {"allocationId", text(), "the caller's own"},
+            {"state", {{"type", "string"}, {"enum", {"STATE_COMPLETED"}}}},
+            {"resources", sizes(), "bytes by path; folders end with '/'"},
+            {"metadata", object({{"steps_completed", whole(), "batches that it holds", true}}),
+             "the script's own, besides", true}});
+  all["v1PatchCheckpointsRequest"] = object(
+    {{"checkpoints",
+      list_of(object({{"uuid", text(), "", true},
+                      {"resources", object({{"resources", sizes(), "what is left: empty says deleted"}}),
+                       "missing: the files stay as they are"}}))}});
+  all["v1PostTaskLogsRequest"] = object({{"logs", list_of(object({{"taskId", text()},
+                                                                  {"timestamp", text(), "RFC 3339"},
+                                                                  {"log", text()},
+                                                                  {"level", text(), "LOG_LEVEL_ERROR ..."},
+                                                                  {"stdtype", text(), "stdout or stderr"},
+                                                                  {"rankId", whole()},
+                                                                  {"agentId", text()}}))}});
+  all["v1PostRunMetadataRequest"] =
+    object({{"metadata", any_object(), "replaces what the trial has; 64 KiB at most", true}});
+  all["v1RunPrepareForReportingRequest"] = object({{"runId", whole(), "the caller's own trial", true}});
+  all["v1AllocationAllGatherRequest"] = object({{"requestUuid", text(), "of the caller"},
+                                                {"numPeers", whole(), "how many bring their data"},
+                                                {"data", any_object(), "what the others get"}});
+  // What their paths say is not read again.
+  const auto of_path = [](std::vector<property> more = {}) {
+    more.insert(more.begin(), {"allocationId", text(), "as in the path"});
+    return object(std::move(more));
+  };
+  all["v1AckAllocationPreemptionSignalRequest"] = of_path();
+  all["v1AllocationPendingPreemptionSignalRequest"] = of_path();
+  all["v1MarkAllocationResourcesDaemonRequest"] = of_path({{"resourcesId", text(), "as in the path"}});
+  all["v1PostAllocationAcceleratorDataRequest"] =
+    of_path({{"acceleratorData", any_object(), "taken, not kept"}});
+  return all;
+}
+
+} // namespace
+
+value body_schema(const std::string& name) {
+  static const auto all = made();
+  auto it = all.find(name);
+  return it == all.end() ? value() : it->second;
+}
+
+} // namespace troupe::api
