@@ -22,8 +22,9 @@ constexpr std::size_t most_points =
 /// it the cost of one proposal, which grows with the square and the cube of the results, is held down.
 constexpr std::size_t few_results = 120;
 
-/// Of the results with their predictions from all others. Below it the model is not used as a guide, as where
-/// a landscape is rough on a finer scale than the trials can see, and its improvement is the same everywhere.
+/// Correlation of the results with their predictions from all others. Below it the model is not used, as
+/// where a landscape is rough on a finer scale than the trials can see, and its improvement is the same
+/// everywhere.
 constexpr double least_correlation = 0.65;
 
 /// log of the expected improvement over a standard normal that must fall below z, and its slope.
@@ -269,7 +270,7 @@ private:
         vec other = at;
         for (std::uint64_t k = 0; k < tries; ++k) {
           double share = (static_cast<double>(k) + 0.5) / static_cast<double>(tries);
-          // Of many integers: both neighbours first, then an even spread.
+          // Many integers: both neighbours first, then an even spread.
           double x = dim.categorical()    ? static_cast<double>(k)
                      : n > tries && k < 2 ? dim.settle(at[j] + (k == 0 ? 1 : -1) / static_cast<double>(n))
                                           : dim.settle(share);

@@ -113,7 +113,7 @@ private:
     return std::find_if(members_.begin(), members_.end(), [&](const auto& m) { return m.trial == trial; });
   }
 
-  /// Those with a score, best first; ties by trial.
+  /// Members with a score, best first; ties by trial.
   std::vector<const member*> ranked_members() const {
     std::vector<const member*> ranked;
     for (const auto& m : members_)
@@ -130,7 +130,7 @@ private:
     return std::min(m, n / 2);
   }
 
-  /// Of the best `share` members (0: as the quantile says) those whose weights can be copied.
+  /// Members whose weights can be copied, of the best `share` (0: as the quantile says).
   std::vector<const member*> best_with_checkpoint(std::size_t share) const {
     auto ranked = ranked_members();
     if (share == 0)
@@ -164,7 +164,7 @@ private:
     return at;
   }
 
-  /// By a factor on the value; by a step on the axis where a factor could never leave 0 or change its sign.
+  /// Multiplies the value; adds a step on the axis where a factor could never leave 0 or change the sign.
   double moved(const dimension& d, double u, bool up) const {
     double by = up ? 1 + s_.perturb_factor : 1 - s_.perturb_factor;
     double low = d.kind == axis::integer ? static_cast<double>(d.least) : d.low;

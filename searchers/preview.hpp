@@ -22,10 +22,10 @@ struct search_preview {
 /// Fails as `make_searcher` does.
 result<search_preview> preview_search(const value& config, const value& hyperparameters);
 
-/// Of one bracket: how many of its trials reach each rung.
+/// One bracket: how many of its trials reach each rung.
 std::vector<std::int64_t> survivors(const bracket& b, double divisor);
 
-/// As Determined's `preview-hp-search` answers: `{"trials": [{"count", "unit": {"name", "value",
+/// The answer of Determined's `preview-hp-search`: `{"trials": [{"count", "unit": {"name", "value",
 /// "maxLength"}}]}`.
 value to_determined(const search_preview& p);
 

@@ -199,7 +199,7 @@ void search_core::stop(ordinal trial, stop_trial reason) {
     return;
   reason.trial = key_of(trial);
   actions_.push_back(std::move(reason));
-  // Of a paused trial nothing runs, so its exit is not waited for.
+  // Nothing of a paused trial runs, so its exit is not waited for.
   give_up_slot(trial, at == stage::running ? stage::stopping : stage::closed, ending::stopped);
   if (at == stage::paused)
     set_progress(book_->trials[trial], 1);

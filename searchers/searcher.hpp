@@ -110,7 +110,7 @@ public:
   virtual result<std::vector<search_action>> apply(const search_event& event) = 0;
   /// 0..1, O(1).
   virtual double progress() const = 0;
-  /// Of halving searchers, most stopping first; empty for the others.
+  /// Brackets of halving searchers, most stopping first; empty for others.
   virtual std::vector<bracket> brackets() const = 0;
   /// How many trials the search may create, without those that replace invalid ones.
   virtual std::int64_t max_trials() const = 0;

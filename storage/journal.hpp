@@ -97,7 +97,7 @@ public:
   virtual std::uint64_t sequence() const = 0; ///< sequence of the newest durable fact
   virtual trial_id newest_trial() const = 0;  ///< the highest id that a fact holds, or 0
   virtual result<std::vector<experiment_row>> experiments() const = 0;
-  /// Of every experiment, in the order of their ids: without the configurations, and so a hundred times
+  /// Rows of all experiments, in the order of their ids: without the configurations, and so a hundred times
   /// faster.
   virtual result<std::vector<experiment_standing>> experiment_standings() const = 0;
   virtual result<experiment_row> experiment(experiment_id id) const = 0;

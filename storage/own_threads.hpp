@@ -11,7 +11,7 @@ enum class background {
          ///< on
 };
 
-/// As open_journal(options), whose threads are its own.
+/// Does open_journal(options), with threads of the database's own.
 result<std::unique_ptr<journal>> open_journal(const journal_options& options, background threads);
 
 } // namespace troupe::storage

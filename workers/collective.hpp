@@ -120,7 +120,7 @@ class typed_collective {
 public:
   /// Every rank's `data` becomes the reduction over all ranks, in place. Equal lengths on all ranks.
   result<void> all_reduce(std::span<T> data, reduce how);
-  /// As all_reduce, but starts it and returns; `data` is left alone until it is done. Operations run in the
+  /// Starts an all_reduce and returns; `data` is left alone until it is done. Operations run in the
   /// order of their calls.
   pending all_reduce_async(std::span<T> data, reduce how);
   /// Several buffers as one operation; the same lengths in the same order on all ranks.

@@ -18,13 +18,13 @@ namespace troupe {
 template <class T>
 class gradient_bucketer {
 public:
-  /// Of gradients of these lengths, in elements, in memory of `over.allocate()`, which ranks of one host
+  /// Makes gradients of these lengths, in elements, in memory of `over.allocate()`, which ranks of one host
   /// reduce without a copy. Every gradient begins at a line of the caches and is zero at first.
   /// `bucket_bytes`: a bucket is closed when it has that much; one gradient may be more. Fails as allocate()
   /// does.
   static result<gradient_bucketer> make(collective& over, const std::vector<std::size_t>& lengths,
                                         std::size_t bucket_bytes = 1 << 20);
-  /// Of gradients that are where they are.
+  /// Takes gradients where they are.
   gradient_bucketer(collective& over, std::vector<std::span<T>> gradients,
                     std::size_t bucket_bytes = 1 << 20);
 

@@ -49,7 +49,7 @@ constexpr f16 to_f16(float x) {
   return {std::uint16_t(half | sign)};
 }
 
-/// As to_f16.
+/// The same for bfloat16.
 constexpr bf16 to_bf16(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;

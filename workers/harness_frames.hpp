@@ -66,7 +66,7 @@ struct task_progress {
   friend bool operator==(const task_progress&, const task_progress&) = default;
 };
 
-/// Of a trial in C++, both ways: an order or a word of workers/worker_messages.hpp.
+/// For a trial in C++, both ways: an order or a word of workers/worker_messages.hpp.
 struct worker_mail {
   std::uint64_t protocol = 0;
   std::string body;

@@ -19,8 +19,8 @@ public:
   /// For each of `bases` the lowest port from there on that nobody has claimed and nobody listens on; all
   /// different. errc::busy where 1000 ports in a row are taken.
   result<std::vector<int>> claim(const std::string& owner, const std::vector<int>& bases);
-  /// Of a task that outlived its agent: it uses these ports already. What another one has claimed meanwhile
-  /// stays his.
+  /// Claims the ports that a task which outlived its agent uses already. What another one has claimed
+  /// meanwhile stays his.
   void restore(const std::string& owner, const std::vector<int>& ports);
   void release(const std::string& owner) { held_.erase(owner); }
 

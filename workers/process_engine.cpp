@@ -446,7 +446,8 @@ void process_runtime::engine::obey(adopt_order&) {
       if (std::any_of(boxes_.begin(), boxes_.end(),
                       [&](const auto& b) { return b.second.folder_name == folder_name; }))
         continue;
-      // It may hold a task that nobody was told of: dead it must be before the inventory is said to be whole.
+      // The sandbox may hold a task that nobody was told of: it must be dead before the inventory counts as
+      // complete.
       auto& box = add(folder_name, std::move(folder));
       box.adopted = box.inventory = true;
       ++inventory_open_;

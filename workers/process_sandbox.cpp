@@ -106,7 +106,7 @@ void process_runtime::engine::on_socket(sandbox& box) {
 void process_runtime::engine::on_helper(sandbox& box) {
   if (!box.helper)
     return; // told twice
-  // What it said last may still lie in the socket.
+  // The last words of troupe-task may still lie in the socket.
   auto serial = box.serial;
   if (box.link) {
     on_socket(box);
@@ -198,14 +198,14 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     if (box.run_due)
       return run(box); // the order was lost with its connection
     if (box.id.empty() && x.how == isolation::process_group) {
-      // Its tasks would see the path of the folder, which changes with the name; and there is nothing to
+      // Tasks would see the path of the folder, which changes with the name; and there is nothing to
       // prepare.
       spares_of_use_ = false;
       return kill_helper(box);
     }
     if (box.id.empty())
       return offer(box);
-    // Its agent died between taking the spare and ordering the run.
+    // The agent died between taking the spare and ordering the run.
     return kill_helper(box);
   }
   if (x.phase == "starting")
@@ -267,8 +267,8 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_ended&) {
 
 void process_runtime::engine::hear(sandbox&, const sandbox_complaint&) {}
 
-/// Its troupe-task is dead. What it was is what the record says; where there is none, this writes one, under
-/// the lock that a starting troupe-task needs, so that no late start can bring the task back.
+/// The sandbox's troupe-task is dead. The record says how it ended; where there is none, this writes one,
+/// under the lock that a starting troupe-task needs, so that no late start can bring the task back.
 void process_runtime::engine::judge(sandbox& box) {
   auto folder = box.folder.get();
   auto record = read_file(folder, task_format::exit_file);

@@ -43,7 +43,7 @@ owned_fd open_helper(int folder);
 /// none.
 bool kill_marked(int folder);
 
-/// Of the folder in which a task's files are prepared, before its id; no task's id begins so.
+/// Begin of the name of the folder in which a task's files are prepared; no task's id begins so.
 inline constexpr char stage_prefix[] = ".stage-";
 
 /// Moves every entry of the folder `stage`, and of its `run`, into the task's folder and its `run`; removes

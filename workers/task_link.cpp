@@ -98,7 +98,7 @@ result<task_link> task_link::dial(int folder) {
   link.helper_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   if (!link.helper_)
     return refused(errc::unreachable, "troupe-task", errno);
-  // It lived after the pidfd was made, so the pidfd is its own and not that of a later process with its
+  // The task lived after the pidfd was made, so the pidfd is its own and not that of a later process with its
   // number.
   pollfd p{link.socket_.get(), 0, 0};
   if (::poll(&p, 1, 0) != 0 && (p.revents & (POLLHUP | POLLERR)))

@@ -113,7 +113,7 @@ MSGPACK_ADD_ENUM(troupe::workers::worker_phase)
 
 namespace troupe::workers {
 
-/// As [tag, [fields...]].
+/// Encodes as [tag, [fields...]].
 template <class... Kind>
 std::string encode_worker(const std::variant<Kind...>& x) {
   msgpack::sbuffer bytes;

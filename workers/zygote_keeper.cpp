@@ -253,7 +253,7 @@ private:
       end(z);
   }
 
-  /// What it has said by now; it is dropped where it has ended.
+  /// Reads what the zygote has said by now, and drops a zygote that has ended.
   void listen_to(const std::string& key) {
     auto& z = zygotes_.at(key);
     auto got = heard::more;

@@ -125,7 +125,7 @@ private:
     fault(x.at, "expected " + expected_kinds(s) + ", got " + got, hint);
   }
 
-  /// As Python, C and JSON of some writers have it; YAML reads these as strings.
+  /// Spellings of Python, C and some writers of JSON; YAML reads these as strings.
   static bool is_written_not_finite(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+'))
       text.remove_prefix(1);
@@ -293,7 +293,7 @@ private:
       }
   }
 
-  /// Of a free value: JSON has no infinite numbers.
+  /// Checks a free value: JSON has no infinite numbers.
   void check_finite(const node& x) {
     if (x.is(kind::number) && !std::isfinite(x.real))
       return fault(x.at, "expected a finite number, got " + x.text,

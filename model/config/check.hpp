@@ -9,7 +9,7 @@ namespace troupe::config {
 class report {
 public:
   explicit report(std::string file) : files_{std::move(file)} {}
-  /// Of a document made of several: places name them by number.
+  /// For a document made of several files: places name them by number.
   explicit report(std::vector<std::string> files) : files_(std::move(files)) {}
   void fault(place at, std::string path, std::string message, std::string hint = {});
   bool full() const { return faults_.size() >= most_faults; }

@@ -13,7 +13,7 @@ shape_ref strings(schema_table& t, merging rule) {
   return &s;
 }
 
-/// As the experiment's, but a variable of the higher layer replaces the lower one's.
+/// The experiment's shape, but a variable of the higher layer replaces the lower one's.
 shape_ref variables(schema_table& t) {
   auto& s = t.make();
   const auto* usual = t.at("environment-variables");
@@ -43,7 +43,7 @@ bool has_program(const node& x) {
   return entrypoint && entrypoint->is(kind::list) && !entrypoint->items.empty();
 }
 
-/// Of tasks that are not experiments: commands, shells, notebooks, TensorBoards.
+/// Keys of tasks that are not experiments: commands, shells, notebooks, TensorBoards.
 void add_command(schema_table& t) {
   auto& resources = t.make();
   resources.kinds = map_bit;

@@ -191,7 +191,7 @@ key forbidden(schema_table& t, std::string name, std::string why) {
   return k;
 }
 
-/// Of the task's own container, with the reason why nobody may set them.
+/// Keys of the task's own container, with the reason why nobody may set them.
 constexpr std::pair<const char*, const char*> our_parts[] = {
   {"image", "container Image is not configurable, set it in the experiment config"},
   {"command", "container Command is not configurable"},

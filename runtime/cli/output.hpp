@@ -41,7 +41,7 @@ result<std::string> show_one(const value& thing, const std::vector<column>& colu
 
 /// The part of `x` that a path names; null where there is none.
 const value& part(const value& x, std::string_view path);
-/// As in a table: "COMPLETED" for "STATE_COMPLETED", "3 min ago", "0.9312", "lr=0.01 hidden=64".
+/// Text as in a table: "COMPLETED" for "STATE_COMPLETED", "3 min ago", "0.9312", "lr=0.01 hidden=64".
 std::string shown(const value& x, show_as how, time_point now);
 /// A number with at most `digits` significant digits, without needless zeros.
 std::string number_text(double x, int digits = 6);

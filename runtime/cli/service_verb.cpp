@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As systemd reads words: in quotes, with % and $ doubled.
+/// A word in systemd's form: in quotes, with % and $ doubled.
 std::string word(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {

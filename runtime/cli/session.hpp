@@ -28,7 +28,7 @@ enum exit_code : int {
 int exit_of(errc code);
 /// For verbs that live in the node: prints the error as `session::fail` does, without colour; its exit code.
 int exit_after(const error& why);
-/// Of an experiment that ended: "COMPLETED", "STATE_ERROR", ...
+/// Exit code for an experiment that ended: "COMPLETED", "STATE_ERROR", ...
 int exit_of_state(std::string_view state);
 std::string exit_codes_text();
 

@@ -58,7 +58,7 @@ public:
   /// The same, giving the body of a 200 to `sink` as it comes; other answers keep their body. A `sink` that
   /// returns false ends the transfer with errc::io.
   result<reply> send(const request& what, const std::function<bool(std::string_view)>& sink);
-  /// Of the last `send`.
+  /// Transport fault of the last `send`.
   transport_fault last_fault() const;
 
 private:
@@ -85,7 +85,7 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
-/// As in a URL: everything but letters, digits and `-._~` as %XX.
+/// Escapes for a URL: everything but letters, digits and `-._~` as %XX.
 std::string percent_encode(std::string_view text);
 
 } // namespace troupe::client

@@ -20,8 +20,8 @@ struct submission {
 
 struct prepared {
   new_experiment what;
-  /// Of the configuration's text, overrides included, and of the context: the same for the same job, whenever
-  /// and wherever it is read.
+  /// Digest of the configuration's text, overrides included, and of the context: equal for the same job,
+  /// whenever and wherever it is read.
   std::string digest;
   std::string warnings; ///< text for people: keys without effect, each with its place; whole lines, or empty
 };

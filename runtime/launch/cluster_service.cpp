@@ -52,7 +52,7 @@ struct cluster_service::inside {
       keeper->want(configuration);
   }
 
-  /// As `troupe apply --yes` does over HTTP.
+  /// Does what `troupe apply --yes` does over HTTP.
   result<void> put(const config::cluster_file& what) const {
     auto experiments = client::experiments_of(what.config); // a bad file of theirs changes nothing
     if (!experiments)

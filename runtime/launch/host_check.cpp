@@ -198,7 +198,7 @@ std::vector<host_finding> check_hosts(const value& config) {
   const auto holder = held_address(data_dir);
   const auto listen = word(cluster, "listen");
   all.push_back(look_at_port("cluster.listen", listen.empty() ? "127.0.0.1:8080" : listen, holder));
-  // Its agents' port has no line in the lock file: who runs holds both.
+  // The agents' port has no line in the lock file: the running node holds both ports.
   if (const auto agents = word(cluster, "agent_listen"); !agents.empty() && holder.empty())
     all.push_back(look_at_port("cluster.agent_listen", agents, holder));
   all.push_back(look_at_folder("cluster.data_dir", data_dir));

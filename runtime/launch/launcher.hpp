@@ -8,7 +8,7 @@ namespace troupe::launch {
 int up(const cli::up_options& o, const std::string& version);
 int master(const cli::master_options& o, const std::string& version);
 int agent(const cli::agent_options& o, const std::string& version);
-/// Its own cluster for one experiment; the results stay in the data directory.
+/// Runs a cluster for one experiment; the results stay in the data directory.
 int run(const cli::run_options& o, const std::string& version);
 /// For verbs that only read, where no node runs.
 result<cli::opened_here> open_here(const std::filesystem::path& data_dir, const std::string& version);

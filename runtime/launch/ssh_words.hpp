@@ -8,7 +8,7 @@
 
 namespace troupe::launch {
 
-/// As one word of sh.
+/// The text as one word of sh.
 std::string quoted(const std::string& word);
 
 /// `node` is an entry of `nodes` with `ssh`; `script` is run by sh on its host.

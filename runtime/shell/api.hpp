@@ -9,7 +9,7 @@
 
 namespace troupe::shell {
 
-/// Of one stream: a row, "this many were dropped", or its end.
+/// An element of a stream: a row, "this many were dropped", or the end.
 struct stream_event {
   enum class kind { row, lost, end } what = kind::row;
   value data; ///< lost: {"count"}; end: {"seen", "shown", "dropped", "why"}

@@ -18,7 +18,7 @@ public:
   start(const std::string& command, const std::map<std::string, std::string>& more, bool capture);
   ~host_pipe();
 
-  /// Its standard input; bad once the command has closed it.
+  /// Standard input of the command; bad once the command has closed it.
   std::ostream& in();
   /// Closes its input and waits for its end; its exit code, 128 + N after signal N.
   int finish();

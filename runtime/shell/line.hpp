@@ -20,7 +20,7 @@
 
 namespace troupe::shell {
 
-/// Of one line with its continuations, in bytes; a longer one is refused before it is parsed.
+/// Limit of one line with its continuations, in bytes; a longer one is refused before it is parsed.
 constexpr std::size_t most_line_bytes = 64 * 1024;
 
 struct word_part {
@@ -71,7 +71,7 @@ using lookup = std::function<result<std::string>(const std::string&)>;
 result<std::string> expanded(const word& w, const lookup& variables);
 result<std::vector<std::string>> expanded(const std::vector<word>& words, const lookup& variables);
 
-/// As it can be typed again: quoted where it has to be.
+/// The word as it can be typed again: quoted where it has to be.
 std::string quoted(std::string_view text);
 
 /// Whether `text` is UTF-8 without control characters other than tab and newline.

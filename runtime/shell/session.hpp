@@ -77,7 +77,7 @@ public:
   outcome end_rows();
   void note(const std::string& text); ///< a line on standard error
 
-  /// What changes go through, where it is somebody else than who looks; none: the same.
+  /// Connection for changes, where another user makes them; none: the same one.
   void set_operator(std::unique_ptr<api> who) { operator_ = std::move(who); }
   bool may_write() const { return clock::now() < writable_until_; }
   void set_writable(std::chrono::minutes time) {

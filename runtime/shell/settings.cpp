@@ -128,7 +128,7 @@ outcome read_write(session& s, const given&) {
   auto name = name_of(*me);
   s.set_operator(nullptr);
   if (!is_admin(*me)) {
-    // As `troupe down` does: who names nobody is `admin`, too, if that has the same password.
+    // As in `troupe down`: where no user is named, `admin` is tried with the same password.
     const auto& env = s.io().env;
     auto options = client::options_from(env);
     options.who.user = "admin";

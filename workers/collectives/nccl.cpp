@@ -139,7 +139,7 @@ public:
     return join_nccl(std::move(*inner), group_);
   }
 
-  // Of a processor's memory; a device's is the user's to allocate.
+  // Only memory of processors; memory of a device is allocated by the user.
   result<std::shared_ptr<std::byte>> memory(std::size_t bytes) override { return host_->memory(bytes); }
 
   result<void> perform(const operation& x) override {

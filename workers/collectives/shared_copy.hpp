@@ -8,11 +8,11 @@
 
 namespace troupe {
 
-/// As std::memcpy, past the caches: for memory that another processor reads next and this one does not.
+/// Does std::memcpy past the caches: for memory that another processor reads next and this one does not.
 /// Whoever sees a later atomic store of this thread sees the copy.
 void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// As std::memcpy, in the same time for every pair of addresses.
+/// Does std::memcpy in the same time for every pair of addresses.
 void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// Begins to take memory that this thread writes next away from the processor that read it last, and returns
@@ -36,7 +36,7 @@ public:
     return bytes >= least_bytes && choose(chunk, bytes);
   }
   bool timed(std::uint32_t chunk) const { return pair_[0].is(chunk) || pair_[1].is(chunk); }
-  /// Of a timed chunk, what writing or reading it took.
+  /// The time that writing or reading a timed chunk took.
   void wrote(std::uint32_t chunk, duration took) { add(chunk, took); }
   void read(std::uint32_t chunk, duration took);
 

@@ -135,7 +135,7 @@ result<void> shm::execute(const operation& x) {
   return {};
 }
 
-// As pass_on does what is one chunk, but in four fifths of the time where that is 1 KiB.
+// Does what pass_on does for one chunk, in four fifths of the time where the chunk is 1 KiB.
 result<void> shm::reduce_at_once(const operation& x, const operation_mark& mark) {
   const auto chunk = next_chunk_;
   std::byte* const slot = segment_->slot(group_.rank, chunk);
@@ -237,7 +237,7 @@ void shm::reduce_in_common(const operation& x) {
             });
 }
 
-// By the operations themselves, so that all ranks get the same answer.
+// The lengths are compared by an operation of the group, so that all ranks get the same answer.
 result<std::shared_ptr<std::byte>> shm::memory(std::size_t bytes) {
   std::int64_t lengths[] = {std::int64_t(bytes), -std::int64_t(bytes)};
   if (auto ok = all_reduce(lengths, reduce::min); !ok)

@@ -153,7 +153,7 @@ private:
   std::uint32_t number_ = 0; ///< number of the operation
   wire_mark mark_;           ///< operation of this rank, as it is sent
 
-  // Of the stretch under way.
+  // The stretch under way.
   bool reduces_ = false;     ///< whether the staged bytes are reduced,
   bool at_end_ = false;      ///< when all of it has been sent and come,
   std::size_t own_from_ = 0; ///< as elements from this offset on
@@ -393,7 +393,7 @@ result<bool> tcp::read_some(int r, const operation_mark& mine) {
   return true;
 }
 
-// What all have sent of this rank's part.
+// Reduces what all ranks have sent for this rank's share.
 void tcp::reduce_some(const operation& x) {
   const std::size_t width = size_of(x.type);
   std::size_t ready = own_count_;

@@ -159,7 +159,7 @@ result<void> tcp_links::report(tcp_deadline until) {
   return {};
 }
 
-// Of two ranks the higher one dials.
+// The higher one of two ranks dials.
 result<void> tcp_links::connect_all(tcp_deadline until) {
   for (int r = 0; r < group_.rank; ++r) {
     peer& p = peers_[std::size_t(r)];

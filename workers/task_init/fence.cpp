@@ -73,7 +73,7 @@ void fence::start_program() {
   char* told = nullptr;
   const int bytes = asprintf(&told, "%s\n%s\n%s", at_.address, about_death_ ? at_.dead : at_.ask, at_.ca);
   int in[2] = {-1, -1}, out[2] = {-1, -1};
-  // What it is told fits into an empty pipe, or it is not asked: nothing here may block.
+  // The program's input must fit into an empty pipe, or the program is not asked: nothing here may block.
   bool ready = bytes > 0 && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
                fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 &&
                write(in[1], told, static_cast<std::size_t>(bytes)) == bytes;
@@ -112,7 +112,7 @@ fence::answer fence::on_ready() {
                       "POST /troupe/v1/fence HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
                       "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                       at_.address, strlen(body), body);
-    // It fits into an empty socket's buffer, or the connection is broken.
+    // The request fits into an empty socket's buffer, or the connection is broken.
     sent_ = static_cast<std::size_t>(n) < sizeof text_ &&
             send(fd_, text_, static_cast<std::size_t>(n), MSG_NOSIGNAL) == n;
     if (sent_)

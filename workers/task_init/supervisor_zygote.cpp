@@ -131,7 +131,7 @@ void supervisor::hear_zygote() {
                 errno == ECONNRESET)) // reset: what it said before is still to be read
     return;
   if (n <= 0) {
-    // What it has begun to fork speaks for itself.
+    // A process that the zygote has begun to fork speaks for itself.
     shut(zygote_);
     if (ask_until_ms_ > boot_ms() + fork_limit_ms)
       start_cold("the zygote ended");

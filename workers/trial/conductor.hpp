@@ -85,7 +85,7 @@ public:
   /// The thread has come to another phase, in this generation of its group.
   virtual void enter(workers::worker_phase phase, std::uint32_t generation, std::int64_t step,
                      std::int64_t batches) = 0;
-  /// It will end, of this; returns when that is on its way.
+  /// Tells that the trial ends with this failure; returns when the message is on its way.
   virtual void fail(const std::string& why) = 0;
 
 protected:

@@ -27,7 +27,7 @@ public:
   virtual result<void> finish() = 0;     ///< waits until all is durable, or the agent was silent too long
   virtual std::string place() const = 0; ///< folder of the local run, for people; empty on a cluster
 
-  /// Of the worker: calls `order` with what its stand-in sends, `refused` once where the agent wants nothing
+  /// For the worker: calls `order` with what its stand-in sends, `refused` once where the agent wants nothing
   /// of this process; from any thread, until the next call. Nothing where there is no cluster.
   virtual void listen(std::function<void(std::uint64_t protocol, std::string)> /*order*/,
                       std::function<void(std::string)> /*refused*/) {}

@@ -162,7 +162,7 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
       return invalid("WORLD_SIZE=" + std::to_string(s.size) +
                      ", but MASTER_ADDR does not say where the ranks meet");
   }
-  // By hand, ranks that torchrun has started meet by its address and name.
+  // Started by hand, the ranks of torchrun meet by its address and name.
   s.group = s.on_cluster() ? group_of_task(s.allocation, s.token)
                            : "hand-" + meeting + "-" + variable("MASTER_PORT") + "-" +
                                variable("TORCHELASTIC_RUN_ID") + "-" + variable("TORCHELASTIC_RESTART_COUNT");

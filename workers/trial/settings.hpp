@@ -38,7 +38,7 @@ struct settings {
 result<settings> read_settings(const std::function<std::string(const char*)>& variable,
                                const std::vector<std::string>& arguments, const std::string& process);
 
-/// Those of this process in the group of the ranks `members` (numbers that they were started with, in the
+/// Settings of this process in the group of the ranks `members` (numbers that they were started with, in the
 /// order of their new ranks). Nothing where it is none of them.
 std::optional<settings> settings_in_group(const settings& started, const std::vector<int>& members,
                                           std::uint32_t generation);

@@ -16,7 +16,7 @@
 
 #include <linux/prctl.h>
 
-// Of the interpreter that loads this.
+// Functions of the interpreter that loads this library.
 extern "C" {
 [[gnu::weak]] void PyOS_BeforeFork();
 [[gnu::weak]] void PyOS_AfterFork_Parent();
@@ -75,7 +75,7 @@ int troupe_fork_into(int user, int mounts, int pids, const char** step) {
     }
     pid_t second = vfork();
     if (second == 0) {
-      // Its own number was chosen high by troupe-task; the new process gets the one that a cold start gets.
+      // troupe-task chose a high number for its own end; the new process gets the one that a cold start gets.
       write_text("/proc/sys/kernel/ns_last_pid", "1");
       pid_t rank = fork();
       if (rank == 0) {

@@ -46,7 +46,7 @@ private:
   std::vector<listed> all_;
 };
 
-/// As every result; and may be returned as a list: `return {{"loss", loss}};`
+/// A result like any other, which may also be returned as a list: `return {{"loss", loss}};`
 template <>
 class [[nodiscard]] result<metrics> {
 public:
@@ -121,8 +121,8 @@ public:
   virtual troupe::collective& collective() = 0;
   int rank() { return collective().rank(); }
   int size() { return collective().size(); }
-  /// Of a batch of `batch` samples of all ranks together. To ask for in build(): the number of ranks may
-  /// change between two builds, within a run as well.
+  /// The share of a batch of `batch` samples of all ranks together. Ask for it in build(): the number of
+  /// ranks may change between two builds, within a run as well.
   batch_share share(std::int64_t batch) { return share_of(batch, rank(), size()); }
 
   /// The trial's seed, the same on all ranks: of the cluster, or by hand that of --seed, else 0.
