@@ -141,17 +141,17 @@ double bare_cost(std::uint64_t messages, std::uint64_t backlog) {
   return seconds(clock_type::now() - begun) * 1e9 / static_cast<double>(messages);
 }
 
-command_result inspect(caf::actor_system& sys, const inspector_actor& to, std::string what, value fields) {
+value inspect(caf::actor_system& sys, const inspector_actor& to, std::string what, value fields) {
   caf::scoped_actor self{sys};
   command_result out;
   self->request(to, std::chrono::seconds(30), inspect_request{std::move(what), std::move(fields)})
     .receive([&](command_result& got) { out = std::move(got); },
              [&](const caf::error& why) { out = refused(from_caf(why)); });
-  if (out.refused) {
-    std::fprintf(stderr, "the inspector refused: %s\n", out.why.c_str());
+  if (!out.got) {
+    std::fprintf(stderr, "the inspector refused: %s\n", out.got.error().what.c_str());
     std::exit(1);
   }
-  return out;
+  return *out.got;
 }
 
 } // namespace
@@ -186,11 +186,11 @@ int main(int argc, char** argv) {
   for (int i = 0; i < rounds; ++i) {
     bare.push_back(flood(plain, plain_count, messages));
     with.push_back(flood(probed, probed_count, messages));
-    const auto id = inspect(sys, inspector, "watch",
-                            {{"actor", "sink/1"}, {"max", 1'000'000}, {"rate", 50}, {"for_ms", 600'000}})
-                      .answer["id"];
+    const auto id =
+      inspect(sys, inspector, "watch",
+              {{"actor", "sink/1"}, {"max", 1'000'000}, {"rate", 50}, {"for_ms", 600'000}})["id"];
     traced.push_back(flood(probed, probed_count, messages));
-    const auto got = inspect(sys, inspector, "taken", {{"id", id}}).answer;
+    const auto got = inspect(sys, inspector, "taken", {{"id", id}});
     shown += got["shown"].get<std::uint64_t>();
     seen += got["seen"].get<std::uint64_t>();
     inspect(sys, inspector, "unwatch", {{"id", id}});
@@ -217,8 +217,7 @@ int main(int argc, char** argv) {
   std::uint64_t counted_by_probe = 0;
   for (int i = 0; i < 1000 && counted_by_probe != sent;
        ++i) // the last one is noted after its handler has told us
-    counted_by_probe = inspect(sys, inspector, "actor", {{"actor", "sink/1"}, {"what", "stats"}})
-                         .answer["messages"]
+    counted_by_probe = inspect(sys, inspector, "actor", {{"actor", "sink/1"}, {"what", "stats"}})["messages"]
                          .get<std::uint64_t>();
   std::printf("the probe counted %llu of %llu messages: %s\n",
               static_cast<unsigned long long>(counted_by_probe), static_cast<unsigned long long>(sent),
@@ -234,7 +233,7 @@ int main(int argc, char** argv) {
   std::size_t rows = 0;
   for (int i = 0; i < rounds; ++i) {
     const auto begun = clock_type::now();
-    rows = inspect(sys, inspector, "ps", {{"window_ms", 0}}).answer["rows"].size();
+    rows = inspect(sys, inspector, "ps", {{"window_ms", 0}})["rows"].size();
     ps.push_back(seconds(clock_type::now() - begun) * 1e3);
   }
   std::printf("ps of %zu live actors: %.1f ms (median)\n", rows, median(ps));

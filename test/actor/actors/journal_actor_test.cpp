@@ -176,7 +176,7 @@ TEST_F(JournalActor, StoresARefusedGroupWhenItIsSentAgain) {
     EXPECT_EQ(refused(std::move(line)), errc::no_space);
     auto answer = await<reports_committed>(std::move(report));
     ASSERT_TRUE(answer);
-    EXPECT_EQ(answer->refused, int(errc::no_space) + 1);
+    EXPECT_EQ(answer->refused.value_or(error{}).code, errc::no_space);
     EXPECT_EQ(stored(entity), 0u);
     EXPECT_EQ(validations.size(), n) << "of reports that are not stored";
     EXPECT_EQ(await<log_position_is>(send(log_position{"1.1/0"}))->position, n);
@@ -186,7 +186,7 @@ TEST_F(JournalActor, StoresARefusedGroupWhenItIsSentAgain) {
     EXPECT_TRUE(await<committed>(send(facts(entity, 0, trial_paused{t0}, trial_activated{t0}))));
     answer = await<reports_committed>(send(validation(n + 1)));
     ASSERT_TRUE(answer);
-    EXPECT_EQ(answer->refused, 0) << answer->why;
+    EXPECT_FALSE(answer->refused) << answer->refused->what;
     EXPECT_EQ(answer->up_to, n + 1);
     EXPECT_TRUE(await<committed>(send(lines(n + 1, 10))));
     EXPECT_EQ(stored(entity), 2u);
@@ -210,8 +210,8 @@ TEST_F(JournalActor, AnswersARepeatOfWhatIsQueuedOnlyWithItsCommit) {
   EXPECT_EQ(refused(std::move(other)), errc::no_space);
   EXPECT_EQ(refused(std::move(first)), errc::no_space);
   EXPECT_EQ(refused(std::move(repeat)), errc::no_space);
-  EXPECT_EQ(await<reports_committed>(std::move(report))->refused, int(errc::no_space) + 1);
-  EXPECT_EQ(await<reports_committed>(std::move(again))->refused, int(errc::no_space) + 1);
+  EXPECT_EQ(await<reports_committed>(std::move(report))->refused.value_or(error{}).code, errc::no_space);
+  EXPECT_EQ(await<reports_committed>(std::move(again))->refused.value_or(error{}).code, errc::no_space);
 }
 
 TEST_F(JournalActor, RefusesReportsForGoodOnlyForAFactThatIsStored) {
@@ -226,10 +226,10 @@ TEST_F(JournalActor, RefusesReportsForGoodOnlyForAFactThatIsStored) {
   store->release();
   EXPECT_EQ(refused(std::move(other)), errc::no_space);
   EXPECT_EQ(refused(std::move(fence)), errc::no_space);
-  EXPECT_EQ(await<reports_committed>(std::move(report))->refused, int(errc::no_space) + 1);
+  EXPECT_EQ(await<reports_committed>(std::move(report))->refused.value_or(error{}).code, errc::no_space);
   EXPECT_EQ(await<reports_committed>(send(validation(1)))->up_to, 1u) << "its run is still the open one";
   EXPECT_TRUE(await<committed>(send(next_run)));
-  EXPECT_EQ(await<reports_committed>(send(validation(2)))->refused, int(errc::conflict) + 1);
+  EXPECT_EQ(await<reports_committed>(send(validation(2)))->refused.value_or(error{}).code, errc::conflict);
 }
 
 TEST_F(JournalActor, AnswersBusyForLinesThatFindNoRoomAndStoresTheRest) {
