@@ -1,0 +1,74 @@
+// How a search answers: its faults, and after a recovery the same as before.
+
+#include "actors/searcher/searcher_actor.hpp"
+
+#include "stage.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SearcherActor : public Stage {
+protected:
+  searcher_actor start(const value& config, std::string snapshot = "",
+                       std::vector<searchers::search_event> history = {}) {
+    return on_stage(
+      spawn_searcher(*system_, {{3}, config, value::object(), 5, std::move(snapshot), std::move(history)}));
+  }
+  /// Its answer; the searcher has a thread of its own.
+  search_decided ask(const searcher_actor& to, search_ask x) {
+    search_decided out;
+    self->request(to, 60s, std::move(x))
+      .receive([&](search_decided& got) { out = std::move(got); },
+               [](const caf::error& why) { ADD_FAILURE() << "error " << int(why.code()); });
+    return out;
+  }
+
+  caf::scoped_actor self{*system_};
+  const value random{{"name", "random"}, {"metric", "loss"}, {"max_trials", 2}, {"max_concurrent_trials", 1}};
+};
+
+TEST_F(SearcherActor, AConfigurationThatCannotBeUsedIsTheFaultOfEveryAnswer) {
+  auto broken = start({{"name", "of no kind"}});
+  EXPECT_NE(ask(broken, {search_input::started}).fault, "");
+  EXPECT_NE(ask(broken, {search_input::exited, "x"}).fault, "");
+  auto saved = errc::io;
+  self->request(broken, 60s, search_save{})
+    .receive([](const search_saved&) { ADD_FAILURE() << "there is nothing to save"; },
+             [&](const caf::error& why) { saved = from_caf(why).code; });
+  EXPECT_EQ(saved, errc::conflict);
+}
+
+TEST_F(SearcherActor, OrdersThatItDoesNotTakeAreRefusedAndNoFault) {
+  auto one = start(random);
+  const auto first = ask(one, {search_input::started});
+  ASSERT_EQ(first.created.size(), 1u);
+  const auto ordered = ask(one, {search_input::ordered, "", {{"actions", value::array()}}});
+  EXPECT_NE(ordered.refused, "");
+  EXPECT_EQ(ordered.fault, "");
+  EXPECT_EQ(ask(one, {search_input::exited, first.created[0].key}).created.size(), 1u);
+}
+
+TEST_F(SearcherActor, ReplayedOrRestoredItGoesOnAsItWouldHave) {
+  auto undisturbed = start(random);
+  const auto first = ask(undisturbed, {search_input::started});
+  ASSERT_EQ(first.created.size(), 1u);
+  std::string bytes;
+  self->request(undisturbed, 60s, search_save{})
+    .receive([&](const search_saved& x) { bytes = x.bytes; },
+             [](const caf::error&) { ADD_FAILURE() << "nothing was saved"; });
+  const auto next = ask(undisturbed, {search_input::exited, first.created[0].key});
+  ASSERT_EQ(next.created.size(), 1u);
+  auto replayed = start(random, "", {searchers::search_started{}});
+  auto restored = start(random, bytes);
+  for (const auto& other : {replayed, restored}) {
+    const auto same = ask(other, {search_input::exited, first.created[0].key});
+    ASSERT_EQ(same.created.size(), 1u);
+    EXPECT_EQ(same.created[0].key, next.created[0].key);
+    EXPECT_EQ(same.created[0].hparams, next.created[0].hparams);
+  }
+}
+
+} // namespace
+} // namespace troupe
