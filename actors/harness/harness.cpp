@@ -1,6 +1,7 @@
 #include "actors/harness/harness.hpp"
 
 #include "actors/same_secret.hpp"
+#include "model/back_off.hpp"
 
 #include <algorithm>
 
@@ -17,7 +18,7 @@ duration retry_after(errc code, int failures) {
   auto first = code == errc::busy       ? duration(10ms)
                : code == errc::no_space ? duration(500ms)
                                         : duration(100ms);
-  return std::min<duration>(first * (1 << std::min(failures, 5)), 2s);
+  return back_off(failures + 1, first, std::min<duration>(32 * first, 2s));
 }
 
 } // namespace

@@ -1,10 +1,12 @@
 #pragma once
 // The base of every actor of ours: it counts its mail, measures waits and run times (probe.hpp), knows its
-// place in the node's register of live actors, and can be traced, inspected and disturbed from there. The
-// shell stands on it.
+// place in the node's register of live actors (probe_register.hpp), and can be traced, inspected and
+// disturbed from there.
 
 #include "actors/messages.hpp"
 #include "actors/probe.hpp"
+#include "actors/shells/actor_clocks.hpp"
+#include "actors/shells/probe_register.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -30,142 +32,6 @@ class probe_side;
 struct probe_order {
   std::shared_ptr<std::function<void(probe_side&)>> run;
 };
-
-/// What a trace of messages shows, and where to. Thread-safe; each of the node's actors that it concerns
-/// offers its mail.
-class message_watch {
-public:
-  struct wanted {
-    std::string actor, kind;                  ///< empty: any
-    std::vector<correlation> about;           ///< empty: any
-    std::uint64_t requester = 0, request = 0; ///< of one request and its answer; request 0: any
-    std::vector<type_key> types;              ///< empty: any
-    std::uint64_t most = 100;                 ///< rows; then it is over
-    std::uint64_t per_second = 50;
-    std::uint64_t until = not_timed; ///< ticks
-  };
-  struct row {
-    std::uint64_t at = 0;
-    std::string actor, from, type, about, text;
-    std::uint64_t wait = not_timed, run = not_timed;
-  };
-  struct tally {
-    std::uint64_t seen = 0, shown = 0, dropped = 0;
-    bool over = false; ///< it has shown all that it may
-  };
-  message_watch(wanted what, const tick_scale& scale);
-
-  bool concerns(const probe& who) const;
-  /// Counts a message that comes `now`, in ticks; is it to be shown? Then `add` follows.
-  bool admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester,
-             std::uint64_t request);
-  void add(row x);
-  std::vector<row> take(tally& so_far);
-  bool over() const { return over_.load(std::memory_order_relaxed); }
-  void about(std::vector<correlation> x); ///< from now on
-
-  static constexpr std::size_t queue =
-    512; ///< rows that nobody has taken; further ones are dropped and counted
-
-private:
-  wanted what_;
-  std::uint64_t second_;
-  std::atomic<std::uint64_t> seen_{0}, dropped_{0}, shown_{0}, window_{0}, in_window_{0};
-  std::atomic<bool> over_{false}, any_about_;
-  mutable std::mutex mutex_; ///< of rows_ and what_.about
-  std::deque<row> rows_;
-};
-
-/// A planted disturbance of an actor's mail; only where the node allows faults.
-struct message_fault {
-  enum class kind { drop, delay, hold };
-  std::string actor; ///< empty: every one
-  kind what = kind::drop;
-  std::atomic<std::int64_t> left{0}; ///< messages still to be dropped or delayed
-  std::uint64_t delay = 0;           ///< ticks
-  std::uint64_t until = 0;           ///< ticks; the fault is over then, in any case
-  std::uint32_t from_node = 0;       ///< hold: of senders there, 0: any
-  std::uint64_t from_actor = 0;      ///< hold: of this sender, 0: any
-};
-
-/// Something worth knowing that is no fact: an actor died, came again, was disturbed.
-struct supervision_event {
-  std::uint64_t number = 0;
-  time_point at;
-  std::string kind, actor, what, user;
-};
-
-/// The live actors of one node, and what watches them. Thread-safe.
-class probe_register {
-public:
-  struct entry {
-    std::shared_ptr<probe> what;
-    caf::weak_actor_ptr who;
-  };
-  ~probe_register();
-  void add(std::shared_ptr<probe> p, caf::weak_actor_ptr who);
-  /// `why`: the reason of an end that nobody wanted, or empty.
-  void remove(const std::shared_ptr<probe>& p, const std::string& why);
-  std::vector<std::shared_ptr<probe>> all() const;
-  std::optional<entry> find(const std::string& name) const;
-  /// Also of the last thousand that have ended; empty where it is not known.
-  std::string name_of(std::uint64_t actor_id) const;
-  int restarts(const std::string& name) const;
-
-  void watch(std::shared_ptr<message_watch> x);
-  void unwatch(const std::shared_ptr<message_watch>& x);
-  void disturb(std::shared_ptr<message_fault> x);
-  void forget_faults();
-  /// Changes whenever watches or faults do.
-  std::uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
-  std::vector<std::shared_ptr<message_watch>> watches() const;
-  std::vector<std::shared_ptr<message_fault>> faults() const;
-
-  void note(std::string kind, std::string actor, std::string what, std::string user = {});
-  /// The newest few with numbers above `after`, oldest first.
-  std::vector<supervision_event> events(std::uint64_t after, std::size_t most) const;
-
-  /// One line a message from now on, into this file. Fails when it cannot be opened.
-  result<void> trace_to(const std::string& file);
-  bool tracing() const { return trace_on_.load(std::memory_order_relaxed); }
-  void write(const std::string& actor, const std::string& what, const std::string& text);
-
-  const tick_scale scale;
-  std::atomic<int> log_level{2}; ///< 0 error, 1 warning, 2 info, 3 debug: how much goes to stderr
-  bool allow_faults = false;     ///< set before any actor lives
-
-private:
-  void changed() { version_.fetch_add(1, std::memory_order_relaxed); }
-  void note_locked(std::string kind, std::string actor, std::string what, std::string user);
-
-  mutable std::mutex mutex_;
-  std::map<std::string, entry> live_;
-  std::unordered_map<std::uint64_t, std::string> names_;
-  std::deque<std::uint64_t> ended_;
-  std::map<std::string, int> restarts_;
-  std::set<std::string> dead_;
-  std::vector<std::shared_ptr<message_watch>> watches_;
-  std::vector<std::shared_ptr<message_fault>> faults_;
-  std::deque<supervision_event> events_;
-  std::uint64_t newest_event_ = 0;
-  std::atomic<std::uint64_t> version_{1};
-  std::atomic<bool> trace_on_{false};
-  std::FILE* trace_ = nullptr;
-};
-
-/// Ours: message types, and the register that the actors of this system enter.
-class node_config : public caf::actor_system_config {
-public:
-  node_config();
-  std::shared_ptr<probe_register> probes = std::make_shared<probe_register>();
-};
-
-/// Time by CLOCK_BOOTTIME, which never jumps and goes on while the host sleeps: leases hang on it, no fact
-/// does.
-time_point boot_time();
-
-/// Wall time by the actor's clock, so that tests can move it.
-time_point wall_time(const caf::actor_clock& clock);
 
 inline type_key key_of(const caf::type_erased_tuple& content) {
   if (content.empty())
