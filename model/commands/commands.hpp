@@ -72,21 +72,21 @@ struct experiment_activate {
                             cluster,
                             {action::change, thing::experiment},
                             repeat::safe,
-                            "Lets a paused experiment go on; `conflict` where it has ended.",
+                            "Resumes a paused experiment; `conflict` where it has ended.",
                             "{}",
                             {"activate", {"experiment"}, {"id"}}};
 };
 struct experiment_pause {
   experiment_id id;
   static constexpr auto fields() { return fields_of_experiment<experiment_pause>(); }
-  static constexpr about is{
-    "experiment.pause",
-    cluster,
-    {action::change, thing::experiment},
-    repeat::safe,
-    "Its trials save a checkpoint and leave their slots; `conflict` where it has ended.",
-    "{}",
-    {"pause", {"experiment"}, {"id"}}};
+  static constexpr about is{"experiment.pause",
+                            cluster,
+                            {action::change, thing::experiment},
+                            repeat::safe,
+                            "Pauses an experiment: its trials save a checkpoint and release their slots; "
+                            "`conflict` where it has ended.",
+                            "{}",
+                            {"pause", {"experiment"}, {"id"}}};
 };
 struct experiment_cancel {
   experiment_id id;
@@ -135,8 +135,8 @@ struct search_order {
                             cluster,
                             {action::change, thing::experiment},
                             repeat::by_key,
-                            "Orders of the process that drives a custom search; `invalid` where they make no "
-                            "sense. Safe to repeat with `upto`.",
+                            "Takes the orders of the process that drives a custom search; `invalid` where "
+                            "they are not possible. Safe to repeat with `upto`.",
                             "{last, trials: {KEY: id}}"};
 };
 struct search_wait {
@@ -154,7 +154,7 @@ struct search_wait {
                             cluster,
                             {action::view, thing::experiment},
                             repeat::question,
-                            "Held until the experiment has a fact above `after`, or the time is over."};
+                            "Waits until the experiment has a fact above `after`, or the time is over."};
 };
 
 struct trial_metadata {
@@ -203,7 +203,7 @@ struct checkpoint_patch {
                             cluster,
                             {action::change, thing::checkpoint},
                             repeat::safe,
-                            "Says what is left of the files of checkpoints; answered once durable."};
+                            "Notes which files of checkpoints are left; answered once durable."};
 };
 /// One of them, to the trial that lives.
 struct checkpoint_files {
@@ -214,11 +214,12 @@ struct checkpoint_files {
     return std::tuple{need("uuid", &t::uuid, "of the checkpoint"),
                       need("files", &t::files, "the bytes by path that are left; empty: deleted")};
   }
-  static constexpr about is{"checkpoint.files",
-                            trial,
-                            {action::change, thing::checkpoint},
-                            repeat::safe,
-                            "One checkpoint of checkpoint.patch, by the cluster to the trial that owns it."};
+  static constexpr about is{
+    "checkpoint.files",
+    trial,
+    {action::change, thing::checkpoint},
+    repeat::safe,
+    "Hands one checkpoint of checkpoint.patch from the cluster to the trial that owns it."};
 };
 
 // ---- the cluster
@@ -276,7 +277,7 @@ struct agent_drain {
                             cluster,
                             {action::change, thing::agent},
                             repeat::safe,
-                            "Nothing new is placed on this agent; what runs there goes on.",
+                            "Drains an agent: nothing new is placed on it, and running tasks continue.",
                             "{}",
                             {"drain", {"agent"}, {"agent"}}};
 };
@@ -294,7 +295,7 @@ struct agent_slots {
                             cluster,
                             {action::report, thing::secret},
                             repeat::safe,
-                            "What the slots of an agent are, and how busy; by the agent, over the node link. "
+                            "The agent tells the devices and the use of its slots, over the node link. "
                             "`denied` where the token is not the agent's."};
 };
 struct fence {
@@ -307,14 +308,13 @@ struct fence {
                       need("token", &t::token, "fence token of the agent"),
                       maybe("dead", &t::dead, "nothing of the sandbox lives any more")};
   }
-  static constexpr about is{
-    "fence",
-    cluster,
-    {action::report, thing::secret},
-    repeat::safe,
-    "By the sandbox of an agent that died: whether to end its task. `denied` where the "
-    "token is not the agent's.",
-    "{kill}"};
+  static constexpr about is{"fence",
+                            cluster,
+                            {action::report, thing::secret},
+                            repeat::safe,
+                            "The sandbox of an agent that died asks whether to end its task. `denied` where "
+                            "the token is not the agent's.",
+                            "{kill}"};
 };
 struct logs_cleanup : without_fields<logs_cleanup> {
   static constexpr about is{"logs.cleanup",
@@ -371,11 +371,12 @@ struct configuration_may {
   static constexpr auto fields() {
     return std::tuple{need("configuration", &configuration_may::configuration, "the one that is wanted")};
   }
-  static constexpr about is{"configuration.may",
-                            cluster,
-                            {action::change, thing::configuration},
-                            repeat::question,
-                            "Whether a configuration could be in force now; by the node that keeps it."};
+  static constexpr about is{
+    "configuration.may",
+    cluster,
+    {action::change, thing::configuration},
+    repeat::question,
+    "The node that keeps the configuration asks whether this one could be in force now."};
 };
 struct configuration_enforce {
   value configuration;
@@ -386,7 +387,7 @@ struct configuration_enforce {
                             cluster,
                             {action::change, thing::configuration},
                             repeat::safe,
-                            "What the node has kept is in force from now on."};
+                            "Puts in force the configuration that the node has kept."};
 };
 
 // ---- from tasks: `allocation` and `experiment` are the caller's own, by its token
@@ -413,7 +414,7 @@ struct allocation_preemption : from_task {
                             taker::allocation,
                             {action::report, thing::allocation},
                             repeat::question,
-                            "Held until the task has to stop, or the time is over.",
+                            "Waits until the task has to stop, or the time is over.",
                             "{preempt}",
                             {},
                             std::chrono::seconds(10)};
@@ -430,15 +431,14 @@ struct allocation_ack_preemption : from_task {
 };
 struct allocation_pending_preemption : from_task {
   static constexpr auto fields() { return task_fields<allocation_pending_preemption>(); }
-  static constexpr about is{
-    "allocation.pending_preemption",
-    taker::allocation,
-    {action::report, thing::allocation},
-    repeat::safe,
-    "The script is asked to save and leave, as when its slots are wanted; the trial runs "
-    "again. Of a trial: its open run.",
-    "{}",
-    {"preempt", {"allocation", "trial"}, {"allocation", "experiment"}}};
+  static constexpr about is{"allocation.pending_preemption",
+                            taker::allocation,
+                            {action::report, thing::allocation},
+                            repeat::safe,
+                            "Preempts the run: the script is asked to save and end, as when others need its "
+                            "slots; the trial runs again. On a trial: preempts its open run.",
+                            "{}",
+                            {"preempt", {"allocation", "trial"}, {"allocation", "experiment"}}};
 };
 struct allocation_rendezvous : from_task {
   std::string resources;
@@ -453,7 +453,7 @@ struct allocation_rendezvous : from_task {
     taker::allocation,
     {action::report, thing::allocation},
     repeat::safe,
-    "Held until all parts of the gang run and all have called; makes the allocation ready. "
+    "Waits until all parts of the gang run and have called; makes the allocation ready. "
     "`invalid` where the part is unknown.",
     "{addresses: [text], slots: [int], rank}",
     {},
@@ -511,8 +511,11 @@ struct trial_progress : from_task {
     using t = trial_progress;
     return task_fields<t>(need("progress", &t::progress, "fraction that is done").between(0, 1));
   }
-  static constexpr about is{
-    "trial.progress", taker::trial, {action::report, thing::trial}, repeat::safe, "How far the trial is."};
+  static constexpr about is{"trial.progress",
+                            taker::trial,
+                            {action::report, thing::trial},
+                            repeat::safe,
+                            "Tells the progress of the trial."};
 };
 struct checkpoint_report : from_task {
   std::string uuid;
@@ -531,7 +534,7 @@ struct checkpoint_report : from_task {
     taker::trial,
     {action::report, thing::checkpoint},
     repeat::safe,
-    "A checkpoint was saved; durable when answered. By uuid: a second one changes nothing."};
+    "Reports a saved checkpoint; durable when answered. A second report of a uuid changes nothing."};
 };
 struct trial_report : from_task {
   std::string group;

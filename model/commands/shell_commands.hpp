@@ -57,7 +57,7 @@ struct shell_tree {
                             desk,
                             {action::view, thing::actor},
                             repeat::question,
-                            "Who owns whom.",
+                            "The actors below an actor, with their owners.",
                             "{actor, state, restarts, children}",
                             {},
                             std::chrono::seconds(85)};
@@ -137,7 +137,7 @@ struct shell_events {
                             desk,
                             {action::view, thing::actor},
                             repeat::question,
-                            "What happened: the audit log, supervision, nodes; also as a stream.",
+                            "Events: the audit log, supervision, nodes; also as a stream.",
                             "{rows, missing}",
                             {},
                             std::chrono::seconds(85)};
@@ -286,14 +286,9 @@ struct shell_drain {
     return std::tuple{need("node", &t::node, "name of the node or of its agent"),
                       maybe("on", &t::on, "false: it takes work again")};
   }
-  static constexpr about is{"shell.drain",
-                            desk,
-                            {action::change, thing::agent},
-                            repeat::safe,
-                            "Nothing new is placed on a node, or again is.",
-                            "{done}",
-                            {},
-                            std::chrono::seconds(85)};
+  static constexpr about is{
+    "shell.drain", desk, {action::change, thing::agent}, repeat::safe, "Drains a node, or takes this back.",
+    "{done}",      {},   std::chrono::seconds(85)};
 };
 struct shell_fault {
   std::string actor, fault;
@@ -345,7 +340,7 @@ struct inspect_tree : without_fields<inspect_tree> {
                             inspector,
                             {action::view, thing::actor},
                             repeat::question,
-                            "Who owns whom on the node.",
+                            "The actors of the node, with their owners.",
                             "{rows: [{actor, owner, state, restarts}]}"};
 };
 struct inspect_names {
@@ -376,8 +371,8 @@ struct inspect_events {
                       maybe("max", &t::max, "most rows")};
   }
   static constexpr about is{
-    "inspect.events", inspector, {action::view, thing::actor}, repeat::question, "What happened on the node.",
-    "{rows, newest}"};
+    "inspect.events",      inspector,       {action::view, thing::actor}, repeat::question,
+    "Events of the node.", "{rows, newest}"};
 };
 
 // The questions about one actor: an inspect_request "actor" whose field `what` is the name.
@@ -459,7 +454,7 @@ struct inspect_end {
                             inspector,
                             {action::kill, thing::actor},
                             repeat::again,
-                            "The actor dies of an error, with its children; its owner notices.",
+                            "Ends an actor with an error, and its children; its owner notices.",
                             "{id}"};
 };
 struct inspect_send {
@@ -566,7 +561,7 @@ struct pool_describe : without_fields<pool_describe> {
                             actor,
                             {action::view, thing::actor},
                             repeat::question,
-                            "Its slots in numbers, who holds them and who waits.",
+                            "The slots of the pool in numbers, their holders, and the requests that wait.",
                             "{total, used, agents, waiting}",
                             {"describe", {"pool"}, {}}};
 };

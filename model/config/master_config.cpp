@@ -63,7 +63,7 @@ std::vector<std::string> deprecations(const value& master) {
       if (pool.is_object() && pool.contains("agent_reattach_enabled"))
         said.push_back(
           "resource pool " + pool.value("pool_name", std::string()) +
-          ": agent_reattach_enabled has no effect any more; agents always come back to what they run");
+          ": agent_reattach_enabled has no effect any more; agents always reconnect to what they run");
   return said;
 }
 

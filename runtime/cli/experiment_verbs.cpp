@@ -162,13 +162,13 @@ int experiment_wait(session& s, const arguments& given) {
   while (!ended(state)) {
     if (watch.seen()) {
       s.io.err << "interrupted; experiment " << to_string(*id)
-               << " goes on (to end it: troupe experiment cancel " << to_string(*id) << ")\n";
+               << " continues (to end it: troupe experiment cancel " << to_string(*id) << ")\n";
       return exit_interrupted;
     }
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
     if (left.count() <= 0)
       return s.fail({errc::timeout, "experiment " + to_string(*id) + " is still " + state +
-                                      "\nhint: it goes on; troupe "
+                                      "\nhint: it continues; troupe "
                                       "experiment wait " +
                                       to_string(*id)});
     auto step = events.poll(std::min<std::chrono::milliseconds>(left, std::chrono::milliseconds(500)));

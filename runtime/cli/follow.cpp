@@ -228,7 +228,7 @@ int follow_to_exit(session& s, client::server& cluster, experiment_id id) {
   if (how.why == followed::by::fault)
     return s.fail(how.fault);
   if (how.why == followed::by::interrupt) {
-    s.io.err << "left; experiment " << to_string(id) << " goes on\n"
+    s.io.err << "left; experiment " << to_string(id) << " continues\n"
              << "  to see it again:  troupe experiment follow " << to_string(id) << "\n"
              << "  to end it:        troupe experiment cancel " << to_string(id) << "\n";
     return exit_interrupted;

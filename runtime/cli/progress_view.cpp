@@ -189,7 +189,7 @@ void progress_view::take(const value& event) {
     t.run = id_in(part(event, "run"));
     t.since = at;
     if (t.run > 1 && !text_in(event, "fromCheckpoint").empty())
-      say_if_room(trial_name(id) + "  goes on from its checkpoint at step " +
+      say_if_room(trial_name(id) + "  resumes from its checkpoint at step " +
                   number_text(number_at(event, "fromSteps"), 12));
   } else if (type == "allocation_placed") {
     t.slots = 0;
@@ -273,7 +273,7 @@ void progress_view::on_run_ended(trial_id id, one_trial& t, const value& event) 
         paint::red);
   else if (why == "lost")
     say_if_room(trial_name(id) + "  lost its run" + (detail.empty() ? "" : " (" + detail + ")") +
-                  "; it goes on, no restart is counted",
+                  "; it runs again, no restart is counted",
                 paint::yellow);
   t.restarts = restarts;
   t.state = "QUEUED";

@@ -60,8 +60,8 @@ public:
         if (auto ok = client_.post(path(row.id, "pause")); !ok)
           return ok.error();
         std::cout << "experiment " << to_string(row.id) << " (" << row.name
-                  << ") is unfinished and stays paused; go on with it: troupe run --resume "
-                  << to_string(row.id) << std::endl;
+                  << ") is unfinished and stays paused; resume it: troupe run --resume " << to_string(row.id)
+                  << std::endl;
       }
     if (chosen) {
       if (auto ok = client_.post(path(chosen, "activate")); !ok)
@@ -93,8 +93,8 @@ public:
     if (paused.why == cli::paused::by::timeout)
       for (auto trial : paused.waiting)
         std::cout << "trial " << to_string(trial)
-                  << " did not save in time; it goes on from its latest checkpoint" << std::endl;
-    std::cout << "experiment " << to_string(id) << " is paused; go on with it: troupe run --resume "
+                  << " did not save in time; it will resume from its latest checkpoint" << std::endl;
+    std::cout << "experiment " << to_string(id) << " is paused; resume it: troupe run --resume "
               << to_string(id) << std::endl;
     return cli::exit_interrupted;
   }

@@ -210,10 +210,10 @@ TEST(Progress, SaysWhatHappenedToTrials) {
     {event(
        R"({"type": "run_ended", "entity": "trial/3", "run": 1, "why": "failed", "restarts": 1, "detail": "exit code 1"})"),
      "trial 3  failed: exit code 1; restart 1\n"},
-    {started(3, 2), "trial 3  goes on from its checkpoint at step 40\n"},
+    {started(3, 2), "trial 3  resumes from its checkpoint at step 40\n"},
     {event(
        R"({"type": "run_ended", "entity": "trial/3", "run": 2, "why": "lost", "restarts": 1, "detail": "agent a1 lost"})"),
-     "trial 3  lost its run (agent a1 lost); it goes on, no restart is counted\n"},
+     "trial 3  lost its run (agent a1 lost); it runs again, no restart is counted\n"},
     {ended(3, "ERROR", "exit code 1"), "trial 3  ERROR: exit code 1   (troupe trial logs 3)\n"},
     {ended(1), "trial 1  completed at epoch 5: accuracy 0.8, best so far\n"},
     {event(
