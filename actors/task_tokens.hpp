@@ -1,5 +1,5 @@
 #pragma once
-// The tokens that the processes of a task show at the HTTP API.
+// What the processes of a task know of the cluster: its ids, and the tokens that they show at the HTTP API.
 
 #include "model/ids.hpp"
 
@@ -8,10 +8,11 @@
 
 namespace troupe {
 
-/// Both are made by the node's accounts, are the same each time, and may be null where no API is;
+/// Both tokens are made by the node's accounts, are the same each time, and may be null where no API is;
 /// thread-safe.
 struct task_tokens {
-  std::function<std::string(allocation_id)> session;                        ///< dies with the allocation
+  std::string cluster_id, master_id;                 ///< of the cluster, and of this start of its master
+  std::function<std::string(allocation_id)> session; ///< dies with the allocation
   std::function<std::string(experiment_id, const std::string& owner)> user; ///< dies with the experiment
 };
 

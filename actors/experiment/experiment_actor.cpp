@@ -42,6 +42,8 @@ public:
     self_->enter(name);
     settings_ = std::move(setup.settings);
     peers_ = std::move(peers);
+    settings_.launch.cluster_id = peers_.tokens.cluster_id;
+    settings_.launch.master_id = peers_.tokens.master_id;
     if (peers_.tokens.user)
       settings_.launch.user_token = peers_.tokens.user(settings_.id, settings_.launch.owner);
     machine_.emplace(experiment_spec_of(settings_));

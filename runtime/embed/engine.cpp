@@ -114,7 +114,7 @@ public:
       node_->commands(),
       node_->reads(),
       node_->users(),
-      {"troupe", "troupe", "troupe", TROUPE_VERSION},
+      {node_->ids().cluster, node_->ids().start, "troupe", TROUPE_VERSION},
       how_.clock
         ? std::function<time_point()>([clock = how_.clock] { return std::chrono::floor<duration>(clock()); })
         : [] { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }};

@@ -3,6 +3,7 @@
 //
 //   DIR/lock            flock of the live node, with its pid and address
 //   DIR/master/db       the journal
+//   DIR/master/cluster-id  the cluster's UUID
 //   DIR/master/users    accounts
 //   DIR/master/configuration  what a cluster file put in force; tokens/USER.NAME beside it
 //   DIR/nodes/NAME      of an agent that `up FILE` keeps; its log beside it

@@ -5,6 +5,8 @@
 #include "runtime/node/task_records.hpp"
 #include "storage/audit_log.hpp"
 #include "storage/own_threads.hpp"
+#include "system/random.hpp"
+#include "system/whole_file.hpp"
 
 #include <caf/all.hpp>
 
@@ -31,6 +33,8 @@ result<void> master_role::open() {
   join_token_ = std::move(*token);
   const auto users = accounts_options(where->http);
   if (auto ok = open_journal(); !ok)
+    return ok;
+  if (auto ok = make_ids(); !ok)
     return ok;
   if (auto ok = open_accounts(users); !ok)
     return ok;
@@ -94,6 +98,21 @@ result<void> master_role::open_journal() {
   return {};
 }
 
+result<void> master_role::make_ids() {
+  ids_ = {random_uuid(), random_uuid()};
+  if (host_.in_memory)
+    return {};
+  const auto file = on_.dir.path() / "master" / "cluster-id";
+  auto stored = read_whole(file);
+  if (!stored)
+    return stored.error();
+  if (*stored && (*stored)->size() >= ids_.cluster.size()) {
+    ids_.cluster = (*stored)->substr(0, ids_.cluster.size());
+    return {};
+  }
+  return replace_file(file, ids_.cluster + "\n", 0644);
+}
+
 journal_peers master_role::peers_of_journal() {
   journal_peers peers;
   peers.on_commit = [this](const storage::commit_summary& what) {
@@ -149,6 +168,8 @@ result<void> master_role::open_accounts(const api::accounts::options& how) {
 result<void> master_role::open_cluster(const api::accounts::options& users) {
   const auto folder = on_.dir.path() / "master";
   cluster_setup setup;
+  setup.tokens.cluster_id = ids_.cluster;
+  setup.tokens.master_id = ids_.start;
   setup.tokens.session = [accounts = accounts_](allocation_id id) { return accounts->allocation_token(id); };
   setup.tokens.user = [accounts = accounts_](experiment_id id, const std::string& owner) {
     auto user = accounts->find(owner);
@@ -203,7 +224,7 @@ result<void> master_role::open_http(const api::listen_address& where) {
   api::server_options how;
   how.host = where.host;
   how.port = where.port;
-  how.about = {"troupe", "troupe", options.cluster_name.empty() ? "troupe" : options.cluster_name,
+  how.about = {ids_.cluster, ids_.start, options.cluster_name.empty() ? "troupe" : options.cluster_name,
                options.version};
   how.about.link_port = link_port_;
   how.about.link_tls = !options.tls_dir.empty();

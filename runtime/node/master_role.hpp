@@ -33,6 +33,7 @@ public:
   const std::string& address() const { return address_; } ///< with the host that was asked for
   /// Of the HTTP server, by the name that its certificate has.
   forward::master_address http_address() const;
+  const cluster_ids& ids() const { return ids_; }
   const std::string& join_token() const { return join_token_; }
   const cluster_actor& cluster() const { return cluster_; }
   api::gate& commands() const { return *gate_; }
@@ -46,6 +47,7 @@ private:
   };
   result<addresses> checked_addresses() const;
   result<void> open_journal();
+  result<void> make_ids();
   result<void> open_accounts(const api::accounts::options& how);
   result<void> open_cluster(const api::accounts::options& users);
   result<void> open_desk();
@@ -65,6 +67,7 @@ private:
   std::shared_ptr<api::accounts> accounts_;
   cluster_actor cluster_;
   std::string join_token_;
+  cluster_ids ids_;
   std::uint16_t link_port_ = 0;
   std::unique_ptr<cluster_gate> gate_;
   std::unique_ptr<configuration_store> configuration_; ///< asks the cluster: before the gate's actors end

@@ -59,6 +59,12 @@ struct node_options {
   host_process host;
 };
 
+/// UUIDs by which clients tell clusters apart.
+struct cluster_ids {
+  std::string cluster; ///< made at the first start with a data directory, and kept in it
+  std::string start;   ///< of this start
+};
+
 class node {
 public:
   /// Recovers, listens, and answers /health before it returns. The agent role starts with `start_agent`.
@@ -75,6 +81,7 @@ public:
   /// The URL with the host that was asked for, as "http://0.0.0.0:8080"; empty without a port.
   const std::string& address() const;
   api::gate& commands() const;                  ///< of the master role
+  const cluster_ids& ids() const;               ///< of the master role
   std::shared_ptr<api::accounts> users() const; ///< of the master role
   caf::actor_system& actors() const;
   /// What the node counts, by name: actors, messages, their backlog, run time. Nothing in a borrowed system.

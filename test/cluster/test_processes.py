@@ -8,6 +8,7 @@ import threading
 import time
 import http.server
 import urllib.request
+import uuid
 
 import pytest
 
@@ -325,6 +326,39 @@ def test_verbs_of_the_node_end_with_the_codes_of_the_table(secured, tmp_path):
     for words, code, said in (cases[1], cases[2]):
         done = secured.cli(*words, "-d", check=False, timeout=40)
         assert done.returncode == code and said in done.stderr, (words, done.returncode, done.stderr)
+
+
+def test_a_cluster_has_an_id_that_lasts_and_each_start_one_of_its_own(tmp_path):
+    def of(cluster):
+        info = json.load(urllib.request.urlopen(cluster.url() + "/info", timeout=5))
+        ids = info["cluster_id"], info["master_id"]
+        assert all(str(uuid.UUID(x)) == x for x in ids), info
+        return ids
+
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    one, other = Cluster(tmp_path / "a"), Cluster(tmp_path / "b")
+    try:
+        one.up(1)
+        other.up(1)
+        first = of(one)
+        assert len({*first, *of(other)}) == 4
+        one.kill_everything()
+        one.up(1)
+        again = of(one)
+        assert again[0] == first[0] and again[1] != first[1]
+        job = one.root / "ids.yaml"
+        job.write_text('name: ids\nentrypoint: echo "ids $DET_CLUSTER_ID $DET_MASTER_ID"\nsearcher: {name: single, metric: loss}\nmax_restarts: 0\n')
+        experiment = one.json("experiment", "create", str(job))["id"]
+        one.wait_end(experiment)
+        assert f"ids {again[0]} {again[1]}" in one.cli("experiment", "logs", str(experiment)).stdout
+        one.down()
+        (one.data / "master" / "cluster-id").unlink()  # as in a directory of before
+        one.up(1)
+        assert of(one)[0] not in (first[0], "troupe")
+    finally:
+        one.close()
+        other.close()
 
 
 def test_passwords_cross_no_network_in_the_clear_unless_that_is_meant(plain, tmp_path):
