@@ -62,7 +62,7 @@ struct agent_lost {
   std::string why;
   MSGPACK_DEFINE_ARRAY(agent, why)
 };
-/// By its agent: one rank has ended other than well, or says nothing any more, while others run.
+/// From its agent: one rank has failed, or says nothing any more, while others run.
 struct member_failed {
   allocation_id allocation;
   std::string agent;
@@ -71,7 +71,7 @@ struct member_failed {
   bool silent = false; ///< it is there, and runs no instruction
   MSGPACK_DEFINE_ARRAY(allocation, agent, rank, detail, silent)
 };
-/// By a worker of this allocation, as its stand-in on the agent lets it through.
+/// From a worker of this allocation, as its stand-in on the agent lets it through.
 struct worker_said {
   allocation_id allocation;
   std::string agent;
@@ -93,7 +93,7 @@ using allocation_event = std::variant<slots_granted, allocation_stop, task_start
 /// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it
 /// follows it.
 struct signal_polled {};
-/// It agrees to stop. `outside`: something outside of the cluster told it to.
+/// The script agrees to stop. `outside`: something outside of the cluster told it to.
 struct stop_agreed {
   bool outside = false;
 };
@@ -104,7 +104,7 @@ struct part_called {               ///< the part of this node rank has come to t
 struct part_left_alone { ///< the end of this part does not count
   int node_rank = 0;
 };
-/// By an operator: besides the schedule of a trial in C++. Each is done, so a repeat is another one.
+/// From an operator: besides the schedule of a trial in C++. Each is done, so a repeat is another one.
 struct work_wanted {
   enum class work { validate, checkpoint } what = work::validate;
 };
@@ -134,7 +134,7 @@ struct watch_task {
   std::string agent;
   std::vector<int> slots;
 };
-/// Its end is durable: the agent may drop the record.
+/// The end of the task is durable: the agent may drop the record.
 struct forget_task {
   std::string agent;
 };

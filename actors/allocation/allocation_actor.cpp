@@ -17,7 +17,7 @@ using base = actor_base<allocation_actor>;
 using call_promise = caf::typed_response_promise<command_result>;
 using host_names = std::map<std::string, std::string>; ///< addresses of agents, by name
 
-/// Of one allocation: more than its processes can have in use.
+/// Limit of one allocation: more than its processes can have in use.
 constexpr std::size_t most_held_calls = 1024;
 
 class allocation_state : durable<allocation_state, allocation_actor, allocation_fact, allocation_action> {

@@ -20,7 +20,7 @@ enum class launch_mode : int {
 };
 
 struct task_launch {
-  // Of the task.
+  // The task.
   experiment_id experiment;          ///< that the task belongs to; 0: none
   std::string task_name;             ///< see model/names.hpp
   std::string owner;                 ///< account that it runs for; may be empty
@@ -34,18 +34,18 @@ struct task_launch {
   launch_mode mode = launch_mode::per_agent;
   std::map<std::string, std::string> env;
   std::string checkpoint_dir; ///< absolute; empty: it keeps no checkpoints
-  // Of the run.
+  // The run.
   std::string allocation_name; ///< see model/names.hpp
   std::string session_token;   ///< opens the API to this run alone; empty: none
   std::string token;           ///< opens the harness gateway to this run alone
   std::string resume;          ///< checkpoint to start from, or empty
   std::int64_t resume_steps = 0;
-  // Of the part on one agent.
+  // The part on one agent.
   int node_rank = 0, nodes = 1;
   std::string resources_id; ///< see part_name
   std::vector<int> slots;
   int first_rank = 0, ranks = 1; ///< where every slot is a rank
-  // Of its host.
+  // The host of the part.
   std::vector<int> ports;                            ///< that this task alone uses there
   std::optional<std::vector<std::string>> gpu_uuids; ///< none: its slots are not GPUs
 };

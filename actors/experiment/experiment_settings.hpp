@@ -19,14 +19,14 @@ struct experiment_source {
 
 struct experiment_settings {
   experiment_id id;
-  // Of the search.
+  // The search.
   value searcher = value::object(), hyperparameters = value::object();
   std::uint64_t seed = 0;
   std::string metric;
   std::string time_metric;               ///< or empty
   std::vector<std::string> more_metrics; ///< that the search compares trials by too
   bool hears_checkpoints = false;        ///< whether the search wants to know of them
-  // Of every trial.
+  // Every trial.
   int slots = 1;
   int least_slots = 0; ///< fewer than `slots` that will do; 0: none
   int max_restarts = 0;
@@ -40,7 +40,7 @@ result<experiment_settings> experiment_settings_of(experiment_source from);
 
 experiment_spec experiment_spec_of(const experiment_settings& of);
 trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made);
-/// Of a trial, without what one run adds.
+/// Settings of a trial, without what one run adds.
 task_launch launch_of(const experiment_settings& of, const trial_created& made);
 
 } // namespace troupe

@@ -42,7 +42,8 @@ struct task_expected {
   std::string token;
   std::string checkpoint_dir; ///< absolute, as this host sees it
 };
-/// Its processes are dead. What they sent still goes to the journal; `reports_drained` says when it is there.
+/// The task's processes are dead. Their reports still go to the journal; `reports_drained` says when they are
+/// there.
 struct task_gone {
   allocation_id allocation;
 };
@@ -74,7 +75,7 @@ struct task_stop_asked {
   allocation_id allocation;
   std::string reason;
 };
-/// By the stand-in of a worker: an order for it, or why it is refused.
+/// From the stand-in of a worker: an order for the worker, or why it is refused.
 struct worker_answered {
   task_stream worker;
   std::uint64_t protocol = 0;

@@ -74,7 +74,7 @@ private:
     bool positioned = false; ///< the journal has said up to which line it holds
     std::uint64_t stored = 0;
     bool waiting = false, ending = false, over = false;
-    bool refused = false; ///< what was sent last
+    bool refused = false; ///< whether the last batch was refused
   };
 
   void look_soon() {

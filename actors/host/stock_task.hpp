@@ -28,8 +28,8 @@ struct task_surroundings {
   std::string python_bin; ///< put in front of PATH; may be empty
   std::string
     programs; ///< the folder of troupe itself and of the examples in C++, put behind PATH; may be empty
-  std::string master_url;        ///< of the agent's own listener, which forwards: "http://127.0.0.1:40123"
-  std::string shell = "/bin/sh"; ///< that runs the entrypoint script and the users' hooks
+  std::string master_url; ///< address of the agent's own listener, which forwards: "http://127.0.0.1:40123"
+  std::string shell = "/bin/sh"; ///< shell that runs the entrypoint script and the users' hooks
   task_ports ports;
 };
 

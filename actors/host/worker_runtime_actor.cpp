@@ -428,7 +428,7 @@ private:
   agent_actor agent_;
   std::unique_ptr<workers::process_runtime> runtime_;
   std::unique_ptr<workers::zygote_keeper> zygotes_; ///< none where its files are missing
-  std::map<std::string, std::string> zygote_keys_;  ///< by task, until it ends
+  std::map<std::string, std::string> zygote_keys_;  ///< key of each task's zygote, until the task ends
   std::map<allocation_id, task_launch> launches_;
   workers::port_claims ports_;
   /// Hooks are written for bash, where there is one.

@@ -17,7 +17,7 @@ struct worker_runtime_setup {
   std::filesystem::path program; ///< troupe-task
   std::filesystem::path python;  ///< folder that holds the package `troupe`
   std::string python_bin;        ///< put in front of PATH: where the tasks' python3 is; may be empty
-  std::string master_url;        ///< of the agent's listener that forwards to the master
+  std::string master_url;        ///< address of the agent's listener, which forwards to the master
   std::function<std::string()> harness_endpoint; ///< known once the gateway is up
   std::filesystem::path harness_file;
   duration freeze{30s};
@@ -28,7 +28,7 @@ struct worker_runtime_setup {
   std::function<result<std::string>(const std::string&)> fetch;
   std::function<workers::fence_spec()> fence; ///< as in agent_setup
   std::string programs;                       ///< as in agent_setup
-  std::vector<std::string> gpu_uuids;         ///< by slot; empty: the slots are no GPUs
+  std::vector<std::string> gpu_uuids;         ///< UUID of each slot's GPU; empty: the slots are not GPUs
 };
 
 worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup,

@@ -45,7 +45,7 @@ private:
                   {"until", s->until}});
     return out;
   }
-  /// As rows of `msgs`: what the worker itself took, in the task's process.
+  /// Rows of `msgs`: the messages that the worker itself took, in the task's process.
   value heard() const {
     const auto us = [](std::int64_t ns) { return ns < 0 ? value() : value(static_cast<double>(ns) / 1000); };
     value rows = value::array();

@@ -54,7 +54,7 @@ private:
   worker machine_;
 };
 
-/// Its messages as they are shown.
+/// Messages of the worker as they are shown.
 struct shown_message {
   const std::type_info& type;
   const char* name;

@@ -20,11 +20,12 @@ public:
   std::optional<std::string> find(const std::string& target, moment at) const;
   void keep(const std::string& target, moment at, const std::string& body);
 
-  static constexpr std::size_t most_bytes = 4u << 20; ///< of all bodies; beyond it everything is forgotten
+  static constexpr std::size_t most_bytes = 4u
+                                            << 20; ///< limit of all bodies; beyond it everything is forgotten
 
 private:
   mutable std::mutex mutex_;
-  moment at_; ///< of all that is kept
+  moment at_; ///< moment of all that is kept
   std::size_t bytes_ = 0;
   std::map<std::string, std::string> kept_;
 };

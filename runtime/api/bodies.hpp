@@ -8,7 +8,7 @@
 
 namespace troupe::api {
 
-/// Of OpenAPI 3.0. Null where `name` is not known.
+/// A schema of OpenAPI 3.0. Null where `name` is not known.
 value body_schema(const std::string& name);
 
 } // namespace troupe::api

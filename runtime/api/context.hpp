@@ -7,7 +7,7 @@
 
 namespace troupe::api {
 
-inline constexpr std::int64_t max_context_bytes = 95ll << 20; ///< of all files, unpacked
+inline constexpr std::int64_t max_context_bytes = 95ll << 20; ///< limit of all files, unpacked
 
 /// Takes a tar or tar.gz; gives a tar.gz. errc::invalid, with the entry's name, where: a path is absolute or
 /// holds `..`, a link leaves the context or turns in a circle, an entry is a pipe or device, a name is over

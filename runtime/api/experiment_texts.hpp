@@ -26,7 +26,7 @@ public:
                      std::string& out);
 
   static constexpr std::size_t most_bytes =
-    64u << 20; ///< of the texts; beyond it all are forgotten and made again
+    64u << 20; ///< limit of the texts; beyond it all are forgotten and made again
 
 private:
   struct known {

@@ -20,18 +20,18 @@ using authority::thing;
 struct identity {
   principal who;
   std::uint64_t user_id = 0;
-  experiment_id experiment; ///< where a task speaks that belongs to one
-  allocation_id allocation; ///< where a task speaks
+  experiment_id experiment; ///< experiment of the calling task; 0: none
+  allocation_id allocation; ///< allocation of the calling task; 0: a user calls
   bool is_task() const { return bool(allocation); }
-  /// As the table of rights asks for.
+  /// The caller in the form of the table of rights.
   authority::principal asks() const;
 };
 
 struct cluster_identity {
   std::string cluster_id, master_id, cluster_name, troupe_version;
-  std::uint16_t link_port = 0; ///< of the node link; 0: agents cannot join
+  std::uint16_t link_port = 0; ///< port of the node link; 0: agents cannot register
   bool link_tls = false;
-  std::string join_token; ///< that agents show for blobs; empty: not asked for
+  std::string join_token; ///< token that agents show for blobs; empty: not asked for
   std::uint32_t link_protocol = 1;
 };
 
@@ -48,8 +48,8 @@ struct services {
 
 struct call {
   std::shared_ptr<const services> parts;                ///< an answer may come after the server has gone
-  std::string target;                                   ///< as it came
-  std::map<std::string, std::string, std::less<>> path; ///< what {name} stands for
+  std::string target;                                   ///< target as received
+  std::map<std::string, std::string, std::less<>> path; ///< values of {name} in the path
   query_list query;
   request_headers headers;
   std::string body;
@@ -70,7 +70,7 @@ struct route {
   const char* answers = ""; ///< name of the answer's type
   const char* doc = "";
   std::size_t body_bytes = 1 << 20;
-  std::chrono::seconds patience{60}; ///< for the answer; then 504
+  std::chrono::seconds patience{60}; ///< time until the answer; then 504
   bool slow = false;                 ///< takes long on a processor: not on a thread that serves connections
   bool asks_again = false;           ///< the handler asks for the right, on the thing that the body names
   bool from_facts =

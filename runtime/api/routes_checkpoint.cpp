@@ -150,7 +150,7 @@ result<response> files(const call& c) {
   return sent(folder_archive(row->saved.path, archive_form::tar), "application/x-tar");
 }
 
-/// As the stock client downloads it: the form by the Accept header.
+/// The archive that the stock client downloads: its form by the Accept header.
 result<response> archive(const call& c) {
   auto row = row_of(c);
   if (!row)

@@ -202,7 +202,7 @@ void follow(const call_ptr& c, const reply& back) {
   auto with = in_query<commands::shell_follow>(*c);
   if (!with)
     return back(failure(with.error()));
-  // Those that are over have no actors, and are known nevertheless.
+  // Things that have ended have no actors, and are known nevertheless.
   const auto& wanted = with->correlation;
   std::vector<std::string> about{wanted};
   const auto id = wanted.substr(std::min(wanted.size(), wanted.find('/') + 1));

@@ -15,7 +15,7 @@ namespace troupe::api {
 namespace {
 
 constexpr std::int64_t most_poll_seconds = 300;
-constexpr std::size_t most_metadata = 64 << 10; ///< it stands in the trial's row
+constexpr std::size_t most_metadata = 64 << 10; ///< limit: metadata lie in the trial's row
 
 /// A command of a task, with the fields that all of them have.
 template <class C>

@@ -26,7 +26,7 @@ result<trial_row> row_of(const call& c) {
   return trial_with(c, parse_id<trial_id>(c.named("trialId")), c.named("trialId"));
 }
 
-/// Of {taskId}, or the task that is the trial {trialId}.
+/// The row of {taskId}, or of the task that is the trial {trialId}.
 result<task_row> task_of(const call& c) {
   const auto trial = c.named("trialId");
   const auto text = trial.empty() ? c.named("taskId") : trial;

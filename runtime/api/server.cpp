@@ -111,7 +111,7 @@ net::thread_pool& server_core::slow_thread() {
 struct server::inside {
   std::shared_ptr<server_core> core;
   std::optional<tcp::acceptor> acceptor;
-  std::optional<net::steady_timer> pause; ///< of accepting, where the process has no descriptors left
+  std::optional<net::steady_timer> pause; ///< pause of accepting, where the process has no descriptors left
   std::size_t open = 0;                   ///< connections; under core->mutex
   bool accepting = false;                 ///< under core->mutex
   std::vector<std::thread> threads;

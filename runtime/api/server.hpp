@@ -31,10 +31,10 @@ struct server_options {
   unsigned threads = 2;
   cluster_identity about;
   std::size_t max_connections = 4096;         ///< further ones wait in the kernel's queue
-  std::size_t body_memory = 512u << 20;       ///< of all bodies over 1 MiB that are being received or handled
-  std::chrono::milliseconds head_time{30000}; ///< for a request's head to arrive
+  std::size_t body_memory = 512u << 20;       ///< limit of all bodies over 1 MiB that are received or handled
+  std::chrono::milliseconds head_time{30000}; ///< time for a request's head to arrive
   std::chrono::milliseconds idle_time{75000}; ///< a kept connection without a request
-  std::chrono::milliseconds body_time{30000}; ///< for a body, plus a second per `body_rate` bytes
+  std::chrono::milliseconds body_time{30000}; ///< time for a body, plus a second for each `body_rate` bytes
   std::chrono::milliseconds write_time{
     30000}; ///< for an answer to be taken, plus a second per `body_rate` bytes; for each piece of a stream
   std::size_t body_rate = 64u << 10;

@@ -12,7 +12,7 @@
 namespace troupe::api {
 
 value experiment_shape(const experiment_row& row, const accounts& users);
-/// Its two parts: no key is in both.
+/// The two parts of it: no key is in both.
 value lasting_experiment_shape(const experiment_row& row);
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created,
                                 const accounts& users);

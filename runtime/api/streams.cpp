@@ -11,9 +11,11 @@ namespace troupe::api {
 namespace {
 
 constexpr std::size_t batch = 256, batch_bytes = 256u << 10;
-constexpr int batches_at_once = 16; ///< that a filter may drop whole before other connections have their turn
+constexpr int batches_at_once =
+  16; ///< batches that a filter may drop before other connections have their turn
 constexpr duration heartbeat = 15s;
-constexpr duration linger = 1500ms; ///< after a trial's end: the last lines are on their way from its agent
+constexpr duration linger =
+  1500ms; ///< time after a trial's end: the last lines are on their way from its agent
 
 class events : public body_stream {
 public:

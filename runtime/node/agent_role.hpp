@@ -29,7 +29,7 @@ public:
   void stop_dialling();
   /// Ends the agent, and with it its tasks where the node is the master too; from any thread, more than once.
   void end();
-  void close_listener() { listener_.reset(); } ///< after `end`
+  void close_listener() { listener_.reset(); } ///< to be called after `end`
 
 private:
   result<void> open_link();
@@ -40,7 +40,7 @@ private:
   role_ground on_;
   places places_;
   const master_role* master_;
-  std::mutex mutex_; ///< of agent_
+  std::mutex mutex_; ///< guards agent_
   agent_actor agent_;
   std::shared_ptr<master_link> link_; ///< null where the master is of this node
   std::unique_ptr<forward::forwarder> listener_;

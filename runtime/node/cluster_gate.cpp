@@ -8,7 +8,7 @@ namespace troupe::node {
 namespace {
 
 constexpr duration lane_wait =
-  std::chrono::milliseconds(20); ///< until a full lane of the journal is tried again
+  std::chrono::milliseconds(20); ///< time until a full lane of the journal is tried again
 
 time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 

@@ -197,7 +197,7 @@ struct master_link::inside {
       : sys(system), host(std::move(name)), port(at), tls_dir(std::move(dir)), token(std::move(secret)) {}
 
   std::atomic<std::uint16_t> http_port{0}; ///< 0: not known yet
-  bool said = false, linked = false;       ///< of the dialling thread
+  bool said = false, linked = false;       ///< only for the dialling thread
   int refusals = 0;
   std::optional<error> refusal; ///< under mutex
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* master_node = "master"; ///< its name in the shell
+constexpr const char* master_node = "master"; ///< name of the master in the shell
 
 time_point system_now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 

@@ -29,9 +29,9 @@ public:
   /// threads of their own that are the host's.
   void let_go(std::optional<std::size_t> detached);
 
-  const std::string& url() const { return url_; }         ///< that a client on this host dials
-  const std::string& address() const { return address_; } ///< with the host that was asked for
-  /// Of the HTTP server, by the name that its certificate has.
+  const std::string& url() const { return url_; }         ///< URL that a client on this host dials
+  const std::string& address() const { return address_; } ///< address with the host that was asked for
+  /// URL of the HTTP server, with the name in its certificate.
   forward::master_address http_address() const;
   const cluster_ids& ids() const { return ids_; }
   const std::string& join_token() const { return join_token_; }
@@ -63,7 +63,7 @@ private:
   const host_process& host_;
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
-  caf::strong_actor_ptr last_of_journal_; ///< from its end to let_go
+  caf::strong_actor_ptr last_of_journal_; ///< the journal, from its end to let_go
   std::shared_ptr<api::accounts> accounts_;
   cluster_actor cluster_;
   std::string join_token_;

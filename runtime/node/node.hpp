@@ -34,7 +34,7 @@ struct host_process {
   std::filesystem::path python_bin;            ///< folder of the tasks' python3; empty: as ever
   std::function<void(const std::string&)> say; ///< a line for people, from any thread; none: standard error
   std::function<time_point()> now;             ///< wall time; none: the system's
-  std::function<void()> committed;             ///< after every commit, in the journal's thread; must be quick
+  std::function<void()> committed; ///< called after every commit, in the journal's thread; must be quick
 };
 
 struct node_options {
@@ -42,19 +42,20 @@ struct node_options {
   std::string listen; ///< HTTP, "HOST:PORT"; empty: 127.0.0.1:8080, or any free port where that is taken
   std::string agent_listen; ///< node link; empty: 127.0.0.1 and any free port
   bool master = true, agent = true;
-  std::string master_address;    ///< of the agent role alone: "HOST:PORT"
+  std::string master_address;    ///< only for the agent role: "HOST:PORT"
   std::string agent_name;        ///< empty: the host's name
   std::optional<int> slots;      ///< artificial CPU slots; none: the processors this process may use
-  std::filesystem::path tls_dir; ///< as `tls init` made it; empty: plain, on loopback only
+  std::filesystem::path tls_dir; ///< folder that `tls init` made; empty: plain, on loopback only
   std::string join_token;
   std::filesystem::path trace_actors;
   bool allow_faults = false; ///< the shell may drop, delay and pause: for tests
   bool plain_http = false;   ///< the HTTP port may be plain where other hosts reach it: behind a proxy
   std::string version;
-  bool any_port = false;                   ///< `run`: nobody waits at a known address
-  std::string cluster_name;                ///< of the master role; empty: "troupe"
-  std::filesystem::path tls_cert, tls_key; ///< of the HTTP port instead of those in `tls_dir`; both or none
-  /// Of the master role: which configuration is in force, at the start and after each change. Must not block.
+  bool any_port = false;    ///< `run`: nobody waits at a known address
+  std::string cluster_name; ///< only for the master role; empty: "troupe"
+  std::filesystem::path tls_cert,
+    tls_key; ///< files for the HTTP port instead of those in `tls_dir`; both or none
+  /// Master role: called with the configuration in force, at the start and after each change. Must not block.
   std::function<void(const value&)> configured;
   host_process host;
 };
@@ -62,7 +63,7 @@ struct node_options {
 /// UUIDs by which clients tell clusters apart.
 struct cluster_ids {
   std::string cluster; ///< made at the first start with a data directory, and kept in it
-  std::string start;   ///< of this start
+  std::string start;   ///< id of this start
 };
 
 class node {
@@ -77,17 +78,17 @@ public:
   /// Blocks until the agent role is registered; fails when it cannot be, or after `limit`.
   result<void> wait_registered(std::chrono::milliseconds limit);
 
-  const std::string& url() const; ///< that a client on this host dials; empty without a port
+  const std::string& url() const; ///< URL that a client on this host dials; empty: no port
   /// The URL with the host that was asked for, as "http://0.0.0.0:8080"; empty without a port.
   const std::string& address() const;
-  api::gate& commands() const;                  ///< of the master role
-  const cluster_ids& ids() const;               ///< of the master role
-  std::shared_ptr<api::accounts> users() const; ///< of the master role
+  api::gate& commands() const;                  ///< only in the master role
+  const cluster_ids& ids() const;               ///< only in the master role
+  std::shared_ptr<api::accounts> users() const; ///< only in the master role
   caf::actor_system& actors() const;
   /// What the node counts, by name: actors, messages, their backlog, run time. Nothing in a borrowed system.
   std::vector<std::pair<std::string, double>> measures() const;
-  std::shared_ptr<storage::reader> reads() const; ///< of the master role
-  /// Of the master role: a command of the API's gate as `admin`; blocks for a minute at most.
+  std::shared_ptr<storage::reader> reads() const; ///< only in the master role
+  /// Master role: runs a command of the API's gate as `admin`; blocks for a minute at most.
   template <commands::command C>
   result<value> command(C what) const {
     return command(C::is.name, commands::write(std::move(what)));

@@ -16,10 +16,10 @@ struct role_ground {
   const node_options& options;
   data_dir& dir;
   shell_keeper& shell;
-  std::function<void(const error&)> ask_to_stop; ///< from any thread
-  std::string agent_name;                        ///< of the agent role, whether or not the node has it
+  std::function<void(const error&)> ask_to_stop; ///< may be called from any thread
+  std::string agent_name;                        ///< name of the agent role, whether or not the node has it
 
-  void say(const std::string& line) const; ///< for people
+  void say(const std::string& line) const; ///< writes a line for people
 };
 
 /// Ends an actor that stands on `system` and waits for its end; the handle is empty afterwards.

@@ -15,7 +15,7 @@ public:
   static constexpr auto pause = std::chrono::milliseconds(200); ///< between a death and the next life
 
   shell_keeper(caf::actor_system& sys, inspector_setup setup);
-  ~shell_keeper(); ///< after stop()
+  ~shell_keeper(); ///< only after stop()
   shell_keeper(const shell_keeper&) = delete;
   shell_keeper& operator=(const shell_keeper&) = delete;
 
