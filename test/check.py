@@ -150,7 +150,7 @@ def tidy(whole):
     def look(one):
         if not whole and time.monotonic() - begun > TIDY_SECONDS:
             return None
-        return subprocess.run(["clang-tidy", "--quiet", "-p", FOLDER / "tidy", f"--header-filter=^{ROOT}/(actors|model|runtime|searchers|storage|workers)/",
+        return subprocess.run(["clang-tidy", "--quiet", "-p", FOLDER / "tidy", f"--header-filter=^{ROOT}/(actors|model|runtime|searchers|storage|system|workers)/",
                                one[1]], cwd=ROOT, capture_output=True, text=True)
 
     left = 0

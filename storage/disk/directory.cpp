@@ -47,25 +47,6 @@ std::string owner_of(int lock) {
   return size > 0 ? std::string(text, std::strcspn(text, "\n")) : std::string();
 }
 
-result<void> sync_folder(const fs::path& at) {
-  open_file folder{::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (folder.fd < 0 || ::fsync(folder.fd) != 0)
-    return refused(at, errno, "cannot be made durable");
-  return {};
-}
-
-result<void> write_all(int fd, std::string_view bytes, const fs::path& name) {
-  while (!bytes.empty()) {
-    auto written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return refused(name, errno, "cannot be written");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 } // namespace
 
 free_space space_of(const fs::path& directory) {
