@@ -213,7 +213,7 @@ private:
       out.type = kind::boolean;
       out.flag = word == "true";
     } else if (!is_json_number(word) || !resolve_number(out, word)) {
-      return stop("'" + std::string(word.substr(0, 40)) + "' is no JSON value");
+      return stop("'" + std::string(word.substr(0, 40)) + "' is not a JSON value");
     }
     return true;
   }

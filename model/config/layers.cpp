@@ -25,7 +25,7 @@ node* child(node& x, std::string_view key) {
 std::string apply_override(node& root, std::string_view assignment) {
   auto equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0)
-    return "'" + std::string(assignment) + "' is no KEY=VALUE";
+    return "'" + std::string(assignment) + "' is not KEY=VALUE";
   auto read = read_document(assignment.substr(equals + 1), "");
   if (!read.faults.empty())
     return "'" + std::string(assignment) + "': " + read.faults.front().message;

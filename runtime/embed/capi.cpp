@@ -85,7 +85,7 @@ troupe_node* open(const char* options) {
     return fail("no options are given\nhint: {\"data_dir\": \"FOLDER\"}"), nullptr;
   auto read = troupe::parse_json(options);
   if (!read || !read->is_object())
-    return fail("the options are no JSON object" + (read ? std::string() : ": " + read.error().what) +
+    return fail("the options are not a JSON object" + (read ? std::string() : ": " + read.error().what) +
                 "\nhint: {\"data_dir\": \"FOLDER\"}"),
            nullptr;
   option_reader o(std::move(*read));

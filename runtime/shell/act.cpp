@@ -152,7 +152,7 @@ outcome fault(session& s, const given& g) {
   for (std::size_t i = 2; i < g.words.size(); ++i) {
     auto pair = pair_of(g.words[i]);
     if (!pair || pair->first == "actor" || pair->first == "fault")
-      return error{errc::invalid, "'" + g.words[i] + "' is no KEY=VALUE\nhint: fault " + g.words[0] + " " +
+      return error{errc::invalid, "'" + g.words[i] + "' is not KEY=VALUE\nhint: fault " + g.words[0] + " " +
                                     g.words[1] + " for=1m"};
     body[pair->first] = guessed(pair->second);
   }

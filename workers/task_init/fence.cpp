@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t patience_ms = 2000;
 
-/// 0 where `text` is no ADDRESS:PORT.
+/// 0 where `text` is not ADDRESS:PORT.
 socklen_t parse(const char* text, sockaddr_storage& out) {
   char host[64] = "";
   const char* colon = strrchr(text, ':');

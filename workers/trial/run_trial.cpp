@@ -183,7 +183,7 @@ int run_trial_program(int argc, char** argv, const std::function<std::unique_ptr
   if (s->wants_help) {
     std::printf("usage: %s [--NAME=VALUE]...\n\nTrains this trial alone. Hyperparameters are given as "
                 "--NAME=VALUE; reports and checkpoints go to\n"
-                "./troupe-runs/NAME (TROUPE_RUN_NAME), and TROUPE_RESUME=NAME or =latest goes on from the "
+                "./troupe-runs/NAME (TROUPE_RUN_NAME), and TROUPE_RESUME=NAME or =latest resumes from the "
                 "newest checkpoint.\n",
                 program);
     return 0;

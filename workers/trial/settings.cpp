@@ -111,7 +111,7 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
     const std::string text = variable("TROUPE_HPARAMS");
     s.hparams = nlohmann::json::parse(text.empty() ? "{}" : text, nullptr, false);
     if (!s.hparams.is_object())
-      return invalid("TROUPE_HPARAMS is no JSON object");
+      return invalid("TROUPE_HPARAMS is not a JSON object");
   }
   for (const auto& [name, text] : {std::pair{"TROUPE_RUN_NAME", s.run_name}, {"TROUPE_RESUME", s.resume_run}})
     if (text == "." || text == ".." || text.find('/') != std::string::npos)

@@ -245,7 +245,7 @@ TEST(Layers, RefuseABadOverrideAndABadTemplate) {
   std::string all;
   for (const auto& f : got.faults)
     all += f.file + ": " + f.path + ": " + f.message + "\n";
-  EXPECT_EQ(all, "a: : 'nonsense' is no KEY=VALUE\n"
+  EXPECT_EQ(all, "a: : 'nonsense' is not KEY=VALUE\n"
                  "a: : 'max_restarts.deep=3': there is an integer where 'deep' should be a key\n"
                  "a: searcher.max_trials: expected an integer, got a string, 'many'\n"
                  "template: nmae: unknown key 'nmae'\n");

@@ -90,7 +90,7 @@ TEST(TrialSettings, SaysWhichVariableOrArgumentIsWrong) {
     {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, {}, "RANK=2 of WORLD_SIZE=2"},
     {{{"TROUPE_RESUME", "../x"}}, {}, "TROUPE_RESUME='../x'"},
     {{{"TROUPE_HARNESS", "tcp://127.0.0.1:1"}}, {}, "TROUPE_TASK_TOKEN"},
-    {with(cluster, {{"TROUPE_HPARAMS", "[1]"}}), {}, "TROUPE_HPARAMS is no JSON object"},
+    {with(cluster, {{"TROUPE_HPARAMS", "[1]"}}), {}, "TROUPE_HPARAMS is not a JSON object"},
   };
   for (const auto& x : cases) {
     const auto s = read(x.set, x.arguments);

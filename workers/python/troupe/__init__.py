@@ -64,7 +64,7 @@ def params(**defaults: Any) -> Params:
     flags `--name=value` of the command line (`--a-b=1` too for `a_b`; other flags are left alone). A flag is read as the type
     of the value that it replaces; a whole number in place of a float default becomes a float.
 
-    Raises ValueError where a flag does not fit, TroupeError where the cluster's values are no JSON object.
+    Raises ValueError where a flag does not fit, TroupeError where the cluster's values are not a JSON object.
     """
     from troupe import _params
 
@@ -134,7 +134,7 @@ def checkpoint(step: Optional[int] = None, metadata: Optional[Mapping[str, Any]]
 
 
 def resume() -> "Optional[Path]":
-    """The folder of the checkpoint to go on from, or None on a fresh start. To be read only.
+    """The folder of the checkpoint to resume from, or None on a fresh start. Only to be read.
 
     Without a cluster: the latest checkpoint of the run named by the environment variable TROUPE_RESUME (`latest`: the newest).
 

@@ -23,7 +23,7 @@ def plain(metrics: Any) -> Dict[str, Any]:
     """A copy of `metrics` made of dict, list, str, bool, int, float and None alone; numpy and torch scalars become
     numbers and their arrays lists.
 
-    Raises TypeError where `metrics` is not a mapping, a key no string, or a value of another kind; Refused where a limit of
+    Raises TypeError where `metrics` is not a mapping, a key is not a string, or a value of another kind; Refused where a limit of
     levels or keys is broken.
     """
     if type(metrics) is dict and len(metrics) <= MAX_KEYS:

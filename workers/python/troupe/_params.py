@@ -34,9 +34,9 @@ def merge(defaults: Mapping[str, Any], hparams_json: str, argv: Sequence[str]) -
         try:
             chosen = json.loads(hparams_json)
         except ValueError as why:
-            raise TroupeError(f"TROUPE_HPARAMS is no JSON: {why}") from None
+            raise TroupeError(f"TROUPE_HPARAMS is not JSON: {why}") from None
         if not isinstance(chosen, dict):
-            raise TroupeError("TROUPE_HPARAMS is no JSON object")
+            raise TroupeError("TROUPE_HPARAMS is not a JSON object")
         for name, value in chosen.items():
             # YAML writes 1 for 1.0; a script that gave a float default expects a float.
             if type(merged.get(name)) is float and type(value) is int:
