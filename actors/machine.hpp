@@ -3,6 +3,7 @@
 
 #include "model/facts.hpp"
 
+#include <deque>
 #include <map>
 #include <variant>
 #include <vector>
@@ -28,15 +29,24 @@ struct overloaded : Fs... {
 template <class... Fs>
 overloaded(Fs...) -> overloaded<Fs...>; // clang 14 needs it said
 
-/// How often a child that died is made again. Soft state: whoever owns it begins anew after its own restart.
+/// Whether a child that died is made again: at most 5 times in a minute, then its owner fails with the
+/// reason. Soft state: an owner that is made again itself begins to count anew.
 template <class Id>
 class child_restarts {
 public:
-  static constexpr int most = 5; ///< deaths of one child
-  bool again(const Id& child) { return ++deaths_[child] <= most; }
+  static constexpr std::size_t most = 5;
+  static constexpr duration within = std::chrono::seconds(60);
+
+  bool again(const Id& child, time_point now) {
+    auto& deaths = deaths_[child];
+    while (!deaths.empty() && deaths.front() + within <= now)
+      deaths.pop_front();
+    deaths.push_back(now);
+    return deaths.size() <= most;
+  }
 
 private:
-  std::map<Id, int> deaths_;
+  std::map<Id, std::deque<time_point>> deaths_;
 };
 
 } // namespace troupe

@@ -334,6 +334,14 @@ struct watch_by_name {
   watch_ordered watch;
   MSGPACK_DEFINE_ARRAY(agent, watch)
 };
+/// To whoever speaks with a pool, from its owner: the pool died and was made again. Answered once the one
+/// that is asked, and all that it owns, have told the new pool what they hold of it and what they wait for.
+struct pool_renewed;
+struct pool_joined {
+  MSGPACK_DEFINE_ARRAY()
+};
+/// By the pool, to allocations: the twin of an agent died and was made again.
+struct twin_renewed;
 struct describe_pool {
   MSGPACK_DEFINE_ARRAY()
 };
@@ -516,27 +524,46 @@ using allocation_actor =
                    caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>, caf::reacts_to<time_passed>,
                    caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
-                   caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>>;
+                   caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>,
+                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<twin_renewed>>;
 
 using twin_actor = caf::typed_actor<
   caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>, caf::reacts_to<link_report>,
   caf::reacts_to<start_ordered>, caf::reacts_to<preempt_ordered>, caf::reacts_to<kill_ordered>,
   caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>, caf::reacts_to<expect_tasks>,
   caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
-  caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>>;
+  caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>,
+  caf::replies_to<pool_renewed>::with<pool_joined>>;
 
-using pool_actor =
-  caf::typed_actor<caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
-                   caf::reacts_to<slots_released>, caf::reacts_to<watch_by_name>, caf::reacts_to<agent_drain>,
-                   caf::reacts_to<twin_actor, std::string>,
-                   caf::replies_to<locate_agents>::with<std::vector<twin_actor>>,
-                   caf::replies_to<describe_pool>::with<pool_description>>;
+using pool_actor = caf::typed_actor<
+  caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
+  caf::reacts_to<slots_released>, caf::reacts_to<watch_by_name>, caf::reacts_to<agent_drain>,
+  caf::reacts_to<twin_actor, std::string>, caf::replies_to<locate_agents>::with<std::vector<twin_actor>>,
+  caf::replies_to<describe_pool>::with<pool_description>, caf::replies_to<slots_held>::with<pool_joined>,
+  caf::reacts_to<holders_heard>, caf::reacts_to<agent_forgotten>>;
+
+struct pool_renewed {
+  pool_actor pool;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, pool_renewed& x) {
+  return f(caf::meta::type_name("pool_renewed"), x.pool);
+}
+struct twin_renewed {
+  std::string agent;
+  twin_actor twin;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, twin_renewed& x) {
+  return f(caf::meta::type_name("twin_renewed"), x.agent, x.twin);
+}
 
 using trial_actor =
   caf::typed_actor<caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
                    caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>,
                    caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
-                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>>;
+                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
+                   caf::replies_to<pool_renewed>::with<pool_joined>>;
 
 using experiment_actor = caf::typed_actor<
   caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
@@ -544,7 +571,7 @@ using experiment_actor = caf::typed_actor<
   caf::reacts_to<trial_finished>, caf::reacts_to<checkpoint_reported>, caf::reacts_to<perturbation_taken>,
   caf::replies_to<search_orders>::with<orders_answered>, caf::replies_to<await_events>::with<events_heard>,
   caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
-  caf::replies_to<task_call>::with<command_result>>;
+  caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>>;
 
 /// What an agent says at registration, and what it is told.
 struct register_agent {
@@ -704,4 +731,10 @@ CAF_ADD_TYPE_ID(troupe, (troupe::node_joined))
 CAF_ADD_TYPE_ID(troupe, (troupe::agent_drain))
 CAF_ADD_TYPE_ID(troupe, (troupe::read_facts))
 CAF_ADD_TYPE_ID(troupe, (troupe::facts_read))
+CAF_ADD_TYPE_ID(troupe, (troupe::slots_held))
+CAF_ADD_TYPE_ID(troupe, (troupe::holders_heard))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_forgotten))
+CAF_ADD_TYPE_ID(troupe, (troupe::pool_renewed))
+CAF_ADD_TYPE_ID(troupe, (troupe::pool_joined))
+CAF_ADD_TYPE_ID(troupe, (troupe::twin_renewed))
 CAF_END_TYPE_ID_BLOCK(troupe)

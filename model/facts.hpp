@@ -47,6 +47,25 @@ struct experiment_swept { ///< it has ended, and the checkpoints that its policy
   MSGPACK_DEFINE_ARRAY(at, id)
 };
 
+struct agent_changed { ///< by an operator: what may be placed on an agent from now on
+  static constexpr const char* tag = "agent_changed";
+  time_point at;
+  std::string agent;         ///< its name
+  bool draining = false;     ///< nothing new is placed on it
+  std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
+  std::string by;            ///< the user who ordered it
+  MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by)
+};
+
+struct agent_left { ///< by an operator: the agent is gone for good, and forgotten
+  static constexpr const char* tag = "agent_left";
+  time_point at;
+  std::string agent; ///< its name
+  std::string id;    ///< as in agent_joined
+  std::string by;    ///< the user who ordered it
+  MSGPACK_DEFINE_ARRAY(at, agent, id, by)
+};
+
 // ---- stream "experiment/N"
 
 struct experiment_changed {
@@ -280,7 +299,8 @@ struct allocation_closed {
   MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
 };
 
-using cluster_fact = std::variant<experiment_created, agent_joined, experiment_swept>;
+using cluster_fact =
+  std::variant<experiment_created, agent_joined, experiment_swept, agent_changed, agent_left>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
 using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
@@ -293,7 +313,7 @@ using fact =
                trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
                trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
                trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
-               experiment_swept, member_lost, allocation_resized>;
+               experiment_swept, member_lost, allocation_resized, agent_changed, agent_left>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

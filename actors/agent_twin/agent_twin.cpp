@@ -34,7 +34,7 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
       if (t.exited) {
         o.push_back(agent_order{forget_ordered{t.allocation}});
       } else {
-        strays_.insert(t.allocation);
+        strays_[t.allocation] = t.slots;
         o.push_back(agent_order{kill_ordered{t.allocation}});
       }
     } else if (t.exited) {
@@ -181,6 +181,18 @@ void agent_twin::lose(out& o, const std::string& why) {
   strays_.clear();
 }
 
+std::vector<twin_action> agent_twin::meet_pool() const {
+  if (status_ != status::alive)
+    return {}; // it registers first
+  agent_up up{name_, slots_, {}};
+  for (const auto& [id, t] : tasks_)
+    if (!t.said || !std::holds_alternative<task_exited>(*t.said))
+      up.busy[to_string(id)] = t.slots;
+  for (const auto& [id, slots] : strays_)
+    up.busy[to_string(id)] = slots;
+  return {tell_pool{std::move(up)}};
+}
+
 std::optional<time_point> agent_twin::deadline() const {
   return status_ == status::lost ? std::nullopt : std::optional{lease_until_};
 }
@@ -196,7 +208,7 @@ value agent_twin::describe() const {
   value tasks = value::array(), strays = value::array();
   for (const auto& [id, t] : tasks_)
     tasks.push_back({{"allocation", to_string(id)}, {"slots", t.slots}, {"heard", t.said.has_value()}});
-  for (const auto& id : strays_)
+  for (const auto& [id, slots] : strays_)
     strays.push_back(to_string(id));
   return {{"state", shown()}, {"epoch", epoch_}, {"slots", slots_}, {"lease_until", to_rfc3339(lease_until_)},
           {"tasks", tasks},   {"strays", strays}};

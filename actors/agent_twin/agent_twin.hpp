@@ -116,6 +116,8 @@ public:
 
   [[nodiscard]] std::vector<twin_action> apply(const twin_event& ev, time_point now);
   std::optional<time_point> deadline() const;
+  /// What a pool that was made again has to know of this agent.
+  [[nodiscard]] std::vector<twin_action> meet_pool() const;
 
   status state() const { return status_; }
   const std::string& name() const { return name_; }
@@ -156,7 +158,8 @@ private:
   int slots_ = 0;
   time_point lease_until_;
   std::map<allocation_id, task> tasks_; ///< that an allocation waits for
-  std::set<allocation_id> strays_;      ///< in the inventory, but nobody waits for them: being killed
+  /// In the inventory, with their slots, but nobody waits for them: being killed.
+  std::map<allocation_id, std::vector<int>> strays_;
 };
 
 } // namespace troupe

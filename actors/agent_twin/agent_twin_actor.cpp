@@ -72,6 +72,11 @@ public:
       [this](const checkpoint_answer& down) { to_agent(down); },
       [this](const validation_answer& down) { to_agent(down); },
       [this](const worker_ordered& ev) { from_allocation(ev); },
+      [this](pool_renewed& x) {
+        pool_ = std::move(x.pool);
+        run_all(machine_->meet_pool());
+        return pool_joined{};
+      },
     };
   }
 
@@ -85,10 +90,13 @@ private:
   void step(const twin_event& ev) {
     auto actions = machine_->apply(ev, self_->now());
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
-    for (auto& action : actions)
-      std::visit([this](auto& x) { run(x); }, action);
+    run_all(std::move(actions));
     self_->show(machine_->shown());
     arm();
+  }
+  void run_all(std::vector<twin_action> actions) {
+    for (auto& action : actions)
+      std::visit([this](auto& x) { run(x); }, action);
   }
   void run(const agent_order& x) {
     link_order order{machine_->epoch()};
@@ -118,7 +126,7 @@ private:
     std::visit(
       [&](auto& ev) {
         using type = std::decay_t<decltype(ev)>;
-        if constexpr (!std::is_same_v<type, slots_requested>)
+        if constexpr (!std::is_same_v<type, slots_requested> && !std::is_same_v<type, slots_held>)
           self_->send(pool_, std::move(ev));
       },
       x.event);

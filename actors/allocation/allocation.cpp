@@ -529,6 +529,40 @@ std::vector<allocation_action> allocation::resume() {
   return out;
 }
 
+std::vector<allocation_action> allocation::meet_pool() const {
+  if (closed())
+    return {release_slots{}};
+  if (parts_.empty())
+    return {request_slots{spec_.slots, spec_.least}};
+  hold_slots held;
+  std::vector<allocation_action> out;
+  for (const auto& p : on_) {
+    const auto state = parts_.find(p.agent);
+    if (state == parts_.end() || (given_up_.contains(p.agent) && generation_ > 0))
+      continue;
+    held.on.push_back(p);
+    if (state->second.state == part::watched)
+      out.push_back(watch_task{p.agent, p.slots});
+  }
+  out.insert(out.begin(), std::move(held));
+  if (spec_.least > 0)
+    out.push_back(request_slots{spec_.slots, spec_.least});
+  return out;
+}
+
+std::vector<allocation_action> allocation::meet_twin(const std::string& agent) const {
+  const auto part_of = parts_.find(agent);
+  if (closed()) {
+    for (const auto& p : on_)
+      if (p.agent == agent)
+        return {forget_task{agent}};
+  } else if (part_of != parts_.end() && part_of->second.state != part::over)
+    for (const auto& p : on_)
+      if (p.agent == agent)
+        return {watch_task{agent, p.slots}};
+  return {};
+}
+
 std::optional<time_point> allocation::deadline() const {
   if (closed())
     return std::nullopt;

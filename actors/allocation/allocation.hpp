@@ -143,6 +143,10 @@ struct report_allocation_end {
   std::string detail;
   bool finished = false; ///< see allocation_closed
 };
+/// To a pool that was made again: these slots are this allocation's.
+struct hold_slots {
+  std::vector<placement> on;
+};
 struct answer_signals {}; ///< whoever waits for the word to stop hears it
 struct answer_gang {};    ///< whoever waits for the rest of the gang hears where it is
 struct order_worker {     ///< to one rank of a trial in C++
@@ -152,7 +156,7 @@ struct order_worker {     ///< to one rank of a trial in C++
 };
 using allocation_action =
   std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task, forget_task,
-               report_allocation_end, answer_signals, answer_gang, order_worker>;
+               report_allocation_end, answer_signals, answer_gang, order_worker, hold_slots>;
 using allocation_step = step_of<allocation_fact, allocation_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -170,6 +174,10 @@ public:
   void replay(const allocation_fact& fact);
   /// A fresh one asks for slots; a placed one asks its agents how it fares; a closed one says so again.
   [[nodiscard]] std::vector<allocation_action> resume();
+  /// What a pool that was made again has to know: what this one holds, or waits for.
+  [[nodiscard]] std::vector<allocation_action> meet_pool() const;
+  /// The same for the twin of `agent`: what was ordered of the dead one may not have reached the agent.
+  [[nodiscard]] std::vector<allocation_action> meet_twin(const std::string& agent) const;
   std::optional<time_point> deadline() const;
   std::string snapshot() const; ///< of what the facts hold
   value describe() const;       ///< the state, for people

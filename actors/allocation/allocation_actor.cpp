@@ -63,12 +63,23 @@ public:
       [this](const member_failed& ev) { from_twin(ev); },
       [this](const worker_said& ev) { from_twin(ev); },
       [this](const slots_spare& ev) { step(ev); },
+      [this](pool_renewed& x) { return meet(std::move(x.pool)); },
+      [this](twin_renewed& x) {
+        auto actions = machine_->meet_twin(x.agent);
+        if (actions.empty() && !twins_.contains(x.agent))
+          return;
+        twins_[x.agent] = std::move(x.twin);
+        take({}, std::move(actions));
+      },
     };
   }
 
 private:
   allocation& machine() { return *machine_; }
-  void end_children(const caf::error&) {}
+  void end_children(const caf::error& why) {
+    if (meeting_.pending()) // a promise that is dropped leaves who asked to its timeout
+      meeting_.deliver(why);
+  }
   std::optional<time_point> deadline() const {
     auto next = machine_->deadline();
     for (const auto& poll : polls_)
@@ -208,7 +219,30 @@ private:
             twins_[names[i]] = twins[i];
           step(ev);
         },
-        [this](const caf::error& why) { leave(why); });
+        [this](const caf::error& why) {
+          if (why != caf::sec::request_receiver_down)
+            leave(why); // else the grant died with its pool, and the next pool is asked for another one
+        });
+  }
+
+  /// At once, whatever waits for the journal: slots are soft state. Answered once the pool knows what this
+  /// allocation holds.
+  caf::result<pool_joined> meet(pool_actor pool) {
+    peers_.pool = std::move(pool);
+    const auto actions = machine_->meet_pool();
+    meeting_ = self_->make_response_promise<pool_joined>();
+    for (const auto& action : actions)
+      std::visit([this](const auto& x) { run(x); }, action);
+    for (auto& send : std::exchange(held_back_, {}))
+      send();
+    if (actions.empty() || !std::holds_alternative<hold_slots>(actions.front()))
+      meeting_.deliver(pool_joined{});
+    return meeting_;
+  }
+  void run(const hold_slots& x) {
+    self_->request(peers_.pool, std::chrono::seconds(30), slots_held{id_, x.on})
+      .then([promise = meeting_](const pool_joined& done) mutable { promise.deliver(done); },
+            [promise = meeting_](const caf::error& why) mutable { promise.deliver(why); });
   }
 
   /// Into the log of its task; once, however often it is said.
@@ -314,7 +348,18 @@ private:
           send_to(agent, std::move(message));
           quit_if_done();
         },
-        [this](const caf::error& why) { leave(why); });
+        [this, agent, message, asked = peers_.pool](const caf::error& why) {
+          if (why != caf::sec::request_receiver_down)
+            return leave(why);
+          auto again = [this, agent, message] {
+            --unsent_;
+            send_to(agent, message);
+            quit_if_done();
+          };
+          if (asked != peers_.pool)
+            return again();
+          held_back_.push_back(std::move(again)); // until the pool is made again
+        });
   }
 
   allocation_id id_;
@@ -322,7 +367,9 @@ private:
   allocation_peers peers_;
   std::optional<allocation> machine_;
   std::map<std::string, twin_actor> twins_;
-  int unsent_ = 0; ///< messages that wait for the handle of their twin
+  int unsent_ = 0;                                   ///< messages that wait for the handle of their twin
+  caf::typed_response_promise<pool_joined> meeting_; ///< with the newest pool
+  std::vector<std::function<void()>> held_back_;     ///< sends them, once a pool is there to ask
   struct held_poll {
     time_point until;
     call_promise caller;

@@ -14,21 +14,6 @@ cluster::created cluster::create(experiment_created wanted) {
   return {ids_.newest_experiment, {std::move(fact)}};
 }
 
-result<std::vector<cluster_fact>> cluster::join(const agent_joined& who, bool taken) {
-  if (who.agent.empty() || who.agent.size() > 128)
-    return error{errc::invalid, "an agent's name has 1 to 128 characters"};
-  auto it = agents_.find(who.agent);
-  if (it != agents_.end() && it->second.id != who.id && taken)
-    return error{errc::conflict,
-                 "another agent named '" + who.agent + "' is alive; give this one another --name"};
-  if (it != agents_.end() && it->second.id == who.id && it->second.slots == who.slots &&
-      it->second.host == who.host)
-    return std::vector<cluster_fact>{};
-  cluster_fact fact = who;
-  replay(fact);
-  return std::vector<cluster_fact>{std::move(fact)};
-}
-
 std::vector<cluster_fact> cluster::swept(experiment_id id, time_point now) {
   if (!unswept_.contains(id))
     return {};
@@ -51,30 +36,20 @@ void cluster::replay(const cluster_fact& fact) {
                    keys_[f.key] = f.id;
                  unswept_.insert(f.id);
                },
-               [this](const agent_joined& f) {
-                 agents_[f.agent] = {f.id, f.slots, f.host};
-               },
                [this](const experiment_swept& f) { unswept_.erase(f.id); },
+               [](const auto&) {},
              },
              fact);
 }
 
-std::string cluster::snapshot() const {
-  std::vector<std::tuple<std::string, std::string, int>> agents;
-  for (const auto& [name, a] : agents_)
-    agents.emplace_back(name, a.id, a.slots);
-  return pack(std::tuple{ids_.newest_experiment, keys_, agents, unswept_});
-}
+std::string cluster::snapshot() const { return pack(std::tuple{ids_.newest_experiment, keys_, unswept_}); }
 
 value cluster::describe() const {
-  value agents = value::object(), unswept = value::array();
-  for (const auto& [name, a] : agents_)
-    agents[name] = {{"id", a.id}, {"slots", a.slots}, {"host", a.host}};
+  value unswept = value::array();
   for (const auto& id : unswept_)
     unswept.push_back(id.value);
   return {{"newest_experiment", ids_.newest_experiment.value},
           {"newest_trial", ids_.newest_trial.value},
-          {"agents", agents},
           {"keys", keys_.size()},
           {"unswept", unswept}};
 }

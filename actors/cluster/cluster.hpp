@@ -1,5 +1,6 @@
 #pragma once
-// Which experiments and agents exist, and the ids of what is created. Pure; the shell is cluster_actor.cpp.
+// Which experiments exist, and the ids of what is created; who the members are decides members.hpp. Pure; the
+// shell is cluster_actor.cpp.
 
 #include "actors/machine.hpp"
 
@@ -14,12 +15,6 @@ struct id_counters {
   trial_id newest_trial;
 };
 
-struct known_agent {
-  std::string id;
-  int slots = 0;
-  std::string host;
-};
-
 /// Not thread-safe: one actor owns it.
 class cluster {
 public:
@@ -32,10 +27,6 @@ public:
   };
   [[nodiscard]] created create(experiment_created wanted);
 
-  /// An agent of this name with another id is refused while the first one's lease lives; `taken` says whether
-  /// it does.
-  [[nodiscard]] result<std::vector<cluster_fact>> join(const agent_joined& who, bool taken);
-
   /// The first of `count` fresh trial ids. Soft: after a crash only those that stand in a fact are used up.
   trial_id reserve_trials(std::uint64_t count);
 
@@ -43,15 +34,14 @@ public:
   [[nodiscard]] std::vector<cluster_fact> swept(experiment_id id, time_point now);
   bool unswept(experiment_id id) const { return unswept_.contains(id); }
 
+  /// Facts of the members change nothing here.
   void replay(const cluster_fact& fact);
-  const std::map<std::string, known_agent>& agents() const { return agents_; }
   std::string snapshot() const;
   value describe() const; ///< the state, for people
 
 private:
   id_counters ids_;
   std::map<std::string, experiment_id> keys_;
-  std::map<std::string, known_agent> agents_;
   std::set<experiment_id> unswept_;
 };
 

@@ -1,6 +1,7 @@
 #include "actors/cluster/cluster_actor.hpp"
 
 #include "actors/cluster/accepted_config.hpp"
+#include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
@@ -17,11 +18,8 @@ namespace {
 using base = actor_base<cluster_actor>;
 using command_promise = caf::typed_response_promise<command_result>;
 
-struct no_action {};
-using cluster_action = std::variant<no_action>;
-
-class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action> {
-  friend class durable<cluster_shell_state, cluster_actor, cluster_fact, cluster_action>;
+class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, members_action> {
+  friend class durable<cluster_shell_state, cluster_actor, cluster_fact, members_action>;
 
 public:
   static inline const char* name = "cluster";
@@ -40,7 +38,7 @@ public:
           return on({x.user, x.allocation}, std::move(order));
         });
       },
-      [this](const reserve_trials& x) { return trials_reserved{machine_->reserve_trials(x.count)}; },
+      [this](const reserve_trials& x) { return trials_reserved{machine_->ids.reserve_trials(x.count)}; },
       [this](const experiment_finished& x) {
         forget(x.id);
         self_->send(retention_, sweep_experiment{x.id});
@@ -50,7 +48,7 @@ public:
           self_->send(it->second, std::move(x.what));
       },
       [this](const time_passed&) { timer_fired(); },
-      [this](const sweep_finished& x) { take(machine_->swept(x.id, self_->now()), {}); },
+      [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
       [this](node_joined& x) {
         if (setup_.on_node)
           setup_.on_node(std::move(x));
@@ -59,9 +57,17 @@ public:
   }
 
 private:
-  cluster& machine() { return *machine_; }
+  cluster_machines& machine() { return *machine_; }
+  members& who() { return machine_->who; }
   std::optional<time_point> deadline() const { return std::nullopt; }
-  void run(const no_action&) {}
+  template <class Action>
+  void run(const Action& x) {
+    members_->run(x);
+  }
+  void tell_members(const members_event& ev, done_callback done = {}) {
+    auto s = who().apply(ev, self_->now());
+    take(std::move(s.facts), std::move(s.actions), std::move(done));
+  }
 
   // ---- recovery
 
@@ -72,7 +78,8 @@ private:
       for (const auto& row : *rows)
         ids.newest_experiment = std::max(ids.newest_experiment, row.id);
     ids.newest_trial = peers_.reads->newest_trial();
-    machine_.emplace(ids);
+    machine_.emplace(cluster_machines{
+      cluster(ids), members({setup_.lease.give_away, self_->now(), std::move(setup_.configuration)})});
     std::size_t stored = 0;
     if (auto facts = peers_.reads->facts_of(cluster_entity))
       for (const auto& bytes : *facts) {
@@ -81,10 +88,14 @@ private:
           machine_->replay(*fact);
       }
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
-    members_.emplace(self_, setup_, *machine_);
-    if (rows)
-      expect_open_runs(*rows);
-    begin(cluster_entity, stored, peers_.journal, {});
+    members_.emplace(self_, setup_, machine_->who,
+                     cluster_members::needs{[this] { return tasks_in_journal(); },
+                                            [this](const std::string& pool) { return experiments_of(pool); },
+                                            [this](const caf::error& why) { leave(why); }});
+    begin(cluster_entity, stored, peers_.journal, who().resume());
+    expect_open_runs();
+    for (const auto& [agent, user] : std::exchange(setup_.drained_before, {}))
+      tell_members(agent_ordered{agent, -1, true, user, true});
     if (rows)
       for (const auto& row : *rows)
         if (!terminal(row.state))
@@ -97,13 +108,14 @@ private:
     self_->monitor(retention_);
     if (auto rows = peers_.reads->experiments())
       for (const auto& row : *rows)
-        if (terminal(row.state) && machine_->unswept(row.id))
+        if (terminal(row.state) && machine_->ids.unswept(row.id))
           self_->send(retention_, sweep_experiment{row.id});
   }
 
-  void expect_open_runs(const std::vector<experiment_row>& rows) {
-    std::map<std::string, expect_tasks> by_agent;
-    for (const auto& row : rows) {
+  open_tasks tasks_in_journal() const {
+    open_tasks by_agent;
+    auto rows = peers_.reads->experiments();
+    for (const auto& row : rows ? *rows : std::vector<experiment_row>()) {
       auto trials = terminal(row.state) ? result<std::vector<trial_row>>(std::vector<trial_row>())
                                         : peers_.reads->trials(row.id);
       if (!trials)
@@ -113,9 +125,21 @@ private:
           for (const auto& part : trial.runs.back().on)
             by_agent[part.agent].tasks.push_back({{trial.id, trial.runs.back().run}, part.slots});
     }
-    for (auto& [agent, tasks] : by_agent)
-      if (auto* link = members_->find(agent))
-        self_->send(link->twin, std::move(tasks));
+    return by_agent;
+  }
+
+  void expect_open_runs() {
+    for (auto& [agent, tasks] : tasks_in_journal())
+      if (auto twin = members_->twin_of(agent))
+        self_->send(twin, std::move(tasks));
+  }
+
+  std::vector<experiment_actor> experiments_of(const std::string& pool) const {
+    std::vector<experiment_actor> out;
+    for (const auto& [id, experiment] : experiments_)
+      if (machine_->who.pool_of(id) == pool)
+        out.push_back(experiment);
+    return out;
   }
 
   void recover(const experiment_row& row) {
@@ -153,8 +177,8 @@ private:
       const allocation_id run{trial.id, trial.runs.back().run};
       members_->release(run);
       for (const auto& part : trial.runs.back().on)
-        if (auto* link = members_->find(part.agent))
-          self_->send(link->twin, forget_ordered{run});
+        if (auto twin = members_->twin_of(part.agent))
+          self_->send(twin, forget_ordered{run});
     }
   }
 
@@ -165,10 +189,10 @@ private:
 
   void start(experiment_settings settings, const experiment_past& past, bool paused = false) {
     const auto id = settings.id;
-    auto pool = members_->enter_pool(id, settings.launch.config);
-    auto experiment =
-      spawn_experiment(self_->system(), {std::move(settings), paused},
-                       {cluster_actor{self_}, peers_.journal, pool, peers_.reads, setup_.tokens}, past);
+    tell_members(experiment_entered{id, settings.launch.config});
+    auto experiment = spawn_experiment(
+      self_->system(), {std::move(settings), paused},
+      {cluster_actor{self_}, peers_.journal, members_->pool_of(id), peers_.reads, setup_.tokens}, past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -178,7 +202,7 @@ private:
     if (auto it = experiments_.find(id); it != experiments_.end()) {
       by_address_.erase(it->second.address());
       experiments_.erase(it);
-      members_->leave_pool(id);
+      tell_members(experiment_gone{id});
     }
   }
 
@@ -191,14 +215,19 @@ private:
       auto row = peers_.reads->experiment(id);
       if (!row || terminal(row->state))
         return;
-      if (!restarts_.again(entity(id)))
+      if (!restarts_.again(entity(id), self_->now()))
         return set_aside(id, "its actor died again and again: " + from_caf(down.reason).what);
       return recover(*row); // made again from what is durable
     }
     if (!closing_ && down.source == retention_.address())
-      return restarts_.again("retention") ? make_retention() : leave(down.reason);
-    if (auto why = members_->child_down(down); why && !closing_)
-      leave(why);
+      return restarts_.again("retention", self_->now())
+               ? make_retention()
+               : leave(
+                   to_caf({errc::internal, "retention died again and again: " + from_caf(down.reason).what}));
+    if (closing_)
+      return;
+    if (auto news = members_->child_down(down))
+      tell_members(*news);
   }
 
   void end_children(const caf::error& why) {
@@ -222,27 +251,22 @@ private:
     const std::uint16_t http_port = setup_.http_port ? setup_.http_port() : 0;
     if (setup_.http_port && !http_port)
       return to_caf({errc::busy, "the master still starts"});
-    agent_joined fact{self_->now(), x.name, x.id, x.slots, x.host};
-    auto facts = machine_->join(fact, members_->is_taken(x.name, who));
-    if (!facts)
-      return to_caf(facts.error());
+    const agent_asked asked{{self_->now(), x.name, x.id, x.slots, x.host}};
+    if (auto no = machine_->who.refuses(asked, self_->now()))
+      return to_caf(*no);
     auto promise = self_->make_response_promise<registered>();
-    take(std::move(*facts), {},
-         [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
-           if (why) {
-             promise.deliver(why);
-             return;
-           }
-           auto& link = members_->make_twin(x.name);
-           link.actor = who;
-           self_->monitor(who);
-           auto epoch = ++epoch_;
-           self_->send(link.twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
-           link.up_since = self_->now();
-           promise.deliver(registered{epoch, link.twin, peers_.journal, setup_.lease.freeze.count(),
-                                      http_port,
-                                      setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
-         });
+    tell_members(asked, [this, promise, x = std::move(x), who, http_port](const caf::error& why) mutable {
+      if (why) {
+        promise.deliver(why);
+        return;
+      }
+      members_->welcome(x.name, who);
+      auto twin = members_->twin_of(x.name);
+      auto epoch = ++epoch_;
+      self_->send(twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
+      promise.deliver(registered{epoch, twin, peers_.journal, setup_.lease.freeze.count(), http_port,
+                                 setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
+    });
     return promise;
   }
 
@@ -256,7 +280,7 @@ private:
   };
 
   caf::result<command_result> on(const caller&, const commands::experiment_validate& x) {
-    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, members_->configuration());
+    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, who().configuration());
     return checked ? answered() : refused(checked.error());
   }
   caf::result<command_result> on(const caller&, const commands::experiment_activate& x) {
@@ -276,23 +300,39 @@ private:
     const caller&, const Question&) {
     return members_->describe<Question>(experiments_.size());
   }
-  caf::result<command_result> on(const caller&, const commands::agent_drain& x) { return members_->drain(x); }
+  caf::result<command_result> on(const caller& by, const commands::agent_drain& x) {
+    return change_members(agent_ordered{x.agent, x.slot ? static_cast<int>(*x.slot) : -1, x.on, by.user});
+  }
+  caf::result<command_result> on(const caller& by, const commands::agent_remove& x) {
+    return change_members(agent_removed{x.agent, by.user});
+  }
   caf::result<command_result> on(const caller&, const commands::fence& x) { return members_->fence(x); }
   caf::result<command_result> on(const caller&, commands::agent_slots x) {
     return members_->hear_slots(std::move(x));
   }
   caf::result<command_result> on(const caller&, const commands::configuration_may& x) {
-    auto ok = members_->may_configure(x.configuration);
-    return ok ? answered() : refused(ok.error());
+    auto no = who().refuses(configured{x.configuration}, self_->now());
+    return no ? refused(*no) : answered();
   }
   caf::result<command_result> on(const caller&, const commands::configuration_enforce& x) {
-    members_->configure(x.configuration);
+    tell_members(configured{x.configuration});
     return answered();
   }
   caf::result<command_result> on(const caller&, const commands::node_shutdown&) {
     if (setup_.shut_down)
       setup_.shut_down();
     return answered();
+  }
+
+  /// Answered once it is durable.
+  caf::result<command_result> change_members(const members_event& ev) {
+    if (auto no = who().refuses(ev, self_->now()))
+      return refused(*no);
+    auto promise = self_->make_response_promise<command_result>();
+    tell_members(ev, [promise](const caf::error& why) mutable {
+      promise.deliver(why ? refused(from_caf(why)) : answered());
+    });
+    return promise;
   }
 
   // ---- from tasks, and about trials
@@ -307,7 +347,7 @@ private:
       return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
     if constexpr (std::is_same_v<OfTask, commands::allocation_rendezvous>) {
       auto& hosts = x.hosts.emplace();
-      for (const auto& [agent, known] : machine_->agents())
+      for (const auto& [agent, known] : who().agents())
         hosts[agent] = known.host;
     }
     return self_->delegate(it->second, task_call_of(id, std::move(x)));
@@ -405,7 +445,7 @@ private:
   // ---- creation
 
   caf::result<command_result> on(const caller& by, commands::experiment_create x) {
-    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, members_->configuration());
+    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, who().configuration());
     if (!checked)
       return refused(checked.error());
     auto& [settings, source] = *checked;
@@ -435,7 +475,7 @@ private:
   }
 
   void record(experiment_created wanted, bool activate, command_promise promise) {
-    auto made = machine_->create(wanted);
+    auto made = machine_->ids.create(wanted);
     if (made.facts.empty()) { // the same key again: the same answer
       promise.deliver(answered({{"id", made.id.value}}));
       return;
@@ -576,7 +616,7 @@ private:
 
   cluster_setup setup_;
   cluster_peers peers_;
-  std::optional<cluster> machine_;
+  std::optional<cluster_machines> machine_;
   std::optional<cluster_members> members_;
   retention_actor retention_;
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start

@@ -21,6 +21,8 @@ struct cluster_setup {
   task_tokens tokens;
   std::function<void(node_joined)> on_node; ///< a node has come, again or for the first time; thread-safe
   value configuration; ///< in force at the start (model/config/cluster_config.hpp); null: none
+  /// Agents that an operator drained under a version that kept no facts of it, each with who did it.
+  std::vector<std::pair<std::string, std::string>> drained_before;
 };
 
 struct cluster_peers {

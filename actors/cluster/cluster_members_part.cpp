@@ -33,69 +33,54 @@ pool_description sum(const std::map<std::string, pool_description>& pools) {
 } // namespace
 
 cluster_members::cluster_members(actor_base<cluster_actor>* self, const cluster_setup& setup,
-                                 const cluster& machine)
-    : self_(self), setup_(setup), machine_(machine), configuration_(setup.configuration) {
-  make_pools();
-  for (const auto& [agent, known] : machine_.agents())
-    make_twin(agent);
-}
+                                 const members& machine, needs with)
+    : self_(self), setup_(setup), machine_(machine), with_(std::move(with)) {}
 
 // ---- pools
 
-void cluster_members::make_pools() {
-  for (const auto& pool : config::pool_names(configuration_))
-    if (auto& actor = pools_[pool]; !actor) {
-      actor = spawn_pool(self_->system(), pool);
-      self_->monitor(actor);
+void cluster_members::run(const make_pool& x) {
+  auto& pool = pools_[x.pool];
+  pool = spawn_pool(self_->system(), x.pool, x.again ? pool::phase::recovering : pool::phase::placing);
+  self_->monitor(pool);
+  if (x.again)
+    introduce(x.pool);
+}
+
+/// Everybody who stands on the pool that died is told of the new one and tells it what it knows. It places
+/// once all have, or have died: those speak as they are made again.
+void cluster_members::introduce(const std::string& name) {
+  const auto pool = pools_[name];
+  auto left = std::make_shared<std::size_t>(1);
+  const auto one_less = [this, left, pool] {
+    if (--*left == 0)
+      self_->send(pool, holders_heard{});
+  };
+  const auto tell = [&](const auto& who) {
+    ++*left;
+    self_->request(who, std::chrono::seconds(30), pool_renewed{pool})
+      .then([one_less](const pool_joined&) { one_less(); }, [one_less](const caf::error&) { one_less(); });
+  };
+  for (const auto& [agent, link] : links_)
+    if (link.twin && machine_.pool_of(agent) == name) {
+      self_->send(pool, link.twin, agent);
+      tell(link.twin);
     }
+  for (const auto& experiment : with_.experiments_in(name))
+    tell(experiment);
+  one_less();
 }
 
-/// A pool that the configuration no longer names lives as long as an agent is in it.
-void cluster_members::drop_unused_pools() {
-  for (auto it = pools_.begin(); it != pools_.end();) {
-    const auto used =
-      config::has_pool(configuration_, it->first) ||
-      std::any_of(links_.begin(), links_.end(), [&](const auto& l) { return l.second.pool == it->first; }) ||
-      experiments_in(it->first) > 0;
-    if (used) {
-      ++it;
-      continue;
-    }
-    self_->demonitor(it->second.address());
-    self_->send_exit(it->second, caf::exit_reason::user_shutdown);
-    it = pools_.erase(it);
-  }
+void cluster_members::run(const end_pool& x) {
+  auto pool = pools_.extract(x.pool);
+  if (!pool)
+    return;
+  self_->demonitor(pool.mapped().address());
+  self_->send_exit(pool.mapped(), caf::exit_reason::user_shutdown);
 }
 
-std::ptrdiff_t cluster_members::experiments_in(const std::string& pool) const {
-  return std::count_if(pool_of_.begin(), pool_of_.end(), [&](const auto& one) { return one.second == pool; });
-}
-
-result<void> cluster_members::may_configure(const value& wanted) const {
-  for (const auto& [pool, actor] : pools_)
-    if (!config::has_pool(wanted, pool) && config::has_pool(configuration_, pool) &&
-        !configuration_.is_null() && experiments_in(pool) > 0)
-      return error{errc::conflict, "pools." + pool + ": " + std::to_string(experiments_in(pool)) +
-                                     " experiments run in it; end them before the pool goes"};
-  return {};
-}
-
-void cluster_members::configure(const value& wanted) {
-  configuration_ = wanted; // an experiment that came in between keeps its pool's actor alive
-  make_pools();
-  settle_agents();
-}
-
-pool_actor cluster_members::enter_pool(experiment_id id, const value& settings) {
-  auto wanted = config::pool_of_experiment(configuration_, settings);
-  const auto pool = wanted ? *wanted : config::default_pool(configuration_);
-  pool_of_[id] = pool;
-  return pools_[pool];
-}
-
-void cluster_members::leave_pool(experiment_id id) {
-  pool_of_.erase(id);
-  settle_agents();
+pool_actor cluster_members::pool_of(experiment_id id) const {
+  auto it = pools_.find(machine_.pool_of(id));
+  return it == pools_.end() ? pool_actor{} : it->second;
 }
 
 void cluster_members::release(const allocation_id& run) {
@@ -105,64 +90,67 @@ void cluster_members::release(const allocation_id& run) {
 
 // ---- agents
 
-cluster_members::agent_link& cluster_members::make_twin(const std::string& agent) {
-  auto& link = links_[agent];
-  if (!link.twin) {
-    link.pool = wanted_pool(agent);
-    auto& pool = pools_[link.pool];
-    link.twin = spawn_twin(self_->system(), agent, setup_.lease, pool);
-    self_->monitor(link.twin);
-    self_->send(pool, link.twin,
-                agent); // before anybody that the cluster actor makes later asks the pool for it
-  }
-  return link;
+void cluster_members::run(const make_twin& x) {
+  auto& link = links_[x.agent];
+  const auto& pool = pools_[x.pool];
+  link.twin = spawn_twin(self_->system(), x.agent, setup_.lease, pool);
+  self_->monitor(link.twin);
+  if (x.again)
+    if (auto open = with_.open_tasks_now(); open.contains(x.agent)) // before the agent registers
+      self_->send(link.twin, std::move(open[x.agent]));
+  self_->send(pool, link.twin,
+              x.agent); // before anybody that the cluster actor makes later asks the pool for it
+  if (x.again)
+    self_->send(pool, agent_down{x.agent}); // until it has registered with the new twin
 }
 
-cluster_members::agent_link* cluster_members::find(const std::string& agent) {
+void cluster_members::run(const end_twin& x) {
+  auto link = links_.find(x.agent);
+  if (link == links_.end() || !link->second.twin)
+    return;
+  if (auto pool = pools_.find(x.pool); pool != pools_.end())
+    self_->send(pool->second, agent_down{x.agent});
+  self_->demonitor(link->second.twin.address());
+  self_->send_exit(link->second.twin, caf::exit_reason::user_shutdown);
+  link->second.twin = nullptr;
+}
+
+void cluster_members::run(const order_agent& x) {
+  for (const auto& [name, pool] : pools_)
+    self_->send(pool, agent_drain{x.agent, x.draining, x.disabled});
+}
+
+void cluster_members::run(const forget_agent& x) {
+  links_.erase(x.agent);
+  if (auto pool = pools_.find(x.pool); pool != pools_.end())
+    self_->send(pool->second, agent_forgotten{x.agent});
+}
+
+twin_actor cluster_members::twin_of(const std::string& agent) const {
   auto it = links_.find(agent);
-  return it == links_.end() ? nullptr : &it->second;
+  return it == links_.end() ? twin_actor{} : it->second.twin;
 }
 
-bool cluster_members::is_taken(const std::string& agent, const agent_actor& by) const {
-  auto known = links_.find(agent);
-  if (known == links_.end())
-    return false;
-  const auto& link = known->second;
-  return link.actor ? link.actor != by : self_->now() < link.since + setup_.lease.give_away;
+void cluster_members::welcome(const std::string& agent, const agent_actor& who) {
+  auto& link = links_[agent];
+  link.actor = who;
+  link.up_since = self_->now();
+  self_->monitor(who);
 }
 
-std::string cluster_members::wanted_pool(const std::string& agent) const {
-  return config::pool_of_agent(configuration_, agent);
-}
-
-/// An agent changes its pool when no experiment runs in the old one, so that nobody waits for the twin that
-/// ends. The agent notices its end, and registers anew.
-void cluster_members::settle_agents() {
-  for (auto& [agent, link] : links_) {
-    if (!link.twin || link.pool == wanted_pool(agent) || experiments_in(link.pool) > 0)
-      continue;
-    self_->send(pools_[link.pool], agent_down{agent});
-    self_->demonitor(link.twin.address());
-    self_->send_exit(link.twin, caf::exit_reason::user_shutdown);
-    link.twin = nullptr;
-    link.pool.clear();
-  }
-  drop_unused_pools();
-}
-
-caf::error cluster_members::child_down(const caf::down_msg& down) {
+std::optional<members_event> cluster_members::child_down(const caf::down_msg& down) {
   for (const auto& [pool, actor] : pools_)
     if (down.source == actor.address())
-      return to_caf({errc::internal, "the resource pool " + pool + " died: " + from_caf(down.reason).what});
+      return pool_died{pool, from_caf(down.reason).what};
   for (auto& [agent, link] : links_) {
     if (link.twin && down.source == link.twin.address())
-      return to_caf({errc::internal, "the twin of agent " + agent + " died: " + from_caf(down.reason).what});
+      return twin_died{agent, from_caf(down.reason).what};
     if (link.actor && down.source == link.actor.address()) {
       link.actor = nullptr;
-      link.since = self_->now();
+      return agent_went_away{agent};
     }
   }
-  return caf::none;
+  return std::nullopt;
 }
 
 void cluster_members::end_all(const caf::error& why) {
@@ -175,31 +163,14 @@ void cluster_members::end_all(const caf::error& why) {
 
 // ---- commands
 
-command_result cluster_members::drain(const commands::agent_drain& order) {
-  const auto& [agent, on] = order;
-  if (!machine_.agents().contains(agent))
-    return refused({errc::not_found, "no agent '" + agent + "'"});
-  if (on)
-    draining_.insert(agent);
-  else
-    draining_.erase(agent);
-  for (const auto& [name, pool] : pools_) // it may change its pool meanwhile
-    self_->send(pool, agent_drain{agent, on});
-  return answered();
-}
-
 command_result cluster_members::fence(const commands::fence& claim) {
   const auto token = setup_.fence_token ? setup_.fence_token(claim.agent) : std::string();
   if (token.empty() || !same_secret(claim.token, token))
     return refused({errc::denied, "the fence token is not this agent's"});
-  auto link = links_.find(claim.agent);
-  const bool away = link != links_.end() && !link->second.actor;
-  if (claim.dead) {
-    if (away)
-      self_->send(link->second.twin, death_confirmed{parse_allocation(claim.allocation)});
-    return answered({{"kill", false}});
-  }
-  return answered({{"kill", away}});
+  const auto verdict = machine_.judge_sandbox(claim.agent, claim.dead);
+  if (verdict.tell_twin)
+    self_->send(twin_of(claim.agent), death_confirmed{parse_allocation(claim.allocation)});
+  return answered({{"kill", verdict.kill}});
 }
 
 command_result cluster_members::hear_slots(commands::agent_slots news) {
@@ -263,6 +234,8 @@ value cluster_members::agent_rows(const pool_description& all) const {
       value slot{{"id", i}, {"device", "cpu"}, {"enabled", true}};
       if (link != links_.end() && n < link->second.slots.size())
         slot.update(link->second.slots[n]);
+      if (std::find(known.disabled.begin(), known.disabled.end(), i) != known.disabled.end())
+        slot["enabled"] = false;
       if (held != all.agents.end() && n < held->second.size() && held->second[n])
         slot["allocation"] = to_string(held->second[n]);
       slots.push_back(slot);
@@ -270,12 +243,12 @@ value cluster_members::agent_rows(const pool_description& all) const {
     agents.push_back({{"id", known.id},
                       {"name", agent},
                       {"host", known.host},
-                      {"pool", link == links_.end() ? std::string() : link->second.pool},
+                      {"pool", machine_.pool_of(agent)},
                       {"slots", slots},
                       {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
-                      {"state", link == links_.end() || !link->second.actor ? "away"
-                                : draining_.contains(agent)                 ? "draining"
-                                                                            : "alive"}});
+                      {"state", !machine_.is_here(agent) ? "away"
+                                : known.draining         ? "draining"
+                                                         : "alive"}});
   }
   return agents;
 }
@@ -284,11 +257,11 @@ value cluster_members::pool_rows(const descriptions& pools) const {
   value rows = value::array();
   for (const auto& [name, pool] : pools)
     rows.push_back({{"name", name},
-                    {"default", name == config::default_pool(configuration_)},
+                    {"default", name == config::default_pool(machine_.configuration())},
                     {"slots", {{"total", pool.total}, {"used", pool.used}}},
                     {"agents", pool.agents.size()},
                     {"waiting", pool.waiting.size()},
-                    {"experiments", experiments_in(name)}});
+                    {"experiments", machine_.experiments_in(name)}});
   return rows;
 }
 

@@ -95,6 +95,7 @@ public:
           return refused({errc::not_found, "trial " + to_string(x.allocation.task) + " has ended"});
         return self_->delegate(it->second, std::move(x));
       },
+      [this](const pool_renewed& x) { return meet(x); },
     };
   }
 
@@ -105,6 +106,8 @@ private:
       self_->send_exit(trial, why);
     if (searcher_)
       self_->send_exit(searcher_, why);
+    for (auto& meeting : pool_meetings_) // a promise that is dropped leaves who asked to its timeout
+      meeting.deliver(why);
   }
   std::optional<time_point> deadline() const { return std::nullopt; }
 
@@ -128,6 +131,60 @@ private:
     self_->monitor(searcher_);
   }
 
+  /// One that replaces a searcher that died. All that this machine has decided on is durable before it reads,
+  /// so that both stand at the same event.
+  void renew_searcher() {
+    if (searcher_ || answer_in_hand_)
+      return;
+    take({}, {}, [this](const caf::error& why) {
+      if (why || searcher_ || terminal(machine_->state()))
+        return;
+      searcher_setup setup{settings_.id, settings_.searcher, settings_.hyperparameters, settings_.seed};
+      setup.recall = [reads = peers_.reads, of = settings_](searcher_setup& made) {
+        return recall_search(*reads, of, made);
+      };
+      searcher_ = spawn_searcher(self_->system(), std::move(setup));
+      self_->monitor(searcher_);
+      if (open_question_)
+        ask();
+    });
+  }
+
+  static result<void> recall_search(const storage::reader& reads, const experiment_settings& of,
+                                    searcher_setup& made) {
+    auto past = past_of(reads, of);
+    if (!past)
+      return past.error();
+    experiment before(experiment_spec_of(of));
+    if (!past->machine.empty())
+      if (auto ok = before.restore(past->machine); !ok)
+        return ok;
+    for (const auto& fact : past->facts)
+      before.replay(fact);
+    made.snapshot = std::move(past->searcher);
+    made.history = before.take_history();
+    return {};
+  }
+
+  caf::result<pool_joined> meet(const pool_renewed& x) {
+    peers_.pool = x.pool;
+    auto promise = self_->make_response_promise<pool_joined>();
+    pool_meetings_.push_back(promise);
+    auto left = std::make_shared<std::size_t>(trials_.size() + 1);
+    auto one_less = [this, left, promise]() mutable {
+      if (--*left != 0)
+        return;
+      promise.deliver(pool_joined{});
+      std::erase_if(pool_meetings_, [](const auto& x) { return !x.pending(); });
+    };
+    for (const auto& [id, trial] : trials_) // one that has died asks the pool as it is made again
+      self_->request(trial, journal_timeout, x)
+        .then([one_less](const pool_joined&) mutable { one_less(); },
+              [one_less](const caf::error&) mutable { one_less(); });
+    one_less();
+    return promise;
+  }
+
   /// What became durable just before a crash and was not decided upon.
   void hear_missed_validations() {
     for (const auto& [trial, heard] : machine_->heard_rows()) {
@@ -140,26 +197,39 @@ private:
   }
 
   void run(const ask_searcher& x) {
-    self_->request(searcher_, std::chrono::minutes(10), to_ask(x.event))
+    open_question_ = to_ask(x.event);
+    if (searcher_) // else it is asked once it is made again
+      ask();
+  }
+  void ask() {
+    self_->request(searcher_, std::chrono::minutes(10), *open_question_)
       .then([this](search_decided& ev) { give_ids(std::move(ev)); },
             [this](const caf::error& why) {
+              if (why == caf::sec::request_receiver_down)
+                return; // the down message follows, and the next searcher is asked
               search_decided failed;
               failed.fault = "the searcher did not answer: " + from_caf(why).what;
-              step(failed);
+              decide(failed);
             });
   }
   void give_ids(search_decided ev) {
-    auto told = [this](const caf::error&) { answer_waiting(true); };
     if (ev.created.empty())
-      return step(ev, told);
+      return decide(ev);
+    answer_in_hand_ = true;
     self_->request(peers_.cluster, journal_timeout, reserve_trials{ev.created.size()})
       .then(
-        [this, ev, told](const trials_reserved& ids) mutable {
+        [this, ev](const trials_reserved& ids) mutable {
+          answer_in_hand_ = false;
           for (std::size_t i = 0; i < ev.created.size(); ++i)
             ev.created[i].trial = {ids.first.value + i};
-          step(ev, told);
+          decide(ev);
         },
         [this](const caf::error& why) { leave(why); });
+  }
+  void decide(const search_decided& ev) {
+    open_question_.reset();
+    step(ev, [this](const caf::error&) { answer_waiting(true); });
+    renew_searcher(); // it may have died with its answer on the way
   }
 
   // ---- the driver of a custom search
@@ -243,6 +313,8 @@ private:
   }
   /// Nothing waits for it: what fails here is kept with the next one.
   void run(const keep_snapshot& x) {
+    if (!searcher_)
+      return;
     self_->request(searcher_, std::chrono::minutes(10), search_save{})
       .then(
         [this, x](const search_saved& search) {
@@ -267,15 +339,20 @@ private:
     if (!down.reason || down.reason == caf::exit_reason::user_shutdown ||
         down.reason == caf::exit_reason::kill)
       return;
-    if (searcher_ && down.source == searcher_.address())
-      return step(experiment_stop{true, "the searcher died: " + from_caf(down.reason).what, true});
+    if (searcher_ && down.source == searcher_.address()) {
+      searcher_ = nullptr;
+      if (!searcher_restarts_.again(settings_.id, self_->now()))
+        return step(
+          experiment_stop{true, "the searcher died again and again: " + from_caf(down.reason).what, true});
+      return renew_searcher();
+    }
     auto it = by_address_.find(down.source);
     if (it == by_address_.end())
       return;
     auto id = it->second;
     by_address_.erase(it);
     // It could not go on (the journal was late, say): made again from what is durable.
-    if (!restarts_.again(id))
+    if (!restarts_.again(id, self_->now()))
       return step(experiment_stop{
         true, "trial " + to_string(id) + " died again and again: " + from_caf(down.reason).what, true});
     for (auto& action : machine_->resume_trial(id))
@@ -285,10 +362,14 @@ private:
   experiment_settings settings_;
   experiment_peers peers_;
   std::optional<experiment> machine_;
-  searcher_actor searcher_;
+  searcher_actor searcher_;                 ///< null between its death and its next life
+  std::optional<search_ask> open_question_; ///< that the machine waits for the answer to
+  bool answer_in_hand_ = false;             ///< and it waits for ids
   std::map<trial_id, trial_actor> trials_;
   std::map<caf::actor_addr, trial_id> by_address_;
   child_restarts<trial_id> restarts_;
+  child_restarts<experiment_id> searcher_restarts_;
+  std::vector<caf::typed_response_promise<pool_joined>> pool_meetings_;
   struct waiting_driver {
     caf::typed_response_promise<events_heard> promise;
     std::uint64_t after = 0;

@@ -15,8 +15,8 @@ constexpr auto back_within = std::chrono::seconds(10); ///< a restarted actor
 
 /// Who has no owner that makes it anew: with it its node ends.
 bool holds_its_node(const std::string& kind) {
-  constexpr const char* kinds[] = {"journal",    "cluster", "pool",     "agent",
-                                   "agent_node", "harness", "log_pump", "worker_runtime"};
+  constexpr const char* kinds[] = {"journal", "cluster",  "agent_node",
+                                   "harness", "log_pump", "worker_runtime"};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 
@@ -126,8 +126,10 @@ private:
           done(got.error());
       };
       if ((*message)->is.name ==
-          std::string_view(commands::agent_drain::is.name)) { // kept as the order that it is
-        const commands::shell_drain drain{id_of(at->actor), fields->value("on", true)};
+          std::string_view(commands::agent_drain::is.name)) { // noted as the order that it is
+        commands::shell_drain drain{id_of(at->actor), fields->value("on", true), {}};
+        if (fields->contains("slot"))
+          drain.slot = (*fields)["slot"].get<std::int64_t>();
         return on({x.user, x.admin, "drain", commands::write(drain)}, drain, answer);
       }
       given finish = answer;
@@ -197,10 +199,6 @@ private:
                 "nothing makes " + at->actor +
                   " again while its node runs: without it the node ends\nhint: stop "
                   "the node itself, with `troupe down` or a signal; it recovers at the next start"});
-      if (restart && at->kind == "searcher")
-        return done(error{errc::conflict,
-                          "a searcher is not made again: its experiment would end as ERROR\nhint: restart " +
-                            at->owner});
       if (auto ok = audit(x, at->actor, x.name + " " + at->actor); !ok)
         return done(ok.error());
       auto finish = noting(x, at->actor, done);
@@ -240,34 +238,32 @@ private:
     if (agent == desk_->setup.node && !desk_->setup.local_agent.empty())
       agent = desk_->setup.local_agent;
     const bool on = order.on;
-    desk_->locate("agent/" + agent, [this, x, agent, on, done](result<desk_context::place> at) {
-      if (!at)
-        return done(
-          error{errc::not_found, "no agent on a node '" + agent.substr(0, 200) + "'; `nodes` lists them"});
-      auto kept = x;
-      kept.fields["node"] = agent;
-      if (auto ok = audit(kept, at->actor, on ? "drain" : "drain ends"); !ok)
-        return done(ok.error());
-      order_drain(
-        x, agent, on, noting(kept, at->actor, [agent, on, done](result<value> got) {
-          if (!got)
-            return done(got.error());
-          done(value{{"done", on ? "nothing new is placed on " + agent : agent + " takes work again"}});
-        }));
-    });
-  }
-
-  void order_drain(const shell_call& x, const std::string& agent, bool on, given done) {
-    to_cluster(client_command_of(commands::agent_drain{agent, on}, x.user, x.admin), std::move(done));
+    desk_->locate(
+      "agent/" + agent, [this, x, agent, on, slot = order.slot, done](result<desk_context::place> at) {
+        if (!at)
+          return done(
+            error{errc::not_found, "no agent on a node '" + agent.substr(0, 200) + "'; `nodes` lists them"});
+        auto noted = x;
+        noted.fields["node"] = agent;
+        const auto what = slot ? "slot " + std::to_string(*slot) + " of " + agent : agent;
+        if (auto ok = audit(noted, at->actor,
+                            std::string(on ? "drain" : "drain ends") +
+                              (slot ? ", slot " + std::to_string(*slot) : std::string()));
+            !ok)
+          return done(ok.error());
+        to_cluster(
+          client_command_of(commands::agent_drain{agent, on, slot}, x.user, x.admin),
+          noting(noted, at->actor, [what, on, done](result<value> got) {
+            if (!got)
+              return done(got.error());
+            done(value{{"done", on ? "nothing new is placed on " + what : what + " takes work again"}});
+          }));
+      });
   }
 
   /// What an operator ordered in an earlier life.
   void stand(const std::string& name, const value& fields) {
-    shell_call by{"", true, name, fields};
-    if (name == "drain")
-      order_drain(by, field_text(fields, "node"), !(fields.contains("on") && fields["on"] == false),
-                  [](result<value>) {});
-    else if (name == "config")
+    if (name == "config")
       static_cast<void>(set(field_text(fields, "key"), fields.value("value", value())));
   }
 
@@ -439,9 +435,12 @@ value standing_orders(const std::filesystem::path& audit_file) {
     if (!fields.is_object())
       return;
     const auto name = field_text(order, "name");
-    if (name == "drain" || name == "config")
-      latest[name + " " + (name == "drain" ? field_text(fields, "node") : field_text(fields, "key"))] = order;
-    else if (name == "drain.failed")
+    if ((name == "drain" && !fields.contains("slot")) || name == "config") {
+      auto& last =
+        latest[name + " " + (name == "drain" ? field_text(fields, "node") : field_text(fields, "key"))];
+      last = order;
+      last["user"] = field_text(row, "user");
+    } else if (name == "drain.failed")
       latest.erase("drain " + field_text(fields, "node"));
   }));
   value out = value::array();

@@ -13,12 +13,14 @@ struct desk_setup {
   inspector_actor inspector;
   cluster_actor cluster;
   std::shared_ptr<storage::audit_log> audit;
-  /// What operators ordered before this start and still holds, [{name, fields}]; asked on the desk's thread.
+  /// Settings that operators ordered before this start and that still hold, [{name, fields}]; asked on the
+  /// desk's thread.
   std::function<value()> standing;
   bool allow_faults = false;
 };
 
-/// The orders in the audit log that hold until they are taken back: drains and settings, each the latest.
+/// The orders in the audit log that hold until they are taken back, each the latest, [{name, fields, user}]:
+/// settings, and drains, of which older versions kept no facts.
 value standing_orders(const std::filesystem::path& audit_file);
 
 /// Detached: the audit log is synced on its thread.

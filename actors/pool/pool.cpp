@@ -58,11 +58,13 @@ private:
 
 std::unique_ptr<pool_policy> make_fifo_policy() { return std::make_unique<fifo_policy>(); }
 
-pool::pool(std::unique_ptr<pool_policy> policy) : policy_(std::move(policy)) {}
+pool::pool(phase begin, std::unique_ptr<pool_policy> policy) : policy_(std::move(policy)), phase_(begin) {}
 
 std::vector<pool_action> pool::apply(const pool_event& ev) {
   std::vector<pool_action> out;
   std::visit([&](const auto& x) { on(out, x); }, ev);
+  if (phase_ == phase::recovering)
+    return out;
   place(out);
   offer_rest(out);
   return out;
@@ -125,24 +127,57 @@ void pool::on(std::vector<pool_action>&, const slots_released& ev) {
 }
 
 void pool::on(std::vector<pool_action>&, const agent_drain& ev) {
-  if (ev.on)
-    drained_.insert(ev.agent);
+  if (ev.on || !ev.disabled.empty())
+    drained_[ev.agent] = ev;
   else
     drained_.erase(ev.agent);
+}
+
+void pool::on(std::vector<pool_action>&, const agent_forgotten& ev) {
+  slots_.erase(ev.agent);
+  away_.erase(ev.agent);
+  drained_.erase(ev.agent);
+}
+
+/// The agent's own word may come before or after this one.
+void pool::on(std::vector<pool_action>&, const slots_held& ev) {
+  for (const auto& part : ev.on) {
+    auto known = slots_.find(part.agent);
+    auto& slots = known == slots_.end() ? away_[part.agent] : known->second;
+    for (int slot : part.slots) {
+      const auto n = static_cast<std::size_t>(std::max(0, slot));
+      if (known == slots_.end() && slots.size() <= n)
+        slots.resize(n + 1);
+      if (n < slots.size() && !slots[n])
+        slots[n] = ev.allocation;
+    }
+  }
+  granted_.insert(ev.allocation);
+  std::erase_if(waiting_, [&](const auto& r) { return r.allocation == ev.allocation; });
+}
+
+void pool::on(std::vector<pool_action>&, const holders_heard&) { phase_ = phase::placing; }
+
+bool pool::open_slot(const std::string& agent, int slot) const {
+  auto ordered = drained_.find(agent);
+  if (ordered == drained_.end())
+    return true;
+  const auto& disabled = ordered->second.disabled;
+  return !ordered->second.on && std::find(disabled.begin(), disabled.end(), slot) == disabled.end();
 }
 
 void pool::place(std::vector<pool_action>& out) {
   for (;;) {
     std::map<std::string, std::vector<int>> free;
     int usable = 0; // what waits for drained slots lets smaller ones pass
-    for (const auto& [name, slots] : slots_) {
-      if (drained_.contains(name))
-        continue;
-      usable += static_cast<int>(slots.size());
-      for (std::size_t i = 0; i < slots.size(); ++i)
+    for (const auto& [name, slots] : slots_)
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (!open_slot(name, static_cast<int>(i)))
+          continue;
+        ++usable;
         if (!slots[i])
           free[name].push_back(static_cast<int>(i));
-    }
+      }
     auto chosen = policy_->next({waiting_, free, usable});
     if (!chosen)
       return;
@@ -221,11 +256,20 @@ value pool::describe() const {
       value held = value::array();
       for (const auto& id : slots)
         held.push_back(id ? value(to_string(id)) : value());
-      agents[name] = {{"slots", held}, {"away", all == &away_}, {"draining", drained_.contains(name)}};
+      const auto ordered = drained_.find(name);
+      agents[name] = {
+        {"slots", held},
+        {"away", all == &away_},
+        {"draining", ordered != drained_.end() && ordered->second.on},
+        {"disabled", ordered == drained_.end() ? std::vector<int>{} : ordered->second.disabled}};
     }
   for (const auto& r : waiting_)
     waiting.push_back({{"allocation", to_string(r.allocation)}, {"slots", r.slots}, {"order", r.order}});
-  return {{"total", total_slots()}, {"used", used_slots()}, {"agents", agents}, {"queue", waiting}};
+  return {{"phase", phase_ == phase::recovering ? "recovering" : "placing"},
+          {"total", total_slots()},
+          {"used", used_slots()},
+          {"agents", agents},
+          {"queue", waiting}};
 }
 
 } // namespace troupe

@@ -37,13 +37,31 @@ struct slots_released {
   std::string agent; ///< only those on it; empty: all
   MSGPACK_DEFINE_ARRAY(allocation, agent)
 };
-/// Nothing new is placed on this agent, or again is. Known or not: it may come later.
+/// What may be placed on this agent from now on; it replaces what was said before. Known or not: the agent
+/// may come later.
 struct agent_drain {
   std::string agent;
-  bool on = true;
-  MSGPACK_DEFINE_ARRAY(agent, on)
+  bool on = true;            ///< nothing new is placed on any slot
+  std::vector<int> disabled; ///< nothing new is placed on these slots
+  MSGPACK_DEFINE_ARRAY(agent, on, disabled)
 };
-using pool_event = std::variant<agent_up, agent_down, slots_requested, slots_released, agent_drain>;
+/// To a pool that was made again: an earlier one granted these slots to the allocation.
+struct slots_held {
+  allocation_id allocation;
+  std::vector<placement> on;
+  MSGPACK_DEFINE_ARRAY(allocation, on)
+};
+/// Every allocation has told the pool that was made again what it holds: from now on it places.
+struct holders_heard {
+  MSGPACK_DEFINE_ARRAY()
+};
+/// The agent is gone for good: what an operator said of it is forgotten.
+struct agent_forgotten {
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(agent)
+};
+using pool_event = std::variant<agent_up, agent_down, slots_requested, slots_released, agent_drain,
+                                slots_held, holders_heard, agent_forgotten>;
 
 // Actions.
 struct grant_slots {
@@ -97,9 +115,15 @@ public:
 std::unique_ptr<pool_policy> make_fifo_policy();
 
 /// Not thread-safe: one actor owns it. Invariant: a slot is held by one allocation at most.
+///
+///   recovering --holders_heard--> placing
+///
+/// A pool that replaces one that died begins as recovering: it hears what agents and allocations hold, and
+/// places nothing.
 class pool {
 public:
-  explicit pool(std::unique_ptr<pool_policy> policy = make_fifo_policy());
+  enum class phase { placing, recovering };
+  explicit pool(phase begin = phase::placing, std::unique_ptr<pool_policy> policy = make_fifo_policy());
 
   [[nodiscard]] std::vector<pool_action> apply(const pool_event& ev);
 
@@ -117,17 +141,22 @@ private:
   void on(std::vector<pool_action>& out, const slots_requested& ev);
   void on(std::vector<pool_action>& out, const slots_released& ev);
   void on(std::vector<pool_action>& out, const agent_drain& ev);
+  void on(std::vector<pool_action>& out, const slots_held& ev);
+  void on(std::vector<pool_action>& out, const holders_heard& ev);
+  void on(std::vector<pool_action>& out, const agent_forgotten& ev);
+  bool open_slot(const std::string& agent, int slot) const;
   void place(std::vector<pool_action>& out);
   void offer_rest(std::vector<pool_action>& out);
   void keep_granted(std::vector<allocation_id>& slots) const;
   std::vector<placement> held_by(allocation_id id) const;
 
   std::unique_ptr<pool_policy> policy_;
+  phase phase_ = phase::placing;
   std::map<std::string, std::vector<allocation_id>> slots_;
   std::map<std::string, std::vector<allocation_id>>
-    away_; ///< of agents that are down: only what was granted here
-  std::set<std::string> drained_;
-  std::set<allocation_id> granted_; ///< by this pool and not released: no inventory takes it back
+    away_;                                     ///< of agents that are down: only what was granted here
+  std::map<std::string, agent_drain> drained_; ///< where an operator has ordered something
+  std::set<allocation_id> granted_;            ///< by this pool and not released: no inventory takes it back
   std::deque<pool_view::request> waiting_;
   struct elastic_state {
     int most = 0, offered = 0;

@@ -9,13 +9,17 @@ namespace {
 
 using base = actor_base<pool_actor>;
 
+/// An allocation that has not acknowledged a grant by then is told again.
+constexpr auto grant_timeout = std::chrono::seconds(30);
+
 class pool_state {
 public:
   std::string name = "pool";
   explicit pool_state(base* self) : self_(self) {}
 
-  pool_actor::behavior_type make_behavior(const std::string& pool_name) {
+  pool_actor::behavior_type make_behavior(const std::string& pool_name, pool::phase begin) {
     name = "pool/" + pool_name;
+    machine_ = pool(begin);
     self_->enter(name);
     self_->describe_by([this] { return machine_.describe(); });
     return {
@@ -33,12 +37,20 @@ public:
       [this](const agent_drain& ev) { step(ev); },
       [this](const watch_by_name& x) {
         auto from = caf::actor_cast<allocation_actor>(self_->current_sender());
+        waiting_[x.watch.allocation] = from;
         if (auto it = twins_.find(x.agent); it != twins_.end())
           caf::send_as(from, it->second, x.watch);
         else
           self_->send(from, agent_lost{x.agent, "it is no longer known"});
       },
-      [this](twin_actor& twin, std::string& agent) { twins_[std::move(agent)] = std::move(twin); },
+      [this](twin_actor& twin, std::string& agent) {
+        auto& known = twins_[agent];
+        const auto before = std::exchange(known, twin);
+        if (before && before != twin)
+          for (const auto& [id, allocation] : waiting_)
+            if (allocation)
+              self_->send(allocation, twin_renewed{agent, twin});
+      },
       [this](const locate_agents& x) {
         std::vector<twin_actor> out;
         for (const auto& agent : x.names)
@@ -50,6 +62,16 @@ public:
         for (const auto& r : machine_.waiting())
           d.waiting.emplace_back(r.allocation, r.slots);
         return d;
+      },
+      [this](const slots_held& ev) {
+        waiting_[ev.allocation] = caf::actor_cast<allocation_actor>(self_->current_sender());
+        step(ev);
+        return pool_joined{};
+      },
+      [this](const holders_heard& ev) { step(ev); },
+      [this](const agent_forgotten& ev) {
+        twins_.erase(ev.agent);
+        step(ev);
       },
     };
   }
@@ -68,12 +90,15 @@ private:
     auto it = waiting_.find(x.allocation);
     if (it == waiting_.end() || !it->second)
       return self_->send(pool_actor{self_}, slots_released{x.allocation}); // nobody is there to use it
-    self_->request(it->second, caf::infinite, slots_granted{x.allocation, x.on})
+    self_->request(it->second, grant_timeout, slots_granted{x.allocation, x.on})
       .then([] {},
-            [this, x, who = it->second](const caf::error&) {
-              // It died before it heard. Unless it was made again and has asked, the slots are nobody's.
-              if (auto now = waiting_.find(x.allocation); now != waiting_.end() && now->second == who)
-                step(slots_released{x.allocation});
+            [this, x, who = it->second](const caf::error& why) {
+              auto now = waiting_.find(x.allocation);
+              if (now == waiting_.end() || now->second != who)
+                return; // released meanwhile, or made again, and then it has asked
+              if (why == caf::sec::request_timeout)
+                return run(x);                    // it may not have heard; a repeat changes nothing
+              step(slots_released{x.allocation}); // it died before it heard: the slots are nobody's
             });
   }
   void run(const report_spare& x) {
@@ -93,8 +118,8 @@ private:
 
 } // namespace
 
-pool_actor spawn_pool(caf::actor_system& sys, std::string name) {
-  return sys.spawn<shell<pool_state, pool_actor, std::string>>(std::move(name));
+pool_actor spawn_pool(caf::actor_system& sys, std::string name, pool::phase begin) {
+  return sys.spawn<shell<pool_state, pool_actor, std::string, pool::phase>>(std::move(name), begin);
 }
 
 } // namespace troupe

@@ -6,6 +6,7 @@
 
 namespace troupe {
 
-pool_actor spawn_pool(caf::actor_system& sys, std::string name);
+/// `begin`: recovering where it replaces a pool that died; then it places nothing before holders_heard.
+pool_actor spawn_pool(caf::actor_system& sys, std::string name, pool::phase begin = pool::phase::placing);
 
 } // namespace troupe

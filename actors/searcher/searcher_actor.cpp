@@ -35,11 +35,14 @@ public:
   searcher_actor::behavior_type make_behavior(searcher_setup setup) {
     name = "searcher/" + to_string(setup.experiment);
     self_->enter(name);
+    auto recalled = setup.recall ? setup.recall(setup) : result<void>{};
     auto made = setup.snapshot.empty()
                   ? searchers::make_searcher(setup.config, setup.hyperparameters, setup.seed)
                   : searchers::load_searcher(setup.config, setup.hyperparameters, setup.seed,
                                              searchers::search_mode::native, setup.snapshot);
-    if (!made) {
+    if (!recalled) {
+      fault_ = "the search cannot be read: " + recalled.error().what;
+    } else if (!made) {
       fault_ = made.error().what;
     } else {
       searcher_ = std::move(*made);

@@ -4,6 +4,8 @@
 #include "actors/messages.hpp"
 #include "searchers/searcher.hpp"
 
+#include <functional>
+
 namespace troupe {
 
 struct searcher_setup {
@@ -13,6 +15,9 @@ struct searcher_setup {
   std::uint64_t seed = 0;
   std::string snapshot;                         ///< of the searcher, or empty
   std::vector<searchers::search_event> history; ///< answered since; replayed, its actions are dropped
+  /// Reads `snapshot` and `history`, on the searcher's own thread, where it is set: of one that is made
+  /// again.
+  std::function<result<void>(searcher_setup&)> recall;
 };
 
 /// Detached: some algorithms compute long. A configuration or history that cannot be used answers every event

@@ -32,6 +32,9 @@ public:
       // An allocation that died without a word is made again from its facts; its run goes on.
       if (!allocation_ || down.source != allocation_.address() || !down.reason || machine_->ended())
         return;
+      if (!restarts_.again(run_, self_->now()))
+        return leave(to_caf({errc::internal, entity(allocation_id{spec_.id, run_}) +
+                                               " died again and again: " + from_caf(down.reason).what}));
       run_ = {};
       for (auto& action : machine_->resume()) // the stop it may have carried is ordered again
         std::visit([this](auto& x) { run(x); }, action);
@@ -57,6 +60,12 @@ public:
       [this](task_call& x) {
         return obey<commands_here>(x.name, std::move(x.fields),
                                    [this, &x](auto order) { return on(x.allocation, std::move(order)); });
+      },
+      [this](pool_renewed& x) -> caf::result<pool_joined> {
+        peers_.pool = x.pool;
+        if (!allocation_)
+          return pool_joined{};
+        return self_->delegate(allocation_, std::move(x));
       },
     };
   }
@@ -166,6 +175,7 @@ private:
   std::optional<trial> machine_;
   run_id run_;
   allocation_actor allocation_;
+  child_restarts<run_id> restarts_;
 };
 
 } // namespace

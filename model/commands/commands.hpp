@@ -268,18 +268,38 @@ struct pool_list : without_fields<pool_list> {
 struct agent_drain {
   std::string agent;
   bool on = true;
+  std::optional<std::int64_t> slot;
   static constexpr auto fields() {
     using t = agent_drain;
     return std::tuple{need("agent", &t::agent, "name of the agent"),
-                      maybe("on", &t::on, "false takes it back; true unless said")};
+                      maybe("on", &t::on, "false takes it back; true unless said"),
+                      maybe("slot", &t::slot, "one slot of the agent; the whole agent unless said")};
   }
-  static constexpr about is{"agent.drain",
-                            cluster,
-                            {action::change, thing::agent},
-                            repeat::safe,
-                            "Drains an agent: nothing new is placed on it, and running tasks continue.",
-                            "{}",
-                            {"drain", {"agent"}, {"agent"}}};
+  static constexpr about is{
+    "agent.drain",
+    cluster,
+    {action::change, thing::agent},
+    repeat::safe,
+    "Drains an agent, or one slot of it: nothing new is placed there, and running tasks "
+    "continue.",
+    "{}",
+    {"drain", {"agent"}, {"agent"}}};
+};
+struct agent_remove {
+  std::string agent;
+  static constexpr auto fields() {
+    using t = agent_remove;
+    return std::tuple{need("agent", &t::agent, "name of the agent")};
+  }
+  static constexpr about is{
+    "agent.remove",
+    cluster,
+    {action::remove, thing::agent},
+    repeat::safe,
+    "Forgets an agent that is gone for good. `conflict` while the agent is connected, "
+    "and until its runs are given away.",
+    "{}",
+    {"remove", {"agent"}, {"agent"}}};
 };
 /// By an agent, over the node link: an older agent's has the same fields.
 struct agent_slots {

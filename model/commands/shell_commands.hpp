@@ -281,10 +281,12 @@ struct shell_config {
 struct shell_drain {
   std::string node;
   bool on = true;
+  std::optional<std::int64_t> slot;
   static constexpr auto fields() {
     using t = shell_drain;
     return std::tuple{need("node", &t::node, "name of the node or of its agent"),
-                      maybe("on", &t::on, "false: it takes work again")};
+                      maybe("on", &t::on, "false: it takes work again"),
+                      maybe("slot", &t::slot, "one slot of its agent; the whole agent unless said")};
   }
   static constexpr about is{
     "shell.drain", desk, {action::change, thing::agent}, repeat::safe, "Drains a node, or takes this back.",

@@ -42,6 +42,10 @@ value shape(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
 value shape(const agent_joined& x) {
   return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}};
 }
+value shape(const agent_changed& x) {
+  return {{"agent", x.agent}, {"draining", x.draining}, {"disabled", x.disabled}, {"by", x.by}};
+}
+value shape(const agent_left& x) { return {{"agent", x.agent}, {"id", x.id}, {"by", x.by}}; }
 value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
 value shape(const search_stepped& x) {
   value created = value::array(), stopped = value::array();

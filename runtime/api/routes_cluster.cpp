@@ -111,6 +111,11 @@ handler passed_on() {
   };
 }
 
+void remove_agent(const call_ptr& c, const reply& back) {
+  command(c, back, commands::agent_remove{std::string(c->named("agentId"))},
+          [](value) -> result<value> { return value::object(); });
+}
+
 void clean_logs(const call_ptr& c, const reply& back) {
   command(c, back, commands::logs_cleanup{}, [](value got) -> result<value> {
     return value{{"removedCount", std::to_string(got.value("removedCount", std::uint64_t{0}))}};
@@ -172,6 +177,13 @@ std::vector<route> cluster_routes() {
      "",
      "v1GetSlotResponse",
      "One slot."},
+    {"POST",
+     "/troupe/v1/agents/{agentId}/remove",
+     {action::remove, thing::agent},
+     remove_agent,
+     "",
+     "Empty",
+     "Forgets an agent that is gone for good; 409 while it is connected, and until its runs are given away."},
     {"GET",
      "/troupe/v1/status",
      {action::view, thing::cluster},

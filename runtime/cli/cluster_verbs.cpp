@@ -271,6 +271,17 @@ int agent_list(session& s, const arguments&) {
                            s.output()));
 }
 
+int agent_remove(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  const auto name = given.text("AGENT");
+  if (auto ok = (*cluster)->post("/troupe/v1/agents/" + client::percent_encode(name) + "/remove"); !ok)
+    return s.fail(ok.error());
+  s.io.out << "removed agent " << name << "\n";
+  return exit_done;
+}
+
 int slot_list(session& s, const arguments&) {
   auto cluster = s.server();
   if (!cluster)

@@ -154,6 +154,7 @@ constexpr argument_spec experiments[] = {{"EXPERIMENT", "Ids of experiments, or 
 constexpr argument_spec maybe_experiment[] = {{"EXPERIMENT", "Id of the experiment, or `last`", false}};
 constexpr argument_spec trial[] = {{"TRIAL", "Id of the trial"}};
 constexpr argument_spec trials[] = {{"TRIAL", "Ids of trials", true, true}};
+constexpr argument_spec one_agent[] = {{"AGENT", "Name of the agent"}};
 constexpr argument_spec uuid[] = {{"UUID", "UUID of the checkpoint"}};
 constexpr argument_spec shell_kind[] = {{"SHELL", "bash"}};
 
@@ -356,6 +357,15 @@ constexpr verb_spec table[] = {
    "troupe agent list",
    "troupe slot list",
    verbs::agent_list},
+  {"agent remove",
+   "Forget an agent that is gone for good",
+   one_agent,
+   {},
+   false,
+   true,
+   "troupe agent remove gpu01",
+   "troupe agent list",
+   verbs::agent_remove},
   {"slot list",
    "List the slots of all agents",
    {},

@@ -38,6 +38,7 @@ int run(session&, const arguments&);
 int status(session&, const arguments&);
 int down(session&, const arguments&);
 int agent_list(session&, const arguments&);
+int agent_remove(session&, const arguments&);
 int slot_list(session&, const arguments&);
 int tls_init(session&, const arguments&);
 int shell(session&, const arguments&);

@@ -191,6 +191,10 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
     return configuration.error();
   configuration_ = std::move(*configuration);
   setup.configuration = configuration_->at_start();
+  for (const auto& order : standing_orders(folder / "audit"))
+    if (const auto& fields = order["fields"]; order["name"] == "drain" && fields.value("on", true))
+      setup.drained_before.emplace_back(fields.value("node", std::string()),
+                                        order.value("user", std::string()));
   cluster_ = spawn_cluster(on_.system, std::move(setup), {journal_actor_, journal_->reads()});
   watch(caf::actor_cast<caf::actor>(cluster_), "the cluster's actor");
   return {};

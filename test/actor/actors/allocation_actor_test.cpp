@@ -34,6 +34,7 @@ twin_actor spawn_listening_twin(caf::actor_system& sys,
       [](const checkpoint_answer&) {},
       [](const validation_answer&) {},
       [](const worker_ordered&) {},
+      [](const pool_renewed&) { return pool_joined{}; },
     };
   });
 }
@@ -90,6 +91,7 @@ twin_actor spawn_twin_of_a_notebook(caf::actor_system& sys, std::shared_ptr<note
       },
       [](const validation_answer&) {},
       [](const worker_ordered&) {},
+      [](const pool_renewed&) { return pool_joined{}; },
     };
   });
 }

@@ -107,6 +107,9 @@ private:
       return hosts_.stall_link(host, f.length);
     case fault_kind::trial_actor_dies:
     case fault_kind::allocation_actor_dies:
+    case fault_kind::pool_actor_dies:
+    case fault_kind::twin_actor_dies:
+    case fault_kind::searcher_actor_dies:
       if (master_)
         master_->kill_actor(f.kind, f.pick);
       return;
@@ -268,7 +271,8 @@ private:
   bool only_the_master_died() const {
     return w_.plan.trial_slots == 1 && std::all_of(w_.plan.faults.begin(), w_.plan.faults.end(), [](auto& f) {
              return f.kind == fault_kind::master_crash || f.kind == fault_kind::trial_actor_dies ||
-                    f.kind == fault_kind::allocation_actor_dies;
+                    f.kind == fault_kind::allocation_actor_dies || f.kind == fault_kind::pool_actor_dies ||
+                    f.kind == fault_kind::twin_actor_dies || f.kind == fault_kind::searcher_actor_dies;
            });
   }
 

@@ -244,6 +244,17 @@ void hosts::break_link(int host, bool silent) {
   line->silent = true; // what is under way is gone
 }
 
+/// Its end of this line is gone; orders that are under way still come.
+void hosts::twin_died(int host, const link_ptr& line) {
+  auto& h = hosts_[std::size_t(host)];
+  if (!h.agent || h.agent->line != line)
+    return;
+  w_.clock.at(w_.now() + w_.between(0us, 300ms), [this, &h, line, host, life = h.agent->alive] {
+    if (life() && h.agent->line == line)
+      close_link(*h.agent, host);
+  });
+}
+
 void hosts::stall_link(int host, duration length) {
   if (auto& h = hosts_[std::size_t(host)]; h.agent && h.agent->line)
     h.agent->line->stalled_until = w_.now() + length;

@@ -71,6 +71,7 @@ public:
   void crash_some_sandbox(std::uint64_t pick);
   void kill_some_script(std::uint64_t pick);
   void break_link(int host, bool silent);
+  void twin_died(int host, const link_ptr& line);
   void stall_link(int host, duration length);
   void cut_off(int host, duration length); ///< nothing passes, nobody is told
   void master_died();

@@ -18,13 +18,28 @@ constexpr repeats how_often =
 // ---- twin
 
 twin_shell::twin_shell(master& m, int host, lease_times lease)
-    : m(m), host(host), machine("h" + std::to_string(host), lease, m.w.now()) {
+    : m(m), host(host), machine("h" + std::to_string(host), lease, m.w.now()),
+      incarnation(m.next_incarnation++), pool_life(m.pool_life) {
   arm();
 }
 
 void twin_shell::step(const twin_event& ev) {
+  if (dead)
+    return;
   auto actions = machine.apply(ev, m.w.now());
   m.w.trace([&] { return "twin " + machine.name() + ": " + show(ev) + " -> " + show(actions); });
+  run(std::move(actions));
+  arm();
+}
+
+void twin_shell::meet_pool(std::uint64_t life) {
+  if (dead)
+    return;
+  pool_life = life;
+  run(machine.meet_pool());
+}
+
+void twin_shell::run(std::vector<twin_action> actions) {
   auto self = of_twin(machine.name());
   for (auto& action : actions)
     std::visit(
@@ -41,10 +56,11 @@ void twin_shell::step(const twin_event& ev) {
         [&](const tell_allocation& x) {
           auto it = known.find(x.allocation);
           if (it != known.end())
-            std::visit([&](const auto& e) { m.tell_allocation_actor(self, x.allocation, it->second, e); },
-                       x.event);
+            std::visit(
+              [&](const auto& e) { m.tell_allocation_actor(self, x.allocation, it->second, e, incarnation); },
+              x.event);
         },
-        [&](const tell_pool& x) { m.tell_pool_actor(self, x.event); },
+        [&](const tell_pool& x) { m.tell_pool_actor(self, x.event, pool_life); },
         [&](const acknowledge_heartbeat& x) {
           if (line)
             m.machines.send_down(
@@ -52,7 +68,6 @@ void twin_shell::step(const twin_event& ev) {
         },
       },
       action);
-  arm();
 }
 
 void twin_shell::arm() {
@@ -60,8 +75,8 @@ void twin_shell::arm() {
   if (!deadline || (armed && *armed <= *deadline))
     return;
   armed = *deadline;
-  m.w.clock.at(*deadline, [this, life = m.guard()] {
-    if (!life())
+  m.w.clock.at(*deadline, [this, life = m.guard(), mine = alive] {
+    if (!life() || !mine())
       return;
     armed.reset();
     step(time_passed{});
@@ -102,8 +117,19 @@ master::master(world& w, fake_journal& journal, hosts& h, int life)
       open.push_back(made->id);
   cluster_ = std::make_unique<cluster_shell>(*this, ids);
   cluster_->start();
-  for (const auto& [name, agent] : cluster_->machine.agents())
-    twins[name] = std::make_unique<twin_shell>(*this, h.index_of(name), w.plan.lease);
+  for (const auto& [agent, tasks] : tasks_in_journal())
+    for (const auto& task : tasks)
+      twins.at(agent)->step(task);
+  for (auto id : open) {
+    experiments[id] = std::make_unique<experiment_shell>(*this, id);
+    experiments[id]->start();
+  }
+  bury();
+}
+
+/// What the journal says runs on each agent.
+std::map<std::string, std::vector<watch_ordered>> master::tasks_in_journal() const {
+  std::map<std::string, std::vector<watch_ordered>> by_agent;
   for (const auto& [entity, facts] : journal.facts()) {
     if (!entity.starts_with("trial/"))
       continue;
@@ -118,13 +144,9 @@ master::master(world& w, fake_journal& journal, hosts& h, int life)
       placed.replay(*decode_as<allocation_fact>(bytes));
     if (!placed.closed())
       for (const auto& part : placed.placed())
-        twins.at(part.agent)->step(watch_ordered{id, part.slots});
+        by_agent[part.agent].push_back({id, part.slots});
   }
-  for (auto id : open) {
-    experiments[id] = std::make_unique<experiment_shell>(*this, id);
-    experiments[id]->start();
-  }
-  bury();
+  return by_agent;
 }
 
 master::~master() {
@@ -144,7 +166,7 @@ void master::create_experiment(const std::string& key, std::function<void(experi
   experiment_created wanted;
   wanted.at = w.now();
   wanted.key = key;
-  auto made = cluster_->machine.create(wanted);
+  auto made = cluster_->machine.ids.create(wanted);
   bool fresh = !made.facts.empty();
   cluster_->take(std::move(made.facts), {}, [this, id = made.id, fresh, done] {
     if (fresh) {
@@ -173,15 +195,10 @@ void master::wish(user_wish what, std::function<void()> done) {
 
 void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory,
                              time_point sent) {
-  auto it = twins.find(who.agent);
-  bool taken = it != twins.end() && it->second->machine.state() != agent_twin::status::lost;
-  auto facts = cluster_->machine.join(who, taken);
-  if (!facts)
-    fail("an agent was refused: " + facts.error().what);
-  cluster_->take(std::move(*facts), {}, [this, line, who, inventory = std::move(inventory), sent] {
-    auto& twin = twins[who.agent];
-    if (!twin)
-      twin = std::make_unique<twin_shell>(*this, machines.index_of(who.agent), w.plan.lease);
+  if (auto no = cluster_->machine.who.refuses(agent_asked{who}, w.now()))
+    fail("an agent was refused: " + no->what);
+  cluster_->tell_members(agent_asked{who}, [this, line, who, inventory = std::move(inventory), sent] {
+    auto& twin = twins.at(who.agent);
     line->epoch = ++machines.newest_epoch;
     if (twin->line)
       twin->line->master_side = false;
@@ -201,6 +218,7 @@ void master::link_closed(const link_ptr& line) {
   auto it = twins.find("h" + std::to_string(line->host));
   if (it != twins.end() && it->second->line == line) {
     it->second->line.reset();
+    cluster_->tell_members(agent_went_away{it->first});
     it->second->step(link_lost{line->epoch, "the connection closed"});
   }
 }
@@ -249,23 +267,122 @@ void master::pool_step(const pool_event& ev) {
       if (it != asked_.end() && a != allocations.end() && a->second->incarnation == it->second)
         tell_allocation_actor(at(role::pool), x->allocation, it->second, slots_granted{x->allocation, x->on});
       else // nobody is there to use it
-        tell_pool_actor(at(role::pool), slots_released{x->allocation});
+        tell_pool_actor(at(role::pool), slots_released{x->allocation}, pool_life);
     }
 }
 
-void master::tell_pool_actor(address from, pool_event ev, std::uint64_t incarnation) {
+void master::tell_pool_actor(address from, pool_event ev, std::uint64_t to, std::uint64_t incarnation,
+                             std::function<void()> heard) {
   auto again = std::holds_alternative<slots_requested>(ev) ? repeats::late : repeats::at_once;
   w.send(
     from, at(role::pool),
-    [this, ev = std::move(ev), incarnation, life = guard()] {
+    [this, ev = std::move(ev), to, incarnation, heard = std::move(heard), life = guard()] {
       if (!life())
         return;
-      if (auto* x = std::get_if<slots_requested>(&ev))
-        asked_[x->allocation] =
-          std::max(asked_[x->allocation], incarnation); // a dead one's request may come late
-      pool_step(ev);
+      const auto from_whom = [&](allocation_id id) { // what a dead one said may come late
+        asked_[id] = std::max(asked_[id], incarnation);
+      };
+      if (to == pool_life) {
+        if (auto* x = std::get_if<slots_requested>(&ev))
+          from_whom(x->allocation);
+        if (auto* x = std::get_if<slots_held>(&ev))
+          from_whom(x->allocation);
+        pool_step(ev);
+      }
+      if (heard) // or its request fails
+        heard();
     },
     again);
+}
+
+/// As cluster_members::introduce, and what the actors below do with pool_renewed.
+void master::introduce_pool() {
+  const auto to = pool_life;
+  auto left = std::make_shared<int>(1);
+  const auto one_less = [this, left, to] {
+    if (--*left == 0)
+      tell_pool_actor(at(role::cluster), holders_heard{}, to);
+  };
+  const auto answer = [this, one_less](address from) {
+    w.send(
+      from, at(role::cluster),
+      [one_less, life = guard()] {
+        if (life())
+          one_less();
+      },
+      repeats::never);
+  };
+  const auto ask = [this](address from, address whom, std::function<void()> what) {
+    w.send(
+      from, whom,
+      [what = std::move(what), life = guard()] {
+        if (life())
+          what();
+      },
+      repeats::never);
+  };
+  for (const auto& [agent, twin] : twins)
+    ask(at(role::cluster), of_twin(agent), [this, agent = agent, to] { twins.at(agent)->meet_pool(to); });
+  for (const auto& [id, experiment] : experiments) {
+    ++*left;
+    const auto here = at(role::experiment, id.value);
+    ask(at(role::cluster), here, [=, this, id = id] {
+      if (auto e = experiments.find(id); e != experiments.end()) {
+        e->second->pool_life = to;
+        for (const auto& [number, each] : trials) {
+          if (each->owner != id)
+            continue;
+          ++*left;
+          const auto there = at(role::trial, number.value);
+          ask(here, there, [=, this, number = number] {
+            auto t = trials.find(number);
+            auto a = t == trials.end() ? allocations.end() : allocations.find({number, t->second->run_});
+            if (t != trials.end())
+              t->second->pool_life = to;
+            if (a == allocations.end())
+              return answer(there);
+            ask(there, at(a->first), [=, this, run = a->first] {
+              auto still = allocations.find(run);
+              if (still == allocations.end())
+                return answer(at(run));
+              still->second->meet_pool(to, [answer, run] { answer(at(run)); });
+            });
+          });
+        }
+      }
+      answer(here);
+    });
+  }
+  one_less();
+}
+
+void master::make_twin_again(const std::string& agent) {
+  const auto host = machines.index_of(agent);
+  const auto line = twins.at(agent)->line;
+  auto& twin = twins[agent];
+  twin = std::make_unique<twin_shell>(*this, host, w.plan.lease);
+  auto tasks = tasks_in_journal();
+  for (const auto& task : tasks[agent])
+    twin->step(task);
+  w.send( // the pool hears of the new handle, and tells whom it knows
+    at(role::cluster), at(role::pool),
+    [this, agent, incarnation = twin->incarnation, life = guard()] {
+      if (!life())
+        return;
+      pool_step(agent_down{agent});
+      for (const auto& [id, asked] : asked_)
+        if (auto a = allocations.find(id); a != allocations.end() && a->second->incarnation == asked)
+          w.send(
+            at(role::pool), at(id),
+            [this, id = id, agent, incarnation, mine = a->second->guard()] {
+              if (mine())
+                allocations.at(id)->meet_twin(agent, incarnation);
+            },
+            repeats::never);
+    },
+    repeats::never);
+  if (line)
+    machines.twin_died(host, line);
 }
 
 template <class Event>
@@ -315,22 +432,31 @@ template void master::tell_experiment(address, experiment_id, checkpoint_reporte
 template void master::tell_experiment(address, experiment_id, perturbation_taken);
 
 template <class Event>
-void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t incarnation, Event ev) {
+void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t incarnation, Event ev,
+                                   std::uint64_t twin) {
   auto it = allocations.find(to);
   if (it == allocations.end() || it->second->incarnation != incarnation)
     return;
   w.send(from, at(to),
-         [this, to, incarnation, ev = std::move(ev), life = it->second->guard(), here = guard()] {
+         [this, to, incarnation, ev = std::move(ev), twin, pool = pool_life, life = it->second->guard(),
+          here = guard()] {
            if (!life()) {
              if constexpr (std::is_same_v<Event, slots_granted>)
-               if (here() && asked_[to] == incarnation) // the pool watches those it grants to
-                 tell_pool_actor(at(role::pool), slots_released{to});
+               if (here() && pool == pool_life &&
+                   asked_[to] == incarnation) // the pool watches those it grants to
+                 tell_pool_actor(at(role::pool), slots_released{to}, pool_life);
              return;
            }
            auto& a = *allocations.at(to);
-           if constexpr (std::is_same_v<Event, slots_granted>)
-             if (planted == planted_bug::late_grant_kept && a.machine.closed())
-               return;
+           if constexpr (requires { ev.agent; })
+             if (twin)
+               a.twins[ev.agent] = twin;
+           if constexpr (std::is_same_v<Event, slots_granted>) {
+             if (pool != pool_life)
+               return; // its handles cannot be learned of a pool that is dead
+             for (const auto& part : ev.on)
+               a.twins[part.agent] = twins.at(part.agent)->incarnation;
+           }
            if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
              a.to_agents(ev);
            else if constexpr (std::is_same_v<Event, task_checkpoint>)
@@ -339,36 +465,44 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
              a.step(ev);
          });
 }
-template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, allocation_stop);
-template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, checkpoint_answer);
+template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, allocation_stop,
+                                            std::uint64_t);
+template void master::tell_allocation_actor(address, allocation_id, std::uint64_t, checkpoint_answer,
+                                            std::uint64_t);
 
 template <class Event>
-void master::tell_twin(address from, const std::string& agent, Event ev, allocation_id sender,
-                       std::uint64_t incarnation) {
-  auto twin = twins.find(agent);
-  if (twin == twins.end())
+void master::tell_twin(address from, const std::string& agent, Event ev, std::uint64_t twin,
+                       allocation_id sender, std::uint64_t incarnation) {
+  if (!twins.contains(agent))
     fail("no twin of agent " + agent);
-  w.send(from, of_twin(agent),
-         [this, &t = *twin->second, ev = std::move(ev), sender, incarnation, life = guard()] {
-           if (!life())
-             return;
-           if (sender)
-             t.known[sender] = incarnation;
-           if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
-             t.down(ev);
-           else
-             t.step(ev);
-           if constexpr (std::is_same_v<Event, forget_ordered>)
-             t.known.erase(ev.allocation);
-         });
+  w.send(from, of_twin(agent), [this, agent, ev = std::move(ev), twin, sender, incarnation, life = guard()] {
+    if (!life() || twins.at(agent)->incarnation != twin || twins.at(agent)->dead)
+      return;
+    auto& t = *twins.at(agent);
+    if (sender)
+      t.known[sender] = incarnation;
+    if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
+      t.down(ev);
+    else
+      t.step(ev);
+    if constexpr (std::is_same_v<Event, forget_ordered>)
+      t.known.erase(ev.allocation);
+  });
 }
-template void master::tell_twin(address, const std::string&, start_ordered, allocation_id, std::uint64_t);
-template void master::tell_twin(address, const std::string&, preempt_ordered, allocation_id, std::uint64_t);
-template void master::tell_twin(address, const std::string&, kill_ordered, allocation_id, std::uint64_t);
-template void master::tell_twin(address, const std::string&, watch_ordered, allocation_id, std::uint64_t);
-template void master::tell_twin(address, const std::string&, forget_ordered, allocation_id, std::uint64_t);
-template void master::tell_twin(address, const std::string&, validation_answer, allocation_id, std::uint64_t);
-template void master::tell_twin(address, const std::string&, checkpoint_answer, allocation_id, std::uint64_t);
+template void master::tell_twin(address, const std::string&, start_ordered, std::uint64_t, allocation_id,
+                                std::uint64_t);
+template void master::tell_twin(address, const std::string&, preempt_ordered, std::uint64_t, allocation_id,
+                                std::uint64_t);
+template void master::tell_twin(address, const std::string&, kill_ordered, std::uint64_t, allocation_id,
+                                std::uint64_t);
+template void master::tell_twin(address, const std::string&, watch_ordered, std::uint64_t, allocation_id,
+                                std::uint64_t);
+template void master::tell_twin(address, const std::string&, forget_ordered, std::uint64_t, allocation_id,
+                                std::uint64_t);
+template void master::tell_twin(address, const std::string&, validation_answer, std::uint64_t, allocation_id,
+                                std::uint64_t);
+template void master::tell_twin(address, const std::string&, checkpoint_answer, std::uint64_t, allocation_id,
+                                std::uint64_t);
 
 void master::kill_actor(fault_kind kind, std::uint64_t pick) {
   if (kind == fault_kind::trial_actor_dies && !trials.empty()) {
@@ -381,6 +515,33 @@ void master::kill_actor(fault_kind kind, std::uint64_t pick) {
     std::advance(it, pick % allocations.size());
     w.trace([&] { return "the actor of allocation " + to_string(it->first) + " dies"; });
     restart_allocation(it->first);
+  } else if (kind == fault_kind::pool_actor_dies) {
+    w.trace([] { return "the pool's actor dies"; });
+    ++pool_life; // whoever sends to the dead one sends in vain
+    pool_ = pool(pool::phase::recovering);
+    asked_.clear();
+    w.send(
+      at(role::pool), at(role::cluster),
+      [this, life = guard()] {
+        if (life())
+          cluster_->tell_members(pool_died{"default", "a fault"});
+      },
+      repeats::never);
+  } else if (kind == fault_kind::twin_actor_dies && !twins.empty()) {
+    auto it = twins.begin();
+    std::advance(it, pick % twins.size());
+    w.trace([&] { return "the twin of " + it->first + " dies"; });
+    it->second->die();
+    w.send(
+      of_twin(it->first), at(role::cluster),
+      [this, agent = it->first, life = guard()] {
+        if (life())
+          cluster_->tell_members(twin_died{agent, "a fault"});
+      },
+      repeats::never);
+  } else if (kind == fault_kind::searcher_actor_dies && !experiments.empty()) {
+    w.trace([] { return "the searcher dies"; });
+    experiments.begin()->second->searcher_dies();
   }
 }
 

@@ -2,7 +2,7 @@
 // One life of the master: the shells of the cluster, its experiments, trials, allocations, pool and twins,
 // wired as the CAF shells are (actors/*/*_actor.cpp). A crash destroys it; the journal and the hosts stay.
 
-#include "actors/cluster/cluster.hpp"
+#include "actors/cluster/cluster_machines.hpp"
 #include "test/sim/actors/durable_shell.hpp"
 
 #include <memory>
@@ -50,7 +50,12 @@ class experiment_shell;
 
 struct twin_shell {
   twin_shell(master& m, int host, lease_times lease);
+  ~twin_shell() { *alive.flag = false; }
+  twin_shell(const twin_shell&) = delete;
   void step(const twin_event& ev);
+  void run(std::vector<twin_action> actions);
+  void meet_pool(std::uint64_t life);
+  void die() { dead = true; } ///< what comes for it is lost, until the cluster replaces it
   void up(const task_checkpoint& x);
   void down(const validation_answer& x);
   void down(const checkpoint_answer& x);
@@ -59,6 +64,10 @@ struct twin_shell {
   master& m;
   int host;
   agent_twin machine;
+  const std::uint64_t incarnation;
+  std::uint64_t pool_life; ///< of the pool whose handle it has
+  bool dead = false;
+  alive_check alive;
   link_ptr line;
   std::map<allocation_id, std::uint64_t> known; ///< allocations that have spoken, by incarnation
   std::optional<time_point> armed;
@@ -85,14 +94,21 @@ public:
   template <class Event>
   void tell_trial(address from, trial_id to, Event ev);
   template <class Event>
-  void tell_allocation_actor(address from, allocation_id to, std::uint64_t incarnation, Event ev);
+  void tell_allocation_actor(address from, allocation_id to, std::uint64_t incarnation, Event ev,
+                             std::uint64_t twin = 0);
   template <class Event>
   void tell_experiment(address from, experiment_id to, Event ev);
-  void tell_pool_actor(address from, pool_event ev, std::uint64_t incarnation = 0);
+  /// To the pool of that life; `heard` is called once it has the message.
+  void tell_pool_actor(address from, pool_event ev, std::uint64_t life, std::uint64_t incarnation = 0,
+                       std::function<void()> heard = {});
   /// `sender`, where it is an allocation, is remembered as the one to tell of that task.
+  /// `twin` is the incarnation that the sender knows.
   template <class Event>
-  void tell_twin(address from, const std::string& agent, Event ev, allocation_id sender = {},
-                 std::uint64_t incarnation = 0);
+  void tell_twin(address from, const std::string& agent, Event ev, std::uint64_t twin,
+                 allocation_id sender = {}, std::uint64_t incarnation = 0);
+  void make_twin_again(const std::string& agent);
+  void introduce_pool();
+  std::map<std::string, std::vector<watch_ordered>> tasks_in_journal() const;
 
   void kill_actor(fault_kind kind, std::uint64_t pick);
   void restart_trial(trial_id id);
@@ -106,6 +122,7 @@ public:
   std::uint64_t next_incarnation = 1;
   std::unique_ptr<class cluster_shell> cluster_;
   pool pool_;
+  std::uint64_t pool_life = 1;                   ///< messages to an earlier one are lost
   std::map<allocation_id, std::uint64_t> asked_; ///< incarnation that asked for slots
   std::map<std::string, std::unique_ptr<twin_shell>> twins;
   std::map<experiment_id, std::unique_ptr<experiment_shell>> experiments;

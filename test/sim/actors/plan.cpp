@@ -71,10 +71,10 @@ history_plan draw_plan(std::uint64_t seed) {
 }
 
 std::string describe(const history_plan& p) {
-  static constexpr const char* names[] = {"master_crash",     "agent_crash",           "host_crash",
-                                          "everything_crash", "sandbox_crash",         "script_killed",
-                                          "link_break",       "link_silence",          "link_stall",
-                                          "trial_actor_dies", "allocation_actor_dies", "host_cut_off"};
+  static constexpr const char* names[] = {
+    "master_crash",          "agent_crash",  "host_crash",      "everything_crash", "sandbox_crash",
+    "script_killed",         "link_break",   "link_silence",    "link_stall",       "trial_actor_dies",
+    "allocation_actor_dies", "host_cut_off", "pool_actor_dies", "twin_actor_dies",  "searcher_actor_dies"};
   static constexpr const char* wishes[] = {"pause", "activate", "cancel", "kill"};
   auto text = "seed " + std::to_string(p.seed) + ": " + std::to_string(p.hosts) + " hosts of " +
               std::to_string(p.slots) + " slots, " + std::to_string(p.search.trials) + " trials (" +

@@ -19,8 +19,11 @@ enum class fault_kind {
   trial_actor_dies,
   allocation_actor_dies,
   host_cut_off,
+  pool_actor_dies,
+  twin_actor_dies,
+  searcher_actor_dies,
 };
-inline constexpr int fault_kinds = 12;
+inline constexpr int fault_kinds = 15;
 
 /// Happens when the `after`-th message is about to be delivered, unless the history is over by then.
 struct fault {

@@ -4,23 +4,80 @@
 
 namespace troupe::sim {
 
+// ---- cluster
+
+cluster_shell::cluster_shell(master& m, id_counters ids)
+    : shell(m, at(role::cluster), cluster_entity,
+            {cluster(ids), members({m.w.plan.lease.give_away, m.w.now(), {}})}) {}
+
+void cluster_shell::tell_members(const members_event& ev, done_callback done) {
+  auto s = machine.who.apply(ev, w_.now());
+  take(std::move(s.facts), std::move(s.actions), std::move(done));
+}
+
+void cluster_shell::run(const make_twin& x) {
+  if (x.again)
+    return m.make_twin_again(x.agent);
+  m.twins[x.agent] = std::make_unique<twin_shell>(m, m.machines.index_of(x.agent), m.w.plan.lease);
+}
+
 // ---- experiment
 
 experiment_shell::experiment_shell(master& m, experiment_id id)
     : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches", {}, true, 5})),
       id(id) {}
 
-void experiment_shell::start() {
+/// What its snapshot heard, and `past` after that.
+void experiment_shell::make_search_of(std::vector<searchers::search_event> past) {
   auto plan = m.w.plan.search;
   plan.seed = mix64(plan.seed + id.value);
   searcher_ = make_search(plan);
+  heard_.clear();
   if (auto kept = journal_.snapshots.find(entity_); kept != journal_.snapshots.end())
     heard_ = kept->second.heard;
-  for (auto& event : machine.take_history())
+  for (auto& event : past)
     heard_.push_back(std::move(event));
   for (const auto& event : heard_)
     if (auto step = searcher_->apply(event); !step)
       fail("the search cannot be replayed: " + step.error().what);
+}
+
+void experiment_shell::searcher_dies() {
+  if (!searcher_)
+    return;
+  searcher_.reset();
+  ++searcher_life_;
+  w_.send(
+    at(role::searcher, id.value), self_,
+    [this, life = guard()] {
+      if (life())
+        renew_searcher();
+    },
+    repeats::never);
+}
+
+void experiment_shell::renew_searcher() {
+  take({}, {}, [this] {
+    if (searcher_ || terminal(machine.state()))
+      return;
+    experiment before({id, "loss", "batches", {}, true, 5});
+    std::uint64_t number = 0, known = 0;
+    if (auto kept = journal_.snapshots.find(entity_); kept != journal_.snapshots.end()) {
+      known = kept->second.facts;
+      if (auto ok = before.restore(kept->second.machine); !ok)
+        fail(ok.error().what);
+    }
+    for (const auto& bytes : journal_.facts_of(entity_))
+      if (number++ >= known)
+        before.replay(*decode_as<experiment_fact>(bytes));
+    make_search_of(before.take_history());
+    if (open_question_)
+      ask();
+  });
+}
+
+void experiment_shell::start() {
+  make_search_of(machine.take_history());
   begin(machine.resume(w_.now()));
   // What became durable just before a crash and was not decided upon.
   for (const auto& [trial, heard] : machine.heard_rows())
@@ -32,11 +89,17 @@ void experiment_shell::start() {
 }
 
 void experiment_shell::run(const ask_searcher& x) {
+  open_question_ = x;
+  if (searcher_)
+    ask();
+}
+
+void experiment_shell::ask() {
   auto back = at(role::searcher, id.value);
   w_.send(
     self_, back,
-    [this, x, back, life = guard()] {
-      if (!life())
+    [this, x = *open_question_, back, asked = searcher_life_, life = guard()] {
+      if (!life() || asked != searcher_life_)
         return;
       heard_.push_back(x.event);
       auto step_ = searcher_->apply(x.event);
@@ -66,10 +129,11 @@ void experiment_shell::run(const ask_searcher& x) {
           if (!life())
             return;
           if (!out.created.empty()) {
-            auto first = m.cluster_->machine.reserve_trials(out.created.size());
+            auto first = m.cluster_->machine.ids.reserve_trials(out.created.size());
             for (std::size_t i = 0; i < out.created.size(); ++i)
               out.created[i].trial = {first.value + i};
           }
+          open_question_.reset();
           step(out);
         },
         repeats::never);
@@ -84,6 +148,7 @@ void experiment_shell::run(const spawn_trial& x) {
   m.keys[id_] = x.trial.key;
   auto& t = m.trials[id_];
   t = std::make_unique<trial_shell>(m, id, spec);
+  t->pool_life = pool_life;
   t->start();
   if (x.perturb)
     m.tell_trial(
@@ -116,8 +181,8 @@ void experiment_shell::run(const answer_validation& x) {
 }
 
 void experiment_shell::run(const keep_snapshot& x) {
-  w_.send(self_, at(role::searcher, id.value), [this, x, life = guard()] {
-    if (life())
+  w_.send(self_, at(role::searcher, id.value), [this, x, asked = searcher_life_, life = guard()] {
+    if (life() && searcher_ && asked == searcher_life_)
       journal_.snapshots[entity_] = {x.facts, x.machine, heard_};
   });
 }
@@ -142,6 +207,7 @@ void trial_shell::run(const start_allocation& x) {
   allocation_spec wanted{{spec.id, x.run}, spec.slots, w_.plan.stop_limit};
   auto& a = m.allocations[wanted.id];
   a = std::make_unique<allocation_shell>(m, wanted, x.from_steps);
+  a->pool_life = pool_life;
   a->start();
 }
 
@@ -187,14 +253,36 @@ allocation_shell::allocation_shell(master& m, const allocation_spec& spec, std::
 
 template <class Order>
 void allocation_shell::send_to(const std::string& agent, const Order& x) {
-  agents_.insert(agent);
-  m.tell_twin(self_, agent, x, id, incarnation);
+  auto& twin = twins[agent];
+  if (!twin) // it asks the pool
+    twin = m.twins.at(agent)->incarnation;
+  m.tell_twin(self_, agent, x, twin, id, incarnation);
 }
 
 void allocation_shell::run(const request_slots& x) {
-  m.tell_pool_actor(self_, slots_requested{id, x.slots, x.least}, incarnation);
+  m.tell_pool_actor(self_, slots_requested{id, x.slots, x.least}, pool_life, incarnation);
 }
-void allocation_shell::run(const release_slots& x) { m.tell_pool_actor(self_, slots_released{id, x.agent}); }
+void allocation_shell::run(const release_slots& x) {
+  m.tell_pool_actor(self_, slots_released{id, x.agent}, pool_life);
+}
+void allocation_shell::run(const hold_slots& x) {
+  m.tell_pool_actor(self_, slots_held{id, x.on}, pool_life, incarnation, std::exchange(met_, {}));
+}
+void allocation_shell::meet_pool(std::uint64_t life, std::function<void()> met) {
+  pool_life = life;
+  met_ = std::move(met);
+  for (const auto& action : machine.meet_pool())
+    std::visit([this](const auto& x) { run(x); }, action);
+  if (met_)
+    std::exchange(met_, {})();
+}
+void allocation_shell::meet_twin(const std::string& agent, std::uint64_t incarnation_) {
+  auto actions = machine.meet_twin(agent);
+  if (actions.empty() && !twins.contains(agent))
+    return;
+  twins[agent] = incarnation_;
+  take({}, std::move(actions));
+}
 void allocation_shell::run(const start_task& x) {
   auto owner = m.trials.at(id.trial())->owner;
   send_to(x.on.agent,
@@ -204,7 +292,10 @@ void allocation_shell::run(const start_task& x) {
 }
 void allocation_shell::run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id, x.reason}); }
 void allocation_shell::run(const kill_task& x) { send_to(x.agent, kill_ordered{id}); }
-void allocation_shell::run(const watch_task& x) { send_to(x.agent, watch_ordered{id, x.slots}); }
+void allocation_shell::run(const watch_task& x) { // through the pool, which has the newest handle
+  m.asked_[id] = std::max(m.asked_[id], incarnation);
+  m.tell_twin(self_, x.agent, watch_ordered{id, x.slots}, m.twins.at(x.agent)->incarnation, id, incarnation);
+}
 void allocation_shell::run(const forget_task& x) { send_to(x.agent, forget_ordered{id}); }
 void allocation_shell::run(const report_allocation_end& x) {
   m.tell_trial(self_, id.trial(), allocation_ended{id.run, x.why, x.detail, x.finished});
@@ -219,8 +310,8 @@ void allocation_shell::refused() { m.restart_allocation(id); }
 
 template <class Message>
 void allocation_shell::to_agents(const Message& x) {
-  for (const auto& agent : agents_)
-    m.tell_twin(self_, agent, x);
+  for (const auto& [agent, twin] : twins)
+    m.tell_twin(self_, agent, x, twin);
 }
 template void allocation_shell::to_agents(const validation_answer&);
 template void allocation_shell::to_agents(const checkpoint_answer&);

@@ -29,11 +29,21 @@ protected:
   alive_check alive_;
 };
 
-class cluster_shell : public shell<cluster_shell, cluster, cluster_fact, std::variant<time_passed>> {
+class cluster_shell : public shell<cluster_shell, cluster_machines, cluster_fact, members_action> {
 public:
-  cluster_shell(master& m, id_counters ids) : shell(m, at(role::cluster), cluster_entity, cluster(ids)) {}
-  void start() { begin({}); }
-  void run(const time_passed&) {}
+  cluster_shell(master& m, id_counters ids);
+  void start() { begin(machine.who.resume()); }
+  void tell_members(const members_event& ev, done_callback done = {});
+  void run(const make_pool& x) {
+    if (x.again)
+      m.introduce_pool();
+  }
+  void run(const end_pool&) {}
+  void run(const make_twin& x);
+  void run(const end_twin&) {}
+  void run(const order_agent&) {}
+  void run(const forget_agent&) {}
+  void run(const give_up& x) { fail("the cluster gave up: " + x.why.what); }
   std::optional<time_point> deadline() const { return std::nullopt; }
   void timer() {}
   void refused() { fail("the cluster's append was refused"); }
@@ -53,11 +63,19 @@ public:
   std::optional<time_point> deadline() const { return std::nullopt; }
   void timer() {}
   void refused() { fail("the experiment's append was refused"); }
+  void searcher_dies();
 
   const experiment_id id;
+  std::uint64_t pool_life = m.pool_life; ///< of the pool whose handle it has
 
 private:
-  std::unique_ptr<searchers::searcher> searcher_;
+  void make_search_of(std::vector<searchers::search_event> past);
+  void renew_searcher();
+  void ask();
+
+  std::unique_ptr<searchers::searcher> searcher_; ///< null between its death and its next life
+  std::uint64_t searcher_life_ = 0;
+  std::optional<ask_searcher> open_question_;
   std::vector<searchers::search_event> heard_; ///< by the searcher: its snapshot
 };
 
@@ -80,6 +98,7 @@ public:
   const experiment_id owner;
   const trial_spec spec;
   run_id run_;
+  std::uint64_t pool_life = m.pool_life;
 };
 
 class allocation_shell : public shell<allocation_shell, allocation, allocation_fact, allocation_action> {
@@ -96,20 +115,25 @@ public:
   void run(const answer_signals&) {} // its tasks are told by preempt_task
   void run(const answer_gang&) {}
   void run(const order_worker&) {} // no trial in C++ here
+  void run(const hold_slots& x);
   void run(const report_allocation_end& x);
   std::optional<time_point> deadline() const { return machine.deadline(); }
   void refused();
   template <class Message>
   void to_agents(const Message& x);
+  void meet_pool(std::uint64_t life, std::function<void()> met);
+  void meet_twin(const std::string& agent, std::uint64_t incarnation);
 
   const allocation_id id;
+  std::uint64_t pool_life = m.pool_life;
+  std::map<std::string, std::uint64_t> twins; ///< those whose handles it has, by incarnation
 
 private:
   template <class Order>
   void send_to(const std::string& agent, const Order& x);
   std::int64_t from_steps_;
   bool leaving_ = false;
-  std::set<std::string> agents_;
+  std::function<void()> met_; ///< the pool knows what this one holds
 };
 
 } // namespace troupe::sim

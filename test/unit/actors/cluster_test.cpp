@@ -8,9 +8,6 @@ namespace troupe {
 namespace {
 
 constexpr time_point t0{1'700'000'000s};
-agent_joined agent(std::string name, std::string id, int slots = 2) {
-  return {t0, std::move(name), std::move(id), slots, "host"};
-}
 
 TEST(Cluster, CreatesOncePerKey) {
   cluster c({{6}, {40}});
@@ -54,31 +51,6 @@ TEST(Cluster, KnowsWhatIsNotSwept) {
   EXPECT_FALSE(after.unswept({1}));
   EXPECT_TRUE(after.unswept({2}));
   EXPECT_EQ(after.snapshot(), c.snapshot());
-}
-
-TEST(Cluster, KnowsItsAgents) {
-  cluster c({}), after({});
-  struct {
-    agent_joined who;
-    bool taken;
-    std::string facts;
-  } steps[] = {
-    {agent("a", "id1"), false, "joined(a 2)"},
-    {agent("a", "id1"), true, ""},               // the same again
-    {agent("a", "id1", 4), true, "joined(a 4)"}, // with other slots
-    {agent("a", "id2"), true, "refused"},        // another, while the first one lives
-    {agent("a", "id2"), false, "joined(a 2)"},
-    {agent("", "id3"), false, "refused"},
-    {agent(std::string(129, 'x'), "id3"), false, "refused"},
-  };
-  for (const auto& s : steps) {
-    auto facts = c.join(s.who, s.taken);
-    EXPECT_EQ(facts ? show(*facts) : "refused", s.facts);
-    if (facts)
-      for (const auto& fact : *facts)
-        after.replay(*decode_as<cluster_fact>(encode_as(fact)));
-    EXPECT_EQ(after.snapshot(), c.snapshot());
-  }
 }
 
 } // namespace

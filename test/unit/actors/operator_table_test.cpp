@@ -50,6 +50,8 @@ TEST(OperatorTable, FieldsAreCheckedByName) {
   const auto& drain = message("agent", "drain");
   EXPECT_EQ(*checked_fields(drain, {{"on", "off"}}, "a1"), value({{"agent", "a1"}, {"on", false}}));
   EXPECT_EQ(*checked_fields(drain, nullptr, "a1"), value({{"agent", "a1"}, {"on", true}}));
+  EXPECT_EQ(*checked_fields(drain, {{"slot", "2"}}, "a1"),
+            value({{"agent", "a1"}, {"on", true}, {"slot", 2}}));
   struct {
     const commands::row& of;
     value given;

@@ -15,8 +15,8 @@ struct row {
   int used = 0;
 };
 
-void play(const std::vector<row>& rows) {
-  pool p;
+void play(const std::vector<row>& rows, pool::phase begin = pool::phase::placing) {
+  pool p(begin);
   for (const auto& r : rows) {
     EXPECT_EQ(show(p.apply(r.event)), r.actions) << "on " << show(r.event);
     EXPECT_EQ(p.used_slots(), r.used) << "after " << show(r.event);
@@ -61,6 +61,48 @@ TEST(Pool, PlacesNothingNewOnADrainedAgent) {
     {agent_drain{"b", false}, "grant(2.1 b:0,1)", 3},
     {agent_drain{"b"}, "", 3}, // what runs there goes on
     {slots_released{run(2)}, "", 1},
+  });
+}
+
+TEST(Pool, PlacesNothingNewOnASlotThatIsDisabled) {
+  play({
+    {agent_up{"a", 2}, "", 0},
+    {agent_drain{"a", false, {0}}, "", 0},
+    {slots_requested{run(1), 1}, "grant(1.1 a:1)", 1},
+    {slots_requested{run(2), 2}, "", 1}, // waits, and lets smaller ones pass
+    {slots_released{run(1)}, "", 0},
+    {slots_requested{run(3), 1}, "grant(3.1 a:1)", 1},
+    {agent_drain{"a", false}, "", 1}, // it replaces what was said before
+    {slots_released{run(3)}, "grant(2.1 a:0,1)", 2},
+  });
+}
+
+TEST(Pool, PlacesAfterItDiedOnlyWhenAllHaveSaidWhatTheyHold) {
+  play(
+    {
+      {slots_requested{run(5), 1}, "", 0},
+      {agent_up{"a", 2, {{"1.1", {0}}}}, "", 1},
+      {slots_held{run(1), {{"a", {0}}}}, "", 1},             // the agent has said so
+      {slots_held{run(2), {{"a", {1}}}}, "", 2},             // granted, and its agent does not know yet
+      {slots_held{run(3), {{"b", {1}}, {"c", {0}}}}, "", 2}, // of agents that have not spoken
+      {slots_requested{run(4), 1}, "", 2},
+      {agent_up{"b", 2, {{"3.1", {1}}}}, "", 3},
+      {holders_heard{}, "grant(5.1 b:0)", 4},
+      {agent_up{"c", 1}, "", 5}, // it is held, whatever the inventory says
+      {slots_released{run(2)}, "grant(4.1 a:1)", 5},
+      {slots_released{run(3)}, "", 3},
+      {slots_released{run(1)}, "", 2},
+    },
+    pool::phase::recovering);
+}
+
+TEST(Pool, ForgetsAnAgent) {
+  play({
+    {agent_up{"a", 1}, "", 0},
+    {agent_drain{"a"}, "", 0},
+    {agent_forgotten{"a"}, "", 0},
+    {agent_up{"a", 1}, "", 0},
+    {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1}, // of the drain it knows no more
   });
 }
 

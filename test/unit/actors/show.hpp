@@ -5,6 +5,7 @@
 #include "actors/agent/agent.hpp"
 #include "actors/allocation/allocation.hpp"
 #include "actors/cluster/cluster.hpp"
+#include "actors/cluster/members.hpp"
 #include "actors/experiment/experiment.hpp"
 #include "actors/pool/pool.hpp"
 #include "actors/trial/trial.hpp"
@@ -44,6 +45,13 @@ inline std::string show(const placement& x) {
 inline std::string show(const experiment_created& x) { return "created(" + to_string(x.id) + ")"; }
 inline std::string show(const experiment_swept& x) { return "swept(" + text(x.id) + ")"; }
 inline std::string show(const agent_joined& x) { return "joined(" + x.agent + " " + text(x.slots) + ")"; }
+inline std::string show(const agent_changed& x) {
+  auto text_ = "changed(" + x.agent + (x.draining ? " draining" : "");
+  for (int slot : x.disabled)
+    text_ += " -" + text(slot);
+  return text_ + " by " + x.by + ")";
+}
+inline std::string show(const agent_left& x) { return "left(" + x.agent + " by " + x.by + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
   static constexpr const char* inputs[] = {"started", "validated",    "exited_early",
@@ -207,6 +215,7 @@ inline std::string show(const order_worker& x) {
   return "order(" + x.agent + "/" + text(x.member) + " " + show_worker(x.order) + ")";
 }
 
+inline std::string show(const hold_slots& x) { return "hold(" + show(x.on) + ")"; }
 inline std::string show(const answer_signals&) { return "signal"; }
 inline std::string show(const answer_gang&) { return "gang"; }
 inline std::string show(const signal_polled&) { return "polled"; }
@@ -235,11 +244,30 @@ inline std::string show(const slots_released& x) {
 inline std::string show(const report_spare& x) {
   return "spare(" + text(x.allocation) + " " + text(x.slots) + ")";
 }
-inline std::string show(const agent_drain& x) { return (x.on ? "drain(" : "undrain(") + x.agent + ")"; }
+inline std::string show(const agent_drain& x) {
+  auto text_ = (x.on ? "drain(" : "undrain(") + x.agent;
+  for (int slot : x.disabled)
+    text_ += " -" + text(slot);
+  return text_ + ")";
+}
+inline std::string show(const slots_held& x) { return "held(" + text(x.allocation) + " " + show(x.on) + ")"; }
+inline std::string show(const holders_heard&) { return "heard"; }
+inline std::string show(const agent_forgotten& x) { return "forgotten(" + x.agent + ")"; }
 inline std::string show(const grant_slots& x) {
   return "grant(" + text(x.allocation) + " " + show(x.on) + ")";
 }
 inline std::string show(const report_unplaceable& x) { return "unplaceable(" + text(x.allocation) + ")"; }
+
+// ---- members
+inline std::string show(const make_pool& x) { return "pool(" + x.pool + text(x.again, "again") + ")"; }
+inline std::string show(const end_pool& x) { return "end_pool(" + x.pool + ")"; }
+inline std::string show(const make_twin& x) {
+  return "twin(" + x.agent + " in " + x.pool + text(x.again, "again") + ")";
+}
+inline std::string show(const end_twin& x) { return "end_twin(" + x.agent + " in " + x.pool + ")"; }
+inline std::string show(const order_agent& x) { return show(agent_drain{x.agent, x.draining, x.disabled}); }
+inline std::string show(const forget_agent& x) { return "forget(" + x.agent + " in " + x.pool + ")"; }
+inline std::string show(const give_up& x) { return "give_up: " + x.why.what; }
 
 // ---- twin and agent
 inline std::string show(const agent_registered& x) {

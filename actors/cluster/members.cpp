@@ -1,0 +1,294 @@
+#include "actors/cluster/members.hpp"
+
+#include "model/config/cluster_config.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+members::members(members_setup setup)
+    : give_away_(setup.give_away), start_(setup.start), configuration_(std::move(setup.configuration)) {}
+
+std::optional<error> members::refuses(const members_event& ev, time_point now) const {
+  return std::visit([&](const auto& x) { return no(x, now); }, ev);
+}
+
+members_step members::apply(const members_event& ev, time_point now) {
+  members_step s;
+  // A configuration is durable before it is put in force: what entered a pool meanwhile keeps that pool
+  // alive.
+  if (std::holds_alternative<configured>(ev) || !refuses(ev, now))
+    std::visit([&](const auto& x) { on(s, x, now); }, ev);
+  return s;
+}
+
+std::vector<members_action> members::resume() {
+  std::vector<members_action> out;
+  make_pools(out);
+  for (const auto& [agent, known] : agents_)
+    place_twin(out, agent);
+  return out;
+}
+
+// ---- agents
+
+std::optional<error> members::no(const agent_asked& ev, time_point now) const {
+  if (ev.who.agent.empty() || ev.who.agent.size() > 128)
+    return error{errc::invalid, "an agent's name has 1 to 128 characters"};
+  const auto known = agents_.find(ev.who.agent);
+  const auto* there = find(ev.who.agent);
+  const bool taken = there && (there->here || (there->since && now < *there->since + give_away_));
+  if (known != agents_.end() && known->second.id != ev.who.id && taken)
+    return error{errc::conflict,
+                 "another agent named '" + ev.who.agent + "' is alive; give this one another --name"};
+  return std::nullopt;
+}
+
+void members::on(members_step& s, const agent_asked& ev, time_point) {
+  const auto known = agents_.find(ev.who.agent);
+  if (known == agents_.end() || known->second.id != ev.who.id || known->second.slots != ev.who.slots ||
+      known->second.host != ev.who.host)
+    note(s, ev.who);
+  presence_[ev.who.agent].here = true;
+  place_twin(s.actions, ev.who.agent);
+}
+
+void members::on(members_step&, const agent_went_away& ev, time_point now) {
+  if (auto it = presence_.find(ev.agent); it != presence_.end() && std::exchange(it->second.here, false))
+    it->second.since = now;
+}
+
+std::optional<error> members::no(const agent_ordered& ev, time_point) const {
+  const auto known = agents_.find(ev.agent);
+  if (known == agents_.end())
+    return error{errc::not_found, "no agent '" + ev.agent + "'"};
+  if (ev.slot < -1 || ev.slot >= known->second.slots)
+    return error{errc::not_found, "agent '" + ev.agent + "' has no slot " + std::to_string(ev.slot)};
+  if (ev.taken_over && told_of_.contains(ev.agent))
+    return error{errc::conflict, "facts already tell what was ordered of agent '" + ev.agent + "'"};
+  return std::nullopt;
+}
+
+void members::on(members_step& s, const agent_ordered& ev, time_point now) {
+  const auto& known = agents_.at(ev.agent);
+  agent_changed fact{now, ev.agent, known.draining, known.disabled, ev.by};
+  std::erase(fact.disabled, ev.slot);
+  if (ev.slot < 0)
+    fact.draining = ev.off;
+  else if (ev.off)
+    fact.disabled.push_back(ev.slot);
+  std::sort(fact.disabled.begin(), fact.disabled.end());
+  if (fact.draining == known.draining && fact.disabled == known.disabled)
+    return; // a repeat
+  note(s, fact);
+  s.actions.push_back(order_agent{ev.agent, fact.draining, fact.disabled});
+}
+
+std::optional<error> members::no(const agent_removed& ev, time_point now) const {
+  if (!agents_.contains(ev.agent))
+    return error{errc::not_found, "no agent '" + ev.agent + "'"};
+  const auto* there = find(ev.agent);
+  if (there && there->here)
+    return error{errc::conflict,
+                 "agent '" + ev.agent + "' is connected, so it is not gone\nhint: stop it, then remove it"};
+  const auto gone = there && there->since ? *there->since : start_;
+  if (const auto left = gone + give_away_ - now; left > duration{})
+    return error{errc::conflict, "agent '" + ev.agent +
+                                   "' went away only lately, and its runs are not given away yet\nhint: "
+                                   "remove it in " +
+                                   std::to_string((left + 999ms) / 1s) + " s"};
+  return std::nullopt;
+}
+
+void members::on(members_step& s, const agent_removed& ev, time_point now) {
+  const auto pool = pool_of(ev.agent);
+  note(s, agent_left{now, ev.agent, agents_.at(ev.agent).id, ev.by});
+  presence_.erase(ev.agent);
+  if (!pool.empty())
+    s.actions.push_back(end_twin{ev.agent, pool});
+  for (const auto& each : pools_)
+    s.actions.push_back(forget_agent{ev.agent, each});
+  settle(s.actions);
+}
+
+members::verdict members::judge_sandbox(const std::string& agent, bool dead) const {
+  const auto* there = find(agent);
+  const bool away = there && !there->here;
+  return {away && !dead, away && dead};
+}
+
+/// An agent without a twin gets one, in the pool that the configuration names.
+void members::place_twin(std::vector<members_action>& out, const std::string& agent) {
+  auto& there = presence_[agent];
+  if (!there.pool.empty())
+    return;
+  there.pool = wanted_pool(agent);
+  out.push_back(make_twin{agent, there.pool});
+}
+
+std::string members::wanted_pool(const std::string& agent) const {
+  return config::pool_of_agent(configuration_, agent);
+}
+
+const members::presence* members::find(const std::string& agent) const {
+  auto it = presence_.find(agent);
+  return it == presence_.end() ? nullptr : &it->second;
+}
+
+std::string members::pool_of(const std::string& agent) const {
+  const auto* there = find(agent);
+  return there ? there->pool : std::string();
+}
+
+bool members::is_here(const std::string& agent) const {
+  const auto* there = find(agent);
+  return there && there->here;
+}
+
+// ---- pools
+
+void members::make_pools(std::vector<members_action>& out) {
+  for (const auto& pool : config::pool_names(configuration_))
+    if (pools_.insert(pool).second)
+      out.push_back(make_pool{pool});
+  tell_orders(out);
+}
+
+void members::tell_orders(std::vector<members_action>& out) const {
+  for (const auto& [agent, known] : agents_)
+    if (known.draining || !known.disabled.empty())
+      out.push_back(order_agent{agent, known.draining, known.disabled});
+}
+
+std::ptrdiff_t members::experiments_in(const std::string& pool) const {
+  return std::count_if(pool_of_.begin(), pool_of_.end(), [&](const auto& one) { return one.second == pool; });
+}
+
+std::string members::pool_of(experiment_id id) const {
+  auto it = pool_of_.find(id);
+  return it == pool_of_.end() ? std::string() : it->second;
+}
+
+std::optional<error> members::no(const configured& ev, time_point) const {
+  for (const auto& pool : pools_)
+    if (!config::has_pool(ev.configuration, pool) && config::has_pool(configuration_, pool) &&
+        !configuration_.is_null() && experiments_in(pool) > 0)
+      return error{errc::conflict, "pools." + pool + ": " + std::to_string(experiments_in(pool)) +
+                                     " experiments run in it; end them before the pool goes"};
+  return std::nullopt;
+}
+
+void members::on(members_step& s, const configured& ev, time_point) {
+  configuration_ = ev.configuration;
+  make_pools(s.actions);
+  settle(s.actions);
+}
+
+/// The pool that its configuration names; one whose pool is gone goes on in the default one.
+void members::on(members_step&, const experiment_entered& ev, time_point) {
+  auto wanted = config::pool_of_experiment(configuration_, ev.settings);
+  pool_of_[ev.id] = wanted ? *wanted : config::default_pool(configuration_);
+}
+
+void members::on(members_step& s, const experiment_gone& ev, time_point) {
+  if (pool_of_.erase(ev.id) > 0)
+    settle(s.actions);
+}
+
+/// An agent changes its pool when no experiment runs in the old one, so that nobody waits for the twin that
+/// ends. A pool that the configuration no longer names lives as long as something is in it.
+void members::settle(std::vector<members_action>& out) {
+  for (auto& [agent, there] : presence_) {
+    if (there.pool.empty() || there.pool == wanted_pool(agent) || experiments_in(there.pool) > 0)
+      continue;
+    out.push_back(end_twin{agent, there.pool});
+    there.pool.clear();
+  }
+  for (auto it = pools_.begin(); it != pools_.end();) {
+    const bool used =
+      config::has_pool(configuration_, *it) || experiments_in(*it) > 0 ||
+      std::any_of(presence_.begin(), presence_.end(), [&](const auto& p) { return p.second.pool == *it; });
+    if (!used)
+      out.push_back(end_pool{*it});
+    it = used ? std::next(it) : pools_.erase(it);
+  }
+}
+
+// ---- actors that died
+
+void members::on(members_step& s, const pool_died& ev, time_point now) {
+  if (!pools_.contains(ev.pool))
+    return;
+  if (!restarts_.again("pool/" + ev.pool, now)) {
+    s.actions.push_back(
+      give_up{{errc::internal, "the resource pool " + ev.pool + " died again and again: " + ev.why}});
+    return;
+  }
+  s.actions.push_back(make_pool{ev.pool, true});
+  tell_orders(s.actions);
+}
+
+void members::on(members_step& s, const twin_died& ev, time_point now) {
+  const auto pool = pool_of(ev.agent);
+  if (pool.empty())
+    return;
+  if (restarts_.again("agent/" + ev.agent, now))
+    s.actions.push_back(make_twin{ev.agent, pool, true});
+  else
+    s.actions.push_back(
+      give_up{{errc::internal, "the twin of agent " + ev.agent + " died again and again: " + ev.why}});
+}
+
+// ---- facts
+
+void members::note(members_step& s, cluster_fact fact) {
+  replay(fact);
+  s.facts.push_back(std::move(fact));
+}
+
+void members::replay(const cluster_fact& fact) {
+  std::visit(overloaded{
+               [this](const agent_joined& f) {
+                 auto& known = agents_[f.agent];
+                 known.id = f.id;
+                 known.slots = f.slots;
+                 known.host = f.host;
+               },
+               [this](const agent_changed& f) {
+                 auto& known = agents_[f.agent];
+                 known.draining = f.draining;
+                 known.disabled = f.disabled;
+                 told_of_.insert(f.agent);
+               },
+               [this](const agent_left& f) {
+                 agents_.erase(f.agent);
+                 told_of_.insert(f.agent);
+               },
+               [](const auto&) {},
+             },
+             fact);
+}
+
+std::string members::snapshot() const {
+  std::vector<std::tuple<std::string, std::string, int, std::string, bool, std::vector<int>>> agents;
+  for (const auto& [name, a] : agents_)
+    agents.emplace_back(name, a.id, a.slots, a.host, a.draining, a.disabled);
+  return pack(std::tuple{agents, told_of_});
+}
+
+value members::describe() const {
+  value agents = value::object(), pools = value::object();
+  for (const auto& [name, a] : agents_)
+    agents[name] = {{"id", a.id},
+                    {"slots", a.slots},
+                    {"host", a.host},
+                    {"here", is_here(name)},
+                    {"pool", pool_of(name)},
+                    {"draining", a.draining},
+                    {"disabled", a.disabled}};
+  for (const auto& pool : pools_)
+    pools[pool] = {{"experiments", experiments_in(pool)}};
+  return {{"agents", agents}, {"pools", pools}};
+}
+
+} // namespace troupe

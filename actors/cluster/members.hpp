@@ -1,0 +1,180 @@
+#pragma once
+// Who is where: the agents and their names, the pools, and the pool of each running experiment. Decides who
+// may take a name, which pool an agent joins and when it changes it, what operators order of agents, what
+// becomes of a sandbox whose agent is away, and which of these actors is made again. Pure; its shell is
+// cluster_members_part.cpp.
+
+#include "actors/machine.hpp"
+#include "model/result.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct known_agent {
+  std::string id; ///< random, lives in the agent's data directory
+  int slots = 0;
+  std::string host;
+  bool draining = false;     ///< nothing new is placed on it
+  std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
+};
+
+struct members_setup {
+  duration give_away{0}; ///< after which the runs of an agent that is away are given away
+  time_point start;      ///< of the master
+  value configuration;   ///< in force (model/config/cluster_config.hpp); null: none
+};
+
+// Events.
+struct agent_asked { ///< an agent wants to register
+  agent_joined who;
+};
+struct agent_went_away { ///< its connection closed
+  std::string agent;
+};
+struct agent_ordered { ///< by an operator
+  std::string agent;
+  int slot = -1;   ///< of the agent; -1: the whole agent
+  bool off = true; ///< nothing new is placed there; false: work is placed there again
+  std::string by;  ///< the user
+  /// An order of an older version, which kept it outside the journal: it counts once, where no fact tells of
+  /// the agent.
+  bool taken_over = false;
+};
+struct agent_removed { ///< by an operator: it is gone for good
+  std::string agent, by;
+};
+struct configured {
+  value configuration; ///< in force from now on
+};
+struct experiment_entered {
+  experiment_id id;
+  value settings;
+};
+struct experiment_gone {
+  experiment_id id;
+};
+struct pool_died {
+  std::string pool, why;
+};
+struct twin_died {
+  std::string agent, why;
+};
+using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured,
+                                   experiment_entered, experiment_gone, pool_died, twin_died>;
+
+// Actions.
+struct make_pool {
+  std::string pool;
+  bool again = false; ///< in place of one that died: who stands on it has to meet it
+};
+struct end_pool {
+  std::string pool;
+};
+struct make_twin {
+  std::string agent, pool;
+  bool again = false; ///< in place of one that died: it has to expect the tasks that the journal knows
+};
+struct end_twin { ///< the agent notices, and registers anew
+  std::string agent, pool;
+};
+struct order_agent { ///< to every pool: the agent may change its pool
+  std::string agent;
+  bool draining = false;
+  std::vector<int> disabled;
+};
+struct forget_agent {
+  std::string agent, pool;
+};
+struct give_up { ///< the cluster cannot go on
+  error why;
+};
+using members_action =
+  std::variant<make_pool, end_pool, make_twin, end_twin, order_agent, forget_agent, give_up>;
+using members_step = step_of<cluster_fact, members_action>;
+
+/// Not thread-safe: one actor owns it. An agent, where `away` lasts until the agent registers or an operator
+/// removes it:
+///
+///   unknown --asks--> here <--asks, connection closed--> away --removed--> unknown
+class members {
+public:
+  explicit members(members_setup setup);
+
+  /// Why an event makes no sense now, or nothing. One that is refused is not applied.
+  std::optional<error> refuses(const members_event& ev, time_point now) const;
+  [[nodiscard]] members_step apply(const members_event& ev, time_point now);
+  /// Takes the facts of the stream "cluster", oldest first; those of other machines change nothing.
+  void replay(const cluster_fact& fact);
+  /// Once, after replay: makes pools and twins, and tells the pools what was ordered.
+  [[nodiscard]] std::vector<members_action> resume();
+
+  const value& configuration() const { return configuration_; }
+  const std::map<std::string, known_agent>& agents() const { return agents_; }
+  /// The pool of the agent's twin; empty where it has no twin.
+  std::string pool_of(const std::string& agent) const;
+  /// Of one that has entered and is not gone.
+  std::string pool_of(experiment_id id) const;
+  std::ptrdiff_t experiments_in(const std::string& pool) const;
+  bool is_here(const std::string& agent) const;
+
+  /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any
+  /// more. While the agent is here, it speaks for its sandboxes.
+  struct verdict {
+    bool kill = false;      ///< the sandbox has to end
+    bool tell_twin = false; ///< its task is certainly dead
+  };
+  verdict judge_sandbox(const std::string& agent, bool dead) const;
+
+  std::string snapshot() const; ///< of what the facts hold
+  value describe() const;       ///< the state, for people
+
+private:
+  struct presence { ///< soft state
+    bool here = false;
+    std::optional<time_point> since; ///< it went away; none: it was not here since the master's start
+    std::string pool;                ///< of its twin; empty: it has none
+  };
+  void on(members_step& s, const agent_asked& ev, time_point now);
+  void on(members_step& s, const agent_went_away& ev, time_point now);
+  void on(members_step& s, const agent_ordered& ev, time_point now);
+  void on(members_step& s, const agent_removed& ev, time_point now);
+  void on(members_step& s, const configured& ev, time_point now);
+  void on(members_step& s, const experiment_entered& ev, time_point now);
+  void on(members_step& s, const experiment_gone& ev, time_point now);
+  void on(members_step& s, const pool_died& ev, time_point now);
+  void on(members_step& s, const twin_died& ev, time_point now);
+  std::optional<error> no(const agent_asked& ev, time_point now) const;
+  std::optional<error> no(const agent_ordered& ev, time_point now) const;
+  std::optional<error> no(const agent_removed& ev, time_point now) const;
+  std::optional<error> no(const configured& ev, time_point now) const;
+  std::optional<error> no(const experiment_entered&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const experiment_gone&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const agent_went_away&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const pool_died&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const twin_died&, time_point) const { return std::nullopt; }
+  void note(members_step& s, cluster_fact fact);
+  void make_pools(std::vector<members_action>& out);
+  void place_twin(std::vector<members_action>& out, const std::string& agent);
+  void settle(std::vector<members_action>& out);
+  void tell_orders(std::vector<members_action>& out) const;
+  std::string wanted_pool(const std::string& agent) const;
+  const presence* find(const std::string& agent) const;
+
+  duration give_away_;
+  time_point start_;
+  value configuration_;
+  std::map<std::string, known_agent> agents_;
+  std::set<std::string> told_of_; ///< agents of whom a fact said what was ordered, or that they left
+  // Soft state.
+  std::map<std::string, presence> presence_;
+  std::set<std::string> pools_;
+  std::map<experiment_id, std::string> pool_of_; ///< of those that run
+  child_restarts<std::string> restarts_;
+};
+
+} // namespace troupe

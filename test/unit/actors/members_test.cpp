@@ -1,0 +1,172 @@
+// Who may take a name, which pool an agent joins, what operators order, and which actor is made again.
+
+#include "actors/cluster/members.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+
+value with_pools(std::initializer_list<const char*> names, const char* pool_of_a = nullptr) {
+  value pools = value::object(), nodes = value::array();
+  bool first = true;
+  for (const char* name : names)
+    pools[name] = {{"default", std::exchange(first, false)}};
+  if (pool_of_a)
+    nodes.push_back({{"name", "a"}, {"pool", pool_of_a}});
+  return {{"pools", pools}, {"nodes", nodes}};
+}
+
+agent_asked asks(std::string name, std::string id, int slots = 2) {
+  return {{t0, std::move(name), std::move(id), slots, "host"}};
+}
+
+struct row {
+  members_event event;
+  std::chrono::seconds at;
+  std::string step; ///< facts | actions, or the refusal
+};
+
+members play(members machine, const std::vector<row>& rows, const value& configuration = {}) {
+  members twin({45s, t0, configuration});
+  for (const auto& r : rows) {
+    std::string got;
+    if (auto no = machine.refuses(r.event, t0 + r.at)) {
+      got = "no: " + no->what.substr(0, no->what.find('\n'));
+    } else {
+      auto step = machine.apply(r.event, t0 + r.at);
+      for (const auto& fact : step.facts)
+        twin.replay(*decode_as<cluster_fact>(encode_as(fact)));
+      got = show(step);
+    }
+    EXPECT_EQ(got, r.step) << "at " << r.at.count() << " s";
+    EXPECT_EQ(twin.snapshot(), machine.snapshot()) << "after " << r.step;
+  }
+  return machine;
+}
+members fresh(const value& configuration = {}) {
+  members machine({45s, t0, configuration});
+  static_cast<void>(machine.resume());
+  return machine;
+}
+
+TEST(Members, GiveANameToOneAgentAtATime) {
+  play(fresh(),
+       {
+         {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+         {asks("a", "id1"), 1s, " | "},               // the same again
+         {asks("a", "id1", 4), 2s, "joined(a 4) | "}, // with other slots
+         {asks("a", "id2"), 3s, "no: another agent named 'a' is alive; give this one another --name"},
+         {agent_went_away{"a"}, 10s, " | "},
+         {asks("a", "id2"), 54s, "no: another agent named 'a' is alive; give this one another --name"},
+         {asks("a", "id2"), 55s, "joined(a 2) | "}, // its runs are given away
+         {asks("", "id3"), 60s, "no: an agent's name has 1 to 128 characters"},
+         {asks(std::string(129, 'x'), "id3"), 60s, "no: an agent's name has 1 to 128 characters"},
+       });
+}
+
+TEST(Members, RememberWhatOperatorsOrdered) {
+  const auto after = play(
+    fresh(),
+    {
+      {agent_ordered{"a", -1, true, "eve"}, 0s, "no: no agent 'a'"},
+      {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+      {agent_ordered{"a", -1, true, "eve"}, 1s, "changed(a draining by eve) | drain(a)"},
+      {agent_ordered{"a", -1, true, "bob"}, 2s, " | "},
+      {agent_ordered{"a", 1, true, "bob"}, 3s, "changed(a draining -1 by bob) | drain(a -1)"},
+      {agent_ordered{"a", 0, true, "bob"}, 3s, "changed(a draining -0 -1 by bob) | drain(a -0 -1)"},
+      {agent_ordered{"a", -1, false, "eve"}, 4s, "changed(a -0 -1 by eve) | undrain(a -0 -1)"},
+      {agent_ordered{"a", 1, false, "eve"}, 5s, "changed(a -0 by eve) | undrain(a -0)"},
+      {agent_ordered{"a", 2, true, "eve"}, 6s, "no: agent 'a' has no slot 2"},
+      {agent_ordered{"a", -1, true, "old", true}, 7s, "no: facts already tell what was ordered of agent 'a'"},
+      {asks("b", "id2"), 8s, "joined(b 2) | twin(b in default)"},
+      {agent_ordered{"b", -1, true, "old", true}, 9s, "changed(b draining by old) | drain(b)"},
+    });
+  EXPECT_EQ(after.agents().at("a").disabled, std::vector<int>{0});
+  EXPECT_TRUE(after.agents().at("b").draining);
+}
+
+TEST(Members, TellPoolsOfOrdersAfterAStart) {
+  members again({45s, t0, value()});
+  again.replay(agent_joined{t0, "a", "id1", 2, "host"});
+  again.replay(agent_changed{t0, "a", true, {1}, "eve"});
+  EXPECT_EQ(show(again.resume()), "pool(default) drain(a -1) twin(a in default)");
+}
+
+TEST(Members, ForgetAnAgentThatIsGoneForGood) {
+  play(fresh(),
+       {
+         {agent_removed{"a", "eve"}, 0s, "no: no agent 'a'"},
+         {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+         {agent_ordered{"a", -1, true, "eve"}, 1s, "changed(a draining by eve) | drain(a)"},
+         {agent_removed{"a", "eve"}, 2s, "no: agent 'a' is connected, so it is not gone"},
+         {agent_went_away{"a"}, 10s, " | "},
+         {agent_removed{"a", "eve"}, 54s,
+          "no: agent 'a' went away only lately, and its runs are not given away yet"},
+         {agent_removed{"a", "eve"}, 55s, "left(a by eve) | end_twin(a in default) forget(a in default)"},
+         {agent_removed{"a", "eve"}, 56s, "no: no agent 'a'"},
+         {asks("a", "id1"), 60s, "joined(a 2) | twin(a in default)"}, // as any new one, and not drained
+         {agent_ordered{"a", -1, true, "old", true}, 61s,
+          "no: facts already tell what was ordered of agent 'a'"},
+       });
+  members again({45s, t0, value()}); // one that did not come back after the master's start
+  again.replay(agent_joined{t0, "a", "id1", 2, "host"});
+  static_cast<void>(again.resume());
+  EXPECT_TRUE(again.refuses(agent_removed{"a", "eve"}, t0 + 44s));
+  EXPECT_FALSE(again.refuses(agent_removed{"a", "eve"}, t0 + 45s));
+}
+
+TEST(Members, MoveAnAgentWhenNoExperimentRunsInItsPool) {
+  const auto before = with_pools({"p", "q"}), after = with_pools({"p", "q"}, "q"),
+             without = with_pools({"q"});
+  play(fresh(before),
+       {
+         {asks("a", "id1"), 0s, "joined(a 2) | twin(a in p)"},
+         {experiment_entered{{1}, value::object()}, 1s, " | "},
+         {configured{after}, 2s, " | "}, // its trials wait for the twin there
+         {configured{without}, 3s, "no: pools.p: 1 experiments run in it; end them before the pool goes"},
+         {experiment_gone{{1}}, 4s, " | end_twin(a in p)"},
+         {asks("a", "id1"), 5s, " | twin(a in q)"},
+         {configured{without}, 6s, " | end_pool(p)"},
+         {experiment_gone{{1}}, 7s, " | "},
+       },
+       before);
+}
+
+TEST(Members, MakeAPoolAndATwinAgainFiveTimesAMinute) {
+  std::vector<row> rows{{asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+                        {agent_ordered{"a", -1, true, "eve"}, 0s, "changed(a draining by eve) | drain(a)"}};
+  for (int i = 1; i <= 5; ++i) {
+    rows.push_back(
+      {pool_died{"default", "a bug"}, std::chrono::seconds(i), " | pool(default again) drain(a)"});
+    rows.push_back({twin_died{"a", "a bug"}, std::chrono::seconds(i), " | twin(a in default again)"});
+  }
+  auto lasting = rows;
+  rows.push_back({pool_died{"default", "a bug"}, 60s,
+                  " | give_up: the resource pool default died again and again: a bug"});
+  rows.push_back(
+    {twin_died{"a", "a bug"}, 60s, " | give_up: the twin of agent a died again and again: a bug"});
+  play(fresh(), rows);
+  lasting.push_back({pool_died{"default", "a bug"}, 61s, " | pool(default again) drain(a)"});
+  lasting.push_back({pool_died{"other", "a bug"}, 61s, " | "}); // nobody's
+  lasting.push_back({twin_died{"b", "a bug"}, 61s, " | "});
+  play(fresh(), lasting);
+}
+
+TEST(Members, JudgeASandboxOnlyWhileItsAgentIsAway) {
+  auto machine = play(fresh(), {{asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"}});
+  EXPECT_FALSE(machine.judge_sandbox("a", false).kill);
+  EXPECT_FALSE(machine.judge_sandbox("a", true).tell_twin) << "it speaks for its sandboxes";
+  static_cast<void>(machine.apply(agent_went_away{"a"}, t0));
+  EXPECT_TRUE(machine.judge_sandbox("a", false).kill);
+  EXPECT_TRUE(machine.judge_sandbox("a", true).tell_twin);
+  EXPECT_FALSE(machine.judge_sandbox("a", true).kill);
+  EXPECT_FALSE(machine.judge_sandbox("stranger", false).kill);
+}
+
+} // namespace
+} // namespace troupe
