@@ -274,15 +274,73 @@ def test_killed_and_restarted_actors_come_back_and_the_books_hold(shell):
     shell.check_books(experiment, trials)
 
 
-def test_a_killed_searcher_fails_its_experiment_with_the_reason(shell):
+def test_a_searcher_comes_back_five_times_a_minute_then_its_experiment_fails_with_the_reason(shell):
     shell.ready("a1")
     experiment = shell.job(epoch_s=0.5)
+    searcher = f"searcher/{experiment}"
     shell.a_running_trial()
-    assert shell.refusal("restart", {"actor": f"searcher/{experiment}"})[0] == 409
-    shell.post("kill", actor=f"searcher/{experiment}")
+    for restart in range(1, 6):
+        assert "is back" in shell.post("restart", actor=searcher)["done"]
+        assert shell.ps(kind="searcher")[searcher]["restarts"] == restart
+    assert shell.state(experiment) == "ACTIVE"
+    shell.post("kill", actor=searcher)
     assert shell.wait_end(experiment) == "ERROR"
     facts = [row["what"] for row in shell.get("events", kind="state", max=1000)["rows"] if row["actor"] == f"experiment/{experiment}"]
-    assert any("the searcher died" in what and "killed by admin" in what for what in facts), facts
+    assert any("the searcher died again and again" in what and "killed by admin" in what for what in facts), facts
+
+
+def test_who_holds_the_node_is_refused(shell):
+    shell.ready("a1")
+    for actor in ("journal", "cluster"):
+        for order in ("kill", "restart"):
+            code, text = shell.refusal(order, {"actor": actor})
+            assert code == 409 and "the node ends" in text, (actor, text)
+
+
+def test_what_operators_order_of_agents_are_facts(shell):
+    shell.ready("a1", "a2")
+    shell.post("send", actor="agent/a1", message="drain", fields={"slot": 0})
+    shell.post("drain", node="a2", on=True)
+    shell.post("drain", node="a2", on=False)
+    changes = [(f["agent"], f["draining"], f["disabled"], f["by"]) for f in shell.facts("agent_changed")]
+    assert changes == [("a1", False, [0], "admin"), ("a2", True, [], "admin"), ("a2", False, [], "admin")]
+    slots = {(row["agentId"], row["id"]): row["enabled"] for row in shell.json("slot", "list")}
+    assert slots == {("a1", "0"): False, ("a2", "0"): True}, slots
+    # An agent that is there is not gone, nor is one whose runs are not given away.
+    assert "is connected" in shell.refused("agent", "remove", "a2")
+    shell.kill_agent("a2")
+    wait_for(lambda: "given away yet" in shell.cli("agent", "remove", "a2", check=False).stderr, 30)
+    assert "no agent 'a3'" in shell.refused("agent", "remove", "a3")
+    # Older versions kept drains in the audit log alone. Of an agent of whom facts tell, such a line says nothing.
+    shell.process.kill()
+    shell.process.wait()
+    with open(shell.data / "master" / "master" / "audit", "a") as audit:
+        for agent in ("a1", "a2"):
+            audit.write(json.dumps({"at": "2026-01-01T00:00:00Z", "user": "eve", "actor": "agent/" + agent, "what": "drain",
+                                    "order": {"name": "drain", "fields": {"node": agent, "on": True}}}) + "\n")
+    shell.master()
+    wait_for(lambda: "a1" in shell.heard(), 60)
+    states = {r["node"]: r["state"] for r in shell.get("nodes")["rows"]}
+    assert states["a1"] == "up" and len(shell.facts("agent_changed")) == 3, states
+    # Gone for good: forgotten once the master has waited as long as a lease lasts.
+    wait_for(lambda: shell.cli("agent", "remove", "a2", check=False).returncode == 0, 90, 1)
+    assert [row["id"] for row in shell.json("agent", "list")] == ["a1"]
+    assert [(f["agent"], f["by"]) for f in shell.facts("agent_left")] == [("a2", "admin")]
+
+
+def test_a_drain_of_an_older_directory_counts_once(shell):
+    shell.ready("a1")
+    shell.process.kill()
+    shell.process.wait()
+    with open(shell.data / "master" / "master" / "audit", "a") as audit:
+        audit.write(json.dumps({"at": "2026-01-01T00:00:00Z", "user": "eve", "actor": "agent/a1", "what": "drain",
+                                "order": {"name": "drain", "fields": {"node": "a1", "on": True}}}) + "\n")
+    for _ in range(2):
+        shell.master()
+        wait_for(lambda: {r["node"]: r["state"] for r in shell.get("nodes")["rows"]}.get("a1") == "draining", 60)
+        assert [(f["agent"], f["draining"], f["by"]) for f in shell.facts("agent_changed")] == [("a1", True, "eve")]
+        shell.process.kill()
+        shell.process.wait()
 
 
 def test_preempted_trials_run_again(shell):
