@@ -27,6 +27,7 @@ const std::vector<rule>& rules() {
     {{kill, cluster}, users::admins, tasks::none},
     {{view, agent}, users::all, tasks::none},
     {{change, agent}, users::admins, tasks::none},
+    {{remove, agent}, users::admins, tasks::none},
     {{view, configuration}, users::all, tasks::none},
     {{change, configuration}, users::admins, tasks::none},
 
