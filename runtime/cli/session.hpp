@@ -2,6 +2,7 @@
 // One invocation: where it reads and writes, the server it talks to, and how it ends.
 
 #include "runtime/cli/arguments.hpp"
+#include "runtime/cli/exit_codes.hpp"
 #include "runtime/cli/hooks.hpp"
 #include "runtime/cli/output.hpp"
 #include "runtime/client/server.hpp"
@@ -11,20 +12,6 @@
 
 namespace troupe::cli {
 
-/// The documented exit codes (`troupe help exit-codes`).
-enum exit_code : int {
-  exit_done = 0,
-  exit_failed = 1,   ///< the thing asked for failed
-  exit_usage = 2,    ///< usage or configuration; nothing was changed
-  exit_canceled = 3, ///< the experiment was cancelled or killed
-  exit_denied = 4,   ///< not logged in, or not allowed
-  exit_not_found = 5,
-  exit_unreachable = 6, ///< no cluster
-  exit_timeout = 7,
-  exit_conflict = 8, ///< the state does not allow it, or the thing changed meanwhile
-  exit_bug = 70,
-  exit_interrupted = 130,
-};
 int exit_of(errc code);
 /// For verbs that live in the node: prints the error as `session::fail` does, without colour; its exit code.
 int exit_after(const error& why);

@@ -183,6 +183,12 @@ def test_only_what_is_promised_can_be_seen(prefix):
     assert "libtroupe.so.0" in run("readelf", "-d", library(prefix))
 
 
+def test_the_library_holds_no_command_line(prefix):
+    names = run("nm", "-C", library(prefix))
+    assert "troupe::node::" in names, "it has symbols"
+    assert not [line for line in names.splitlines() if "troupe::cli::" in line or "troupe::launch::" in line][:5]
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="they are linked there")
 def test_a_host_maps_no_library_that_only_some_calls_need(prefix):
     needed = run("readelf", "-d", library(prefix))

@@ -1,6 +1,7 @@
 #include "runtime/cli/config_commands/config_commands.hpp"
 
 #include "model/config/experiment_config.hpp"
+#include "runtime/cli/exit_codes.hpp"
 
 #include <fstream>
 #include <iostream>
@@ -14,7 +15,7 @@ using config::diagnostic;
 using config::level;
 using config::outcome;
 
-constexpr int ok = 0, faulty = 2;
+constexpr int ok = exit_done, faulty = exit_usage;
 constexpr std::size_t most_bytes = 8 << 20; ///< limit of a file; the reader refuses smaller ones already
 
 constexpr auto usage = R"(Reads, checks and explains experiment configurations. Nothing is sent to a cluster.

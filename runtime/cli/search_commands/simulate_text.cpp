@@ -1,5 +1,6 @@
 #include "runtime/cli/search_commands/simulate_text.hpp"
 
+#include "runtime/cli/exit_codes.hpp"
 #include "searchers/simulation.hpp"
 
 #include <fmt/format.h>
@@ -88,11 +89,11 @@ int simulate_search(const std::vector<std::string>& args, std::istream& in, std:
   request r;
   if (auto fault = read_arguments(args, r); !fault.empty()) {
     err << "troupe search simulate: " << fault << "\nusage:\n" << simulate_usage;
-    return 2;
+    return exit_usage;
   }
   auto config = read_search_config(r.path, in, err);
   if (!config)
-    return 1;
+    return exit_usage;
   auto& section = config->searcher;
   auto text = [&](const char* key, const char* fallback) {
     return section.contains(key) && section[key].is_string() ? section[key].get<std::string>()
@@ -110,7 +111,7 @@ int simulate_search(const std::vector<std::string>& args, std::istream& in, std:
   auto search = searchers::make_searcher(section, config->hyperparameters, r.options.seed);
   if (!search) {
     err << r.path << ": " << search.error().what << '\n';
-    return 1;
+    return exit_usage;
   }
   bool smaller = !section.contains("smaller_is_better") || section["smaller_is_better"] != false;
   auto coordinates = searchers::coordinates_of(config->hyperparameters);
@@ -118,7 +119,7 @@ int simulate_search(const std::vector<std::string>& args, std::istream& in, std:
                                smaller ? 1 : -1, coordinates);
   if (!r.json) {
     out << told(r, s, text("time_metric", "epochs"));
-    return 0;
+    return exit_done;
   }
   value rungs = value::array();
   for (std::size_t k = 0; k < s.rungs.size(); ++k)
@@ -135,7 +136,7 @@ int simulate_search(const std::vector<std::string>& args, std::istream& in, std:
                   {"rungs", rungs}},
                  2)
       << '\n';
-  return 0;
+  return exit_done;
 }
 
 } // namespace troupe::cli

@@ -121,7 +121,7 @@ TEST(SearchCommand, SaysWhatIsWrong) {
   std::ostringstream out, err;
   for (const auto* verb : {"replay", "preview", "simulate"})
     EXPECT_EQ(search_command({verb, "--help"}, none, out, err), 0) << verb;
-  EXPECT_EQ(search_command({"preview", "/nowhere.json"}, none, out, err), 1);
+  EXPECT_EQ(search_command({"preview", "/nowhere.json"}, none, out, err), 2);
   EXPECT_EQ(search_command({"replay"}, none, out, err), 2);
   EXPECT_EQ(search_command({"simulate", "x.yaml", "--workers", "0"}, none, out, err), 2);
   EXPECT_NE(err.str().find("--workers: an integer"), std::string::npos);
