@@ -108,7 +108,7 @@ allocation_owner spawn_owner_without_checkpoints(caf::actor_system& sys, std::sh
   });
 }
 
-TEST(AllocationActor, ServesAnOwnerThatIsNoTrialAndRefusesCheckpoints) {
+TEST(AllocationActor, ServesAnOwnerThatIsNotATrialAndRefusesCheckpoints) {
   node_config config;
   caf::actor_system system{config};
   const allocation_id id{task_id::of(task_kind::notebook, 1, 2), {1}};

@@ -57,8 +57,8 @@ def read_settings(env: Optional[Mapping[str, str]] = None) -> Settings:
     if settings.on_cluster:
         if not settings.token:
             raise TroupeError("TROUPE_HARNESS is set, but TROUPE_TASK_TOKEN is not; unset TROUPE_HARNESS to run alone")
-        if not re.fullmatch(r"[1-9][0-9]*\.[1-9][0-9]*", settings.allocation):
-            raise TroupeError(f"TROUPE_ALLOCATION_ID={settings.allocation!r}: expected TRIAL.RUN, such as 12.3")
+        if not re.fullmatch(r"([1-9][0-9]*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\.[1-9][0-9]*", settings.allocation):
+            raise TroupeError(f"TROUPE_ALLOCATION_ID={settings.allocation!r}: expected TRIAL.RUN, such as 12.3, or UUID.RUN")
     for name, value in (("TROUPE_RUN_NAME", settings.run_name), ("TROUPE_RESUME", settings.resume_run)):
         if value and (value in (".", "..") or "/" in value or "\0" in value):
             raise TroupeError(f"{name}={value!r}: expected the name of a folder in ./troupe-runs, without a slash")
