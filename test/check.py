@@ -34,6 +34,15 @@ def output(*words):
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+def sources():
+    """Tracked C++ files; where there is no repository, all that lie outside of hidden folders and build/."""
+    listed = subprocess.run(["git", "ls-files", "*.cpp", "*.hpp"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode == 0:
+        return [x for x in listed.stdout.split() if (ROOT / x).exists()]
+    found = (x.relative_to(ROOT) for x in ROOT.rglob("*.[ch]pp"))
+    return sorted(str(x) for x in found if x.parts[0] != "build" and not x.parts[0].startswith("."))
+
+
 class Passed:
     """Keys of what has passed, one a line, kept at once: a run may be broken off. A key that a whole run did not ask for is forgotten."""
 
@@ -136,7 +145,8 @@ def commands():
 def tidy(whole):
     passed, contents, newest = Passed("tidied"), Contents(), {}
     rules = output("clang-tidy", "--version") + (ROOT / ".clang-tidy").read_text()
-    for number, file in enumerate(output("git", "log", "--format=", "--name-only", "-n", "300").split()):
+    log = subprocess.run(["git", "log", "--format=", "--name-only", "-n", "300"], cwd=ROOT, capture_output=True, text=True).stdout
+    for number, file in enumerate(log.split()):
         newest.setdefault(ROOT / file, number)
     todo = []
     for one in commands():
@@ -172,13 +182,12 @@ def main():
     words.add_argument("--all", action="store_true", help="clang-tidy looks at all that has changed, however long that takes")
     words.add_argument("--no-tidy", action="store_true", help="leave clang-tidy out")
     args = words.parse_args()
-    for tool in ("clang-format", "clang-tidy", "cmake", "git"):
+    for tool in ("clang-format", "clang-tidy", "cmake"):
         if not shutil.which(tool):
             sys.exit(f"check: {tool} is not installed; ./setup check installs it")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    files = [x for x in output("git", "ls-files", "*.cpp", "*.hpp").split() if (ROOT / x).exists()]
     failed = False
-    checks = {"formatting": formatting(files), "arrows": arrows(), "documents": documents()}
+    checks = {"formatting": formatting(sources()), "arrows": arrows(), "documents": documents()}
     if not args.no_tidy:
         checks["clang-tidy"] = tidy(args.all)
     for name, faults in checks.items():
