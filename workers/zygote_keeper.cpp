@@ -183,8 +183,8 @@ private:
     std::size_t bytes = 0;
     bool over = false; ///< one of them cannot be warm
   };
-  static constexpr std::size_t most_learned_keys = 64, most_learned = 300,
-                               most_learned_bytes = 4000; // a message to a zygote holds 8 KiB
+  static constexpr std::size_t most_learned_keys = 64, most_learned = 600,
+                               most_learned_bytes = 16'000; // a message to a zygote holds 64 KiB
 
   static bool is_module(const std::string& name) {
     return !name.empty() && name.size() < 200 && !std::isdigit(static_cast<unsigned char>(name[0])) &&
@@ -329,8 +329,15 @@ private:
 
     auto env = shared;
     // Else numerical libraries start threads while they are imported, and a fork keeps only one.
-    for (const char* name : {"OMP", "MKL", "OPENBLAS", "NUMEXPR", "BLIS", "VECLIB_MAXIMUM", "RAYON"})
-      set(env, std::string(name) + "_NUM_THREADS", "1");
+    // The zygote is told the trials' own numbers beside it.
+    for (const char* library :
+         {"OMP", "MKL", "OPENBLAS", "GOTO", "NUMEXPR", "BLIS", "VECLIB_MAXIMUM", "RAYON"}) {
+      const auto name = std::string(library) + "_NUM_THREADS";
+      if (auto wanted = value_of(env, name); !wanted.empty())
+        set(env, "TROUPE_ZYGOTE_" + name, wanted);
+      if (name != "GOTO_NUM_THREADS")
+        set(env, name, "1");
+    }
     // The threads that a forked process starts spin for this many bits of processor cycles before they first
     // sleep: 28 by default, a tenth of a second each, which is more than a short trial's own work. With 20 a
     // product costs what it did.

@@ -52,7 +52,7 @@ public:
   result<owned_fd> attach(zygote_order order);
 
   /// The installed modules, one name a line, that a trial of this key had imported at its end. They are warm
-  /// for those that come later; at most 300 for a key are kept, while this keeper lives. One whose import
+  /// for those that come later; at most 600 for a key are kept, while this keeper lives. One whose import
   /// cannot be forked ends the learning for its key.
   void learn(const std::string& key, const std::string& modules);
 

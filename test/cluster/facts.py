@@ -1,6 +1,10 @@
 """What a script can see of its own start, as JSON into $FACTS_DIR/TRIAL.json: the same with the zygote and without."""
 
-import atexit
+import os
+
+threads_at_first = len(os.listdir("/proc/self/task"))
+
+import atexit  # noqa: E402
 import ctypes
 import faulthandler
 import fcntl
@@ -9,7 +13,6 @@ import inspect
 import json
 import locale
 import multiprocessing
-import os
 import pathlib
 import random
 import resource
@@ -120,7 +123,8 @@ facts = {
     "nice": [os.nice(0), os.sched_getscheduler(0), sorted(os.sched_getaffinity(0))],
     "oom": [pathlib.Path("/proc/self/oom_score_adj").read_text()],
     "cgroup": pathlib.Path("/proc/self/cgroup").read_text(),
-    "threads of the process": len(os.listdir("/proc/self/task")),
+    "threads at the first line": threads_at_first,
+    "threads that calculate": [numpy.ones((600, 600)).dot(numpy.ones((600, 600))).shape, len(os.listdir("/proc/self/task"))],
     "threads of Python": [thread.name for thread in threading.enumerate()],
     "main thread": [threading.current_thread() is threading.main_thread(), threading.main_thread().native_id == os.getpid(), threading.get_native_id() == os.getpid()],
     "multiprocessing": [multiprocessing.current_process().name, multiprocessing.parent_process() is None, multiprocessing.get_start_method()],

@@ -80,6 +80,7 @@ def test_a_script_cannot_tell(cluster):
             assert "no newline at the end" in logs(cluster, experiment)
         warm, cold = seen[""], seen["runtime: {zygote: false}"]
         assert (warm["forked"], cold["forked"]) == (True, False), logs(cluster, experiment - 1)
+        assert cold["facts"]["threads at the first line"] == 1
         assert len(cold["facts"]) > 60
         different = {name: (warm["facts"][name], fact) for name, fact in cold["facts"].items() if warm["facts"][name] != fact}
         assert not different, json.dumps(different, indent=1)
@@ -295,11 +296,14 @@ def test_what_a_trial_imported_late_is_warm_for_the_next_one(cluster):
     (cluster.root / "go").touch()
     (place / "late_one.py").write_text("X = 1\n")
     (place / "set_one.py").write_text("import os\nSEEN = os.environ.get('WANTED')\n")
+    (place / "own_one.py").write_text("import os\nos.environ.setdefault('OWN_ONE', 'set while it is imported')\n")
     late = "import sys\nprint('warm', 'late_one' in sys.modules)\ndef f():\n    import late_one\nf()\n" + SLEEPER
     sets = "import os, sys\nprint('warm', 'set_one' in sys.modules)\ndef f():\n    os.environ['WANTED'] = 'yes'\n    import set_one\n    print('seen', set_one.SEEN)\nf()\n" + SLEEPER
-    for script, says in ((late, "warm False"), (late, "warm True"), (sets, "warm False"), (sets, "warm False")):
+    own = late.replace("late_one", "own_one")
+    for script, says in ((late, "warm False"), (late, "warm True"), (sets, "warm False"), (sets, "warm False"),
+                         (own, "warm False"), (own, "warm True")):
         experiment = submit(cluster, script, more=more, config=config)
         assert ended(cluster, experiment)[0] == "COMPLETED", logs(cluster, experiment)
         assert began(cluster, experiment) == [True], logs(cluster, experiment)
         assert says in logs(cluster, experiment), logs(cluster, experiment)
-        assert script is late or "seen yes" in logs(cluster, experiment)
+        assert script is not sets or "seen yes" in logs(cluster, experiment)

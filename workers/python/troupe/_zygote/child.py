@@ -109,10 +109,10 @@ def number(environment, variables):
     return None
 
 
-def set_threads(setters):
+def set_threads(setters, environment):
     counts = {physical: cpus(physical) for physical in {rule[2] for rule in setters}}
     for function, variables, physical in setters:
-        function(number(os.environ, variables) or counts[physical])
+        function(number(environment, variables) or counts[physical])
 
 
 # ---- what a process draws when it starts
@@ -143,20 +143,6 @@ def set_environment(pairs):
         os.environb[name] = value
     if coerced is not None and b"LC_CTYPE" not in names:
         os.environb[b"LC_CTYPE"] = coerced
-
-
-def make_task_folders():
-    """What the entrypoint script does before it runs the command."""
-    run, allocation = os.environ.get("DET_RUN_DIR"), os.environ.get("DET_ALLOCATION_ID")
-    for target, link in ((f"/proc/{os.getpid()}/fd/1", f"{run}/train/logs/stdout.log"),
-                         (f"/proc/{os.getpid()}/fd/2", f"{run}/train/logs/stderr.log"),
-                         (f"/tmp/tensorboard-{allocation}-0", "/tmp/tensorboard")):
-        try:
-            if link == "/tmp/tensorboard":
-                os.makedirs(target, exist_ok=True)
-            os.symlink(target, link)
-        except FileExistsError:
-            pass
 
 
 # ---- the other agents of a gang
@@ -251,7 +237,6 @@ def _become(parent, request, streams, gate_fd, verdict):
     cwd, arguments, variables = read_request(request)
     os.chdir(cwd)
     set_environment(variables)
-    make_task_folders()
     script, placeholder = os.fsdecode(arguments[1]), sys.argv[0]
     sys.argv = [os.fsdecode(argument) for argument in arguments[1:]]
     if hasattr(sys, "orig_argv"):
@@ -259,7 +244,8 @@ def _become(parent, request, streams, gate_fd, verdict):
     put_script(ctypes, parent.spots, placeholder, script if script.startswith("/") else f"{os.fsdecode(cwd)}/{script}")
     show_command(parent, arguments, variables)
     draw_again(parent.absent)
-    set_threads(parent.numbers)
+    if not parent.numbers_are_set:
+        set_threads(parent.numbers, os.environ)
     os.setsid()
     if os.read(verdict, 1) != b"y":
         os._exit(0)  # the zygote has said why, or has ended
@@ -282,28 +268,72 @@ def _become(parent, request, streams, gate_fd, verdict):
                      + [os.fsencode(f"{name}={text}") for name, text in met.items()])
     if os.environ.get("TROUPE_RUN_DIR") and os.environ.get("LOCAL_RANK", "0") == "0":
         parent.learned_file, parent.given = os.environ["TROUPE_RUN_DIR"] + "/modules", dict(os.environb)
+        os.environ._data = os.environb._data = parent.variables = Variables(os.environ._data)
+        parent.variables.sites = parent.sites
     parent.library.troupe_leave_quickly()
     parent.last_warm = next(reversed(sys.modules))
     parent.kept.append(parent)  # to take it apart would cost a millisecond
 
 
+class Variables(dict):
+    """What os.environ holds; knows which variables something else than the import of an installed module has changed."""
+
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        self.by_script, self.sites = set(), []
+
+    def __setitem__(self, name, value):
+        super().__setitem__(name, value)
+        self.note(name, sys._getframe(1))
+
+    def __delitem__(self, name):
+        super().__delitem__(name)
+        self.note(name, sys._getframe(1))
+
+    def note(self, name, frame):
+        if not self.is_installed_import(frame):
+            self.by_script.add(name)
+
+    def is_installed_import(self, frame):
+        """Whether all between this frame and the import that it is part of is the standard library's and installed."""
+        library, installed = os.__file__.rpartition("/")[0] + "/", False
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file.startswith("<frozen importlib"):
+                return installed
+            if any(file.startswith(site + "/") for site in self.sites):
+                installed = True
+            elif not file.startswith(("<frozen ", library)):
+                return False
+            frame = frame.f_back
+        return False
+
+
+def environment_changed(parent):
+    if os.environ._data is not parent.variables:
+        return True
+    return any(parent.variables.get(name) != parent.given.get(name) for name in parent.variables.by_script)
+
+
 def tell_modules(parent, later):
     """For the trials to come: the installed modules that this one has imported though they were not warm.
 
-    Not where the script has changed its environment: a module may have read there what others will not find.
+    Not where the script has changed its environment: a module may have read there what others will not find. What
+    installed modules set while they are imported (scikit-learn sets KMP_*) is not a change by the script.
     """
-    if parent.learned_file is None or dict(os.environb) != parent.given:
+    if parent.learned_file is None or environment_changed(parent):
         return
-    names = []
+    packages, names = [], []
     for name in later:
         module = sys.modules.get(name)
         path = getattr(getattr(module, "__spec__", None), "origin", None)
         if path and getattr(module, "__name__", None) == name and any(path.startswith(site + "/") for site in parent.sites):
-            names.append(name)
+            (packages if hasattr(module, "__path__") else names).append(name)
+    names = packages or names  # a package brings most of its modules along; the next trial says which it does not
     if names:
         try:
             with open(parent.learned_file, "w") as file:
-                file.write("\n".join(names[:300]))
+                file.write("\n".join(names[:600]))
         except OSError:
             pass
 

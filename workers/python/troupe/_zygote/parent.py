@@ -46,6 +46,9 @@ class Parent:
         self.own_user = os.stat("/proc/self/ns/user").st_ino
         self.spots = self.child["find_placeholder"](sys.argv[0])
         owner = os.environb.pop(b"TROUPE_ZYGOTE_OWNER", b"")
+        mark = "TROUPE_ZYGOTE_"
+        wanted = [name for name in os.environ if name.startswith(mark) and name.endswith("_NUM_THREADS")]
+        self.thread_numbers = {name[len(mark):]: os.environ.pop(name) for name in wanted}  # of the trials
         shown = b"\0".join([b"troupe-zygote", os.fsencode(sys.executable), owner, b""])
         self.library.troupe_show_command(shown, ctypes.c_size_t(len(shown)), b"", ctypes.c_size_t(0))
         self.pending = {}
@@ -55,6 +58,7 @@ class Parent:
         self.warm = {}  # module name -> None, in the order of their import
         self.watched = {}
         self.sites = site_folders()
+        self.numbers, self.numbers_are_set = [], False
         self.kept, self.last_warm = [], None
         import atexit
 
@@ -74,7 +78,7 @@ class Parent:
         return self._socket.socket(fileno=self.up(fd))
 
     def receive(self, connection, count):
-        data, control, _, _ = connection.recvmsg(8192, self._socket.CMSG_SPACE(4 * count))
+        data, control, _, _ = connection.recvmsg(65536, self._socket.CMSG_SPACE(4 * count))
         fds = []
         for level, kind, body in control:
             if level == self._socket.SOL_SOCKET and kind == self._socket.SCM_RIGHTS:
@@ -214,6 +218,8 @@ class Parent:
 
     def warm_up(self, folder, script, learned=()):
         known = set(sys.modules)
+        if self.numbers_are_set:  # what is imported now may calculate, and must start no thread
+            self.set_threads({name: "1" for _, names, _ in self.numbers for name in names})
         for module, names in self.reading["wanted_imports"](folder, script):
             place = self.reading["place_of"](module.partition(".")[0])
             if not place or not self.reading["is_below"](place, self.sites + [self.ours]):
@@ -238,6 +244,7 @@ class Parent:
         self.numbers = self.child["thread_setters"](self.ctypes)
         if "torch" in sys.modules and "torch" not in known:
             self.warm_torch(sys.modules["torch"])
+        self.numbers_are_set = self.set_threads(self.thread_numbers)
         for name in sys.modules:
             if name not in known:
                 self.warm[name] = None
@@ -259,6 +266,21 @@ class Parent:
         self.absent = [path for path, finder in sys.path_importer_cache.items() if finder is None]
         self.gc.collect()
         self.gc.freeze()
+
+    def set_threads(self, environment):
+        """Numerical libraries get their numbers of threads here, and lose the threads again: OpenBLAS ends its own at a
+        fork and starts them when it calculates. So a forked process has one thread at its first line, as a started one.
+        False where that leaves a thread; then the forked process sets them."""
+        self.child["set_threads"](self.numbers, environment)
+        count = lambda: len(os.listdir("/proc/self/task"))  # noqa: E731
+        if count() > 1:
+            if (pid := os.fork()) == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+        if count() == 1:
+            return True
+        self.child["set_threads"](self.numbers, {name: "1" for _, names, _ in self.numbers for name in names})
+        return False
 
     def warm_module(self, name, may_miss=False):
         import importlib
