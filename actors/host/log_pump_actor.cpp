@@ -1,16 +1,18 @@
 #include "actors/host/log_pump_actor.hpp"
 
+#include "actors/host/log_pump.hpp"
 #include "actors/shells/probed.hpp"
 #include "workers/log_prefix.hpp"
-#include "workers/log_spool.hpp"
 
 #include <caf/all.hpp>
+#include <deque>
 
 namespace troupe {
 namespace {
 
 using base = actor_base<log_pump_actor>;
 constexpr std::size_t batch_lines = 2000, batch_bytes = 256 << 10;
+constexpr std::chrono::seconds journal_patience{30};
 
 /// A progress bar writes one endless line, each state after a carriage return: to a reader these are lines.
 std::vector<std::string_view> parts_of(std::string_view text) {
@@ -33,150 +35,106 @@ public:
 
   log_pump_actor::behavior_type make_behavior(agent_actor agent, duration pace) {
     self_->enter("log_pump");
-    pace_ = pace;
     agent_ = std::move(agent);
+    machine_.emplace(pace);
     return {
       [this](const pump_spool& x) {
-        auto [it, fresh] = sources_.try_emplace(x.allocation, source{x.agent, x.spool});
-        if (fresh)
-          look_soon();
+        step(spool_opened{x.allocation, x.agent, x.spool});
       },
-      [this](const pump_end& x) {
-        auto it = sources_.find(x.allocation);
-        if (it == sources_.end())
-          return self_->send(agent_, pumped{x.allocation});
-        it->second.ending = true;
-        go_on(it);
-        if (!sources_.empty())
-          look_soon();
-      },
+      [this](const pump_end& x) { step(spool_ended{x.allocation}); },
       [this](journal_actor& journal) {
         journal_ = std::move(journal);
-        for (auto& [id, s] : sources_)
-          s.waiting = s.positioned = false;
-        look_soon();
+        read_.clear();
+        step(journal_reached{static_cast<bool>(journal_)});
       },
       [this](const time_passed&) {
-        armed_ = false;
-        for (auto& [id, s] : sources_)
-          pump(id, s);
-        std::erase_if(sources_, [](const auto& s) { return s.second.over; });
-        if (!sources_.empty() && journal_)
-          look_soon();
+        armed_.reset();
+        step(time_passed{});
       },
     };
   }
 
 private:
-  struct source {
-    std::string agent, spool;
-    workers::log_position at;
-    bool positioned = false; ///< the journal has said up to which line it holds
-    std::uint64_t stored = 0;
-    bool waiting = false, ending = false, over = false;
-    bool refused = false; ///< whether the last batch was refused
-  };
-
-  void look_soon() {
-    if (!std::exchange(armed_, true))
-      self_->delayed_send(log_pump_actor{self_}, pace_, time_passed{});
+  /// What a spool says is an event of its own, after those that its reading has come from.
+  void step(log_pump_event first) {
+    std::deque<log_pump_event> events{std::move(first)};
+    for (; !events.empty(); events.pop_front())
+      for (auto& action : machine_->apply(events.front(), boot_time()))
+        std::visit([&](auto& x) { run(x, events); }, action);
+    arm();
   }
 
-  void pump(allocation_id id, source& s) {
-    if (!journal_ || s.waiting || s.over)
+  void arm() {
+    const auto deadline = machine_->deadline();
+    if (!deadline || (armed_ && *armed_ <= *deadline))
       return;
-    s.refused = false;
-    const auto key = to_string(id) + "@" + s.agent; // each agent of a gang has a spool of its own
-    if (!s.positioned) {
-      s.waiting = true;
-      self_->request(journal_, std::chrono::seconds(30), log_position{key})
-        .then(
-          [this, id](const log_position_is& x) {
-            with(id, [&](source& mine) {
-              mine.waiting = false;
-              mine.positioned = true;
-              mine.stored = x.position;
-            });
-          },
-          [this, id](const caf::error&) {
-            with(id, [](source& mine) { mine.waiting = false, mine.refused = true; });
-          });
-      return;
-    }
-    auto batch = workers::read_log(s.spool, s.at, batch_lines, batch_bytes);
+    armed_ = *deadline;
+    self_->delayed_send(log_pump_actor{self_}, std::max(*deadline - boot_time(), duration{0}), time_passed{});
+  }
+
+  void run(const ask_position& x, std::deque<log_pump_event>&) {
+    self_->request(journal_, journal_patience, log_position{x.key})
+      .then(
+        [this, id = x.allocation, n = x.question](const log_position_is& is) {
+          step(position_told{id, n, is.position});
+        },
+        refused(x.allocation, x.question));
+  }
+
+  void run(const read_spool& x, std::deque<log_pump_event>& events) {
+    using outcome = spool_read::outcome;
+    auto batch = workers::read_log(x.spool, x.from, batch_lines, batch_bytes);
     if (!batch) {
       if (batch.error().code == errc::corrupt)
-        if (auto next = workers::skip_damage(s.spool, s.at)) {
-          s.at = *next;
-          return;
-        }
-      if (s.ending)
-        finish(id, s);
-      return;
+        if (auto next = workers::skip_damage(x.spool, x.from))
+          return events.push_back(spool_read{x.allocation, outcome::damaged, *next});
+      return events.push_back(spool_read{x.allocation, outcome::gone});
     }
-    append_log mail{id.task, {}, key, 0};
-    for (auto& line : batch->lines) {
+    append_log mail{x.allocation.task, {}, {}, 0};
+    for (const auto& line : batch->lines) {
       mail.position = line.number;
-      if (line.number <= s.stored)
+      if (line.number <= x.line)
         continue;
       const char* stream = line.stream == workers::log_stream::err      ? "stderr"
                            : line.stream == workers::log_stream::notice ? "troupe"
                                                                         : "stdout";
       for (auto part : parts_of(line.text)) {
         const auto prefix = workers::read_log_prefix(part);
-        mail.lines.push_back({0, line.at, id, s.agent, prefix.rank.value_or(line.rank), stream,
+        mail.lines.push_back({0, line.at, x.allocation, x.agent, prefix.rank.value_or(line.rank), stream,
                               std::string(prefix.level), std::string(prefix.rest)});
       }
     }
-    if (mail.lines.empty()) {
-      s.at = batch->next;
-      if (batch->at_end && s.ending)
-        finish(id, s);
-      return; // where there is more, with the next look
-    }
-    s.waiting = true;
-    self_->request(journal_, std::chrono::seconds(30), std::move(mail))
+    const auto what = mail.lines.empty() ? outcome::none : outcome::lines;
+    if (what == outcome::lines)
+      read_.insert_or_assign(x.allocation, std::move(mail));
+    events.push_back(spool_read{x.allocation, what, batch->next, batch->at_end});
+  }
+
+  void run(const store_batch& x, std::deque<log_pump_event>&) {
+    auto mail = read_.extract(x.allocation);
+    if (!mail)
+      return;
+    mail.mapped().source = x.key;
+    self_->request(journal_, journal_patience, std::move(mail.mapped()))
       .then(
-        [this, id, next = batch->next](const committed&) {
-          with(id, [&](source& mine) {
-            mine.waiting = false;
-            mine.at = next;
-            mine.stored = std::max(mine.stored, next.line);
-          });
+        [this, id = x.allocation, n = x.question](const committed&) {
+          step(batch_stored{id, n});
         },
-        [this, id](const caf::error&) {
-          with(id, [](source& mine) { mine.waiting = false, mine.refused = true; });
-        });
+        refused(x.allocation, x.question));
   }
 
-  void finish(allocation_id id, source& s) {
-    s.over = true;
-    self_->send(agent_, pumped{id});
-  }
+  void run(const tell_pumped& x, std::deque<log_pump_event>&) { self_->send(agent_, pumped{x.allocation}); }
 
-  template <class F>
-  void with(allocation_id id, F change) {
-    if (auto it = sources_.find(id); it != sources_.end()) {
-      change(it->second);
-      go_on(it);
-    }
-  }
-
-  /// Somebody waits for the slots of a task that has ended: what is left of it is carried without a pause.
-  /// What the journal has refused waits for the next look.
-  void go_on(std::map<allocation_id, source>::iterator it) {
-    if (it->second.ending && !it->second.refused)
-      pump(it->first, it->second);
-    if (it->second.over)
-      sources_.erase(it);
+  std::function<void(const caf::error&)> refused(allocation_id id, std::uint64_t question) {
+    return [this, id, question](const caf::error&) { step(journal_refused{id, question}); };
   }
 
   base* self_;
   agent_actor agent_;
-  duration pace_{};
   journal_actor journal_;
-  std::map<allocation_id, source> sources_;
-  bool armed_ = false;
+  std::optional<log_pump> machine_;
+  std::map<allocation_id, append_log> read_; ///< between the reading and its `store_batch`
+  std::optional<time_point> armed_;
 };
 
 } // namespace
