@@ -8,6 +8,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -22,6 +23,8 @@ constexpr std::size_t max_orders = 4096;
 constexpr std::size_t max_unsent = 16;
 constexpr char spare_prefix[] = "spare-";
 constexpr std::chrono::milliseconds spare_idle{30'000};
+constexpr char free_prefix[] = ".free-";
+constexpr std::size_t most_free = 32;
 constexpr char run_line[] = "run\n";
 
 owned_fd open_folder(int root, const std::string& name) {
@@ -50,8 +53,11 @@ result<void> process_runtime::engine::open() {
   if (!poll_ || !wake_)
     return error{errc::io, std::string("task runtime: ") + strerror(errno)};
   for (const auto& entry : std::filesystem::directory_iterator(options_.root, fault))
-    if (auto name = entry.path().filename().string(); name.starts_with(stage_prefix))
+    if (auto name = entry.path().filename().string();
+        name.starts_with(stage_prefix) || name.starts_with(free_prefix))
       remove_tree(root_.get(), name.c_str()); // prepared for a launch that never came
+  // Where this may be done, no sandbox has to cover /run to add the folder.
+  (void)::mkdir("/run/determined", 0755);
   watch(wake_.get(), source::wake, 0);
   worker_ = std::thread([this] { work(); });
   sweeper_ = std::thread([this] { remove_folders(); });
@@ -70,6 +76,8 @@ process_runtime::engine::~engine() {
     worker_.join();
   if (sweeper_.joinable())
     sweeper_.join();
+  for (const auto& name : free_)
+    remove_tree(root_.get(), name.c_str());
   for (auto& [serial, box] : boxes_) {
     if (box.starter_pid) // lives for milliseconds, and is nobody else's to reap
       ::waitpid(box.starter_pid, nullptr, 0);
@@ -152,6 +160,12 @@ result<std::filesystem::path> process_runtime::engine::prepare(const std::string
     prepared_[id] = spare;
     return options_.root / spare.folder_name;
   }
+  while (!free_.empty() && !has(root_.get(), id.c_str())) {
+    const auto used = std::move(free_.back());
+    free_.pop_back();
+    if (::renameat2(root_.get(), used.c_str(), root_.get(), stage.c_str(), RENAME_NOREPLACE) == 0)
+      return options_.root / stage;
+  }
   const auto run = stage + "/" + task_format::run_folder;
   if (::mkdirat(root_.get(), stage.c_str(), 0755) != 0 || ::mkdirat(root_.get(), run.c_str(), 0755) != 0)
     return error{errno == ENOSPC ? errc::no_space : errc::io,
@@ -166,7 +180,7 @@ void process_runtime::engine::discard(const std::string& id) {
       (void)::send(it->second.socket, "bye\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT); // its folder goes with it
     prepared_.erase(it);
   }
-  sweeps_.push_back({stage_prefix + id, true, {}});
+  sweeps_.push_back({stage_prefix + id, true, {}, {}});
   swept_.notify_all();
 }
 
@@ -214,6 +228,20 @@ result<void> process_runtime::engine::forget(const std::string& id) {
   return queue(forget_order{id});
 }
 
+result<void> process_runtime::engine::drop(const std::string& id) {
+  if (!valid_task_id(id))
+    return error{errc::invalid, "task '" + id.substr(0, 140) + "': not an id"};
+  std::lock_guard lock(mutex_);
+  auto phase = phase_of(id);
+  if (phase && *phase != task_phase::exited && *phase != task_phase::lost)
+    return error{errc::conflict, "task " + id + ": has not ended"};
+  if (phase)
+    return queue(forget_order{id, true});
+  sweeps_.push_back({id, true, {}, {}});
+  swept_.notify_all();
+  return {};
+}
+
 result<void> process_runtime::engine::drop_spool(const std::string& id) {
   if (!valid_task_id(id))
     return error{errc::invalid, "task '" + id.substr(0, 140) + "': not an id"};
@@ -222,7 +250,7 @@ result<void> process_runtime::engine::drop_spool(const std::string& id) {
     std::any_of(sweeps_.begin(), sweeps_.end(), [&](const auto& s) { return s.forget_id == id; });
   if (known_.contains(id) && !sweeping)
     return error{errc::conflict, "task " + id + ": the task must be forgotten first"};
-  sweeps_.push_back({id, true, {}});
+  sweeps_.push_back({id, true, {}, {}});
   swept_.notify_all();
   return {};
 }
@@ -356,6 +384,8 @@ void process_runtime::engine::erase(std::uint64_t serial) {
   auto it = boxes_.find(serial);
   if (it == boxes_.end())
     return;
+  if (it->second.starter_pid) // lives for milliseconds, and is nobody else's to reap
+    ::waitpid(it->second.starter_pid, nullptr, 0);
   if (!it->second.id.empty())
     serials_.erase(it->second.id);
   boxes_.erase(it);
@@ -370,17 +400,20 @@ void process_runtime::engine::obey(launch_order& x) {
     serials_[x.id] = box.serial;
     return lose(box, "its sandbox died while it was being started");
   }
-  // The folder may be there, with the spool of an earlier task.
-  bool made = ::mkdirat(root_.get(), x.id.c_str(), 0755) == 0 || errno == EEXIST;
+  // The folder may be there, with the spool of an earlier task; mostly it is not, and the stage becomes it.
+  const bool whole =
+    ::renameat2(root_.get(), (stage_prefix + x.id).c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) == 0;
+  bool made = whole || ::mkdirat(root_.get(), x.id.c_str(), 0755) == 0 || errno == EEXIST;
   int why = errno;
   auto& box = add(x.id, made ? open_folder(root_.get(), x.id) : owned_fd{});
   box.id = x.id;
   serials_[x.id] = box.serial;
   if (!box.folder)
     return lose(box, "the folder of the task: " + std::string(strerror(made ? errno : why)));
-  if (has(box.folder.get(), task_format::spec_file) || has(box.folder.get(), task_format::exit_file))
+  if (!whole &&
+      (has(box.folder.get(), task_format::spec_file) || has(box.folder.get(), task_format::exit_file)))
     return lose(box, "its folder is that of an earlier task with this id; adopt or forget that first");
-  if (auto ok = move_stage(root_.get(), stage_prefix + x.id, box.folder.get());
+  if (auto ok = whole ? result<void>{} : move_stage(root_.get(), stage_prefix + x.id, box.folder.get());
       !ok && ok.error().code != errc::not_found)
     return lose(box, "its prepared files: " + ok.error().what);
   if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec); !ok)
@@ -507,7 +540,8 @@ void process_runtime::engine::obey(forget_order& x) {
   kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
   {
     std::lock_guard lock(mutex_);
-    sweeps_.push_back({box->folder_name, false, box->id});
+    sweeps_.push_back({box->folder_name, x.with_spool, box->id,
+                       x.with_spool && options_.spares > 0 ? std::move(box->helper) : owned_fd{}});
   }
   swept_.notify_all();
   erase(box->serial);
@@ -525,8 +559,18 @@ void process_runtime::engine::keep_spares() {
   }
   if (spares >= options_.spares)
     return;
-  auto folder_name = spare_prefix + std::to_string(::getpid()) + "-" + std::to_string(next_serial_);
-  if (::mkdirat(root_.get(), folder_name.c_str(), 0755) != 0) {
+  const auto folder_name = spare_prefix + std::to_string(::getpid()) + "-" + std::to_string(next_serial_);
+  std::string used;
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      used = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  const bool made =
+    !used.empty() && ::renameat(root_.get(), used.c_str(), root_.get(), folder_name.c_str()) == 0;
+  if (!made && ::mkdirat(root_.get(), folder_name.c_str(), 0755) != 0) {
     spares_again_at_ = clock::now() + std::chrono::seconds(5);
     return;
   }
@@ -535,15 +579,34 @@ void process_runtime::engine::keep_spares() {
   start(box, {"--spare", path_of(box), std::to_string(spare_idle.count())});
 }
 
+/// Files and folders of tasks are not made anew each time where that can be avoided: ext4 takes a number of a
+/// deleted file again only after seconds, and looks through all of those whenever it makes one.
+bool process_runtime::engine::keep_folder(const sweep& job) {
+  pollfd dead{job.helper.get(), POLLIN, 0};
+  auto folder = open_folder(root_.get(), job.folder_name);
+  if (!folder || ::poll(&dead, 1, 3000) != 1 || !make_reusable(folder.get(), options_.reuse))
+    return false;
+  std::lock_guard lock(mutex_);
+  if (free_.size() >= most_free)
+    return false;
+  auto name = free_prefix + std::to_string(next_folder_++);
+  if (::renameat2(root_.get(), job.folder_name.c_str(), root_.get(), name.c_str(), RENAME_NOREPLACE) != 0)
+    return false;
+  free_.push_back(std::move(name));
+  return true;
+}
+
 void process_runtime::engine::remove_folders() {
   std::unique_lock lock(mutex_);
   while (true) {
     swept_.wait(lock, [this] { return stopping_ || !sweeps_.empty(); });
     if (stopping_)
       return; // what is left is found and forgotten again by a successor
-    auto job = sweeps_.front();
+    auto job = std::move(sweeps_.front());
     lock.unlock();
-    if (job.with_spool)
+    if (job.helper && keep_folder(job))
+      ;
+    else if (job.with_spool)
       remove_tree(root_.get(), job.folder_name.c_str());
     else if (auto folder = open_folder(root_.get(), job.folder_name))
       remove_remains(folder.get());

@@ -27,6 +27,7 @@ public:
   result<void> send(const std::string& id, std::string line);
   result<void> kill(const std::string& id);
   result<void> forget(const std::string& id);
+  result<void> drop(const std::string& id);
   result<void> drop_spool(const std::string& id);
   std::vector<task_summary> list() const;
   int spares_ready() const;
@@ -50,6 +51,7 @@ private:
   };
   struct forget_order {
     std::string id;
+    bool with_spool = false;
   };
   using order =
     std::variant<launch_order, adopt_order, renew_all_order, line_order, kill_order, forget_order>;
@@ -94,6 +96,7 @@ private:
     std::string folder_name;
     bool with_spool = false;
     std::string forget_id; ///< leaves the list when it is done; may be empty
+    owned_fd helper; ///< its troupe-task, whose death is waited for; empty: the folder is not used again
   };
 
   // Orders, from any thread.
@@ -151,7 +154,9 @@ private:
   void tell_started(sandbox& box, int pid);
   std::string path_of(const sandbox& box) const;
 
-  void remove_folders(); // the other thread
+  // The other thread
+  void remove_folders();
+  bool keep_folder(const sweep& job);
 
   const process_runtime_options options_;
   const listener tell_;
@@ -165,6 +170,8 @@ private:
     prepared_; ///< spares by the task whose files they hold; no socket: being dialed
   bool stopping_ = false;
   std::deque<sweep> sweeps_;
+  std::vector<std::string> free_; ///< folders of tasks that are over, for a spare
+  std::uint64_t next_folder_ = 1;
   std::condition_variable swept_;
 
   std::map<std::uint64_t, sandbox> boxes_;

@@ -65,6 +65,7 @@ result<void> process_runtime::terminate(const std::string& id) { return signal(i
 
 result<void> process_runtime::kill(const std::string& id) { return engine_->kill(id); }
 result<void> process_runtime::forget(const std::string& id) { return engine_->forget(id); }
+result<void> process_runtime::drop(const std::string& id) { return engine_->drop(id); }
 result<void> process_runtime::drop_spool(const std::string& id) { return engine_->drop_spool(id); }
 
 std::filesystem::path process_runtime::folder(const std::string& id) const {

@@ -25,6 +25,10 @@ struct process_runtime_options {
   sandbox_settings sandbox;
   int spares = 0;         ///< sandboxes kept ready, so that a start costs one exec; none for process groups
   bool namespaces = true; ///< false: process groups even where namespaces are allowed
+  /// What may stay in the folder of a dropped task for the next one there, by path in it, a folder's with "/"
+  /// behind, a link's with "@"; `*` as in fnmatch(3). Its maker writes it anew. All else is removed. Empty:
+  /// no folder is used again.
+  std::vector<std::string> reuse;
   std::chrono::milliseconds kill_patience{
     3000}; ///< then troupe-task itself is killed, and with it all of its sandbox
 };
@@ -88,6 +92,8 @@ public:
 
   /// Drops a task that has ended, with its folder but for the spool; `conflict` while it has not.
   result<void> forget(const std::string& id);
+  /// Both at once, for a task that has ended or is not known; `conflict` while it has not.
+  result<void> drop(const std::string& id);
   /// Removes the spool too, of a task that was forgotten.
   result<void> drop_spool(const std::string& id);
 

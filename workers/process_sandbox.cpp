@@ -29,11 +29,19 @@ std::string process_runtime::engine::path_of(const sandbox& box) const {
 
 void process_runtime::engine::start(sandbox& box, const std::vector<std::string>& arguments) {
   auto all = arguments;
+  all.insert(all.begin(), "--connected");
   if (!options_.namespaces)
     all.insert(all.begin(), {"--isolation", "process-group"});
-  auto pid = spawn(options_.program, all, options_.root / box.folder_name / task_format::complaint_file);
+  owned_fd its_end;
+  auto link = task_link::make(its_end);
+  if (!link)
+    return lose(box, link.error().what);
+  auto pid = spawn(options_.program, all, options_.root / box.folder_name / task_format::complaint_file,
+                   its_end.get());
   if (!pid)
     return lose(box, pid.error().what);
+  box.link.emplace(std::move(*link));
+  watch(box.link->socket(), source::socket, box.serial);
   box.starter_pid = *pid;
   box.starter.reset(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   if (box.starter)
@@ -51,8 +59,12 @@ void process_runtime::engine::on_starter(sandbox& box) {
     return;
   forget_fd(box.starter);
   box.starter_pid = 0;
-  if (reaped < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
-    return dial(box);
+  if (reaped < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+    if (!box.link && !box.done)
+      dial(box);
+    return;
+  }
+  drop_link(box);
   auto why = read_file(box.folder.get(), task_format::complaint_file);
   if (why && !why->empty())
     return lose(box, "troupe-task: " + why->substr(0, why->find('\n')));
@@ -99,7 +111,7 @@ void process_runtime::engine::on_socket(sandbox& box) {
   if (open)
     return;
   drop_link(box);
-  if (!box.done)
+  if (!box.done && box.starter_pid == 0) // else the end of that process says what to do
     box.retry_at = clock::now() + again;
 }
 
@@ -194,6 +206,8 @@ void process_runtime::engine::kill_helper(sandbox& box) {
 void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
   box.how = x.how;
   box.remark = x.remark;
+  if (!box.helper && box.link && (box.helper = helper_behind(box.link->socket(), x.helper_pid)))
+    watch(box.helper.get(), source::helper, box.serial);
   if (x.phase == "spare") {
     if (box.run_due)
       return run(box); // the order was lost with its connection
@@ -319,7 +333,7 @@ void process_runtime::engine::lose(sandbox& box, const std::string& why) {
     spares_again_at_ = clock::now() + spare_pause;
   {
     std::lock_guard lock(mutex_);
-    sweeps_.push_back({box.folder_name, true, {}});
+    sweeps_.push_back({box.folder_name, true, {}, {}});
   }
   swept_.notify_all();
   settle(box);

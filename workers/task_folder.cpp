@@ -2,6 +2,7 @@
 
 #include "workers/task_init/task_format.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <memory>
 #include <sstream>
 #include <sys/stat.h>
@@ -205,8 +207,13 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
 }
 
 result<void> write_file(int folder, const char* name, std::string_view bytes) {
-  owned_fd file{::openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
-  return file ? write_all(file.get(), name, bytes) : refused(name);
+  // Cut off at the end: a file that is emptied first goes to the disk when it is closed.
+  owned_fd file{::openat(folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (!file)
+    return refused(name);
+  if (auto ok = write_all(file.get(), name, bytes); !ok)
+    return ok;
+  return ::ftruncate(file.get(), static_cast<off_t>(bytes.size())) == 0 ? result<void>{} : refused(name);
 }
 
 result<void> write_durable(int folder, const char* name, std::string_view bytes) {
@@ -368,6 +375,59 @@ bool remove_tree(int folder, const char* name) {
       return false;
   }
   return ::unlinkat(folder, name, AT_REMOVEDIR) == 0;
+}
+
+namespace {
+
+bool is_as_made(const struct stat& about) {
+  if (about.st_uid != ::geteuid())
+    return false;
+  if (S_ISDIR(about.st_mode))
+    return (about.st_mode & 0700) == 0700;
+  return S_ISLNK(about.st_mode) || (S_ISREG(about.st_mode) && about.st_nlink == 1);
+}
+
+bool thin_out(int folder, const std::string& below, const std::vector<std::string>& keep) {
+  int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::unique_ptr<DIR, int (*)(DIR*)> entries{again < 0 ? nullptr : ::fdopendir(again), ::closedir};
+  if (!entries)
+    return false;
+  while (auto* entry = ::readdir(entries.get())) {
+    const char* name = entry->d_name;
+    if (std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0)
+      continue;
+    struct stat about {};
+    if (::fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
+      return false;
+    const auto path = below + name + (S_ISDIR(about.st_mode) ? "/" : S_ISLNK(about.st_mode) ? "@" : "");
+    const bool kept = is_as_made(about) && std::any_of(keep.begin(), keep.end(), [&](const auto& one) {
+                        return ::fnmatch(one.c_str(), path.c_str(), FNM_PATHNAME) == 0;
+                      });
+    if (!kept) {
+      if (!remove_tree(folder, name))
+        return false;
+    } else if (S_ISDIR(about.st_mode)) {
+      owned_fd inner{::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+      if (!inner || !thin_out(inner.get(), path, keep))
+        return false;
+    }
+  }
+  return true;
+}
+
+} // namespace
+
+bool make_reusable(int folder, const std::vector<std::string>& keep) {
+  if (keep.empty() ||
+      (::renameat(folder, format::exit_file, folder, format::exit_draft) != 0 && errno != ENOENT))
+    return false;
+  auto all = keep;
+  for (const char* own : {format::run_folder, format::tmp_folder, format::log_folder})
+    all.push_back(std::string(own) + "/");
+  for (const char* own : {format::complaint_file, format::helper_file, format::exit_draft, format::spec_file,
+                          format::lock_file})
+    all.emplace_back(own);
+  return thin_out(folder, "", all);
 }
 
 bool remove_remains(int folder) {

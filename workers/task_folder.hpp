@@ -54,6 +54,11 @@ result<void> move_stage(int root, const std::string& stage, int folder);
 /// True if nothing is left.
 bool remove_tree(int folder, const char* name);
 
+/// Leaves in a dead task's folder what a next one can have: the files of troupe-task, and what `keep` names
+/// (see process_runtime_options::reuse), as far as it is as it was made: a folder, a plain file with one
+/// name, a link. False where something else could not be removed: the folder is of no use.
+bool make_reusable(int folder, const std::vector<std::string>& keep);
+
 /// Removes everything in a task's folder but its spool, the exit record last. True if nothing else is left.
 bool remove_remains(int folder);
 

@@ -30,7 +30,7 @@ sandbox_news decode_news(std::string_view line) {
     return sandbox_state{word, b,
                          std::strcmp(how, name(isolation::namespaces)) == 0 ? isolation::namespaces
                                                                             : isolation::process_group,
-                         rest > 0 ? text.substr(static_cast<std::size_t>(rest)) : std::string{}};
+                         rest > 0 ? text.substr(static_cast<std::size_t>(rest)) : std::string{}, a};
   if (std::sscanf(text.c_str(), "started %d", &a) == 1)
     return sandbox_started{a};
   if (std::sscanf(text.c_str(), "rank %d %31s %d %lld %15s", &a, word, &b, &left, flags) == 5)
@@ -50,7 +50,7 @@ sandbox_news decode_news(std::string_view line) {
 }
 
 result<int> spawn(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                  const std::filesystem::path& complaints) {
+                  const std::filesystem::path& complaints, int connection) {
   std::vector<char*> argv{const_cast<char*>("troupe-task")};
   for (const auto& argument : arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
@@ -64,6 +64,7 @@ result<int> spawn(const std::filesystem::path& program, const std::vector<std::s
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&files, 2, complaints.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&files, connection, 3);
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -95,15 +96,30 @@ result<task_link> task_link::dial(int folder) {
   socklen_t size = sizeof peer;
   if (::getsockopt(link.socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
     return refused(errc::io, "the task's socket", errno);
-  link.helper_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  link.helper_ = helper_behind(link.socket_.get(), peer.pid);
   if (!link.helper_)
-    return refused(errc::unreachable, "troupe-task", errno);
-  // The task lived after the pidfd was made, so the pidfd is its own and not that of a later process with its
-  // number.
-  pollfd p{link.socket_.get(), 0, 0};
-  if (::poll(&p, 1, 0) != 0 && (p.revents & (POLLHUP | POLLERR)))
     return refused(errc::unreachable, "troupe-task", ESRCH);
   return link;
+}
+
+result<task_link> task_link::make(owned_fd& other) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+    return refused(errc::io, "socket", errno);
+  task_link link;
+  link.socket_.reset(pair[0]);
+  other.reset(pair[1]);
+  return link;
+}
+
+owned_fd helper_behind(int socket, int pid) {
+  owned_fd helper{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
+  // It lived after the pidfd was made, so the pidfd is its own and not that of a later process with its
+  // number.
+  pollfd p{socket, 0, 0};
+  if (::poll(&p, 1, 0) != 0 && (p.revents & (POLLHUP | POLLERR)))
+    helper.reset();
+  return helper;
 }
 
 result<void> task_link::send(const std::string& line) {

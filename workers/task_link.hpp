@@ -16,6 +16,7 @@ struct sandbox_state {
   int rank0_pid = 0;
   isolation how = isolation::namespaces;
   std::string remark;
+  int helper_pid = 0; ///< of troupe-task
 };
 struct sandbox_started {
   int rank0_pid = 0;
@@ -35,16 +36,20 @@ using sandbox_news = std::variant<sandbox_state, sandbox_started, rank_end, sand
 /// complaint.
 sandbox_news decode_news(std::string_view line);
 
-/// Starts `program` with `arguments`; stdin and stdout are /dev/null, stderr is appended to `complaints`.
-/// Returns its pid.
+/// Starts `program` with `arguments`; stdin and stdout are /dev/null, stderr is appended to `complaints`, and
+/// its descriptor 3 is `connection`. Returns its pid.
 result<int> spawn(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                  const std::filesystem::path& complaints);
+                  const std::filesystem::path& complaints, int connection);
 
 /// One connection. Not thread-safe.
 class task_link {
 public:
   /// Dials the socket in `folder`. unreachable where nobody listens; busy where too many dial: try again.
   static result<task_link> dial(int folder);
+
+  /// A connection that is there before its troupe-task; `other` is for that. It has no pidfd: the other side
+  /// says its number in its first line.
+  static result<task_link> make(owned_fd& other);
 
   int socket() const { return socket_.get(); }
   bool connected() const { return static_cast<bool>(socket_); }
@@ -69,5 +74,8 @@ bool send_with(int socket, std::string_view line, std::initializer_list<int> des
 result<owned_fd> file_in_memory(std::string_view bytes);
 
 bool is_dead(int pidfd);
+
+/// A pidfd of the troupe-task that has said `pid` over `socket`; empty where it may be another's by now.
+owned_fd helper_behind(int socket, int pid);
 
 } // namespace troupe::workers

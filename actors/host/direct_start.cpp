@@ -35,6 +35,21 @@ bool is_executable_image(const fs::path& file) {
                                                                        "ELF";
 }
 
+/// A script without "#!" is run by the shell that starts it.
+bool runs_by_itself(const fs::path& file) {
+  char magic[2] = {};
+  std::ifstream in(file, std::ios::binary);
+  return (in.read(magic, sizeof magic) && std::string_view(magic, 2) == "#!") || is_executable_image(file);
+}
+
+/// What a shell does itself, or does otherwise than the program of that name.
+constexpr std::string_view shell_words[] = {
+  ".",        ":",        "[",      "alias",  "bg",    "break",   "builtin", "case",  "cd",     "command",
+  "do",       "echo",     "eval",   "exec",   "exit",  "export",  "false",   "fc",    "fg",     "for",
+  "function", "getopts",  "hash",   "if",     "jobs",  "kill",    "let",     "local", "printf", "pwd",
+  "read",     "readonly", "return", "select", "set",   "shift",   "source",  "test",  "time",   "times",
+  "trap",     "true",     "type",   "ulimit", "umask", "unalias", "unset",   "until", "wait",   "while"};
+
 std::string find_program(const std::string& name, const std::string& path) {
   std::error_code ignored;
   auto found = [&](const fs::path& file) {
@@ -51,6 +66,13 @@ std::string find_program(const std::string& name, const std::string& path) {
       return file.string();
   }
   return {};
+}
+
+/// The words of a command, or of a text where they are plain.
+std::optional<std::vector<std::string>> words_of(const std::vector<std::string>& entrypoint) {
+  if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c")
+    return plain_words(entrypoint[2]);
+  return entrypoint;
 }
 
 } // namespace
@@ -94,15 +116,29 @@ std::optional<std::vector<std::string>> plain_words(std::string_view command) {
   return words;
 }
 
+std::optional<std::vector<std::string>> program_start_of(const std::vector<std::string>& entrypoint,
+                                                         const std::string& path_variable,
+                                                         const std::string& workdir) {
+  auto words = words_of(entrypoint);
+  if (!words || words->empty() || words->front().empty())
+    return {};
+  const auto& name = words->front();
+  const bool text = entrypoint != *words;
+  if (text && std::find(std::begin(shell_words), std::end(shell_words), name) != std::end(shell_words))
+    return {};
+  const bool relative = name[0] != '/' && name.find('/') != std::string::npos;
+  const auto file = find_program(relative ? workdir + "/" + name : name, path_variable);
+  if (file.empty() || !runs_by_itself(file))
+    return {};
+  return words;
+}
+
 std::optional<direct_start> direct_start_of(const std::vector<std::string>& entrypoint,
                                             const std::string& path_variable) {
-  auto words = entrypoint;
-  if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c") {
-    auto plain = plain_words(entrypoint[2]);
-    if (!plain)
-      return {};
-    words = std::move(*plain);
-  }
+  auto plain = words_of(entrypoint);
+  if (!plain)
+    return {};
+  auto words = std::move(*plain);
   if (words.size() < 2 || !names_python(words[0]) || words[1].empty() || words[1][0] == '-')
     return {};
   direct_start out;

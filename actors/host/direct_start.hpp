@@ -1,6 +1,6 @@
 #pragma once
-// What a trial's command comes down to, where that is one Python script: then a zygote can fork it. Pure but
-// for the search of the interpreter.
+// What a task's command comes down to, where that is one program: then no shell starts it, and a zygote can
+// fork one Python script. Pure but for the search of the program.
 
 #include <optional>
 #include <string>
@@ -23,6 +23,13 @@ std::optional<std::vector<std::string>> plain_words(std::string_view command);
 /// itself.
 std::optional<direct_start> direct_start_of(const std::vector<std::string>& entrypoint,
                                             const std::string& path_variable);
+
+/// The words of an entrypoint that is one program and needs no shell: in a text nothing of the shell's own,
+/// and a program that the kernel can run, found in `path_variable` or, by a relative path, in `workdir` (the
+/// host's path of the working directory).
+std::optional<std::vector<std::string>> program_start_of(const std::vector<std::string>& entrypoint,
+                                                         const std::string& path_variable,
+                                                         const std::string& workdir);
 
 /// The variables that the entrypoint script of stock_task.cpp, and a shell below it, leave to the command. Of
 /// `env`, all that a task's command is given.

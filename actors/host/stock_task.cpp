@@ -59,16 +59,11 @@ export DET_PYTHON_EXECUTABLE
 if [ -z "$HOME" ] || [ "$HOME" = / ]; then
   export HOME="$DET_WORKDIR"
 fi
-# Launchers of several processes send the output of each of them here.
-ln -sf "/proc/$$/fd/1" "$DET_RUN_DIR/train/logs/stdout.log"
-ln -sf "/proc/$$/fd/2" "$DET_RUN_DIR/train/logs/stderr.log"
 )";
 
 constexpr char entrypoint_script[] = R"(# Starts a trial: entrypoint.sh COMMAND [ARGUMENT]...
 . /run/determined/task-setup.sh
 set -e
-mkdir -p "/tmp/tensorboard-$DET_ALLOCATION_ID-0"
-ln -sfn "/tmp/tensorboard-$DET_ALLOCATION_ID-0" /tmp/tensorboard
 if [ -f startup-hook.sh ]; then
   set -x
   . ./startup-hook.sh
@@ -204,6 +199,15 @@ std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
                                         {"container_rank", 0},
                                         {"container_slot_counts", value::array({launch.slots.size()})}})});
   return files;
+}
+
+std::string stock_tensorboard_link(const task_launch& launch) {
+  return "tmp/tensorboard-" + launch.allocation_name + "-0";
+}
+
+std::vector<task_link> stock_links() {
+  // The first process after troupe-task has the number 2 in its sandbox.
+  return {{"run/train/logs/stdout.log", "/proc/2/fd/1"}, {"run/train/logs/stderr.log", "/proc/2/fd/2"}};
 }
 
 std::vector<std::string> stock_command(std::vector<std::string> entrypoint, const std::string& shell) {

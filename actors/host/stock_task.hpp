@@ -54,6 +54,15 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const task_
 std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
                                    const task_surroundings& around);
 
+/// A link, by its path in the task's folder.
+struct task_link {
+  std::string path, target;
+};
+/// Launchers of several processes send the output of each of them there.
+std::vector<task_link> stock_links();
+/// The name that the client gives to /tmp/tensorboard, by its path in the task's folder.
+std::string stock_tensorboard_link(const task_launch& launch);
+
 /// The command as it is started: "module:Class" goes through launch.torch_distributed, everything through the
 /// entrypoint script.
 std::vector<std::string> stock_command(std::vector<std::string> entrypoint, const std::string& shell);

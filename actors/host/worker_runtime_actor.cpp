@@ -3,9 +3,9 @@
 #include "actors/host/direct_start.hpp"
 #include "actors/host/disk_watch.hpp"
 #include "actors/host/task_environment.hpp"
+#include "actors/host/task_files_part.hpp"
 #include "actors/shells/probed.hpp"
 #include "workers/collectives/shm.hpp"
-#include "workers/context_files.hpp"
 #include "workers/port_claims.hpp"
 #include "workers/process_runtime.hpp"
 #include "workers/zygote_keeper.hpp"
@@ -27,9 +27,6 @@ namespace {
 using base = actor_base<worker_runtime_actor>;
 namespace fs = std::filesystem;
 
-/// What the runtime keeps beside a task for its next life: slots, token, checkpoint folder.
-constexpr const char* launch_file = "launch";
-
 /// What a task has written there, which may be anything: a part of a plain file, or nothing.
 std::string learned_modules(const fs::path& file) {
   workers::owned_fd fd{::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
@@ -47,12 +44,6 @@ std::string read_whole(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool write_whole(const fs::path& file, const std::string& bytes) {
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << bytes;
-  return static_cast<bool>(out.flush());
-}
-
 class runtime_state {
 public:
   static inline const char* name = "worker_runtime";
@@ -66,6 +57,7 @@ public:
     options.sandbox.lease = std::chrono::duration_cast<std::chrono::milliseconds>(setup_.freeze);
     options.sandbox.linger = std::chrono::seconds(3); // its record and its output are on disk
     options.spares = setup_.spares;
+    options.reuse = reused_in_task_folder();
     // The runtime's thread may outlive a handler but not this state: it gets a handle, never `this`.
     auto started = workers::process_runtime::start(
       options, [me = worker_runtime_actor{self_}](const workers::task_event& ev) { tell(me, ev); });
@@ -87,18 +79,7 @@ public:
     return {
       [this](const launch_order& x) { launch(x); },
       [this](const destroy_order& x) { static_cast<void>(runtime_->kill(to_string(x.allocation))); },
-      [this](const drop_order& x) {
-        auto id = to_string(x.allocation);
-        std::error_code ignored;
-        fs::remove(setup_.tasks / id / launch_file, ignored);
-        if (dropping_.erase(x.allocation)) {
-          static_cast<void>(runtime_->drop_spool(id));
-          return;
-        }
-        static_cast<void>(runtime_->forget(id)); // done on the runtime's thread; the spool goes after it
-        dropping_.insert(x.allocation);
-        self_->delayed_send(worker_runtime_actor{self_}, std::chrono::seconds(1), x);
-      },
+      [this](const drop_order& x) { static_cast<void>(runtime_->drop(to_string(x.allocation))); },
       [this](const renew_order& x) {
         look_at_disks();
         for (const auto& t : runtime_->list())
@@ -209,33 +190,6 @@ private:
     return std::vector<int>{first, first + 1, first + 2, first + 3};
   }
 
-  /// Everything of a task that is in files.
-  result<void> fill(const fs::path& folder, allocation_id id, const task_launch& launch,
-                    const task_surroundings& around) {
-    auto cannot = [&](const std::string& why) {
-      return error{errc::io, "cannot write to '" + folder.string() + "': " + why};
-    };
-    std::error_code fault;
-    const auto run = folder / "run";
-    for (const char* one : task_folders)
-      if (fs::create_directories(run / one, fault); fault)
-        return cannot(fault.message());
-    if (!launch.context.empty()) {
-      auto tar = setup_.fetch(launch.context);
-      if (!tar)
-        return error{tar.error().code, "cannot fetch its files: " + tar.error().what};
-      for (const char* one : {"workdir", "train/model"}) // the second stays as it was submitted
-        if (auto ok = workers::unpack_archive(*tar, run / one); !ok)
-          return error{ok.error().code, "cannot unpack its files: " + ok.error().what};
-    }
-    for (const auto& file : stock_files(id, launch, around)) {
-      if (!write_whole(run / file.path, file.text))
-        return cannot(file.path);
-      fs::permissions(run / file.path, static_cast<fs::perms>(file.mode), fault);
-    }
-    return write_whole(folder / launch_file, encode(launch)) ? result<void>{} : cannot(launch_file);
-  }
-
   void launch(const launch_order& x) {
     auto id = to_string(x.allocation);
     auto launch = decode_launch(x.spec);
@@ -265,11 +219,13 @@ private:
                              shell_,
                              {ports->at(0), ports->at(1), ports->at(2), ports->at(3)}};
     auto folder = runtime_->prepare(id);
-    auto ready = folder ? fill(*folder, x.allocation, *launch, around) : result<void>{folder.error()};
+    auto ready = folder ? write_task_files(*folder, x.allocation, *launch, around, setup_.fetch)
+                        : result<void>{folder.error()};
     if (!ready)
       return undo(x, ready.error().what);
     auto spec = task_spec_of(x.allocation, *launch, around);
     auto zygote = zygote_for(spec, *launch, *folder);
+    start_without_shell(spec, *launch, *folder); // what the zygote forks has its variables already
     launches_[x.allocation] = std::move(*launch);
     if (setup_.fence && !x.fence_token.empty())
       spec.fence = fence_of(x, setup_.fence());
@@ -278,17 +234,36 @@ private:
     static_cast<void>(runtime_->renew(id, lease_left(x.lease_from)));
   }
 
+  /// Where the command is one program and nothing else is to be done before it, `spec` then runs that.
+  void start_without_shell(workers::task_spec& spec, const task_launch& launch, const fs::path& folder) {
+    std::error_code fault;
+    const auto work = folder / "run" / "workdir";
+    if (launch.nodes != 1 || fs::exists(work / "startup-hook.sh", fault))
+      return;
+    const auto env = direct_variables(spec.ranks.at(0).env);
+    auto words = program_start_of(launch.entrypoint, path_in(env), work.string());
+    if (!words)
+      return;
+    for (auto& rank : spec.ranks) {
+      rank.argv = *words;
+      rank.env = direct_variables(rank.env);
+    }
+  }
+
+  static std::string path_in(const std::vector<std::string>& env) {
+    for (const auto& pair : env)
+      if (pair.starts_with("PATH="))
+        return pair.substr(5);
+    return {};
+  }
+
   /// Where the command is one Python script: a connection to a warmed parent, and in `spec` what that one is
   /// asked to fork.
   workers::owned_fd zygote_for(workers::task_spec& spec, const task_launch& launch, const fs::path& folder) {
     std::error_code ignored;
     const auto work = folder / "run" / "workdir";
     auto env = direct_variables(spec.ranks.at(0).env);
-    std::string path;
-    for (const auto& pair : env)
-      if (pair.starts_with("PATH="))
-        path = pair.substr(5);
-    auto direct = direct_start_of(launch.entrypoint, path);
+    auto direct = direct_start_of(launch.entrypoint, path_in(env));
     if (!direct)
       return {};
     for (auto& one : spec.ranks)
@@ -435,7 +410,6 @@ private:
   const std::string shell_ = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
   std::vector<std::string> frozen_;
   disk_watch disks_;
-  std::set<allocation_id> dropping_;
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 //   troupe-task SPEC_FILE                 runs the spec in the folder that holds it
 //   troupe-task --spare FOLDER IDLE_MS    makes the sandbox in FOLDER and waits for `run` on its socket
 //   --isolation process-group, in front, does without namespaces
+//   --connected, after that: descriptor 3 is a connection to the agent; a socket to dial is made when it ends
 //
 // The process that was started ends as soon as the sandbox is made (0) or cannot be (1, reason on stderr);
 // the sandbox belongs to nobody, so its agent may die.
@@ -16,10 +17,8 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 using namespace troupe::task_init;
@@ -27,11 +26,14 @@ using namespace troupe::task_format;
 
 namespace {
 
+constexpr int agent_fd = 3;
+
 struct order {
   const char* folder = nullptr;
   const char* spec = nullptr; ///< null: a spare
   std::int64_t spare_idle_ms = 0;
   bool namespaces = true;
+  bool connected = false;
 };
 
 struct isolation {
@@ -85,18 +87,6 @@ fault map_ids(pid_t child) {
   return id_map("gid_map", "/proc/self/gid_map", getegid());
 }
 
-fault listen_here(int& listener) {
-  listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  strcpy(address.sun_path, socket_file); // relative to the task's folder, whose path may be too long
-  unlink(socket_file);
-  if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      chmod(socket_file, 0600) != 0 || listen(listener, 16) != 0)
-    return complain("socket: %s", strerror(errno));
-  return {};
-}
-
 /// The first process of the sandbox. Never returns.
 [[noreturn]] void live(sandbox box, const order& what, int go, int report) {
   auto refuse = [report](const fault& f) {
@@ -119,8 +109,9 @@ fault listen_here(int& listener) {
     box.host.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
-  if (auto f = listen_here(box.listener))
-    refuse(f);
+  if (box.agent < 0)
+    if (auto f = listen_here(box.listener))
+      refuse(f);
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   dup2(null, 0);
   dup2(null, 1);
@@ -151,9 +142,10 @@ void note_helper(int folder, pid_t pid) {
     start = p ? strtoull(p, nullptr, 10) : 0;
   }
   snprintf(text, sizeof text, "%d %llu\n", pid, start);
-  fd = openat(folder, helper_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd >= 0) {
+  fd = openat(folder, helper_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (fd >= 0) { // cut off at the end: a file that is emptied first goes to the disk when it is closed
     write_all(fd, text, strlen(text));
+    (void)!ftruncate(fd, static_cast<off_t>(strlen(text)));
     close(fd);
   }
 }
@@ -200,13 +192,16 @@ fault attempt(const isolation& how, const order& what, sandbox box) {
 }
 
 int usage() {
-  fprintf(stderr, "usage: troupe-task [--isolation process-group] SPEC_FILE | --spare FOLDER IDLE_MS\n");
+  fprintf(
+    stderr,
+    "usage: troupe-task [--isolation process-group] [--connected] SPEC_FILE | --spare FOLDER IDLE_MS\n");
   return 2;
 }
 
 int start(const order& what) {
   sandbox box;
   box.spare_idle_ms = what.spare_idle_ms;
+  box.agent = what.connected ? agent_fd : -1;
   if (chdir(what.folder) != 0 || (box.folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
     fprintf(stderr, "%s: %s\n", what.folder, strerror(errno));
     return 1;
@@ -249,7 +244,6 @@ int start(const order& what) {
 } // namespace
 
 int main(int argc, char** argv) {
-  close_range(3, ~0u, 0);
   for (int s = 1; s < NSIG; ++s)
     signal(s, SIG_DFL); // what is ignored here would be ignored in every task
   order what;
@@ -260,6 +254,13 @@ int main(int argc, char** argv) {
     what.namespaces = false;
     i += 2;
   }
+  if (i < argc && strcmp(argv[i], "--connected") == 0) {
+    what.connected = true;
+    fcntl(agent_fd, F_SETFD, FD_CLOEXEC);
+    fcntl(agent_fd, F_SETFL, O_NONBLOCK);
+    ++i;
+  }
+  close_range(what.connected ? agent_fd + 1 : agent_fd, ~0u, 0);
   if (argc - i == 3 && strcmp(argv[i], "--spare") == 0) {
     what.folder = argv[i + 1];
     what.spare_idle_ms = atoll(argv[i + 2]);

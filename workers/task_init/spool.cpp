@@ -15,7 +15,6 @@ void spool_writer::limit(std::int64_t file_bytes, std::int64_t files) {
 void spool_writer::open(int folder_fd) {
   mkdirat(folder_fd, log_folder, 0755);
   folder_ = openat(folder_fd, log_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  open_next();
 }
 
 bool spool_writer::open_next() {

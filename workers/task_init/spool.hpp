@@ -8,8 +8,8 @@ namespace troupe::task_init {
 
 class spool_writer {
 public:
-  /// Makes the folder `log` in `folder_fd` and opens the first file. Where that fails, lines are counted as
-  /// lost and the next flush tries again: output never stops a task.
+  /// Makes the folder `log` in `folder_fd`; the first lines make a file in it. Where that fails, lines are
+  /// counted as lost and the next flush tries again: output never stops a task.
   void open(int folder_fd);
   void limit(std::int64_t file_bytes, std::int64_t files);
 

@@ -22,6 +22,8 @@ constexpr std::int64_t retry_ms = 20;
 constexpr std::int64_t agent_patience_ms =
   500; ///< time in which a new agent may adopt the task before the master is asked
 constexpr std::int64_t ask_again_ms = 1000;
+constexpr std::int64_t sync_after_ms = 1000;
+constexpr std::int64_t listen_again_ms = 1000;
 
 /// "NAME=VALUE" for good; the process reads one spec.
 char* assignment(const char* name, const char* value) {
@@ -44,13 +46,20 @@ void supervisor::run(int spec) {
   timer_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   lonely_since_ms_ = boot_ms();
   // The room for the exit record is taken now, so that a full disk cannot hide the end of a task.
-  draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (draft_ >= 0 && fallocate(draft_, 0, 0, 4096) != 0)
-    ftruncate(draft_, 0);
-  // What touches the disk is done before there is a task to wait for it.
+  // A folder that is used again has it.
+  draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  struct stat about {};
+  if (draft_ >= 0 && (fstat(draft_, &about) != 0 || about.st_blocks * 512 < 4096) &&
+      fallocate(draft_, FALLOC_FL_KEEP_SIZE, 0, 4096) != 0)
+    (void)!ftruncate(draft_, 0);
   spool_.open(box_.folder);
   if (spec >= 0)
     start(spec, -1);
+  if (box_.agent >= 0) {
+    connections_[0].fd = box_.agent;
+    lonely_since_ms_ = 0;
+    tell_state(connections_[0]); // the first news is how the task is isolated
+  }
   while (!gone_)
     wait_for_news();
 }
@@ -220,7 +229,7 @@ std::int64_t supervisor::fence_deadline() const {
 
 std::int64_t supervisor::next_deadline() const {
   auto first = life_deadline();
-  for (auto other : {fence_deadline(), asking() && !frozen_ ? ask_until_ms_ : never})
+  for (auto other : {fence_deadline(), listen_deadline(), asking() && !frozen_ ? ask_until_ms_ : never})
     first = other < first ? other : first;
   return first;
 }
@@ -233,10 +242,23 @@ std::int64_t supervisor::life_deadline() const {
     return frozen_ ? frozen_since_ms_ + spec_.frozen_kill_ms : lease_end_ms_;
   case phase::ending:
     return retry_at_ms_ ? retry_at_ms_ : never;
-  case phase::ended:
-    return ended_at_ms_ + spec_.linger_ms;
+  case phase::ended: {
+    const auto over = ended_at_ms_ + spec_.linger_ms;
+    return record_synced_ || ended_at_ms_ + sync_after_ms > over ? over : ended_at_ms_ + sync_after_ms;
+  }
   }
   return never;
+}
+
+/// Without an agent this waits for one at its socket; where that could not be made, it is tried again.
+std::int64_t supervisor::listen_deadline() const {
+  return lonely_since_ms_ && box_.listener < 0 ? next_listen_ms_ : never;
+}
+
+void supervisor::wait_for_an_agent() {
+  if (box_.listener >= 0)
+    return;
+  next_listen_ms_ = listen_here(box_.listener) ? boot_ms() + listen_again_ms : never;
 }
 
 void supervisor::arm_timer() {
@@ -258,6 +280,8 @@ void supervisor::on_timer() {
   (void)!read(timer_, &count, sizeof count);
   if (boot_ms() >= fence_deadline())
     ask_master();
+  if (boot_ms() >= listen_deadline())
+    wait_for_an_agent();
   if (asking() && !frozen_ && boot_ms() >= ask_until_ms_)
     start_cold("the zygote did not answer in time");
   if (boot_ms() < life_deadline())
@@ -274,8 +298,14 @@ void supervisor::on_timer() {
     signal_everything(box_.pid_namespace, SIGKILL);
     reap();
     return;
-  case phase::spare:
   case phase::ended:
+    if (!record_synced_) {
+      sync_record();
+      if (boot_ms() < life_deadline())
+        return;
+    }
+    [[fallthrough]];
+  case phase::spare:
     gone_ = true;
   }
 }
@@ -347,7 +377,18 @@ void supervisor::finish() {
   phase_ = phase::ended;
   frozen_ = false;
   ended_at_ms_ = boot_ms();
+  if (lonely_since_ms_)
+    sync_record();
   tell_all("exited\n");
+}
+
+/// Whoever hears of the end forgets the task when the master has it on disk, mostly within milliseconds. The
+/// record is synced where nobody hears, or nobody has forgotten it yet.
+void supervisor::sync_record() {
+  record_synced_ = true;
+  if (draft_ >= 0)
+    fsync(draft_);
+  fsync(box_.folder);
 }
 
 bool supervisor::write_record() {
@@ -362,10 +403,9 @@ bool supervisor::write_record() {
   }
   n += snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "end\n");
   if (draft_ < 0)
-    draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   return draft_ >= 0 && pwrite(draft_, text, static_cast<std::size_t>(n), 0) == n &&
-         ftruncate(draft_, n) == 0 && fsync(draft_) == 0 &&
-         renameat(box_.folder, exit_draft, box_.folder, exit_file) == 0 && (fsync(box_.folder) == 0 || true);
+         ftruncate(draft_, n) == 0 && renameat(box_.folder, exit_draft, box_.folder, exit_file) == 0;
 }
 
 void supervisor::freeze(const char* why) {

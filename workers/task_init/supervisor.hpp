@@ -16,13 +16,17 @@ namespace troupe::task_init {
 
 struct sandbox {
   int folder = -1;   ///< the task's folder, also the working directory
-  int listener = -1; ///< listening on the socket in it
+  int listener = -1; ///< listening on the socket in it; -1: not yet
+  int agent = -1;    ///< a connection to who started this; -1: none
   pid_t host_pid = 0;
   bool pid_namespace = false;
   fault remark; ///< why it is isolated less than it could be
   host_view host;
   std::int64_t spare_idle_ms = 0; ///< a spare without a connection ends after this
 };
+
+/// Makes the socket in the working directory, which is the task's folder.
+fault listen_here(int& listener);
 
 class supervisor {
 public:
@@ -56,6 +60,8 @@ private:
   std::int64_t life_deadline() const;
   std::int64_t fence_deadline() const;
   std::int64_t next_deadline() const;
+  std::int64_t listen_deadline() const;
+  void wait_for_an_agent();
   void ask_master();
   void hear_master(fence::answer said);
   void reap();
@@ -64,6 +70,7 @@ private:
   void check_end();
   void finish();
   bool write_record();
+  void sync_record();
 
   void accept_connection();
   void read_connection(connection& c);
@@ -111,6 +118,8 @@ private:
   // Without an agent the master is asked whether to go on; fenced: it said no, and is told when all is dead.
   fence fence_;
   bool fenced_ = false, death_told_ = false;
+  bool record_synced_ = false;
+  std::int64_t next_listen_ms_ = 0;
   // While a rank waits to be forked, one after the other; the gate is closed once it is, or is not to be.
   int zygote_ = -1, gate_ = -1;
   std::size_t asked_for_ = 0; ///< the rank; those before it run

@@ -7,7 +7,27 @@
 #include <csignal>
 #include <sys/socket.h>
 
+#include <sys/stat.h>
+#include <sys/un.h>
+
 namespace troupe::task_init {
+
+fault listen_here(int& listener) {
+  int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  strcpy(address.sun_path, task_format::socket_file); // relative: the folder's path may be too long
+  unlink(task_format::socket_file);
+  if (made >= 0 && bind(made, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+      chmod(task_format::socket_file, 0600) == 0 && listen(made, 16) == 0) {
+    listener = made;
+    return {};
+  }
+  auto why = complain("socket: %s", strerror(errno));
+  if (made >= 0)
+    close(made);
+  return why;
+}
 
 void supervisor::accept_connection() {
   int fd = accept4(box_.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -42,6 +62,7 @@ void supervisor::drop(connection& c) {
     if (other.fd >= 0)
       return;
   lonely_since_ms_ = boot_ms();
+  wait_for_an_agent();
 }
 
 /// A peer that does not read loses its connection; when it dials again it hears the state.

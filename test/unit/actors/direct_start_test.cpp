@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 namespace troupe {
 namespace {
@@ -69,6 +70,42 @@ TEST(DirectStart, IsAScriptOfTheWorkingDirectoryRunByAnInterpreterThatIsAProgram
       EXPECT_EQ(got->program, (folder / "python3").string());
     }
   }
+  fs::remove_all(folder);
+}
+
+TEST(DirectStart, NeedsNoShellForAProgramThatTheKernelRuns) {
+  const auto folder = fs::temp_directory_path() / ("program-start-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  auto script = [&](const char* name, const char* text) {
+    std::ofstream(folder / name) << text;
+    fs::permissions(folder / name, fs::perms::owner_all);
+  };
+  script("with-interpreter", "#!/bin/sh\n");
+  script("without-one", "echo a shell runs it\n");
+  std::ofstream(folder / "not-executable") << "#!/bin/sh\n";
+  const auto here = folder.string();
+  struct {
+    words entrypoint, runs; // empty: only by a shell
+  } cases[] = {
+    {{"/bin/sh", "-c", "/bin/true"}, {"/bin/true"}},
+    {{"/bin/sh", "-c", "exec sleep 1"}, {"sleep", "1"}},
+    {{"/bin/sh", "-c", "./with-interpreter 'a b'"}, {"./with-interpreter", "a b"}},
+    {{"sleep", "$HOME"}, {"sleep", "$HOME"}},
+    {{"echo", "the program, as no shell was asked for"}, {"echo", "the program, as no shell was asked for"}},
+    {{"/bin/sh", "-c", "echo the shell's own"}, {}},
+    {{"/bin/sh", "-c", "true"}, {}},
+    {{"/bin/sh", "-c", "cd /tmp"}, {}},
+    {{"/bin/sh", "-c", "sleep 1; sleep 2"}, {}},
+    {{"/bin/sh", "-c", "./without-one"}, {}},
+    {{"./not-executable"}, {}},
+    {{"no-such-program-at-all"}, {}},
+    {{"/bin/sh", "-c", "model_def:Trial"}, {}},
+    {{""}, {}},
+    {{}, {}},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(program_start_of(c.entrypoint, "/nowhere:/usr/bin:/bin", here).value_or(words{}), c.runs)
+      << (c.entrypoint.empty() ? "" : c.entrypoint.back());
   fs::remove_all(folder);
 }
 

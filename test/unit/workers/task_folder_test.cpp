@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <set>
 #include <sys/stat.h>
 
 namespace troupe::workers {
@@ -56,6 +57,42 @@ TEST_F(TaskFolder, KeepsTheSpoolAndLosesTheRest) {
   for (const auto& entry : std::filesystem::directory_iterator(path_))
     left.push_back(entry.path().filename());
   EXPECT_EQ(left, std::vector<std::string>{"log"});
+}
+
+TEST_F(TaskFolder, LeavesForTheNextTaskOnlyWhatIsAsItWasMade) {
+  namespace fs = std::filesystem;
+  auto put = [&](const char* name) {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << "x";
+  };
+  for (const char* name : {"spec", "exit", "lock", "helper", "sock", "log/00000001", "tmp/left",
+                           "run/info/trial.json", "run/workdir/model.pt", "run/info/own", "outside/kept"})
+    put(name);
+  fs::create_directories(path_ / "tmp" / "board");
+  fs::create_symlink("board", path_ / "tmp" / "board-1");
+  fs::create_symlink(path_ / "outside", path_ / "run" / "train"); // a folder's name, but it leads elsewhere
+  fs::create_hard_link(path_ / "outside" / "kept", path_ / "launch");
+  EXPECT_TRUE(
+    make_reusable(folder_.get(), {"outside/", "outside/kept", "launch", "tmp/board/", "tmp/board-*@",
+                                  "run/info/", "run/info/trial.json", "run/workdir/", "run/train/"}));
+  std::set<std::string> left;
+  for (const auto& entry : fs::recursive_directory_iterator(path_))
+    left.insert(entry.path().lexically_relative(path_).string());
+  const std::set<std::string> expected = {"spec",
+                                          "exit.tmp",
+                                          "lock",
+                                          "helper",
+                                          "log",
+                                          "tmp",
+                                          "tmp/board",
+                                          "tmp/board-1",
+                                          "run",
+                                          "run/info",
+                                          "run/info/trial.json",
+                                          "run/workdir",
+                                          "outside"}; // the other file has two names: neither is trusted
+  EXPECT_EQ(left, expected);
+  EXPECT_FALSE(make_reusable(folder_.get(), {})) << "nobody said what may stay";
 }
 
 TEST_F(TaskFolder, WritesFilesAnew) {

@@ -1,0 +1,27 @@
+#pragma once
+// The files of a task in its folder on this host, made before its launch. A folder may be that of an earlier
+// task, of which the files named here are left: they are written over, so that no file is made that is there.
+
+#include "actors/host/stock_task.hpp"
+#include "model/result.hpp"
+
+#include <filesystem>
+#include <functional>
+
+namespace troupe {
+
+/// What the runtime keeps beside a task for its next life: slots, token, checkpoint folder.
+inline constexpr const char* launch_file = "launch";
+
+/// The tar of a context by its blob name; may block.
+using context_source = std::function<result<std::string>(const std::string&)>;
+
+/// What may stay for the next task: for workers::process_runtime_options::reuse.
+std::vector<std::string> reused_in_task_folder();
+
+/// Everything that is in files, in the folder that process_runtime::prepare() gave.
+result<void> write_task_files(const std::filesystem::path& folder, allocation_id id,
+                              const task_launch& launch, const task_surroundings& around,
+                              const context_source& fetch);
+
+} // namespace troupe
