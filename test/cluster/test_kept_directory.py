@@ -1,0 +1,121 @@
+"""A data directory of an earlier build, as it lay when all was killed (test/data/kept_directory/): opened, compared, finished."""
+
+import fcntl
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from cluster_under_test import BINARY, Cluster, wait_for
+
+KEPT = pathlib.Path(__file__).resolve().parents[1] / "data" / "kept_directory"
+sys.path.insert(0, str(KEPT))
+import make  # noqa: E402
+
+
+@pytest.fixture
+def kept():
+    """The directory where its facts say that it is; one test at a time."""
+    with open(str(make.ROOT) + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(make.ROOT, ignore_errors=True)
+        make.ROOT.mkdir()
+        with tarfile.open(KEPT / "directory.tar.xz") as archive:
+            archive.extractall(make.ROOT)
+        cluster = Cluster(make.ROOT)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+            cluster.log.close()
+            shutil.rmtree(make.ROOT)
+
+
+def up(cluster, file=None):
+    cluster.process = subprocess.Popen([BINARY, "up", *([str(file)] if file else []), "--data-dir", str(cluster.data), "--listen", "127.0.0.1:0"],
+                                       env=cluster.env, stdout=cluster.log, stderr=cluster.log, start_new_session=True)
+    wait_for(cluster.answers, 60)
+
+
+def login(cluster, name, password):
+    return cluster.call("/api/v1/auth/login", {"username": name, "password": password})
+
+
+def settled(experiments, ended):
+    """What no later start changes: ended experiments whole, of the others what they are."""
+    return {name: row if name in ended else {key: row[key] for key in ("id", "owner", "startTime")} for name, row in experiments.items()}
+
+
+def agents(cluster):
+    return {a["id"]: a["state"] for a in cluster.json("agent", "list")}
+
+
+def test_it_is_read_and_its_experiments_end(kept):
+    expected = json.loads((KEPT / "expected.json").read_text())
+    up(kept)
+    now = make.expected(kept)
+    ended = [name for name, row in expected["experiments"].items() if row["state"] in ("COMPLETED", "CANCELED", "ERROR")]
+    assert len(ended) == 4
+    assert settled(now["experiments"], ended) == settled(expected["experiments"], ended)
+    assert {key: now[key] for key in ("users", "configuration", "revision", "by_hand")} == \
+        {key: expected[key] for key in ("users", "configuration", "revision", "by_hand")}
+    for name, row in expected["experiments"].items():
+        here = now["experiments"][name]
+        assert here["checkpoints"].items() >= row["checkpoints"].items(), name
+        for trial, metrics in row["metrics"].items():
+            assert here["metrics"][trial][:len(metrics)] == metrics, (name, trial)
+            assert here["trials"][trial]["hparams"] == row["trials"][trial]["hparams"]
+    assert now["experiments"]["paused"]["state"] == "PAUSED"
+    assert now["experiments"]["running"]["state"] == "ACTIVE"
+
+    # Who may come in: passwords, an inactive user, a token that was made to last.
+    assert login(kept, "ada", "countess")[0] == 200
+    assert login(kept, "ada", "")[0] == 401
+    assert login(kept, "dora", "exploradora")[0] == 200
+    assert login(kept, "carl", "")[0] == 403
+    kept.admin_token = (kept.data / "master" / "tokens" / "ada.nightly").read_text().strip()
+    assert kept.call("/api/v1/me")[1]["user"]["username"] == "ada"
+    wait_for(lambda: agents(kept) == {"kept1": "alive", "kept2": "draining"}, 60, what=lambda: agents(kept))
+
+    # What it had begun ends as if nothing had happened.
+    for hold in make.ROOT.glob("hold-*"):
+        hold.unlink()
+    ids = {name: row["id"] for name, row in expected["experiments"].items()}
+    kept.cli("experiment", "activate", str(ids["paused"]))
+    for name, state in {"stopping": "CANCELED", "running": "COMPLETED", "queued": "COMPLETED", "paused": "COMPLETED"}.items():
+        assert kept.wait_end(ids[name]) == state, name
+    saved = {(c["trialId"], c["totalBatches"]) for id in ids.values() for c in kept.checkpoints(id)}
+    stored = {t["id"]: {m["totalBatches"] for m in kept.json("trial", "metrics", str(t["id"])) if m["group"] == "validation"}
+              for id in ids.values() for t in kept.trials(id)}
+    for ack in kept.acks():
+        assert ack["epoch"] in stored[ack["trial"]], ack
+        swept = expected["experiments"]["finished"]["trials"]
+        assert ack["kind"] != "saved" or str(ack["trial"]) in swept or (ack["trial"], ack["epoch"]) in saved, ack
+    for name in ("running", "queued", "paused"):
+        assert all(t["restarts"] == 0 for t in kept.trials(ids[name])), name
+    # A trial that had checkpoints went on from its newest, not from the start.
+    resumed = [a for a in kept.acks() if a["trial"] in (6, 7, 8, 9) and a["kind"] == "validated"]
+    assert sorted(a["epoch"] for a in resumed if a["trial"] == 6) == list(range(1, 9))
+
+    # The second start of this build reads what the first one wrote.
+    before = make.expected(kept)
+    kept.kill_everything()
+    up(kept)
+    assert make.expected(kept) == before
+    assert login(kept, "ada", "countess")[0] == 200
+
+
+def test_its_cluster_file_is_applied_again(kept):
+    up(kept, make.ROOT / "kept.yaml")
+    assert make.expected(kept)["revision"] == 1, "nothing changed"
+    file = make.ROOT / "kept.yaml"
+    file.write_text(file.read_text().replace("- {name: bob}", "- {name: bert, password: ernie}"))
+    kept.cli("login", "admin", "--password", "", check=False)
+    kept.cli("apply", str(file), "--yes")
+    now = make.expected(kept)
+    assert now["revision"] == 2 and not now["users"]["bob"]["active"] and now["users"]["bert"]["id"] == 7
+    assert login(kept, "bert", "ernie")[0] == 200
