@@ -66,6 +66,54 @@ struct agent_left { ///< by an operator: the agent is gone for good, and forgott
   MSGPACK_DEFINE_ARRAY(at, agent, id, by)
 };
 
+struct unix_account { ///< the account of a host that a user's tasks run as
+  std::int64_t uid = 0, gid = 0;
+  std::string user, group;
+  MSGPACK_DEFINE_ARRAY(uid, gid, user, group)
+};
+/// What a user is from now on, all fields, whether it is made or changed. Hashes of passwords stay outside of
+/// the journal.
+struct user_changed {
+  static constexpr const char* tag = "user_changed";
+  time_point at;
+  std::string by; ///< name of the user who did it; "troupe": the first users, and those of an older directory
+  user_id id;
+  std::string name, display_name;
+  bool admin = false, active = true;
+  std::string password;         ///< names the hash that DIR/master/passwords holds; empty: a blank password
+  std::uint64_t generation = 1; ///< tokens of an earlier one are void
+  std::vector<unix_account> runs_as; ///< none or one
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as)
+};
+/// A session's token got a name or is revoked. A plain login leaves no fact.
+struct token_changed {
+  static constexpr const char* tag = "token_changed";
+  time_point at;
+  std::string by;
+  user_id user;     ///< whom the token stands for
+  std::string id;   ///< random number that the token carries; useless without the cluster's secret
+  std::string name; ///< unique among the user's tokens; empty: of a plain session
+  time_point until; ///< the token is void from then on in any case
+  bool revoked = false;
+  MSGPACK_DEFINE_ARRAY(at, by, user, id, name, until, revoked)
+};
+struct configuration_changed { ///< the configuration in force, whole
+  static constexpr const char* tag = "configuration_changed";
+  time_point at;
+  std::string by;
+  std::uint64_t revision = 0; ///< counts from 1
+  value configuration;        ///< completed cluster file, as model/config/cluster_config.hpp reads it
+  MSGPACK_DEFINE_ARRAY(at, by, revision, configuration)
+};
+struct setting_changed { ///< by an operator, in the shell
+  static constexpr const char* tag = "setting_changed";
+  time_point at;
+  std::string by;
+  std::string key; ///< "log.level", "trace.rate", "trace.max"
+  value to;
+  MSGPACK_DEFINE_ARRAY(at, by, key, to)
+};
+
 // ---- stream "experiment/N"
 
 struct experiment_changed {
@@ -139,13 +187,22 @@ struct search_stepped {
 
 // ---- stream "trial/N"
 
+/// Where the files of a checkpoint are: `key` within a store. A store is written KIND:PLACE, without secrets:
+/// "directory:/mnt/ck" and "shared_fs:/mnt/ck" are folders that the hosts see (storage/checkpoints/).
+struct checkpoint_place {
+  std::string store, key;
+  friend bool operator==(const checkpoint_place&, const checkpoint_place&) = default;
+  MSGPACK_DEFINE_ARRAY(store, key)
+};
+
 struct checkpoint {
   std::string uuid;
   std::int64_t steps = 0;
   std::map<std::string, std::int64_t> files; ///< bytes by path
   value metadata;
-  std::string path; ///< absolute, of its folder
-  MSGPACK_DEFINE_ARRAY(uuid, steps, files, metadata, path)
+  std::string path;       ///< absolute, of its folder; empty where its store is not a folder of the hosts
+  checkpoint_place place; ///< empty in facts of older builds, which have the path alone
+  MSGPACK_DEFINE_ARRAY(uuid, steps, files, metadata, path, place)
 };
 
 struct trial_activated {
@@ -299,8 +356,11 @@ struct allocation_closed {
   MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
 };
 
+using catalogue_fact =
+  std::variant<user_changed, token_changed, configuration_changed, setting_changed>; ///< of stream "cluster"
 using cluster_fact =
-  std::variant<experiment_created, agent_joined, experiment_swept, agent_changed, agent_left>;
+  std::variant<experiment_created, agent_joined, experiment_swept, agent_changed, agent_left, user_changed,
+               token_changed, configuration_changed, setting_changed>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
 using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
@@ -313,7 +373,8 @@ using fact =
                trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
                trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
                trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
-               experiment_swept, member_lost, allocation_resized, agent_changed, agent_left>;
+               experiment_swept, member_lost, allocation_resized, agent_changed, agent_left, user_changed,
+               token_changed, configuration_changed, setting_changed>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

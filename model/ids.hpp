@@ -29,7 +29,11 @@ struct run_tag {
 };
 using experiment_id = strong_id<experiment_tag>;
 using trial_id = strong_id<trial_tag>; ///< unique in the cluster, not only in its experiment
-using run_id = strong_id<run_tag>;     ///< counts from 1 within one trial
+struct user_tag {
+  static constexpr const char* name = "user";
+};
+using run_id = strong_id<run_tag>; ///< counts from 1 within one trial
+using user_id = strong_id<user_tag>;
 
 /// What a task runs. The numbers stand in the first hex digit of its UUID: never renumber.
 enum class task_kind : std::uint8_t { trial = 0, command, notebook, shell, tensorboard, generic };

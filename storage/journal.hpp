@@ -125,6 +125,14 @@ public:
   /// The facts of one entity from number `first` on, oldest first.
   virtual result<std::vector<std::string>> facts_of(std::string_view entity,
                                                     std::uint64_t first = 0) const = 0;
+  /// The number that the next fact of an entity gets; 0 where it has none.
+  virtual result<std::uint64_t> next_of(std::string_view entity) const = 0;
+  /// The newest fact of each user, in the order of their ids; of each token, revoked ones as well; of each
+  /// setting; and of the configuration, none where none was ever put in force.
+  virtual result<std::vector<user_changed>> users() const = 0;
+  virtual result<std::vector<token_changed>> tokens() const = 0;
+  virtual result<std::vector<setting_changed>> settings() const = 0;
+  virtual result<std::optional<configuration_changed>> configuration() const = 0;
   /// The newest snapshot of an entity; none where there is none.
   virtual result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const = 0;
   /// Names of the entities of one kind ("experiment", "trial", ...) that hold facts.

@@ -15,6 +15,8 @@
 //           'A' task                        what every task has
 //           'X' experiment trial            which trials an experiment has
 //           'P' uuid                        where its fact stands
+//           'U' user   'R' number of a session's token   'O' (the configuration)   'S' key of a setting
+//                                           each its newest fact
 //   series  trial row                       one report
 //   logs    task number                     one line
 //

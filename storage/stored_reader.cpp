@@ -68,7 +68,7 @@ result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number,
 }
 
 /// `recorded`: the fact at the place, where the caller has read it.
-result<checkpoint_row> read_checkpoint(const view& of, const projections::checkpoint_place& place,
+result<checkpoint_row> read_checkpoint(const view& of, const projections::checkpoint_entry& place,
                                        const std::string& what,
                                        std::optional<checkpoint_recorded> recorded = {}) {
   if (!recorded) {
@@ -88,9 +88,9 @@ result<checkpoint_row> read_checkpoint(const view& of, const projections::checkp
   return row;
 }
 
-result<projections::checkpoint_place> place_of(const view& of, std::string_view uuid,
+result<projections::checkpoint_entry> place_of(const view& of, std::string_view uuid,
                                                const std::string& what) {
-  return row_at<projections::checkpoint_place>(of, family::rows, keys::tagged('P', uuid), what);
+  return row_at<projections::checkpoint_entry>(of, family::rows, keys::tagged('P', uuid), what);
 }
 
 /// Along the chain, newest first; returned oldest first.
@@ -157,6 +157,16 @@ result<std::vector<Row>> collect(const view& of, family where, const std::string
   if (auto ok = at->status(); !ok)
     return ok.error();
   return rows;
+}
+
+/// All rows of one kind, in the order of their keys.
+template <class Row>
+result<std::vector<Row>> all_rows(const view& of, char tag) {
+  return collect<Row>(
+    of, family::rows, std::string(1, tag), keys::after(tag), direction::forward,
+    std::numeric_limits<std::size_t>::max(),
+    [](std::string_view, std::string_view bytes) { return unpack<Row>(bytes); },
+    [](const Row&) { return true; });
 }
 
 } // namespace
@@ -374,6 +384,26 @@ result<std::vector<std::string>> stored_reader::facts_of(std::string_view entity
   if (auto ok = at.status(); !ok)
     return error{ok.error().code, std::string(entity) + ": " + ok.error().what};
   return facts;
+}
+
+result<std::uint64_t> stored_reader::next_of(std::string_view entity) const {
+  return stream_length(*store_->look(), entity);
+}
+
+result<std::vector<user_changed>> stored_reader::users() const {
+  return all_rows<user_changed>(*store_->look(), 'U');
+}
+result<std::vector<token_changed>> stored_reader::tokens() const {
+  return all_rows<token_changed>(*store_->look(), 'R');
+}
+result<std::vector<setting_changed>> stored_reader::settings() const {
+  return all_rows<setting_changed>(*store_->look(), 'S');
+}
+result<std::optional<configuration_changed>> stored_reader::configuration() const {
+  auto rows = all_rows<configuration_changed>(*store_->look(), 'O');
+  if (!rows)
+    return rows.error();
+  return rows->empty() ? std::nullopt : std::optional{std::move(rows->front())};
 }
 
 result<std::optional<kept_snapshot>> stored_reader::snapshot_of(std::string_view entity) const {

@@ -50,6 +50,11 @@ public:
                                             std::size_t limit) const override;
   result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const override;
   result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first) const override;
+  result<std::uint64_t> next_of(std::string_view entity) const override;
+  result<std::vector<user_changed>> users() const override;
+  result<std::vector<token_changed>> tokens() const override;
+  result<std::vector<setting_changed>> settings() const override;
+  result<std::optional<configuration_changed>> configuration() const override;
   result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const override;
   result<std::vector<std::string>> entities(std::string_view kind) const override;
   result<std::string> blob(std::string_view name) const override { return store_->blob(name); }

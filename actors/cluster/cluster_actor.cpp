@@ -1,5 +1,6 @@
 #include "actors/cluster/cluster_actor.hpp"
 
+#include "actors/catalogue/catalogue_commands.hpp"
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
@@ -155,10 +156,9 @@ private:
 
   /// It alone ends as error, and its tasks with it; the rest serve.
   void set_aside(experiment_id id, const std::string& why, int tries = 5) {
-    auto stored = peers_.reads->facts_of(entity(id));
-    append_facts last{entity(id),
-                      stored ? stored->size() : 0,
-                      {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
+    auto next = peers_.reads->next_of(entity(id));
+    append_facts last{
+      entity(id), next ? *next : 0, {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
     self_->request(peers_.journal, journal_timeout, std::move(last))
       .then([this, id](const committed&) { abandon_tasks(id); },
             [this, id, why, tries](const caf::error& fault) {
@@ -310,13 +310,33 @@ private:
   caf::result<command_result> on(const caller&, commands::agent_slots x) {
     return members_->hear_slots(std::move(x));
   }
-  caf::result<command_result> on(const caller&, const commands::configuration_may& x) {
-    auto no = who().refuses(configured{x.configuration}, self_->now());
-    return no ? refused(*no) : answered();
-  }
-  caf::result<command_result> on(const caller&, const commands::configuration_enforce& x) {
-    tell_members(configured{x.configuration});
-    return answered();
+  template <class Change>
+  requires(commands::contains<commands::catalogue_commands, Change>) caf::result<command_result> on(
+    const caller& by, const Change& x) {
+    constexpr bool configures = std::is_same_v<Change, commands::configuration_record>;
+    if constexpr (configures)
+      if (auto no = who().refuses(configured{x.configuration}, self_->now()))
+        return refused(*no);
+    auto decided = change(machine_->records, x, by.user, self_->now());
+    if (!decided)
+      return refused(decided.error());
+    std::vector<cluster_fact> facts;
+    for (const auto& one : decided->facts)
+      std::visit([&](const auto& f) { facts.emplace_back(f); }, one);
+    auto promise = self_->make_response_promise<command_result>();
+    take(std::move(facts), {}, [this, promise, decided = *decided](const caf::error& why) mutable {
+      if (why) {
+        promise.deliver(refused(from_caf(why)));
+        return;
+      }
+      for (const auto& one : decided.facts)
+        if (setup_.recorded)
+          setup_.recorded(one);
+      if (configures)
+        tell_members(configured{machine_->records.configuration().configuration});
+      promise.deliver(answered(std::move(decided.answer)));
+    });
+    return promise;
   }
   caf::result<command_result> on(const caller&, const commands::node_shutdown&) {
     if (setup_.shut_down)
@@ -425,9 +445,10 @@ private:
   }
 
   void append_to(trial_id id, trial_fact fact, change_done done, int tries) {
-    auto stored = peers_.reads->facts_of(entity(id));
-    auto next = stored ? stored->size() : 0;
-    self_->request(peers_.journal, journal_timeout, append_facts{entity(id), next, {encode_as(fact)}})
+    auto next = peers_.reads->next_of(entity(id));
+    self_
+      ->request(peers_.journal, journal_timeout,
+                append_facts{entity(id), next ? *next : 0, {encode_as(fact)}})
       .then(
         [done](const committed&) {
           auto yes = answered();

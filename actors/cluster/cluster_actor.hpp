@@ -23,6 +23,7 @@ struct cluster_setup {
   value configuration; ///< in force at the start (model/config/cluster_config.hpp); null: none
   /// Agents that an operator drained under a version that kept no facts of it, each with who did it.
   std::vector<std::pair<std::string, std::string>> drained_before;
+  std::function<void(const catalogue_fact&)> recorded; ///< each that is durable now; thread-safe
 };
 
 struct cluster_peers {

@@ -1,7 +1,8 @@
 #pragma once
-// The two machines whose facts are the stream "cluster": each takes its own facts and passes over the
-// other's.
+// The machines whose facts are the stream "cluster": each takes its own facts and passes over those of the
+// others.
 
+#include "actors/catalogue/catalogue.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/members.hpp"
 
@@ -10,15 +11,18 @@ namespace troupe {
 struct cluster_machines {
   cluster ids;
   members who;
+  catalogue records;
 
   void replay(const cluster_fact& fact) {
     ids.replay(fact);
     who.replay(fact);
+    records.replay(fact);
   }
-  std::string snapshot() const { return ids.snapshot() + who.snapshot(); }
+  std::string snapshot() const { return ids.snapshot() + who.snapshot() + records.snapshot(); }
   value describe() const {
     auto shown = ids.describe();
     shown.update(who.describe());
+    shown.update(records.describe());
     return shown;
   }
 };

@@ -284,9 +284,13 @@ private:
       return done(ok.error());
     if (auto ok = audit(x, "cluster", "config " + key + " = " + to_json(wanted)); !ok)
       return done(ok.error());
-    if (auto ok = set(key, wanted); !ok)
-      return done(ok.error());
-    done(value{{"done", key + " is " + to_json(wanted)}});
+    to_cluster(client_command_of(commands::setting_change{key, wanted}, x.user, x.admin),
+               [this, order, done](result<value> got) {
+                 auto ok = got ? set(order.key, order.wanted) : result<void>(got.error());
+                 if (!ok)
+                   return done(ok.error());
+                 done(value{{"done", order.key + " is " + to_json(order.wanted)}});
+               });
   }
 
   static std::optional<double> as_number(const value& x) {

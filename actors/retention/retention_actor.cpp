@@ -153,10 +153,10 @@ private:
     }
     const auto& next = work->left.back();
     const auto stream = entity(next.trial);
-    auto stored = peers_.reads->facts_of(stream);
-    if (!stored)
+    auto first = peers_.reads->next_of(stream);
+    if (!first)
       return later(work->id);
-    append_facts message{stream, stored->size(), {}};
+    append_facts message{stream, *first, {}};
     for (const auto& one : next.checkpoints)
       message.facts.push_back(encode(checkpoint_changed{self_->now(), one.uuid, {}}));
     self_->request(peers_.journal, journal_timeout, std::move(message))

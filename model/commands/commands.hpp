@@ -385,29 +385,121 @@ struct configuration_put {
     "names. A repeat settles what a crash left.",
     "{revision, tokens: [{user, name, file}]}"};
 };
-/// By the node, before it keeps one and after.
-struct configuration_may {
+/// By the node that puts a configuration in force, before users and tokens follow.
+struct configuration_record {
   value configuration;
+  std::uint64_t revision = 0;
   static constexpr auto fields() {
-    return std::tuple{need("configuration", &configuration_may::configuration, "the one that is wanted")};
+    using t = configuration_record;
+    return std::tuple{need("configuration", &t::configuration, "the one that is wanted"),
+                      need("revision", &t::revision, "of the configuration in force; 0: none is")};
   }
-  static constexpr about is{
-    "configuration.may",
-    cluster,
-    {action::change, thing::configuration},
-    repeat::question,
-    "The node that keeps the configuration asks whether this one could be in force now."};
+  static constexpr about is{"configuration.record",
+                            cluster,
+                            {action::change, thing::configuration},
+                            repeat::again,
+                            "Decides whether the configuration can be in force now, notes it and has pools "
+                            "and agents follow. `conflict` where `revision` is not the newest.",
+                            "{revision}"};
 };
-struct configuration_enforce {
-  value configuration;
+struct setting_change {
+  std::string key;
+  value to;
   static constexpr auto fields() {
-    return std::tuple{need("configuration", &configuration_enforce::configuration, "the one that is kept")};
+    using t = setting_change;
+    return std::tuple{need("key", &t::key, "log.level, trace.max, trace.rate"),
+                      need("value", &t::to, "what it is set to")};
   }
-  static constexpr about is{"configuration.enforce",
+  static constexpr about is{"setting.change",
                             cluster,
                             {action::change, thing::configuration},
                             repeat::safe,
-                            "Puts in force the configuration that the node has kept."};
+                            "Notes a setting of an operator; the desk of the shell has checked it."};
+};
+
+// ---- users and their tokens
+
+struct host_account {
+  std::int64_t uid = 0, gid = 0;
+  std::string user, group;
+  static constexpr auto fields() {
+    using t = host_account;
+    return std::tuple{
+      need("uid", &t::uid, "number of the account"), need("gid", &t::gid, "number of its group"),
+      need("user", &t::user, "name of the account"), need("group", &t::group, "name of its group")};
+  }
+};
+/// What is asked of a user; what is absent stays as it is, or has the default of a new one.
+struct user_wish {
+  std::optional<std::string> name, display_name, password;
+  std::optional<bool> admin, active;
+  std::optional<host_account> runs_as;
+};
+template <class T>
+constexpr auto wish_fields() {
+  return std::tuple{maybe("display_name", &T::display_name, "what people see"),
+                    maybe("password", &T::password, "name of the hash that the node keeps; empty: blank"),
+                    maybe("admin", &T::admin, "whether the user may change the cluster"),
+                    maybe("active", &T::active, "whether the user may log in"),
+                    maybe("runs_as", &T::runs_as, "account of the hosts for the user's tasks")};
+}
+struct user_create : user_wish {
+  static constexpr auto fields() {
+    return std::tuple_cat(std::tuple{field<user_create, std::optional<std::string>>(
+                            {"name", "how the user logs in", true}, &user_create::name)},
+                          wish_fields<user_create>());
+  }
+  static constexpr about is{"user.create",
+                            cluster,
+                            {action::create, thing::user},
+                            repeat::again,
+                            "Creates a user; `invalid` where the name is taken.",
+                            "{id}"};
+};
+struct user_change : user_wish {
+  user_id id;
+  static constexpr auto fields() {
+    return std::tuple_cat(std::tuple{need("id", &user_change::id, "number of the user"),
+                                     field<user_change, std::optional<std::string>>(
+                                       {"name", "how the user logs in", false}, &user_change::name)},
+                          wish_fields<user_change>());
+  }
+  static constexpr about is{"user.change",
+                            cluster,
+                            {action::change, thing::self},
+                            repeat::again,
+                            "Changes a user. A new password and a deactivation void all tokens of the user."};
+};
+struct token_name {
+  user_id user;
+  std::string id;
+  std::int64_t until = 0;
+  std::string name;
+  static constexpr auto fields() {
+    using t = token_name;
+    return std::tuple{need("user", &t::user, "number of the user whom it stands for"),
+                      need("id", &t::id, "random number that the token carries"),
+                      need("until", &t::until, "when it ends, in microseconds since 1970"),
+                      need("name", &t::name, "unique among the user's tokens")};
+  }
+  static constexpr about is{"token.name",
+                            cluster,
+                            {action::create, thing::token},
+                            repeat::safe,
+                            "Gives a session's token a name; an older token of that name is revoked."};
+};
+struct token_revoke {
+  user_id user;
+  std::string id;
+  std::int64_t until = 0;
+  static constexpr auto fields() {
+    using t = token_revoke;
+    return std::tuple{need("user", &t::user, "number of the user whom it stands for"),
+                      need("id", &t::id, "random number that the token carries"),
+                      need("until", &t::until, "when it ends, in microseconds since 1970")};
+  }
+  static constexpr about is{
+    "token.revoke", cluster, {action::remove, thing::session}, repeat::safe, "Ends a session's token."};
 };
 
 // ---- from tasks: `allocation` and `experiment` are the caller's own, by its token

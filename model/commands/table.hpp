@@ -12,7 +12,11 @@ using cluster_commands =
   list<experiment_create, experiment_validate, experiment_activate, experiment_pause, experiment_cancel,
        experiment_kill, trial_kill, search_order, search_wait, trial_metadata, trial_set_metadata,
        checkpoint_patch, status, agent_list, queue_list, pool_list, agent_drain, agent_remove, agent_slots,
-       fence, logs_cleanup, node_shutdown, configuration_may, configuration_enforce>;
+       fence, logs_cleanup, node_shutdown, configuration_record, setting_change, user_create, user_change,
+       token_name, token_revoke>;
+/// Those whose facts the catalogue decides (actors/catalogue/).
+using catalogue_commands =
+  list<configuration_record, setting_change, user_create, user_change, token_name, token_revoke>;
 /// By tasks, through cluster and experiment to the trial, which hands the first list on to its open run.
 using allocation_calls = list<allocation_preemption, allocation_ack_preemption, allocation_pending_preemption,
                               allocation_rendezvous, allocation_daemon, trial_early_exit>;

@@ -5,6 +5,7 @@
 #include "system/random.hpp"
 #include "system/whole_file.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <sodium.h>
 
@@ -55,49 +56,35 @@ std::uint64_t number(std::string_view text) {
 std::int64_t micros(time_point at) { return at.time_since_epoch().count(); }
 time_point at_micros(std::int64_t us) { return time_point{duration{us}}; }
 
-value to_value(const user& u) {
-  value x = {{"id", u.id},
-             {"name", u.name},
-             {"display_name", u.display_name},
-             {"admin", u.admin},
-             {"active", u.active},
-             {"hash", u.hash},
-             {"generation", u.generation},
-             {"modified", micros(u.modified)},
-             {"last_login", micros(u.last_login)}};
+constexpr const char* maker = "troupe"; ///< whom the first facts name
+
+user to_user(const user_changed& f) {
+  return {.id = f.id.value,
+          .name = f.name,
+          .display_name = f.display_name,
+          .admin = f.admin,
+          .active = f.active,
+          .password = f.password,
+          .generation = f.generation,
+          .modified = f.at,
+          .last_login = {},
+          .runs_as = f.runs_as.empty() ? std::nullopt : std::optional{f.runs_as.front()}};
+}
+
+user_changed to_fact(const user& u) {
+  user_changed f;
+  f.at = u.modified;
+  f.by = maker;
+  f.id = {u.id};
+  f.name = u.name;
+  f.display_name = u.display_name;
+  f.admin = u.admin;
+  f.active = u.active;
+  f.password = u.password;
+  f.generation = u.generation;
   if (u.runs_as)
-    x["runs_as"] = {{"uid", u.runs_as->uid},
-                    {"gid", u.runs_as->gid},
-                    {"user", u.runs_as->user},
-                    {"group", u.runs_as->group}};
-  return x;
-}
-
-user to_user(const value& x) {
-  user u;
-  u.id = x.at("id");
-  u.name = x.at("name");
-  u.display_name = x.at("display_name");
-  u.admin = x.at("admin");
-  u.active = x.at("active");
-  u.hash = x.at("hash");
-  u.generation = x.at("generation");
-  u.modified = at_micros(x.at("modified"));
-  u.last_login = at_micros(x.at("last_login"));
-  if (auto as = x.find("runs_as"); as != x.end())
-    u.runs_as = unix_account{as->at("uid"), as->at("gid"), as->at("user"), as->at("group")};
-  return u;
-}
-
-/// 1 to 64 letters, digits and `._-@+`: names stand in URLs and in the environment of tasks.
-result<void> check_name(const std::string& name) {
-  bool fine = !name.empty() && name.size() <= 64;
-  for (char c : name)
-    fine = fine && (std::isalnum(static_cast<unsigned char>(c)) ||
-                    std::string_view("._-@+").find(c) != std::string_view::npos);
-  if (!fine)
-    return error{errc::invalid, "a user name has 1 to 64 letters, digits, or one of ._-@+"};
-  return {};
+    f.runs_as = {*u.runs_as};
+  return f;
 }
 
 } // namespace
@@ -111,47 +98,79 @@ std::string client_hash(const std::string& password) {
   return hex({reinterpret_cast<const char*>(out), sizeof out});
 }
 
-result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point now) {
+result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point now, const recorded& known) {
   if (sodium_init() < 0)
     return error{errc::internal, "libsodium does not start"};
   std::unique_ptr<accounts> a{new accounts(how)};
-  bool changed = false;
-  auto bytes = how.file.empty() ? result<std::optional<std::string>>(std::nullopt) : read_whole(how.file);
+  const auto nothing = result<std::optional<std::string>>(std::nullopt);
+  auto bytes = how.file.empty() ? nothing : read_whole(how.file);
   if (!bytes)
     return bytes.error();
-  if (*bytes) {
+  if (*bytes)
     if (auto loaded = a->load(**bytes); !loaded)
       return loaded.error();
-  } else {
-    changed = true;
+  for (const auto& one : known.users)
+    a->users_[one.id.value] = to_user(one);
+  for (const auto& one : known.tokens)
+    a->take(one);
+  auto older = known.users.empty() && !how.old_file.empty() ? read_whole(how.old_file) : nothing;
+  if (!older)
+    return older.error();
+  if (*older)
+    if (auto loaded = a->load_older(**older); !loaded)
+      return loaded.error();
+  std::erase_if(a->hashes_, [&](const auto& one) { // whose change never became durable
+    return std::none_of(a->users_.begin(), a->users_.end(),
+                        [&](const auto& u) { return u.second.password == one.first; });
+  });
+  const auto hashes = a->hashes_.size();
+  const auto fresh = a->secret_.empty();
+  if (fresh)
     a->secret_ = random_hex(32);
-    auto initial = argon(as_sent(how.initial_password.value_or(""), false));
-    if (!initial)
-      return initial.error();
-    for (auto [id, name] : {std::pair{1, "admin"}, std::pair{2, "determined"}})
-      a->users_[id] = user{.id = static_cast<std::uint64_t>(id),
-                           .name = name,
-                           .admin = id == 1,
-                           .hash = *initial,
-                           .modified = now};
-  }
-  if (!how.loopback)
-    for (auto& [id, u] : a->users_)
-      if (u.hash.empty() && u.active) {
-        auto password = random_hex(8);
-        auto hashed = argon(as_sent(password, false));
-        if (!hashed)
-          return hashed.error();
-        u.hash = *hashed;
-        ++u.generation;
-        u.modified = now;
-        a->generated_.emplace_back(u.name, password);
-        changed = true;
-      }
-  if (changed)
+  if (auto settled = a->settle(fresh || a->users_.empty(), now); !settled)
+    return settled.error();
+  if (fresh || *older || a->hashes_.size() != hashes)
     if (auto saved = a->save(); !saved)
       return saved.error();
+  for (auto& [id, u] : a->users_)
+    if (auto last = a->last_logins_.find(id); last != a->last_logins_.end())
+      u.last_login = last->second;
   return a;
+}
+
+/// What has to be so of users before anybody comes in. `initial`: nobody's password is known.
+result<void> accounts::settle(bool initial, time_point now) {
+  auto give = [&](user& u, const std::string& password) -> result<void> {
+    auto name = add_hash(password);
+    if (!name)
+      return name.error();
+    u.password = *name;
+    u.modified = now;
+    ++u.generation;
+    first_facts_.push_back(to_fact(u));
+    return {};
+  };
+  if (initial)
+    for (auto [id, name] : {std::pair{1, "admin"}, std::pair{2, "determined"}}) {
+      auto& u = users_[static_cast<std::uint64_t>(id)];
+      if (u.id == 0)
+        u = user{.id = static_cast<std::uint64_t>(id), .name = name, .admin = id == 1, .generation = 0};
+      u.password.clear();
+      if (!how_.loopback && !how_.initial_password)
+        continue; // generated below
+      if (auto done = give(u, how_.initial_password.value_or("")); !done)
+        return done;
+    }
+  if (how_.loopback)
+    return {};
+  for (auto& [id, u] : users_)
+    if (u.password.empty() && u.active) {
+      auto password = random_hex(8);
+      if (auto done = give(u, password); !done)
+        return done;
+      generated_.emplace_back(u.name, password);
+    }
+  return {};
 }
 
 result<void> accounts::load(const std::string& bytes) {
@@ -160,31 +179,137 @@ result<void> accounts::load(const std::string& bytes) {
     return error{errc::corrupt, how_.file.string() + ": " + x.error().what};
   try {
     secret_ = x->at("secret");
-    for (const auto& one : x->at("users")) {
-      auto u = to_user(one);
-      users_[u.id] = u;
-    }
-    for (const auto& [id, until] : x->at("revoked").items())
-      revoked_[id] = at_micros(until);
+    for (const auto& [name, hash] : x->at("hashes").items())
+      hashes_[name] = hash;
+    for (const auto& [id, at] : x->at("last_logins").items())
+      last_logins_[number(id)] = at_micros(at);
   } catch (const value::exception& fault) {
     return error{errc::corrupt, how_.file.string() + ": " + fault.what()};
   }
   if (secret_.size() < 32)
-    return error{errc::corrupt,
-                 how_.file.string() +
-                   ": the secret is missing; restore the file, or delete it to begin with new users"};
+    return error{errc::corrupt, how_.file.string() +
+                                  ": the secret is missing; restore the file, or delete it: then admin and "
+                                  "determined have initial passwords again"};
   return {};
+}
+
+/// Users, their hashes and revoked tokens were one file.
+result<void> accounts::load_older(const std::string& bytes) {
+  const auto fault = [&](const std::string& why) {
+    return error{errc::corrupt, how_.old_file.string() + ": " + why};
+  };
+  auto x = parse_json(bytes);
+  if (!x)
+    return fault(x.error().what);
+  hashes_.clear();
+  try {
+    secret_ = x->at("secret");
+    for (const auto& one : x->at("users")) {
+      user u;
+      u.id = one.at("id");
+      u.name = one.at("name");
+      u.display_name = one.at("display_name");
+      u.admin = one.at("admin");
+      u.active = one.at("active");
+      u.generation = one.at("generation");
+      u.modified = at_micros(one.at("modified"));
+      if (auto last = at_micros(one.at("last_login")); last != time_point{})
+        last_logins_[u.id] = last;
+      if (auto as = one.find("runs_as"); as != one.end())
+        u.runs_as = unix_account{as->at("uid"), as->at("gid"), as->at("user"), as->at("group")};
+      if (const auto hash = one.at("hash").get<std::string>(); !hash.empty()) {
+        u.password = random_hex(8);
+        hashes_[u.password] = hash;
+      }
+      users_[u.id] = u;
+      first_facts_.push_back(to_fact(u));
+    }
+    for (const auto& [id, until] : x->at("revoked").items()) {
+      token_changed f;
+      f.by = maker;
+      f.id = id;
+      f.until = at_micros(until);
+      f.revoked = true;
+      revoked_[id] = f.until;
+      first_facts_.push_back(f);
+    }
+  } catch (const value::exception& bad) {
+    return fault(bad.what());
+  }
+  return secret_.size() < 32 ? result<void>(fault("the secret is missing; restore the file"))
+                             : result<void>{};
 }
 
 result<void> accounts::save() const {
   if (how_.file.empty())
     return {};
-  value x = {{"secret", secret_}, {"users", value::array()}, {"revoked", value::object()}};
-  for (const auto& [id, u] : users_)
-    x["users"].push_back(to_value(u));
-  for (const auto& [id, until] : revoked_)
-    x["revoked"][id] = micros(until);
+  value x = {{"hashes", value::object()}, {"last_logins", value::object()}};
+  {
+    std::lock_guard lock{mutex_};
+    x["secret"] = secret_;
+    for (const auto& [name, hash] : hashes_)
+      x["hashes"][name] = hash;
+    for (const auto& [id, at] : last_logins_)
+      x["last_logins"][std::to_string(id)] = micros(at);
+  }
   return replace_file(how_.file, to_json(x, 1) + "\n");
+}
+
+result<std::string> accounts::add_hash(const std::string& password) {
+  if (password.empty())
+    return std::string();
+  auto hash = argon(client_hash(password));
+  if (!hash)
+    return hash.error();
+  auto name = random_hex(8);
+  hashes_[name] = *hash;
+  return name;
+}
+
+result<std::string> accounts::keep_password(const std::string& password, bool hashed) {
+  if (password.empty() && !how_.loopback)
+    return error{errc::invalid, "a blank password is allowed on a loopback address only"};
+  if (password.empty())
+    return std::string();
+  auto hash = argon(as_sent(password, hashed));
+  if (!hash)
+    return hash.error();
+  std::lock_guard one_writer{files_};
+  auto name = random_hex(8);
+  {
+    std::lock_guard lock{mutex_};
+    hashes_[name] = *hash;
+  }
+  if (auto saved = save(); !saved) {
+    std::lock_guard lock{mutex_};
+    hashes_.erase(name);
+    return saved.error();
+  }
+  return name;
+}
+
+void accounts::keep_last_logins() {
+  std::lock_guard one_writer{files_};
+  static_cast<void>(save());
+}
+
+void accounts::take(const catalogue_fact& fact) {
+  std::lock_guard lock{mutex_};
+  if (const auto* changed = std::get_if<user_changed>(&fact)) {
+    auto& known = users_[changed->id.value];
+    const auto last = known.last_login;
+    known = to_user(*changed);
+    known.last_login = last;
+    ++version_;
+  } else if (const auto* token = std::get_if<token_changed>(&fact); token && token->revoked) {
+    std::erase_if(revoked_, [&](const auto& one) { return one.second <= token->at; });
+    revoked_[token->id] = token->until;
+  }
+}
+
+std::vector<catalogue_fact> accounts::take_first_facts() {
+  std::lock_guard lock{mutex_};
+  return std::exchange(first_facts_, {});
 }
 
 std::vector<std::pair<std::string, std::string>> accounts::take_generated() {
@@ -200,23 +325,33 @@ std::string accounts::sealed(const std::string& claim) const {
 }
 
 result<accounts::session> accounts::log_in(const std::string& name, const std::string& password, bool hashed,
-                                           time_point now) {
+                                           time_point now, duration life) {
   const error wrong{errc::unauthorized, "invalid credentials"};
   auto u = find(name);
   // An unknown name costs the same work as a wrong password, so that names cannot be found by the clock.
   static const std::string nobody = *argon("nobody");
-  bool right = matches(u ? u->hash : nobody, as_sent(password, hashed));
+  std::string hash = nobody;
+  if (u && u->password.empty())
+    hash = blank_hash;
+  else if (u) {
+    std::lock_guard lock{mutex_};
+    if (auto kept = hashes_.find(u->password); kept != hashes_.end())
+      hash = kept->second;
+    else
+      u = wrong; // its hash was lost
+  }
+  bool right = matches(hash, as_sent(password, hashed));
   if (!u || !right)
     return wrong;
   if (!u->active)
     return error{errc::denied, "user '" + name + "' is inactive"};
-  auto until = now + how_.session_life;
   session s;
-  s.token = sealed("u1." + std::to_string(u->id) + "." + std::to_string(u->generation) + "." + random_hex(9) +
-                   "." + std::to_string(micros(until)));
+  s.claim = {u->id, random_hex(9), now + (life == duration{0} ? how_.session_life : life)};
+  s.token = sealed("u1." + std::to_string(u->id) + "." + std::to_string(u->generation) + "." + s.claim.id +
+                   "." + std::to_string(micros(s.claim.until)));
   std::lock_guard lock{mutex_};
   auto& kept = users_[u->id];
-  kept.last_login = now; // written with the next change: losing it costs nothing
+  kept.last_login = last_logins_[u->id] = now;
   s.who = kept;
   return s;
 }
@@ -254,15 +389,13 @@ result<token_holder> accounts::holder(std::string_view token, time_point now) co
   return h;
 }
 
-result<void> accounts::log_out(const std::string& token, time_point now) {
+std::optional<session_claim> accounts::session_of(std::string_view token, time_point now) const {
   auto h = holder(token, now);
   if (!h || h->what != token_holder::kind::session)
-    return {}; // an experiment's token ends with its experiment
+    return std::nullopt; // an experiment's token ends with its experiment
   auto parts = split(token, '.');
-  std::lock_guard lock{mutex_};
-  std::erase_if(revoked_, [&](const auto& one) { return one.second <= now; });
-  revoked_[std::string(parts[3])] = at_micros(static_cast<std::int64_t>(number(parts[4])));
-  return save();
+  return session_claim{h->user_id, std::string(parts[3]),
+                       at_micros(static_cast<std::int64_t>(number(parts[4])))};
 }
 
 std::string accounts::experiment_token(experiment_id experiment, std::uint64_t user_id) const {
@@ -295,73 +428,6 @@ result<user> accounts::find(const std::string& name) const {
     if (u.name == name)
       return u;
   return error{errc::not_found, "user '" + name.substr(0, 64) + "' not found"};
-}
-
-result<user> accounts::create(const user& wanted, const std::string& password, bool hashed, time_point now) {
-  if (auto fine = check_name(wanted.name); !fine)
-    return fine.error();
-  if (password.empty() && !how_.loopback)
-    return error{errc::invalid, "a blank password is allowed on a loopback address only"};
-  auto hash = argon(as_sent(password, hashed));
-  if (!hash)
-    return hash.error();
-  std::lock_guard lock{mutex_};
-  for (const auto& [id, u] : users_)
-    if (u.name == wanted.name)
-      return error{errc::invalid, "user already exists"};
-  user u = wanted;
-  u.id = users_.empty() ? 1 : users_.rbegin()->first + 1;
-  u.hash = *hash;
-  u.modified = now;
-  users_[u.id] = u;
-  if (auto saved = save(); !saved) {
-    users_.erase(u.id);
-    return saved.error();
-  }
-  ++version_;
-  return u;
-}
-
-result<user> accounts::change(std::uint64_t id, const user_change& what, time_point now) {
-  if (what.name)
-    if (auto fine = check_name(*what.name); !fine)
-      return fine.error();
-  std::optional<std::string> hash;
-  if (what.password) {
-    if (what.password->empty() && !how_.loopback)
-      return error{errc::invalid, "a blank password is allowed on a loopback address only"};
-    auto made = argon(as_sent(*what.password, what.password_is_hashed));
-    if (!made)
-      return made.error();
-    hash = *made;
-  }
-  std::lock_guard lock{mutex_};
-  auto found = users_.find(id);
-  if (found == users_.end())
-    return error{errc::not_found, "user " + std::to_string(id) + " not found"};
-  if (what.name)
-    for (const auto& [other, u] : users_)
-      if (other != id && u.name == *what.name)
-        return error{errc::invalid, "user already exists"};
-  user before = found->second;
-  user& u = found->second;
-  u.name = what.name.value_or(u.name);
-  u.display_name = what.display_name.value_or(u.display_name);
-  u.active = what.active.value_or(u.active);
-  u.admin = what.admin.value_or(u.admin);
-  if (what.runs_as)
-    u.runs_as = what.runs_as;
-  if (hash)
-    u.hash = *hash;
-  if (hash || !u.active)
-    ++u.generation;
-  u.modified = now;
-  if (auto saved = save(); !saved) {
-    u = before;
-    return saved.error();
-  }
-  ++version_;
-  return u;
 }
 
 } // namespace troupe::api

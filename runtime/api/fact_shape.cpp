@@ -46,6 +46,24 @@ value shape(const agent_changed& x) {
   return {{"agent", x.agent}, {"draining", x.draining}, {"disabled", x.disabled}, {"by", x.by}};
 }
 value shape(const agent_left& x) { return {{"agent", x.agent}, {"id", x.id}, {"by", x.by}}; }
+value shape(const user_changed& x) {
+  return {{"by", x.by},
+          {"id", x.id.value},
+          {"name", x.name},
+          {"displayName", x.display_name},
+          {"admin", x.admin},
+          {"active", x.active},
+          {"generation", x.generation}};
+}
+value shape(const token_changed& x) {
+  return {{"by", x.by},
+          {"user", x.user.value},
+          {"name", x.name},
+          {"until", time_or_null(x.until)},
+          {"revoked", x.revoked}};
+}
+value shape(const configuration_changed& x) { return {{"by", x.by}, {"revision", x.revision}}; }
+value shape(const setting_changed& x) { return {{"by", x.by}, {"key", x.key}, {"to", x.to}}; }
 value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
 value shape(const search_stepped& x) {
   value created = value::array(), stopped = value::array();

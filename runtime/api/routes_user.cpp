@@ -38,9 +38,12 @@ std::string_view session_token(const call& c) {
   return at == cookie.npos ? std::string_view{} : cookie.substr(at + 5, cookie.find(';', at) - at - 5);
 }
 
-result<value> log_out(const call& c) {
-  auto ended = c.parts->users->log_out(std::string(session_token(c)), c.now);
-  return ended ? result<value>(value::object()) : ended.error();
+void log_out(const call_ptr& c, const reply& back) {
+  auto session = c->parts->users->session_of(session_token(*c), c->now);
+  if (!session)
+    return back(json(value::object()));
+  command(c, back,
+          commands::token_revoke{{session->user_id}, session->id, session->until.time_since_epoch().count()});
 }
 
 result<value> me(const call& c) {
@@ -72,7 +75,7 @@ result<value> list(const call& c) {
 }
 
 result<value> one(const call& c) {
-  auto u = c.parts->users->find(parse_id<trial_id>(c.named("userId")).value);
+  auto u = c.parts->users->find(parse_id<user_id>(c.named("userId")).value);
   return u ? result<value>(value{{"user", user_shape(*u)}})
            : error{errc::not_found, "user '" + std::string(c.named("userId")) + "' not found"};
 }
@@ -82,79 +85,98 @@ result<value> by_name(const call& c) {
   return u ? result<value>(value{{"user", user_shape(*u)}}) : u.error();
 }
 
-std::optional<unix_account> unix_account_in(fields& f) {
+std::optional<commands::host_account> unix_account_in(fields& f) {
   if (!f.has("agentUserGroup"))
     return std::nullopt;
   fields g{f.object("agentUserGroup"), "agentUserGroup"};
-  unix_account as{g.number("agentUid"), g.number("agentGid"), g.text("agentUser"), g.text("agentGroup")};
+  commands::host_account as{g.number("agentUid"), g.number("agentGid"), g.text("agentUser"),
+                            g.text("agentGroup")};
   if (g.bad())
     f.fault("agentUserGroup", g.bad()->what);
   return as;
 }
 
-result<value> create(const call& c) {
-  auto body = parse_object(c.body);
+/// Puts the name of the password's hash into `wish`, and has the cluster decide. Answers with the user as it
+/// is then; where `id` is 0, with the new one.
+void ask_for(const call_ptr& c, const reply& back, commands::user_wish wish, user_id id,
+             const std::optional<std::string>& password, bool hashed) {
+  if (id)
+    if (auto known = c->parts->users->find(id.value); !known)
+      return back(failure(known.error()));
+  if (password) {
+    auto kept = c->parts->users->keep_password(*password, hashed);
+    if (!kept)
+      return back(failure(kept.error()));
+    wish.password = *kept;
+  }
+  const auto shape = [c, id](value got) -> result<value> {
+    auto now = c->parts->users->find(id ? id.value : got.value("id", std::uint64_t{0}));
+    return now ? result<value>(value{{"user", user_shape(*now)}}) : now.error();
+  };
+  if (id)
+    return command(c, back, commands::user_change{std::move(wish), id}, shape);
+  command(c, back, commands::user_create{std::move(wish)}, shape);
+}
+
+void create(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
   if (!body)
-    return body.error();
+    return back(failure(body.error()));
   fields f{*body};
   f.need("user");
   fields wanted{f.object("user"), "user"};
-  user u;
-  u.name = wanted.text("username");
-  u.display_name = wanted.text("displayName");
-  u.admin = wanted.flag("admin");
-  u.active = wanted.flag("active", true);
-  u.runs_as = unix_account_in(wanted);
+  commands::user_wish wish;
+  wish.name = wanted.text("username");
+  wish.display_name = wanted.text("displayName");
+  wish.admin = wanted.flag("admin");
+  wish.active = wanted.flag("active", true);
+  wish.runs_as = unix_account_in(wanted);
   const auto password = f.text("password");
   const bool hashed = f.flag("isHashed");
   for (const auto* part : {&f, &wanted})
     if (part->bad())
-      return *part->bad();
-  auto made = c.parts->users->create(u, password, hashed, c.now);
-  return made ? result<value>(value{{"user", user_shape(*made)}}) : made.error();
+      return back(failure(*part->bad()));
+  ask_for(c, back, std::move(wish), {}, password, hashed);
 }
 
 /// Admins may change anything of anyone; others their own password and display name.
-result<value> change(const call& c) {
-  auto body = parse_object(c.body);
+void change(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
   if (!body)
-    return body.error();
+    return back(failure(body.error()));
   fields f{*body};
-  user_change x;
-  if (f.has("username"))
-    x.name = f.text("username");
+  commands::user_wish wish;
+  std::optional<std::string> password;
   if (f.has("displayName"))
-    x.display_name = f.text("displayName");
+    wish.display_name = f.text("displayName");
   if (f.has("password"))
-    x.password = f.text("password");
-  x.password_is_hashed = f.flag("isHashed");
+    password = f.text("password");
+  const bool hashed = f.flag("isHashed");
+  if (f.has("username"))
+    wish.name = f.text("username");
   if (f.has("active"))
-    x.active = f.flag("active");
+    wish.active = f.flag("active");
   if (f.has("admin"))
-    x.admin = f.flag("admin");
-  x.runs_as = unix_account_in(f);
+    wish.admin = f.flag("admin");
+  wish.runs_as = unix_account_in(f);
+  const bool more = wish.name || wish.active || wish.admin || wish.runs_as; // than users may of themselves
   if (f.bad())
-    return *f.bad();
-  const auto id = parse_id<trial_id>(c.named("userId")).value;
-  const bool own = id == c.by.user_id && !x.name && !x.active && !x.admin && !x.runs_as;
-  if (!authority::may(c.by.asks(), action::change, named_thing(c, own ? thing::self : thing::user)))
-    return error{errc::denied, "only an admin may change this"};
-  auto changed = c.parts->users->change(id, x, c.now);
-  return changed ? result<value>(value{{"user", user_shape(*changed)}}) : changed.error();
+    return back(failure(*f.bad()));
+  const auto id = parse_id<user_id>(c->named("userId"));
+  const bool own = id.value == c->by.user_id && !more;
+  if (!authority::may(c->by.asks(), action::change, named_thing(*c, own ? thing::self : thing::user)))
+    return back(failure({errc::denied, "only an admin may change this"}));
+  ask_for(c, back, std::move(wish), id, password, hashed);
 }
 
 /// The body is a bare JSON string.
-result<value> set_password(const call& c) {
-  auto body = parse_json(c.body);
+void set_password(const call_ptr& c, const reply& back) {
+  auto body = parse_json(c->body);
   if (!body || !body->is_string())
-    return error{errc::invalid, "the body has to be the password as a JSON string"};
-  const auto id = parse_id<trial_id>(c.named("userId")).value;
-  if (!authority::may(c.by.asks(), action::change, named_thing(c, thing::self)))
-    return error{errc::denied, "only an admin may change another user's password"};
-  user_change x;
-  x.password = body->get<std::string>();
-  auto changed = c.parts->users->change(id, x, c.now);
-  return changed ? result<value>(value{{"user", user_shape(*changed)}}) : changed.error();
+    return back(failure({errc::invalid, "the body has to be the password as a JSON string"}));
+  if (!authority::may(c->by.asks(), action::change, named_thing(*c, thing::self)))
+    return back(failure({errc::denied, "only an admin may change another user's password"}));
+  ask_for(c, back, {}, parse_id<user_id>(c->named("userId")), body->get<std::string>(), false);
 }
 
 route slow(route row) {
@@ -182,7 +204,7 @@ std::vector<route> user_routes() {
     {"POST",
      "/api/v1/auth/logout",
      {action::remove, thing::session},
-     answer_with(log_out),
+     log_out,
      "",
      "Empty",
      "Ends the session of this token."},
@@ -203,7 +225,7 @@ std::vector<route> user_routes() {
     slow({"POST",
           "/api/v1/users",
           {action::create, thing::user},
-          answer_with(create),
+          create,
           "v1PostUserRequest",
           "v1PostUserResponse",
           "Creates a user."}),
@@ -224,14 +246,14 @@ std::vector<route> user_routes() {
     asks_again({"PATCH",
                 "/api/v1/users/{userId}",
                 {action::change, thing::self},
-                answer_with(change),
+                change,
                 "v1PatchUser",
                 "v1PatchUserResponse",
                 "Changes a user."}),
     asks_again({"POST",
                 "/api/v1/users/{userId}/password",
                 {action::change, thing::self},
-                answer_with(set_password),
+                set_password,
                 "string",
                 "v1SetUserPasswordResponse",
                 "Sets a password."}),

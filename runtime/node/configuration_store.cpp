@@ -40,27 +40,11 @@ const value* named(const value& list, const std::string& name) {
 
 bool is_built_in(const std::string& user) { return user == "admin" || user == "determined"; }
 
+std::int64_t micros(time_point at) { return at.time_since_epoch().count(); }
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 } // namespace
-
-result<std::unique_ptr<configuration_store>> configuration_store::open(setup how) {
-  std::unique_ptr<configuration_store> out(new configuration_store(std::move(how)));
-  auto text = read_whole(out->how_.file);
-  if (!text)
-    return text.error();
-  if (!*text)
-    return out;
-  auto x = parse_json(**text);
-  if (!x || !x->is_object() || !x->contains("configuration") || !x->contains("revision") ||
-      !(*x)["revision"].is_number_unsigned())
-    return error{errc::corrupt,
-                 out->how_.file.string() +
-                   " does not decode\nhint: restore the file, or delete it and apply the cluster file again"};
-  out->in_force_ = (*x)["configuration"];
-  out->revision_ = (*x)["revision"].get<std::uint64_t>();
-  return out;
-}
 
 void configuration_store::serve(api::gate& cluster) {
   cluster_ = &cluster;
@@ -81,14 +65,14 @@ configuration_store::~configuration_store() {
     one.done(error{errc::unreachable, "the master stops"});
 }
 
-void configuration_store::call(const api::principal&, const std::string& command, value fields,
+void configuration_store::call(const api::principal& who, const std::string& command, value fields,
                                api::answer done) {
   std::unique_lock lock(mutex_);
   if (end_ || orders_.size() >= most_orders) {
     lock.unlock();
     return done(error{errc::busy, "too many ask for the configuration at once; try again"});
   }
-  orders_.push_back({command, std::move(fields), std::move(done)});
+  orders_.push_back({who, command, std::move(fields), std::move(done)});
   wake_.notify_all();
 }
 
@@ -101,6 +85,7 @@ void configuration_store::work() {
     auto next = std::move(orders_.front());
     orders_.pop_front();
     lock.unlock();
+    by_ = next.who;
     next.done(commands::dispatch<value, commands::configuration_commands>(
       next.command, std::move(next.fields), [this](auto order) { return on(std::move(order)); }));
   }
@@ -134,8 +119,7 @@ template <commands::command C>
 result<value> configuration_store::ask(C what) {
   auto answered = std::make_shared<std::promise<result<value>>>();
   auto got = answered->get_future();
-  cluster_->order({"admin", true, ""}, std::move(what),
-                  [answered](result<value> x) { answered->set_value(std::move(x)); });
+  cluster_->order(by_, std::move(what), [answered](result<value> x) { answered->set_value(std::move(x)); });
   if (got.wait_for(patience) != std::future_status::ready)
     return error{errc::timeout, "the cluster's actor does not answer"};
   return got.get();
@@ -154,23 +138,16 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
   }
   for (const auto& one : list_of(wanted, "users")) // what would fail when it is in force already
     if (const auto name = text_of(one, "name");
-        !how_.accounts_file.loopback && !how_.users->find(name) && text_of(passwords, name).empty())
+        !how_.loopback && !how_.users->find(name) && text_of(passwords, name).empty())
       return error{
         errc::invalid,
         "users." + name +
           ": a blank password is allowed on a loopback address only\nhint: give it a password_file"};
-  if (auto may = ask(commands::configuration_may{wanted}); !may)
-    return may.error();
-  const auto before = in_force_;
-  if (wanted != in_force_) {
-    value text{{"configuration", wanted}, {"revision", revision_ + 1}};
-    if (auto ok = replace_file(how_.file, to_json(text, 1) + "\n"); !ok)
-      return ok.error();
-    in_force_ = wanted;
-    ++revision_;
-  }
-  if (auto ok = ask(commands::configuration_enforce{wanted}); !ok)
-    return ok.error();
+  auto recorded = ask(commands::configuration_record{wanted, revision_});
+  if (!recorded)
+    return recorded.error();
+  const auto before = std::exchange(in_force_, wanted);
+  revision_ = recorded->value("revision", revision_);
   auto tokens = settle_users(before, wanted, passwords, order.prune);
   if (how_.watch)
     how_.watch(in_force_);
@@ -215,28 +192,29 @@ result<void> configuration_store::settle(const value& one, const value& password
   auto& users = *how_.users;
   const auto name = text_of(one, "name");
   const bool admin = text_of(one, "role") == "admin";
-  std::optional<std::string> password;
-  if (auto given = text_of(passwords, name); !given.empty())
-    password = given;
+  const auto password = text_of(passwords, name);
   auto at = [&](const error& why) { return error{why.code, "users." + name + ": " + why.what}; };
-  auto there = users.find(name);
+  commands::user_wish wish;
+  const auto there = users.find(name);
+  if (!there || (!password.empty() && !users.log_in(name, password, false, now()))) {
+    auto kept = users.keep_password(password, false);
+    if (!kept)
+      return at(kept.error());
+    wish.password = *kept;
+  }
   if (!there) {
-    api::user fresh;
-    fresh.name = name;
-    fresh.admin = admin;
-    auto made = users.create(fresh, password.value_or(""), false, now());
+    wish.name = name;
+    wish.admin = admin;
+    auto made = ask(commands::user_create{std::move(wish)});
     return made ? result<void>{} : at(made.error());
   }
-  api::user_change change;
   if (!there->active)
-    change.active = true;
+    wish.active = true;
   if (there->admin != admin && !is_built_in(name))
-    change.admin = admin;
-  if (password && !users.log_in(name, *password, false, now()))
-    change.password = password;
-  if (!change.active && !change.admin && !change.password)
+    wish.admin = admin;
+  if (!wish.password && !wish.active && !wish.admin)
     return {};
-  auto changed = users.change(there->id, change, now());
+  auto changed = ask(commands::user_change{std::move(wish), {there->id}});
   return changed ? result<void>{} : at(changed.error());
 }
 
@@ -245,15 +223,15 @@ result<void> configuration_store::dismiss(const std::string& name) {
   auto there = how_.users->find(name);
   if (!there || !there->active || is_built_in(name))
     return {};
-  api::user_change change;
-  change.active = false;
-  auto changed = how_.users->change(there->id, change, now());
+  commands::user_wish wish;
+  wish.active = false;
+  auto changed = ask(commands::user_change{std::move(wish), {there->id}});
   return changed ? result<void>{} : changed.error();
 }
 
 std::filesystem::path configuration_store::token_file(const std::string& user,
                                                       const std::string& token) const {
-  return how_.file.parent_path() / "tokens" / (user + "." + token);
+  return how_.folder / "tokens" / (user + "." + token);
 }
 
 result<void> configuration_store::drop_tokens(const std::string& user, const value& before,
@@ -267,8 +245,9 @@ result<void> configuration_store::drop_tokens(const std::string& user, const val
       return text.error();
     if (!*text)
       continue;
-    if (auto ok = how_.users->log_out(first_line(**text), now()); !ok)
-      return ok;
+    if (auto session = how_.users->session_of(first_line(**text), now()))
+      if (auto ok = ask(commands::token_revoke{{session->user_id}, session->id, micros(session->until)}); !ok)
+        return ok.error();
     std::error_code ignored;
     std::filesystem::remove(token_file(user, name), ignored);
   }
@@ -285,12 +264,8 @@ result<std::filesystem::path> configuration_store::keep_token(const std::string&
     return old.error();
   if (*old && how_.users->holder(first_line(**old), now()))
     return file;
-  auto long_lived = how_.accounts_file;
-  long_lived.session_life = std::chrono::seconds(config::duration_seconds(text_of(token, "expires")));
-  auto reader = api::accounts::open(long_lived, now());
-  if (!reader)
-    return reader.error();
-  auto session = (*reader)->log_in(user, text_of(passwords, user), false, now());
+  const auto life = std::chrono::seconds(config::duration_seconds(text_of(token, "expires")));
+  auto session = how_.users->log_in(user, text_of(passwords, user), false, now(), life);
   if (!session)
     return error{session.error().code == errc::unauthorized ? errc::invalid : session.error().code,
                  "users." + user + ".tokens." + text_of(token, "name") +
@@ -301,6 +276,11 @@ result<std::filesystem::path> configuration_store::keep_token(const std::string&
   if (fault)
     return error{errc::io, "cannot make '" + file.parent_path().string() + "': " + fault.message()};
   if (auto ok = replace_file(file, session->token + "\n"); !ok)
+    return ok.error();
+  const auto& claim = session->claim;
+  if (auto ok =
+        ask(commands::token_name{{claim.user_id}, claim.id, micros(claim.until), text_of(token, "name")});
+      !ok)
     return ok.error();
   return file;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// The configuration in force, in a file of the master's folder, beside the accounts that it names. One thread
-// changes it, one change after the other: durable first, then told to the cluster's actor, then the users,
-// then whoever watches.
+// Puts a configuration in force, one after the other, in a thread of its own: the cluster's actor decides and
+// makes it durable, then come the users that it names, each by its own command, then whoever watches. The
+// texts of named tokens stand in files of the master's folder.
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/gate.hpp"
@@ -15,17 +15,17 @@ namespace troupe::node {
 class configuration_store {
 public:
   struct setup {
-    std::filesystem::path file;           ///< DIR/master/configuration
-    api::accounts::options accounts_file; ///< of `users`, to make tokens that live as long as the file says
+    std::filesystem::path folder; ///< DIR/master; tokens/USER.NAME is made below it
+    bool loopback = true;         ///< false: no user may have a blank password
     std::shared_ptr<api::accounts> users;
+    configuration_changed in_force; ///< at the start; revision 0: none
     std::function<void(const value& configuration)>
       watch; ///< what is in force: at `serve`, and after each change
   };
-  /// errc::corrupt where the file does not decode, errc::io where it cannot be read.
-  static result<std::unique_ptr<configuration_store>> open(setup how);
+  explicit configuration_store(setup how)
+      : how_(std::move(how)), in_force_(how_.in_force.configuration), revision_(how_.in_force.revision) {}
   ~configuration_store(); ///< finishes what it is at; the rest is refused
 
-  const value& at_start() const { return in_force_; } ///< before `serve`
   /// From now on it tells the actor behind `cluster`, which outlives this.
   void serve(api::gate& cluster);
 
@@ -34,8 +34,8 @@ public:
   void call(const api::principal& who, const std::string& command, value fields, api::answer done);
 
 private:
-  explicit configuration_store(setup how) : how_(std::move(how)) {}
   struct order {
+    api::principal who;
     std::string command;
     value fields;
     api::answer done;
@@ -44,6 +44,7 @@ private:
   void work();
   result<value> on(const commands::configuration_get& order) const;
   result<value> on(const commands::configuration_put& order);
+  /// In the name of whom it works for just now.
   template <commands::command C>
   result<value> ask(C what);
   result<value> settle_users(const value& before, const value& wanted, const value& passwords,
@@ -59,6 +60,7 @@ private:
   value in_force_; ///< null: none; of the thread, once it runs
   std::uint64_t revision_ = 0;
   api::gate* cluster_ = nullptr;
+  api::principal by_; ///< of the thread: who asked for what it is at
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<order> orders_;

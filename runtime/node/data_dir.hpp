@@ -4,8 +4,8 @@
 //   DIR/lock            flock of the live node, with its pid and address
 //   DIR/master/db       the journal
 //   DIR/master/cluster-id  the cluster's UUID
-//   DIR/master/users    accounts
-//   DIR/master/configuration  what a cluster file put in force; tokens/USER.NAME beside it
+//   DIR/master/passwords   hashes of passwords, and the secret of tokens
+//   DIR/master/tokens/USER.NAME  texts of the tokens that a cluster file names
 //   DIR/nodes/NAME      of an agent that `up FILE` keeps; its log beside it
 //   DIR/agent/NAME      an agent's own folder
 //   DIR/checkpoints     of experiments whose configuration names no place

@@ -1,6 +1,7 @@
 #include "runtime/node/master_role.hpp"
 
 #include "runtime/node/fence_tokens.hpp"
+#include "runtime/node/first_facts.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/task_records.hpp"
 #include "storage/audit_log.hpp"
@@ -19,6 +20,15 @@ namespace fs = std::filesystem;
 
 constexpr const char* master_node = "master"; ///< name of the master in the shell
 
+/// Operators' settings, as the desk takes orders of earlier lives.
+value settings_in(const storage::reader& reads) {
+  value out = value::array();
+  if (auto settings = reads.settings())
+    for (const auto& one : *settings)
+      out.push_back({{"name", "config"}, {"fields", {{"key", one.key}, {"value", one.to}}}});
+  return out;
+}
+
 time_point system_now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
 } // namespace
@@ -36,8 +46,9 @@ result<void> master_role::open() {
     return ok;
   if (auto ok = make_ids(); !ok)
     return ok;
-  if (auto ok = open_accounts(users); !ok)
+  if (auto ok = open_users(users); !ok) // while nobody else has the journal
     return ok;
+  start_journal();
   if (auto ok = open_cluster(users); !ok)
     return ok;
   if (auto ok = open_desk(); !ok)
@@ -93,9 +104,12 @@ result<void> master_role::open_journal() {
       return opened.error();
     journal_ = std::move(*opened);
   }
+  return {};
+}
+
+void master_role::start_journal() {
   journal_actor_ = spawn_journal(on_.system, journal_, peers_of_journal());
   watch(caf::actor_cast<caf::actor>(journal_actor_), "the journal");
-  return {};
 }
 
 result<void> master_role::make_ids() {
@@ -147,16 +161,15 @@ void master_role::watch(const caf::actor& who, const std::string& what) {
 
 api::accounts::options master_role::accounts_options(const api::listen_address& http) const {
   api::accounts::options how;
-  if (!host_.in_memory)
-    how.file = on_.dir.path() / "master" / "users";
   how.loopback = api::is_loopback(http.host);
   if (auto initial = client::process_environment("TROUPE_INITIAL_USER_PASSWORD"); !initial.empty())
     how.initial_password = initial;
   return how;
 }
 
-result<void> master_role::open_accounts(const api::accounts::options& how) {
-  auto opened = api::accounts::open(how, host_.now ? host_.now() : system_now());
+result<void> master_role::open_users(const api::accounts::options& how) {
+  auto opened = open_accounts(*journal_, host_.in_memory ? fs::path() : on_.dir.path() / "master", how,
+                              host_.now ? host_.now() : system_now());
   if (!opened)
     return opened.error();
   accounts_ = std::move(*opened);
@@ -185,12 +198,13 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
     setup.http_port = [this] { return http_port_.load(); };
   setup.shut_down = [stop = on_.ask_to_stop] { stop({errc::invalid, ""}); };
   setup.on_node = [&shell = on_.shell](node_joined x) { shell.joined(std::move(x)); };
-  auto configuration =
-    configuration_store::open({folder / "configuration", users, accounts_, on_.options.configured});
-  if (!configuration)
-    return configuration.error();
-  configuration_ = std::move(*configuration);
-  setup.configuration = configuration_->at_start();
+  setup.recorded = [accounts = accounts_](const catalogue_fact& fact) { accounts->take(fact); };
+  auto in_force = journal_->reads()->configuration();
+  if (!in_force)
+    return in_force.error();
+  setup.configuration = *in_force ? (*in_force)->configuration : value();
+  configuration_ = std::make_unique<configuration_store>(configuration_store::setup{
+    folder, users.loopback, accounts_, in_force->value_or(configuration_changed{}), on_.options.configured});
   for (const auto& order : standing_orders(folder / "audit"))
     if (const auto& fields = order["fields"]; order["name"] == "drain" && fields.value("on", true))
       setup.drained_before.emplace_back(fields.value("node", std::string()),
@@ -210,7 +224,7 @@ result<void> master_role::open_desk() {
                        {},
                        cluster_,
                        std::move(*audit),
-                       [file] { return standing_orders(file); },
+                       [reads = journal_->reads()] { return settings_in(*reads); },
                        on_.options.allow_faults});
   return {};
 }
@@ -279,6 +293,8 @@ void master_role::end_actors() {
     unpublish(on_.system, link_port_);
   on_.shell.stop_desk();
   configuration_.reset();
+  if (accounts_)
+    accounts_->keep_last_logins();
   end_actor(on_.system, cluster_);
   last_of_journal_ = caf::actor_cast<caf::strong_actor_ptr>(journal_actor_);
   end_actor(on_.system, journal_actor_);

@@ -48,7 +48,8 @@ private:
   result<addresses> checked_addresses() const;
   result<void> open_journal();
   result<void> make_ids();
-  result<void> open_accounts(const api::accounts::options& how);
+  result<void> open_users(const api::accounts::options& how);
+  void start_journal();
   result<void> open_cluster(const api::accounts::options& users);
   result<void> open_desk();
   result<void> open_link(const api::listen_address& where);

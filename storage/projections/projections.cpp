@@ -85,7 +85,8 @@ bool better(double metric, double best, bool none_yet, bool smaller_is_better) {
 
 tables::tables(row_source from)
     : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
-      trial_states('T', source), checkpoints('P', source), tasks('A', source) {}
+      trial_states('T', source), checkpoints('P', source), tasks('A', source), users('U', source),
+      tokens('R', source), configurations('O', source), settings('S', source) {}
 
 void tables::write(batch& into) {
   experiments.write(into);
@@ -94,6 +95,10 @@ void tables::write(batch& into) {
   trial_states.write(into);
   checkpoints.write(into);
   tasks.write(into);
+  users.write(into);
+  tokens.write(into);
+  configurations.write(into);
+  settings.write(into);
   for (const auto& [key, data] : entries)
     into.put(family::rows, key, data);
 }
@@ -105,6 +110,10 @@ void tables::settle() {
   trial_states.settle();
   checkpoints.settle();
   tasks.settle();
+  users.settle();
+  tokens.settle();
+  configurations.settle();
+  settings.settle();
   entries.clear();
 }
 
@@ -115,11 +124,16 @@ void tables::forget(std::size_t limit) {
   trial_states.forget(limit);
   checkpoints.forget(limit);
   tasks.forget(limit);
+  users.forget(limit);
+  tokens.forget(limit);
+  configurations.forget(limit);
+  settings.forget(limit);
 }
 
 std::optional<error> tables::fault() const {
   for (const auto* f : {&experiments.fault(), &experiment_states.fault(), &trials.fault(),
-                        &trial_states.fault(), &checkpoints.fault(), &tasks.fault()})
+                        &trial_states.fault(), &checkpoints.fault(), &tasks.fault(), &users.fault(),
+                        &tokens.fault(), &configurations.fault(), &settings.fault()})
     if (*f)
       return *f;
   return std::nullopt;

@@ -64,7 +64,7 @@ struct trial_changing {
 /// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained,
 /// newest first, by the numbers of the facts that first recorded them: one row for each, and its fact is read
 /// anyhow.
-struct checkpoint_place {
+struct checkpoint_entry {
   trial_id trial;
   experiment_id experiment;
   std::uint64_t number = 0; ///< number of the fact in the stream of the trial
@@ -105,8 +105,12 @@ struct tables {
   table<experiment_id, experiment_changing> experiment_states;
   table<trial_id, trial_constant> trials;
   table<trial_id, trial_changing> trial_states;
-  table<std::string, checkpoint_place> checkpoints;
+  table<std::string, checkpoint_entry> checkpoints;
   table<task_id, task_row> tasks;
+  table<user_id, user_changed> users;
+  table<std::string, token_changed> tokens;
+  table<std::string, configuration_changed> configurations; ///< one row, without a name
+  table<std::string, setting_changed> settings;
   std::vector<std::pair<std::string, std::string>> entries; ///< key and data of indexes, not yet written
 };
 
@@ -115,12 +119,14 @@ void fold_experiment(const fact& x, const subject& of, tables& rows);
 void fold_trial(const fact& x, const subject& of, tables& rows);
 void fold_checkpoint(const fact& x, const subject& of, tables& rows);
 void fold_task(const fact& x, const subject& of, tables& rows);
+void fold_catalogue(const fact& x, tables& rows);
 
 inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_experiment(x, of, rows);
   fold_checkpoint(x, of, rows); // before the trial: it counts checkpoints that are new
   fold_trial(x, of, rows);
   fold_task(x, of, rows);
+  fold_catalogue(x, rows);
 }
 
 /// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies

@@ -80,6 +80,10 @@ def test_it_is_read_and_its_experiments_end(kept):
     kept.admin_token = (kept.data / "master" / "tokens" / "ada.nightly").read_text().strip()
     assert kept.call("/api/v1/me")[1]["user"]["username"] == "ada"
     wait_for(lambda: agents(kept) == {"kept1": "alive", "kept2": "draining"}, 60, what=lambda: agents(kept))
+    first = {(f["type"], f["by"]) for kind in ("user_changed", "configuration_changed", "setting_changed") for f in kept.facts(kind)}
+    assert first == {(kind, "troupe") for kind in ("user_changed", "configuration_changed", "setting_changed")}
+    assert [(f["key"], f["to"]) for f in kept.facts("setting_changed")] == [("trace.max", 5000)]
+    assert not (kept.data / "master" / "users").exists() and not (kept.data / "master" / "configuration").exists()
 
     # What it had begun ends as if nothing had happened.
     for hold in make.ROOT.glob("hold-*"):

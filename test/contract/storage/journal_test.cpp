@@ -520,6 +520,37 @@ TEST_P(Journal, KeepsBlobsUnderTheirDigest) {
   EXPECT_EQ(r()->blob(std::string(64, '0')).error().code, errc::not_found);
 }
 
+TEST_P(Journal, KeepsTheNewestFactOfEachUserTokenAndSetting) {
+  EXPECT_EQ(*r()->next_of("cluster"), 0u);
+  EXPECT_FALSE(r()->configuration()->has_value());
+  user_changed ada{t0, "admin", {3}, "ada"}, bob{t0, "admin", {20}, "bob"}, grace = ada;
+  grace.name = "grace";
+  const token_changed token{t0, "ada", {3}, "t1", "nightly", t0 + 9s, true};
+  ASSERT_TRUE(j().append({"cluster",
+                          0,
+                          {encode(bob), encode(ada), encode(grace), encode(token),
+                           encode(configuration_changed{t0, "ada", 1, value{{"a", 1}}}),
+                           encode(configuration_changed{t0, "ada", 2, value{{"a", 2}}}),
+                           encode(setting_changed{t0, "ada", "log.level", "debug"}),
+                           encode(setting_changed{t0, "ada", "log.level", "info"}),
+                           encode(setting_changed{t0, "ada", "trace.max", 7})}}));
+  EXPECT_TRUE(r()->users()->empty()) << "visible before it is durable";
+  ASSERT_TRUE(j().commit());
+  for (int life = 0; life < 2; ++life, w->crash()) {
+    const auto users = *r()->users();
+    ASSERT_EQ(users.size(), 2u);
+    EXPECT_EQ(users[0].name, "grace");
+    EXPECT_EQ(users[1].id, user_id{20});
+    ASSERT_EQ(r()->tokens()->size(), 1u);
+    EXPECT_TRUE(r()->tokens()->front().revoked);
+    EXPECT_EQ((*r()->configuration())->revision, 2u);
+    ASSERT_EQ(r()->settings()->size(), 2u);
+    EXPECT_EQ(r()->settings()->front().to, "info");
+    EXPECT_EQ(*r()->next_of("cluster"), 9u);
+    EXPECT_EQ(*r()->next_of("trial/1"), 0u);
+  }
+}
+
 /// A history that touches every projection.
 void tell_a_story(
   const std::function<result<void>(const std::string&, std::uint64_t, const std::vector<fact>&)>& say) {

@@ -52,6 +52,17 @@ inline std::string show(const agent_changed& x) {
   return text_ + " by " + x.by + ")";
 }
 inline std::string show(const agent_left& x) { return "left(" + x.agent + " by " + x.by + ")"; }
+inline std::string show(const user_changed& x) {
+  return "user(" + text(x.id) + " " + x.name + text(x.admin, "admin") + text(!x.active, "inactive") + " " +
+         x.password + "/" + std::to_string(x.generation) + " by " + x.by + ")";
+}
+inline std::string show(const token_changed& x) {
+  return "token(" + x.id + " of " + text(x.user) + " '" + x.name + "'" + text(x.revoked, "revoked") + ")";
+}
+inline std::string show(const configuration_changed& x) {
+  return "configuration(" + std::to_string(x.revision) + " by " + x.by + ")";
+}
+inline std::string show(const setting_changed& x) { return "set(" + x.key + " " + to_json(x.to) + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
   static constexpr const char* inputs[] = {"started", "validated",    "exited_early",

@@ -17,6 +17,18 @@ struct folder {
   std::filesystem::path path;
 };
 
+std::vector<user_changed> users_in(const std::vector<catalogue_fact>& facts) {
+  std::vector<user_changed> all;
+  for (const auto& fact : facts)
+    if (const auto* user = std::get_if<user_changed>(&fact))
+      all.push_back(*user);
+  return all;
+}
+
+token_changed revoked(const session_claim& session) {
+  return {t0, "ada", {session.user_id}, session.id, "", session.until, true};
+}
+
 TEST(Accounts, StartBlankOnLoopbackAndWithGeneratedPasswordsElsewhere) {
   auto blank = *accounts::open({}, t0);
   EXPECT_TRUE(blank->log_in("determined", "", true, t0));
@@ -52,20 +64,26 @@ TEST(Accounts, SessionsOutliveARestartExpireAndAreRevoked) {
   accounts::options how;
   how.file = f.path / "accounts.json";
   std::string kept, ended, task, experiment;
+  std::vector<catalogue_fact> journal;
+  token_changed end;
   {
     auto a = *accounts::open(how, t0);
     kept = a->log_in("determined", "", true, t0)->token;
     ended = a->log_in("determined", "", true, t0)->token;
     EXPECT_NE(kept, ended);
-    EXPECT_TRUE(a->log_out(ended, t0));
-    EXPECT_TRUE(a->log_out(ended, t0)); // again
+    end = revoked(*a->session_of(ended, t0));
+    a->take(end);
+    EXPECT_FALSE(a->session_of(ended, t0));
+    journal = a->take_first_facts();
+    ASSERT_EQ(journal.size(), 2u) << "admin and determined";
     task = a->allocation_token({{12}, {3}});
     experiment = a->experiment_token({7}, 2);
   }
   struct stat about {};
   ASSERT_EQ(::stat(how.file.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
-  auto a = *accounts::open(how, t0);
+  auto a = *accounts::open(how, t0, {users_in(journal), {end}});
+  EXPECT_TRUE(a->take_first_facts().empty());
   EXPECT_EQ(a->holder(kept, t0)->user_id, 2u);
   EXPECT_EQ(a->holder(ended, t0).error().code, errc::unauthorized);
   EXPECT_EQ(a->holder(kept, t0 + std::chrono::hours{24 * 7}).error().code, errc::unauthorized);
@@ -82,30 +100,106 @@ TEST(Accounts, SessionsOutliveARestartExpireAndAreRevoked) {
 
 TEST(Accounts, ANewPasswordOrDeactivationEndsOldSessions) {
   auto a = *accounts::open({}, t0);
-  auto u = a->create({.name = "ada"}, "secret", false, t0);
-  ASSERT_TRUE(u);
-  EXPECT_NE(u->hash.find("argon2id"), std::string::npos);
-  EXPECT_EQ(a->create({.name = "ada"}, "", false, t0).error().what, "user already exists");
-  EXPECT_EQ(a->create({.name = "a/b"}, "", false, t0).error().code, errc::invalid);
+  user_changed ada{t0, "admin", {3}, "ada"};
+  ada.password = *a->keep_password("secret", false);
+  a->take(ada);
+  EXPECT_FALSE(a->log_in("ada", "", false, t0));
   auto token = a->log_in("ada", client_hash("secret"), true, t0)->token;
-  user_change x;
-  x.password = "new";
-  EXPECT_TRUE(a->change(u->id, x, t0));
+  const auto before = a->version();
+  ada.password = *a->keep_password(client_hash("new"), true);
+  ada.generation = 2;
+  a->take(ada);
+  EXPECT_NE(a->version(), before);
   EXPECT_FALSE(a->holder(token, t0));
   EXPECT_FALSE(a->log_in("ada", "secret", false, t0));
   token = a->log_in("ada", "new", false, t0)->token;
-  user_change off;
-  off.active = false;
-  EXPECT_TRUE(a->change(u->id, off, t0));
+  ada.active = false;
+  a->take(ada);
   EXPECT_FALSE(a->holder(token, t0));
   EXPECT_EQ(a->log_in("ada", "new", false, t0).error().code, errc::denied);
+  EXPECT_EQ(*a->keep_password("", false), "");
+  accounts::options open_to_all;
+  open_to_all.loopback = false;
+  EXPECT_EQ((*accounts::open(open_to_all, t0))->keep_password("", false).error().code, errc::invalid);
+}
+
+TEST(Accounts, ATokenLivesAsLongAsItIsAskedFor) {
+  auto a = *accounts::open({}, t0);
+  auto token = a->log_in("admin", "", false, t0, std::chrono::hours{24 * 90})->token;
+  EXPECT_EQ(a->session_of(token, t0)->until, t0 + std::chrono::hours{24 * 90});
+  EXPECT_TRUE(a->holder(token, t0 + std::chrono::hours{24 * 89}));
+}
+
+TEST(Accounts, TheFileHoldsHashesThatTheUsersOfTheJournalName) {
+  folder f;
+  accounts::options how;
+  how.file = f.path / "passwords";
+  std::vector<user_changed> users;
+  {
+    auto a = *accounts::open(how, t0);
+    users = users_in(a->take_first_facts());
+    users[0].password = *a->keep_password("first", false);
+    ASSERT_TRUE(a->keep_password("of a change that never became durable", false));
+    EXPECT_TRUE(a->log_in("determined", "", false, t0 + std::chrono::seconds{5}));
+    a->keep_last_logins();
+  }
+  const auto text = **read_whole(how.file);
+  EXPECT_NE(text.find("argon2id"), text.npos);
+  EXPECT_EQ(text.find("determined"), text.npos) << "users are not there";
+  auto a = *accounts::open(how, t0, {users, {}});
+  EXPECT_TRUE(a->log_in("admin", "first", false, t0));
+  EXPECT_FALSE(a->log_in("admin", "", false, t0));
+  EXPECT_EQ(a->find("determined")->last_login, t0 + std::chrono::seconds{5});
+  std::filesystem::remove(how.file); // the cure for a password that everybody forgot
+  auto cured = *accounts::open(how, t0, {users, {}});
+  EXPECT_TRUE(cured->log_in("admin", "", false, t0));
+  EXPECT_EQ(users_in(cured->take_first_facts()).size(), 2u);
+}
+
+TEST(Accounts, AnOlderFileGivesTheFirstFacts) {
+  folder f;
+  accounts::options how;
+  how.file = f.path / "passwords";
+  how.old_file = f.path / "users";
+  // As the build of November 2026 wrote it: ada has the password "secret".
+  std::ofstream(how.old_file)
+    << R"({"secret": "000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f",
+    "users": [{"id": 1, "name": "admin", "display_name": "", "admin": true, "active": true, "hash": "", "generation": 1,
+               "modified": 1699999999000000, "last_login": 1699999999500000},
+              {"id": 4, "name": "ada", "display_name": "Ada", "admin": false, "active": false, "generation": 3,
+               "modified": 1699999999000000, "last_login": 0,
+               "hash": "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$AAAA",
+               "runs_as": {"uid": 7, "gid": 8, "user": "ada", "group": "lab"}}],
+    "revoked": {"abc": 1700000100000000}})";
+  auto a = *accounts::open(how, t0);
+  auto facts = a->take_first_facts();
+  ASSERT_EQ(facts.size(), 3u);
+  const auto ada = std::get<user_changed>(facts[1]);
+  EXPECT_EQ(ada.id, user_id{4});
+  EXPECT_EQ(ada.by, "troupe");
+  EXPECT_EQ(ada.generation, 3u);
+  EXPECT_EQ(ada.runs_as.at(0).group, "lab");
+  EXPECT_FALSE(ada.active);
+  EXPECT_FALSE(ada.password.empty());
+  EXPECT_EQ(ada.password.find("argon"), std::string::npos);
+  EXPECT_EQ(std::get<token_changed>(facts[2]).id, "abc");
+  EXPECT_EQ(a->find("admin")->last_login, t0 - std::chrono::milliseconds{500});
+  EXPECT_NE((**read_whole(how.file)).find("$argon2id$"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(how.old_file)) << "until the facts are durable";
+  // A crash before they are: the same again, and no hash is lost.
+  auto again = *accounts::open(how, t0);
+  EXPECT_EQ(again->take_first_facts().size(), 3u);
+  // Once they are, the older file counts no more.
+  auto later = *accounts::open(how, t0, {users_in(facts), {}});
+  EXPECT_TRUE(later->take_first_facts().empty());
+  EXPECT_EQ(later->users().size(), 2u);
 }
 
 TEST(Accounts, ADamagedFileIsRefusedAndKept) {
   folder f;
   accounts::options how;
   how.file = f.path / "accounts.json";
-  for (const char* text : {"", "{", "[]", "{\"secret\": \"\", \"users\": [], \"revoked\": {}}"}) {
+  for (const char* text : {"", "{", "[]", "{\"secret\": \"\", \"hashes\": {}, \"last_logins\": {}}"}) {
     std::ofstream(how.file) << text;
     auto a = accounts::open(how, t0);
     ASSERT_FALSE(a) << text;

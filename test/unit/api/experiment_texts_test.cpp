@@ -42,9 +42,8 @@ TEST(ExperimentTexts, SayWhatTheRowsSayAfterEveryChange) {
     {"a new experiment", [&] { rows[11] = rows[9], rows[11].id = {11}; }},
     {"a name of the owner",
      [&] {
-       user_change x;
-       x.display_name = "Dora";
-       EXPECT_TRUE(t.users->change(2, x, t0));
+       user_changed x{t0, "admin", {2}, "determined", "Dora"};
+       t.users->take(x);
      }},
   };
   for (const auto& [what, change] : changes) {

@@ -50,6 +50,44 @@ struct fake_gate : gate {
   std::vector<answer> held;
 };
 
+/// The cluster's part in changes of users and tokens: everything is taken as it is asked for.
+inline void obey_for(fake_gate& cluster, const std::shared_ptr<accounts>& users) {
+  const auto change = [users](const fake_gate::heard& x) -> result<value> {
+    const auto id = x.fields.value("id", std::uint64_t{0});
+    user_changed f;
+    f.at = t0;
+    f.by = x.who.user;
+    f.id = {id ? id : users->users().back().id + 1};
+    if (auto known = users->find(id)) {
+      f.name = known->name;
+      f.display_name = known->display_name;
+      f.admin = known->admin;
+      f.active = known->active;
+      f.password = known->password;
+      f.generation =
+        known->generation + (x.fields.contains("password") || x.fields.contains("active") ? 1 : 0);
+    } else if (auto taken = users->find(x.fields.value("name", std::string())); taken)
+      return error{errc::invalid, "user already exists"};
+    f.name = x.fields.value("name", f.name);
+    f.display_name = x.fields.value("display_name", f.display_name);
+    f.admin = x.fields.value("admin", f.admin);
+    f.active = x.fields.value("active", f.active);
+    f.password = x.fields.value("password", f.password);
+    users->take(f);
+    return value{{"id", f.id.value}};
+  };
+  cluster.answers["user.create"] = cluster.answers["user.change"] = change;
+  cluster.answers["token.revoke"] = [users](const fake_gate::heard& x) -> result<value> {
+    token_changed f;
+    f.at = t0;
+    f.id = x.fields.at("id");
+    f.until = time_point{duration{x.fields.at("until").get<std::int64_t>()}};
+    f.revoked = true;
+    users->take(f);
+    return value::object();
+  };
+}
+
 struct fake_reader : storage::reader {
   template <class T>
   static result<T> found(const std::map<std::uint64_t, T>& in, std::uint64_t id, const char* what) {
@@ -185,6 +223,17 @@ struct fake_reader : storage::reader {
   }
   result<std::vector<std::string>> facts_of(std::string_view, std::uint64_t) const override {
     return std::vector<std::string>{};
+  }
+  result<std::uint64_t> next_of(std::string_view entity) const override {
+    std::lock_guard lock{mutex};
+    auto stream = numbers.find(std::string(entity));
+    return stream == numbers.end() ? 0 : stream->second;
+  }
+  result<std::vector<user_changed>> users() const override { return std::vector<user_changed>{}; }
+  result<std::vector<token_changed>> tokens() const override { return std::vector<token_changed>{}; }
+  result<std::vector<setting_changed>> settings() const override { return std::vector<setting_changed>{}; }
+  result<std::optional<configuration_changed>> configuration() const override {
+    return std::optional<configuration_changed>{};
   }
   result<std::optional<storage::kept_snapshot>> snapshot_of(std::string_view) const override {
     return std::optional<storage::kept_snapshot>{};
@@ -408,6 +457,7 @@ private:
 struct live {
   explicit live(server_options how = {}) : reader(filled_reader()) {
     users = std::move(*accounts::open({}, t0));
+    obey_for(cluster, users);
     how.about = {"cluster-id", "master-id", "", "0.1.0"};
     how.now = [this] { return now.load(); };
     auto started = server::start(how, cluster, reader, users);

@@ -12,6 +12,7 @@ struct table {
   table()
       : reader(filled_reader()), users(std::move(*accounts::open({}, t0))),
         api({cluster, reader, users, {"c", "m", "", "0"}, [] { return t0 + 60s; }}) {
+    obey_for(cluster, users);
     cluster.answers["agent.list"] = [](const auto&) {
       return value{{"agents",
                     {{{"id", "r4nd0m"},

@@ -63,6 +63,7 @@ TEST(FactBytes, StayTheSame) {
      "93af747269616c5f7065727475726265640196050203a17528c40481a16e01"},
     {run_started{time_point{5us}, {2}, "u", 40}, "93ab72756e5f7374617274656401940502a17528"},
     {checkpoint_recorded{time_point{5us}, {2}, {"u", 40, {{"a/b", 3}}, value{{"m", 1}}, "/p"}},
+     "93b3636865636b706f696e745f7265636f726465640193050296a1752881a3612f6203c40481a16d01a22f7092a0a0",
      "93b3636865636b706f696e745f7265636f726465640193050295a1752881a3612f6203c40481a16d01a22f70"},
     {run_ended{time_point{5us}, {2}, end::failed, 1, 0, time_point{7us}, "exit code 1"},
      "93a972756e5f656e6465640197050201010007ab6578697420636f64652031"},
@@ -87,6 +88,14 @@ TEST(FactBytes, StayTheSame) {
      "93ab6d656d6265725f6c6f7374019405a2613101a87369676e616c2039"},
     {allocation_resized{time_point{5us}, 1, {0, 2}, 2, true, "a1 lost"},
      "93b2616c6c6f636174696f6e5f726573697a65640196050192000202c3a76131206c6f7374"},
+    {user_changed{time_point{5us}, "ada", {3}, "eve", "Eve", true, false, "h1", 2, {{7, 8, "u", "g"}}},
+     "93ac757365725f6368616e676564019a05a361646103a3657665a3457665c3c2a268310291940708a175a167"},
+    {token_changed{time_point{5us}, "ada", {3}, "id", "nightly", time_point{7us}, true},
+     "93ad746f6b656e5f6368616e676564019705a361646103a26964a76e696768746c7907c3"},
+    {configuration_changed{time_point{5us}, "ada", 2, value{{"n", 1}}},
+     "93b5636f6e66696775726174696f6e5f6368616e676564019405a361646102c40481a16e01"},
+    {setting_changed{time_point{5us}, "ada", "trace.max", 7},
+     "93af73657474696e675f6368616e676564019405a3616461a974726163652e6d6178c40107"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
   for (const auto& f : all) {

@@ -1,0 +1,162 @@
+#include "actors/catalogue/catalogue.hpp"
+
+#include <cctype>
+
+namespace troupe {
+namespace {
+
+unix_account account_of(const commands::host_account& x) { return {x.uid, x.gid, x.user, x.group}; }
+
+} // namespace
+
+/// 1 to 64 letters, digits and `._-@+`: names stand in URLs and in the environment of tasks.
+result<void> catalogue::check_name(const std::string& name, user_id of) const {
+  bool fine = !name.empty() && name.size() <= 64;
+  for (char c : name)
+    fine = fine && (std::isalnum(static_cast<unsigned char>(c)) ||
+                    std::string_view("._-@+").find(c) != std::string_view::npos);
+  if (!fine)
+    return error{errc::invalid, "a user name has 1 to 64 letters, digits, or one of ._-@+"};
+  for (const auto& [id, user] : users_)
+    if (id != of && user.name == name)
+      return error{errc::invalid, "user already exists"};
+  return {};
+}
+
+std::vector<catalogue_fact> catalogue::note(catalogue_fact fact) {
+  replay(fact);
+  return {std::move(fact)};
+}
+
+catalogue::decided catalogue::make_user(const user_wish& wanted, const std::string& by, time_point now) {
+  const auto name = wanted.name.value_or("");
+  if (auto fine = check_name(name, {}); !fine)
+    return fine.error();
+  user_changed made;
+  made.at = now;
+  made.by = by;
+  made.id = {users_.empty() ? 1 : users_.rbegin()->first.value + 1};
+  made.name = name;
+  made.display_name = wanted.display_name.value_or("");
+  made.admin = wanted.admin.value_or(false);
+  made.active = wanted.active.value_or(true);
+  made.password = wanted.password.value_or("");
+  if (wanted.runs_as)
+    made.runs_as = {account_of(*wanted.runs_as)};
+  return note(std::move(made));
+}
+
+catalogue::decided catalogue::change_user(user_id id, const user_wish& wanted, const std::string& by,
+                                          time_point now) {
+  auto known = users_.find(id);
+  if (known == users_.end())
+    return error{errc::not_found, "user " + to_string(id) + " not found"};
+  if (wanted.name)
+    if (auto fine = check_name(*wanted.name, id); !fine)
+      return fine.error();
+  auto changed = known->second;
+  changed.name = wanted.name.value_or(changed.name);
+  changed.display_name = wanted.display_name.value_or(changed.display_name);
+  changed.admin = wanted.admin.value_or(changed.admin);
+  changed.active = wanted.active.value_or(changed.active);
+  if (wanted.runs_as)
+    changed.runs_as = {account_of(*wanted.runs_as)};
+  if (wanted.password)
+    changed.password = *wanted.password;
+  if (wanted.password || (wanted.active && !changed.active))
+    ++changed.generation;
+  else if (pack(changed) == pack(known->second))
+    return std::vector<catalogue_fact>{};
+  changed.at = now;
+  changed.by = by;
+  return note(std::move(changed));
+}
+
+catalogue::decided catalogue::name_token(token_changed wanted) {
+  if (!users_.contains(wanted.user))
+    return error{errc::not_found, "user " + to_string(wanted.user) + " not found"};
+  if (wanted.id.empty() || wanted.name.empty())
+    return error{errc::invalid, "a token that is kept has an id and a name"};
+  std::vector<catalogue_fact> facts;
+  for (const auto& [id, token] : std::map(tokens_)) // revoking changes it
+    if (token.user == wanted.user && token.name == wanted.name && id != wanted.id && !token.revoked) {
+      auto old = token;
+      old.at = wanted.at;
+      old.by = wanted.by;
+      old.revoked = true;
+      auto more = note(std::move(old));
+      facts.insert(facts.end(), more.begin(), more.end());
+    }
+  wanted.revoked = false;
+  auto named = note(std::move(wanted));
+  facts.insert(facts.end(), named.begin(), named.end());
+  return facts;
+}
+
+catalogue::decided catalogue::revoke_token(token_changed wanted) {
+  if (!users_.contains(wanted.user))
+    return error{errc::not_found, "user " + to_string(wanted.user) + " not found"};
+  auto known = tokens_.find(wanted.id);
+  if (wanted.id.empty() || wanted.until <= wanted.at || (known != tokens_.end() && known->second.revoked))
+    return std::vector<catalogue_fact>{};
+  if (known != tokens_.end())
+    wanted.name = known->second.name;
+  wanted.revoked = true;
+  return note(std::move(wanted));
+}
+
+catalogue::decided catalogue::configure(value wanted, std::uint64_t revision, const std::string& by,
+                                        time_point now) {
+  if (revision != configuration_.revision)
+    return error{errc::conflict, "the configuration has changed meanwhile; look at the plan again"};
+  if (wanted == configuration_.configuration)
+    return std::vector<catalogue_fact>{};
+  return note(configuration_changed{now, by, configuration_.revision + 1, std::move(wanted)});
+}
+
+catalogue::decided catalogue::set(const std::string& key, const value& to, const std::string& by,
+                                  time_point now) {
+  if (auto known = settings_.find(key); known != settings_.end() && known->second.to == to)
+    return std::vector<catalogue_fact>{};
+  return note(setting_changed{now, by, key, to});
+}
+
+void catalogue::replay(const catalogue_fact& fact) {
+  std::visit(overloaded{
+               [this](const user_changed& f) { users_[f.id] = f; },
+               [this](const token_changed& f) {
+                 std::erase_if(tokens_, [&](const auto& one) { return one.second.until <= f.at; });
+                 tokens_[f.id] = f;
+               },
+               [this](const configuration_changed& f) { configuration_ = f; },
+               [this](const setting_changed& f) { settings_[f.key] = f; },
+             },
+             fact);
+}
+
+void catalogue::replay(const cluster_fact& fact) {
+  std::visit(
+    [this](const auto& f) {
+      if constexpr (std::is_constructible_v<catalogue_fact, decltype(f)>)
+        replay(catalogue_fact{f});
+    },
+    fact);
+}
+
+std::string catalogue::snapshot() const {
+  return pack(std::tuple{users_, tokens_, settings_, configuration_});
+}
+
+value catalogue::describe() const {
+  value users = value::object(), settings = value::object();
+  for (const auto& [id, user] : users_)
+    users[user.name] = {{"id", id.value}, {"admin", user.admin}, {"active", user.active}};
+  for (const auto& [key, setting] : settings_)
+    settings[key] = setting.to;
+  return {{"users", users},
+          {"tokens", tokens_.size()},
+          {"settings", settings},
+          {"configuration_revision", configuration_.revision}};
+}
+
+} // namespace troupe

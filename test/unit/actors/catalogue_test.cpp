@@ -1,0 +1,141 @@
+#include "actors/catalogue/catalogue_commands.hpp"
+
+#include "model/commands/table.hpp"
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+constexpr std::int64_t until = 1'700'000'900'000'000; // t0 + 900 s
+
+/// A machine that is told commands, and its twin that sees the facts alone, as the journal has them.
+struct told {
+  catalogue machine, twin;
+
+  std::string say(const std::string& command, const value& fields, duration after = {}) {
+    auto change = commands::dispatch<catalogue_change, commands::catalogue_commands>(
+      command, fields, [&](const auto& x) { return troupe::change(machine, x, "ada", t0 + after); });
+    if (!change)
+      return "refused: " + change.error().what;
+    for (const auto& fact : change->facts)
+      twin.replay(*decode_as<catalogue_fact>(encode_as(fact)));
+    EXPECT_EQ(twin.snapshot(), machine.snapshot()) << command << " " << to_json(fields);
+    return show(change->facts) + (change->answer.empty() ? "" : " " + to_json(change->answer));
+  }
+};
+
+TEST(Catalogue, DecidesOnUsers) {
+  told t;
+  const value as{{"uid", 7}, {"gid", 8}, {"user", "u"}, {"group", "g"}};
+  const struct {
+    const char* command;
+    value fields;
+    const char* step;
+  } steps[] = {
+    {"user.create", {{"name", "eve"}, {"password", "h1"}}, R"(user(1 eve h1/1 by ada) {"id":1})"},
+    {"user.create", {{"name", "eve"}}, "refused: user already exists"},
+    {"user.create", {{"name", "a/b"}}, "refused: a user name has 1 to 64 letters, digits, or one of ._-@+"},
+    {"user.create", {{"name", ""}}, "refused: a user name has 1 to 64 letters, digits, or one of ._-@+"},
+    {"user.create",
+     {{"name", std::string(65, 'x')}},
+     "refused: a user name has 1 to 64 letters, digits, or one of ._-@+"},
+    {"user.create",
+     {{"name", "bob"}, {"admin", true}, {"active", false}},
+     R"(user(2 bob admin inactive /1 by ada) {"id":2})"},
+    {"user.create", {{"name", 3}}, nullptr},
+    {"user.change", {{"id", 1}, {"display_name", "Eve"}}, "user(1 eve h1/1 by ada)"},
+    {"user.change", {{"id", 1}, {"display_name", "Eve"}}, ""}, // nothing changes
+    {"user.change", {{"id", 1}, {"password", "h2"}}, "user(1 eve h2/2 by ada)"},
+    {"user.change", {{"id", 1}, {"active", false}}, "user(1 eve inactive h2/3 by ada)"},
+    {"user.change", {{"id", 1}, {"active", true}}, "user(1 eve h2/3 by ada)"},
+    {"user.change", {{"id", 1}, {"name", "bob"}}, "refused: user already exists"},
+    {"user.change", {{"id", 1}, {"name", "eva"}}, "user(1 eva h2/3 by ada)"},
+    {"user.change", {{"id", 1}, {"runs_as", as}}, "user(1 eva h2/3 by ada)"},
+    {"user.change", {{"id", 1}, {"runs_as", as}}, ""},
+    {"user.change", {{"id", 9}, {"admin", true}}, "refused: user 9 not found"},
+    {"user.delete", {{"id", 1}}, "refused: no command 'user.delete'"},
+  };
+  for (const auto& s : steps) {
+    const auto got = t.say(s.command, s.fields);
+    if (s.step)
+      EXPECT_EQ(got, s.step) << to_json(s.fields);
+    else
+      EXPECT_TRUE(got.starts_with("refused: ") && got.find("name") != got.npos) << got;
+  }
+  EXPECT_EQ(t.machine.users().at({1}).display_name, "Eve");
+  EXPECT_EQ(t.machine.users().at({1}).runs_as.at(0).uid, 7);
+}
+
+TEST(Catalogue, NamesAndRevokesTokens) {
+  told t;
+  t.say("user.create", {{"name", "eve"}});
+  const struct {
+    const char* command;
+    value fields;
+    duration after;
+    const char* step;
+  } steps[] = {
+    {"token.revoke", {{"user", 1}, {"id", "a"}, {"until", until}}, 0s, "token(a of 1 '' revoked)"},
+    {"token.revoke", {{"user", 1}, {"id", "a"}, {"until", until}}, 0s, ""},   // again
+    {"token.revoke", {{"user", 1}, {"id", "b"}, {"until", until}}, 900s, ""}, // void anyway
+    {"token.revoke", {{"user", 9}, {"id", "b"}, {"until", until}}, 0s, "refused: user 9 not found"},
+    {"token.name",
+     {{"user", 1}, {"id", "c"}, {"until", until}, {"name", "nightly"}},
+     1s,
+     "token(c of 1 'nightly')"},
+    {"token.name",
+     {{"user", 1}, {"id", "d"}, {"until", until}, {"name", "nightly"}},
+     2s,
+     "token(c of 1 'nightly' revoked) token(d of 1 'nightly')"},
+    {"token.name",
+     {{"user", 1}, {"id", "e"}, {"until", until}},
+     2s,
+     "refused: a token that is kept has an id and a name"},
+    {"token.revoke", {{"user", 1}, {"id", "d"}, {"until", until}}, 3s, "token(d of 1 'nightly' revoked)"},
+  };
+  for (const auto& s : steps)
+    EXPECT_EQ(t.say(s.command, s.fields, s.after), s.step) << to_json(s.fields);
+  EXPECT_EQ(t.machine.tokens().size(), 3u);
+  t.say("token.revoke", {{"user", 1}, {"id", "f"}, {"until", until + 5}}, 900s);
+  EXPECT_EQ(t.machine.tokens().size(), 1u) << "what is void anyway need not be known";
+}
+
+TEST(Catalogue, PutsAConfigurationInForceOverTheOneThatWasLookedAt) {
+  told t;
+  const value one{{"pools", {{"a", value::object()}}}}, two{{"pools", {{"b", value::object()}}}};
+  EXPECT_EQ(t.say("configuration.record", {{"configuration", one}, {"revision", 0}}),
+            R"(configuration(1 by ada) {"revision":1})");
+  EXPECT_EQ(t.say("configuration.record", {{"configuration", one}, {"revision", 1}}), R"( {"revision":1})");
+  EXPECT_EQ(t.say("configuration.record", {{"configuration", two}, {"revision", 0}}),
+            "refused: the configuration has changed meanwhile; look at the plan again");
+  EXPECT_EQ(t.say("configuration.record", {{"configuration", two}, {"revision", 1}}),
+            R"(configuration(2 by ada) {"revision":2})");
+  EXPECT_EQ(t.machine.configuration().configuration, two);
+}
+
+TEST(Catalogue, KeepsSettings) {
+  told t;
+  EXPECT_EQ(t.say("setting.change", {{"key", "log.level"}, {"value", "debug"}}), R"(set(log.level "debug"))");
+  EXPECT_EQ(t.say("setting.change", {{"key", "log.level"}, {"value", "debug"}}), "");
+  EXPECT_EQ(t.say("setting.change", {{"key", "log.level"}, {"value", "info"}}), R"(set(log.level "info"))");
+  EXPECT_EQ(t.machine.settings().at("log.level").to, "info");
+}
+
+TEST(Catalogue, TakesItsOwnFactsOfTheClustersStream) {
+  catalogue live, after;
+  commands::user_create eve;
+  eve.name = "eve";
+  auto made = change(live, eve, "ada", t0);
+  ASSERT_TRUE(made);
+  after.replay(cluster_fact{experiment_swept{t0, {7}}});
+  EXPECT_EQ(after.snapshot(), catalogue().snapshot());
+  for (const auto& fact : made->facts)
+    after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+  EXPECT_EQ(after.snapshot(), live.snapshot());
+}
+
+} // namespace
+} // namespace troupe
