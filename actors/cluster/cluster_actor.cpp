@@ -151,6 +151,7 @@ private:
     auto ok = past ? replayable(*past) : result<void>(past.error());
     if (!ok)
       return set_aside(row.id, ok.error().what);
+    add_trials(*past, *peers_.reads, *settings, self_->now());
     start(std::move(*settings), *past);
   }
 

@@ -1,5 +1,6 @@
 #include "actors/experiment/experiment_actor.hpp"
 
+#include "actors/journal/fact_reader_actor.hpp"
 #include "actors/searcher/searcher_actor.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/trial/trial_actor.hpp"
@@ -12,19 +13,41 @@ namespace {
 using base = actor_base<experiment_actor>;
 
 template <class Fact>
-result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::string& entity,
-                                   std::uint64_t first = 0) {
-  auto stored = reads.facts_of(entity, first);
-  if (!stored)
-    return stored.error();
+result<std::vector<Fact>> decoded(const std::vector<std::string>& stored, const std::string& entity,
+                                  std::uint64_t first = 0) {
   std::vector<Fact> out;
-  for (const auto& bytes : *stored) {
+  for (const auto& bytes : stored) {
     auto fact = decode_as<Fact>(bytes);
     if (!fact)
       return error{errc::corrupt, "fact " + std::to_string(first + out.size()) + " of " + entity +
                                     " cannot be read: " + fact.error().what};
     out.push_back(std::move(*fact));
   }
+  return out;
+}
+
+template <class Fact>
+result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::string& entity,
+                                   std::uint64_t first = 0) {
+  auto stored = reads.facts_of(entity, first);
+  return stored ? decoded<Fact>(*stored, entity, first) : stored.error();
+}
+
+/// Empty where no run is open, or where the facts cannot be replayed, which whoever takes them finds out.
+allocation_id open_run(trial_id id, const std::vector<trial_fact>& past) {
+  if (!replayable(past))
+    return {};
+  trial machine({});
+  for (const auto& fact : past)
+    machine.replay(fact);
+  return machine.open_run() ? allocation_id{id, machine.open_run()} : allocation_id{};
+}
+
+std::vector<allocation_fact> decoded_run(const std::vector<std::string>& stored) {
+  std::vector<allocation_fact> out;
+  for (const auto& bytes : stored)
+    if (auto fact = decode_as<allocation_fact>(bytes))
+      out.push_back(std::move(*fact));
   return out;
 }
 
@@ -51,6 +74,7 @@ public:
       static_cast<void>(machine_->restore(past.machine)); // past_of has tried it
     for (const auto& fact : past.facts)
       machine_->replay(fact);
+    trials_past_ = past.trials;
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     if (!terminal(machine_->state()))
       start_searcher(past.searcher);
@@ -61,7 +85,8 @@ public:
     } else {
       begin(name, machine_->facts(), peers_.journal, machine_->resume(self_->now()));
     }
-    hear_missed_validations();
+    for (const auto& missed : past.missed)
+      step(missed);
     return {
       [this](const experiment_activate& ev) { return obey(ev); },
       [this](const experiment_pause& ev) { return obey(ev); },
@@ -185,17 +210,6 @@ private:
     return promise;
   }
 
-  /// What became durable just before a crash and was not decided upon.
-  void hear_missed_validations() {
-    for (const auto& [trial, heard] : machine_->heard_rows()) {
-      auto rows = peers_.reads->metrics(trial, heard, 100'000, "validation");
-      if (!rows)
-        continue;
-      for (const auto& row : *rows)
-        step(validation_recorded{trial, {}, row.row, row.steps, row.metrics, row.run});
-    }
-  }
-
   void run(const ask_searcher& x) {
     open_question_ = to_ask(x.event);
     if (searcher_) // else it is asked once it is made again
@@ -270,15 +284,17 @@ private:
 
   void run(const spawn_trial& x) {
     auto id = x.trial.trial;
-    auto past = facts_of<trial_fact>(*peers_.reads, entity(id));
-    auto ok = past ? replayable(*past) : result<void>(past.error());
+    auto known = trials_past_.extract(id); // a new one has none
+    const auto past = known.empty() ? result<trial_past>(trial_past{}) : std::move(known.mapped());
+    auto ok = past ? replayable(past->facts) : result<void>(past.error());
     if (!ok) {
       step(experiment_stop{true, "trial " + to_string(id) + ": " + ok.error().what, true});
       return;
     }
-    auto trial = spawn_trial_actor(
-      self_->system(), trial_spec_of(settings_, x.trial), launch_of(settings_, x.trial),
-      {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads, peers_.tokens}, *past);
+    auto trial =
+      spawn_trial_actor(self_->system(), trial_spec_of(settings_, x.trial), launch_of(settings_, x.trial),
+                        {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads, peers_.tokens},
+                        past->facts, past->of_run);
     trials_[id] = trial;
     by_address_[trial.address()] = id;
     self_->monitor(trial);
@@ -355,8 +371,32 @@ private:
     if (!restarts_.again(id, self_->now()))
       return step(experiment_stop{
         true, "trial " + to_string(id) + " died again and again: " + from_caf(down.reason).what, true});
+    read_again(id);
+  }
+
+  /// What a trial that died has in the journal is read on another thread than this one, which many share.
+  void read_again(trial_id id) {
+    from_journal(entity(id), [this, id](const std::vector<std::string>& stored) {
+      auto facts = decoded<trial_fact>(stored, entity(id));
+      if (!facts)
+        return make_again(id, facts.error());
+      const auto run = open_run(id, *facts);
+      if (!run)
+        return make_again(id, trial_past{std::move(*facts), {}});
+      from_journal(entity(run), [this, id, facts = *facts](const std::vector<std::string>& of_run) {
+        make_again(id, trial_past{facts, decoded_run(of_run)});
+      });
+    });
+  }
+  void make_again(trial_id id, result<trial_past> past) {
+    trials_past_.insert_or_assign(id, std::move(past));
     for (auto& action : machine_->resume_trial(id))
       std::visit([this](auto& x) { run(x); }, action);
+  }
+  void from_journal(const std::string& stream, std::function<void(const std::vector<std::string>&)> then) {
+    self_->request(spawn_fact_reader(self_->system(), peers_.reads), journal_timeout, read_facts{stream})
+      .then([then](const facts_read& got) { then(got.facts); },
+            [this](const caf::error& why) { leave(why); });
   }
 
   experiment_settings settings_;
@@ -366,6 +406,7 @@ private:
   std::optional<search_ask> open_question_; ///< that the machine waits for the answer to
   bool answer_in_hand_ = false;             ///< and it waits for ids
   std::map<trial_id, trial_actor> trials_;
+  std::map<trial_id, result<trial_past>> trials_past_; ///< of those that are to be made
   std::map<caf::actor_addr, trial_id> by_address_;
   child_restarts<trial_id> restarts_;
   child_restarts<experiment_id> searcher_restarts_;
@@ -428,6 +469,35 @@ result<void> replayable(const experiment_past& past) {
   return replay_apart(std::move(machine), past.facts, past.before);
 }
 result<void> replayable(const std::vector<trial_fact>& past) { return replay_apart(trial({}), past); }
+
+void add_trials(experiment_past& past, const storage::reader& reads, const experiment_settings& of,
+                time_point now) {
+  experiment machine(experiment_spec_of(of));
+  if (!past.machine.empty())
+    static_cast<void>(machine.restore(past.machine));
+  for (const auto& fact : past.facts)
+    machine.replay(fact);
+  for (const auto& [trial, heard] : machine.heard_rows())
+    if (auto rows = reads.metrics(trial, heard, 100'000, "validation"))
+      for (const auto& row : *rows)
+        past.missed.push_back({trial, {}, row.row, row.steps, row.metrics, row.run});
+  for (const auto& action : machine.resume(now)) {
+    const auto* made = std::get_if<spawn_trial>(&action);
+    if (!made)
+      continue;
+    const auto id = made->trial.trial;
+    auto facts = facts_of<trial_fact>(reads, entity(id));
+    if (!facts) {
+      past.trials.insert_or_assign(id, facts.error());
+      continue;
+    }
+    trial_past one{std::move(*facts), {}};
+    if (const auto run = open_run(id, one.facts))
+      if (auto stored = reads.facts_of(entity(run)))
+        one.of_run = decoded_run(*stored);
+    past.trials.insert_or_assign(id, std::move(one));
+  }
+}
 
 experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
                                   const experiment_past& past) {

@@ -20,12 +20,20 @@ struct experiment_peers {
   task_tokens tokens;
 };
 
+/// What is stored of a trial that is made again.
+struct trial_past {
+  std::vector<trial_fact> facts;       ///< oldest first
+  std::vector<allocation_fact> of_run; ///< of the run that is open
+};
+
 /// What is stored of an experiment: the newest snapshots of its machine and its searcher, and the facts
 /// since.
 struct experiment_past {
-  std::uint64_t before = 0;           ///< how many facts the snapshots stand for
-  std::string machine, searcher;      ///< empty where there are none
-  std::vector<experiment_fact> facts; ///< oldest first
+  std::uint64_t before = 0;                      ///< how many facts the snapshots stand for
+  std::string machine, searcher;                 ///< empty where there are none
+  std::vector<experiment_fact> facts;            ///< oldest first
+  std::map<trial_id, result<trial_past>> trials; ///< of those that go on; see add_trials
+  std::vector<validation_recorded> missed;       ///< durable, and not decided on; see add_trials
 };
 
 /// Ends by itself once its end is durable and told.
@@ -36,6 +44,11 @@ experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup
 /// follows stands on it. A snapshot that this build does not read, of machine or searcher, is left out: then
 /// all facts are there.
 result<experiment_past> past_of(const storage::reader& reads, const experiment_settings& of);
+
+/// Reads what the experiment's actor will need of its trials, on a thread that may wait for a disk: those of
+/// the scheduler may not. `past` is replayable.
+void add_trials(experiment_past& past, const storage::reader& reads, const experiment_settings& of,
+                time_point now);
 
 /// Replays the stream in a machine of its own: the reason why it cannot be, where an assertion fails.
 result<void> replayable(const experiment_past& past);

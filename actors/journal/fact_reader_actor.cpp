@@ -15,10 +15,11 @@ public:
   explicit fact_reader_state(base* self) : self_(self) {}
 
   fact_reader_actor::behavior_type make_behavior(std::shared_ptr<storage::reader> reads) {
-    self_->enter("fact_reader", "cluster");
+    self_->enter("fact_reader");
     reads_ = std::move(reads);
     return {
       [this](const read_facts& x) -> caf::result<facts_read> {
+        self_->quit(); // after this message
         auto stored = reads_->facts_of(x.entity, x.first);
         if (!stored)
           return to_caf(stored.error());

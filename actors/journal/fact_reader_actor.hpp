@@ -6,6 +6,7 @@
 
 namespace troupe {
 
+/// Answers one question, and ends.
 fact_reader_actor spawn_fact_reader(caf::actor_system& sys, std::shared_ptr<storage::reader> reads);
 
 } // namespace troupe

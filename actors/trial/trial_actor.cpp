@@ -1,5 +1,6 @@
 #include "actors/trial/trial_actor.hpp"
 
+#include "actors/journal/fact_reader_actor.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/names.hpp"
@@ -19,7 +20,8 @@ public:
   explicit trial_shell_state(base* self) : durable(self) {}
 
   trial_actor::behavior_type make_behavior(const trial_spec& spec, task_launch launch, trial_peers peers,
-                                           const std::vector<trial_fact>& past) {
+                                           const std::vector<trial_fact>& past,
+                                           std::vector<allocation_fact> of_open_run) {
     name = entity(spec.id);
     self_->enter(name, entity(launch.experiment));
     spec_ = spec;
@@ -28,6 +30,7 @@ public:
     machine_.emplace(spec);
     for (const auto& fact : past)
       machine_->replay(fact);
+    past_of_run_ = std::move(of_open_run);
     self_->set_down_handler([this](const caf::down_msg& down) {
       // An allocation that died without a word is made again from its facts; its run goes on.
       if (!allocation_ || down.source != allocation_.address() || !down.reason || machine_->ended())
@@ -35,9 +38,7 @@ public:
       if (!restarts_.again(run_, self_->now()))
         return leave(to_caf({errc::internal, entity(allocation_id{spec_.id, run_}) +
                                                " died again and again: " + from_caf(down.reason).what}));
-      run_ = {};
-      for (auto& action : machine_->resume()) // the stop it may have carried is ordered again
-        std::visit([this](auto& x) { run(x); }, action);
+      make_again({spec_.id, run_});
     });
     begin(name, past.size(), peers_.journal, machine_->resume());
     return {
@@ -147,13 +148,27 @@ private:
     self_->quit();
   }
 
+  /// What the run has in the journal is read on another thread than this one, which many share.
+  void make_again(const allocation_id& id) {
+    self_->request(spawn_fact_reader(self_->system(), peers_.reads), journal_timeout, read_facts{entity(id)})
+      .then(
+        [this](const facts_read& stored) {
+          if (machine_->ended())
+            return;
+          past_of_run_.clear();
+          for (const auto& bytes : stored.facts)
+            if (auto fact = decode_as<allocation_fact>(bytes))
+              past_of_run_.push_back(std::move(*fact));
+          run_ = {};
+          for (auto& action : machine_->resume()) // the stop it may have carried is ordered again
+            std::visit([this](auto& x) { run(x); }, action);
+        },
+        [this](const caf::error& why) { leave(why); });
+  }
+
   void start(const start_allocation& x) {
     allocation_id id{spec_.id, x.run};
-    std::vector<allocation_fact> past;
-    if (auto stored = peers_.reads->facts_of(entity(id)))
-      for (const auto& bytes : *stored)
-        if (auto fact = decode_as<allocation_fact>(bytes))
-          past.push_back(std::move(*fact));
+    const auto past = std::exchange(past_of_run_, {}); // a new run has none
     launch_.resume = x.from_checkpoint;
     launch_.resume_steps = x.from_steps;
     launch_.allocation_name = allocation_name(launch_.experiment, id);
@@ -176,15 +191,17 @@ private:
   run_id run_;
   allocation_actor allocation_;
   child_restarts<run_id> restarts_;
+  std::vector<allocation_fact> past_of_run_; ///< of the open run, until it has its allocation
 };
 
 } // namespace
 
 trial_actor spawn_trial_actor(caf::actor_system& sys, const trial_spec& spec, task_launch launch,
-                              trial_peers peers, const std::vector<trial_fact>& past) {
-  using impl =
-    shell<trial_shell_state, trial_actor, trial_spec, task_launch, trial_peers, std::vector<trial_fact>>;
-  return sys.spawn<impl>(spec, std::move(launch), std::move(peers), past);
+                              trial_peers peers, const std::vector<trial_fact>& past,
+                              std::vector<allocation_fact> of_open_run) {
+  using impl = shell<trial_shell_state, trial_actor, trial_spec, task_launch, trial_peers,
+                     std::vector<trial_fact>, std::vector<allocation_fact>>;
+  return sys.spawn<impl>(spec, std::move(launch), std::move(peers), past, std::move(of_open_run));
 }
 
 } // namespace troupe

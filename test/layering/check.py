@@ -2,7 +2,7 @@
 """Holds the rule of dependency: runtime -> actors -> searchers, storage, workers -> system -> model; searchers know no system.
 
 Fails, naming file and line, when an include points up or sideways, when caf/ is included outside the shells, or rocksdb/
-outside storage/.
+outside storage/. Fails, too, where a shell that shares the scheduler's threads reads storage.
 """
 import pathlib
 import re
@@ -30,13 +30,19 @@ ROOMS = {
     "embed": {"embed", "node", "api"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# A shell without a thread of its own shares the scheduler's with all others, and may not wait for a disk there.
+READS = re.compile(r"\bpeers_\.reads\s*->|\*\s*peers_\.reads\b")
 
 
 def faults_of(root):
     for folder, allowed in MAY.items():
         for file in sorted((root / folder).rglob("*.[hc]pp")):
             name = file.relative_to(root).as_posix()
-            for number, line in enumerate(file.read_text().splitlines(), 1):
+            text = file.read_text()
+            shares_a_thread = name.endswith("_actor.cpp") and "caf::detached" not in text
+            for number, line in enumerate(text.splitlines(), 1):
+                if shares_a_thread and READS.search(line):
+                    yield f"{name}:{number}: storage is read on a thread of the scheduler: {line.strip()}"
                 match = INCLUDE.match(line)
                 if not match:
                     continue
