@@ -155,6 +155,21 @@ std::string complaint(const value& body, int status) {
   return "the answer's status is " + std::to_string(status);
 }
 
+int give(const troupe::embedding::answer& got, void** out, size_t* out_size) {
+  const auto answer = body_of(got);
+  if (got.status >= 400)
+    fail(complaint(answer, static_cast<int>(got.status)));
+  if (out && out_size) {
+    const auto bytes = troupe::to_msgpack(answer);
+    *out = std::malloc(std::max<std::size_t>(bytes.size(), 1));
+    if (!*out)
+      return fail("out of memory"), 500;
+    std::memcpy(*out, bytes.data(), bytes.size());
+    *out_size = bytes.size();
+  }
+  return static_cast<int>(got.status);
+}
+
 int call(troupe_node* node, const char* request, const void* in, size_t in_size, void** out,
          size_t* out_size) {
   if (out)
@@ -164,10 +179,13 @@ int call(troupe_node* node, const char* request, const void* in, size_t in_size,
   if (!node || !request)
     return fail("no node or no request is given"), 400;
   std::string_view line = request;
+  if (troupe::embedding::engine::takes_command(line))
+    return give(node->held->command(std::string(line), {static_cast<const char*>(in), in ? in_size : 0}), out,
+                out_size);
   const auto blank = line.find(' ');
   if (blank == line.npos || blank == 0 || line.substr(blank + 1).empty() || line[blank + 1] != '/')
     return fail("'" + std::string(line.substr(0, 100)) +
-                "' is not a request\nhint: \"GET /api/v1/experiments\""),
+                "' is not a request\nhint: \"GET /api/v1/experiments\", or a command as \"status\""),
            400;
   const std::string method(line.substr(0, blank)), target(line.substr(blank + 1));
   std::string body, type = "application/json";
@@ -190,19 +208,8 @@ int call(troupe_node* node, const char* request, const void* in, size_t in_size,
     }
     body = troupe::to_json(*x) + context;
   }
-  auto got = node->held->http(method, target, {{"content-type", type}}, std::move(body), true, {});
-  auto answer = body_of(got);
-  if (got.status >= 400)
-    fail(complaint(answer, static_cast<int>(got.status)));
-  if (out && out_size) {
-    const auto bytes = troupe::to_msgpack(answer);
-    *out = std::malloc(std::max<std::size_t>(bytes.size(), 1));
-    if (!*out)
-      return fail("out of memory"), 500;
-    std::memcpy(*out, bytes.data(), bytes.size());
-    *out_size = bytes.size();
-  }
-  return static_cast<int>(got.status);
+  return give(node->held->http(method, target, {{"content-type", type}}, std::move(body), true, {}), out,
+              out_size);
 }
 
 int subscribe(troupe_node* node, const char* topics, void (*heard)(const void*, size_t, void*), void* with) {

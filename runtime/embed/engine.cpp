@@ -4,6 +4,7 @@
 #include "actors/message_types.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
+#include "runtime/api/errors.hpp"
 #include "runtime/api/fact_shape.hpp"
 #include "runtime/api/server.hpp"
 #include "runtime/api/service.hpp"
@@ -214,11 +215,15 @@ public:
 
   template <commands::command C>
   result<value> command(C what) {
+    return command(C::is.name, commands::write(std::move(what)));
+  }
+  result<value> command(const std::string& name, value fields) {
     auto box = std::make_shared<mailbox<result<value>>>(); // the answer may come after the limit
-    node_->commands().order(host_user(), std::move(what), [box](result<value> x) { box->put(std::move(x)); });
+    node_->commands().call(host_user(), name, std::move(fields),
+                           [box](result<value> x) { box->put(std::move(x)); });
     if (auto got = box->take(milliseconds(90'000)))
       return std::move(*got);
-    return error{errc::timeout, std::string(C::is.name) + " was not answered in time"};
+    return error{errc::timeout, name + " was not answered in time"};
   }
 
   named_numbers measures() {
@@ -472,6 +477,40 @@ answer engine::http(const std::string& method, const std::string& target, const 
   if (!here)
     return {503, "application/json", R"({"error":{"message":"the node has stopped"}})", {}};
   return inside_->http(method, target, headers, std::move(body), as_host, piece);
+}
+
+bool engine::takes_command(std::string_view name) {
+  const auto* known = commands::find(name);
+  if (!known || known->is.right.what == authority::action::report)
+    return false;
+  if (name == commands::configuration_may::is.name || name == commands::configuration_enforce::is.name)
+    return false;
+  switch (known->is.by) {
+  case commands::taker::cluster:
+  case commands::taker::configuration:
+  case commands::taker::desk:
+    return name != commands::shell_trace::is.name && name != commands::shell_follow::is.name; // streams
+  default:
+    return false;
+  }
+}
+
+answer engine::command(const std::string& name, std::string_view fields) {
+  inside::visit here(*inside_);
+  if (!here)
+    return {503, "application/json", R"({"error":{"message":"the node has stopped"}})", {}};
+  auto run = [&]() -> result<value> {
+    if (!takes_command(name))
+      return error{errc::not_found, "no command '" + name.substr(0, 100) + "'"};
+    auto given = fields.empty() ? result<value>(value::object()) : parse_msgpack(fields);
+    if (!given)
+      return error{errc::invalid, "the fields are not msgpack: " + given.error().what};
+    auto checked = commands::find(name)->checked(std::move(*given), {.known_only = true});
+    return checked ? inside_->command(name, std::move(*checked)) : checked.error();
+  };
+  const auto done = run();
+  auto shaped = done ? api::json(*done) : api::failure(done.error());
+  return {shaped.status, shaped.content_type, std::move(shaped.body), {}};
 }
 
 void engine::log(int level, std::string_view line) const {

@@ -101,6 +101,12 @@ public:
   answer http(const std::string& method, const std::string& target, const header_list& headers,
               std::string body, bool as_host, const std::function<bool(std::string_view)>& piece);
 
+  /// A command of model/commands/table.hpp by its name, as the user admin; `fields` is msgpack, empty: none.
+  /// The status is that of HTTP, the body JSON.
+  answer command(const std::string& name, std::string_view fields);
+  /// Whether `command` takes this name: what tasks, agents and the node itself say is not for hosts.
+  static bool takes_command(std::string_view name);
+
   /// The log of settings::log, for what is told beside the engine.
   void log(int level, std::string_view line) const;
 

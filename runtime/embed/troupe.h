@@ -34,6 +34,7 @@ TROUPE_EXPORT troupe_node* troupe_open_json(const char* options);
  * "GET /api/v1/experiments?limit=2". `in` (may be NULL) is the body as msgpack. `*out` and `*out_size` (both may be NULL) get the
  * answer's body as msgpack: of JSON its value, of a stream of JSON lines an array of them, of anything else a string; free it
  * with troupe_free(). A status of 400 or more comes with a body that says why, and so does troupe_last_error().
+ * `request` may also be the name of a command of docs/messages.md that cluster, node or desk take: "trial.kill". `in` is its fields then.
  * In "POST /troupe/v1/experiments" the field "context_dir" names a folder or file of this host that the trials get. */
 TROUPE_EXPORT int troupe_call(troupe_node* node, const char* request, const void* in, size_t in_size, void** out, size_t* out_size);
 

@@ -84,8 +84,8 @@ TEST(CInterface, BadInputIsAnAnswer) {
   troupe_free(nullptr);
   const std::pair<const char*, const char*> wrong[] = {
     {nullptr, "no options"},
-    {"", "no JSON object"},
-    {"[]", "no JSON object"},
+    {"", "not a JSON object"},
+    {"[]", "not a JSON object"},
     {"{}", "data_dir"},
     {R"({"data_dir": 3})", "data_dir"},
     {R"({"data_dir": "x", "cpu_slots": "two"})", "cpu_slots"},
@@ -107,6 +107,17 @@ TEST(CInterface, BadInputIsAnAnswer) {
   EXPECT_EQ(call(node, "GET /api/v1/experiments/77").status, 404);
   EXPECT_NE(std::string(troupe_last_error()).find("77"), std::string::npos) << troupe_last_error();
   EXPECT_EQ(call(node, "DELETE /api/v1/master").status, 405);
+  // Commands by their names.
+  const auto status = call(node, "status");
+  EXPECT_EQ(status.status, 200) << troupe_last_error();
+  EXPECT_NE(status.json().find("experiments_active"), std::string::npos) << status.json();
+  EXPECT_EQ(call(node, "experiment.kill").status, 400);
+  EXPECT_NE(std::string(troupe_last_error()).find("the field 'id' is missing"), std::string::npos)
+    << troupe_last_error();
+  EXPECT_EQ(call(node, "experiment.kill", packed(std::map<std::string, int>{{"id", 77}})).status, 404);
+  EXPECT_EQ(call(node, "experiment.kill", packed(std::map<std::string, int>{{"id", 77}, {"now", 1}})).status,
+            400);
+  EXPECT_EQ(call(node, "fence").status, 400) << "what sandboxes say";
   EXPECT_EQ(call(node, "POST /troupe/v1/experiments", "\xc1").status, 400) << "no msgpack";
   EXPECT_EQ(
     call(node, "POST /troupe/v1/experiments", packed(std::map<std::string, int>{{"config", 1}})).status, 400);
