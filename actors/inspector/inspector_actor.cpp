@@ -1,6 +1,7 @@
 #include "actors/inspector/inspector_actor.hpp"
 
 #include "actors/inspector/actor_shapes_part.hpp"
+#include "actors/inspector/mail_inspection_part.hpp"
 #include "actors/inspector/state_path.hpp"
 #include "actors/shells/obey.hpp"
 
@@ -17,8 +18,6 @@ namespace {
 using base = actor_base<inspector_actor>;
 using promise_of_result = caf::typed_response_promise<command_result>;
 
-constexpr std::size_t most_watches = 32;
-constexpr auto forgotten_after = std::chrono::seconds(15); ///< a watch that nobody asks for
 constexpr auto patience = std::chrono::seconds(2); ///< with an actor that is asked between two messages
 constexpr const char* levels[] = {"error", "warning", "info", "debug"}; ///< as commands::log_levels
 
@@ -36,6 +35,7 @@ public:
     else
       reg_ = std::make_shared<probe_register>(); // a host's system without our configuration: nothing is seen
     shapes_.emplace(self_->system(), reg_, setup_.node);
+    mail_.emplace(self_->system(), reg_, setup_.node);
     return {
       [this](inspect_request& x) -> caf::result<command_result> {
         if (!x.fields.is_object())
@@ -413,140 +413,24 @@ private:
     };
   }
 
-  // ---- watches
+  // ---- mail
 
-  struct open_watch {
-    std::shared_ptr<message_watch> what;
-    std::string actor;
-    std::uint64_t actor_id = 0;
-    std::chrono::steady_clock::time_point asked;
-  };
-
-  caf::result<command_result> on(const commands::inspect_watch& x) {
-    if (watches_.size() >= most_watches)
-      return refused({errc::busy, "this node runs " + std::to_string(most_watches) + " traces already"});
-    message_watch::wanted wish;
-    wish.actor = x.actor;
-    std::uint64_t id_of_actor = 0;
-    if (!wish.actor.empty()) {
-      auto entry = reg_->find(wish.actor);
-      if (!entry)
-        return not_here(wish.actor);
-      id_of_actor = entry->what->actor_id;
-    }
-    wish.about = correlations(x.about_these);
-    wish.request = x.request;
-    wish.requester = x.requester;
-    if (const auto& type = x.msg; !type.empty()) {
-      for (const auto& [key, reads] : message_readers())
-        if (type_name(self_->system(), key) == type)
-          wish.types.push_back(key);
-      if (wish.types.empty())
-        return refused({errc::invalid, "the field 'msg': no message type '" + type.substr(0, 100) +
-                                         "'; `msgs` and `stats` show types"});
-    }
-    wish.most = static_cast<std::uint64_t>(std::clamp(x.max, 1.0, 1'000'000.0));
-    wish.per_second = static_cast<std::uint64_t>(std::clamp(x.rate, 1.0, 10'000.0));
-    const auto lasts =
-      std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(x.for_ms, 1.0, 3'600'000.0)));
-    wish.until = ticks_now() + reg_->scale.ticks(lasts);
-    auto made = std::make_shared<message_watch>(wish, reg_->scale);
-    reg_->watch(made);
-    const auto id = ++watch_ids_;
-    watches_[id] = {made, wish.actor, id_of_actor, self_->clock().now()};
+  command_result on(const commands::inspect_watch& x) {
+    auto answer = mail_->open(x, self_->clock().now());
     arm();
-    return answered({{"id", id}});
+    return answer;
   }
+  command_result on(const commands::inspect_taken& x) { return mail_->taken(x, self_->clock().now()); }
+  command_result on(const commands::inspect_unwatch& x) { return mail_->close(x); }
+  command_result on(const commands::inspect_fault& x) { return mail_->disturb(x); }
 
-  /// Names that mean nothing are left out.
-  static std::vector<correlation> correlations(const std::vector<std::string>& names) {
-    std::vector<correlation> out;
-    for (const auto& one : names)
-      if (auto c = correlation_of_name(one))
-        out.push_back(c);
-    return out;
-  }
-
-  caf::result<command_result> on(const commands::inspect_taken& x) {
-    auto it = watches_.find(x.id);
-    if (it == watches_.end())
-      return refused({errc::not_found, "no such trace on the node " + setup_.node});
-    auto& one = it->second;
-    one.asked = self_->clock().now();
-    if (auto about = correlations(x.about_these); !about.empty())
-      one.what->about(std::move(about));
-    message_watch::tally tally;
-    value rows = value::array();
-    const auto now = reg_->scale.now();
-    for (auto& r : one.what->take(tally))
-      rows.push_back({{"at", to_rfc3339(now.wall_at(r.at))},
-                      {"actor", r.actor},
-                      {"from", r.from},
-                      {"type", r.type},
-                      {"correlation", r.about},
-                      {"wait_us", actor_shapes::us(r.wait, now)},
-                      {"run_us", actor_shapes::us(r.run, now)},
-                      {"text", r.text},
-                      {"node", setup_.node}});
-    bool gone = false;
-    if (!one.actor.empty()) // one that was made again goes on being watched
-      gone = !reg_->find(one.actor);
-    return answered({{"rows", std::move(rows)},
-                     {"seen", tally.seen},
-                     {"shown", tally.shown},
-                     {"dropped", tally.dropped},
-                     {"over", tally.over},
-                     {"gone", gone}});
-  }
-
-  caf::result<command_result> on(const commands::inspect_unwatch& x) {
-    if (auto it = watches_.find(x.id); it != watches_.end()) {
-      reg_->unwatch(it->second.what);
-      watches_.erase(it);
-    }
-    return answered();
-  }
-
-  // ---- settings, faults
+  // ---- settings
 
   caf::result<command_result> on(const commands::inspect_log& x) {
     if (!x.level.empty())
       reg_->log_level.store(
         static_cast<int>(std::find(std::begin(levels), std::end(levels), x.level) - levels));
     return answered({{"level", levels[std::clamp(reg_->log_level.load(), 0, 3)]}});
-  }
-
-  caf::result<command_result> on(const commands::inspect_fault& x) {
-    if (!reg_->allow_faults)
-      return refused(
-        {errc::denied,
-         "the node " + setup_.node +
-           " runs without --allow-faults\nhint: start it with --allow-faults; it is meant for tests"});
-    if (x.fault == "clear") {
-      reg_->forget_faults();
-      return answered();
-    }
-    if (!x.actor.empty() && !reg_->find(x.actor))
-      return not_here(x.actor);
-    auto made = std::make_shared<message_fault>();
-    made->actor = x.actor;
-    made->until = ticks_now() + reg_->scale.ticks(std::chrono::milliseconds(x.for_ms));
-    if (x.fault == "pause") {
-      made->what = message_fault::kind::hold;
-      made->from_node = static_cast<std::uint32_t>(x.from_node);
-      if (!x.from_actor.empty()) {
-        auto sender = reg_->find(x.from_actor);
-        if (!sender)
-          return not_here(x.from_actor);
-        made->from_actor = sender->what->actor_id;
-      }
-    } else {
-      made->what = x.fault == "drop" ? message_fault::kind::drop : message_fault::kind::delay;
-      made->left = static_cast<std::int64_t>(x.n);
-      made->delay = reg_->scale.ticks(std::chrono::milliseconds(x.delay_ms));
-    }
-    reg_->disturb(std::move(made));
-    return answered();
   }
 
   // ---- time, by the actor's clock
@@ -563,13 +447,8 @@ private:
       timers_.erase(timers_.begin());
       what();
     }
-    for (auto it = watches_.begin(); it != watches_.end();)
-      if (now - it->second.asked > forgotten_after) {
-        reg_->unwatch(it->second.what);
-        it = watches_.erase(it);
-      } else
-        ++it;
-    if (!watches_.empty() && now - armed_ > std::chrono::seconds(4)) {
+    mail_->forget_unasked(now);
+    if (mail_->any() && now - armed_ > std::chrono::seconds(4)) {
       armed_ = now;
       arm();
     }
@@ -580,10 +459,10 @@ private:
   time_point since_;
   std::shared_ptr<probe_register> reg_;
   std::optional<actor_shapes> shapes_;
-  std::uint64_t asks_ = 0, watch_ids_ = 0;
+  std::optional<mail_inspection> mail_;
+  std::uint64_t asks_ = 0;
   std::map<std::uint64_t, std::function<void(value)>> open_asks_;
   std::vector<std::uint64_t> expired_;
-  std::map<std::uint64_t, open_watch> watches_;
   std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers_;
   std::chrono::steady_clock::time_point armed_;
 };
