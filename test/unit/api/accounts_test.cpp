@@ -90,6 +90,8 @@ TEST(Accounts, SessionsOutliveARestartExpireAndAreRevoked) {
   EXPECT_EQ(a->holder(task, t0)->allocation, (allocation_id{{12}, {3}}));
   EXPECT_EQ(a->holder(experiment, t0)->experiment, experiment_id{7});
   EXPECT_EQ(a->allocation_token({{12}, {3}}), task);
+  const allocation_id notebook{task_id::of(task_kind::notebook, 1, 2), {1}};
+  EXPECT_EQ(a->holder(a->allocation_token(notebook), t0)->allocation, notebook);
   for (std::size_t i = 0; i < kept.size(); ++i) {
     auto forged = kept;
     forged[i] = forged[i] == '1' ? '2' : '1';

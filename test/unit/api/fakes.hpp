@@ -137,6 +137,12 @@ struct fake_reader : storage::reader {
     return found(trial_rows, id.value, "trial");
   }
   result<task_row> task(task_id id) const override {
+    if (!id.is_trial()) {
+      std::lock_guard lock{mutex};
+      auto other = other_tasks.find(id);
+      return other == other_tasks.end() ? result<task_row>(error{errc::not_found, "task"})
+                                        : other->second.row;
+    }
     auto row = trial(id.trial());
     if (!row)
       return row.error();
@@ -149,15 +155,23 @@ struct fake_reader : storage::reader {
     return of;
   }
   result<std::vector<run_row>> runs(task_id id) const override {
+    if (!id.is_trial()) {
+      std::lock_guard lock{mutex};
+      auto other = other_tasks.find(id);
+      return other == other_tasks.end() ? result<std::vector<run_row>>(error{errc::not_found, "task"})
+                                        : other->second.runs;
+    }
     auto row = trial(id.trial());
     return row ? result<std::vector<run_row>>(row->runs) : row.error();
   }
   result<std::vector<task_row>> open_tasks() const override {
-    std::vector<trial_id> ids;
+    std::vector<task_id> ids;
     {
       std::lock_guard lock{mutex};
       for (const auto& [id, row] : trial_rows)
-        ids.push_back({id});
+        ids.push_back(trial_id{id});
+      for (const auto& [id, row] : other_tasks)
+        ids.push_back(id);
     }
     std::vector<task_row> open;
     for (auto id : ids)
@@ -256,6 +270,11 @@ struct fake_reader : storage::reader {
   mutable std::mutex mutex;
   std::map<std::uint64_t, experiment_row> experiment_rows;
   std::map<std::uint64_t, trial_row> trial_rows;
+  struct other_task {
+    task_row row;
+    std::vector<run_row> runs;
+  };
+  std::map<task_id, other_task> other_tasks; ///< those that are not trials
   std::map<std::uint64_t, std::vector<metric_row>> metric_rows;
   std::vector<checkpoint_row> checkpoint_rows;
   std::vector<log_line> log_lines;

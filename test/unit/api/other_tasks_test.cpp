@@ -1,0 +1,86 @@
+// Routes that serve every kind of task, with a task that is not a trial and belongs to no experiment.
+
+#include "table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::api {
+namespace {
+
+const task_id shell = task_id::of(task_kind::shell, 1, 2);
+const allocation_id first{shell, {1}}, second{shell, {2}};
+
+/// A shell of `determined` whose run 2 is open.
+struct with_a_shell : table {
+  with_a_shell() {
+    auto& task = reader->other_tasks[shell];
+    task.row = {.id = shell, .owner = "determined", .created = t0, .run = {2}, .open = true};
+    run_row run;
+    run.run = {1};
+    run.started = t0;
+    run.ended = t0 + 1s;
+    task.runs.push_back(run);
+    run.run = {2};
+    run.ended = {};
+    run.on = {{"a1", {0}}};
+    task.runs.push_back(run);
+    reader->log_lines.push_back({.number = 1, .at = t0, .allocation = second, .text = "hello from a shell"});
+  }
+  int status(const std::string& method, const std::string& target, request_headers headers,
+             const std::string& body = {}) {
+    return ask(method, target, std::move(headers), body).status;
+  }
+};
+
+TEST(OtherTasks, AreListedAndShownByTheirUuid) {
+  with_a_shell t;
+  const auto name = to_string(shell);
+  const auto task = parse_json(t.ask("GET", "/api/v1/tasks/" + name, t.user()).body).value()["task"];
+  EXPECT_EQ(task["taskId"], name);
+  EXPECT_EQ(task["taskType"], "TASK_TYPE_SHELL");
+  ASSERT_EQ(task["allocations"].size(), 2u);
+  EXPECT_EQ(task["allocations"][1]["allocationId"], name + ".2");
+  const auto allocation =
+    parse_json(t.ask("GET", "/api/v1/allocations/" + name + ".2", t.user()).body).value();
+  EXPECT_EQ(allocation["allocation"]["state"], "STATE_RUNNING");
+  const auto all = parse_json(t.ask("GET", "/api/v1/tasks", t.user()).body).value()["allocationIdToSummary"];
+  ASSERT_TRUE(all.contains(name + ".2")) << to_json(all);
+  EXPECT_EQ(all[name + ".2"]["name"], "shell " + name);
+  EXPECT_EQ(t.status("GET", "/api/v1/tasks/" + to_string(task_id::of(task_kind::shell, 3, 4)), t.user()),
+            404);
+  EXPECT_EQ(t.status("GET", "/api/v1/allocations/" + name + ".3", t.user()), 404);
+}
+
+TEST(OtherTasks, HaveALogOfTheirOwn) {
+  with_a_shell t;
+  const auto logs = "/api/v1/tasks/" + to_string(shell) + "/logs";
+  for (const auto& who : {t.user(), t.task(second)}) {
+    const auto got = t.ask("GET", logs, who);
+    EXPECT_EQ(got.status, 200);
+    EXPECT_NE(got.body.find("hello from a shell"), std::string::npos) << got.body;
+    EXPECT_NE(got.body.find(to_string(second)), std::string::npos) << got.body;
+  }
+  EXPECT_EQ(t.status("GET", logs, t.task()), 403) << "another task";
+  EXPECT_EQ(t.status("GET", logs + "/fields", t.task(second)), 200);
+}
+
+TEST(OtherTasks, SpeakWithTheTokenOfTheirOpenRunOnly) {
+  with_a_shell t;
+  const auto allocations = "/api/v1/allocations/" + to_string(second);
+  EXPECT_EQ(t.status("POST", allocations + "/signals/ack_preemption", t.task(second)), 200);
+  ASSERT_EQ(t.cluster.calls.size(), 1u);
+  EXPECT_EQ(t.cluster.calls[0].who.user, "determined");
+  EXPECT_EQ(t.cluster.calls[0].who.allocation, to_string(second));
+  EXPECT_EQ(t.cluster.calls[0].fields["experiment"], 0);
+  EXPECT_EQ(t.status("POST", allocations + "/signals/ack_preemption", t.task(first)), 401)
+    << "a run that has ended";
+  EXPECT_EQ(t.status("POST", allocations + "/signals/ack_preemption", t.task()), 403) << "another task's run";
+  EXPECT_EQ(t.status("GET", "/api/v1/trials/12", t.task(second)), 403);
+  EXPECT_EQ(t.status("GET", "/api/v1/experiments/0", t.task(second)), 403) << "it belongs to none";
+  const auto files = t.ask("GET", "/api/v1/tasks/" + to_string(shell) + "/context_directory", t.task(second));
+  EXPECT_EQ(files.status, 200);
+  EXPECT_EQ(parse_json(files.body).value()["b64Tgz"], "");
+}
+
+} // namespace
+} // namespace troupe::api
