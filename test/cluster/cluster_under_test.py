@@ -106,12 +106,12 @@ class Cluster:
         self.env.pop("TROUPE_MASTER", None)
         self.process = None
         self.listen = "127.0.0.1:0"
-        self.flags = ()  # more words of `up`
+        self.up_words = ()  # more words of `up`
         self.log = open(self.root / "up.log", "a")
 
     def up(self, slots=2):
         self.process = subprocess.Popen(
-            [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, *(["--slots", str(slots)] if slots else []), *self.flags],
+            [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, *(["--slots", str(slots)] if slots else []), *self.up_words],
             env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
         wait_for(self.answers, 30)
 

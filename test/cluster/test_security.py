@@ -377,7 +377,7 @@ def printed_passwords(cluster):
 def test_passwords_where_others_can_reach_the_server(tmp_path):
     cluster = Guarded(tmp_path)
     cluster.listen = "0.0.0.0:0"
-    cluster.flags = ("--plain-http",)
+    cluster.up_words = ("--plain-http",)
     try:
         cluster.up(1)
         login = lambda who, password: Api(cluster.url(), "")("POST", "/api/v1/auth/login", {"username": who, "password": password})[0]
