@@ -62,7 +62,7 @@ def measure(options, folder):
         user = request(url, "/api/v1/auth/login", {"username": "determined", "password": "", "isHashed": True})["token"]
         request(url, "/troupe/v1/experiments", {"config": CONFIG}, user)
         wait_for(lambda: request(url, "/api/v1/tasks", None, user)["allocationIdToSummary"])
-        secret = json.loads((data / "master" / "users").read_text())["secret"]
+        secret = json.loads((data / "master" / "passwords").read_text())["secret"]
         token = f"a1.1.1.{hashlib.blake2b(b'a1.1.1', key=secret.encode(), digest_size=24).hexdigest()}"
         cpu = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
         said = subprocess.run([options.sender, url.rsplit(":", 1)[1], token, "1", "1", str(options.connections), str(options.seconds)],

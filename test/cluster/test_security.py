@@ -25,7 +25,7 @@ class Guarded(ByHand):
         return int(self.url().rsplit(":", 1)[1])
 
     def sealed(self, claim, secret=None):
-        secret = secret or json.loads((self.data / "master" / "users").read_text())["secret"]
+        secret = secret or json.loads((self.data / "master" / "passwords").read_text())["secret"]
         return f"{claim}.{hashlib.blake2b(claim.encode(), key=secret.encode(), digest_size=24).hexdigest()}"
 
     def memory_kib(self):
@@ -187,7 +187,7 @@ def test_open_routes_tell_strangers_nothing_of_the_users_things(cluster):
     assert set(path for _, path in open_ones) == {"/health", "/info", "/api/v1/master", "/api/v1/auth/login", "/troupe/v1/link", "/troupe/v1/fence",
                                                   "/troupe/v1/blobs/{name}", "/troupe/v1/openapi.json"}
     for method, path in open_ones:
-        for name in ("../users", "%2e%2e%2fusers", "users", "0" * 64):
+        for name in ("../passwords", "%2e%2e%2fpasswords", "passwords", "0" * 64):
             said, _ = raw(port, request(method, path.replace("{name}", name), {}, b"{}" if method == "POST" else b""))
             assert SECRET.encode() not in said and b"secret" not in said and b"Argon" not in said, (method, path, said[:300])
             if "blobs" in path:
@@ -385,9 +385,9 @@ def test_passwords_where_others_can_reach_the_server(tmp_path):
         assert set(first) == {"admin", "determined"} and first["admin"] != first["determined"], (cluster.root / "up.log").read_text()
         for who, password in first.items():
             assert (login(who, ""), login(who, "wrong"), login(who, password)) == (401, 401, 200)
-        stored = (cluster.data / "master" / "users").read_text()
+        stored = (cluster.data / "master" / "passwords").read_text()
         assert stored.count("$argon2id$") == 2 and not any(password in stored for password in first.values())
-        assert (cluster.data / "master" / "users").stat().st_mode & 0o77 == 0
+        assert (cluster.data / "master" / "passwords").stat().st_mode & 0o77 == 0
         cluster.down()
         cluster.up(1)
         assert (cluster.root / "up.log").read_text().count(first["admin"]) == 1, "they are shown once"

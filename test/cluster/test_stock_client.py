@@ -198,7 +198,7 @@ def test_users_log_in_and_are_known(cluster):
 
 
 def test_an_expired_token_asks_for_a_login(cluster):
-    secret = json.loads((cluster.data / "master" / "users").read_text())["secret"]
+    secret = json.loads((cluster.data / "master" / "passwords").read_text())["secret"]
     claim = f"u1.1.1.000102030405060708.{int(time.time() * 1e6) - 1}"
     token = f"{claim}.{hashlib.blake2b(claim.encode(), key=secret.encode(), digest_size=24).hexdigest()}"
     said = cluster.det("experiment", "list", DET_USER="admin", DET_USER_TOKEN=token, home="expired", code=1)

@@ -60,7 +60,7 @@ class Task:
         self.allocation = f"{cluster.experiment}.00000000-0000-4000-8000-{trial:012x}.{run}"
         self.task = self.allocation.rsplit(".", 1)[0]
         self.resources = f"{trial:08x}-0000-4000-a000-{run:012x}"
-        secret = json.loads((cluster.data / "master" / "users").read_text())["secret"]
+        secret = json.loads((cluster.data / "master" / "passwords").read_text())["secret"]
         claim = f"a1.{trial}.{run}"
         mac = hashlib.blake2b(claim.encode(), key=secret.encode(), digest_size=24).hexdigest()
         self.api = Api(cluster.url(), f"{claim}.{mac}", "Grpc-Metadata-x-allocation-token")
