@@ -67,8 +67,10 @@ void add_variables(std::map<std::string, std::string>& env, const value& list) {
       env[key] = one.is_string() ? one.get<std::string>() : one.dump();
   if (list.is_array())
     for (const auto& line : list)
-      if (const auto* pair = line.get_ptr<const std::string*>(); pair && !pair->empty()) {
+      if (const auto* pair = line.get_ptr<const std::string*>(); pair) {
         const auto equals = pair->find('=');
+        if (equals == 0 || pair->empty())
+          continue; // without a name: once accepted, and never of an effect
         env[pair->substr(0, equals)] = equals == pair->npos ? "" : pair->substr(equals + 1);
       }
 }

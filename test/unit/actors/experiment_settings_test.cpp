@@ -39,7 +39,7 @@ TEST(ExperimentSettings, AreReadFromTheConfigurationOnce) {
     R"({"entrypoint": ["python3", "t.py"], "launch": "per_slot", "max_restarts": 0, "preemption_timeout": 5,
     "resources": {"slots_per_trial": {"min": 2, "max": 4}}, "reproducibility": {"experiment_seed": 77},
     "searcher": {"name": "pbt", "metric": "loss", "time_metric": "epochs", "metrics": ["loss", "size"]}, "hyperparameters": {"lr": 1},
-    "environment": {"environment_variables": {"cpu": ["A=b", "C", "D=e=f"], "cuda": ["A=g"]}}})");
+    "environment": {"environment_variables": {"cpu": ["A=b", "C", "D=e=f", "", "=g"], "cuda": ["A=g"]}}})");
   ASSERT_TRUE(got) << got.error().what;
   const auto spec = experiment_spec_of(*got);
   EXPECT_EQ(spec.metric + " " + spec.time_metric, "loss epochs");
