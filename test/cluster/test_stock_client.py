@@ -37,7 +37,7 @@ def wait_until(true):
         time.sleep(0.02)
 
 def leads():
-    """Is this the best trial of its search? It is the one that comes first; the others validate after its first checkpoint."""
+    # Is this the best trial of its search? It is the one that comes first; the others validate after its first checkpoint.
     try:
         os.close(os.open(root / f"leader-{info.trial.experiment_id}", os.O_CREAT | os.O_EXCL))
         return True
