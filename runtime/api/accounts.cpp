@@ -117,7 +117,7 @@ result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point 
   if (!older)
     return older.error();
   if (*older)
-    if (auto loaded = a->load_older(**older); !loaded)
+    if (auto loaded = a->load_older(**older, now); !loaded)
       return loaded.error();
   std::erase_if(a->hashes_, [&](const auto& one) { // whose change never became durable
     return std::none_of(a->users_.begin(), a->users_.end(),
@@ -194,7 +194,7 @@ result<void> accounts::load(const std::string& bytes) {
 }
 
 /// Users, their hashes and revoked tokens were one file.
-result<void> accounts::load_older(const std::string& bytes) {
+result<void> accounts::load_older(const std::string& bytes, time_point now) {
   const auto fault = [&](const std::string& why) {
     return error{errc::corrupt, how_.old_file.string() + ": " + why};
   };
@@ -226,6 +226,7 @@ result<void> accounts::load_older(const std::string& bytes) {
     }
     for (const auto& [id, until] : x->at("revoked").items()) {
       token_changed f;
+      f.at = now;
       f.by = maker;
       f.id = id;
       f.until = at_micros(until);

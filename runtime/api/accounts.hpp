@@ -113,7 +113,7 @@ private:
   explicit accounts(options how) : how_(std::move(how)) {}
   std::string sealed(const std::string& claim) const;
   result<void> load(const std::string& bytes);
-  result<void> load_older(const std::string& bytes);
+  result<void> load_older(const std::string& bytes, time_point now);
   result<void> settle(bool initial, time_point now);
   result<std::string> add_hash(const std::string& password);
   result<void> save() const; // with files_ held, without mutex_
