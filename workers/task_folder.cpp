@@ -185,6 +185,8 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
       put(bytes, "fence-ca", spec.fence.ca);
     }
   }
+  for (const auto& path : spec.keep_read_only)
+    put(bytes, "keep-read-only", path);
   for (const auto& path : spec.keep)
     put(bytes, "keep", path);
   for (const auto& rank : spec.ranks) {

@@ -82,6 +82,11 @@ result<void> check(const task_spec& spec) {
         where, {spec.fence.address, spec.fence.ask, spec.fence.dead, spec.fence.program, spec.fence.ca});
       !ok)
     return ok;
+  for (const auto& path : spec.keep_read_only)
+    if (path.empty() || path[0] != '/')
+      return wrong(where, "the path to keep '" + path + "' is not absolute");
+  if (auto ok = check_strings(where, spec.keep_read_only); !ok)
+    return ok;
   return check_strings(where, spec.keep);
 }
 

@@ -48,6 +48,8 @@ struct task_spec {
   /// Host paths below /tmp and /run/determined that the task sees all the same; they must exist. The working
   /// directories, and commands given by absolute path, are kept by themselves.
   std::vector<std::string> keep;
+  /// The same for paths below /tmp, kept before the others, which the task can only read.
+  std::vector<std::string> keep_read_only;
   fence_spec fence;
 };
 

@@ -1,5 +1,7 @@
 #include "actors/host/task_environment.hpp"
 
+#include "actors/host/platform_paths.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -118,10 +120,18 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
       rank.env.push_back(key + "=" + one);
     spec.ranks.push_back(rank);
   }
+  spec.keep_read_only = platform_paths(around, env["PATH"]);
   for (const auto& [key, one] : env)
     if (key !=
         "DET_EXPERIMENT_CONFIG") // its paths are JSON's; the folder of checkpoints has a variable of its own
       keep_named(spec.keep, one);
+  for (const char* key : {"PATH", "PYTHONPATH", "DET_PYTHON_EXECUTABLE"}) { // nothing to write to
+    std::vector<std::string> of_the_platform;
+    keep_named(of_the_platform, env[key]);
+    std::erase_if(of_the_platform,
+                  [&](const std::string& one) { return !is_in_one_of(spec.keep_read_only, one); });
+    std::erase_if(spec.keep, [&](const std::string& one) { return is_in_one_of(of_the_platform, one); });
+  }
   for (const auto& argument : rank.argv)
     keep_named(spec.keep, argument);
   std::sort(spec.keep.begin(), spec.keep.end());

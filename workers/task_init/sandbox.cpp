@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 namespace troupe::task_init {
 namespace {
@@ -165,6 +166,26 @@ fault keep_host_path(const host_view& host, const char* path) {
   fault f = made != 0 && errno != EEXIST ? complain("making %s: %s", to, strerror(errno)) : bind_fd(fd, to);
   close(fd);
   return f;
+}
+
+fault show_host_path(const host_view& host, const char* path) {
+  if (auto f = keep_host_path(host, path))
+    return f;
+  struct statvfs about {};
+  if (statvfs(path, &about) != 0)
+    return complain("the path to show, %s: %s", path, strerror(errno));
+  // In a user namespace what the host's mount forbids must be said again.
+  unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
+  const struct {
+    unsigned long of_statvfs, of_mount;
+  } forbidden[] = {{ST_NOSUID, MS_NOSUID},   {ST_NODEV, MS_NODEV},           {ST_NOEXEC, MS_NOEXEC},
+                   {ST_NOATIME, MS_NOATIME}, {ST_NODIRATIME, MS_NODIRATIME}, {ST_RELATIME, MS_RELATIME}};
+  for (const auto& one : forbidden)
+    if (about.f_flag & one.of_statvfs)
+      flags |= one.of_mount;
+  if (mount(nullptr, path, nullptr, flags, nullptr) != 0)
+    return complain("mounting %s to be read only: %s", path, strerror(errno));
+  return {};
 }
 
 void keep_if_there(const host_view& host, const char* path) {

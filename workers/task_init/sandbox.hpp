@@ -20,6 +20,9 @@ fault make_private_mounts(host_view& host, fault& remark);
 /// absolute path is left as it is. Fails where the path does not exist on the host.
 fault keep_host_path(const host_view& host, const char* path);
 
+/// The same, but nothing can be written there by that path.
+fault show_host_path(const host_view& host, const char* path);
+
 /// The same for a path below /tmp, if it is there; nothing for /tmp itself, which stays private.
 void keep_if_there(const host_view& host, const char* path);
 

@@ -61,6 +61,10 @@ fault take_pair(task_spec& spec, const char* key, char* value) {
     spec.keep.push(value);
     return {};
   }
+  if (strcmp(key, "keep-read-only") == 0) {
+    spec.keep_read_only.push(value);
+    return {};
+  }
   if (strcmp(key, "keep-if-there") == 0) {
     spec.keep_if_there.push(value);
     return {};

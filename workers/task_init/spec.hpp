@@ -24,9 +24,10 @@ struct task_spec {
   const char *fence = "", *fence_ask = "",
              *fence_dead = ""; ///< whom to ask without an agent, and the bodies; or empty
   const char *fence_program = "",
-             *fence_ca = "";       ///< program for TLS, and its certificates; or empty
-  list<const char*> keep;          ///< host paths below /tmp, /run/determined that stay the host's
-  list<const char*> keep_if_there; ///< the same for what lies below /tmp, without an error where it does not
+             *fence_ca = "";        ///< program for TLS, and its certificates; or empty
+  list<const char*> keep;           ///< host paths below /tmp, /run/determined that stay the host's
+  list<const char*> keep_if_there;  ///< the same for what lies below /tmp, without an error where it does not
+  list<const char*> keep_read_only; ///< host paths below /tmp that stay visible, before the others
   list<rank_spec> ranks;
 };
 

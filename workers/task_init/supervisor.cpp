@@ -79,6 +79,9 @@ void supervisor::start(int spec, int zygote) {
                 *spec_.fence_program ? open_host_program(box_.host, spec_.fence_program) : -1,
                 *spec_.fence_program != 0});
   if (box_.pid_namespace) {
+    for (auto* path : spec_.keep_read_only)
+      if ((f = show_host_path(box_.host, path)))
+        return fail(f);
     for (auto* path : spec_.keep)
       if ((f = keep_host_path(box_.host, path)))
         return fail(f);

@@ -1,9 +1,14 @@
 // What a task is given for Determined's stock client, against what that client reads (contract, section 3).
 
-#include "actors/host/stock_task.hpp"
+#include "actors/host/platform_paths.hpp"
 #include "actors/host/task_environment.hpp"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 namespace troupe {
 namespace {
@@ -189,6 +194,34 @@ TEST(TaskSpec, PerSlotIsAProcessForEachSlotWithTheVariablesOfTorchrun) {
       const auto& env = spec.ranks[local].env;
       EXPECT_NE(std::find(env.begin(), env.end(), expected), env.end()) << expected << " of " << local;
     }
+}
+
+TEST(StockTask, ShowsWhatThePlatformHandsOutBelowTmpToReadOnly) {
+  namespace fs = std::filesystem;
+  char pattern[] = "/tmp/troupe-platform-XXXXXX";
+  const fs::path root = ::mkdtemp(pattern);
+  for (const char* one : {"base/bin", "venv/bin", "clone/python", "clone/build", "data"})
+    fs::create_directories(root / one);
+  std::ofstream(root / "base/bin/python3.11") << "";
+  fs::create_symlink("python3.11", root / "base/bin/python3");
+  fs::create_symlink(root / "base/bin/python3", root / "venv/bin/python3");
+  std::ofstream(root / "venv/pyvenv.cfg") << "home = " << (root / "base/bin").string() << "\n";
+  fs::create_directory_symlink(root / "clone", root / "link");
+  auto place = around();
+  place.python = (root / "link/python").string();
+  place.programs = (root / "link/build").string();
+  place.python_bin = (root / "venv/bin").string();
+  auto launch = launch_of_trial_12();
+  launch.env["DATA"] = (root / "data").string();
+  const auto spec = task_spec_of({{12}, {3}}, launch, place);
+  std::vector<std::string> shown;
+  for (const char* one : {"base", "clone/build", "clone/python", "venv", "link/build", "link/python"})
+    shown.push_back((root / one).string());
+  EXPECT_EQ(spec.keep_read_only, shown); // a place stands before the link that leads to it
+  EXPECT_NE(std::find(spec.keep.begin(), spec.keep.end(), (root / "data").string()), spec.keep.end());
+  for (const auto& path : spec.keep)
+    EXPECT_FALSE(is_in_one_of(shown, path)) << path;
+  fs::remove_all(root);
 }
 
 } // namespace

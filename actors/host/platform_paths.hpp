@@ -1,0 +1,17 @@
+#pragma once
+// What the platform itself hands to a task, as far as it lies below /tmp, which a sandbox has of its own: the
+// interpreter with its packages, the package `troupe`, the programs and their libraries. Pure but for
+// questions to the file system.
+
+#include "actors/host/stock_task.hpp"
+
+namespace troupe {
+
+/// The paths to keep in the order to keep them: places first, then the links by which a task reaches them.
+/// `path_variable` is the task's PATH.
+std::vector<std::string> platform_paths(const task_surroundings& around, const std::string& path_variable);
+
+/// Whether `path` is one of `places` or lies below one.
+bool is_in_one_of(const std::vector<std::string>& places, const std::string& path);
+
+} // namespace troupe
