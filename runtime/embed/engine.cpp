@@ -479,11 +479,16 @@ answer engine::http(const std::string& method, const std::string& target, const 
   return inside_->http(method, target, headers, std::move(body), as_host, piece);
 }
 
+template <commands::command... Cs>
+static bool is_one_of(commands::list<Cs...>, std::string_view name) {
+  return ((name == Cs::is.name) || ...);
+}
+
 bool engine::takes_command(std::string_view name) {
   const auto* known = commands::find(name);
   if (!known || known->is.right.what == authority::action::report)
     return false;
-  if (name == commands::configuration_may::is.name || name == commands::configuration_enforce::is.name)
+  if (is_one_of(commands::catalogue_commands{}, name)) // the node makes them of what routes and files say
     return false;
   switch (known->is.by) {
   case commands::taker::cluster:

@@ -102,6 +102,7 @@ inline constexpr golden_access golden[] = {
   {"GET", "/troupe/v1/experiments/{experimentId}/searcher/events", access::user},
   {"POST", "/troupe/v1/experiments/{experimentId}/searcher/orders", access::user},
   {"GET", "/troupe/v1/experiments/{experimentId}/trials", access::user},
+  {"POST", "/troupe/v1/agents/{agentId}/remove", access::admin},
   {"POST", "/troupe/v1/fence", access::open},
   {"GET", "/troupe/v1/link", access::open},
   {"GET", "/troupe/v1/openapi.json", access::open},
