@@ -130,7 +130,7 @@ struct shell_events {
   double max = 100;
   static constexpr auto fields() {
     return std::tuple{maybe("kind", &shell_events::kind, "what is wanted; empty: all")
-                        .one_of_these("state, audit, supervision, node"),
+                        .one_of_these("state, audit, supervision, node, fault"),
                       maybe("max", &shell_events::max, "most rows").between(0, 1e12)};
   }
   static constexpr about is{"shell.events",
