@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tests under a sanitizer.
-#   test/sanitizers.sh suite                   ASan and UBSan over all tests that start no cluster (unit, contract, actor, sim) in build/asan; CI runs
-#                                              this. `suite build` builds only.
+#   test/sanitizers.sh suite                   ASan and UBSan over all tests that start no cluster (unit, contract, actor, sim) in build/asan;
+#                                              `suite build` builds only
 #   test/sanitizers.sh asan|tsan [FILTER]      the embedded node: twenty times up and down, runs, hosts of actors, the C interface; tsan also
-#                                              runs the suite, as TSan takes too long for CI
+#                                              runs the suite
 #   test/sanitizers.sh memcheck                build/release under valgrind, without building anything anew: what runs no task, since
 #                                              valgrind 3.19 has no pidfd_open
 # TSan knows neither CAF nor RocksDB, which are not built for it: test/tsan.supp names those two libraries, nothing of ours.
