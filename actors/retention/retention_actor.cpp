@@ -1,6 +1,7 @@
 #include "actors/retention/retention_actor.hpp"
 
 #include "actors/retention/retention.hpp"
+#include "actors/retention/sweeps.hpp"
 #include "actors/shells/durable.hpp"
 
 #include <caf/all.hpp>
@@ -13,8 +14,6 @@ namespace {
 using base = actor_base<retention_actor>;
 
 constexpr std::size_t rows_at_once = 1000;
-constexpr int most_tries = 5;
-constexpr auto pause = std::chrono::minutes(1); ///< until what could not be noted is tried again
 
 /// The searcher's metric of each validation that counts, by steps.
 result<std::map<std::int64_t, double>> validations(const storage::reader& reads, const trial_row& trial,
@@ -47,13 +46,17 @@ public:
   retention_actor::behavior_type make_behavior(retention_peers peers) {
     self_->enter("retention");
     peers_ = std::move(peers);
-    send_later(std::min<duration>(pause, peers_.look_at_logs), time_passed{});
+    machine_.emplace(self_->now(), peers_.look_at_logs);
+    self_->describe_by([this] { return machine_->describe(); });
+    arm();
     return {
-      [this](const sweep_experiment& x) { sweep(x.id); },
+      [this](const sweep_experiment& x) {
+        step(sweep_asked{x.id, due(x.id)});
+      },
       [this](const clean_logs&) { return clean(); },
       [this](const time_passed&) {
-        send_later(peers_.look_at_logs, time_passed{});
-        erase(std::make_shared<cleaning>(cleaning{expired(), 0, {}}));
+        armed_.reset();
+        step(time_passed{});
       },
     };
   }
@@ -61,29 +64,47 @@ public:
 private:
   // ---- checkpoints
 
-  struct doomed {
-    trial_id trial;
-    std::vector<checkpoint> checkpoints; ///< of one trial
-  };
-  struct sweeping {
-    experiment_id id;
-    std::vector<doomed> left; ///< not yet noted as deleted
-    int tries = 0;
-  };
+  using doomed = std::map<trial_id, std::vector<checkpoint>>; ///< superfluous checkpoints by trial
 
-  void sweep(experiment_id id) {
-    if (auto row = peers_.reads->experiment(id); row && terminal(row->state))
-      if (auto wait = sweep_due(row->source, row->ended) - self_->now(); wait > duration{}) {
-        send_later(wait, sweep_experiment{id});
-        return;
-      }
-    auto planned = plan(id);
-    if (!planned)
-      return later(id);
-    self_->trace_decision([&] { return "sweep experiment " + to_string(id); });
-    note(std::make_shared<sweeping>(sweeping{id, std::move(*planned)}));
+  void step(const sweeps_event& ev) {
+    auto actions = machine_->apply(ev, self_->now());
+    self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
+    for (const auto& action : actions)
+      std::visit([this](const auto& x) { run(x); }, action);
+    arm();
   }
-  void later(experiment_id id) { send_later(pause, sweep_experiment{id}); }
+  void arm() {
+    const auto next = machine_->deadline();
+    if (armed_ && *armed_ <= next)
+      return;
+    armed_ = next;
+    send_later(std::max<duration>(next - self_->now(), duration{0}), time_passed{});
+  }
+
+  time_point due(experiment_id id) const {
+    auto row = peers_.reads->experiment(id);
+    return row && terminal(row->state) ? sweep_due(row->source, row->ended) : time_point{};
+  }
+
+  void run(const plan_sweep& x) {
+    auto planned = plan(x.id);
+    if (!planned)
+      return step(sweep_unplanned{x.id});
+    sweep_planned found{x.id, {}};
+    for (const auto& [trial, checkpoints] : *planned)
+      found.trials.push_back(trial);
+    doomed_[x.id] = std::move(*planned);
+    step(found);
+  }
+  void run(const remove_files& x) {
+    for (const auto& one : doomed_[x.id][x.trial])
+      remove(one);
+  }
+  void run(const report_swept& x) {
+    doomed_.erase(x.id);
+    self_->send(peers_.cluster, sweep_finished{x.id});
+  }
+  void run(const look_at_logs&) { erase(std::make_shared<cleaning>(cleaning{expired(), 0, {}})); }
 
   /// The clock holds whom it will wake, and what is held keeps its thread: so the hours are waited by an
   /// actor without one.
@@ -101,13 +122,13 @@ private:
   }
 
   /// Also removes what an earlier sweep has noted and left on the disk.
-  result<std::vector<doomed>> plan(experiment_id id) {
+  result<doomed> plan(experiment_id id) {
     auto experiment = peers_.reads->experiment(id);
     if (!experiment)
       return experiment.error();
     const auto policy = retention_of(experiment->config);
     if (!policy.deletes_here || !terminal(experiment->state))
-      return std::vector<doomed>{};
+      return doomed{};
     auto trials = peers_.reads->trials(id);
     if (!trials)
       return trials.error();
@@ -134,44 +155,29 @@ private:
         rows.emplace(row.saved.uuid, std::move(row));
       }
     }
-    std::map<trial_id, doomed> by_trial;
+    doomed out;
     for (const auto& uuid : superfluous(policy, experiment->smaller_is_better, all)) {
       auto& row = rows.at(uuid);
-      by_trial[row.trial].checkpoints.push_back(std::move(row.saved));
+      out[row.trial].push_back(std::move(row.saved));
     }
-    std::vector<doomed> out;
-    for (auto& [trial, of] : by_trial)
-      out.push_back({trial, std::move(of.checkpoints)});
     return out;
   }
 
-  /// One trial after the other: the fact first, then the files.
-  void note(std::shared_ptr<sweeping> work) {
-    if (work->left.empty()) {
-      self_->send(peers_.cluster, sweep_finished{work->id});
-      return;
-    }
-    const auto& next = work->left.back();
-    const auto stream = entity(next.trial);
+  void run(const note_deletion& x) {
+    const auto stream = entity(x.trial);
     auto first = peers_.reads->next_of(stream);
     if (!first)
-      return later(work->id);
+      return step(deletion_refused{x.id, x.trial});
     append_facts message{stream, *first, {}};
-    for (const auto& one : next.checkpoints)
+    for (const auto& one : doomed_[x.id][x.trial])
       message.facts.push_back(encode(checkpoint_changed{self_->now(), one.uuid, {}}));
     self_->request(peers_.journal, journal_timeout, std::move(message))
       .then(
-        [this, work](const committed&) {
-          for (const auto& one : work->left.back().checkpoints)
-            remove(one);
-          work->left.pop_back();
-          work->tries = 0;
-          note(work);
+        [this, x](const committed&) {
+          step(deletion_noted{x.id, x.trial});
         },
-        [this, work](const caf::error& why) {
-          if (from_caf(why).code == errc::gap && ++work->tries < most_tries)
-            return note(work); // somebody else took the number
-          later(work->id);
+        [this, x](const caf::error& why) {
+          step(deletion_refused{x.id, x.trial, from_caf(why).code == errc::gap});
         });
   }
 
@@ -235,6 +241,9 @@ private:
 
   base* self_;
   retention_peers peers_;
+  std::optional<sweeps> machine_;
+  std::map<experiment_id, doomed> doomed_; ///< of the sweeps at work
+  std::optional<time_point> armed_;
 };
 
 } // namespace

@@ -1,0 +1,98 @@
+#pragma once
+// When retention sweeps which experiment, what it tries again and how often, and when it looks for logs whose
+// time is over. Pure; the shell is retention_actor.cpp. What goes is decided by retention.hpp.
+
+#include "actors/machine.hpp"
+
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+// Events.
+struct sweep_asked {
+  experiment_id id;
+  time_point due; ///< not before
+};
+struct sweep_planned {
+  experiment_id id;
+  std::vector<trial_id> trials; ///< with superfluous checkpoints
+};
+struct sweep_unplanned { ///< storage could not be read
+  experiment_id id;
+};
+struct deletion_noted { ///< durable: the checkpoints of this trial are deleted
+  experiment_id id;
+  trial_id trial;
+};
+struct deletion_refused {
+  experiment_id id;
+  trial_id trial;
+  bool taken = false; ///< another append took the number: a new try may succeed at once
+};
+using sweeps_event =
+  std::variant<sweep_asked, sweep_planned, sweep_unplanned, deletion_noted, deletion_refused, time_passed>;
+
+// Actions.
+struct plan_sweep { ///< answered by sweep_planned or sweep_unplanned
+  experiment_id id;
+};
+struct note_deletion { ///< answered by deletion_noted or deletion_refused
+  experiment_id id;
+  trial_id trial;
+};
+struct remove_files { ///< of the checkpoints that were noted last
+  experiment_id id;
+  trial_id trial;
+};
+struct report_swept {
+  experiment_id id;
+};
+struct look_at_logs {};
+using sweeps_action = std::variant<plan_sweep, note_deletion, remove_files, report_swept, look_at_logs>;
+
+/// Not thread-safe: one actor owns it. Soft state: after a start its owner asks again for all that is not
+/// swept. One experiment:
+///
+///   waiting --due--> planned --each trial noted--> swept
+///      ^-- what could not be read or noted waits a minute --|
+class sweeps {
+public:
+  static constexpr int most_tries = 5;   ///< of one append, at once
+  static constexpr duration pause = 60s; ///< before the next try of what failed
+
+  /// The first look at the logs is a minute after `now` at the latest.
+  sweeps(time_point now, duration look_every);
+
+  /// An answer that nobody waits for changes nothing; nor does asking again for a sweep that is at work.
+  [[nodiscard]] std::vector<sweeps_action> apply(const sweeps_event& ev, time_point now);
+  time_point deadline() const; ///< when `time_passed` can next matter
+  value describe() const;      ///< the state, for people
+
+private:
+  struct sweep {
+    time_point due;
+    bool at_work = false;
+    std::vector<trial_id> left; ///< not yet noted; the last one is being noted
+    int tries = 0;
+  };
+  using out = std::vector<sweeps_action>;
+  void on(out& o, const sweep_asked& ev, time_point now);
+  void on(out& o, const sweep_planned& ev, time_point now);
+  void on(out& o, const sweep_unplanned& ev, time_point now);
+  void on(out& o, const deletion_noted& ev, time_point now);
+  void on(out& o, const deletion_refused& ev, time_point now);
+  void on(out& o, const time_passed& ev, time_point now);
+  void begin(out& o, experiment_id id, sweep& x);
+  void next(out& o, experiment_id id);
+  sweep* noting(experiment_id id, trial_id trial);
+  static void put_off(sweep& x, time_point now);
+
+  duration look_every_;
+  time_point look_at_;
+  std::map<experiment_id, sweep> sweeps_;
+};
+
+} // namespace troupe
