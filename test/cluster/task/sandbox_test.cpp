@@ -11,11 +11,9 @@ namespace {
 class TaskSandbox : public EitherIsolation {};
 INSTANTIATE_TEST_SUITE_P(Each, TaskSandbox, both_isolations, isolation_name);
 
-/// Names and change times of everything in the host's /run/determined, or "absent".
+/// Names of everything in the host's /run/determined, which a runtime makes where it may and leaves empty.
 std::string host_run() {
   std::error_code fault;
-  if (!std::filesystem::exists("/run/determined", fault))
-    return "absent";
   std::string all;
   for (std::filesystem::recursive_directory_iterator it("/run/determined", fault), end; it != end;
        it.increment(fault))
