@@ -53,14 +53,14 @@ private:
 struct open_connection {
   net::any_io_executor on;
   std::function<void()> close; ///< empty once it is over
-  bool idle = false;           ///< between requests
+  std::function<bool()> idle;  ///< nobody is owed an answer; empty once it is over
 };
 
 /// Shared by all connections. Late answers from other threads hold it weakly; connections end inside `io`,
 /// which is therefore the last member: they still touch the others while it goes.
 struct server_core : std::enable_shared_from_this<server_core> {
   server_core(server_options how, services parts)
-      : options(std::move(how)), api(std::move(parts)), clock(io) {}
+      : options(std::move(how)), api(std::move(parts), options.more_routes), clock(io) {}
 
   server_options options;
   service api;

@@ -4,6 +4,7 @@
 #include "model/result.hpp"
 #include "model/time.hpp"
 #include "model/value.hpp"
+#include "runtime/http/byte_link.hpp"
 
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@ namespace troupe::api {
 /// The headers that matter here, as they came.
 struct request_headers {
   std::string authorization, cookie, user_token, allocation_token, accept, content_type, last_event_id;
+  std::string upgrade; ///< the protocols that the client offers for this connection instead of HTTP, or empty
 };
 
 /// Name and value pairs of a query, decoded, names in camelCase, in their order.
@@ -67,6 +69,9 @@ struct response {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
   std::unique_ptr<body_stream> stream; ///< instead of `body`
+  /// Of a request with `upgrade`, instead of `body`: the answer is 101, and the connection goes to this.
+  /// `headers` have to name the protocol, as {"Upgrade", "websocket"}.
+  http::taker taker;
 };
 
 /// The way back of one request. Copies share it; the first answer counts. Where the last copy goes without an

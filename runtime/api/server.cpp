@@ -233,7 +233,7 @@ void server::stop(std::chrono::milliseconds grace) {
   std::unique_lock lock{core.mutex};
   for (const auto& one : core.connections)
     net::post(one->on, [one] {
-      if (one->idle && one->close)
+      if (one->idle && one->idle())
         one->close();
     });
   core.all_closed.wait_for(lock, grace, [&] { return x.open == 0; });

@@ -39,6 +39,7 @@ struct server_options {
     30000}; ///< for an answer to be taken, plus a second per `body_rate` bytes; for each piece of a stream
   std::size_t body_rate = 64u << 10;
   std::function<time_point()> now; ///< default: the system clock
+  std::vector<route> more_routes;  ///< beside the API's own
 };
 
 class server {

@@ -6,6 +6,11 @@
 namespace troupe::api {
 namespace {
 
+std::vector<route> joined(std::vector<route> all, std::vector<route> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+  return all;
+}
+
 std::string_view bearer(std::string_view header) {
   for (std::string_view scheme : {"Bearer ", "bearer "})
     if (header.starts_with(scheme))
@@ -46,8 +51,9 @@ bool is_open(const route& row) {
 
 } // namespace
 
-service::service(services parts)
-    : parts_(std::make_shared<const services>(std::move(parts))), router_(all_routes()) {}
+service::service(services parts, std::vector<route> more)
+    : parts_(std::make_shared<const services>(std::move(parts))),
+      router_(joined(all_routes(), std::move(more))) {}
 
 result<identity> service::task(allocation_id id) const {
   const error over{errc::unauthorized, "the allocation of this token has ended"};

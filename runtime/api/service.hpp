@@ -23,7 +23,7 @@ struct admission {
 /// Thread-safe.
 class service {
 public:
-  explicit service(services parts);
+  explicit service(services parts, std::vector<route> more = {}); ///< beside all_routes()
 
   /// Decides on the head alone, before any body is read; the answer for those who are not let in is the
   /// error. `known`: who speaks, where that is certain without a token (the process that holds the node);

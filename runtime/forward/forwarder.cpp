@@ -1,47 +1,35 @@
-#include <utility> // before Asio: its coroutine header forgets it
-
 #include "runtime/forward/forwarder.hpp"
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
+#include "model/back_off.hpp"
+#include "runtime/http/session.hpp"
+
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <set>
-#include <sys/socket.h>
 #include <thread>
 
 namespace troupe::forward {
 namespace {
 
-namespace net = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
+namespace net = http::net;
+namespace beast = http::beast;
+namespace wire = http::wire;
 using tcp = net::ip::tcp;
-using boost::system::error_code;
+using http::error_code;
+using http::heard;
+using http::into;
+using http::milliseconds;
+using http::task;
 using clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-template <class T>
-using task = net::awaitable<T>;
-using request = http::request<http::string_body>;
+using request = wire::request<wire::string_body>;
 
 constexpr std::uint32_t head_bytes = 32u << 10, answer_head_bytes = 64u << 10;
-constexpr std::size_t whole_answer = 1u << 20, piece_bytes = 64u << 10, drained_bytes = 256u << 10;
+constexpr std::size_t whole_answer = 1u << 20, piece_bytes = 64u << 10;
 constexpr milliseconds connect_time{5'000}, first_pause{20}, longest_pause{500};
-
-auto into(error_code& bad) { return net::redirect_error(net::use_awaitable, bad); }
 
 using plain_stream = beast::tcp_stream;
 using tls_stream = beast::ssl_stream<beast::tcp_stream>;
@@ -76,11 +64,11 @@ struct shared {
 
 bool harmless_to_repeat(const request& ask) {
   switch (ask.method()) {
-  case http::verb::get:
-  case http::verb::head:
-  case http::verb::put:
-  case http::verb::delete_:
-  case http::verb::options:
+  case wire::verb::get:
+  case wire::verb::head:
+  case wire::verb::put:
+  case wire::verb::delete_:
+  case wire::verb::options:
     return true;
   default:
     return ask.find("Grpc-Metadata-x-allocation-token") != ask.end();
@@ -94,9 +82,19 @@ void drop_hop_fields(Fields& fields) {
     fields.erase(name);
 }
 
+http::session_limits limits_of(const forward_options& how) {
+  http::session_limits l;
+  l.head_bytes = head_bytes;
+  l.head_time = how.head_time;
+  l.idle_time = how.idle_time;
+  l.body_time = l.write_time = how.body_time;
+  return l;
+}
+
 class session : public std::enable_shared_from_this<session> {
 public:
-  session(shared& all, tcp::socket socket) : all_(all), client_(std::move(socket)), pause_(all.io) {
+  session(shared& all, tcp::socket socket)
+      : all_(all), http_(beast::tcp_stream(std::move(socket)), limits_of(all.how)), pause_(all.io) {
     ++all_.open;
   }
   ~session() {
@@ -106,132 +104,130 @@ public:
   }
 
   task<void> run() {
-    client_.socket().set_option(tcp::no_delay(true));
-    while (co_await one_request())
-      ;
-    error_code bad;
-    client_.socket().shutdown(tcp::socket::shutdown_send, bad);
-    // A close with unread bytes would take the answer back: what still comes is read, for a moment.
-    std::array<char, 4096> rest;
-    client_.expires_after(milliseconds{500});
-    for (std::size_t drained = 0; !bad && drained < drained_bytes;)
-      drained += co_await client_.async_read_some(net::buffer(rest), into(bad));
+    http_.lowest().socket().set_option(tcp::no_delay(true));
+    for (bool more = true; more;)
+      more = co_await one_request();
+    if (!tunnelled_)
+      co_await http_.finish();
   }
 
 private:
   enum class outcome { answered, broken, unsent, client_gone };
+  using client_stream = http::session<beast::tcp_stream>;
 
   /// False where the connection ends after it.
   task<bool> one_request() {
-    error_code bad;
-    http::request_parser<http::string_body> parser;
-    parser.header_limit(head_bytes);
-    parser.body_limit(all_.how.body_bytes);
-    if (buffer_.size() == 0) {
-      client_.expires_after(all_.how.idle_time);
-      auto got = co_await client_.async_read_some(buffer_.prepare(4096), into(bad));
-      if (bad)
-        co_return false;
-      buffer_.commit(got);
+    auto got = co_await http_.read_head();
+    if (got == heard::gone)
+      co_return false;
+    if (got == heard::malformed) {
+      co_await refuse(wire::status::bad_request, 3, "InvalidArgument", http_.fault().c_str());
+      co_return false;
     }
-    client_.expires_after(all_.how.head_time);
-    co_await http::async_read_header(client_, buffer_, parser, into(bad));
-    if (bad == http::error::body_limit)
-      co_return co_await refuse(parser.get(), http::status::payload_too_large, 8, "ResourceExhausted",
-                                "the request is too large");
-    if (bad) {
-      if (bad == beast::error::timeout || bad == http::error::end_of_stream ||
-          bad.category() == net::error::get_system_category())
-        co_return false;
-      co_return co_await refuse(parser.get(), http::status::bad_request, 3, "InvalidArgument",
-                                "this is not an HTTP/1.1 request: " + bad.message());
-    }
-    version_ = parser.get().version();
     // One that cannot stay within its bounds is refused before its body is read.
-    const auto length = parser.content_length();
-    const std::size_t reserved = length             ? static_cast<std::size_t>(*length)
-                                 : parser.chunked() ? all_.how.body_bytes
-                                                    : 0;
-    if (all_.body_bytes + reserved > all_.how.body_memory)
-      co_return co_await refuse(parser.get(), http::status::service_unavailable, 14, "Unavailable",
-                                "too many large requests at once; try again");
+    const auto most = all_.how.body_bytes;
+    const auto length = http_.content_length();
+    const std::size_t reserved = length ? static_cast<std::size_t>(std::min<std::uint64_t>(*length, most))
+                                 : http_.chunked() ? most
+                                                   : 0;
+    if (all_.body_bytes + reserved > all_.how.body_memory) {
+      http_.end_after_answer();
+      co_await refuse(wire::status::service_unavailable, 14, "Unavailable",
+                      "too many large requests at once; try again");
+      co_return false;
+    }
     all_.body_bytes += reserved;
     struct giving_back {
       std::size_t& from;
       std::size_t bytes;
       ~giving_back() { from -= bytes; }
     } guard{all_.body_bytes, reserved};
-    if (parser.get()[http::field::expect] == "100-continue" && !parser.is_done()) {
-      http::response<http::empty_body> go{http::status::continue_, 11};
-      client_.expires_after(all_.how.body_time);
-      co_await http::async_write(client_, go, into(bad));
-    }
-    while (!bad && !parser.is_done()) {
-      client_.expires_after(all_.how.body_time);
-      co_await http::async_read_some(client_, buffer_, parser, into(bad));
-      if (bad == http::error::need_buffer)
-        bad = {};
-    }
-    if (bad == http::error::body_limit)
-      co_return co_await refuse(parser.get(), http::status::payload_too_large, 8, "ResourceExhausted",
-                                "the request is too large");
-    if (bad)
+    got = co_await http_.read_body(most);
+    if (got != heard::whole) {
+      http_.end_after_answer();
+      if (got == heard::too_large)
+        co_await refuse(wire::status::payload_too_large, 8, "ResourceExhausted", "the request is too large");
       co_return false;
-    auto ask = parser.release();
-    const bool keep = ask.keep_alive() && 2 * all_.open <= all_.how.max_connections;
-    if (beast::iequals(ask[http::field::connection], "upgrade"))
-      co_return co_await refuse(ask, http::status::not_implemented, 12, "Unimplemented",
-                                "connections are not upgraded here");
-    watch();
-    const bool more = co_await deliver(std::move(ask), keep);
-    unwatch();
-    co_return more;
+    }
+    const bool upgrade = http_.wants_upgrade();
+    if (2 * all_.open > all_.how.max_connections)
+      http_.end_after_answer();
+    http_.watch([self = weak_from_this()] {
+      if (auto one = self.lock())
+        one->client_left();
+    });
+    auto ask = http_.take_request();
+    co_await deliver(ask, upgrade);
+    http_.unwatch();
+    co_return http_.keep_alive() && !tunnelled_;
+  }
+
+  /// Nobody needs the answer.
+  void client_left() {
+    pause_.cancel();
+    if (plain_)
+      plain_->close();
+    if (tls_)
+      beast::get_lowest_layer(*tls_).close();
   }
 
   /// Brings the request to the master and its answer back.
-  task<bool> deliver(request ask, bool keep) {
+  task<void> deliver(request& ask, bool upgrade) {
+    const std::string protocol(ask[wire::field::upgrade]);
     drop_hop_fields(ask);
-    ask.keep_alive(true);
+    if (upgrade) {
+      ask.set(wire::field::connection, "Upgrade");
+      ask.set(wire::field::upgrade, protocol);
+    } else {
+      ask.keep_alive(true);
+    }
     ask.prepare_payload();
     const auto give_up_at = clock::now() + all_.how.hold;
     const bool repeatable = harmless_to_repeat(ask);
-    for (auto wait = first_pause;; wait = std::min(2 * wait, longest_pause)) {
+    for (int failures = 0;;) {
       auto went = outcome::unsent;
       // A kept connection may have been closed at the other end meanwhile, so it takes only what may be sent
       // twice.
-      const bool reused = connected() && repeatable;
+      const bool reused = connected() && repeatable && !upgrade;
       if (!reused)
         hang_up();
-      if (reused || co_await dial()) {
+      bool dialled = reused;
+      if (!dialled)
+        dialled = co_await dial();
+      if (dialled) {
         if (plain_)
-          went = co_await exchange(*plain_, ask, keep);
+          went = co_await exchange(*plain_, ask, upgrade);
         else
-          went = co_await exchange(*tls_, ask, keep);
+          went = co_await exchange(*tls_, ask, upgrade);
       }
       if (went == outcome::answered)
-        co_return keep;
+        co_return;
       hang_up();
-      if (went == outcome::client_gone || gone_)
-        co_return false;
-      if (went == outcome::broken && !repeatable)
-        co_return co_await refuse(
-          ask, http::status::bad_gateway, 14, "Unavailable",
-          "the connection to the master broke before its answer; whether it did what was asked is not known",
-          keep);
-      if (reused)
-        wait = milliseconds{0};
-      if (clock::now() + wait >= give_up_at || all_.stopping)
-        co_return co_await refuse(ask, http::status::service_unavailable, 14, "Unavailable",
-                                  "the master cannot be reached from this agent; try again", keep);
+      if (went == outcome::client_gone || http_.gone()) {
+        http_.end_after_answer();
+        co_return;
+      }
+      if (went == outcome::broken && !repeatable) {
+        co_await refuse(
+          wire::status::bad_gateway, 14, "Unavailable",
+          "the connection to the master broke before its answer; whether it did what was asked is not known");
+        co_return;
+      }
+      const auto wait = reused ? milliseconds{0} : back_off(++failures, first_pause, longest_pause);
+      if (clock::now() + wait >= give_up_at || all_.stopping) {
+        co_await refuse(wire::status::service_unavailable, 14, "Unavailable",
+                        "the master cannot be reached from this agent; try again");
+        co_return;
+      }
       if (wait.count() > 0) {
         error_code ignored;
         pause_.expires_after(wait);
         co_await pause_.async_wait(into(ignored));
       }
-      if (gone_)
-        co_return false;
-      if (reused)
-        wait = first_pause;
+      if (http_.gone()) {
+        http_.end_after_answer();
+        co_return;
+      }
     }
   }
 
@@ -287,87 +283,106 @@ private:
       co_await tls_->async_handshake(net::ssl::stream_base::client, into(bad));
     }
     lowest.expires_never();
-    if (bad || gone_)
+    if (bad || http_.gone())
       hang_up();
     co_return connected();
   }
 
   template <class Stream>
-  task<outcome> exchange(Stream& up, request& ask, bool& keep) {
+  task<outcome> exchange(Stream& up, request& ask, bool upgrade) {
     auto& lowest = beast::get_lowest_layer(up);
     error_code bad;
-    ask.set(http::field::host, host_);
+    ask.set(wire::field::host, host_);
     lowest.expires_after(all_.how.body_time + all_.how.hold);
-    co_await http::async_write(up, ask, into(bad));
+    co_await wire::async_write(up, ask, into(bad));
     lowest.expires_never(); // a long poll is silent as long as it likes
     if (bad)
-      co_return gone_ ? outcome::client_gone : outcome::broken;
-    http::response_parser<http::empty_body> head;
+      co_return http_.gone() ? outcome::client_gone : outcome::broken;
+    wire::response_parser<wire::empty_body> head;
     head.header_limit(answer_head_bytes);
     head.body_limit(std::numeric_limits<std::uint64_t>::max());
-    if (ask.method() == http::verb::head)
+    if (ask.method() == wire::verb::head)
       head.skip(true);
     do {
-      co_await http::async_read_header(up, answer_buffer_, head, into(bad));
-    } while (!bad && head.get().result() == http::status::continue_);
+      co_await wire::async_read_header(up, answer_buffer_, head, into(bad));
+    } while (!bad && head.get().result() == wire::status::continue_);
     if (bad)
-      co_return gone_ ? outcome::client_gone : outcome::broken;
-    const bool reusable = !head.need_eof() && head.get().keep_alive();
+      co_return http_.gone() ? outcome::client_gone : outcome::broken;
+    if (upgrade && head.get().result() == wire::status::switching_protocols) {
+      co_await tunnel(up, head);
+      co_return outcome::answered;
+    }
+    const bool reusable = !head.need_eof() && head.get().keep_alive() && !upgrade;
     const auto length = head.content_length();
     const bool bodiless = head.is_done();
     bool fine = false;
     if (bodiless || (length && *length <= whole_answer))
-      fine = co_await relay_whole(up, head, keep);
+      fine = co_await relay_whole(up, head);
     else
-      fine = co_await relay_pieces(up, head, keep);
+      fine = co_await relay_pieces(up, head);
     if (!reusable || !fine)
       hang_up();
+    if (!fine)
+      http_.end_after_answer();
     co_return fine ? outcome::answered : outcome::client_gone; // after the head nothing can be said any more
   }
 
+  /// From here on bytes go both ways as they come, until both sides have ended, or one is gone.
   template <class Stream>
-  task<bool> relay_whole(Stream& up, http::response_parser<http::empty_body>& head, bool keep) {
+  task<void> tunnel(Stream& up, wire::response_parser<wire::empty_body>& head) {
+    tunnelled_ = true;
+    http_.unwatch();
+    auto answer = head.release();
+    wire::response_serializer<wire::empty_body> out{answer};
     error_code bad;
-    http::response_parser<http::string_body> parser{std::move(head)};
+    http_.lowest().expires_after(all_.how.body_time);
+    co_await wire::async_write_header(http_.stream(), out, into(bad));
+    if (!bad)
+      co_await http::join(http_.stream(), http_.unread(), up, answer_buffer_);
+    hang_up();
+  }
+
+  template <class Stream>
+  task<bool> relay_whole(Stream& up, wire::response_parser<wire::empty_body>& head) {
+    error_code bad;
+    wire::response_parser<wire::string_body> parser{std::move(head)};
     parser.body_limit(whole_answer);
     while (!bad && !parser.is_done())
-      co_await http::async_read_some(up, answer_buffer_, parser, into(bad));
+      co_await wire::async_read_some(up, answer_buffer_, parser, into(bad));
     if (bad)
       co_return false;
     auto answer = parser.release();
     drop_hop_fields(answer);
-    answer.version(version_);
-    answer.keep_alive(keep);
-    http::serializer<false, http::string_body> writer{answer};
-    client_.expires_after(all_.how.body_time);
-    co_await http::async_write(client_, writer, into(bad));
-    co_return !bad;
+    const bool kept = http_.keep_alive();
+    co_await http_.send(answer);
+    co_return http_.keep_alive() == kept;
   }
 
   /// Each piece goes on as soon as it is here: a line of a stream waits for no other.
   template <class Stream>
-  task<bool> relay_pieces(Stream& up, http::response_parser<http::empty_body>& head, bool& keep) {
+  task<bool> relay_pieces(Stream& up, wire::response_parser<wire::empty_body>& head) {
     error_code bad;
-    http::response_parser<http::buffer_body> parser{std::move(head)};
+    wire::response_parser<wire::buffer_body> parser{std::move(head)};
     parser.body_limit(std::numeric_limits<std::uint64_t>::max());
     auto& answer = parser.get();
     drop_hop_fields(answer);
-    answer.version(version_);
-    if (!parser.content_length() && version_ == 11)
+    answer.version(http_.version());
+    if (!parser.content_length() && http_.version() == 11)
       answer.chunked(true);
     else if (!parser.content_length())
-      keep = false;
-    answer.keep_alive(keep);
-    http::serializer<false, http::buffer_body, http::fields> writer{answer};
+      http_.end_after_answer();
+    answer.keep_alive(http_.keep_alive());
+    wire::serializer<false, wire::buffer_body, wire::fields> writer{answer};
     std::array<char, piece_bytes> piece;
-    client_.expires_after(all_.how.body_time);
-    co_await http::async_write_header(client_, writer, into(bad));
+    auto& client = http_.stream();
+    client.expires_after(all_.how.body_time);
+    co_await wire::async_write_header(client, writer, into(bad));
     while (!bad && !writer.is_done()) {
       if (!parser.is_done()) {
         answer.body().data = piece.data();
         answer.body().size = piece.size();
-        co_await http::async_read_some(up, answer_buffer_, parser, into(bad));
-        if (bad == http::error::need_buffer)
+        co_await wire::async_read_some(up, answer_buffer_, parser, into(bad));
+        if (bad == wire::error::need_buffer)
           bad = {};
         if (bad)
           co_return false;
@@ -381,69 +396,36 @@ private:
         answer.body().size = 0;
         answer.body().more = false;
       }
-      client_.expires_after(all_.how.body_time);
-      co_await http::async_write(client_, writer, into(bad));
-      if (bad == http::error::need_buffer)
+      client.expires_after(all_.how.body_time);
+      co_await wire::async_write(client, writer, into(bad));
+      if (bad == wire::error::need_buffer)
         bad = {};
     }
     co_return !bad;
   }
 
-  /// The error body of the contract. Ends the connection unless `keep`: what is left of the request is not
-  /// read.
-  template <class Request>
-  task<bool> refuse(const Request& ask, http::status status, int code, const char* reason, std::string text,
-                    bool keep = false) {
-    http::response<http::string_body> answer{status, version_};
+  /// The error body of the contract.
+  task<void> refuse(wire::status status, int code, const char* reason, const char* what) {
+    wire::response<wire::string_body> answer{status, 11};
+    std::string text(what);
     std::replace(text.begin(), text.end(), '"', '\'');
-    answer.set(http::field::content_type, "application/json");
+    answer.set(wire::field::content_type, "application/json");
     answer.body() = R"({"error":{"code":)" + std::to_string(code) + R"(,"reason":")" + reason +
                     R"(","error":")" + text + "\"}}";
-    answer.keep_alive(keep);
     answer.prepare_payload();
-    if (ask.method() == http::verb::head)
+    if (http_.head_only())
       answer.body().clear();
-    error_code bad;
-    client_.expires_after(all_.how.body_time);
-    co_await http::async_write(client_, answer, into(bad));
-    co_return keep && !bad;
-  }
-
-  /// Whether the client hangs up while the master is asked: then nobody needs the answer.
-  void watch() {
-    client_.expires_never();
-    client_.socket().async_wait(
-      tcp::socket::wait_read, [self = shared_from_this(), n = ++watched_](const error_code& bad) {
-        if (bad || n != self->watched_)
-          return;
-        char byte;
-        auto got = ::recv(self->client_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)))
-          return;
-        self->gone_ = true;
-        self->pause_.cancel();
-        if (self->plain_)
-          self->plain_->close();
-        if (self->tls_)
-          beast::get_lowest_layer(*self->tls_).close();
-      });
-  }
-  void unwatch() {
-    ++watched_;
-    error_code ignored;
-    client_.socket().cancel(ignored);
+    co_await http_.send(answer);
   }
 
   shared& all_;
-  beast::tcp_stream client_;
-  beast::flat_buffer buffer_, answer_buffer_;
+  client_stream http_;
+  beast::flat_buffer answer_buffer_;
   std::optional<plain_stream> plain_;
   std::optional<tls_stream> tls_;
   net::steady_timer pause_;
   std::string host_; ///< of the master, as `Host` names it
-  unsigned version_ = 11;
-  int watched_ = 0;
-  bool gone_ = false;
+  bool tunnelled_ = false;
 };
 
 } // namespace

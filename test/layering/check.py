@@ -23,9 +23,10 @@ ROOMS = {
     "client": {"client"},
     "cli": {"cli", "client"},
     "shell": {"shell", "cli", "client"},
-    "api": {"api"},
-    "forward": {"forward"},
-    "node": {"node", "api", "client", "forward"},
+    "http": {"http"},
+    "api": {"api", "http"},
+    "forward": {"forward", "http"},
+    "node": {"node", "api", "http", "client", "forward"},
     "launch": {"launch", "node", "api", "cli", "client"},
     "embed": {"embed", "node", "api"},
 }

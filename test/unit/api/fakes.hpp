@@ -422,6 +422,7 @@ public:
     return kept_;
   }
   void forget() { kept_.clear(); }
+  void end_writing() { ::shutdown(fd_, SHUT_WR); }
 
   /// One whole answer with a Content-Length, or chunked until its end.
   http_answer answer() {

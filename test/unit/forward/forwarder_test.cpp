@@ -65,6 +65,58 @@ TEST_F(Forwarder, HandsRequestsAndAnswersOnOverOneConnectionEachSide) {
   it.reset();
 }
 
+/// Speaks "echo" after an upgrade, and refuses every other protocol.
+void upgraded_echo(wire& w, int) {
+  const auto head = w.read_until("\r\n\r\n");
+  if (head.find("Connection: Upgrade\r\n") == head.npos || head.find("Upgrade: echo\r\n") == head.npos)
+    return w.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno");
+  w.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello\n");
+  for (std::string line; !(line = w.read_until("\n")).empty();)
+    w.send(line);
+}
+
+TEST_F(Forwarder, AnUpgradedConnectionIsATunnel) {
+  toy_master master{upgraded_echo};
+  start(master.port());
+  const std::string ask =
+    "GET /proxy/x HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n";
+  {
+    auto w = dial(it->port());
+    w.send(ask + "early\n"); // in one piece with the request
+    const auto head = w.read_until("\r\n\r\n");
+    EXPECT_TRUE(head.starts_with("HTTP/1.1 101 ")) << head;
+    EXPECT_NE(head.find("Upgrade: echo\r\n"), head.npos) << head;
+    EXPECT_EQ(w.read_until("\n"), "hello\n") << "what the master said at once";
+    EXPECT_EQ(w.read_until("\n"), "early\n");
+    const auto long_line = std::string(300'000, 'x') + "\n";
+    std::thread sender([&] { w.send(long_line); });
+    EXPECT_EQ(w.read_until("\n"), long_line);
+    sender.join();
+    w.end_writing();
+    EXPECT_TRUE(w.closed()) << "the master ends after the client";
+  }
+  auto other = dial(it->port());
+  other.send("GET /proxy/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n");
+  EXPECT_TRUE(other.message().starts_with("HTTP/1.1 400 ")) << "the master's refusal";
+  it.reset();
+}
+
+TEST_F(Forwarder, ATunnelEndsWithTheMastersSide) {
+  toy_master master{[](wire& w, int) {
+    static_cast<void>(w.read_until("\r\n\r\n"));
+    w.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nbye");
+  }};
+  start(master.port(), [](forward_options& o) { o.max_connections = 1; });
+  for (int n = 0; n < 3; ++n) { // each waits for the place of the one before
+    auto w = dial(it->port());
+    w.send("GET /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+    static_cast<void>(w.read_until("\r\n\r\n"));
+    EXPECT_EQ(w.read(3), "bye");
+    EXPECT_TRUE(w.closed());
+  }
+  it.reset();
+}
+
 TEST_F(Forwarder, RequestsWaitForAMasterThatComesBack) {
   int fd = listen_on(0);
   const auto port = port_of(fd);

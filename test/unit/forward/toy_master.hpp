@@ -77,6 +77,7 @@ public:
     return at == head.npos ? head : head + read(static_cast<std::size_t>(std::atoll(head.c_str() + at + 16)));
   }
   bool closed() { return rest_.empty() && !more(); }
+  void end_writing() { ::shutdown(fd_, SHUT_WR); }
 
 private:
   bool more() {

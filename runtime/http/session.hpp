@@ -1,0 +1,468 @@
+#pragma once
+// One HTTP/1.1 connection on the side that answers, for the server and the agents' forwarder: a request's
+// head and body come in, an answer goes out, each within its bounds and its time; or the connection is taken
+// over and is no HTTP any more. What is answered, and answers that are made while they are sent, are of who
+// holds it. All of it on the stream's executor.
+
+#include <utility> // before Asio: its coroutine header forgets it
+
+#include "runtime/http/byte_link.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+
+#include <array>
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <sys/socket.h>
+
+namespace troupe::http {
+
+namespace net = boost::asio;
+namespace beast = boost::beast;
+namespace wire = beast::http;
+using boost::system::error_code;
+using steady = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+template <class T>
+using task = net::awaitable<T>;
+
+inline auto into(error_code& bad) { return net::redirect_error(net::use_awaitable, bad); }
+
+struct session_limits {
+  std::uint32_t head_bytes = 16u << 10;
+  milliseconds head_time{30'000}; ///< for the head of a request, from its first byte
+  milliseconds idle_time{75'000}; ///< between requests
+  milliseconds body_time{
+    30'000}; ///< for a body, plus a second per `body_rate` bytes; without a rate: for each piece of it
+  milliseconds write_time{
+    30'000};                 ///< for each piece of an answer to be taken, and for all of it the same sum
+  std::size_t body_rate = 0; ///< bytes a second
+  std::size_t drained_bytes = 256u << 10; ///< so much that nobody wants is read so that an answer arrives
+};
+
+/// What became of reading a head or a body.
+enum class heard {
+  whole,
+  malformed, ///< `fault` says why; the connection has to end after the answer
+  too_large, ///< a body beyond its bound; the same
+  gone,      ///< nobody is there to be answered, or was too slow
+};
+
+/// Sends what comes from one stream to the other until the end, which is passed on; `waiting`: bytes of
+/// `from` that were read already.
+template <class From, class To>
+task<void> pump(From& from, beast::flat_buffer& waiting, To& to) {
+  error_code bad;
+  std::array<char, 16384> piece;
+  while (!bad) {
+    auto ready = net::const_buffer(waiting.data());
+    if (ready.size() == 0) {
+      beast::get_lowest_layer(from).expires_never();
+      const auto got = co_await from.async_read_some(net::buffer(piece), into(bad));
+      if (bad)
+        break;
+      ready = net::buffer(piece.data(), got);
+    }
+    beast::get_lowest_layer(to).expires_after(milliseconds{30'000});
+    co_await net::async_write(to, ready, into(bad));
+    waiting.clear();
+  }
+  error_code ignored;
+  beast::get_lowest_layer(to).socket().shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+}
+
+/// Both ways, until each has ended.
+template <class A, class B>
+task<void> join(A& a, beast::flat_buffer& of_a, B& b, beast::flat_buffer& of_b) {
+  const auto on = co_await net::this_coro::executor;
+  net::steady_timer over(on);
+  bool back_runs = true;
+  auto back = pump(b, of_b, a);
+  net::co_spawn(on, std::move(back), [&](std::exception_ptr) {
+    back_runs = false;
+    over.cancel();
+  });
+  co_await pump(a, of_a, b);
+  while (back_runs) {
+    error_code canceled;
+    over.expires_at(steady::time_point::max());
+    co_await over.async_wait(into(canceled));
+  }
+}
+
+template <class Stream>
+class session {
+public:
+  using request = wire::request<wire::string_body>;
+  static constexpr bool is_tls = !std::is_same_v<Stream, beast::tcp_stream>;
+
+  session(Stream stream, session_limits limits) : stream_(std::move(stream)), limits_(limits) {}
+  ~session() {
+    if (!lent_)
+      return;
+    std::lock_guard lock{lent_->mutex};
+    lent_->at = nullptr;
+    lent_->on.reset();
+  }
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  Stream& stream() { return stream_; }
+  beast::tcp_stream& lowest() { return beast::get_lowest_layer(stream_); }
+  beast::flat_buffer& unread() { return buffer_; }
+  void close() { lowest().close(); }
+  bool idle() const { return idle_; } ///< between requests
+
+  /// False where the client speaks no TLS. Nothing to do on a plain stream.
+  task<bool> shake_hands() {
+    error_code bad;
+    if constexpr (is_tls) {
+      lowest().expires_after(limits_.head_time);
+      co_await stream_.async_handshake(net::ssl::stream_base::server, into(bad));
+    }
+    co_return !bad;
+  }
+
+  // ---- a request
+
+  /// Waits for the next one and reads its head.
+  task<heard> read_head() {
+    error_code bad;
+    body_.reset();
+    head_.emplace();
+    head_->header_limit(limits_.head_bytes);
+    head_->body_limit(std::numeric_limits<std::uint64_t>::max()); // bounded in read_body
+    if (buffer_.size() == 0) { // waits for the first byte longer than for the rest of the head
+      idle_ = true;
+      lowest().expires_after(requests_ == 0 ? limits_.head_time : limits_.idle_time);
+      auto room = buffer_.prepare(4096);
+      const auto got = co_await stream_.async_read_some(room, into(bad));
+      idle_ = false;
+      if (bad)
+        co_return heard::gone;
+      buffer_.commit(got);
+    }
+    lowest().expires_after(limits_.head_time);
+    co_await wire::async_read_header(stream_, buffer_, *head_, into(bad));
+    ++requests_;
+    version_ = 11;
+    keep_alive_ = head_only_ = false;
+    if (bad)
+      co_return judged(bad, "this is not an HTTP/1.1 request: ");
+    const auto& h = head_->get();
+    version_ = h.version();
+    keep_alive_ = h.keep_alive();
+    head_only_ = h.method() == wire::verb::head;
+    co_return heard::whole;
+  }
+
+  /// Of the request whose head was read.
+  const wire::request_header<>& head() const { return body_ ? body_->get().base() : head_->get().base(); }
+  std::optional<std::uint64_t> content_length() const {
+    const auto length = head_->content_length();
+    return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
+  }
+  bool chunked() const { return head_->chunked(); }
+  /// Whether the client offers to speak another protocol on this connection.
+  bool wants_upgrade() const {
+    return version_ >= 11 && wire::token_list{head()[wire::field::connection]}.exists("upgrade") &&
+           !head()[wire::field::upgrade].empty();
+  }
+  const std::string& fault() const { return fault_; } ///< of the last `malformed`
+
+  /// Tells a client that waits for it to send its body, and reads at most `limit` bytes of it.
+  task<heard> read_body(std::size_t limit) {
+    error_code bad;
+    if (content_length().value_or(0) > limit)
+      co_return heard::too_large;
+    if (!head_->is_done() && beast::iequals(head()[wire::field::expect], "100-continue")) {
+      lowest().expires_after(limits_.write_time);
+      co_await net::async_write(stream_, net::buffer("HTTP/1.1 100 Continue\r\n\r\n", 25), into(bad));
+      if (bad)
+        co_return heard::gone;
+    }
+    body_.emplace(std::move(*head_));
+    body_->body_limit(limit);
+    const auto began = steady::now();
+    for (std::size_t read = buffer_.size(); !bad && !body_->is_done();) {
+      lowest().expires_at(limits_.body_rate ? began + limits_.body_time + allowance(read)
+                                            : steady::now() + limits_.body_time);
+      read += co_await wire::async_read_some(stream_, buffer_, *body_, into(bad));
+      if (bad == wire::error::need_buffer)
+        bad = {};
+    }
+    if (bad == wire::error::body_limit)
+      co_return heard::too_large;
+    if (bad)
+      co_return judged(bad, "malformed body: ");
+    co_return heard::whole;
+  }
+  /// After `read_body`; once.
+  request take_request() { return body_->release(); }
+
+  /// Instead of `read_body`, of a request that is refused: reads the body where it is little. Else the
+  /// connection has to end after the answer.
+  task<void> skip_body() {
+    error_code bad = net::error::message_size;
+    if (content_length().value_or(0) <= limits_.drained_bytes && !chunked() &&
+        head()[wire::field::expect].empty()) {
+      bad = {};
+      body_.emplace(std::move(*head_));
+      body_->body_limit(limits_.drained_bytes);
+      lowest().expires_after(limits_.head_time);
+      while (!bad && !body_->is_done())
+        co_await wire::async_read_some(stream_, buffer_, *body_, into(bad));
+    }
+    keep_alive_ = keep_alive_ && !bad;
+  }
+
+  // ---- an answer
+
+  unsigned version() const { return version_; }
+  bool head_only() const { return head_only_; } ///< the answer has no body
+  bool keep_alive() const { return keep_alive_; }
+  void end_after_answer() { keep_alive_ = false; }
+
+  /// A whole one; its version and connection are set here. A reader that takes a byte now and then is
+  /// dropped, too.
+  template <class Body>
+  task<void> send(wire::response<Body>& answer) {
+    error_code bad;
+    answer.version(version_);
+    answer.keep_alive(keep_alive_);
+    wire::response_serializer<Body> out{answer};
+    const auto began = steady::now();
+    for (std::size_t sent = 0; !bad && !out.is_done();) {
+      const auto now = steady::now();
+      const auto whole =
+        limits_.body_rate ? began + limits_.write_time + allowance(sent) : now + limits_.write_time;
+      lowest().expires_at(std::min(whole, now + limits_.write_time));
+      if (head_only_) {
+        co_await wire::async_write_header(stream_, out, into(bad));
+        break;
+      }
+      sent += co_await wire::async_write_some(stream_, out, into(bad));
+    }
+    keep_alive_ = keep_alive_ && !bad;
+  }
+
+  /// Bytes of an answer that is made while it is sent; false where the client has gone or is too slow.
+  template <class Buffers>
+  task<bool> send_piece(const Buffers& bytes) {
+    error_code bad;
+    lowest().expires_after(limits_.write_time);
+    co_await net::async_write(stream_, bytes, into(bad));
+    co_return !bad;
+  }
+
+  /// Ends the connection so that the client can read the last answer: a close with unread bytes would be a
+  /// reset.
+  task<void> finish() {
+    error_code bad;
+    lowest().expires_after(milliseconds{2000});
+    if constexpr (is_tls)
+      co_await stream_.async_shutdown(into(bad));
+    lowest().socket().shutdown(net::ip::tcp::socket::shutdown_send, bad);
+    for (std::size_t read = 0; !bad && read < limits_.drained_bytes;) {
+      buffer_.clear();
+      auto room = buffer_.prepare(16384);
+      read += co_await lowest().async_read_some(room, into(bad));
+    }
+  }
+
+  // ---- while an answer is made
+
+  /// `left` is called once where the client goes before `unwatch`. Over TLS whatever comes counts as its
+  /// going: what it is cannot be seen without reading it.
+  void watch(std::function<void()> left) {
+    lowest().expires_never();
+    left_ = std::move(left);
+    if (std::exchange(watching_, true))
+      return;
+    lowest().socket().async_wait(
+      net::ip::tcp::socket::wait_read, [this, alive = std::weak_ptr<int>(alive_)](const error_code& bad) {
+        if (alive.expired())
+          return;
+        watching_ = false;
+        if (bad)
+          return;
+        char one = 0;
+        const auto got = ::recv(lowest().socket().native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
+        gone_ = gone_ || got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) || is_tls;
+        if (gone_ && left_)
+          std::exchange(left_, nullptr)();
+      });
+  }
+  void unwatch() { left_ = nullptr; }
+  bool gone() const { return gone_; }
+
+  // ---- taking over
+
+  /// Answers 101 with these headers and hands the connection to `to`; returns when that has ended, and with
+  /// it the connection.
+  task<void> lend(wire::response<wire::empty_body>& answer, const taker& to) {
+    error_code bad;
+    keep_alive_ = false;
+    unwatch();
+    answer.version(11);
+    answer.result(wire::status::switching_protocols);
+    answer.set(wire::field::connection, "Upgrade");
+    wire::response_serializer<wire::empty_body> out{answer};
+    lowest().expires_after(limits_.write_time);
+    co_await wire::async_write_header(stream_, out, into(bad));
+    if (bad)
+      co_return;
+    lent_ = std::make_shared<lent>(*this);
+    to(std::make_shared<lent_link>(lent_));
+    while (!lent_->ended || lent_->running > 0) {
+      over_.expires_at(steady::time_point::max());
+      co_await over_.async_wait(into(bad));
+    }
+  }
+
+private:
+  /// Between the session and the link that its taker holds, which may outlive the server.
+  struct lent {
+    explicit lent(session& of) : on(of.stream_.get_executor()), at(&of) {}
+    std::mutex mutex;
+    std::optional<net::any_io_executor> on; ///< none once the session is gone; under mutex
+    session* at;                            ///< of the executor, as all below
+    bool ended = false;
+    int running = 0; ///< reads and writes
+
+    void stepped() {
+      if (at)
+        at->over_.cancel();
+    }
+    void end() {
+      ended = true;
+      if (at)
+        at->close();
+      stepped();
+    }
+  };
+
+  class lent_link final : public byte_link {
+  public:
+    explicit lent_link(std::shared_ptr<lent> x) : x_(std::move(x)) {}
+    ~lent_link() override { close(); }
+
+    void read(std::function<void(result<std::string>)> done) override {
+      auto work = [x = x_, done] {
+        ++x->running;
+        net::co_spawn(x->at->stream_.get_executor(), x->at->read_lent(x, done), net::detached);
+      };
+      if (!run(std::move(work)))
+        done(error{errc::unreachable, "the connection has ended"});
+    }
+    void write(std::string bytes, std::function<void(result<void>)> done) override {
+      auto work = [x = x_, bytes = std::move(bytes), done]() mutable {
+        ++x->running;
+        net::co_spawn(x->at->stream_.get_executor(), x->at->write_lent(x, std::move(bytes), done),
+                      net::detached);
+      };
+      if (!run(std::move(work)))
+        done(error{errc::unreachable, "the connection has ended"});
+    }
+    void end_writing() override {
+      run([x = x_] {
+        error_code ignored;
+        x->at->lowest().socket().shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+      });
+    }
+    void close() override {
+      run([x = x_] { x->end(); });
+    }
+
+  private:
+    /// On the connection's executor, unless it is over; false where it is known to be.
+    template <class Work>
+    bool run(Work work) {
+      std::lock_guard lock{x_->mutex};
+      if (!x_->on)
+        return false;
+      net::post(*x_->on, [x = x_, work = std::move(work)]() mutable {
+        if (x->at && !x->ended)
+          work();
+      });
+      return true;
+    }
+    std::shared_ptr<lent> x_;
+  };
+
+  // What is awaited here belongs to a session that waits for the end of it; `x` outlives both.
+  task<void> read_lent(std::shared_ptr<lent> x, std::function<void(result<std::string>)> done) {
+    error_code bad;
+    std::string bytes(16384, '\0');
+    std::size_t got = 0;
+    if (buffer_.size() > 0) { // came with the request
+      got = net::buffer_copy(net::buffer(bytes), buffer_.data());
+      buffer_.consume(got);
+    } else {
+      lowest().expires_never();
+      got = co_await stream_.async_read_some(net::buffer(bytes), into(bad));
+    }
+    --x->running;
+    x->stepped();
+    if (x->ended)
+      co_return;
+    bytes.resize(bad ? 0 : got);
+    if (bad && bad != net::error::eof && bad != net::ssl::error::stream_truncated)
+      done(error{errc::unreachable, bad.message()});
+    else
+      done(std::move(bytes));
+  }
+
+  task<void> write_lent(std::shared_ptr<lent> x, std::string bytes, std::function<void(result<void>)> done) {
+    error_code bad;
+    lowest().expires_after(limits_.write_time);
+    co_await net::async_write(stream_, net::buffer(bytes), into(bad));
+    --x->running;
+    x->stepped();
+    if (!x->ended)
+      done(bad ? result<void>(error{errc::unreachable, bad.message()}) : result<void>());
+  }
+
+  std::chrono::seconds allowance(std::size_t bytes) const {
+    return std::chrono::seconds{bytes / limits_.body_rate};
+  }
+
+  /// Bytes that are no HTTP, or nobody there.
+  heard judged(const error_code& bad, const char* what) {
+    const bool fault = bad.category() == wire::make_error_code(wire::error::bad_method).category() &&
+                       bad != wire::error::end_of_stream && bad != wire::error::partial_message;
+    if (!fault)
+      return heard::gone;
+    fault_ = what + bad.message();
+    keep_alive_ = false;
+    return heard::malformed;
+  }
+
+  Stream stream_;
+  const session_limits limits_;
+  beast::flat_buffer buffer_{64u << 10};
+  std::optional<wire::request_parser<wire::empty_body>> head_;
+  std::optional<wire::request_parser<wire::string_body>> body_;
+  std::string fault_;
+  std::size_t requests_ = 0;
+  unsigned version_ = 11;
+  bool keep_alive_ = false, head_only_ = false, idle_ = false, watching_ = false, gone_ = false;
+  std::function<void()> left_;
+  std::shared_ptr<lent> lent_;
+  net::steady_timer over_{stream_.get_executor()}; ///< ends when the taken connection has changed
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+} // namespace troupe::http
