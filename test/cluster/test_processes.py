@@ -375,11 +375,13 @@ def test_passwords_cross_no_network_in_the_clear_unless_that_is_meant(plain, tmp
     meant = tmp_path / "meant.yaml"
     meant.write_text(f"troupe: 1\ncluster: {{listen: '{everywhere}', plain_http: true}}\n")
     assert "plain_http" not in plain.cli("check", str(meant)).stderr
+    log = (plain.root / "up.log").read_text
+    greeting = f"troupe is up at http://{everywhere}, data in "
     for words in (("--listen", everywhere, "--plain-http"), ("--file", str(meant))):
+        before = log().count(greeting)
         plain.process = plain.start("master", "--data-dir", str(plain.data / "master"), *words)
         wait_for(plain.answers_without_a_user, 30)
-        said = (plain.root / "up.log").read_text().splitlines()
-        assert said[-2].startswith(f"troupe is up at http://{everywhere}, data in "), said
+        wait_for(lambda: log().count(greeting) == before + 1, 10, what=log)
         plain.down()
 
 
