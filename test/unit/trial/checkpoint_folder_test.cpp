@@ -1,3 +1,4 @@
+#include "system/random.hpp"
 #include "workers/trial/checkpoint_folder.hpp"
 
 #include <algorithm>
