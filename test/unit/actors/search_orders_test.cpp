@@ -211,7 +211,7 @@ TEST(ExperimentOfASearch, TellsAPerturbedTrialAgainAfterARestart) {
   auto e = begun(true);
   for (const experiment_event& ev :
        std::vector<experiment_event>{checkpoint_reported{b, "B", 10}, nothing(), validated(a, r1, 1)})
-    e.apply(ev, t0);
+    static_cast<void>(e.apply(ev, t0));
   auto step = e.apply(perturbing("1", "2", "B"), t0);
   const auto& told = std::get<order_trial>(step.actions.at(0)).perturb;
   EXPECT_EQ(told.steps, 10);
@@ -226,7 +226,7 @@ TEST(ExperimentOfASearch, GivesACheckpointTheTimeOfTheReportBeforeIt) {
   auto asked = [&](const experiment_event& ev) {
     auto step = e.apply(ev, t0);
     auto event = std::get<ask_searcher>(step.actions.at(0)).event;
-    e.apply(nothing(), t0);
+    static_cast<void>(e.apply(nothing(), t0));
     auto* x = std::get_if<searchers::trial_checkpointed>(&event);
     return x ? x->step : -1;
   };
