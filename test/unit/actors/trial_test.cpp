@@ -18,6 +18,8 @@ struct row {
 };
 
 /// Runs a table; after each step a twin that replays the encoded facts has the same bytes.
+const trial_spec plain{.id = {7}, .max_restarts = 5};
+
 trial play(trial_spec spec, const std::vector<row>& rows) {
   trial t(spec), twin(spec);
   for (const auto& r : rows) {
@@ -31,7 +33,7 @@ trial play(trial_spec spec, const std::vector<row>& rows) {
 }
 
 TEST(Trial, RestartsFromItsLatestCheckpoint) {
-  play({{7}}, {
+  play(plain, {
                 {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                 {checkpoint_saved{r1, at_step(200)}, 9s, "recorded(1@200) | acknowledge(1 c200)"},
                 {checkpoint_saved{r1, at_step(200)}, 9s, " | acknowledge(1 c200)"}, // repeated
@@ -84,7 +86,7 @@ TEST(Trial, CountsLostRunsApartAndBoundsThem) {
 }
 
 TEST(Trial, PausesThroughACheckpointAndGoesOn) {
-  play({{7}},
+  play(plain,
        {
          {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
          {trial_pause{}, 1s, "paused | stop(1 pause)"},
@@ -97,7 +99,7 @@ TEST(Trial, PausesThroughACheckpointAndGoesOn) {
 }
 
 TEST(Trial, StaysAskedToExitWhenItIsActivatedMeanwhile) {
-  auto t = play({{7}}, {
+  auto t = play(plain, {
                          {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                          {trial_pause{}, 1s, "paused | stop(1 pause)"},
                          {trial_activate{}, 2s, "activated | "},
@@ -126,7 +128,7 @@ TEST(Trial, EndsAsItsStopSays) {
      "ended(1 stopped) done(ERROR) | report(ERROR)"},
   };
   for (const auto& c : cases)
-    play({{7}}, {
+    play(plain, {
                   {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                   {c.stop, 1s, c.order},
                   {c.stop, 1s, " | "},
@@ -135,13 +137,13 @@ TEST(Trial, EndsAsItsStopSays) {
 }
 
 TEST(Trial, EndsAtOnceWhenNothingRuns) {
-  play({{7}}, {{trial_stop{trial_state::completed, false, "pruned"}, 0s,
+  play(plain, {{trial_stop{trial_state::completed, false, "pruned"}, 0s,
                 "stopping(COMPLETED) done(COMPLETED) | report(COMPLETED)"},
                {trial_stop{trial_state::completed, false, "pruned"}, 1s, " | report(COMPLETED)"}});
 }
 
 TEST(Trial, KillsWhatACancelHasNotEnded) {
-  play({{7}},
+  play(plain,
        {
          {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
          {trial_stop{trial_state::canceled, false, ""}, 1s, "stopping(CANCELED) | stop(1 canceled)"},
@@ -152,7 +154,7 @@ TEST(Trial, KillsWhatACancelHasNotEnded) {
 }
 
 TEST(Trial, TellsTheSearchOfHyperparametersThatCannotBeTrained) {
-  play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+  play(plain, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                {allocation_ended{r1, end::invalid_hp}, 1s,
                 "ended(1 invalid_hp) done(COMPLETED) | report(COMPLETED 3)"}});
 }
@@ -160,13 +162,13 @@ TEST(Trial, TellsTheSearchOfHyperparametersThatCannotBeTrained) {
 TEST(Trial, ResumesWhatWasWaitedFor) {
   trial fresh(trial_spec{{7}});
   EXPECT_EQ(show(fresh.resume()), "");
-  auto running = play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"}});
+  auto running = play(plain, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"}});
   EXPECT_EQ(show(running.resume()), "start(1@0)");
-  auto stopping = play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+  auto stopping = play(plain, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                                {trial_stop{trial_state::canceled, true, ""}, 1s,
                                 "stopping(CANCELED kill) | stop(1 killed kill)"}});
   EXPECT_EQ(show(stopping.resume()), "start(1@0) stop(1 killed kill)");
-  auto waiting = play({{7}}, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+  auto waiting = play(plain, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                               {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "}});
   EXPECT_EQ(show(waiting.resume()), "");
   EXPECT_EQ(waiting.deadline(), t0 + 2s);
