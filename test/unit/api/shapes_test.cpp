@@ -62,7 +62,8 @@ void check(const value& x, const std::string& type, const std::string& where) {
 
 TEST(Shapes, EveryAnswerFitsTheClientsClass) {
   table t;
-  const std::string task = task_name({7}, {12}), allocation = allocation_name({7}, {{12}, {2}});
+  const std::string task = task_name({7}, trial_id{12}),
+                    allocation = allocation_name({7}, {trial_id{12}, {2}});
   enum { as_user, as_admin, as_task };
   struct {
     int who;

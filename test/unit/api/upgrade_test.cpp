@@ -23,7 +23,7 @@ server_options with_route(http::taker taker) {
   route row;
   row.method = "GET";
   row.path = "/echo";
-  row.who = access::open;
+  row.right = {action::view, thing::door};
   row.run = [taker = std::move(taker)](const call_ptr& c, const reply& back) {
     response out;
     if (c->headers.upgrade == "echo") {
