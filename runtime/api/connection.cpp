@@ -78,7 +78,7 @@ public:
     for (bool more = true; more && !core_.stopping;)
       more = co_await one_request();
     if (!taken_)
-      co_await http_.finish();
+      co_await http_.finish(!core_.stopping);
   }
 
   ~connection() {

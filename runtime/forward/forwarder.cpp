@@ -108,7 +108,7 @@ public:
     for (bool more = true; more;)
       more = co_await one_request();
     if (!tunnelled_)
-      co_await http_.finish();
+      co_await http_.finish(!all_.stopping);
   }
 
 private:

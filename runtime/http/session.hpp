@@ -122,7 +122,11 @@ public:
   Stream& stream() { return stream_; }
   beast::tcp_stream& lowest() { return beast::get_lowest_layer(stream_); }
   beast::flat_buffer& unread() { return buffer_; }
-  void close() { lowest().close(); }
+  void close() {
+    lowest().close();
+    if (lent_ && !std::exchange(lent_->ended, true))
+      over_.cancel();
+  }
   bool idle() const { return idle_; } ///< between requests
 
   /// False where the client speaks no TLS. Nothing to do on a plain stream.
@@ -269,13 +273,14 @@ public:
 
   /// Ends the connection so that the client can read the last answer: a close with unread bytes would be a
   /// reset.
-  task<void> finish() {
+  /// `linger`: waits a moment for the client's own end.
+  task<void> finish(bool linger) {
     error_code bad;
     lowest().expires_after(milliseconds{2000});
     if constexpr (is_tls)
       co_await stream_.async_shutdown(into(bad));
     lowest().socket().shutdown(net::ip::tcp::socket::shutdown_send, bad);
-    for (std::size_t read = 0; !bad && read < limits_.drained_bytes;) {
+    for (std::size_t read = 0; linger && !bad && read < limits_.drained_bytes;) {
       buffer_.clear();
       auto room = buffer_.prepare(16384);
       read += co_await lowest().async_read_some(room, into(bad));

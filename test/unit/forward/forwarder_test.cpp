@@ -223,8 +223,6 @@ TEST_F(Forwarder, BoundsWhatAClientMayDo) {
          {"no HTTP", std::string("\x16\x03\x01 hello\r\n\r\n"), "HTTP/1.1 400 "},
          {"a head bomb", "GET / HTTP/1.1\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n", "HTTP/1.1 400 "},
          {"broken chunks", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", ""},
-         {"an upgrade", "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-          "HTTP/1.1 501 "},
        }) {
     auto w = dial(it->port());
     w.send(text);
