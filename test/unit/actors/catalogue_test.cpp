@@ -91,7 +91,7 @@ TEST(Catalogue, NamesAndRevokesTokens) {
      2s,
      "token(c of 1 'nightly' revoked) token(d of 1 'nightly')"},
     {"token.name",
-     {{"user", 1}, {"id", "e"}, {"until", until}},
+     {{"user", 1}, {"id", "e"}, {"until", until}, {"name", ""}},
      2s,
      "refused: a token that is kept has an id and a name"},
     {"token.revoke", {{"user", 1}, {"id", "d"}, {"until", until}}, 3s, "token(d of 1 'nightly' revoked)"},
