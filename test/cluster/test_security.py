@@ -189,7 +189,8 @@ def test_open_routes_tell_strangers_nothing_of_the_users_things(cluster):
     for method, path in open_ones:
         for name in ("../passwords", "%2e%2e%2fpasswords", "passwords", "0" * 64):
             said, _ = raw(port, request(method, path.replace("{name}", name), {}, b"{}" if method == "POST" else b""))
-            assert SECRET.encode() not in said and b"secret" not in said and b"Argon" not in said, (method, path, said[:300])
+            told = said.replace(b'"secrets"', b"")  # the name of a field, in the document of the API
+            assert SECRET.encode() not in said and b"secret" not in told and b"Argon" not in said, (method, path, said[:300])
             if "blobs" in path:
                 assert status_of(said) in (400, 404), (name, said[:300])
     assert status_of(raw(port, request("POST", "/troupe/v1/fence", {}, b'{"agent":"a","allocation":"1.1","token":"x","dead":true}'))[0]) == 403
