@@ -189,7 +189,7 @@ TEST(ClusterFile, KeepsSecretsApart) {
   EXPECT_EQ(got.secrets["users"]["ada"], "s3cret");
   EXPECT_EQ(got.secrets["users"]["bob"], "plain");
   EXPECT_EQ(got.config.dump().find("s3cret"), std::string::npos);
-  EXPECT_EQ(got.config.dump().find("plain"), std::string::npos);
+  EXPECT_EQ(got.config.dump().find("\"plain\""), std::string::npos);
   EXPECT_EQ(got.resolved.find("plain"), std::string::npos);
   ASSERT_EQ(got.warnings.size(), 1u);
   EXPECT_EQ(got.warnings[0].line, 4);
