@@ -216,9 +216,9 @@ void add_cluster_file(schema_table& t) {
             "Folder in which the master keeps everything; --data-dir wins (default: as for `troupe up`).")),
           "/var/lib/troupe"),
      like(quiet(unset("tls", &tls, tls.doc)), "{ dir: tls }"),
-     like(given("plain_http", boolean(t), false,
-                "Whether the HTTP API may be plain on an address that other hosts reach: only behind a proxy "
-                "that speaks TLS."),
+     like(quiet(unset("plain_http", boolean(t),
+                      "Whether the HTTP API may be plain on an address that other hosts reach: only behind a "
+                      "proxy that speaks TLS.")),
           "true")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",

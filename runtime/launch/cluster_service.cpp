@@ -115,7 +115,7 @@ result<void> cluster_service::read(node::node_options& options) {
   if (options.agent_listen.empty())
     options.agent_listen = text("agent_listen");
   options.cluster_name = text("name");
-  options.plain_http = options.plain_http || cluster.value("plain_http", false);
+  options.plain_http = options.plain_http || cluster.value("plain_http", value()) == value(true);
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
       options.tls_dir = tls->value("dir", std::string());

@@ -306,7 +306,9 @@ def test_what_operators_order_of_agents_are_facts(shell):
     assert changes == [("a1", False, [0], "admin"), ("a2", True, [], "admin"), ("a2", False, [], "admin")]
     slots = {(row["agentId"], row["id"]): row["enabled"] for row in shell.json("slot", "list")}
     assert slots == {("a1", "0"): False, ("a2", "0"): True}, slots
-    # An agent that is there is not gone, nor is one whose runs are not given away.
+    # An agent that is there is not gone, nor is one whose runs are not given away. Removing one is for admins.
+    assert "access denied" in shell.refused("agent", "remove", "a2")
+    shell.env["TROUPE_USER"] = "admin"
     assert "is connected" in shell.refused("agent", "remove", "a2")
     shell.kill_agent("a2")
     wait_for(lambda: "given away yet" in shell.cli("agent", "remove", "a2", check=False).stderr, 30)

@@ -87,7 +87,8 @@ def test_exit_codes(cluster):
     for command, code in [("pss", 2), ("ps --tpo 3", 2), ("info trial/99999", 5), ("trace trial/99999", 5), ("follow trial/99999", 5),
                           ("send journal ping", 4), ("kill journal", 4), ("log debug", 4), ("ps --sort shoesize", 2)]:
         shell(cluster, command, code=code)
-    assert "--allow-faults" in shell(cluster, ":rw", "fault journal nothing", code=4).stderr
+    assert "--allow-faults" in shell(cluster, ":rw", "fault journal kill", code=4).stderr
+    assert "one of kill, drop" in shell(cluster, ":rw", "fault journal nothing", code=2).stderr
     cluster.env["TROUPE_USER"] = "determined"
     try:
         assert "for admins" in shell(cluster, ":rw", code=4).stderr

