@@ -9,7 +9,7 @@ set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
 add_link_options($<$<CONFIG:Release>:-Wl,--gc-sections>) # libtroupe.so maps what a host uses, not whole object files
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
-option(TROUPE_WERROR "a warning is an error; all presets set it" OFF)
+option(TROUPE_WERROR "a warning is an error; no preset sets it yet" OFF)
 if(TROUPE_WERROR) # but what the optimiser of GCC 12 guesses of std::optional, std::variant and short strings, wrongly each time so far
   add_compile_options(-Werror -Wno-error=maybe-uninitialized -Wno-error=array-bounds -Wno-error=free-nonheap-object
                       -Wno-error=stringop-overflow -Wno-error=stringop-overread -Wno-error=restrict -Wno-error=dangling-pointer)
