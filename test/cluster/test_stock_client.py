@@ -276,8 +276,9 @@ def test_an_adaptive_search(cluster):
     trials = cluster.trials(experiment)
     assert len(trials) == 6
     ended = [[one for one in cluster.notes(t["id"]) if "ended" in one or "preempted" in one] for t in trials]
-    assert sorted(one[-1].get("ended", 0) for one in ended) == [0, 0, 0, 0, 0, 20], ended
-    assert sorted(one[-1].get("preempted", 0) for one in ended) == [0, 5, 5, 5, 5, 5], ended
+    # The first may be told to stop at its last step, as the search wants no more of it.
+    assert sorted(one[-1].get("ended", one[-1].get("preempted")) for one in ended) == [5, 5, 5, 5, 5, 20], ended
+    assert all("preempted" in one[-1] for one in ended if one[-1].get("ended") != 20), ended
 
 
 def test_a_failing_step_is_trained_again_from_the_checkpoint(cluster):
