@@ -454,6 +454,8 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
            if constexpr (std::is_same_v<Event, slots_granted>) {
              if (pool != pool_life)
                return; // its handles cannot be learned of a pool that is dead
+             if (planted == planted_bug::late_grant_kept && a.machine.closed())
+               return;
              for (const auto& part : ev.on)
                a.twins[part.agent] = twins.at(part.agent)->incarnation;
            }
