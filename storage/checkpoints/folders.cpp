@@ -1,0 +1,179 @@
+#include "storage/checkpoints/folders.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace troupe::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* unfinished = ".tmp"; ///< behind the key, as scripts write a checkpoint
+
+error fault_of(const fs::path& where, const std::string& doing, const std::error_code& why) {
+  if (why == std::errc::no_such_file_or_directory)
+    return {errc::not_found, where.string() + ": " + doing + ": " + why.message()};
+  if (why == std::errc::no_space_on_device)
+    return {errc::no_space, where.string() + ": " + doing + ": " + why.message()};
+  if (why == std::errc::permission_denied || why == std::errc::read_only_file_system ||
+      why == std::errc::operation_not_permitted)
+    return {errc::denied, where.string() + ": " + doing + ": " + why.message()};
+  return {errc::io, where.string() + ": " + doing + ": " + why.message()};
+}
+
+std::error_code last_fault() { return {errno, std::generic_category()}; }
+
+/// 1 to 64 letters, digits and `-`: no key leads out of the store's folder, nor to what is unfinished.
+bool is_key(const std::string& key) {
+  return !key.empty() && key.size() <= 64 &&
+         key.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == key.npos;
+}
+
+error no_key(const std::string& key) {
+  return {errc::invalid, "'" + key.substr(0, 100) + "' is not the name of a checkpoint"};
+}
+
+result<void> sync(const fs::path& what, int flags) {
+  const int fd = ::open(what.c_str(), flags | O_CLOEXEC);
+  if (fd < 0)
+    return fault_of(what, "open", last_fault());
+  const bool fine = ::fsync(fd) == 0;
+  const auto why = last_fault();
+  ::close(fd);
+  return fine ? result<void>{} : fault_of(what, "sync", why);
+}
+
+/// Regular files and folders, durable when it returns. `to` is made.
+result<void> copy_tree(const fs::path& from, const fs::path& to) {
+  std::error_code fault;
+  fs::create_directory(to, fault);
+  if (fault)
+    return fault_of(to, "make the folder", fault);
+  for (fs::directory_iterator at(from, fault), end; !fault && at != end; at.increment(fault)) {
+    const auto target = to / at->path().filename();
+    if (at->is_symlink(fault))
+      continue;
+    if (at->is_directory(fault)) {
+      if (auto ok = copy_tree(at->path(), target); !ok)
+        return ok;
+    } else if (at->is_regular_file(fault)) {
+      std::error_code bad;
+      fs::copy_file(at->path(), target, bad);
+      if (bad)
+        return fault_of(target, "copy", bad);
+      if (auto ok = sync(target, O_RDONLY); !ok)
+        return ok;
+    }
+  }
+  if (fault)
+    return fault_of(from, "read the folder", fault);
+  return sync(to, O_RDONLY | O_DIRECTORY);
+}
+
+result<void> add_files(const fs::path& folder, const std::string& prefix,
+                       std::map<std::string, std::int64_t>& found) {
+  std::error_code fault;
+  for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault)) {
+    const auto name = prefix + at->path().filename().string();
+    if (at->is_symlink(fault))
+      continue;
+    if (at->is_directory(fault)) {
+      found[name + "/"] = 0; // as scripts report it
+      if (auto ok = add_files(at->path(), name + "/", found); !ok)
+        return ok;
+    } else if (at->is_regular_file(fault))
+      found[name] = static_cast<std::int64_t>(at->file_size(fault));
+  }
+  return fault ? result<void>(fault_of(folder, "read the folder", fault)) : result<void>{};
+}
+
+} // namespace
+
+result<void> directory_store::make_root() const {
+  std::error_code fault;
+  fs::create_directories(root_, fault);
+  return fault ? result<void>(fault_of(root_, "make the folder", fault)) : result<void>{};
+}
+
+result<void> shared_fs_store::make_root() const {
+  std::error_code fault;
+  if (fs::is_directory(root_, fault))
+    return {};
+  return error{errc::io, root_.string() +
+                           ": this folder of a shared file system is not there\nhint: mount it on this host"};
+}
+
+std::optional<fs::path> directory_store::folder(const std::string& key) const {
+  return is_key(key) ? std::optional{root_ / key} : std::nullopt;
+}
+
+result<void> directory_store::put(const std::string& key, const fs::path& from) {
+  if (!is_key(key))
+    return no_key(key);
+  std::error_code fault;
+  if (!fs::is_directory(from, fault))
+    return error{errc::not_found, from.string() + ": there is no such folder"};
+  if (auto ok = make_root(); !ok)
+    return ok;
+  const auto whole = root_ / key, part = root_ / (key + unfinished);
+  fs::remove_all(part, fault); // of a put that was cut off
+  auto copied = copy_tree(from, part);
+  if (copied && ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, whole.c_str(), RENAME_NOREPLACE) != 0) {
+    // One is there: the two change their names at once.
+    const bool both =
+      errno == EEXIST && ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, whole.c_str(), RENAME_EXCHANGE) == 0;
+    if (!both)
+      copied = fault_of(whole, "rename", last_fault());
+  }
+  if (copied)
+    copied = sync(root_, O_RDONLY | O_DIRECTORY);
+  fs::remove_all(part, fault);
+  return copied;
+}
+
+result<void> directory_store::get(const std::string& key, const fs::path& to) const {
+  if (!is_key(key))
+    return no_key(key);
+  std::error_code fault;
+  if (!fs::is_directory(root_ / key, fault))
+    return error{errc::not_found, (root_ / key).string() + ": there is no such checkpoint"};
+  return copy_tree(root_ / key, to);
+}
+
+result<std::map<std::string, std::int64_t>> directory_store::list(const std::string& key) const {
+  if (!is_key(key))
+    return no_key(key);
+  std::map<std::string, std::int64_t> found;
+  if (auto ok = add_files(root_ / key, "", found); !ok)
+    return ok.error();
+  return found;
+}
+
+result<void> directory_store::erase(const std::string& key) {
+  if (!is_key(key))
+    return no_key(key);
+  std::error_code fault;
+  fs::remove_all(root_ / key, fault);
+  if (fault && fault != std::errc::no_such_file_or_directory)
+    return fault_of(root_ / key, "remove", fault);
+  return {};
+}
+
+result<void> directory_store::probe() {
+  if (auto ok = make_root(); !ok)
+    return ok;
+  auto file = (root_ / ".troupe-probe-XXXXXX").string();
+  const int fd = ::mkstemp(file.data());
+  if (fd < 0)
+    return fault_of(root_, "write a file", last_fault());
+  const bool fine = ::write(fd, "x", 1) == 1;
+  const auto why = last_fault();
+  ::close(fd);
+  ::unlink(file.c_str());
+  return fine ? result<void>{} : fault_of(root_, "write a file", why);
+}
+
+} // namespace troupe::storage

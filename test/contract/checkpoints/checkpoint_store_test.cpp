@@ -1,0 +1,144 @@
+// What every store of checkpoints does. A new member is a new parameter.
+
+#include "storage/checkpoints/checkpoint_store.hpp"
+#include "test/contract/storage/worlds.hpp"
+
+#include <fstream>
+
+namespace troupe::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* key = "0f0e0d0c-0b0a-4908-8706-050403020100";
+
+/// A member over an empty place of its own.
+struct store_world {
+  explicit store_world(const std::string& kind) : kind(kind) {
+    fs::create_directory(at.path() / "place");
+    auto opened = open_checkpoint_store(name());
+    EXPECT_TRUE(opened) << opened.error().what;
+    store = *opened;
+  }
+  std::string name() const { return kind + ":" + (at.path() / "place").string(); }
+  fs::path folder(const std::string& name, const std::map<std::string, std::string>& files) const {
+    const auto root = at.path() / name;
+    fs::create_directories(root);
+    for (const auto& [path, bytes] : files) {
+      fs::create_directories((root / path).parent_path());
+      std::ofstream(root / path) << bytes;
+    }
+    return root;
+  }
+
+  scratch at;
+  std::string kind;
+  std::shared_ptr<checkpoint_store> store;
+};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+using files = std::map<std::string, std::int64_t>;
+
+class CheckpointStore : public testing::TestWithParam<const char*> {
+protected:
+  store_world w{GetParam()};
+  checkpoint_store& s() { return *w.store; }
+};
+
+TEST_P(CheckpointStore, GivesBackTheFilesThatWerePut) {
+  const auto from = w.folder("from", {{"weights", "www"}, {"code/a/b.py", "b"}, {"empty", ""}});
+  fs::create_symlink("/etc/hostname", from / "link");
+  ASSERT_TRUE(s().put(key, from));
+  EXPECT_EQ(*s().list(key),
+            (files{{"code/", 0}, {"code/a/", 0}, {"code/a/b.py", 1}, {"empty", 0}, {"weights", 3}}));
+  const auto to = w.at.path() / "to";
+  ASSERT_TRUE(s().get(key, to));
+  EXPECT_EQ(text_of(to / "weights"), "www");
+  EXPECT_EQ(text_of(to / "code/a/b.py"), "b");
+  EXPECT_TRUE(fs::exists(to / "empty"));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(to / "link"))) << "what lies elsewhere is no part of it";
+  EXPECT_EQ((*open_checkpoint_store(w.name()))->list(key)->size(), 5u) << "another one over the same place";
+}
+
+TEST_P(CheckpointStore, ReplacesAWholeCheckpoint) {
+  ASSERT_TRUE(s().put(key, w.folder("one", {{"a", "1"}, {"b", "2"}})));
+  ASSERT_TRUE(s().put(key, w.folder("two", {{"b", "three"}})));
+  EXPECT_EQ(*s().list(key), (files{{"b", 5}}));
+}
+
+TEST_P(CheckpointStore, LeavesWhatWasThereWhereAPutFails) {
+  ASSERT_TRUE(s().put(key, w.folder("one", {{"a", "1"}})));
+  EXPECT_EQ(s().put(key, w.at.path() / "missing").error().code, errc::not_found);
+  EXPECT_EQ(*s().list(key), (files{{"a", 1}}));
+}
+
+TEST_P(CheckpointStore, ErasesOnceAndAgain) {
+  const std::string other = "1f0e0d0c-0b0a-4908-8706-050403020100";
+  ASSERT_TRUE(s().put(key, w.folder("one", {{"a", "1"}})));
+  ASSERT_TRUE(s().put(other, w.folder("two", {{"a", "1"}})));
+  EXPECT_TRUE(s().erase(key));
+  EXPECT_TRUE(s().erase(key)) << "what is not there is no fault";
+  EXPECT_EQ(s().list(key).error().code, errc::not_found);
+  EXPECT_EQ(s().get(key, w.at.path() / "to").error().code, errc::not_found);
+  EXPECT_EQ(s().list(other)->size(), 1u);
+}
+
+TEST_P(CheckpointStore, RefusesKeysThatLeadElsewhere) {
+  const auto from = w.folder("from", {{"a", "1"}});
+  w.folder("place/../victim", {{"a", "1"}});
+  for (const char* bad : {"", ".", "..", "../victim", "a/b", "a.tmp", "a b", "/etc"}) {
+    EXPECT_EQ(s().put(bad, from).error().code, errc::invalid) << bad;
+    EXPECT_EQ(s().erase(bad).error().code, errc::invalid) << bad;
+    EXPECT_EQ(s().list(bad).error().code, errc::invalid) << bad;
+    EXPECT_EQ(s().get(bad, w.at.path() / "to").error().code, errc::invalid) << bad;
+    EXPECT_FALSE(s().folder(bad)) << bad;
+  }
+  EXPECT_TRUE(fs::exists(w.at.path() / "victim" / "a"));
+}
+
+TEST_P(CheckpointStore, SaysWhetherFilesCanBeKept) {
+  ASSERT_TRUE(s().probe());
+  ASSERT_TRUE(s().put(key, w.folder("one", {{"a", "1"}})));
+  ASSERT_TRUE(s().probe());
+  EXPECT_EQ(s().list(key)->size(), 1u) << "a probe leaves nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, CheckpointStore, testing::Values("directory", "shared_fs"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(CheckpointFolders, AMissingMountIsNoPlaceToWriteTo) {
+  scratch at;
+  const auto place = (at.path() / "mnt").string();
+  auto shared = *open_checkpoint_store("shared_fs:" + place);
+  EXPECT_EQ(shared->probe().error().code, errc::io);
+  fs::create_directory(at.path() / "from");
+  EXPECT_EQ(shared->put(key, at.path() / "from").error().code, errc::io);
+  EXPECT_FALSE(fs::exists(place));
+  auto own = *open_checkpoint_store("directory:" + place);
+  EXPECT_TRUE(own->probe()) << "a folder of the host's own is made";
+  EXPECT_TRUE(shared->probe());
+}
+
+TEST(CheckpointFolders, AreNamedByTheirStoreAndByThePathOfOlderBuilds) {
+  EXPECT_EQ(open_checkpoint_store("s3:models").error().code, errc::unsupported);
+  for (const char* bad : {"", "directory", "directory:", ":/a", "directory:relative"})
+    EXPECT_FALSE(open_checkpoint_store(bad)) << bad;
+  checkpoint saved;
+  saved.uuid = key;
+  EXPECT_EQ(place_of(saved), checkpoint_place{}) << "neither is known";
+  EXPECT_FALSE(folder_of(saved));
+  saved.path = std::string("/mnt/ck/") + key;
+  EXPECT_EQ(place_of(saved), (checkpoint_place{"directory:/mnt/ck", key}));
+  EXPECT_EQ(*folder_of(saved), saved.path);
+  saved.path = "/mnt/ck/other";
+  EXPECT_EQ(place_of(saved), checkpoint_place{}) << "a folder of another name is not removed";
+  saved.place = {"shared_fs:/new", key};
+  EXPECT_EQ(*folder_of(saved), std::string("/new/") + key) << "what the fact says, not the path";
+}
+
+} // namespace
+} // namespace troupe::storage
