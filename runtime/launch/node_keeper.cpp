@@ -18,10 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto look_every = 200ms;
-constexpr auto longest_wait = std::chrono::milliseconds(30s);
-constexpr auto good_life = 60s;    ///< life after which the back-off begins anew
-constexpr auto remote_every = 20s; ///< an agent on another host is looked for
-constexpr auto ssh_limit = 120s;
 constexpr auto end_limit = 30s;
 
 std::string text(const value& x, const char* key) {
@@ -67,9 +63,8 @@ std::string slots_words(const value& node) {
 
 } // namespace
 
-bool node_keeper::kept::is_remote() const { return node.contains("ssh") && node["ssh"].is_object(); }
-
-node_keeper::node_keeper(keeper_setup setup) : setup_(std::move(setup)), thread_([this] { work(); }) {}
+node_keeper::node_keeper(keeper_setup setup)
+    : setup_(std::move(setup)), machine_((setup_.data_dir / "nodes").string()), thread_([this] { work(); }) {}
 
 node_keeper::~node_keeper() { stop(); }
 
@@ -101,77 +96,63 @@ void node_keeper::work() {
       news = std::exchange(wanted_, std::nullopt);
     }
     if (news)
-      reconcile(*news);
-    for (auto& [name, one] : nodes_)
-      tend(name, one);
+      step(nodes_wanted{std::move(*news)});
+    reap();
+    step(clock_ticked{});
   }
   std::vector<std::thread> ends; // hosts are told at once
-  for (auto& [name, one] : nodes_)
-    ends.emplace_back([this, &name = name, &one = one] { end(name, one); });
+  for (const auto& one : machine_.stop()) {
+    const auto pid = taken_pid(one.name);
+    ends.emplace_back([this, one, pid] { end(one.name, one.node, pid); });
+  }
   for (auto& one : ends)
     one.join();
 }
 
-void node_keeper::reconcile(const value& nodes) {
-  std::map<std::string, value> named;
-  for (const auto& one : nodes)
-    if (!one.value("manual", false))
-      named[text(one, "name")] = one;
-  for (auto it = nodes_.begin(); it != nodes_.end();) {
-    auto same = named.find(it->first);
-    if (same != named.end() && same->second == it->second.node) {
+void node_keeper::step(const keeper_event& ev) {
+  const auto now = time_point{std::chrono::duration_cast<duration>(clock::now().time_since_epoch())};
+  for (const auto& action : machine_.apply(ev, now))
+    std::visit([this](const auto& x) { run(x); }, action);
+}
+
+void node_keeper::reap() {
+  std::vector<child_ended> ended;
+  for (auto it = pids_.begin(); it != pids_.end();) {
+    int status = 0;
+    if (::waitpid(it->second, &status, WNOHANG) == 0) {
       ++it;
       continue;
     }
-    setup_.say("node " + it->first +
-               (same == named.end() ? ": its agent is stopped" : ": its agent is started again"));
-    end(it->first, it->second);
-    it = nodes_.erase(it);
+    ended.push_back(
+      {it->first, WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0});
+    it = pids_.erase(it);
   }
-  for (auto& [name, one] : named)
-    if (!nodes_.contains(name)) {
-      kept fresh;
-      fresh.node = one;
-      nodes_.emplace(name, std::move(fresh));
-    }
+  for (const auto& one : ended)
+    step(one);
 }
 
-void node_keeper::tend(const std::string& name, kept& one) {
-  const auto now = clock::now();
-  if (one.pid > 0) {
-    int status = 0;
-    const auto got = ::waitpid(one.pid, &status, WNOHANG);
-    if (got == 0) {
-      if (one.is_remote() && now > one.begun + ssh_limit)
-        ::kill(-one.pid, SIGKILL); // the next look reaps it
-      return;
-    }
-    one.pid = 0;
-    const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (one.is_remote() && good) {
-      if (!std::exchange(one.up, true))
-        setup_.say("node " + name + ": its agent runs on " + text(one.node, "host"));
-      one.wait = 500ms;
-      one.due = now + remote_every;
-      return;
-    }
-    one.up = false;
-    if (now - one.begun > good_life)
-      one.wait = 500ms;
-    setup_.say("node " + name + ": " + (one.is_remote() ? "ssh" : "its agent") +
-               (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
-                                  : " was killed by signal " + std::to_string(WTERMSIG(status))) +
-               "; again in " + std::to_string(one.wait.count()) + " ms; its log is " +
-               (setup_.data_dir / "nodes" / (name + ".log")).string());
-    one.due = now + one.wait;
-    one.wait = std::min(one.wait * 2, longest_wait);
-    return;
-  }
-  if (now >= one.due)
-    start(name, one);
+void node_keeper::run(const kill_ssh& x) {
+  if (auto it = pids_.find(x.name); it != pids_.end())
+    ::kill(-it->second, SIGKILL); // the next look reaps it
 }
 
-std::vector<std::string> node_keeper::agent_words(const std::string& name, const kept& one) const {
+void node_keeper::run(const end_agent& x) { end(x.name, x.node, taken_pid(x.name)); }
+
+void node_keeper::run(const start_agent& x) {
+  const auto pid = start(x.name, x.node);
+  const auto fault = errno;
+  if (pid > 0)
+    pids_[x.name] = pid;
+  step(start_tried{x.name, pid > 0 ? std::string() : std::strerror(fault)});
+}
+
+/// 0 where no child is kept under this name.
+pid_t node_keeper::taken_pid(const std::string& name) {
+  auto found = pids_.extract(name);
+  return found ? found.mapped() : 0;
+}
+
+std::vector<std::string> node_keeper::agent_words(const std::string& name, const value& node) const {
   std::vector<std::string> words{setup_.program.string(),
                                  "agent",
                                  "--master",
@@ -180,7 +161,7 @@ std::vector<std::string> node_keeper::agent_words(const std::string& name, const
                                  name,
                                  "--data-dir",
                                  (setup_.data_dir / "nodes" / name).string()};
-  if (auto slots = slots_words(one.node); !slots.empty())
+  if (auto slots = slots_words(node); !slots.empty())
     words.insert(words.end(), {"--slots", slots});
   if (!setup_.tls_dir.empty())
     words.insert(words.end(), {"--tls-dir", setup_.tls_dir.string()});
@@ -189,8 +170,8 @@ std::vector<std::string> node_keeper::agent_words(const std::string& name, const
 
 /// Run by the shell of the other host: starts the agent unless it runs. `key=value` first, so that a reader
 /// of `ps` sees them.
-std::string node_keeper::start_script(const std::string& name, const kept& one) const {
-  const auto& ssh = one.node["ssh"];
+std::string node_keeper::start_script(const std::string& name, const value& node) const {
+  const auto& ssh = node["ssh"];
   const auto dir = text(ssh, "data_dir"), binary = text(ssh, "binary"), master = text(ssh, "master");
   std::string script = "set -e; umask 077; dir=" +
                        (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) + "; ";
@@ -205,22 +186,21 @@ std::string node_keeper::start_script(const std::string& name, const kept& one) 
   script += "[ -x \"$bin\" ] || exit 44; ";
   script += "exec \"$bin\" agent --daemon --master " + quoted(master.empty() ? setup_.master : master) +
             " --name " + quoted(name) + " --data-dir \"$dir\"";
-  if (auto slots = slots_words(one.node); !slots.empty())
+  if (auto slots = slots_words(node); !slots.empty())
     script += " --slots " + slots;
   if (!setup_.tls_dir.empty())
     script += " --tls-dir \"$dir/tls\"";
   return script;
 }
 
-void node_keeper::start(const std::string& name, kept& one) {
+pid_t node_keeper::start(const std::string& name, const value& node) {
   std::error_code ignored;
   std::filesystem::create_directories(setup_.data_dir / "nodes", ignored);
   const auto log = setup_.data_dir / "nodes" / (name + ".log");
-  one.begun = clock::now();
-  if (!one.is_remote()) {
-    one.pid = spawn(agent_words(name, one), log, true);
+  if (!is_remote(node)) {
+    return spawn(agent_words(name, node), log, true);
   } else {
-    auto line = [&](const std::string& script) { return command_line(ssh_words(one.node, script)) + " "; };
+    auto line = [&](const std::string& script) { return command_line(ssh_words(node, script)) + " "; };
     // 44: the program is missing there, 45: the certificates are. What is missing is copied.
     std::string tar = "tar czf - ";
     for (const auto& path : setup_.copied)
@@ -229,26 +209,20 @@ void node_keeper::start(const std::string& name, kept& one) {
                                     "-p \"$d.new/bin\" \"$d.new/share/troupe/python\"; "
                                     "tar xzf - -C \"$d.new/bin\"; mv \"$d.new/bin/python\"/* "
                                     "\"$d.new/share/troupe/python/\"; rm -rf \"$d\"; mv \"$d.new\" \"$d\"");
-    const auto dir = text(one.node["ssh"], "data_dir");
+    const auto dir = text(node["ssh"], "data_dir");
     const auto folder = dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir);
     const auto keys = "set -e; umask 077; mkdir -p " + folder + "/tls; tar xzf - -C " + folder + "/tls";
-    const auto begin = line(start_script(name, one));
+    const auto begin = line(start_script(name, node));
     std::string all = "for try in 1 2 3; do " + begin + "; code=$?; case $code in ";
     all += "44) echo 'the program is copied there'; " + tar + "| " + line(unpack) + " || exit 44;; ";
     all += "45) echo 'the certificates are copied there'; tar czf - -C " + quoted(setup_.tls_dir.string()) +
            " ca.pem agent.pem agent.key join-token | " + line(keys) + " || exit 45;; ";
     all += "*) exit $code;; esac; done; exit 44";
-    one.pid = spawn({"sh", "-c", all}, log, true);
-  }
-  if (one.pid <= 0) {
-    one.pid = 0;
-    setup_.say("node " + name + ": cannot start it: " + std::strerror(errno));
-    one.due = clock::now() + one.wait;
-    one.wait = std::min(one.wait * 2, longest_wait);
+    return spawn({"sh", "-c", all}, log, true);
   }
 }
 
-void node_keeper::end(const std::string& name, kept& one) {
+void node_keeper::end(const std::string& name, const value& node, pid_t child) {
   const auto until = clock::now() + end_limit;
   auto wait_for = [&](pid_t pid) {
     int status = 0;
@@ -261,26 +235,23 @@ void node_keeper::end(const std::string& name, kept& one) {
       std::this_thread::sleep_for(20ms);
     }
   };
-  if (!one.is_remote()) {
-    if (one.pid > 0) {
-      ::kill(one.pid, SIGUSR1); // with its tasks
-      wait_for(one.pid);
+  if (!is_remote(node)) {
+    if (child > 0) {
+      ::kill(child, SIGUSR1); // with its tasks
+      wait_for(child);
     }
-    one.pid = 0;
     return;
   }
-  if (one.pid > 0) {
-    ::kill(-one.pid, SIGTERM);
-    wait_for(one.pid);
-    one.pid = 0;
+  if (child > 0) {
+    ::kill(-child, SIGTERM);
+    wait_for(child);
   }
-  const auto dir = text(one.node["ssh"], "data_dir");
+  const auto dir = text(node["ssh"], "data_dir");
   const auto script =
     "dir=" + (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) +
     "; [ -e \"$dir/lock\" ] || exit 0; flock -n \"$dir/lock\" true && exit 0; "
     "kill -USR1 $(sed -n 's/^pid //p' \"$dir/lock\"); flock -w 20 \"$dir/lock\" true";
-  if (auto pid = spawn(ssh_words(one.node, script), setup_.data_dir / "nodes" / (name + ".log"), false);
-      pid > 0)
+  if (auto pid = spawn(ssh_words(node, script), setup_.data_dir / "nodes" / (name + ".log"), false); pid > 0)
     wait_for(pid);
 }
 

@@ -4,7 +4,7 @@
 // longer names them, and with the keeper itself. A kill -9 of this process leaves the tasks to the agents of
 // the next start.
 
-#include "model/value.hpp"
+#include "runtime/launch/kept_nodes.hpp"
 
 #include <condition_variable>
 #include <filesystem>
@@ -42,29 +42,26 @@ public:
 
 private:
   using clock = std::chrono::steady_clock;
-  struct kept {
-    value node;    ///< node in the configuration
-    pid_t pid = 0; ///< pid of the child, or of the ssh at work; 0: none
-    clock::time_point begun, due;
-    std::chrono::milliseconds wait{500};
-    bool up = false; ///< whether the agent of a host over ssh was seen
-    bool is_remote() const;
-  };
-
   void work();
-  void reconcile(const value& nodes);
-  void tend(const std::string& name, kept& one);
-  void start(const std::string& name, kept& one);
-  void end(const std::string& name, kept& one);
-  std::vector<std::string> agent_words(const std::string& name, const kept& one) const;
-  std::string start_script(const std::string& name, const kept& one) const;
+  void step(const keeper_event& ev);
+  void reap();
+  void run(const start_agent& x);
+  void run(const kill_ssh& x);
+  void run(const end_agent& x);
+  void run(const say_line& x) { setup_.say(x.text); }
+  pid_t taken_pid(const std::string& name);
+  pid_t start(const std::string& name, const value& node);
+  void end(const std::string& name, const value& node, pid_t child);
+  std::vector<std::string> agent_words(const std::string& name, const value& node) const;
+  std::string start_script(const std::string& name, const value& node) const;
 
   keeper_setup setup_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::optional<value> wanted_;
   bool stop_ = false;
-  std::map<std::string, kept> nodes_; ///< only for the thread
+  kept_nodes machine_;                ///< of the thread, as all below
+  std::map<std::string, pid_t> pids_; ///< of children that run, or of the ssh at work
   std::thread thread_;
 };
 

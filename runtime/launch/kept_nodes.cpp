@@ -1,0 +1,110 @@
+#include "runtime/launch/kept_nodes.hpp"
+
+#include <algorithm>
+
+namespace troupe::launch {
+namespace {
+
+std::string text(const value& x, const char* key) {
+  const auto it = x.is_object() ? x.find(key) : x.end();
+  return x.is_object() && it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+} // namespace
+
+bool is_remote(const value& node) { return node.contains("ssh") && node["ssh"].is_object(); }
+
+std::vector<keeper_action> kept_nodes::apply(const keeper_event& ev, time_point now) {
+  out o;
+  std::visit([&](const auto& x) { on(o, x, now); }, ev);
+  return o;
+}
+
+std::vector<end_agent> kept_nodes::stop() {
+  std::vector<end_agent> all;
+  for (auto& [name, one] : nodes_)
+    all.push_back({name, std::move(one.node)});
+  nodes_.clear();
+  return all;
+}
+
+/// A node of which something has changed is ended and started again.
+void kept_nodes::on(out& o, const nodes_wanted& ev, time_point now) {
+  std::map<std::string, value> named;
+  for (const auto& one : ev.nodes)
+    if (!one.value("manual", false))
+      named[text(one, "name")] = one;
+  for (auto it = nodes_.begin(); it != nodes_.end();) {
+    const auto same = named.find(it->first);
+    if (same != named.end() && same->second == it->second.node) {
+      ++it;
+      continue;
+    }
+    o.push_back(say_line{"node " + it->first +
+                         (same == named.end() ? ": its agent is stopped" : ": its agent is started again")});
+    o.push_back(end_agent{it->first, it->second.node});
+    it = nodes_.erase(it);
+  }
+  for (auto& [name, node] : named)
+    if (!nodes_.contains(name)) {
+      kept fresh;
+      fresh.node = node;
+      fresh.due = now;
+      nodes_.emplace(name, std::move(fresh));
+    }
+  on(o, clock_ticked{}, now);
+}
+
+void kept_nodes::on(out& o, const clock_ticked&, time_point now) {
+  for (auto& [name, one] : nodes_) {
+    if (one.running && is_remote(one.node) && now > one.begun + ssh_limit)
+      o.push_back(kill_ssh{name});
+    if (one.running || now < one.due)
+      continue;
+    one.running = true;
+    one.begun = now;
+    o.push_back(start_agent{name, one.node});
+  }
+}
+
+void kept_nodes::on(out& o, const start_tried& ev, time_point now) {
+  const auto it = nodes_.find(ev.name);
+  if (it == nodes_.end() || ev.fault.empty())
+    return;
+  it->second.running = false;
+  o.push_back(say_line{"node " + ev.name + ": cannot start it: " + ev.fault});
+  back_off(it->second, now);
+}
+
+void kept_nodes::on(out& o, const child_ended& ev, time_point now) {
+  const auto it = nodes_.find(ev.name);
+  if (it == nodes_.end() || !it->second.running)
+    return;
+  auto& one = it->second;
+  one.running = false;
+  const bool remote = is_remote(one.node);
+  if (remote && ev.exit_code == 0) {
+    if (!std::exchange(one.up, true))
+      o.push_back(say_line{"node " + ev.name + ": its agent runs on " + text(one.node, "host")});
+    one.wait = first_wait;
+    one.due = now + remote_every;
+    return;
+  }
+  one.up = false;
+  if (now - one.begun > good_life)
+    one.wait = first_wait;
+  o.push_back(say_line{
+    "node " + ev.name + ": " + (remote ? "ssh" : "its agent") +
+    (ev.exit_code >= 0 ? " ended with exit code " + std::to_string(ev.exit_code)
+                       : " was killed by signal " + std::to_string(ev.signal)) +
+    "; again in " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(one.wait).count()) +
+    " ms; its log is " + logs_ + "/" + ev.name + ".log"});
+  back_off(one, now);
+}
+
+void kept_nodes::back_off(kept& one, time_point now) {
+  one.due = now + one.wait;
+  one.wait = std::min(one.wait * 2, longest_wait);
+}
+
+} // namespace troupe::launch
