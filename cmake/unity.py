@@ -17,7 +17,7 @@ NAME = re.compile(r"(?<![\w])(?!\d)\w+")
 MEMBER = re.compile(r"(?:\.|->|::)\s*(\w+)")
 DECLARED = re.compile(r"(\w+)\s*(?:[({;=\[]|:(?!:)|$)")
 OWN_TYPE = re.compile(r"^(?:struct|class|enum class|enum|union|concept)\s+(\w+)|^using (\w+) =|^template .*(?:struct|class) (\w+)(?: {|;)")
-PASSED = ("TEST", "INSTANTIATE_", "namespace", "using ", "template", "public:", "private:", "protected:")
+PASSED = ("TEST", "INSTANTIATE_", "static_assert", "namespace", "using ", "template", "public:", "private:", "protected:")
 HIDDEN = re.compile(r"^namespace \{$(.*?)^\} // namespace$|^(static [^\n]*)$", re.M | re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 headers = {}  # of the project: their names, and the headers that they include
