@@ -83,6 +83,7 @@ void each(Launch& x, Use use) {
   use("launch", x.mode);
   use("env", x.env);
   use("checkpoint_dir", x.checkpoint_dir);
+  use("checkpoint_store", x.checkpoint_store);
   use("allocation_name", x.allocation_name);
   use("session_token", x.session_token);
   use("token", x.token);

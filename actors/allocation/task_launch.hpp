@@ -21,7 +21,7 @@ enum class launch_mode : int {
 
 struct task_launch {
   // The task.
-  experiment_id experiment;          ///< that the task belongs to; 0: none
+  experiment_id experiment;          ///< experiment of the task; 0: none
   std::string task_name;             ///< see model/names.hpp
   std::string owner;                 ///< account that it runs for; may be empty
   std::string user_token;            ///< opens the API in the owner's name; empty: none
@@ -33,7 +33,9 @@ struct task_launch {
   std::vector<std::string> entrypoint; ///< a shell's text is {"/bin/sh", "-c", TEXT}
   launch_mode mode = launch_mode::per_agent;
   std::map<std::string, std::string> env;
-  std::string checkpoint_dir; ///< absolute; empty: it keeps no checkpoints
+  std::string checkpoint_dir; ///< absolute: the folder that it writes to; empty: it keeps no checkpoints
+  std::string
+    checkpoint_store; ///< whose folder that is, as in checkpoint_place; empty: "directory:" and the folder
   // The run.
   std::string allocation_name; ///< see model/names.hpp
   std::string session_token;   ///< opens the API to this run alone; empty: none
@@ -44,9 +46,9 @@ struct task_launch {
   int node_rank = 0, nodes = 1;
   std::string resources_id; ///< see part_name
   std::vector<int> slots;
-  int first_rank = 0, ranks = 1; ///< where every slot is a rank
+  int first_rank = 0, ranks = 1; ///< ranks on this agent, where every slot is a rank
   // The host of the part.
-  std::vector<int> ports;                            ///< that this task alone uses there
+  std::vector<int> ports;                            ///< ports of the agent that this task alone uses
   std::optional<std::vector<std::string>> gpu_uuids; ///< none: its slots are not GPUs
 };
 

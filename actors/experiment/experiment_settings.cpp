@@ -1,5 +1,6 @@
 #include "actors/experiment/experiment_settings.hpp"
 
+#include "model/checkpoint_place.hpp"
 #include "model/config/experiment_config.hpp"
 #include "model/names.hpp"
 
@@ -116,7 +117,8 @@ void read_trials(config_reader& config, experiment_settings& out) {
     out.preemption_timeout = std::chrono::seconds(*seconds);
 }
 
-std::string checkpoint_folder(config_reader& config, const std::string& standard) {
+/// As a store is named (model/checkpoint_place.hpp).
+std::string checkpoint_store(config_reader& config, const std::string& standard) {
   // A shared_fs may carry a container_path, too, which Determined has not read for years.
   const bool shared = config.find("checkpoint_storage.type") == "shared_fs";
   const char* path = shared ? "checkpoint_storage.host_path" : "checkpoint_storage.container_path";
@@ -126,9 +128,10 @@ std::string checkpoint_folder(config_reader& config, const std::string& standard
       !dir.empty() && !sub.empty())
     dir = sub.starts_with('/') ? sub : dir + "/" + sub;
   if (dir.empty())
-    return standard;
-  // A relative folder lies in the master's data directory, beside the default one.
-  return dir.starts_with('/') ? dir : standard.substr(0, standard.rfind('/') + 1) + dir;
+    dir = standard;
+  if (!dir.empty() && !dir.starts_with('/')) // in the master's data directory, beside the default one
+    dir = standard.substr(0, standard.rfind('/') + 1) + dir;
+  return dir.empty() ? "" : (shared ? "shared_fs:" : "directory:") + dir;
 }
 
 void read_launch(config_reader& config, task_launch& out) {
@@ -152,7 +155,8 @@ result<experiment_settings> experiment_settings_of(experiment_source from) {
   read_search(config, out);
   read_trials(config, out);
   read_launch(config, out.launch);
-  out.launch.checkpoint_dir = checkpoint_folder(config, from.checkpoint_dir);
+  out.launch.checkpoint_store = checkpoint_store(config, from.checkpoint_dir);
+  out.launch.checkpoint_dir = folder_of_store(out.launch.checkpoint_store);
   if (config.fault())
     return *config.fault();
   out.launch.experiment = from.id;

@@ -1,5 +1,7 @@
 #include "actors/retention/retention.hpp"
 
+#include "model/checkpoint_place.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -87,7 +89,7 @@ bool log_expired(const retention_policy& policy, time_point ended, time_point no
 bool removable(const checkpoint& saved) {
   const bool named =
     saved.uuid.size() == 36 && saved.uuid.find_first_not_of("0123456789abcdefABCDEF-") == std::string::npos;
-  return named && saved.path.starts_with('/') && saved.path.ends_with("/" + saved.uuid);
+  return named && place_of(saved).key == saved.uuid;
 }
 
 } // namespace troupe

@@ -12,7 +12,7 @@ struct retention_policy {
   // How many checkpoints each rule keeps; a checkpoint goes when no rule keeps it.
   std::uint64_t experiment_best = 0, trial_best = 1, trial_latest = 1;
   bool deletes_here = true;    ///< false where checkpoints lie in a bucket, which only its own client reaches
-  std::optional<int> log_days; ///< after a trial's end; none: its log is kept
+  std::optional<int> log_days; ///< days after a trial's end; none: the log is kept
 };
 
 /// Keys that are absent or null have Determined's defaults.
@@ -41,7 +41,7 @@ time_point sweep_due(std::string_view source, time_point ended);
 /// May the log of a trial go that ended at `ended`?
 bool log_expired(const retention_policy& policy, time_point ended, time_point now);
 
-/// May the files of this checkpoint be removed by its path? Only a folder that is named by the uuid itself.
+/// May the files of this checkpoint be removed by its place? Only what is named by the uuid itself.
 bool removable(const checkpoint& saved);
 
 } // namespace troupe

@@ -3,10 +3,10 @@
 #include "actors/retention/retention.hpp"
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/durable.hpp"
+#include "model/checkpoint_place.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 
 #include <caf/all.hpp>
-
-#include <filesystem>
 
 namespace troupe {
 namespace {
@@ -182,10 +182,11 @@ private:
   }
 
   static void remove(const checkpoint& saved) {
-    std::error_code
-      fault; // a file that is not there is no fault, and one that stays is tried at the next sweep
-    if (removable(saved))
-      std::filesystem::remove_all(saved.path, fault);
+    if (!removable(saved))
+      return;
+    const auto place = place_of(saved);
+    if (auto store = storage::open_checkpoint_store(place.store))
+      (void)(*store)->erase(place.key); // what stays is tried at the next sweep
   }
 
   // ---- logs

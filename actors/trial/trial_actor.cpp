@@ -3,6 +3,7 @@
 #include "actors/journal/fact_reader_actor.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
+#include "model/checkpoint_place.hpp"
 #include "model/names.hpp"
 
 #include <caf/all.hpp>
@@ -46,8 +47,8 @@ public:
       [this](const trial_pause& ev) { step(ev); },
       [this](const trial_stop& ev) { step(ev); },
       [this](const trial_perturb& ev) { step(ev); },
-      [this](const task_checkpoint& x) {
-        step(checkpoint_saved{x.origin.allocation.run, x.saved});
+      [this](task_checkpoint& x) {
+        step(checkpoint_saved{x.origin.allocation.run, placed(std::move(x.saved))});
       },
       [this](const allocation_ended& ev) { step(ev); },
       [this](const time_passed& ev) {
@@ -101,8 +102,12 @@ private:
     saved.steps = x.steps;
     saved.files = std::move(x.files);
     saved.metadata = std::move(x.metadata);
-    saved.path = launch_.checkpoint_dir + "/" + saved.uuid;
-    return durably(checkpoint_saved{run.run, std::move(saved)});
+    return durably(checkpoint_saved{run.run, placed(std::move(saved))});
+  }
+  checkpoint placed(checkpoint saved) const {
+    saved.place = {launch_.checkpoint_store, saved.uuid};
+    saved.path = folder_of(saved.place);
+    return saved;
   }
   template <class OfAllocation>
   caf::result<command_result> on(const allocation_id& run, OfAllocation x) {

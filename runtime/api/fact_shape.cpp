@@ -121,7 +121,8 @@ value shape(const checkpoint_recorded& x) {
             {"steps", x.saved.steps},
             {"files", x.saved.files},
             {"metadata", x.saved.metadata},
-            {"path", x.saved.path}}}};
+            {"path", x.saved.path},
+            {"place", {{"store", x.saved.place.store}, {"key", x.saved.place.key}}}}}};
 }
 value shape(const checkpoint_changed& x) { return {{"uuid", x.uuid}, {"files", x.files}}; }
 value shape(const trial_metadata_set& x) { return {{"metadata", x.metadata}}; }

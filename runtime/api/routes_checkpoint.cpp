@@ -1,6 +1,7 @@
 // Checkpoints: lists, one, and their files.
 
 #include "runtime/api/errors.hpp"
+#include "model/checkpoint_place.hpp"
 #include "runtime/api/folder_archive.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
@@ -146,8 +147,8 @@ result<response> files(const call& c) {
   if (!row)
     return row.error();
   if (auto path = c.query.first("path"); !path.empty())
-    return sent(folder_file(row->saved.path, std::string(path)), "application/octet-stream");
-  return sent(folder_archive(row->saved.path, archive_form::tar), "application/x-tar");
+    return sent(folder_file(folder_of(row->saved), std::string(path)), "application/octet-stream");
+  return sent(folder_archive(folder_of(row->saved), archive_form::tar), "application/x-tar");
 }
 
 /// The archive that the stock client downloads: its form by the Accept header.
@@ -158,11 +159,11 @@ result<response> archive(const call& c) {
   const std::string_view accept = c.headers.accept;
   const auto wants = [&](const char* type) { return accept.find(type) != accept.npos; };
   if (wants("application/zip"))
-    return sent(folder_archive(row->saved.path, archive_form::zip), "application/zip");
+    return sent(folder_archive(folder_of(row->saved), archive_form::zip), "application/zip");
   if (wants("application/x-tar"))
-    return sent(folder_archive(row->saved.path, archive_form::tar), "application/x-tar");
+    return sent(folder_archive(folder_of(row->saved), archive_form::tar), "application/x-tar");
   if (wants("application/gzip") || wants("*/*") || accept.empty())
-    return sent(folder_archive(row->saved.path, archive_form::tar_gz), "application/gzip");
+    return sent(folder_archive(folder_of(row->saved), archive_form::tar_gz), "application/gzip");
   return error{errc::invalid, "Accept has to name application/gzip, application/x-tar or application/zip"};
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/api/shapes.hpp"
+#include "model/checkpoint_place.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -234,7 +235,7 @@ value checkpoint_files_shape(const checkpoint_row& row) {
   return {{"uuid", row.saved.uuid},
           {"trialId", row.trial.value},
           {"totalBatches", row.saved.steps},
-          {"path", row.saved.path},
+          {"path", folder_of(row.saved)},
           {"files", row.saved.files}};
 }
 

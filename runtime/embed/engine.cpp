@@ -2,6 +2,7 @@
 
 #include "actors/inspector/inspector_messages.hpp"
 #include "actors/message_types.hpp"
+#include "model/checkpoint_place.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
 #include "runtime/api/errors.hpp"
@@ -407,7 +408,7 @@ fault engine::best_of(std::uint64_t experiment, best& out) const {
     return fault_of(trial.error());
   out = {row->best_trial.value, row->best_metric, to_json(trial->hparams), ""};
   if (auto saved = api::best_checkpoint(*trial, reads); saved && *saved)
-    out.checkpoint = (*saved)->saved.path;
+    out.checkpoint = folder_of((*saved)->saved);
   return {};
 }
 

@@ -2,14 +2,16 @@
 // Where checkpoints lie, one interface for folders of the hosts and for buckets. Each checkpoint is a tree of
 // files under its key, which is its uuid.
 //
-// A store is written KIND:PLACE in facts (checkpoint_place in model/facts.hpp): "directory:/mnt/ck",
+// A store is written KIND:PLACE in facts (model/checkpoint_place.hpp): "directory:/mnt/ck",
 // "shared_fs:/mnt/ck". Secrets are never part of it.
 
-#include "model/facts.hpp"
+#include "model/result.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
-#include <optional>
+#include <string>
 
 namespace troupe::storage {
 
@@ -29,19 +31,9 @@ public:
   virtual result<void> erase(const std::string& key) = 0;
   /// Whether files can be kept here now: errc::io or errc::denied with what is wrong.
   virtual result<void> probe() = 0;
-
-  /// The folder with the files of `key`, whether or not there are any; nullopt where the store is not a
-  /// folder of this host, or `key` is not the name of a checkpoint.
-  virtual std::optional<std::filesystem::path> folder(const std::string& key) const = 0;
 };
 
 /// errc::invalid where `store` is not KIND:PLACE; errc::unsupported where this build has no such kind.
 result<std::shared_ptr<checkpoint_store>> open_checkpoint_store(const std::string& store);
-
-/// The place of a checkpoint; of one that an older build recorded, by its path. Empty where neither is known.
-checkpoint_place place_of(const checkpoint& saved);
-
-/// The folder of a checkpoint on this host, as `folder` above; of any place that is a folder of the hosts.
-std::optional<std::filesystem::path> folder_of(const checkpoint& saved);
 
 } // namespace troupe::storage

@@ -27,6 +27,8 @@ TEST(ExperimentSettings, TheCheckpointFolderIsAsDeterminedReadsIt) {
     const auto got = experiment_settings_of({{7}, config, "", "", "/data/checkpoints"});
     ASSERT_TRUE(got) << got.error().what;
     EXPECT_EQ(launch_of(*got, {}).checkpoint_dir, c.folder) << c.storage;
+    const std::string kind = config["checkpoint_storage"].value("type", "directory");
+    EXPECT_EQ(launch_of(*got, {}).checkpoint_store, kind + ":" + c.folder) << c.storage;
   }
 }
 

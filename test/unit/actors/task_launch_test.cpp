@@ -23,6 +23,7 @@ task_launch full() {
   x.mode = launch_mode::per_slot;
   x.env = {{"A", "b"}};
   x.checkpoint_dir = "/data/ck";
+  x.checkpoint_store = "shared_fs:/data/ck";
   x.allocation_name = "7.t.3";
   x.session_token = "S";
   x.token = "link";
@@ -43,8 +44,8 @@ task_launch full() {
 TEST(TaskLaunch, KeepsItsKeys) {
   EXPECT_EQ(
     to_json(parse_msgpack(encode(full())).value()),
-    R"({"allocation_name":"7.t.3","checkpoint_dir":"/data/ck","cluster_id":"c","config":{"name":"n","searcher":{"metric":"loss"}},)"
-    R"("context":"blob","entrypoint":["/bin/sh","-c","python3 train.py"],"env":{"A":"b"},"experiment":7,"first_rank":2,)"
+    R"({"allocation_name":"7.t.3","checkpoint_dir":"/data/ck","checkpoint_store":"shared_fs:/data/ck","cluster_id":"c",)"
+    R"("config":{"name":"n","searcher":{"metric":"loss"}},"context":"blob","entrypoint":["/bin/sh","-c","python3 train.py"],"env":{"A":"b"},"experiment":7,"first_rank":2,)"
     R"("gpu_uuids":["GPU-1"],"hparams":{"lr":0.1},"launch":"per_slot","master_id":"m","node_rank":1,"nodes":2,"owner":"alice",)"
     R"("ports":[1,2,3,4],"ranks":4,"resources_id":"r-1","resume":"uuid-9","resume_steps":1099511627776,"seed":4000000000,)"
     R"("session_token":"S","slots":[2,3],"task_id":"7.t","token":"link","user_token":"U"})");

@@ -1,4 +1,6 @@
-#include "storage/checkpoints/folders.hpp"
+#include "storage/checkpoints/folder_store.hpp"
+
+#include "model/checkpoint_place.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -25,12 +27,6 @@ error fault_of(const fs::path& where, const std::string& doing, const std::error
 }
 
 std::error_code last_fault() { return {errno, std::generic_category()}; }
-
-/// 1 to 64 letters, digits and `-`: no key leads out of the store's folder, nor to what is unfinished.
-bool is_key(const std::string& key) {
-  return !key.empty() && key.size() <= 64 &&
-         key.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == key.npos;
-}
 
 error no_key(const std::string& key) {
   return {errc::invalid, "'" + key.substr(0, 100) + "' is not the name of a checkpoint"};
@@ -92,26 +88,14 @@ result<void> add_files(const fs::path& folder, const std::string& prefix,
 
 } // namespace
 
-result<void> directory_store::make_root() const {
+result<void> folder_store::make_root() const {
   std::error_code fault;
   fs::create_directories(root_, fault);
   return fault ? result<void>(fault_of(root_, "make the folder", fault)) : result<void>{};
 }
 
-result<void> shared_fs_store::make_root() const {
-  std::error_code fault;
-  if (fs::is_directory(root_, fault))
-    return {};
-  return error{errc::io, root_.string() +
-                           ": this folder of a shared file system is not there\nhint: mount it on this host"};
-}
-
-std::optional<fs::path> directory_store::folder(const std::string& key) const {
-  return is_key(key) ? std::optional{root_ / key} : std::nullopt;
-}
-
-result<void> directory_store::put(const std::string& key, const fs::path& from) {
-  if (!is_key(key))
+result<void> folder_store::put(const std::string& key, const fs::path& from) {
+  if (!is_checkpoint_key(key))
     return no_key(key);
   std::error_code fault;
   if (!fs::is_directory(from, fault))
@@ -134,8 +118,8 @@ result<void> directory_store::put(const std::string& key, const fs::path& from) 
   return copied;
 }
 
-result<void> directory_store::get(const std::string& key, const fs::path& to) const {
-  if (!is_key(key))
+result<void> folder_store::get(const std::string& key, const fs::path& to) const {
+  if (!is_checkpoint_key(key))
     return no_key(key);
   std::error_code fault;
   if (!fs::is_directory(root_ / key, fault))
@@ -143,8 +127,8 @@ result<void> directory_store::get(const std::string& key, const fs::path& to) co
   return copy_tree(root_ / key, to);
 }
 
-result<std::map<std::string, std::int64_t>> directory_store::list(const std::string& key) const {
-  if (!is_key(key))
+result<std::map<std::string, std::int64_t>> folder_store::list(const std::string& key) const {
+  if (!is_checkpoint_key(key))
     return no_key(key);
   std::map<std::string, std::int64_t> found;
   if (auto ok = add_files(root_ / key, "", found); !ok)
@@ -152,8 +136,8 @@ result<std::map<std::string, std::int64_t>> directory_store::list(const std::str
   return found;
 }
 
-result<void> directory_store::erase(const std::string& key) {
-  if (!is_key(key))
+result<void> folder_store::erase(const std::string& key) {
+  if (!is_checkpoint_key(key))
     return no_key(key);
   std::error_code fault;
   fs::remove_all(root_ / key, fault);
@@ -162,7 +146,7 @@ result<void> directory_store::erase(const std::string& key) {
   return {};
 }
 
-result<void> directory_store::probe() {
+result<void> folder_store::probe() {
   if (auto ok = make_root(); !ok)
     return ok;
   auto file = (root_ / ".troupe-probe-XXXXXX").string();
