@@ -4,7 +4,6 @@
 #include "model/config/cluster_file.hpp"
 #include "system/whole_file.hpp"
 
-#include <algorithm>
 #include <future>
 #include <set>
 
@@ -16,31 +15,11 @@ constexpr auto patience = std::chrono::seconds(30);
 
 time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
-const value& list_of(const value& x, const char* key) {
-  static const value none = value::array();
-  if (!x.is_object())
-    return none;
-  auto it = x.find(key);
-  return it == x.end() || !it->is_array() ? none : *it;
-}
-
-std::string text_of(const value& x, const std::string& key) {
-  if (!x.is_object())
-    return {};
-  auto it = x.find(key);
-  return it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-const value* named(const value& list, const std::string& name) {
-  for (const auto& one : list)
-    if (text_of(one, "name") == name)
-      return &one;
-  return nullptr;
-}
-
-bool is_built_in(const std::string& user) { return user == "admin" || user == "determined"; }
-
 std::int64_t micros(time_point at) { return at.time_since_epoch().count(); }
+
+error at_user(const std::string& name, const error& why) {
+  return {why.code, "users." + name + ": " + why.what};
+}
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -96,8 +75,8 @@ result<value> configuration_store::on(const commands::configuration_get&) const 
   auto shown = in_force_;
   value made = value::array(), by_hand = value::array();
   std::set<std::string> seen;
-  for (auto one : list_of(in_force_, "users")) {
-    const auto name = text_of(one, "name");
+  for (auto one : list_in(in_force_, "users")) {
+    const auto name = text_in(one, "name");
     auto account = how_.users->find(name);
     seen.insert(name);
     if (!account || !account->active)
@@ -136,9 +115,9 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
       all += (all.empty() ? "" : "\n") + one;
     return error{errc::invalid, all};
   }
-  for (const auto& one : list_of(wanted, "users")) // what would fail when it is in force already
-    if (const auto name = text_of(one, "name");
-        !how_.loopback && !how_.users->find(name) && text_of(passwords, name).empty())
+  for (const auto& one : list_in(wanted, "users")) // what would fail when it is in force already
+    if (const auto name = text_in(one, "name");
+        !how_.loopback && !how_.users->find(name) && text_in(passwords, name).empty())
       return error{
         errc::invalid,
         "users." + name +
@@ -159,74 +138,58 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
 result<value> configuration_store::settle_users(const value& before, const value& wanted,
                                                 const value& passwords,
                                                 const std::vector<std::string>& prune) {
+  std::map<std::string, known_account> accounts;
+  for (const auto& u : how_.users->users()) {
+    const auto password = text_in(passwords, u.name);
+    accounts[u.name] = {u.admin, u.active,
+                        password.empty() || how_.users->log_in(u.name, password, false, now())};
+  }
   value tokens = value::array();
-  for (const auto& old : list_of(before, "users"))
-    if (const auto name = text_of(old, "name"); !named(list_of(wanted, "users"), name)) {
-      if (auto ok = drop_tokens(name, old, value::object()); !ok)
-        return ok.error();
-      if (auto ok = dismiss(name); !ok)
-        return ok.error();
-    }
-  for (const auto& name : prune)
-    if (auto ok = dismiss(name); !ok)
+  for (const auto& step : settling_steps(before, wanted, std::move(accounts), passwords, prune)) {
+    auto ok = std::visit([&](const auto& x) { return run(x, passwords, tokens); }, step);
+    if (!ok)
       return ok.error();
-  for (const auto& one : list_of(wanted, "users")) {
-    const auto name = text_of(one, "name");
-    if (auto ok = settle(one, passwords); !ok)
-      return ok.error();
-    if (const auto* old = named(list_of(before, "users"), name))
-      if (auto ok = drop_tokens(name, *old, one); !ok)
-        return ok.error();
-    for (const auto& token : list_of(one, "tokens")) {
-      auto file = keep_token(name, token, passwords);
-      if (!file)
-        return file.error();
-      tokens.push_back({{"user", name}, {"name", text_of(token, "name")}, {"file", file->string()}});
-    }
   }
   return tokens;
 }
 
-/// One user as the file has it. A password counts where the file gives one.
-result<void> configuration_store::settle(const value& one, const value& passwords) {
-  auto& users = *how_.users;
-  const auto name = text_of(one, "name");
-  const bool admin = text_of(one, "role") == "admin";
-  const auto password = text_of(passwords, name);
-  auto at = [&](const error& why) { return error{why.code, "users." + name + ": " + why.what}; };
+result<void> configuration_store::run(const make_user& x, const value& passwords, value&) {
+  auto password = how_.users->keep_password(text_in(passwords, x.user), false);
+  if (!password)
+    return at_user(x.user, password.error());
   commands::user_wish wish;
-  const auto there = users.find(name);
-  if (!there || (!password.empty() && !users.log_in(name, password, false, now()))) {
-    auto kept = users.keep_password(password, false);
-    if (!kept)
-      return at(kept.error());
-    wish.password = *kept;
-  }
-  if (!there) {
-    wish.name = name;
-    wish.admin = admin;
-    auto made = ask(commands::user_create{std::move(wish)});
-    return made ? result<void>{} : at(made.error());
-  }
-  if (!there->active)
-    wish.active = true;
-  if (there->admin != admin && !is_built_in(name))
-    wish.admin = admin;
-  if (!wish.password && !wish.active && !wish.admin)
-    return {};
-  auto changed = ask(commands::user_change{std::move(wish), {there->id}});
-  return changed ? result<void>{} : at(changed.error());
+  wish.name = x.user;
+  wish.admin = x.admin;
+  wish.password = *password;
+  auto made = ask(commands::user_create{std::move(wish)});
+  return made ? result<void>{} : at_user(x.user, made.error());
 }
 
-/// As in Determined, an account is never deleted.
-result<void> configuration_store::dismiss(const std::string& name) {
-  auto there = how_.users->find(name);
-  if (!there || !there->active || is_built_in(name))
-    return {};
+result<void> configuration_store::run(const change_user& x, const value& passwords, value&) {
+  commands::user_wish wish;
+  wish.active = x.active;
+  wish.admin = x.admin;
+  if (x.new_password) {
+    auto password = how_.users->keep_password(text_in(passwords, x.user), false);
+    if (!password)
+      return at_user(x.user, password.error());
+    wish.password = *password;
+  }
+  return change(x.user, std::move(wish));
+}
+
+result<void> configuration_store::run(const dismiss_user& x, const value&, value&) {
   commands::user_wish wish;
   wish.active = false;
+  return change(x.user, std::move(wish));
+}
+
+result<void> configuration_store::change(const std::string& user, commands::user_wish wish) {
+  auto there = how_.users->find(user);
+  if (!there)
+    return at_user(user, {errc::not_found, "there is no such user"});
   auto changed = ask(commands::user_change{std::move(wish), {there->id}});
-  return changed ? result<void>{} : changed.error();
+  return changed ? result<void>{} : at_user(user, changed.error());
 }
 
 std::filesystem::path configuration_store::token_file(const std::string& user,
@@ -234,43 +197,35 @@ std::filesystem::path configuration_store::token_file(const std::string& user,
   return how_.folder / "tokens" / (user + "." + token);
 }
 
-result<void> configuration_store::drop_tokens(const std::string& user, const value& before,
-                                              const value& wanted) {
-  for (const auto& token : list_of(before, "tokens")) {
-    const auto name = text_of(token, "name");
-    if (named(list_of(wanted, "tokens"), name))
-      continue;
-    auto text = read_whole(token_file(user, name));
-    if (!text)
-      return text.error();
-    if (!*text)
-      continue;
-    if (auto session = how_.users->session_of(first_line(**text), now()))
-      if (auto ok = ask(commands::token_revoke{{session->user_id}, session->id, micros(session->until)}); !ok)
-        return ok.error();
-    std::error_code ignored;
-    std::filesystem::remove(token_file(user, name), ignored);
-  }
+result<void> configuration_store::run(const drop_token& x, const value&, value&) {
+  const auto file = token_file(x.user, x.name);
+  auto text = read_whole(file);
+  if (!text)
+    return text.error();
+  if (!*text)
+    return {};
+  if (auto session = how_.users->session_of(first_line(**text), now()))
+    if (auto ok = ask(commands::token_revoke{{session->user_id}, session->id, micros(session->until)}); !ok)
+      return ok.error();
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
   return {};
 }
 
-/// Made anew where it is missing or void. A session as long as the file says, opened with the user's
-/// password.
-result<std::filesystem::path> configuration_store::keep_token(const std::string& user, const value& token,
-                                                              const value& passwords) {
-  const auto file = token_file(user, text_of(token, "name"));
+result<void> configuration_store::run(const keep_token& x, const value& passwords, value& tokens) {
+  const auto file = token_file(x.user, x.name);
+  tokens.push_back({{"user", x.user}, {"name", x.name}, {"file", file.string()}});
   auto old = read_whole(file);
   if (!old)
     return old.error();
   if (*old && how_.users->holder(first_line(**old), now()))
-    return file;
-  const auto life = std::chrono::seconds(config::duration_seconds(text_of(token, "expires")));
-  auto session = how_.users->log_in(user, text_of(passwords, user), false, now(), life);
+    return {};
+  const auto life = std::chrono::seconds(config::duration_seconds(x.expires));
+  auto session = how_.users->log_in(x.user, text_in(passwords, x.user), false, now(), life);
   if (!session)
     return error{session.error().code == errc::unauthorized ? errc::invalid : session.error().code,
-                 "users." + user + ".tokens." + text_of(token, "name") +
-                   ": it is made with the user's password: " + session.error().what +
-                   "\nhint: give the user a password_file"};
+                 "users." + x.user + ".tokens." + x.name + ": it is made with the user's password: " +
+                   session.error().what + "\nhint: give the user a password_file"};
   std::error_code fault;
   std::filesystem::create_directories(file.parent_path(), fault);
   if (fault)
@@ -278,11 +233,8 @@ result<std::filesystem::path> configuration_store::keep_token(const std::string&
   if (auto ok = replace_file(file, session->token + "\n"); !ok)
     return ok.error();
   const auto& claim = session->claim;
-  if (auto ok =
-        ask(commands::token_name{{claim.user_id}, claim.id, micros(claim.until), text_of(token, "name")});
-      !ok)
-    return ok.error();
-  return file;
+  auto ok = ask(commands::token_name{{claim.user_id}, claim.id, micros(claim.until), x.name});
+  return ok ? result<void>{} : ok.error();
 }
 
 } // namespace troupe::node

@@ -5,6 +5,7 @@
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/gate.hpp"
+#include "runtime/node/settling.hpp"
 
 #include <condition_variable>
 #include <deque>
@@ -49,11 +50,12 @@ private:
   result<value> ask(C what);
   result<value> settle_users(const value& before, const value& wanted, const value& passwords,
                              const std::vector<std::string>& prune);
-  result<void> settle(const value& one, const value& passwords);
-  result<void> dismiss(const std::string& name);
-  result<void> drop_tokens(const std::string& user, const value& before, const value& wanted);
-  result<std::filesystem::path> keep_token(const std::string& user, const value& token,
-                                           const value& passwords);
+  result<void> run(const drop_token& x, const value& passwords, value& tokens);
+  result<void> run(const dismiss_user& x, const value& passwords, value& tokens);
+  result<void> run(const make_user& x, const value& passwords, value& tokens);
+  result<void> run(const change_user& x, const value& passwords, value& tokens);
+  result<void> run(const keep_token& x, const value& passwords, value& tokens);
+  result<void> change(const std::string& user, commands::user_wish wish);
   std::filesystem::path token_file(const std::string& user, const std::string& token) const;
 
   setup how_;
