@@ -364,23 +364,18 @@ void master::make_twin_again(const std::string& agent) {
   auto tasks = tasks_in_journal();
   for (const auto& task : tasks[agent])
     twin->step(task);
-  w.send( // the pool hears of the new handle, and tells whom it knows
-    at(role::cluster), at(role::pool),
-    [this, agent, incarnation = twin->incarnation, life = guard()] {
-      if (!life())
-        return;
-      pool_step(agent_down{agent});
-      for (const auto& [id, asked] : asked_)
-        if (auto a = allocations.find(id); a != allocations.end() && a->second->incarnation == asked)
-          w.send(
-            at(role::pool), at(id),
-            [this, id = id, agent, incarnation, mine = a->second->guard()] {
-              if (mine())
-                allocations.at(id)->meet_twin(agent, incarnation);
-            },
-            repeats::never);
-    },
-    repeats::never);
+  // As cluster_members: in the pool's mailbox before any host can have met the new twin. The pool tells whom
+  // it knows.
+  pool_step(agent_down{agent});
+  for (const auto& [id, asked] : asked_)
+    if (auto a = allocations.find(id); a != allocations.end() && a->second->incarnation == asked)
+      w.send(
+        at(role::pool), at(id),
+        [this, id = id, agent, incarnation = twin->incarnation, mine = a->second->guard()] {
+          if (mine())
+            allocations.at(id)->meet_twin(agent, incarnation);
+        },
+        repeats::never);
   if (line)
     machines.twin_died(host, line);
 }
