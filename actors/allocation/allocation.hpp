@@ -15,10 +15,10 @@ namespace troupe {
 struct allocation_spec {
   allocation_id id;
   int slots = 1;
-  duration stop_limit = 3600s; ///< from a graceful stop to the kill
+  duration stop_limit = 3600s; ///< time from a graceful stop to the kill
   duration kill_grace = 500ms; ///< a SIGKILL nobody ordered waits so long for the news that its agent died
   duration end_grace =
-    1s; ///< from the failure of one part to the kill of the others, which hear of it and say why they end
+    1s; ///< time from the failure of one part to the kill of the others, which end by themselves before
   int least = 0;             ///< fewer than `slots` that will do as well; 0: none
   duration grow_after = 10s; ///< how long a smaller gang trains before it makes room for a larger one
 };
@@ -37,17 +37,17 @@ struct allocation_stop {
 struct task_started {
   allocation_id allocation;
   std::string agent;
-  std::int64_t pid = 0; ///< of rank 0, as its host counts
+  std::int64_t pid = 0; ///< pid of rank 0 on its host
   MSGPACK_DEFINE_ARRAY(allocation, agent, pid)
 };
 struct task_exited {
   allocation_id allocation;
   std::string agent;
-  int exit_code = 0;    ///< of the first rank that failed, else 0
-  int signal = 0;       ///< that ended it, or 0
-  std::string detail;   ///< for people
+  int exit_code = 0;    ///< exit code of the first rank that failed; 0: none failed
+  int signal = 0;       ///< signal that ended it; 0: none
+  std::string detail;   ///< text for people
   bool certain = true;  ///< false: the sandbox is gone without an exit record
-  bool ordered = false; ///< its agent had been told to kill it: nobody's failure
+  bool ordered = false; ///< whether its agent had been told to kill it; then it has not failed
   MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain, ordered)
 };
 /// The agent is reachable and has neither the task nor a record of it.
@@ -66,9 +66,9 @@ struct agent_lost {
 struct member_failed {
   allocation_id allocation;
   std::string agent;
-  int rank = 0; ///< of the gang
+  int rank = 0; ///< rank in the gang
   std::string detail;
-  bool silent = false; ///< it is there, and runs no instruction
+  bool silent = false; ///< whether the process is there and does not run
   MSGPACK_DEFINE_ARRAY(allocation, agent, rank, detail, silent)
 };
 /// From a worker of this allocation, as its stand-in on the agent lets it through.
@@ -76,7 +76,7 @@ struct worker_said {
   allocation_id allocation;
   std::string agent;
   int member = 0;   ///< the rank it was started with
-  std::string word; ///< of workers/worker_messages.hpp
+  std::string word; ///< a word of workers/worker_messages.hpp
   MSGPACK_DEFINE_ARRAY(allocation, agent, member, word)
 };
 /// By the pool: an allocation that has fewer slots than it would take could have so many, were it placed
@@ -97,7 +97,7 @@ struct signal_polled {};
 struct stop_agreed {
   bool outside = false;
 };
-struct hyperparameters_refused {}; ///< it cannot train with them, and ends by itself
+struct hyperparameters_refused {}; ///< the script cannot train with them, and ends by itself
 struct part_called {               ///< the part of this node rank has come to the rendezvous
   int node_rank = 0;
 };
@@ -114,7 +114,7 @@ using allocation_task_event = std::variant<signal_polled, stop_agreed, hyperpara
 // Actions.
 struct request_slots {
   int slots = 1;
-  int least = 0; ///< that will do; 0: no fewer
+  int least = 0; ///< smallest number of slots; 0: all of them
 };
 struct release_slots {
   std::string agent; ///< only those on it; empty: all
@@ -149,10 +149,10 @@ struct hold_slots {
 };
 struct answer_signals {}; ///< whoever waits for the word to stop hears it
 struct answer_gang {};    ///< whoever waits for the rest of the gang hears where it is
-struct order_worker {     ///< to one rank of a trial in C++
+struct order_worker {     ///< an order to one rank of a trial in C++
   std::string agent;
   int member = 0;
-  std::string order; ///< of workers/worker_messages.hpp
+  std::string order; ///< an order of workers/worker_messages.hpp
 };
 using allocation_action =
   std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task, forget_task,
@@ -179,20 +179,21 @@ public:
   /// The same for the twin of `agent`: what was ordered of the dead one may not have reached the agent.
   [[nodiscard]] std::vector<allocation_action> meet_twin(const std::string& agent) const;
   std::optional<time_point> deadline() const;
-  std::string snapshot() const; ///< of what the facts hold
+  std::string snapshot() const; ///< bytes of the state that facts hold
   value describe() const;       ///< the state, for people
-  const char* shown() const;    ///< in one word, a literal
+  const char* shown() const;    ///< the state in one word, a literal
 
   bool closed() const { return std::holds_alternative<allocation_closed>(phase_); }
   const std::vector<placement>& placed() const { return on_; }
-  bool stopping() const { return stop() || (yielded_ && *yielded_); } ///< its task has to stop
+  bool stopping() const { return stop() || (yielded_ && *yielded_); } ///< whether the task has to stop
   std::vector<int> led() const;         ///< the ranks of a trial in C++ that take orders now
   bool ready() const { return ready_; } ///< every part has come to the rendezvous
 
 private:
-  struct asking {}; ///< for slots
+  struct asking {}; ///< asks for slots
   struct running {
-    std::optional<time_point> since; ///< its placement; none after a recovery, until its task is known to run
+    std::optional<time_point>
+      since; ///< time of the placement; none after a recovery, until the task is known to run
     std::optional<time_point> grow_at;
   };
   struct failing { ///< a part has failed, or the task says that it cannot be trained: the rest ends by itself
@@ -202,7 +203,7 @@ private:
     allocation_stop order;
     time_point kill_at;
   };
-  struct killing_phase { ///< what is left is killed, and again every 30 s
+  struct killing_phase { ///< all parts that are left are killed, and again every 30 s
     std::optional<allocation_stop> order;
     time_point again_at;
   };
@@ -231,7 +232,7 @@ private:
   void on(allocation_step& s, const work_wanted& ev, time_point now);
   void part_over(allocation_step& s, const std::string& agent, end why, int code, std::string detail,
                  time_point now);
-  const allocation_stop* stop() const; ///< what it was asked; null: it was not
+  const allocation_stop* stop() const; ///< the stop that was asked for; null: none
   bool killing() const { return std::holds_alternative<killing_phase>(phase_); }
   std::optional<time_point> kill_at() const;
   void enter_stop(const allocation_stop& order, time_point now);
@@ -253,23 +254,23 @@ private:
   std::optional<bool> yielded_; ///< and whether something outside asked it
   std::optional<time_point> gave_up_;
   std::set<std::string> daemons_;  ///< agents whose part does not count
-  std::uint32_t generation_ = 0;   ///< of the group of ranks
-  std::vector<int> members_;       ///< of the group, where it is not all of them; and it is then
+  std::uint32_t generation_ = 0;   ///< number of the group of ranks
+  std::vector<int> members_;       ///< ranks of the group; empty: all
   std::set<std::string> given_up_; ///< agents that the group goes on without
   std::set<int> lost_;             ///< ranks of which that was noted
   phase phase_;                    ///< of what is durable only whether it was placed, gave up or is closed
   // Soft state.
   std::map<std::string, part_state> parts_;
-  bool polls_ = false;   ///< it asks whether to stop; learned again soon after a recovery
+  bool polls_ = false;   ///< whether the script asks if it should stop; learned again soon after a recovery
   std::set<int> called_; ///< node ranks that came to the rendezvous
   bool finished_ = false;
-  struct worker_state { ///< of a rank of a trial in C++
+  struct worker_state { ///< state of one rank of a trial in C++
     std::int64_t step = 0, until = 0;
     std::uint32_t generation = 0;
     std::int64_t batches = 0;
   };
   std::map<int, worker_state> workers_;
-  std::string failure_;                       ///< what the first worker that failed says of it
+  std::string failure_;                       ///< reason that the first failed worker told
   std::optional<member_failed> failed_first_; ///< while its part still ends
   int spare_ = 0;                             ///< slots that it could have
   struct verdict {
@@ -278,9 +279,9 @@ private:
     std::string detail;
     std::string agent;
     std::optional<time_point>
-      certain_at; ///< until then its agent may turn out to be lost; none: it is certain
+      certain_at; ///< time until which its agent may turn out to be lost; none: certain
   };
-  std::optional<verdict> verdict_; ///< of the first part that ended other than well, or of all
+  std::optional<verdict> verdict_; ///< verdict on the first part that did not end well, or on all
 };
 
 } // namespace troupe

@@ -15,7 +15,7 @@ struct allocation_ended {
   run_id run;
   end why = end::completed;
   std::string detail;
-  bool finished = false; ///< its training is over: it completed, and had not agreed to stop
+  bool finished = false; ///< whether the training is over: completed, and not because of a stop
   MSGPACK_DEFINE_ARRAY(run, why, detail, finished)
 };
 

@@ -17,7 +17,7 @@ struct experiment_spec {
   experiment_id id;
   std::string metric;                    ///< the searcher's
   std::string time_metric;               ///< or empty
-  std::vector<std::string> more_metrics; ///< that the search compares trials by too
+  std::vector<std::string> more_metrics; ///< further metrics by which the search compares trials
   bool hears_checkpoints = false;        ///< the search wants to know of them
   std::uint64_t snapshot_every = 4096;   ///< facts of its stream
 };
@@ -44,28 +44,28 @@ struct experiment_stop {
   bool broken = false; ///< a stream of it cannot be replayed: it ends as error
   MSGPACK_DEFINE_ARRAY(kill, why, broken)
 };
-struct validation_recorded { ///< by the journal: it is durable
+struct validation_recorded { ///< from the journal: the report is durable
   trial_id trial;
   report_origin origin; ///< empty after recovery: nobody waits
   std::uint64_t row = 0;
   std::int64_t steps = 0;
   std::string metrics; ///< a msgpack map
-  run_id run;          ///< that reported it
+  run_id run;          ///< run that reported
   MSGPACK_DEFINE_ARRAY(trial, origin, row, steps, metrics, run)
 };
-struct checkpoint_reported { ///< by the trial: durable, and of its own weights
+struct checkpoint_reported { ///< from the trial: durable, and of the trial's own weights
   trial_id trial;
   std::string uuid;
   std::int64_t steps = 0;
   MSGPACK_DEFINE_ARRAY(trial, uuid, steps)
 };
-struct perturbation_taken { ///< by the trial: what `run` and earlier ones report counts no more
+struct perturbation_taken { ///< from the trial: reports of `run` and of earlier runs count no more
   trial_id trial;
   std::uint32_t number = 0;
   run_id run;
   MSGPACK_DEFINE_ARRAY(trial, number, run)
 };
-struct search_orders { ///< by the process outside that drives a `custom` search
+struct search_orders { ///< from the process outside that drives a `custom` search
   value orders;
   std::uint64_t request = 0; ///< names who waits for the answer
   MSGPACK_DEFINE_ARRAY(orders, request)
@@ -78,13 +78,13 @@ struct trial_finished {
   MSGPACK_DEFINE_ARRAY(trial, state, exit_reason, why)
 };
 struct search_decided {
-  std::vector<trial_created> created; ///< with the ids that the cluster gave
+  std::vector<trial_created> created; ///< created trials, with the ids that the cluster gave
   std::vector<std::pair<std::string, trial_stop_decided>>
-    stopped; ///< by the searcher's key; `trial` is not set
+    stopped; ///< stops by the searcher's key; `trial` is not set
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
   std::string fault;               ///< why the searcher could not answer, or empty
-  std::vector<std::string> paused; ///< by key, as all that follow
+  std::vector<std::string> paused; ///< trials by key, as in all fields below
   std::vector<std::pair<std::string, double>> resumed;
   struct perturbation {
     std::string trial, source, checkpoint;
@@ -107,15 +107,16 @@ struct ask_searcher {
 struct spawn_trial {
   trial_created trial;
   bool active = true;
-  std::optional<trial_perturb_decided> perturb; ///< to be told before anything else
+  std::optional<trial_perturb_decided>
+    perturb; ///< perturbation that the trial must hear before anything else
 };
 struct order_trial {
   enum class kind { activate, pause, stop, perturb } what = kind::activate;
   trial_id trial;
-  trial_state outcome = trial_state::completed; ///< of stop
+  trial_state outcome = trial_state::completed; ///< end state, for stop
   bool kill = false;
   std::string why;
-  trial_perturb_decided perturb; ///< of perturb
+  trial_perturb_decided perturb; ///< what to do, for perturb
 };
 struct answer_validation {
   report_origin origin;
@@ -160,14 +161,14 @@ public:
   /// Versioned bytes of all that the facts hold, but for what the searcher has heard.
   std::string snapshot() const;
   value describe() const;    ///< the state, for people
-  const char* shown() const; ///< in one word, a literal
+  const char* shown() const; ///< the state in one word, a literal
   /// Of a fresh machine: as if it had replayed what `snapshot` holds. `errc::corrupt` or `unsupported` leaves
   /// it fresh.
   result<void> restore(std::string_view snapshot);
 
   experiment_state state() const { return state_; }
   std::size_t live_trials() const;
-  std::uint64_t facts() const { return facts_; } ///< of its stream so far
+  std::uint64_t facts() const { return facts_; } ///< number of facts in the stream so far
   /// The newest validation row that the search has heard, by trial that has not ended.
   std::map<trial_id, std::uint64_t> heard_rows() const;
   /// The events that the searcher has answered since the snapshot, oldest first: a fresh or restored one that
@@ -180,15 +181,15 @@ private:
     std::uint64_t heard_row = 0;
     bool exited = false;                          ///< the search has heard of it
     std::string stop_why;                         ///< the searcher wants it to end; empty: it does not
-    bool paused = false;                          ///< by the search
+    bool paused = false;                          ///< whether the search has paused the trial
     std::optional<trial_perturb_decided> perturb; ///< the latest
     std::uint64_t reports = 0;
     std::vector<std::pair<std::int64_t, double>> times; ///< steps and time metric of the latest reports
     // Soft state.
-    bool finished = false; ///< it has said so
+    bool finished = false; ///< whether the trial has told its end
     run_id void_until;     ///< once the trial has answered the perturbation: runs that count no more
-    bool taken = true;     ///< it has
-    std::vector<validation_recorded> held; ///< until it has
+    bool taken = true;     ///< whether the trial has taken `perturb`
+    std::vector<validation_recorded> held; ///< reports that wait until `taken`
   };
   struct input {
     search_input kind = search_input::started;
@@ -233,12 +234,13 @@ private:
   std::optional<search_stepped> over_;
   std::map<trial_id, trial_entry> trials_;
   std::map<std::string, trial_id> by_key_;
-  std::map<std::string, std::int64_t> checkpoint_steps_; ///< of those the search has heard of
+  std::map<std::string, std::int64_t>
+    checkpoint_steps_; ///< steps of the checkpoints that the search has heard of
   std::vector<searchers::search_event> history_;
   // Soft state.
   std::deque<input> inputs_;
   bool asking_ = false;
-  bool remembers_ = true;  ///< what the searcher hears
+  bool remembers_ = true;  ///< whether the searcher's inputs are kept
   std::uint64_t kept_ = 0; ///< facts in the newest snapshot
 };
 

@@ -24,14 +24,14 @@ struct experiment_settings {
   std::uint64_t seed = 0;
   std::string metric;
   std::string time_metric;               ///< or empty
-  std::vector<std::string> more_metrics; ///< that the search compares trials by too
+  std::vector<std::string> more_metrics; ///< further metrics by which the search compares trials
   bool hears_checkpoints = false;        ///< whether the search wants to know of them
   // Every trial.
   int slots = 1;
   int least_slots = 0; ///< fewer than `slots` that will do; 0: none
   int max_restarts = 0;
   std::optional<duration> preemption_timeout; ///< none: that of allocation_spec
-  task_launch launch;                         ///< without what one trial and one run add
+  task_launch launch;                         ///< launch, without what one trial and one run add
 };
 
 /// Where the configuration lacks a key (an older version wrote it), the key has the default of the schema.

@@ -18,10 +18,11 @@
 namespace troupe {
 
 struct harness_limits {
-  std::uint64_t window_bytes = 1 << 20;    ///< of unacknowledged reports, of each process
-  std::size_t batch_bytes = 256 << 10;     ///< of metrics in one append, or one larger report
-  std::size_t in_flight_bytes = 768 << 10; ///< of all appends together, or one larger append
-  std::size_t processes = 1024;            ///< of one allocation, those silent for `forget_after` aside
+  std::uint64_t window_bytes = 1 << 20;    ///< limit of unacknowledged reports of each process
+  std::size_t batch_bytes = 256 << 10;     ///< limit of metrics in one append; a larger report goes alone
+  std::size_t in_flight_bytes = 768 << 10; ///< limit of all appends together; a larger append goes alone
+  std::size_t processes =
+    1024; ///< limit for one allocation; processes silent for `forget_after` do not count
   duration forget_after = 10s;
   duration decision_wait = 100ms; ///< how long the acknowledgement of a validation waits for the decision
   duration checkpoint_repeat = 2s;
@@ -145,7 +146,7 @@ private:
   using out = std::vector<harness_action>;
   struct task {
     std::string token, checkpoint_dir;
-    std::string stop;  ///< what its processes are told, or empty
+    std::string stop;  ///< reason to stop that its processes are told; empty: none
     std::string asked; ///< the stop that was last pushed to all of them
     bool gone = false;
   };
@@ -167,11 +168,11 @@ private:
     std::string peer;                     ///< empty: not connected
     std::uint64_t committed = 0;          ///< durable or refused up to here
     std::uint64_t told = 0;               ///< acknowledged up to here
-    std::deque<workers::report_row> rows; ///< from committed + 1
-    std::size_t metrics_bytes = 0;        ///< of rows
+    std::deque<workers::report_row> rows; ///< rows from committed + 1 on
+    std::size_t metrics_bytes = 0;        ///< bytes of the metrics in `rows`
     std::uint64_t in_flight = 0;          ///< number of the append, or 0
     bool ready = false;                   ///< stands in ready_
-    int failures = 0;                     ///< in a row
+    int failures = 0;                     ///< failures in a row
     std::optional<time_point> retry_at;
     time_point heard;
     std::string closed;                                   ///< why the journal takes nothing more of it
@@ -233,7 +234,7 @@ private:
   std::size_t flight_bytes_ = 0;
   std::uint64_t next_number_ = 1;
   std::size_t held_ = 0;
-  std::size_t released_ = 0; ///< in the running apply
+  std::size_t released_ = 0; ///< bytes released in the running apply
 };
 
 } // namespace troupe

@@ -6,12 +6,13 @@
 namespace troupe {
 
 struct harness_setup {
-  std::string endpoint = "tcp://127.0.0.1:*"; ///< with the port of the last life, where there was one
+  std::string endpoint =
+    "tcp://127.0.0.1:*"; ///< endpoint to take; the port of the last life, where there was one
 };
 
 struct harness_gateway {
   harness_actor actor;
-  std::string endpoint; ///< with the port that was taken
+  std::string endpoint; ///< endpoint with the port that was taken
 };
 
 /// Opens the socket at once; `errc::conflict` where the port is taken.

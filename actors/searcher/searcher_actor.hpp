@@ -13,7 +13,7 @@ struct searcher_setup {
   value config;          ///< the `searcher` section
   value hyperparameters; ///< the section of that name
   std::uint64_t seed = 0;
-  std::string snapshot;                         ///< of the searcher, or empty
+  std::string snapshot;                         ///< snapshot of the searcher; empty: none
   std::vector<searchers::search_event> history; ///< answered since; replayed, its actions are dropped
   /// Reads `snapshot` and `history`, on the searcher's own thread, where it is set: of one that is made
   /// again.

@@ -13,14 +13,15 @@ namespace troupe {
 
 struct trial_spec {
   trial_id id;
-  int slots = 1;                      ///< granted all together or not at all
-  int max_restarts = 0;               ///< after failed runs; a lost run (agent, master) costs none
-  int max_losses = 100;               ///< lost runs in a row without a new checkpoint
-  std::string warm_start;             ///< uuid of another trial's checkpoint to start from, or empty
-  std::int64_t warm_start_steps = 0;  ///< where the first run counts on from
-  bool tells_checkpoints = false;     ///< its search wants to hear of them
-  int least_slots = 0;                ///< fewer than `slots` that will do; 0: none
-  std::optional<duration> stop_limit; ///< from a graceful stop to the kill; none: that of allocation_spec
+  int slots = 1;          ///< granted all together or not at all
+  int max_restarts = 0;   ///< limit of restarts after failed runs; a lost run (agent, master) costs none
+  int max_losses = 100;   ///< lost runs in a row without a new checkpoint
+  std::string warm_start; ///< uuid of another trial's checkpoint to start from, or empty
+  std::int64_t warm_start_steps = 0; ///< steps from which the first run counts on
+  bool tells_checkpoints = false;    ///< whether the search wants to hear of checkpoints
+  int least_slots = 0;               ///< fewer than `slots` that will do; 0: none
+  std::optional<duration>
+    stop_limit; ///< time from a graceful stop to the kill; none: that of allocation_spec
 };
 
 // Events; they are also messages.
@@ -42,7 +43,7 @@ struct trial_stop {
 struct trial_perturb {
   std::uint32_t number = 0; ///< counts from 1; a repeat is answered again
   std::string checkpoint;
-  std::int64_t steps = 0; ///< of it
+  std::int64_t steps = 0; ///< steps of the checkpoint
   value hparams;
   MSGPACK_DEFINE_ARRAY(number, checkpoint, steps, hparams)
 };
@@ -52,7 +53,7 @@ struct checkpoint_saved {
   MSGPACK_DEFINE_ARRAY(run, saved)
 };
 // The shell makes these of `task_call`.
-struct checkpoint_files_changed { ///< by a user or the script; none left: it is deleted
+struct checkpoint_files_changed { ///< changed by a user or the script; no file left: deleted
   std::string uuid;
   std::map<std::string, std::int64_t> left;
 };
@@ -124,7 +125,7 @@ public:
   std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
   std::string snapshot() const;               ///< the state as bytes
   value describe() const;                     ///< the state, for people
-  const char* shown() const;                  ///< in one word, a literal
+  const char* shown() const;                  ///< the state in one word, a literal
 
   bool ended() const { return ended_.has_value(); }
   run_id open_run() const { return open_ ? run_ : run_id{}; }
@@ -145,7 +146,7 @@ private:
   void note(trial_step& s, trial_fact fact);
   stop_allocation stop_order() const;
   start_allocation start_order() const;
-  bool void_run(run_id run) const; ///< its weights were given up
+  bool void_run(run_id run) const; ///< whether the weights of this run were given up
 
   void set(const trial_activated&);
   void set(const trial_paused&);
@@ -161,16 +162,17 @@ private:
 
   trial_spec spec_;
   bool active_ = false;
-  bool open_ = false; ///< is run_ open?
+  bool open_ = false; ///< whether run_ is open
   bool leaving_ =
     false;     ///< a pause or perturbation asked run_ to exit; a later activation does not take that back
   run_id run_; ///< the latest
   int restarts_ = 0, losses_ = 0;
-  int restarts_then_ = 0; ///< at its latest checkpoint: who comes forward does not wait long
+  int restarts_then_ =
+    0; ///< restarts_ at the latest checkpoint: a trial that comes forward does not back off long
   time_point retry_at_;
   std::string checkpoint_;      ///< the latest, or empty
-  bool own_checkpoint_ = false; ///< it is of this trial's own weights
-  std::int64_t steps_ = 0;      ///< of it
+  bool own_checkpoint_ = false; ///< whether checkpoint_ is of this trial's own weights
+  std::int64_t steps_ = 0;      ///< steps of checkpoint_
   std::vector<std::pair<std::string, std::int64_t>>
     earlier_; ///< all that are not deleted, with steps, the latest last
   double progress_ = 0;

@@ -16,7 +16,7 @@ struct stand_in_spec {
   std::string agent;
   int member = 0;               ///< the rank that the worker was started with
   duration silence = 20s;       ///< a worker speaks each second
-  duration repeat_status = 15s; ///< what has not changed is passed on so often
+  duration repeat_status = 15s; ///< time after which an unchanged status is passed on again
 };
 
 // Events. The harness has checked the token.
@@ -74,7 +74,7 @@ private:
   stand_in_spec spec_;
   workers::worker_heard took_;
   std::optional<workers::worker_status> said_;
-  std::string process_;                          ///< that speaks for this rank; the first one
+  std::string process_;                          ///< process that speaks for this rank: the first one
   std::optional<workers::worker_status> passed_; ///< the newest that was passed on
   time_point passed_at_, heard_;
   std::optional<time_point> renewed_;

@@ -17,7 +17,7 @@ struct order_arrived { ///< over the task link
   std::uint64_t protocol = 0;
   std::string order;
 };
-struct phase_entered { ///< by the thread that trains
+struct phase_entered { ///< told by the thread that trains
   workers::worker_phase phase = workers::worker_phase::starting;
   std::uint32_t generation = 0;
   std::int64_t step = 0, batches = 0;
@@ -25,7 +25,7 @@ struct phase_entered { ///< by the thread that trains
 struct training_failed {
   std::string why;
 };
-struct link_refused { ///< for good
+struct link_refused { ///< the link was refused for good
   std::string why;
 };
 struct second_passed {
