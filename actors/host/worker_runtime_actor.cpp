@@ -70,7 +70,8 @@ public:
                                          setup_.python / "troupe" / "_zygote", setup_.tasks.string()}))
       zygotes_ = std::move(*keeper);
     self_->set_exit_handler([this](caf::exit_msg& x) {
-      if (setup_.kill_on_stop && setup_.kill_on_stop())
+      // Whoever else ends this actor wants it made again, which adopts the tasks.
+      if (x.source == agent_.address() && setup_.kill_on_stop && setup_.kill_on_stop())
         end_all();
       runtime_.reset();
       zygotes_.reset();
