@@ -538,6 +538,8 @@ void process_runtime::engine::obey(forget_order& x) {
   if (!box || !box->done)
     return;
   kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
+  if (box->helper) // the sweeper waits for its death; here it would be told again and again
+    ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, box->helper.get(), nullptr);
   {
     std::lock_guard lock(mutex_);
     sweeps_.push_back({box->folder_name, x.with_spool, box->id,

@@ -74,12 +74,17 @@ class Orphans:
 
 
 mine = set()
+clients_s = 0.0  # processor time of the commands of this program, which is not that of a trial
 
 
 def command(*words, **more):
+    global clients_s
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True, **more)
     mine.add(process.pid)
-    out = process.communicate()[0]
+    out = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    clients_s += used.ru_utime + used.ru_stime
     mine.discard(process.pid)
     if process.returncode:
         sys.exit(f"{words[0]} {words[1]}: ended with {process.returncode}")
@@ -90,7 +95,7 @@ def cpu_s(pid):
     """Of a process that lives with its own children, and of what this one has reaped."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     reaped = os.times()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system - clients_s
 
 
 def floor(program, count, root):
@@ -145,9 +150,8 @@ class Node:
         self.config.write_text(CONFIG.format(trials=trials))
         began = time.time()
         experiment = json.loads(self.cli("experiment", "create", self.config, self.files))["id"]
-        while (state := json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")) not in (
-                "COMPLETED", "ERROR", "CANCELED"):
-            time.sleep(0.3)
+        command(self.binary, "experiment", "wait", experiment, env=self.env)
+        state = json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")
         if state != "COMPLETED":
             sys.exit(f"experiment {experiment}: {state}")
         rows = json.loads(self.cli("trial", "list", experiment))
