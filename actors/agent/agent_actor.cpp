@@ -17,6 +17,7 @@
 
 #include <climits>
 #include <fstream>
+#include <mutex>
 
 namespace troupe {
 namespace {
@@ -121,7 +122,10 @@ private:
                       setup_.python,
                       setup_.python_bin,
                       setup_.master_url,
-                      [file = setup_.dir / "harness"] { return first_line(file); },
+                      [at = endpoint_] {
+                        std::lock_guard lock(at->mutex);
+                        return at->text;
+                      },
                       setup_.dir / "harness",
                       setup_.freeze,
                       setup_.slots,
@@ -150,6 +154,10 @@ private:
       return opened.error();
     harness_ = opened->actor;
     self_->monitor(harness_);
+    {
+      std::lock_guard lock(endpoint_->mutex);
+      endpoint_->text = opened->endpoint;
+    }
     if (auto ok = replace_file(file, opened->endpoint + "\n", 0644, durability::written); !ok)
       return ok;
     for (const auto& [id, one] : stand_ins_) // they answer through the dead one
@@ -578,6 +586,11 @@ private:
   std::map<allocation_id, slot_series> reported_;
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
+  struct shared_text {
+    std::mutex mutex;
+    std::string text;
+  };
+  const std::shared_ptr<shared_text> endpoint_ = std::make_shared<shared_text>(); ///< of the harness gateway
   worker_runtime_setup runtime_setup_;
   std::map<allocation_id, told> at_host_; ///< tasks that were launched or adopted, until they are dropped
   int runtime_life_ = 0;

@@ -10,6 +10,7 @@
 
 #include "actors/allocation/task_launch.hpp"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct task_surroundings {
   std::string master_url; ///< address of the agent's own listener, which forwards: "http://127.0.0.1:40123"
   std::string shell = "/bin/sh"; ///< shell that runs the entrypoint script and the users' hooks
   task_ports ports;
+  /// What platform_paths() says of a PATH, perhaps remembered; empty: it is asked.
+  std::function<std::vector<std::string>(const std::string&)> platform;
 };
 
 inline constexpr const char* task_run_dir = "/run/determined";
