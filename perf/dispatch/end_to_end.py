@@ -91,11 +91,17 @@ def command(*words, **more):
     return out
 
 
-def cpu_s(pid):
-    """Of a process that lives with its own children, and of what this one has reaped."""
+def ticks(pid):
+    """Of a process and of those of its children that have ended; then of its children that live."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    children = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    return sum(map(int, fields[11:15])) + sum(ticks(child) for file in children for child in file.read_text().split())
+
+
+def cpu_s(pid):
+    """Of a process, of what it has started, and of what this one has reaped."""
     reaped = os.times()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system - clients_s
+    return ticks(pid) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system - clients_s
 
 
 def floor(program, count, root):
