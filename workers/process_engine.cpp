@@ -580,7 +580,8 @@ void process_runtime::engine::keep_spares() {
     return;
   }
   auto& box = add(folder_name, open_folder(root_.get(), folder_name));
-  (void)write_file(box.folder.get(), task_format::spec_file, ""); // so that a launch has only to fill it
+  if (!made)
+    (void)write_file(box.folder.get(), task_format::spec_file, ""); // so that a launch has only to fill it
   start(box, {});
 }
 

@@ -156,10 +156,14 @@ class Node:
         self.config.write_text(CONFIG.format(trials=trials))
         began = time.time()
         experiment = json.loads(self.cli("experiment", "create", self.config, self.files))["id"]
-        command(self.binary, "experiment", "wait", experiment, env=self.env)
-        state = json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")
+        # `experiment wait` would have the node shape every fact for it.
+        while (state := json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")) not in (
+                "COMPLETED", "ERROR", "CANCELED"):
+            time.sleep(0.3)
         if state != "COMPLETED":
             sys.exit(f"experiment {experiment}: {state}")
+        time.sleep(0.5)  # for the sandboxes that linger
+        self.cpu_at_end = cpu_s(self.process.pid)
         rows = json.loads(self.cli("trial", "list", experiment))
         rows = rows["trials"] if isinstance(rows, dict) else rows
         ends = sorted(seconds(row["endTime"]) for row in rows)
@@ -185,8 +189,7 @@ def troupe(binary, trials, orphans):
         node.search(64)
         before = cpu_s(node.process.pid)
         wall, ends = node.search(trials)
-        time.sleep(0.5)  # for the sandboxes that linger
-        cpu = cpu_s(node.process.pid) - before
+        cpu = node.cpu_at_end - before
         node.end()
         return trials / wall, 1000 * cpu / trials, ends
 

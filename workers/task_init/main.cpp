@@ -172,8 +172,11 @@ void note_helper(int folder, pid_t pid) {
   snprintf(text, sizeof text, "%d %llu\n", pid, start);
   fd = openat(folder, helper_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd >= 0) { // cut off at the end: a file that is emptied first goes to the disk when it is closed
+    const auto size = static_cast<off_t>(strlen(text));
+    struct stat about {};
     write_all(fd, text, strlen(text));
-    (void)!ftruncate(fd, static_cast<off_t>(strlen(text)));
+    if (fstat(fd, &about) != 0 || about.st_size > size)
+      (void)!ftruncate(fd, size);
     close(fd);
   }
 }
