@@ -76,14 +76,12 @@ task_starter::task_starter(const worker_runtime_setup& setup, workers::process_r
       zygotes_(zygotes),
       shell_(::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh") {}
 
-/// The same on all agents of a gang, which meet at the chief's; on one agent those that nobody has.
+/// None but on the chief's agent, which all others of a gang hear of at the rendezvous.
 result<std::vector<int>> task_starter::ports_of(const start_order& order, const task_launch& launch) {
-  if (launch.nodes == 1) {
-    std::lock_guard lock(mutex_);
-    return ports_.claim(to_string(order.allocation), {12350, 12360, 12365, 29400});
-  }
-  const auto first = static_cast<int>(20'000 + order.allocation.task.low() % 2000 * 4);
-  return std::vector<int>{first, first + 1, first + 2, first + 3};
+  if (launch.node_rank != 0)
+    return std::vector<int>();
+  std::lock_guard lock(mutex_);
+  return ports_.claim(to_string(order.allocation), {12350, 12360, 12365, 29400});
 }
 
 result<void> task_starter::start(const start_order& order, const std::function<void(hosted_task)>& prepared) {
@@ -115,7 +113,8 @@ result<void> task_starter::start(const start_order& order, const std::function<v
 
 result<void> task_starter::start_in(const fs::path& folder, const start_order& order, task_launch& launch,
                                     const std::function<void(hosted_task)>& prepared) {
-  const auto& ports = launch.ports;
+  auto ports = launch.ports;
+  ports.resize(4);
   task_surroundings around{setup_.agent,
                            setup_.agent_id,
                            setup_.harness_endpoint(),
