@@ -226,23 +226,23 @@ struct experiment_finished {
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
-struct route_validation { ///< by the journal, once durable: the cluster knows whose trial it is
+struct route_validation { ///< from the journal, once durable: the cluster knows whose trial it is
   experiment_id experiment;
   validation_recorded what;
   MSGPACK_DEFINE_ARRAY(experiment, what)
 };
-struct kill_trial { ///< by a user: one trial of a search
+struct kill_trial { ///< from a user: kills one trial of a search
   trial_id trial;
   MSGPACK_DEFINE_ARRAY(trial)
 };
 
-struct orders_answered {   ///< to the driver of a custom search; durable
+struct orders_answered {   ///< answers the driver of a custom search; durable
   std::string refused;     ///< why they changed nothing, or empty
   std::uint64_t heard = 0; ///< the id of the newest event
   std::vector<std::pair<std::string, trial_id>> created;
   MSGPACK_DEFINE_ARRAY(refused, heard, created)
 };
-struct await_events { ///< by the driver of a custom search: tell me when there is one above the id `after`
+struct await_events { ///< from the driver of a custom search: waits for an event above the id `after`
   std::uint64_t after = 0;
   std::int64_t timeout_ms = 0;
   MSGPACK_DEFINE_ARRAY(after, timeout_ms)
@@ -253,14 +253,14 @@ struct events_heard {
 };
 
 // ---- snapshots
-struct search_save { ///< to the searcher: the state after all that it has heard
+struct search_save { ///< asks the searcher for its state after all inputs
   MSGPACK_DEFINE_ARRAY()
 };
 struct search_saved {
   std::string bytes;
   MSGPACK_DEFINE_ARRAY(bytes)
 };
-struct store_snapshot { ///< to the journal
+struct store_snapshot { ///< asks the journal to keep a snapshot
   std::string entity;
   std::uint64_t facts = 0;
   std::string bytes;
@@ -268,11 +268,11 @@ struct store_snapshot { ///< to the journal
 };
 
 // ---- retention
-struct erase_log { ///< to the journal: all lines of a task that has ended
+struct erase_log { ///< asks the journal to erase all lines of a task that has ended
   task_id task;
   MSGPACK_DEFINE_ARRAY(task)
 };
-struct sweep_experiment { ///< to retention: it has ended
+struct sweep_experiment { ///< tells retention that the experiment has ended
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
@@ -280,7 +280,7 @@ struct sweep_finished { ///< nothing superfluous of it is left
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
-struct clean_logs { ///< of all trials whose time is over
+struct clean_logs { ///< erases the logs of all trials whose time is over
   MSGPACK_DEFINE_ARRAY()
 };
 struct logs_cleaned {
@@ -365,7 +365,7 @@ struct link_order { ///< master to agent: exactly one of the orders is set
 };
 struct heartbeat_ack {
   std::uint64_t epoch = 0;
-  time_point sent; ///< of the heartbeat, on the agent's clock
+  time_point sent; ///< time of the heartbeat, on the agent's clock
   MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
 struct link_report { ///< agent to master: one of them is set
@@ -380,7 +380,7 @@ struct link_report { ///< agent to master: one of them is set
 /// interfaces name each other.
 struct master_found {
   caf::actor cluster;
-  std::string why;    ///< it could not be reached
+  std::string why;    ///< why it could not be reached
   bool final = false; ///< and never will be with these settings
 };
 template <class Inspector>
@@ -406,7 +406,7 @@ struct launch_order {
   std::vector<int> slots;
   std::string spec; ///< msgpack of a task_launch
   time_point lease_from;
-  std::string fence_token; ///< with which its sandbox may speak to the master when the agent is dead
+  std::string fence_token; ///< token for its sandbox to speak to the master when the agent is dead
   MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from, fence_token)
 };
 struct destroy_order {
@@ -425,19 +425,20 @@ struct adopt_order {
   MSGPACK_DEFINE_ARRAY()
 };
 enum class task_change : int { adopted = 0, launched, ended, all_adopted, frozen, nothing, rank_failed };
-struct task_news { ///< by the worker runtime
+struct task_news { ///< from the worker runtime
   task_change change = task_change::launched;
   task_report task;
   std::string token, checkpoint_dir, spool;
-  int rank = -1; ///< of the gang, where one has failed
+  int rank = -1; ///< rank in the gang, where one has failed
   MSGPACK_DEFINE_ARRAY(change, task, token, checkpoint_dir, spool, rank)
 };
-struct harness_task { ///< its processes may report from now on
+struct harness_task { ///< the processes of this task may report from now on
   allocation_id allocation;
   std::string token, checkpoint_dir;
   MSGPACK_DEFINE_ARRAY(allocation, token, checkpoint_dir)
 };
-struct harness_gone { ///< its processes are dead; answered with harness_drained once all they sent is durable
+struct harness_gone { ///< the processes are dead; answered with harness_drained once their reports are
+                      ///< durable
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
@@ -461,7 +462,7 @@ struct pumped { ///< everything of it is in the journal
 struct worker_frame { ///< up, from the gateway to the stand-in: a process with the allocation's token says
                       ///< this
   allocation_id allocation;
-  int member = 0; ///< its rank, as it says
+  int member = 0; ///< rank that the process names
   std::string process;
   std::uint64_t protocol = 0;
   std::string word;
@@ -510,7 +511,7 @@ using harness_actor =
                    caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<preempt_ordered>, caf::reacts_to<journal_actor>,
                    caf::reacts_to<time_passed>, caf::reacts_to<worker_reply>>;
-using stand_in_actor = ///< of one worker, on its agent; its clock ticks by the renewals of leases
+using stand_in_actor = ///< stands for one worker, on its agent; its clock ticks by the renewals of leases
   caf::typed_actor<caf::reacts_to<worker_frame>, caf::reacts_to<worker_ordered>, caf::reacts_to<renew_order>>;
 using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_to<pump_end>,
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
@@ -587,7 +588,7 @@ struct registered {
   journal_actor journal;
   std::int64_t freeze_us = 0;
   std::uint16_t http_port = 0;
-  std::string fence_token; ///< of this agent's sandboxes
+  std::string fence_token; ///< token of this agent's sandboxes
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, registered& x) {

@@ -65,9 +65,9 @@ inline constexpr std::uint64_t calm_window = std::uint64_t{1} << 25;
 class tick_scale {
 public:
   tick_scale();
-  double microseconds(std::uint64_t ticks) const; ///< of a difference
+  double microseconds(std::uint64_t ticks) const; ///< microseconds of a difference
   std::uint64_t ticks(std::chrono::nanoseconds of) const;
-  time_point wall(std::uint64_t at) const; ///< of a reading
+  time_point wall(std::uint64_t at) const; ///< wall time of a reading
 
   /// Both clocks read once: for the many times of one answer.
   struct moment {
@@ -128,15 +128,15 @@ using brief_writer = std::size_t (*)(const void*, char* to, std::size_t most);
 
 /// One of the last messages, as it was read from the ring.
 struct message_note {
-  std::uint64_t at = 0;     ///< it was begun
-  std::uint64_t number = 0; ///< of this actor's messages, from 0
+  std::uint64_t at = 0;     ///< time at which it was begun
+  std::uint64_t number = 0; ///< counts this actor's messages from 0
   type_key type = 0;
   std::uint64_t sender = 0;  ///< actor id, 0: anonymous
-  std::uint32_t node = 0;    ///< of the sender, as node_code gives it; 0: this node
+  std::uint32_t node = 0;    ///< node of the sender, as node_code gives it; 0: this node
   std::uint64_t request = 0; ///< CAF's message id; its top bit is set in answers
   correlation about = 0;
   std::uint64_t wait = not_timed, run = not_timed;
-  std::string brief; ///< as its brief_writer wrote it; may be cut off; empty where none was kept
+  std::string brief; ///< text of its brief_writer; may be cut off; empty: none was kept
 };
 
 class alignas(64) probe {
@@ -144,13 +144,13 @@ public:
   // ---- set before it enters the register, constant from then on
   std::string name, kind, owner;
   std::uint64_t actor_id = 0;
-  correlation about = 0; ///< of messages that name nothing themselves
+  correlation about = 0; ///< correlation of messages that name none themselves
   time_point since;      ///< wall time
-  int restarts = 0;      ///< of this name, by the register
+  int restarts = 0;      ///< restarts of this name, counted by the register
 
   static constexpr std::size_t ring = 32, ring_slots = ring + 1, types = 14, stamped = 16, brief_bytes = 64;
-  static constexpr std::uint64_t sampled = 8;        ///< of a busy actor every eighth message is timed
-  static constexpr std::uint64_t calm_messages = 16; ///< in calm_window; with more it is busy
+  static constexpr std::uint64_t sampled = 8;        ///< a busy actor times every eighth message
+  static constexpr std::uint64_t calm_messages = 16; ///< limit in calm_window; with more the actor is busy
 
   ~probe();
 
@@ -171,7 +171,7 @@ public:
   std::uint32_t waits_for() const { return open_requests_.load(std::memory_order_relaxed); }
   const char* state() const {
     return state_.load(std::memory_order_relaxed);
-  } ///< of its machine; nullptr: it has none
+  } ///< state of its machine; nullptr: it has none
   type_key doing() const { return doing_.load(std::memory_order_relaxed); } ///< 0: nothing
   const tick_histogram& waits() const { return wait_; }
   const tick_histogram& runs() const { return run_; }

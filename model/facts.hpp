@@ -22,11 +22,12 @@ struct experiment_created {
   experiment_id id;
   value config; ///< complete
   std::string name, owner;
-  std::string context;  ///< names the blob with the files of the experiment (a tar), or empty
-  std::string source;   ///< the text that was submitted
-  std::string key;      ///< key of the submission: the same key creates once; empty: none
-  experiment_id parent; ///< experiment that this one was forked from; 0: none
-  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent)
+  std::string context;   ///< names the blob with the files of the experiment (a tar), or empty
+  std::string source;    ///< the text that was submitted
+  std::string key;       ///< key of the submission: the same key creates once; empty: none
+  experiment_id parent;  ///< experiment that this one was forked from; 0: none
+  project_id project{1}; ///< where it is until it is moved
+  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent, project)
 };
 
 struct agent_joined { ///< a new agent, or a known one with other slots or another address
@@ -112,6 +113,99 @@ struct setting_changed { ///< by an operator, in the shell
   std::string key; ///< "log.level", "trace.rate", "trace.max"
   value to;
   MSGPACK_DEFINE_ARRAY(at, by, key, to)
+};
+
+// What follows says what a thing is from now on, all fields, whether it is made or changed; `deleted`: it is
+// gone. `owner` and `by` are names of accounts.
+
+struct workspace_changed {
+  static constexpr const char* tag = "workspace_changed";
+  time_point at;
+  std::string by;
+  workspace_id id;
+  std::string name, owner;
+  bool archived = false, deleted = false;
+  std::vector<std::string> pinned_by; ///< accounts that have it among their favourites
+  std::vector<unix_account>
+    runs_as;                ///< none or one: the account of the hosts for tasks that are started there
+  value checkpoint_storage; ///< section of a configuration; null: none of its own
+  std::string compute_pool, aux_pool; ///< where tasks go that name none; empty: the cluster's
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, owner, archived, deleted, pinned_by, runs_as, checkpoint_storage,
+                       compute_pool, aux_pool)
+};
+struct project_note {
+  std::string name, contents;
+  friend bool operator==(const project_note&, const project_note&) = default;
+  MSGPACK_DEFINE_ARRAY(name, contents)
+};
+struct project_changed {
+  static constexpr const char* tag = "project_changed";
+  time_point at;
+  std::string by;
+  project_id id;
+  workspace_id workspace;
+  std::string name, key, description, owner;
+  std::vector<project_note> notes;
+  bool archived = false, deleted = false;
+  MSGPACK_DEFINE_ARRAY(at, by, id, workspace, name, key, description, owner, notes, archived, deleted)
+};
+struct template_changed {
+  static constexpr const char* tag = "template_changed";
+  time_point at;
+  std::string by;
+  std::string name; ///< unique in the cluster
+  workspace_id workspace{1};
+  value config; ///< as it was given: it is checked where it is used
+  bool deleted = false;
+  MSGPACK_DEFINE_ARRAY(at, by, name, workspace, config, deleted)
+};
+struct model_changed { ///< of the registry
+  static constexpr const char* tag = "model_changed";
+  time_point at;
+  std::string by;
+  model_id id;
+  std::string name, description, notes, owner;
+  std::vector<std::string> labels;
+  value metadata; ///< an object
+  workspace_id workspace{1};
+  time_point created;
+  bool archived = false, deleted = false;
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, owner, labels, metadata, workspace, created,
+                       archived, deleted)
+};
+struct model_version_changed {
+  static constexpr const char* tag = "model_version_changed";
+  time_point at;
+  std::string by;
+  model_id model;
+  std::uint64_t version = 0; ///< counts from 1; the highest one's number comes again after its deletion
+  std::string checkpoint;    ///< uuid
+  std::string name, comment, notes, owner;
+  std::vector<std::string> labels;
+  value metadata; ///< an object
+  time_point created;
+  bool deleted = false;
+  MSGPACK_DEFINE_ARRAY(at, by, model, version, checkpoint, name, comment, notes, owner, labels, metadata,
+                       created, deleted)
+};
+struct experiment_moved {
+  static constexpr const char* tag = "experiment_moved";
+  time_point at;
+  std::string by;
+  experiment_id id;
+  project_id project;
+  MSGPACK_DEFINE_ARRAY(at, by, id, project)
+};
+/// What people say of an experiment; until there is one, the name and what the configuration says.
+struct experiment_described {
+  static constexpr const char* tag = "experiment_described";
+  time_point at;
+  std::string by;
+  experiment_id id;
+  std::string name, description, notes;
+  std::vector<std::string> labels;
+  bool archived = false;
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived)
 };
 
 // ---- stream "experiment/N"
@@ -358,9 +452,15 @@ struct allocation_closed {
 
 using catalogue_fact =
   std::variant<user_changed, token_changed, configuration_changed, setting_changed>; ///< of stream "cluster"
+using place_fact = std::variant<workspace_changed, project_changed, experiment_moved,
+                                experiment_described>; ///< of stream "cluster"
+using registry_fact =
+  std::variant<template_changed, model_changed, model_version_changed>; ///< of stream "cluster"
 using cluster_fact =
   std::variant<experiment_created, agent_joined, experiment_swept, agent_changed, agent_left, user_changed,
-               token_changed, configuration_changed, setting_changed>;
+               token_changed, configuration_changed, setting_changed, workspace_changed, project_changed,
+               template_changed, model_changed, model_version_changed, experiment_moved,
+               experiment_described>;
 using experiment_fact = std::variant<experiment_changed, search_stepped>;
 using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
@@ -374,7 +474,9 @@ using fact =
                trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
                trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
                experiment_swept, member_lost, allocation_resized, agent_changed, agent_left, user_changed,
-               token_changed, configuration_changed, setting_changed>;
+               token_changed, configuration_changed, setting_changed, workspace_changed, project_changed,
+               template_changed, model_changed, model_version_changed, experiment_moved,
+               experiment_described>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

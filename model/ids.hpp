@@ -32,6 +32,18 @@ using trial_id = strong_id<trial_tag>; ///< unique in the cluster, not only in i
 struct user_tag {
   static constexpr const char* name = "user";
 };
+struct workspace_tag {
+  static constexpr const char* name = "workspace";
+};
+struct project_tag {
+  static constexpr const char* name = "project";
+};
+struct model_tag {
+  static constexpr const char* name = "model";
+};
+using workspace_id = strong_id<workspace_tag>; ///< 1: "Uncategorized", which is always there
+using project_id = strong_id<project_tag>;     ///< unique in the cluster; 1: that of workspace 1
+using model_id = strong_id<model_tag>;
 using run_id = strong_id<run_tag>; ///< counts from 1 within one trial
 using user_id = strong_id<user_tag>;
 

@@ -21,8 +21,14 @@ struct experiment_row {
   trial_id best_trial;    ///< 0 while there is none
   double best_metric = 0; ///< value as reported, sign unchanged
   experiment_id parent;   ///< experiment that this one was forked from; 0: none
+  project_id project{1};
+  bool archived = false;
+  std::string description, notes; ///< what people say; else what the configuration says
+  std::vector<std::string> labels;
+  std::uint64_t edits = 0; ///< how often it was described anew
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
-                       num_trials, metric, smaller_is_better, best_trial, best_metric, parent)
+                       num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project,
+                       archived, description, notes, labels, edits)
 };
 
 /// What of an experiment's row changes in its life; all else of it is as it was created.
@@ -34,9 +40,16 @@ struct experiment_standing {
   std::uint64_t num_trials = 0;
   trial_id best_trial;
   double best_metric = 0;
+  project_id project{1};
+  bool archived = false;
+  std::uint64_t edits = 0;
   friend bool operator==(const experiment_standing&, const experiment_standing&) = default;
 };
 experiment_standing standing_of(const experiment_row& row);
+
+/// What is there from the beginning, number 1, owned by admin: nobody changes, archives or deletes it.
+workspace_changed uncategorized_workspace();
+project_changed uncategorized_project();
 
 struct validation_row {  ///< the best or latest validation of a trial
   std::uint64_t row = 0; ///< row in the trial's metric series; 0: none

@@ -133,6 +133,13 @@ public:
   virtual result<std::vector<token_changed>> tokens() const = 0;
   virtual result<std::vector<setting_changed>> settings() const = 0;
   virtual result<std::optional<configuration_changed>> configuration() const = 0;
+  /// Those that are not deleted, in the order of their ids or names; of workspaces and projects the built-in
+  /// one first.
+  virtual result<std::vector<workspace_changed>> workspaces() const = 0;
+  virtual result<std::vector<project_changed>> projects() const = 0;
+  virtual result<std::vector<template_changed>> templates() const = 0;
+  virtual result<std::vector<model_changed>> models() const = 0;
+  virtual result<std::vector<model_version_changed>> model_versions() const = 0;
   /// The newest snapshot of an entity; none where there is none.
   virtual result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const = 0;
   /// Names of the entities of one kind ("experiment", "trial", ...) that hold facts.

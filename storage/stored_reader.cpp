@@ -34,7 +34,12 @@ result<experiment_row> read_experiment(const view& of, experiment_id id) {
     row_at<projections::experiment_changing>(of, family::rows, keys::tagged('E', id.value), what);
   if (!changing)
     return changing.error();
-  return projections::join(*constant, *changing);
+  if (!changing->edits)
+    return projections::join(*constant, *changing, nullptr);
+  auto described = row_at<experiment_described>(of, family::rows, keys::tagged('D', id.value), what);
+  if (!described)
+    return described.error();
+  return projections::join(*constant, *changing, &*described);
 }
 
 result<trial_row> read_trial(const view& of, trial_id id) {
@@ -239,8 +244,8 @@ result<std::vector<experiment_standing>> stored_reader::experiment_standings() c
     auto row = unpack<projections::experiment_changing>(at->data());
     if (!row)
       return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
-    all.push_back(
-      {id, row->state, row->ended, row->progress, row->num_trials, row->best_trial, row->best_metric});
+    all.push_back({id, row->state, row->ended, row->progress, row->num_trials, row->best_trial,
+                   row->best_metric, row->project, row->archived, row->edits});
   }
   if (auto ok = at->status(); !ok)
     return ok.error();
@@ -404,6 +409,40 @@ result<std::optional<configuration_changed>> stored_reader::configuration() cons
   if (!rows)
     return rows.error();
   return rows->empty() ? std::nullopt : std::optional{std::move(rows->front())};
+}
+
+namespace {
+
+template <class Row>
+result<std::vector<Row>> rows_that_are_left(const view& of, char tag) {
+  auto rows = all_rows<Row>(of, tag);
+  if (rows)
+    std::erase_if(*rows, [](const Row& one) { return one.deleted; });
+  return rows;
+}
+
+} // namespace
+
+result<std::vector<workspace_changed>> stored_reader::workspaces() const {
+  auto rows = rows_that_are_left<workspace_changed>(*store_->look(), 'W');
+  if (rows && (rows->empty() || rows->front().id != workspace_id{1}))
+    rows->insert(rows->begin(), uncategorized_workspace());
+  return rows;
+}
+result<std::vector<project_changed>> stored_reader::projects() const {
+  auto rows = rows_that_are_left<project_changed>(*store_->look(), 'J');
+  if (rows && (rows->empty() || rows->front().id != project_id{1}))
+    rows->insert(rows->begin(), uncategorized_project());
+  return rows;
+}
+result<std::vector<template_changed>> stored_reader::templates() const {
+  return rows_that_are_left<template_changed>(*store_->look(), 'Q');
+}
+result<std::vector<model_changed>> stored_reader::models() const {
+  return rows_that_are_left<model_changed>(*store_->look(), 'M');
+}
+result<std::vector<model_version_changed>> stored_reader::model_versions() const {
+  return rows_that_are_left<model_version_changed>(*store_->look(), 'V');
 }
 
 result<std::optional<kept_snapshot>> stored_reader::snapshot_of(std::string_view entity) const {

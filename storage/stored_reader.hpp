@@ -55,6 +55,11 @@ public:
   result<std::vector<token_changed>> tokens() const override;
   result<std::vector<setting_changed>> settings() const override;
   result<std::optional<configuration_changed>> configuration() const override;
+  result<std::vector<workspace_changed>> workspaces() const override;
+  result<std::vector<project_changed>> projects() const override;
+  result<std::vector<template_changed>> templates() const override;
+  result<std::vector<model_changed>> models() const override;
+  result<std::vector<model_version_changed>> model_versions() const override;
   result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const override;
   result<std::vector<std::string>> entities(std::string_view kind) const override;
   result<std::string> blob(std::string_view name) const override { return store_->blob(name); }

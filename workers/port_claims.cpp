@@ -37,11 +37,13 @@ bool somebody_listens(int port) {
 
 result<std::vector<int>> port_claims::claim(const std::string& owner, const std::vector<int>& bases) {
   std::vector<int> ports;
-  std::vector<owned_fd> claims;
+  std::vector<held_port> claims;
   for (int base : bases) {
     owned_fd claimed;
     int port = base;
     for (; port < base + most_tries && port <= 65535; ++port) {
+      if (mine_.contains(port))
+        continue;
       claimed = claim_of(port);
       if (claimed && !somebody_listens(port))
         break;
@@ -51,18 +53,31 @@ result<std::vector<int>> port_claims::claim(const std::string& owner, const std:
       return error{errc::busy,
                    "no port from " + std::to_string(base) + " to " + std::to_string(port - 1) + " is free"};
     ports.push_back(port);
-    claims.push_back(std::move(claimed));
+    claims.push_back({port, std::move(claimed)});
   }
+  release(owner);
+  for (const auto& one : claims)
+    mine_.insert(one.port);
   held_[owner] = std::move(claims);
   return ports;
 }
 
 void port_claims::restore(const std::string& owner, const std::vector<int>& ports) {
+  release(owner);
   auto& claims = held_[owner];
-  claims.clear();
   for (int port : ports)
-    if (auto claimed = claim_of(port))
-      claims.push_back(std::move(claimed));
+    if (auto claimed = claim_of(port)) {
+      claims.push_back({port, std::move(claimed)});
+      mine_.insert(port);
+    }
+}
+
+void port_claims::release(const std::string& owner) {
+  if (auto it = held_.find(owner); it != held_.end()) {
+    for (const auto& one : it->second)
+      mine_.erase(one.port);
+    held_.erase(it);
+  }
 }
 
 } // namespace troupe::workers

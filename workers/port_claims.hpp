@@ -8,6 +8,7 @@
 #include "model/result.hpp"
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,15 @@ public:
   /// Claims the ports that a task which outlived its agent uses already. What another one has claimed
   /// meanwhile stays his.
   void restore(const std::string& owner, const std::vector<int>& ports);
-  void release(const std::string& owner) { held_.erase(owner); }
+  void release(const std::string& owner);
 
 private:
-  std::map<std::string, std::vector<owned_fd>> held_;
+  struct held_port {
+    int port = 0;
+    owned_fd claim;
+  };
+  std::map<std::string, std::vector<held_port>> held_;
+  std::set<int> mine_; ///< ports in `held_`, which need no question to the kernel
 };
 
 } // namespace troupe::workers

@@ -22,7 +22,6 @@ namespace {
 constexpr std::size_t max_orders = 4096;
 constexpr std::size_t max_unsent = 16;
 constexpr char spare_prefix[] = "spare-";
-constexpr std::chrono::milliseconds spare_idle{30'000};
 constexpr char free_prefix[] = ".free-";
 constexpr std::size_t most_free = 32;
 constexpr char run_line[] = "run\n";
@@ -59,6 +58,7 @@ result<void> process_runtime::engine::open() {
   // Where this may be done, no sandbox has to cover /run to add the folder.
   (void)::mkdir("/run/determined", 0755);
   watch(wake_.get(), source::wake, 0);
+  open_nursery();
   worker_ = std::thread([this] { work(); });
   sweeper_ = std::thread([this] { remove_folders(); });
   return {};
@@ -78,6 +78,7 @@ process_runtime::engine::~engine() {
     sweeper_.join();
   for (const auto& name : free_)
     remove_tree(root_.get(), name.c_str());
+  close_nursery();
   for (auto& [serial, box] : boxes_) {
     if (box.starter_pid) // lives for milliseconds, and is nobody else's to reap
       ::waitpid(box.starter_pid, nullptr, 0);
@@ -289,8 +290,8 @@ void process_runtime::engine::work() {
     int n = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait_ms(clock::now()));
     run_orders(); // before the news of what they ordered
     for (int i = 0; i < n; ++i)
-      on_event(static_cast<source>(events[static_cast<std::size_t>(i)].data.u64 & 3),
-               events[static_cast<std::size_t>(i)].data.u64 >> 2);
+      on_event(static_cast<source>(events[static_cast<std::size_t>(i)].data.u64 & ((1 << source_bits) - 1)),
+               events[static_cast<std::size_t>(i)].data.u64 >> source_bits);
     on_time(clock::now());
   }
 }
@@ -308,7 +309,7 @@ void process_runtime::engine::run_orders() {
 void process_runtime::engine::watch(int fd, source what, std::uint64_t serial) {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.u64 = serial << 2 | static_cast<std::uint64_t>(what);
+  event.data.u64 = serial << source_bits | static_cast<std::uint64_t>(what);
   ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
@@ -326,6 +327,8 @@ void process_runtime::engine::on_event(source what, std::uint64_t serial) {
     ::eventfd_read(wake_.get(), &count);
     return;
   }
+  if (what == source::nursery)
+    return on_nursery();
   auto it = boxes_.find(serial);
   if (it == boxes_.end())
     return;
@@ -419,11 +422,11 @@ void process_runtime::engine::obey(launch_order& x) {
   if (auto ok = write_file(box.folder.get(), task_format::spec_file, x.spec); !ok)
     return lose(box, ok.error().what);
   if (!x.zygote)
-    return start(box, {path_of(box) + "/" + task_format::spec_file});
+    return start(box, task_format::spec_file);
   // The connection to the zygote can only be handed to a sandbox that is there.
   box.zygote = std::move(x.zygote);
   box.run_due = true;
-  start(box, {"--spare", path_of(box), std::to_string(spare_idle.count())});
+  start(box, {});
 }
 
 /// A spare was told to run this task, and it does so while this thread waits for the disk. Should this
@@ -538,6 +541,8 @@ void process_runtime::engine::obey(forget_order& x) {
   if (!box || !box->done)
     return;
   kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
+  if (box->helper) // the sweeper waits for its death; here it would be told again and again
+    ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, box->helper.get(), nullptr);
   {
     std::lock_guard lock(mutex_);
     sweeps_.push_back({box->folder_name, x.with_spool, box->id,
@@ -575,8 +580,9 @@ void process_runtime::engine::keep_spares() {
     return;
   }
   auto& box = add(folder_name, open_folder(root_.get(), folder_name));
-  (void)write_file(box.folder.get(), task_format::spec_file, ""); // so that a launch has only to fill it
-  start(box, {"--spare", path_of(box), std::to_string(spare_idle.count())});
+  if (!made)
+    (void)write_file(box.folder.get(), task_format::spec_file, ""); // so that a launch has only to fill it
+  start(box, {});
 }
 
 /// Files and folders of tasks are not made anew each time where that can be avoided: ext4 takes a number of a

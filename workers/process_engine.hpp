@@ -57,7 +57,8 @@ private:
     std::variant<launch_order, adopt_order, renew_all_order, line_order, kill_order, forget_order>;
 
   /// What an event of the poll belongs to.
-  enum class source : std::uint64_t { wake, starter, socket, helper };
+  enum class source : std::uint64_t { wake, starter, socket, helper, nursery };
+  static constexpr int source_bits = 3;
 
   /// One troupe-task and its folder: a task, or a spare.
   struct sandbox {
@@ -67,6 +68,7 @@ private:
     owned_fd folder;
     int starter_pid = 0; ///< pid of the short-lived process that makes the sandbox; 0: none
     owned_fd starter;    ///< pidfd of the starter
+    bool in_nursery = false; ///< the nursery was told to make it and has not answered
     std::optional<task_link> link;
     owned_fd helper;                 ///< pidfd of troupe-task
     owned_fd zygote;                 ///< connection to the zygote of the task, until the task has started
@@ -127,8 +129,12 @@ private:
   void drop_link(sandbox& box);
 
   // process_sandbox.cpp: one sandbox from start to end
-  void start(sandbox& box, const std::vector<std::string>& arguments);
+  void start(sandbox& box, const std::string& spec);
   void on_starter(sandbox& box);
+  void open_nursery();
+  void close_nursery();
+  bool ask_nursery(sandbox& box, const std::string& spec, owned_fd& its_end);
+  void on_nursery();
   void dial(sandbox& box);
   void on_socket(sandbox& box);
   void on_helper(sandbox& box);
@@ -173,6 +179,10 @@ private:
   std::vector<std::string> free_; ///< folders of tasks that are over, for a spare
   std::uint64_t next_folder_ = 1;
   std::condition_variable swept_;
+
+  owned_fd nursery_; ///< its orders; empty: each sandbox is started by a process of its own
+  int nursery_pid_ = 0;
+  clock::time_point nursery_again_at_ = clock::time_point::min();
 
   std::map<std::uint64_t, sandbox> boxes_;
   std::map<std::string, std::uint64_t> serials_;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -15,7 +16,9 @@ namespace troupe::workers {
 namespace {
 
 constexpr std::chrono::milliseconds again{20};
-constexpr std::chrono::seconds spare_pause{5};
+constexpr std::chrono::seconds spare_pause{5}, nursery_pause{1};
+constexpr std::chrono::milliseconds spare_idle{30'000};
+constexpr std::size_t shown_bytes = 1024; ///< of a sandbox's command line
 
 time_point wall_now() {
   return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
@@ -27,15 +30,23 @@ std::string process_runtime::engine::path_of(const sandbox& box) const {
   return (options_.root / box.folder_name).string();
 }
 
-void process_runtime::engine::start(sandbox& box, const std::vector<std::string>& arguments) {
-  auto all = arguments;
-  all.insert(all.begin(), "--connected");
-  if (!options_.namespaces)
-    all.insert(all.begin(), {"--isolation", "process-group"});
+/// A spare where `spec` is empty.
+void process_runtime::engine::start(sandbox& box, const std::string& spec) {
   owned_fd its_end;
   auto link = task_link::make(its_end);
   if (!link)
     return lose(box, link.error().what);
+  if (ask_nursery(box, spec, its_end)) {
+    box.link.emplace(std::move(*link));
+    return watch(box.link->socket(), source::socket, box.serial);
+  }
+  std::vector<std::string> all = {"--connected"};
+  if (!options_.namespaces)
+    all.insert(all.begin(), {"--isolation", "process-group"});
+  if (spec.empty())
+    all.insert(all.end(), {"--spare", path_of(box), std::to_string(spare_idle.count())});
+  else
+    all.push_back(path_of(box) + "/" + spec);
   auto pid = spawn(options_.program, all, options_.root / box.folder_name / task_format::complaint_file,
                    its_end.get());
   if (!pid)
@@ -48,6 +59,75 @@ void process_runtime::engine::start(sandbox& box, const std::vector<std::string>
     watch(box.starter.get(), source::starter, box.serial);
   else
     on_starter(box); // somebody in this process reaps every child
+}
+
+/// Sandboxes are made by one small process, so that each costs no exec. It makes one after the other.
+void process_runtime::engine::open_nursery() {
+  if (nursery_ || !options_.namespaces || clock::now() < nursery_again_at_)
+    return;
+  nursery_again_at_ = clock::now() + nursery_pause;
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return;
+  owned_fd mine{ends[0]}, its{ends[1]};
+  auto pid = spawn(options_.program, {"--nursery", options_.root.string(), std::string(shown_bytes, ' ')},
+                   "/dev/null", its.get());
+  if (!pid)
+    return;
+  nursery_ = std::move(mine);
+  nursery_pid_ = *pid;
+  watch(nursery_.get(), source::nursery, 0);
+}
+
+void process_runtime::engine::close_nursery() {
+  forget_fd(nursery_);
+  if (nursery_pid_ <= 0)
+    return;
+  ::kill(nursery_pid_, SIGKILL); // a sandbox that it has half made ends with it, the others go on
+  ::waitpid(std::exchange(nursery_pid_, 0), nullptr, 0);
+}
+
+/// Orders and answers are packets.
+bool process_runtime::engine::ask_nursery(sandbox& box, const std::string& spec, owned_fd& its_end) {
+  open_nursery();
+  if (!nursery_)
+    return false;
+  const std::string fields[] = {"make", std::to_string(box.serial), path_of(box), spec,
+                                std::to_string(spare_idle.count())};
+  std::string order;
+  for (const auto& field : fields)
+    order += field + '\0';
+  box.in_nursery = send_with(nursery_.get(), order, {its_end.get()});
+  return box.in_nursery;
+}
+
+void process_runtime::engine::on_nursery() {
+  char text[1024];
+  ssize_t n = 0;
+  while (nursery_ && (n = ::recv(nursery_.get(), text, sizeof text - 1, MSG_DONTWAIT)) > 0) {
+    text[n] = 0;
+    unsigned long long serial = 0;
+    int why = 0;
+    const bool failed = std::sscanf(text, "failed %llu %n", &serial, &why) == 1;
+    if (!failed && std::sscanf(text, "made %llu", &serial) != 1)
+      continue;
+    auto it = boxes_.find(serial);
+    if (it == boxes_.end() || !std::exchange(it->second.in_nursery, false))
+      continue;
+    auto& box = it->second;
+    if (failed) {
+      drop_link(box);
+      lose(box, "troupe-task: " + std::string(text + why));
+    } else if (!box.link && !box.done) {
+      dial(box);
+    }
+  }
+  if (!nursery_ || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+    return;
+  close_nursery();
+  for (auto& [serial, box] : boxes_) // made or not: what dials finds out
+    if (std::exchange(box.in_nursery, false) && !box.done && !box.link)
+      box.retry_at = clock::now() + again;
 }
 
 void process_runtime::engine::on_starter(sandbox& box) {
@@ -111,7 +191,7 @@ void process_runtime::engine::on_socket(sandbox& box) {
   if (open)
     return;
   drop_link(box);
-  if (!box.done && box.starter_pid == 0) // else the end of that process says what to do
+  if (!box.done && box.starter_pid == 0 && !box.in_nursery) // else who makes it says what to do
     box.retry_at = clock::now() + again;
 }
 

@@ -215,7 +215,10 @@ result<void> write_file(int folder, const char* name, std::string_view bytes) {
     return refused(name);
   if (auto ok = write_all(file.get(), name, bytes); !ok)
     return ok;
-  return ::ftruncate(file.get(), static_cast<off_t>(bytes.size())) == 0 ? result<void>{} : refused(name);
+  struct stat about {};
+  const auto size = static_cast<off_t>(bytes.size());
+  const bool longer = ::fstat(file.get(), &about) != 0 || about.st_size > size;
+  return !longer || ::ftruncate(file.get(), size) == 0 ? result<void>{} : refused(name);
 }
 
 result<void> write_durable(int folder, const char* name, std::string_view bytes) {
@@ -389,28 +392,33 @@ bool is_as_made(const struct stat& about) {
   return S_ISLNK(about.st_mode) || (S_ISREG(about.st_mode) && about.st_nlink == 1);
 }
 
-bool thin_out(int folder, const std::string& below, const std::vector<std::string>& keep) {
-  int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  std::unique_ptr<DIR, int (*)(DIR*)> entries{again < 0 ? nullptr : ::fdopendir(again), ::closedir};
+bool is_named(const std::string& path, const std::vector<std::string>& keep) {
+  return std::any_of(keep.begin(), keep.end(), [&](const std::string& one) {
+    return one.find('*') == std::string::npos ? one == path
+                                              : ::fnmatch(one.c_str(), path.c_str(), FNM_PATHNAME) == 0;
+  });
+}
+
+/// Takes the descriptor `folder`.
+bool thin_out(owned_fd folder, const std::string& below, const std::vector<std::string>& keep) {
+  std::unique_ptr<DIR, int (*)(DIR*)> entries{folder ? ::fdopendir(folder.get()) : nullptr, ::closedir};
   if (!entries)
     return false;
+  const int here = folder.release();
   while (auto* entry = ::readdir(entries.get())) {
     const char* name = entry->d_name;
     if (std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0)
       continue;
     struct stat about {};
-    if (::fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
+    if (::fstatat(here, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
       return false;
     const auto path = below + name + (S_ISDIR(about.st_mode) ? "/" : S_ISLNK(about.st_mode) ? "@" : "");
-    const bool kept = is_as_made(about) && std::any_of(keep.begin(), keep.end(), [&](const auto& one) {
-                        return ::fnmatch(one.c_str(), path.c_str(), FNM_PATHNAME) == 0;
-                      });
-    if (!kept) {
-      if (!remove_tree(folder, name))
+    if (!is_as_made(about) || !is_named(path, keep)) {
+      if (!remove_tree(here, name))
         return false;
     } else if (S_ISDIR(about.st_mode)) {
-      owned_fd inner{::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-      if (!inner || !thin_out(inner.get(), path, keep))
+      owned_fd inner{::openat(here, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+      if (!thin_out(std::move(inner), path, keep))
         return false;
     }
   }
@@ -429,7 +437,7 @@ bool make_reusable(int folder, const std::vector<std::string>& keep) {
   for (const char* own : {format::complaint_file, format::helper_file, format::exit_draft, format::spec_file,
                           format::lock_file})
     all.emplace_back(own);
-  return thin_out(folder, "", all);
+  return thin_out(owned_fd{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)}, "", all);
 }
 
 bool remove_remains(int folder) {

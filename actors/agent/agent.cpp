@@ -144,8 +144,15 @@ void agent::on(out& o, const heartbeat_acked& ev, time_point) {
   o.push_back(renew_leases{lease_from_});
 }
 
-void agent::on(out&, const task_adopted& ev, time_point) {
-  auto& t = tasks_[ev.task.allocation];
+void agent::on(out& o, const task_adopted& ev, time_point) {
+  const auto id = ev.task.allocation;
+  if (auto known = tasks_.find(id); known != tasks_.end() && known->second.report.exited)
+    return; // a runtime that was made again finds what the dead one has told
+  if (auto d = dropped_.find(id.task); ev.task.exited && d != dropped_.end() && id.run <= d->second) {
+    o.push_back(drop_task{id}); // the dead runtime was ordered to, and had not done it
+    return;
+  }
+  auto& t = tasks_[id];
   t.report = ev.task;
   // Killed while no agent was there: most likely by what killed the agent too. Such a run is lost, not
   // failed.

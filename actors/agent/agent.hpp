@@ -22,7 +22,7 @@ struct heartbeat_acked {
   std::uint64_t epoch = 0;
   time_point sent; ///< of the heartbeat that is acknowledged
 };
-/// At start-up, once for each task folder that is found.
+/// Once for each task folder that a worker runtime finds when it starts, which may be made again.
 struct task_adopted {
   task_report task;
 };

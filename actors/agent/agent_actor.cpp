@@ -17,6 +17,7 @@
 
 #include <climits>
 #include <fstream>
+#include <mutex>
 
 namespace troupe {
 namespace {
@@ -110,39 +111,121 @@ private:
         return ok;
     }
     series_ = "slots-" + std::to_string(boot_time().time_since_epoch().count()) + "-" + id_;
-    agent_actor me{self_};
-    auto harness_file = setup_.dir / "harness";
+    if (auto ok = make_harness(); !ok)
+      return ok;
+    if (auto ok = make_pump(); !ok)
+      return ok;
+    runtime_setup_ = {setup_.name,
+                      id_,
+                      setup_.dir / "tasks",
+                      setup_.program,
+                      setup_.python,
+                      setup_.python_bin,
+                      setup_.master_url,
+                      [at = endpoint_] {
+                        std::lock_guard lock(at->mutex);
+                        return at->text;
+                      },
+                      setup_.dir / "harness",
+                      setup_.freeze,
+                      setup_.slots,
+                      setup_.kill_on_stop,
+                      setup_.fetch,
+                      setup_.fence,
+                      setup_.programs};
+    if (setup_.devices)
+      for (const auto& one : setup_.devices->look())
+        runtime_setup_.gpu_uuids.push_back(one.uuid);
+    watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
+    return make_runtime();
+  }
+
+  // ---- its children, which take over what dead ones left
+
+  result<void> make_harness() {
+    const auto file = setup_.dir / "harness";
     harness_setup gateway;
-    if (auto last = first_line(harness_file); !last.empty())
+    if (auto last = first_line(file); !last.empty())
       gateway.endpoint = last; // the tasks of the last life look for it there
-    auto opened = spawn_harness(self_->system(), gateway, me);
+    auto opened = spawn_harness(self_->system(), gateway, agent_actor{self_});
     if (!opened)
-      opened = spawn_harness(self_->system(), {}, me);
+      opened = spawn_harness(self_->system(), {}, agent_actor{self_});
     if (!opened)
       return opened.error();
     harness_ = opened->actor;
-    if (auto ok = replace_file(harness_file, opened->endpoint + "\n", 0644, durability::written); !ok)
+    self_->monitor(harness_);
+    {
+      std::lock_guard lock(endpoint_->mutex);
+      endpoint_->text = opened->endpoint;
+    }
+    if (auto ok = replace_file(file, opened->endpoint + "\n", 0644, durability::written); !ok)
       return ok;
-    pump_ = spawn_log_pump(self_->system(), me);
-    worker_runtime_setup runtime{setup_.name,          id_,
-                                 setup_.dir / "tasks", setup_.program,
-                                 setup_.python,        setup_.python_bin,
-                                 setup_.master_url,    [endpoint = opened->endpoint] { return endpoint; },
-                                 harness_file,         setup_.freeze,
-                                 setup_.slots,         setup_.kill_on_stop,
-                                 setup_.fetch,         setup_.fence,
-                                 setup_.programs};
-    if (setup_.devices)
-      for (const auto& one : setup_.devices->look())
-        runtime.gpu_uuids.push_back(one.uuid);
-    watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
-    runtime_ = spawn_worker_runtime(self_->system(), std::move(runtime), me);
-    for (auto part :
-         {caf::actor_cast<caf::strong_actor_ptr>(harness_), caf::actor_cast<caf::strong_actor_ptr>(pump_),
-          caf::actor_cast<caf::strong_actor_ptr>(runtime_)})
-      self_->monitor(caf::actor_cast<caf::actor>(part));
+    for (const auto& [id, one] : stand_ins_) // they answer through the dead one
+      self_->send_exit(one, caf::exit_reason::user_shutdown);
+    stand_ins_.clear();
+    if (journal_)
+      self_->send(harness_, journal_);
+    for (const auto& [id, told] : at_host_)
+      if (auto over = endings_.find(id); over == endings_.end()) {
+        self_->send(harness_, harness_task{id, told.token, told.checkpoint_dir});
+        if (!told.stop.empty())
+          self_->send(harness_, preempt_ordered{id, told.stop});
+      } else if (!over->second.drained)
+        self_->send(harness_, harness_gone{id});
+    return {};
+  }
+
+  result<void> make_pump() {
+    pump_ = spawn_log_pump(self_->system(), agent_actor{self_});
+    self_->monitor(pump_);
+    if (journal_)
+      self_->send(pump_, journal_);
+    for (const auto& [id, told] : at_host_) {
+      const auto over = endings_.find(id);
+      if (told.spool.empty() || (over != endings_.end() && over->second.logged))
+        continue;
+      self_->send(pump_, pump_spool{id, setup_.name, told.spool});
+      if (over != endings_.end())
+        self_->send(pump_, pump_end{id});
+    }
+    return {};
+  }
+
+  result<void> make_runtime() {
+    runtime_ended_ = false;
+    ++runtime_life_;
+    runtime_ = spawn_worker_runtime(self_->system(), runtime_setup_, agent_actor{self_});
+    self_->monitor(runtime_);
     self_->send(runtime_, adopt_order{});
     return {};
+  }
+
+  void make_again(const char* child, const caf::error& why, result<void> (agent_state::*make)()) {
+    if (!restarts_.again(child, boot_time()))
+      return setup_.on_fatal({errc::internal, std::string("the ") + child + " of agent " + setup_.name +
+                                                " died again and again, at last: " + from_caf(why).what});
+    if (auto ok = (this->*make)(); !ok)
+      setup_.on_fatal(ok.error());
+  }
+
+  /// What a worker runtime that was made again has not found, was ordered of the dead one and never begun.
+  void lose_what_was_not_found() {
+    const auto known = machine_->inventory();
+    for (const auto& task : known) {
+      auto it = at_host_.find(task.allocation);
+      if (task.exited || it == at_host_.end() || endings_.contains(task.allocation))
+        continue;
+      if (it->second.life == runtime_life_) {
+        if (it->second.destroyed)
+          self_->send(runtime_, destroy_order{task.allocation});
+        continue;
+      }
+      auto lost = task;
+      lost.exited = true;
+      lost.certain = false;
+      lost.detail = "the worker runtime died before it was started";
+      end(task.allocation, std::move(lost));
+    }
   }
 
   // ---- the master
@@ -201,16 +284,31 @@ private:
       step(link_down{});
       return dial_later();
     }
-    if (runtime_ && down.source == runtime_.address()) {
+    const bool runtime = runtime_ && down.source == runtime_.address();
+    if (runtime) {
       runtime_ended_ = true;
       if (closing_)
         return self_->quit(end_reason_);
     }
-    if (!closing_ && down.reason)
-      setup_.on_fatal(from_caf(down.reason));
+    if (closing_ || !down.reason)
+      return;
+    if (runtime)
+      make_again("worker runtime", down.reason, &agent_state::make_runtime);
+    else if (harness_ && down.source == harness_.address())
+      make_again("harness gateway", down.reason, &agent_state::make_harness);
+    else if (pump_ && down.source == pump_.address())
+      make_again("log pump", down.reason, &agent_state::make_pump);
   }
 
   // ---- tasks
+
+  struct told { ///< what the children were told of a task
+    std::string token, checkpoint_dir;
+    std::string spool;      ///< empty until it has started
+    std::string stop;       ///< why its script was asked to end; empty: it was not
+    int life = 0;           ///< the life of the worker runtime that has it
+    bool destroyed = false; ///< whether its end was ordered
+  };
 
   struct ending { ///< a task's processes are dead; its exit is told once all it said is durable
     task_report task;
@@ -223,10 +321,15 @@ private:
     auto id = x.task.allocation;
     switch (x.change) {
     case task_change::adopted:
-      step(task_adopted{x.task});
+      at_host_[id].token = x.token;
+      at_host_[id].checkpoint_dir = x.checkpoint_dir;
+      at_host_[id].life = runtime_life_;
+      if (!machine_->runs(id)) // else only its runtime was made again
+        step(task_adopted{x.task});
       self_->send(harness_, harness_task{id, x.token, x.checkpoint_dir});
       [[fallthrough]];
     case task_change::launched:
+      at_host_[id].spool = x.spool;
       self_->send(pump_, pump_spool{id, setup_.name, x.spool});
       return step(task_launched{id, x.task.pid});
     case task_change::ended:
@@ -235,19 +338,29 @@ private:
         self_->send(pump_, pump_end{id});
         return step(task_adopted{x.task});
       }
-      end_stand_ins(id);
-      endings_[id] = {std::move(x.task)};
+      at_host_[id].spool = x.spool;
       self_->send(pump_, pump_spool{id, setup_.name, x.spool});
-      self_->send(pump_, pump_end{id});
-      return self_->send(harness_, harness_gone{id});
+      return end(id, std::move(x.task));
     case task_change::all_adopted:
-      return call_master();
+      if (runtime_life_ > 1)
+        lose_what_was_not_found();
+      if (!std::exchange(called_, true))
+        call_master();
+      return;
     case task_change::rank_failed:
       return step(member_failed{id, setup_.name, x.rank, x.task.detail});
     case task_change::frozen:
     case task_change::nothing:
       return;
     }
+  }
+
+  /// All of its processes are dead.
+  void end(allocation_id id, task_report report) {
+    end_stand_ins(id);
+    endings_[id] = {std::move(report)};
+    self_->send(pump_, pump_end{id});
+    self_->send(harness_, harness_gone{id});
   }
 
   /// The first word of a worker makes its stand-in; the end of its task ends it.
@@ -300,18 +413,34 @@ private:
   /// The gateway knows a task before it begins: a forked one says hello a few milliseconds later, perhaps
   /// before the news of its start.
   void run(launch_task& x) {
-    if (auto launch = decode_launch(x.spec)) // else the runtime says what is wrong with it
-      self_->send(harness_, harness_task{x.allocation, launch->token, launch->checkpoint_dir});
+    auto& told = at_host_[x.allocation];
+    told.life = runtime_life_;
+    if (auto launch = decode_launch(x.spec)) { // else the runtime says what is wrong with it
+      told.token = launch->token;
+      told.checkpoint_dir = launch->checkpoint_dir;
+      self_->send(harness_, harness_task{x.allocation, told.token, told.checkpoint_dir});
+    }
     self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from,
                                        fence_token_});
   }
-  void run(const stop_task& x) { self_->send(harness_, preempt_ordered{x.allocation, x.reason}); }
-  void run(const destroy_task& x) { self_->send(runtime_, destroy_order{x.allocation}); }
+  void run(const stop_task& x) {
+    if (auto it = at_host_.find(x.allocation); it != at_host_.end())
+      it->second.stop = x.reason;
+    self_->send(harness_, preempt_ordered{x.allocation, x.reason});
+  }
+  void run(const destroy_task& x) {
+    if (auto it = at_host_.find(x.allocation); it != at_host_.end())
+      it->second.destroyed = true;
+    self_->send(runtime_, destroy_order{x.allocation});
+  }
   void run(tell_worker& x) {
     if (auto it = stand_ins_.find({x.order.allocation, x.order.member}); it != stand_ins_.end())
       self_->send(it->second, std::move(x.order)); // else it has not spoken since this agent started
   }
-  void run(const drop_task& x) { self_->send(runtime_, drop_order{x.allocation}); }
+  void run(const drop_task& x) {
+    at_host_.erase(x.allocation);
+    self_->send(runtime_, drop_order{x.allocation});
+  }
   void run(const renew_leases& x) {
     self_->send(runtime_, renew_order{x.lease_from});
     for (const auto& [id, one] : stand_ins_)
@@ -457,6 +586,16 @@ private:
   std::map<allocation_id, slot_series> reported_;
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
+  struct shared_text {
+    std::mutex mutex;
+    std::string text;
+  };
+  const std::shared_ptr<shared_text> endpoint_ = std::make_shared<shared_text>(); ///< of the harness gateway
+  worker_runtime_setup runtime_setup_;
+  std::map<allocation_id, told> at_host_; ///< tasks that were launched or adopted, until they are dropped
+  int runtime_life_ = 0;
+  bool called_ = false; ///< whether the master was called for the first time
+  child_restarts<std::string> restarts_;
   int dials_ = 0; ///< in vain, since the last registration
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;

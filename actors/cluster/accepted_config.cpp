@@ -22,7 +22,8 @@ value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
 } // namespace
 
 result<accepted_config> accept_config(const value& text, const std::string& file,
-                                      const std::string& checkpoint_dir, const value& cluster) {
+                                      const std::string& checkpoint_dir, const value& cluster,
+                                      const config_layers& below) {
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   config::surroundings around;
   around.checkpoint_storage = config::default_storage(cluster);
@@ -31,7 +32,17 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   auto pool = config::pool_of_experiment(cluster, config::to_value(config::read_document(source, file).root));
   if (!pool)
     return error{errc::invalid, file + ": " + pool.error().what};
-  if (auto defaults = config::experiment_defaults(cluster, *pool); !defaults.is_null())
+  around.workspace_checkpoint_storage = below.workspace_checkpoint_storage;
+  auto defaults = config::experiment_defaults(cluster, *pool);
+  if (!below.template_config.is_null() && !defaults.is_null()) {
+    auto both = config::merge_as("experiment", to_json(below.template_config), "template", to_json(defaults),
+                                 "defaults of the cluster");
+    if (!both.ok())
+      return error{errc::invalid, config::render(both.faults.front(), to_json(below.template_config))};
+    around.template_text = to_json(both.config);
+  } else if (!below.template_config.is_null())
+    around.template_text = to_json(below.template_config);
+  else if (!defaults.is_null())
     around.template_text = to_json(defaults);
   auto checked = config::load_experiment(source, file, config::level::complete, around);
   if (!checked.ok()) {

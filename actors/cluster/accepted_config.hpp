@@ -8,6 +8,11 @@
 
 namespace troupe {
 
+/// What stands below a text, above what the cluster says; null: nothing.
+struct config_layers {
+  value template_config, workspace_checkpoint_storage;
+};
+
 struct accepted_config {
   value settings;     ///< complete; its checkpoint folder is absolute
   std::string source; ///< as it was submitted
@@ -19,6 +24,7 @@ struct accepted_config {
 /// and the rendered diagnostics, or with what the searcher says of its settings. `cluster`: the configuration
 /// in force, whose defaults lie below the experiment's and whose pools there are; may be null.
 result<accepted_config> accept_config(const value& text, const std::string& file,
-                                      const std::string& checkpoint_dir, const value& cluster);
+                                      const std::string& checkpoint_dir, const value& cluster,
+                                      const config_layers& below = {});
 
 } // namespace troupe

@@ -1,6 +1,7 @@
 #include "actors/cluster/cluster_actor.hpp"
 
 #include "actors/catalogue/catalogue_commands.hpp"
+#include "actors/catalogue/place_changes.hpp"
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
@@ -281,7 +282,7 @@ private:
   };
 
   caf::result<command_result> on(const caller&, const commands::experiment_validate& x) {
-    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, who().configuration());
+    auto checked = accepted(x);
     return checked ? answered() : refused(checked.error());
   }
   caf::result<command_result> on(const caller&, const commands::experiment_activate& x) {
@@ -337,6 +338,23 @@ private:
         tell_members(configured{machine_->records.configuration().configuration});
       promise.deliver(answered(std::move(decided.answer)));
     });
+    return promise;
+  }
+  template <class Change>
+  requires(commands::contains<commands::place_commands, Change> ||
+           commands::contains<commands::registry_commands, Change>)
+    caf::result<command_result> on(const caller& by, const Change& x) {
+    bool ended = false;
+    if constexpr (std::is_same_v<Change, commands::experiment_describe>)
+      ended = !experiments_.contains(x.id);
+    auto decided = decide(machine_->where, machine_->books, x, ended, by.user, self_->now());
+    if (!decided)
+      return refused(decided.error());
+    auto promise = self_->make_response_promise<command_result>();
+    take(std::move(decided->facts), {},
+         [promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
+           promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
+         });
     return promise;
   }
   caf::result<command_result> on(const caller&, const commands::node_shutdown&) {
@@ -466,18 +484,50 @@ private:
 
   // ---- creation
 
+  struct placed_config {
+    accepted_config config;
+    project_id project;
+  };
+  /// Of a creation, or what only checks one.
+  template <class Submission>
+  result<placed_config> accepted(const Submission& x) const {
+    config_layers below;
+    if (!x.template_name.empty()) {
+      const auto* known = machine_->books.find_template(x.template_name);
+      if (!known)
+        return error{errc::not_found, "template '" + x.template_name + "' not found"};
+      below.template_config = known->config;
+    }
+    const auto accept = [&] {
+      return accept_config(x.config, x.config_name, setup_.checkpoint_dir, machine_->who.configuration(),
+                           below);
+    };
+    auto checked = accept();
+    if (!checked)
+      return checked.error();
+    auto project = machine_->where.place_of(x.project, checked->settings);
+    if (!project)
+      return project.error();
+    below.workspace_checkpoint_storage = machine_->where.storage_of(*project);
+    if (!below.workspace_checkpoint_storage.is_null())
+      checked = accept();
+    if (!checked)
+      return checked.error();
+    return placed_config{std::move(*checked), *project};
+  }
+
   caf::result<command_result> on(const caller& by, commands::experiment_create x) {
-    auto checked = accept_config(x.config, x.config_name, setup_.checkpoint_dir, who().configuration());
+    auto checked = accepted(x);
     if (!checked)
       return refused(checked.error());
-    auto& [settings, source] = *checked;
+    auto& [settings, source] = checked->config;
     if (!settings.contains("reproducibility") || !settings["reproducibility"].is_object())
       settings["reproducibility"] = value::object();
     auto& seed = settings["reproducibility"]["experiment_seed"];
     if (!seed.is_number())
       seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
-    experiment_created wanted{self_->now(),   {},     settings, x.name,  by.user,
-                              x.context_blob, source, x.key,    x.parent};
+    experiment_created wanted{self_->now(),   {},     settings, x.name,   by.user,
+                              x.context_blob, source, x.key,    x.parent, checked->project};
     if (wanted.name.empty())
       wanted.name =
         settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";

@@ -3,6 +3,8 @@
 // others.
 
 #include "actors/catalogue/catalogue.hpp"
+#include "actors/catalogue/places.hpp"
+#include "actors/catalogue/registry.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/members.hpp"
 
@@ -12,17 +14,25 @@ struct cluster_machines {
   cluster ids;
   members who;
   catalogue records;
+  places where;
+  registry books;
 
   void replay(const cluster_fact& fact) {
     ids.replay(fact);
     who.replay(fact);
     records.replay(fact);
+    where.replay(fact);
+    books.replay(fact);
   }
-  std::string snapshot() const { return ids.snapshot() + who.snapshot() + records.snapshot(); }
+  std::string snapshot() const {
+    return ids.snapshot() + who.snapshot() + records.snapshot() + where.snapshot() + books.snapshot();
+  }
   value describe() const {
     auto shown = ids.describe();
     shown.update(who.describe());
     shown.update(records.describe());
+    shown.update(where.describe());
+    shown.update(books.describe());
     return shown;
   }
 };

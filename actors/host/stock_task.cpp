@@ -70,14 +70,13 @@ if [ -f startup-hook.sh ]; then
   set +x
 fi
 if [ "$TROUPE_NODES" != 1 ]; then
-  "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --rendezvous
-  if [ "$TROUPE_LAUNCH" = per_slot ]; then
-    TROUPE_GANG=$("$DET_PYTHON_EXECUTABLE" -c 'import json
-gang = json.load(open("/run/determined/info/rendezvous.json"))
-print(*(f"{host}={slots}" for host, slots in zip(gang["container_addrs"], gang["container_slot_counts"])))')
-    MASTER_ADDR=${TROUPE_GANG%%=*}
-    export MASTER_ADDR TROUPE_GANG
-  fi
+  TROUPE_MET=$("$DET_PYTHON_EXECUTABLE" -c 'import shlex, sys
+space = {}
+exec(open(sys.argv[1]).read(), space)
+print(*(f"export {name}={shlex.quote(text)}" for name, text in space["meet_gang"]([]).items()), sep="\n")' \
+    "${PYTHONPATH%%:*}/troupe/_zygote/child.py")
+  eval "$TROUPE_MET"
+  unset TROUPE_MET
 fi
 exec "$@"
 )";

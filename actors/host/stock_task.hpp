@@ -5,18 +5,20 @@
 // Of Determined's own scripts, prep_container, ship_logs and exec.launch have nothing left to do on a single
 // agent: the agent unpacks the files, writes what they would write, reads the output itself and starts the
 // entrypoint. That saves each task their imports, seconds of CPU. launch.torch_distributed, wrap_rank,
-// pid_server and exec.harness run as they are, and so does prep_container where several agents have to find
-// each other.
+// pid_server and exec.harness run as they are. Where several agents have to find each other, the entrypoint
+// script asks for the rendezvous itself, as a process that a zygote forks does.
 
 #include "actors/allocation/task_launch.hpp"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace troupe {
 
-/// Ports of this host that nobody but the allocation uses; the client's processes meet there.
+/// Ports of this host that nobody but the allocation uses; the client's processes meet there. Those of a gang
+/// are the chief's, which the others learn at the rendezvous: there they are 0 until then.
 struct task_ports {
   int ssh = 12350, communication_1 = 12360, communication_2 = 12365, c10d = 29400;
 };
@@ -31,6 +33,8 @@ struct task_surroundings {
   std::string master_url; ///< address of the agent's own listener, which forwards: "http://127.0.0.1:40123"
   std::string shell = "/bin/sh"; ///< shell that runs the entrypoint script and the users' hooks
   task_ports ports;
+  /// What platform_paths() says of a PATH, perhaps remembered; empty: it is asked.
+  std::function<std::vector<std::string>(const std::string&)> platform;
 };
 
 inline constexpr const char* task_run_dir = "/run/determined";

@@ -18,11 +18,12 @@ namespace fs = std::filesystem;
 void keep_named(std::vector<std::string>& keep, std::string_view text) {
   for (std::size_t begin = 0; begin <= text.size();) {
     auto end = std::min(text.find_first_of(": ,", begin), text.size());
-    fs::path path(text.substr(begin, end - begin));
+    const auto word = text.substr(begin, end - begin);
     begin = end + 1;
     std::error_code ignored;
-    if (!path.string().starts_with("/tmp/"))
+    if (!word.starts_with("/tmp/"))
       continue;
+    fs::path path(word);
     if (!fs::exists(path, ignored))
       path = path.parent_path();
     if (path != "/tmp" && fs::exists(path, ignored))
@@ -120,7 +121,7 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
       rank.env.push_back(key + "=" + one);
     spec.ranks.push_back(rank);
   }
-  spec.keep_read_only = platform_paths(around, env["PATH"]);
+  spec.keep_read_only = around.platform ? around.platform(env["PATH"]) : platform_paths(around, env["PATH"]);
   for (const auto& [key, one] : env)
     if (key !=
         "DET_EXPERIMENT_CONFIG") // its paths are JSON's; the folder of checkpoints has a variable of its own

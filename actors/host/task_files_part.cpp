@@ -94,6 +94,20 @@ private:
   owned_fd folder_;
 };
 
+/// What hosted() reads: the rest of a launch is its command and its files, which are there.
+task_launch kept_of(const task_launch& x) {
+  task_launch kept;
+  kept.slots = x.slots;
+  kept.token = x.token;
+  kept.checkpoint_dir = x.checkpoint_dir;
+  kept.ports = x.ports;
+  kept.mode = x.mode;
+  kept.ranks = x.ranks;
+  kept.first_rank = x.first_rank;
+  kept.nodes = x.nodes;
+  return kept;
+}
+
 /// Of the files that stock_files() gives, by their path below `run`.
 constexpr const char* stock_names[] = {"task-setup.sh",   "train/entrypoint.sh", "info/cluster.json",
                                        "info/trial.json", "info/resources.json", "info/rendezvous.json"};
@@ -123,7 +137,7 @@ result<void> write_task_files(const fs::path& path, allocation_id id, const task
     if (!tar)
       return error{tar.error().code, "cannot fetch its files: " + tar.error().what};
     for (const char* one : {"workdir", "train/model"}) // the second stays as it was submitted
-      if (auto ok = workers::unpack_archive(*tar, path / "run" / one); !ok)
+      if (auto ok = tar->empty() ? result<void>{} : workers::unpack_archive(*tar, path / "run" / one); !ok)
         return error{ok.error().code, "cannot unpack its files: " + ok.error().what};
   }
   std::set<std::string> left(std::begin(stock_names), std::end(stock_names));
@@ -141,7 +155,7 @@ result<void> write_task_files(const fs::path& path, allocation_id id, const task
   for (const auto& link : stock_links())
     if (auto ok = folder.link(link.path, link.target); !ok)
       return ok;
-  return folder.write(launch_file, encode(launch), 0644);
+  return folder.write(launch_file, encode(kept_of(launch)), 0644);
 }
 
 } // namespace troupe

@@ -13,7 +13,7 @@ namespace troupe {
 /// What the runtime keeps beside a task for its next life: slots, token, checkpoint folder.
 inline constexpr const char* launch_file = "launch";
 
-/// The tar of a context by its blob name; may block.
+/// The tar of a context by its blob name; may block. An empty one has no files.
 using context_source = std::function<result<std::string>(const std::string&)>;
 
 /// What may stay for the next task: for workers::process_runtime_options::reuse.

@@ -1,6 +1,7 @@
 #pragma once
-// Starts, adopts and ends the sandboxes of one host: the actor over workers/process_runtime.hpp. It fetches a
-// task's files first, so it is detached.
+// The shell of actors/host/worker_runtime.hpp over workers/process_runtime.hpp: starts, adopts and ends the
+// sandboxes of one host. What waits for a disk or a network is done by threads of its own, several tasks at
+// once; a handler never waits. Detached, as its end may wait until its tasks are dead.
 
 #include "actors/messages.hpp"
 #include "workers/task_spec.hpp"
@@ -18,7 +19,7 @@ struct worker_runtime_setup {
   std::filesystem::path python;  ///< folder that holds the package `troupe`
   std::string python_bin;        ///< put in front of PATH: where the tasks' python3 is; may be empty
   std::string master_url;        ///< address of the agent's listener, which forwards to the master
-  std::function<std::string()> harness_endpoint; ///< known once the gateway is up
+  std::function<std::string()> harness_endpoint; ///< known once the gateway is up. Thread-safe, as the others
   std::filesystem::path harness_file;
   duration freeze{30s};
   int spares = 0;

@@ -15,8 +15,7 @@ constexpr auto back_within = std::chrono::seconds(10); ///< a restarted actor
 
 /// Who has no owner that makes it anew: with it its node ends.
 bool holds_its_node(const std::string& kind) {
-  constexpr const char* kinds[] = {"journal", "cluster",  "agent_node",
-                                   "harness", "log_pump", "worker_runtime"};
+  constexpr const char* kinds[] = {"journal", "cluster", "agent_node"};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 

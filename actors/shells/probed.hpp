@@ -59,7 +59,7 @@ const std::unordered_map<type_key, message_reader>& message_readers();
 class probe_side {
 public:
   struct open_request {
-    std::uint64_t id = 0; ///< of the answer
+    std::uint64_t id = 0; ///< id of the answer
     caf::actor_addr to;
     type_key what = 0;
     std::uint64_t since = 0; ///< ticks
@@ -118,7 +118,7 @@ private:
   std::vector<std::shared_ptr<message_watch>> watches_;
   std::vector<std::shared_ptr<message_fault>> faults_;
   std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>>
-    shown_; ///< of the message in hand
+    shown_; ///< text of the message in hand
   std::uint64_t hand_at_ = 0;
   std::deque<held> held_;
   std::deque<open_request> open_;

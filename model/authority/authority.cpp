@@ -31,6 +31,21 @@ const std::vector<rule>& rules() {
     {{view, configuration}, users::all, tasks::none},
     {{change, configuration}, users::admins, tasks::none},
 
+    {{create, workspace}, users::all, tasks::none},
+    {{view, workspace}, users::all, tasks::none},
+    {{change, workspace}, users::owner, tasks::none},
+    {{remove, workspace}, users::owner, tasks::none},
+    {{create, project}, users::all, tasks::none},
+    {{view, project}, users::all, tasks::none},
+    {{change, project}, users::owner, tasks::none}, // or the owner of its workspace
+    {{remove, project}, users::owner, tasks::none},
+    {{view, config_template}, users::all, tasks::none},
+    {{change, config_template}, users::all, tasks::none},
+    {{create, model}, users::all, tasks::none},
+    {{view, model}, users::all, tasks::all},
+    {{change, model}, users::all, tasks::none},
+    {{remove, model}, users::owner, tasks::none},
+
     {{create, experiment}, users::all, tasks::none},
     {{view, experiment}, users::all, tasks::own},
     {{change, experiment}, users::all, tasks::none},
@@ -111,6 +126,9 @@ result<void> asked(const principal& who, const rule* rule, const resource* on) {
     case users::oneself:
       fine = who.admin || !on || (!on->id.empty() && on->id == who.id);
       break;
+    case users::owner:
+      fine = who.admin || !on || (!on->owner.empty() && on->owner == who.user);
+      break;
     case users::all:
       fine = true;
       break;
@@ -163,6 +181,14 @@ const char* name(thing what) {
     return "user";
   case thing::token:
     return "token";
+  case thing::workspace:
+    return "workspace";
+  case thing::project:
+    return "project";
+  case thing::config_template:
+    return "template";
+  case thing::model:
+    return "model";
   case thing::experiment:
     return "experiment";
   case thing::search:
@@ -197,6 +223,7 @@ std::string who_may(need what) {
     return "open";
   const char* people = rule->of_users == users::all       ? "user"
                        : rule->of_users == users::oneself ? "oneself or admin"
+                       : rule->of_users == users::owner   ? "owner or admin"
                        : rule->of_users == users::admins  ? "admin"
                                                           : "";
   const char* programs = rule->of_tasks == tasks::all   ? "task"

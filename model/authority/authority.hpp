@@ -27,6 +27,10 @@ enum class thing {
   configuration, ///< what is in force
   user,          ///< any account
   token,         ///< access tokens of accounts
+  workspace,
+  project,
+  config_template,
+  model, ///< of the registry, with its versions
   experiment,
   search, ///< what an experiment has heard, decided and found
   trial,
@@ -61,6 +65,7 @@ struct principal {
 struct resource {
   thing kind = thing::door;
   std::string id;
+  std::string owner; ///< name of the account, where a rule asks for it
 };
 
 /// Whether `who` may do it to any thing of the kind at all: asked where the thing is known only later.
@@ -68,7 +73,7 @@ result<void> may_any(const principal& who, need what);
 /// errc::unauthorized where nobody is logged in and the table asks for somebody; errc::denied with a reason.
 result<void> may(const principal& who, action what, const resource& on);
 
-enum class users { nobody, admins, oneself, all };
+enum class users { nobody, admins, oneself, owner, all }; ///< owner: of the thing, and admins
 enum class tasks { none, own, all };
 
 struct rule {

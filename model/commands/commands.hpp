@@ -17,22 +17,25 @@ using authority::thing;
 
 struct experiment_create {
   value config; ///< text as it was submitted, or the object that stands for it
-  std::string config_name = "experiment.yaml", name;
+  std::string config_name = "experiment.yaml", name, template_name;
   bool activate = true;
   std::string key;
   bytes context;
   std::string context_blob;
   experiment_id parent;
+  project_id project;
   static constexpr auto fields() {
     using t = experiment_create;
     return std::tuple{need("config", &t::config, "text of the configuration, as submitted"),
                       maybe("config_name", &t::config_name, "the file that diagnostics name"),
                       maybe("name", &t::name, "replaces the name in the configuration, unless empty"),
+                      maybe("template", &t::template_name, "name of a template below the configuration"),
                       maybe("activate", &t::activate, "false: it begins paused"),
                       maybe("key", &t::key, "a second creation with the same key answers the first one's id"),
                       maybe("context", &t::context, "the checked files, always a tar.gz"),
                       maybe("context_blob", &t::context_blob, "name of a stored blob in place of `context`"),
-                      maybe("parent", &t::parent, "the experiment that it was forked from")};
+                      maybe("parent", &t::parent, "the experiment that it was forked from"),
+                      maybe("project", &t::project, "where it belongs; 0: what the configuration names")};
   }
   static constexpr about is{
     "experiment.create",
@@ -46,11 +49,15 @@ struct experiment_create {
 
 struct experiment_validate {
   value config;
-  std::string config_name = "experiment.yaml";
+  std::string config_name = "experiment.yaml", template_name;
+  project_id project;
   static constexpr auto fields() {
     using t = experiment_validate;
-    return std::tuple{need("config", &t::config, "text of the configuration, as submitted"),
-                      maybe("config_name", &t::config_name, "the file that diagnostics name")};
+    return std::tuple{
+      need("config", &t::config, "text of the configuration, as submitted"),
+      maybe("config_name", &t::config_name, "the file that diagnostics name"),
+      maybe("template", &t::template_name, "name of a template below the configuration"),
+      maybe("project", &t::project, "where it would belong; 0: what the configuration names")};
   }
   static constexpr about is{"experiment.validate",
                             cluster,

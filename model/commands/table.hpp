@@ -2,18 +2,26 @@
 // The table of all commands, and how a name finds its struct: checking, dispatch and documents come from
 // here.
 
+#include "model/commands/place_commands.hpp"
 #include "model/commands/shell_commands.hpp"
 
 #include <unordered_map>
 
 namespace troupe::commands {
 
-using cluster_commands =
+/// Those whose facts actors/catalogue/places and registry decide.
+using place_commands =
+  list<workspace_create, workspace_change, workspace_pin, workspace_remove, project_create, project_change,
+       project_remove, experiment_describe, experiment_move>;
+using registry_commands = list<template_put, template_rename, template_remove, model_create, model_change,
+                               model_remove, version_create, version_change, version_remove>;
+using node_commands =
   list<experiment_create, experiment_validate, experiment_activate, experiment_pause, experiment_cancel,
        experiment_kill, trial_kill, search_order, search_wait, trial_metadata, trial_set_metadata,
        checkpoint_patch, status, agent_list, queue_list, pool_list, agent_drain, agent_remove, agent_slots,
        fence, logs_cleanup, node_shutdown, configuration_record, setting_change, user_create, user_change,
        token_name, token_revoke>;
+using cluster_commands = join<node_commands, place_commands, registry_commands>;
 /// Those whose facts the catalogue decides (actors/catalogue/).
 using catalogue_commands =
   list<configuration_record, setting_change, user_create, user_change, token_name, token_revoke>;

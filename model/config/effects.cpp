@@ -36,8 +36,6 @@ bool runs_trial_class(const node& root) {
 
 const std::vector<without_effect>& keys_without_effect() {
   static const std::vector<without_effect> all{
-    {"workspace", "has no effect yet: everything is in one workspace"},
-    {"project", "has no effect yet: everything is in one project"},
     {"searcher.source_trial_id", "has no effect yet: trials begin anew"},
     {"searcher.source_checkpoint_uuid", "has no effect yet: trials begin anew"},
     {"searcher.max_length", by_the_code},

@@ -74,23 +74,34 @@ class Orphans:
 
 
 mine = set()
+clients_s = 0.0  # processor time of the commands of this program, which is not that of a trial
 
 
 def command(*words, **more):
+    global clients_s
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True, **more)
     mine.add(process.pid)
-    out = process.communicate()[0]
+    out = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    clients_s += used.ru_utime + used.ru_stime
     mine.discard(process.pid)
     if process.returncode:
         sys.exit(f"{words[0]} {words[1]}: ended with {process.returncode}")
     return out
 
 
-def cpu_s(pid):
-    """Of a process that lives with its own children, and of what this one has reaped."""
+def ticks(pid):
+    """Of a process and of those of its children that have ended; then of its children that live."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    children = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    return sum(map(int, fields[11:15])) + sum(ticks(child) for file in children for child in file.read_text().split())
+
+
+def cpu_s(pid):
+    """Of a process, of what it has started, and of what this one has reaped."""
     reaped = os.times()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system
+    return ticks(pid) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system - clients_s
 
 
 def floor(program, count, root):
@@ -145,11 +156,14 @@ class Node:
         self.config.write_text(CONFIG.format(trials=trials))
         began = time.time()
         experiment = json.loads(self.cli("experiment", "create", self.config, self.files))["id"]
+        # `experiment wait` would have the node shape every fact for it.
         while (state := json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")) not in (
                 "COMPLETED", "ERROR", "CANCELED"):
             time.sleep(0.3)
         if state != "COMPLETED":
             sys.exit(f"experiment {experiment}: {state}")
+        time.sleep(0.5)  # for the sandboxes that linger
+        self.cpu_at_end = cpu_s(self.process.pid)
         rows = json.loads(self.cli("trial", "list", experiment))
         rows = rows["trials"] if isinstance(rows, dict) else rows
         ends = sorted(seconds(row["endTime"]) for row in rows)
@@ -175,8 +189,7 @@ def troupe(binary, trials, orphans):
         node.search(64)
         before = cpu_s(node.process.pid)
         wall, ends = node.search(trials)
-        time.sleep(0.5)  # for the sandboxes that linger
-        cpu = cpu_s(node.process.pid) - before
+        cpu = node.cpu_at_end - before
         node.end()
         return trials / wall, 1000 * cpu / trials, ends
 

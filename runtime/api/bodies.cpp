@@ -123,9 +123,87 @@ std::map<std::string, value> made() {
             {"activate", flag(), "false: it begins paused"},
             {"validateOnly", flag(), "nothing is created"},
             {"parentId", whole(), "the experiment that it is forked from"},
-            {"projectId", whole(), "0 or 1"},
-            {"template", text(), "refused unless empty"},
+            {"projectId", whole(), "where it belongs; 0: what the configuration names"},
+            {"template", text(), "name of a template below the configuration"},
             {"unmanaged", flag(), "refused unless false"}});
+  const auto workspace = [&](bool made) {
+    return object(
+      {{"name", text(), "1 to 80 characters", made},
+       {"agentUserGroup", unix_account(), "as whom tasks that start there run; by an admin"},
+       {"checkpointStorageConfig", any_object(), "section of a configuration; empty: none of its own"},
+       {"defaultComputePool", text()},
+       {"defaultAuxPool", text()}});
+  };
+  all["v1PostWorkspaceRequest"] = workspace(true);
+  all["v1PatchWorkspace"] = workspace(false);
+  all["v1PostProjectRequest"] =
+    object({{"name", text(), "", true},
+            {"description", text()},
+            {"key", text(), "1 to 5 letters and digits; missing: made from the name"},
+            {"workspaceId", whole(), "as in the path"}});
+  all["v1PatchProject"] = object({{"name", text()}, {"description", text()}, {"key", text()}});
+  all["v1MoveProjectRequest"] =
+    object({{"destinationWorkspaceId", whole(), "", true}, {"projectId", whole(), "as in the path"}});
+  const auto note = object({{"name", text()}, {"contents", text()}});
+  all["v1Note"] = note;
+  all["v1PutProjectNotesRequest"] =
+    object({{"notes", list_of(note), "all of them"}, {"projectId", whole(), "as in the path"}});
+  all["v1PatchExperiment"] = object({{"id", whole(), "as in the path"},
+                                     {"name", text(), "not blank"},
+                                     {"description", text()},
+                                     {"notes", text()},
+                                     {"labels", list_of(text()), "all of them"},
+                                     {"resources", any_object(), "refused unless empty"},
+                                     {"checkpointStorage", any_object(), "refused unless empty"}});
+  all["v1MoveExperimentRequest"] =
+    object({{"destinationProjectId", whole(), "", true}, {"experimentId", whole(), "as in the path"}});
+  std::vector<property> many{{"projectId", whole()},
+                             {"experimentIds", list_of(whole())},
+                             {"filters",
+                              object({{"name", text(), "a part of it, in any case"},
+                                      {"description", text(), "a part of it, in any case"},
+                                      {"labels", list_of(text()), "all of them"},
+                                      {"archived", flag()},
+                                      {"states", list_of(text())},
+                                      {"userIds", list_of(whole())},
+                                      {"projectId", whole()},
+                                      {"excludedExperimentIds", list_of(whole())}}),
+                              "in the place of the ids"}};
+  all["v1BulkAction"] = object(many);
+  many.push_back({"destinationProjectId", whole(), "", true});
+  all["v1MoveExperimentsRequest"] = object(many);
+  all["v1Template"] = object({{"name", text(), "as in the path"},
+                              {"config", any_object(), "section of a configuration", true},
+                              {"workspaceId", whole(), "0: 1, or where it is"}});
+  all["object"] = any_object();
+  all["v1PatchTemplateNameRequest"] = object({{"oldName", text(), "", true}, {"newName", text(), "", true}});
+  const auto model = [&](bool made) {
+    return object({{"name", text(), "", made},
+                   {"description", text()},
+                   {"notes", text()},
+                   {"labels", list_of(text()), "all of them"},
+                   {"metadata", any_object()},
+                   {"workspaceId", whole()},
+                   {"workspaceName", text()}});
+  };
+  all["v1PostModelRequest"] = model(true);
+  all["v1PatchModel"] = model(false);
+  all["v1MoveModelRequest"] =
+    object({{"destinationWorkspaceId", whole(), "", true}, {"modelName", text(), "as in the path"}});
+  const auto version = [&](bool made) {
+    std::vector<property> fields{{"name", text()},
+                                 {"comment", text()},
+                                 {"notes", text()},
+                                 {"labels", list_of(text()), "all of them"},
+                                 {"metadata", any_object()}};
+    if (made) {
+      fields.push_back({"checkpointUuid", text(), "of one that is COMPLETED", true});
+      fields.push_back({"modelName", text(), "as in the path"});
+    }
+    return object(fields);
+  };
+  all["v1PostModelVersionRequest"] = version(true);
+  all["v1PatchModelVersion"] = version(false);
   all["v1TrialMetrics"] = trial_metrics();
   all["v1ReportTrialMetricsRequest"] =
     object({{"group", text(), "training, validation, or a name of its own without a point", true},

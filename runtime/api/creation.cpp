@@ -3,7 +3,7 @@
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
-#include "runtime/api/shapes.hpp"
+#include "runtime/api/place_shapes.hpp"
 
 namespace troupe::api {
 namespace {
@@ -30,6 +30,8 @@ result<commands::experiment_create> own_form(const call& c) {
   with.config = f.text("config");
   with.config_name = f.text("configName", "<config>");
   with.name = f.text("name");
+  with.template_name = f.text("template");
+  with.project = {static_cast<std::uint64_t>(std::max<std::int64_t>(f.number("project"), 0))};
   with.activate = f.flag("activate", true);
   with.key = f.text("key");
   std::string bytes{context};
@@ -67,10 +69,8 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   with.activate = f.flag("activate", true);
   const auto& files = f.list("modelDefinition");
   const auto parent = f.number("parentId"), project = f.number("projectId");
-  if (!f.text("template").empty())
-    f.fault("template", "templates are not built in Troupe");
-  if (project > 1)
-    return error{errc::not_found, "project '" + std::to_string(project) + "' not found"};
+  with.template_name = f.text("template");
+  with.project = {static_cast<std::uint64_t>(std::max<std::int64_t>(project, 0))};
   if (f.flag("unmanaged"))
     return error{errc::unsupported, "unmanaged experiments are not built in Troupe"};
   if (f.bad())
@@ -129,7 +129,9 @@ void create_stock(const call_ptr& c, const reply& back) {
     return back(failure(with.error()));
   if (validate_only)
     return command(
-      c, back, commands::experiment_validate{with->config, with->config_name}, [](value) -> result<value> {
+      c, back,
+      commands::experiment_validate{with->config, with->config_name, with->template_name, with->project},
+      [](value) -> result<value> {
         return value{
           {"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
       });
@@ -138,7 +140,10 @@ void create_stock(const call_ptr& c, const reply& back) {
                    : result<experiment_row>(got.error());
     if (!row)
       return back(failure(row.error()));
-    answer_created(c, back, experiment_shape(*row, *c->parts->users));
+    auto places = place_book::read(*c->parts->storage);
+    if (!places)
+      return back(failure(places.error()));
+    answer_created(c, back, experiment_shape(*row, *c->parts->users, *places));
   });
 }
 

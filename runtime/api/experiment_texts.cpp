@@ -6,25 +6,25 @@ namespace troupe::api {
 namespace {
 
 std::shared_ptr<const experiment_texts::face> face_of(const experiment_row& row) {
-  auto labels = row.config.is_object() ? row.config.value("labels", value::array()) : value::array();
-  return std::make_shared<const experiment_texts::face>(experiment_texts::face{
-    row.name, row.owner, labels.is_array() ? std::move(labels) : value::array(), row.created});
+  return std::make_shared<const experiment_texts::face>(
+    experiment_texts::face{row.name, row.owner, row.labels, row.created});
 }
 
 } // namespace
 
 /// With mutex_ held.
-result<experiment_texts::known*> experiment_texts::found(experiment_id id, const storage::reader& storage,
-                                                         bool with_text) {
-  auto at = known_.find(id);
-  if (at != known_.end() && (!with_text || !at->second.constant.empty()))
+result<experiment_texts::known*> experiment_texts::found(const experiment_standing& now,
+                                                         const storage::reader& storage, bool with_text) {
+  auto at = known_.find(now.id);
+  if (at != known_.end() && at->second.edits == now.edits && (!with_text || !at->second.constant.empty()))
     return &at->second;
-  auto row = storage.experiment(id);
+  auto row = storage.experiment(now.id);
   if (!row)
     return row.error();
   if (at == known_.end())
-    at = known_.emplace(id, known{}).first;
+    at = known_.emplace(now.id, known{}).first;
   auto& one = at->second;
+  one.edits = row->edits;
   one.lasting = face_of(*row);
   auto text = to_json(lasting_experiment_shape(*row));
   text.pop_back();
@@ -33,7 +33,7 @@ result<experiment_texts::known*> experiment_texts::found(experiment_id id, const
       forgotten.constant = std::string();
     bytes_ = 0;
   }
-  bytes_ += text.size();
+  bytes_ += text.size() - one.constant.size();
   one.constant = std::move(text);
   one.changing.clear();
   return &one;
@@ -47,7 +47,7 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
   out.reserve(standings->size());
   std::lock_guard lock{mutex_};
   for (auto& now : *standings) {
-    auto one = found(now.id, storage, false);
+    auto one = found(now, storage, false);
     if (!one)
       return one.error();
     out.push_back({std::move(now), (*one)->lasting});
@@ -56,20 +56,22 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
 }
 
 result<void> experiment_texts::write(const entry& of, const storage::reader& storage, const accounts& users,
-                                     std::string& out) {
+                                     const place_book& places, std::string& out) {
   const auto version = users.version();
   std::lock_guard lock{mutex_};
-  auto one = found(of.now.id, storage, true);
+  auto one = found(of.now, storage, true);
   if (!one)
     return one.error();
   auto& kept = **one;
   if (kept.changing.empty() || !(kept.now == of.now) || kept.users != version) {
     kept.changing = to_json(changing_experiment_shape(of.now, of.lasting->owner, of.lasting->created, users));
     kept.changing.front() = ',';
+    kept.changing.back() = ',';
     kept.now = of.now;
     kept.users = version;
   }
-  out.append(kept.constant).append(kept.changing);
+  const auto place = to_json(places.place_of(of.now.project, users));
+  out.append(kept.constant).append(kept.changing).append(place, 1);
   return {};
 }
 

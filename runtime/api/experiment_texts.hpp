@@ -2,7 +2,7 @@
 // Experiments as the list of them prints each: what never changes is read and shaped once, so that a list
 // right after a new fact costs the one that the fact was about. Thread-safe.
 
-#include "runtime/api/accounts.hpp"
+#include "runtime/api/place_shapes.hpp"
 #include "storage/journal.hpp"
 
 namespace troupe::api {
@@ -23,7 +23,7 @@ public:
   result<std::vector<entry>> all(const storage::reader& storage);
   /// Appends the JSON of `experiment_shape` for that standing to `out`.
   result<void> write(const entry& of, const storage::reader& storage, const accounts& users,
-                     std::string& out);
+                     const place_book& places, std::string& out);
 
   static constexpr std::size_t most_bytes =
     64u << 20; ///< limit of the texts; beyond it all are forgotten and made again
@@ -31,12 +31,13 @@ public:
 private:
   struct known {
     std::shared_ptr<const face> lasting;
-    std::string constant; ///< the fields that never change, without the closing brace; empty: not kept
+    std::uint64_t edits = 0; ///< of `lasting` and `constant`
+    std::string constant;    ///< the fields that never change, without the closing brace; empty: not kept
     experiment_standing now;
     std::uint64_t users = 0;
     std::string changing; ///< the rest, for `now` and `users`
   };
-  result<known*> found(experiment_id id, const storage::reader& storage, bool with_text);
+  result<known*> found(const experiment_standing& now, const storage::reader& storage, bool with_text);
 
   std::mutex mutex_;
   std::map<experiment_id, known> known_;

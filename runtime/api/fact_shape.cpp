@@ -64,6 +64,47 @@ value shape(const token_changed& x) {
 }
 value shape(const configuration_changed& x) { return {{"by", x.by}, {"revision", x.revision}}; }
 value shape(const setting_changed& x) { return {{"by", x.by}, {"key", x.key}, {"to", x.to}}; }
+value shape(const workspace_changed& x) {
+  return {{"by", x.by},           {"id", x.id.value},       {"name", x.name},
+          {"owner", x.owner},     {"archived", x.archived}, {"deleted", x.deleted},
+          {"pinnedBy", x.pinned_by}};
+}
+value shape(const project_changed& x) {
+  return {{"by", x.by},
+          {"id", x.id.value},
+          {"workspace", x.workspace.value},
+          {"name", x.name},
+          {"key", x.key},
+          {"owner", x.owner},
+          {"archived", x.archived},
+          {"deleted", x.deleted}};
+}
+value shape(const template_changed& x) {
+  return {{"by", x.by}, {"name", x.name}, {"workspace", x.workspace.value}, {"deleted", x.deleted}};
+}
+value shape(const model_changed& x) {
+  return {{"by", x.by},
+          {"id", x.id.value},
+          {"name", x.name},
+          {"workspace", x.workspace.value},
+          {"owner", x.owner},
+          {"archived", x.archived},
+          {"deleted", x.deleted}};
+}
+value shape(const model_version_changed& x) {
+  return {{"by", x.by},
+          {"model", x.model.value},
+          {"version", x.version},
+          {"checkpoint", x.checkpoint},
+          {"deleted", x.deleted}};
+}
+value shape(const experiment_moved& x) {
+  return {{"by", x.by}, {"id", x.id.value}, {"project", x.project.value}};
+}
+value shape(const experiment_described& x) {
+  return {{"by", x.by},         {"id", x.id.value}, {"name", x.name},        {"description", x.description},
+          {"labels", x.labels}, {"notes", x.notes}, {"archived", x.archived}};
+}
 value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
 value shape(const search_stepped& x) {
   value created = value::array(), stopped = value::array();

@@ -113,6 +113,9 @@ std::vector<route> checkpoint_routes();
 std::vector<route> task_routes();
 std::vector<route> troupe_routes();
 std::vector<route> search_routes();
+std::vector<route> place_routes();
+std::vector<route> registry_routes();
+std::vector<route> description_routes();
 /// All of them, ours first; then what the contract knows and we have not built, answering 501.
 std::vector<route> all_routes();
 

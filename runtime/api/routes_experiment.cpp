@@ -3,6 +3,8 @@
 #include "runtime/api/creation.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/listing.hpp"
+#include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 
@@ -10,10 +12,6 @@
 
 namespace troupe::api {
 namespace {
-
-bool descending(const call& c) {
-  return c.query.first("orderBy") == "ORDER_BY_DESC" || c.query.first("orderBy") == "2";
-}
 
 /// "STATE_RUNNING" also asks for experiments that we call ACTIVE: the real master refines that state.
 bool state_wanted(experiment_state state, const std::vector<std::string_view>& states) {
@@ -41,15 +39,9 @@ bool id_wanted(const call& c, std::uint64_t id) {
          std::find(not_in.begin(), not_in.end(), text) == not_in.end();
 }
 
-bool contains_folded(const std::string& text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
-           return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-         }) != text.end();
-}
-
 using entry = experiment_texts::entry;
 
-bool wanted(const call& c, const entry& one) {
+bool wanted(const call& c, const entry& one, const place_book& places) {
   const auto& face = *one.lasting;
   const auto users = c.query.every("users"), ids = c.query.every("userIds");
   if (!users.empty() && std::find(users.begin(), users.end(), face.owner) == users.end())
@@ -62,11 +54,15 @@ bool wanted(const call& c, const entry& one) {
   for (auto label : c.query.every("labels"))
     if (std::find(face.labels.begin(), face.labels.end(), value(std::string(label))) == face.labels.end())
       return false;
-  const auto project = c.query.first("projectId");
-  if (!project.empty() && project != "0" && project != "1")
-    return false; // everything is in the first project
-  if (c.query.flag("archived"))
-    return false; // nothing can be archived yet
+  const auto project = parse_id<project_id>(c.query.first("projectId"));
+  if (project && one.now.project != project)
+    return false;
+  if (c.query.has("archived")) {
+    // Without a project, what lies in archived places counts as archived, too.
+    const bool archived = one.now.archived || (!project && places.hidden(one.now.project));
+    if (archived != c.query.flag("archived"))
+      return false;
+  }
   return state_wanted(one.now.state, c.query.every("states")) && id_wanted(c, one.now.id.value) &&
          contains_folded(face.name, c.query.first("name"));
 }
@@ -92,7 +88,7 @@ void sort_entries(const call& c, std::vector<entry>& all) {
     key([](const auto& a, const auto& b) { return a.now.best_metric < b.now.best_metric; });
   else
     key([](const auto& a, const auto& b) { return a.now.id < b.now.id; });
-  if (descending(c))
+  if (is_descending(c.query))
     std::reverse(all.begin(), all.end());
 }
 
@@ -100,7 +96,10 @@ result<response> list(const call& c) {
   auto all = c.parts->texts->all(*c.parts->storage);
   if (!all)
     return all.error();
-  std::erase_if(*all, [&](const auto& one) { return !wanted(c, one); });
+  auto places = place_book::read(*c.parts->storage);
+  if (!places)
+    return places.error();
+  std::erase_if(*all, [&](const auto& one) { return !wanted(c, one, *places); });
   sort_entries(c, *all);
   auto part = page_of(c.query, all->size(), 100);
   if (!part)
@@ -110,7 +109,8 @@ result<response> list(const call& c) {
   for (auto i = part->first; i < part->last; ++i) {
     if (i > part->first)
       out.body += ',';
-    if (auto ok = c.parts->texts->write((*all)[i], *c.parts->storage, *c.parts->users, out.body); !ok)
+    if (auto ok = c.parts->texts->write((*all)[i], *c.parts->storage, *c.parts->users, *places, out.body);
+        !ok)
       return ok.error();
   }
   out.body += "],\"pagination\":" + to_json(part->pagination) + "}";
@@ -123,7 +123,10 @@ result<value> one(const call& c) {
   auto row = named_experiment(c);
   if (!row)
     return row.error();
-  auto shape = experiment_shape(*row, *c.parts->users);
+  auto places = place_book::read(*c.parts->storage);
+  if (!places)
+    return places.error();
+  auto shape = experiment_shape(*row, *c.parts->users, *places);
   return value{{"config", shape["config"]}, {"experiment", std::move(shape)}, {"jobSummary", nullptr}};
 }
 
@@ -139,7 +142,7 @@ result<value> trials(const call& c) {
       return std::find(states.begin(), states.end(), state_name(t.state)) == states.end();
     });
   std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
-  if (descending(c))
+  if (is_descending(c.query))
     std::reverse(rows->begin(), rows->end());
   auto part = page_of(c.query, rows->size());
   if (!part)

@@ -1,5 +1,6 @@
 // What a trial's processes call: context, rendezvous, preemption, reports, checkpoints, log lines.
 
+#include "model/names.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
+#include <mutex>
 
 namespace troupe::api {
 namespace {
@@ -104,14 +107,60 @@ void preemption(const call_ptr& c, const reply& back) {
   });
 }
 
-void rendezvous(const call_ptr& c, const reply& back) {
-  auto with = from<commands::allocation_rendezvous>(*c);
-  with.resources = c->named("resourcesId");
-  command(c, back, std::move(with), [](value got) -> result<value> {
-    return value{
-      {"rendezvousInfo",
-       {{"addresses", got.at("addresses")}, {"slots", got.at("slots")}, {"rank", got.at("rank")}}}};
-  });
+/// Ports that the chief's agent of each gang has claimed. The chief calls with them before any part is
+/// answered; after a start of the master it calls again, or has met the others.
+class gang_ports {
+public:
+  /// `said`: "1,2,3,4"; zeros are nobody's.
+  void hear(allocation_id gang, std::string_view said) {
+    value ports = value::array();
+    for (std::size_t begin = 0; begin <= said.size();) {
+      const auto end = std::min(said.find(',', begin), said.size());
+      int port = 0;
+      std::from_chars(said.data() + begin, said.data() + end, port);
+      if (port <= 0 || port > 65'535)
+        return;
+      ports.push_back(port);
+      begin = end + 1;
+    }
+    std::lock_guard lock(mutex_);
+    if (ports_.size() >= most && !ports_.contains(gang))
+      ports_.erase(ports_.begin()); // ids of trials grow: the oldest
+    ports_[gang] = std::move(ports);
+  }
+  result<value> of(allocation_id gang) {
+    std::lock_guard lock(mutex_);
+    const auto it = ports_.find(gang);
+    if (it == ports_.end())
+      return error{errc::busy, "the ports of the gang's chief are not known: the chief has to call again"};
+    return it->second;
+  }
+
+private:
+  static constexpr std::size_t most = 10'000;
+  std::mutex mutex_;
+  std::map<allocation_id, value> ports_;
+};
+
+handler rendezvous() {
+  return [held = std::make_shared<gang_ports>()](const call_ptr& c, const reply& back) {
+    auto with = from<commands::allocation_rendezvous>(*c);
+    with.resources = c->named("resourcesId");
+    const auto gang = c->by.allocation;
+    const std::string said(c->query.first("ports")); // the stock client says none, and is told none
+    if (!said.empty() && named_part(with.resources).node_rank == 0)
+      held->hear(gang, said);
+    command(c, back, std::move(with), [held, gang, wanted = !said.empty()](value got) -> result<value> {
+      value info = {{"addresses", got.at("addresses")}, {"slots", got.at("slots")}, {"rank", got.at("rank")}};
+      if (wanted) {
+        auto ports = held->of(gang);
+        if (!ports)
+          return ports.error();
+        info["ports"] = std::move(*ports);
+      }
+      return value{{"rendezvousInfo", std::move(info)}};
+    });
+  };
 }
 
 handler all_gather() {
@@ -419,10 +468,11 @@ std::vector<route> task_routes() {
     held({"GET",
           a + "/resources/{resourcesId}/rendezvous",
           {action::report, thing::allocation},
-          rendezvous,
+          rendezvous(),
           "",
           "v1AllocationRendezvousInfoResponse",
-          "Waits until all parts of the gang run; answers their addresses."}),
+          "Waits until all parts of the gang run; answers their addresses. With `ports` in the query, four with commas in between "
+          "and zeros but for the chief, the chief's too."}),
     {"POST",
      a + "/resources/{resourcesId}/daemon",
      {action::report, thing::allocation},

@@ -4,6 +4,7 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
+#include "runtime/api/unix_account_in.hpp"
 
 #include <algorithm>
 
@@ -83,17 +84,6 @@ result<value> one(const call& c) {
 result<value> by_name(const call& c) {
   auto u = c.parts->users->find(std::string(c.named("username")));
   return u ? result<value>(value{{"user", user_shape(*u)}}) : u.error();
-}
-
-std::optional<commands::host_account> unix_account_in(fields& f) {
-  if (!f.has("agentUserGroup"))
-    return std::nullopt;
-  fields g{f.object("agentUserGroup"), "agentUserGroup"};
-  commands::host_account as{g.number("agentUid"), g.number("agentGid"), g.text("agentUser"),
-                            g.text("agentGroup")};
-  if (g.bad())
-    f.fault("agentUserGroup", g.bad()->what);
-  return as;
 }
 
 /// Puts the name of the password's hash into `wish`, and has the cluster decide. Answers with the user as it

@@ -11,8 +11,9 @@
 
 namespace troupe::api {
 
-value experiment_shape(const experiment_row& row, const accounts& users);
-/// The two parts of it: no key is in both.
+class place_book;
+value experiment_shape(const experiment_row& row, const accounts& users, const place_book& places);
+/// The parts of it, besides place_book::place_of: no key is in two of them.
 value lasting_experiment_shape(const experiment_row& row);
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created,
                                 const accounts& users);

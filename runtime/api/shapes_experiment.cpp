@@ -1,3 +1,4 @@
+#include "runtime/api/place_shapes.hpp"
 #include "runtime/api/shapes.hpp"
 
 namespace troupe::api {
@@ -26,31 +27,22 @@ std::string state_name(experiment_state state) { return "STATE_" + std::string(n
 std::string state_name(trial_state state) { return "STATE_" + std::string(name(state)); }
 
 value lasting_experiment_shape(const experiment_row& row) {
-  value x = {{"id", row.id.value},
-             {"name", row.name},
-             {"description", config_text(row.config, "description", nullptr, "")},
-             {"labels", row.config.is_object() ? row.config.value("labels", value::array()) : value::array()},
-             {"notes", ""},
-             {"archived", false},
-             {"parentArchived", false},
-             {"unmanaged", false},
-             {"config", row.config.is_null() ? value::object() : row.config},
-             {"originalConfig", row.source},
-             {"jobId", job_name(row.id)},
-             {"projectId", 1},
-             {"projectName", "Uncategorized"},
-             {"projectOwnerId", 1},
-             {"workspaceId", 1},
-             {"workspaceName", "Uncategorized"},
-             {"resourcePool", config_text(row.config, "resources", "resource_pool", "default")},
-             {"searcherType", config_text(row.config, "searcher", "name", "")},
-             {"searcherMetric", row.metric},
-             {"startTime", to_rfc3339(row.created)},
-             {"forkedFrom", row.parent ? value(row.parent.value) : value(nullptr)},
-             {"username", row.owner}};
-  if (!x["labels"].is_array())
-    x["labels"] = value::array();
-  return x;
+  return {{"id", row.id.value},
+          {"name", row.name},
+          {"description", row.description},
+          {"labels", row.labels},
+          {"notes", row.notes},
+          {"archived", row.archived},
+          {"unmanaged", false},
+          {"config", row.config.is_null() ? value::object() : row.config},
+          {"originalConfig", row.source},
+          {"jobId", job_name(row.id)},
+          {"resourcePool", config_text(row.config, "resources", "resource_pool", "default")},
+          {"searcherType", config_text(row.config, "searcher", "name", "")},
+          {"searcherMetric", row.metric},
+          {"startTime", to_rfc3339(row.created)},
+          {"forkedFrom", row.parent ? value(row.parent.value) : value(nullptr)},
+          {"username", row.owner}};
 }
 
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner_name,
@@ -73,9 +65,10 @@ value changing_experiment_shape(const experiment_standing& now, const std::strin
   return x;
 }
 
-value experiment_shape(const experiment_row& row, const accounts& users) {
+value experiment_shape(const experiment_row& row, const accounts& users, const place_book& places) {
   auto x = lasting_experiment_shape(row);
   x.update(changing_experiment_shape(standing_of(row), row.owner, row.created, users));
+  x.update(places.place_of(row.project, users));
   return x;
 }
 

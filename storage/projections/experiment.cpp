@@ -32,7 +32,7 @@ void on(const experiment_created& x, const subject&, tables& rows) {
     row.metric = metric->get<std::string>();
   if (const auto* smaller = searcher_setting(row, "smaller_is_better"); smaller && smaller->is_boolean())
     row.smaller_is_better = smaller->get<bool>();
-  rows.experiment_states.make(x.id);
+  rows.experiment_states.make(x.id).project = x.project;
   if (!x.key.empty())
     rows.entries.emplace_back(keys::tagged('K', x.key), keys::one(x.id.value));
 }

@@ -1,10 +1,26 @@
 #include "storage/projections/projections.hpp"
 
 #include <cmath>
+#include <cstdio>
 
 namespace troupe::storage::projections {
 
-experiment_row join(const experiment_constant& c, const experiment_changing& s) {
+namespace {
+
+std::vector<std::string> labels_in(const value& config) {
+  std::vector<std::string> out;
+  if (config.is_object())
+    if (auto found = config.find("labels"); found != config.end() && found->is_array())
+      for (const auto& one : *found)
+        if (one.is_string())
+          out.push_back(one);
+  return out;
+}
+
+} // namespace
+
+experiment_row join(const experiment_constant& c, const experiment_changing& s,
+                    const experiment_described* described) {
   experiment_row row;
   row.id = c.id;
   row.state = s.state;
@@ -24,6 +40,20 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s) 
   row.best_trial = s.best_trial;
   row.best_metric = s.best_metric;
   row.parent = c.parent;
+  row.project = s.project;
+  row.archived = s.archived;
+  row.edits = s.edits;
+  if (described) {
+    row.name = described->name;
+    row.description = described->description;
+    row.notes = described->notes;
+    row.labels = described->labels;
+    return row;
+  }
+  if (c.config.is_object())
+    if (auto text = c.config.find("description"); text != c.config.end() && text->is_string())
+      row.description = *text;
+  row.labels = labels_in(c.config);
   return row;
 }
 
@@ -86,7 +116,16 @@ bool better(double metric, double best, bool none_yet, bool smaller_is_better) {
 tables::tables(row_source from)
     : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
       trial_states('T', source), checkpoints('P', source), tasks('A', source), users('U', source),
-      tokens('R', source), configurations('O', source), settings('S', source) {}
+      tokens('R', source), configurations('O', source), settings('S', source), workspaces('W', source),
+      projects('J', source), templates('Q', source), models('M', source), versions('V', source),
+      described('D', source) {}
+
+std::string version_key(model_id model, std::uint64_t version) {
+  char key[34];
+  std::snprintf(key, sizeof key, "%016llx/%016llx", static_cast<unsigned long long>(model.value),
+                static_cast<unsigned long long>(version));
+  return key;
+}
 
 void tables::write(batch& into) {
   experiments.write(into);
@@ -99,6 +138,12 @@ void tables::write(batch& into) {
   tokens.write(into);
   configurations.write(into);
   settings.write(into);
+  workspaces.write(into);
+  projects.write(into);
+  templates.write(into);
+  models.write(into);
+  versions.write(into);
+  described.write(into);
   for (const auto& [key, data] : entries)
     into.put(family::rows, key, data);
 }
@@ -114,6 +159,12 @@ void tables::settle() {
   tokens.settle();
   configurations.settle();
   settings.settle();
+  workspaces.settle();
+  projects.settle();
+  templates.settle();
+  models.settle();
+  versions.settle();
+  described.settle();
   entries.clear();
 }
 

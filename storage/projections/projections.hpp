@@ -31,7 +31,11 @@ struct experiment_changing {
   double best_metric = 0;
   double searched = 0; ///< the progress that the search says; `progress` adds what its running trials say
   double running = 0;  ///< sum of the progress of trials that have not ended
-  MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running)
+  project_id project{1};
+  bool archived = false;
+  std::uint64_t edits = 0; ///< how often it was described; from 1 on `described` has its row
+  MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
+                       project, archived, edits)
 };
 struct trial_constant {
   trial_id id;
@@ -75,7 +79,9 @@ struct checkpoint_entry {
   MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted, before)
 };
 
-experiment_row join(const experiment_constant& constant, const experiment_changing& changing);
+/// `described`: null where nobody has.
+experiment_row join(const experiment_constant& constant, const experiment_changing& changing,
+                    const experiment_described* described);
 trial_row join(const trial_constant& constant, const trial_changing& changing);
 
 /// Where a fact stands.
@@ -111,6 +117,12 @@ struct tables {
   table<std::string, token_changed> tokens;
   table<std::string, configuration_changed> configurations; ///< one row, without a name
   table<std::string, setting_changed> settings;
+  table<workspace_id, workspace_changed> workspaces;
+  table<project_id, project_changed> projects;
+  table<std::string, template_changed> templates;
+  table<model_id, model_changed> models;
+  table<std::string, model_version_changed> versions; ///< by version_key
+  table<experiment_id, experiment_described> described;
   std::vector<std::pair<std::string, std::string>> entries; ///< key and data of indexes, not yet written
 };
 
@@ -120,6 +132,7 @@ void fold_trial(const fact& x, const subject& of, tables& rows);
 void fold_checkpoint(const fact& x, const subject& of, tables& rows);
 void fold_task(const fact& x, const subject& of, tables& rows);
 void fold_catalogue(const fact& x, tables& rows);
+void fold_places(const fact& x, tables& rows);
 
 inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_experiment(x, of, rows);
@@ -127,6 +140,7 @@ inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_trial(x, of, rows);
   fold_task(x, of, rows);
   fold_catalogue(x, rows);
+  fold_places(x, rows);
 }
 
 /// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies

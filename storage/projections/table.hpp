@@ -24,6 +24,9 @@ std::string row_key(char tag, strong_id<Tag> id) {
 inline std::string row_key(char tag, task_id id) { return tag + keys::task(id); }
 inline std::string row_key(char tag, const std::string& name) { return keys::tagged(tag, name); }
 
+/// Sorts as its numbers do.
+std::string version_key(model_id model, std::uint64_t version);
+
 template <class Id, class Row>
 class table {
 public:

@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import pathlib
 import random
 import signal
+import socket
 import struct
 import time
 
@@ -80,6 +82,29 @@ def gang(tmp_path, program):  # noqa: F811
     one = Gang(tmp_path, program)
     yield one
     one.close()
+
+
+def test_a_gang_meets_at_ports_that_nobody_listens_on(gang, program):  # noqa: F811
+    """Taken are those that would come first, and those that were once computed from the number of the first trial."""
+    taken = []
+    for port in (12350, 12360, 12365, 29400, *range(20004, 20008)):
+        try:
+            taken.append(socket.create_server(("0.0.0.0", port)))
+        except OSError:
+            pass  # by somebody else
+    gang.start_all("a", "b")
+    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 20000, "batches": 150})
+    ranks = wait_for(lambda: len(found := rank_processes(program)) == 2 and found, 90, 0.02, lambda: logs(gang, trial)[-2000:])
+    told = []
+    for rank in (0, 1):
+        env = dict(pair.partition("=")[::2] for pair in pathlib.Path(f"/proc/{ranks[rank]}/environ").read_text().split("\0"))
+        told.append([env[name] for name in ("DTRAIN_SSH_PORT", "TROUPE_DIST_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_2", "MASTER_PORT")])
+        assert env["C10D_PORT"] == env["MASTER_PORT"] and env["INTER_TRAIN_PROCESS_COMM_PORT_1"] == env["TROUPE_DIST_PORT"]
+    assert told[0] == told[1] and len(set(told[0])) == 4
+    assert not set(map(int, told[0])) & {one.getsockname()[1] for one in taken}
+    assert gang.wait_end(experiment, 120) == "COMPLETED", logs(gang, trial)[-2000:]
+    for one in taken:
+        one.close()
 
 
 def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, program, tmp_path):  # noqa: F811

@@ -4,6 +4,9 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
+import sys
+import tempfile
 
 import pytest
 
@@ -19,6 +22,19 @@ searcher: {{name: random, metric: loss, max_trials: {trials}, max_concurrent_tri
 max_restarts: 0
 environment: {{environment_variables: ["FACTS_DIR={root}"]}}
 {more}
+"""
+
+
+VENV_SCRIPT = """
+import os, pathlib, sys
+import only_here
+print("prefix", sys.prefix, only_here.where)
+try:
+    pathlib.Path(only_here.where).with_name("new").write_text("x")
+except OSError as why:
+    print("refused", why)
+if not set(os.listdir("{root}")) - {{"real", "link"}} and not os.path.exists("{root}/real/other"):
+    print("nothing else of /tmp")
 """
 
 
@@ -307,3 +323,32 @@ def test_what_a_trial_imported_late_is_warm_for_the_next_one(cluster):
         assert began(cluster, experiment) == [True], logs(cluster, experiment)
         assert says in logs(cluster, experiment), logs(cluster, experiment)
         assert script is not sets or "seen yes" in logs(cluster, experiment)
+
+
+@pytest.mark.parametrize("way", ["named", "through a link"])
+def test_a_virtual_environment_below_tmp_is_there_for_tasks_and_cannot_be_written_to(tmp_path, way):
+    """/tmp of a task is its own, and all the same it finds the interpreter that the platform gives it, its packages and theirs."""
+    with tempfile.TemporaryDirectory(prefix="troupe-venv-", dir="/tmp") as root:
+        environment = pathlib.Path(root) / "real" / "venv"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+        packages = next(environment.glob("lib/python3*/site-packages"))
+        (packages / "only_here.py").write_text("where = __file__\n")
+        # What the platform's own package needs is in the interpreter of this test.
+        (packages / "theirs.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")) + "\n")
+        (environment.parent / "other").write_text("not of the platform\n")
+        (pathlib.Path(root) / "link").symlink_to("real")
+        shown = environment if way == "named" else pathlib.Path(root) / "link" / "venv"
+        cluster = Cluster(tmp_path)
+        cluster.env["TROUPE_PYTHON_BIN"] = str(shown / "bin")
+        try:
+            cluster.up(slots=1)
+            for more in ("", "runtime: {zygote: false}"):
+                experiment = submit(cluster, VENV_SCRIPT.format(root=root), more=more)
+                state, _ = ended(cluster, experiment)
+                assert state == "COMPLETED", logs(cluster, experiment)
+                said = logs(cluster, experiment)
+                assert f"prefix {shown}" in said and "only_here.py" in said, said
+                assert "refused" in said and "nothing else of /tmp" in said, said
+                assert "started without the zygote" not in said
+        finally:
+            cluster.close()

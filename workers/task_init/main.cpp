@@ -2,21 +2,25 @@
 //
 //   troupe-task SPEC_FILE                 runs the spec in the folder that holds it
 //   troupe-task --spare FOLDER IDLE_MS    makes the sandbox in FOLDER and waits for `run` on its socket
+//   troupe-task --nursery ROOT PADDING    makes sandboxes as it is told over descriptor 3 (see task_format.hpp), until that ends: an
+//                                         exec less for each. The padding is room for what `ps` shows of them
 //   --isolation process-group, in front, does without namespaces
 //   --connected, after that: descriptor 3 is a connection to the agent; a socket to dial is made when it ends
 //
-// The process that was started ends as soon as the sandbox is made (0) or cannot be (1, reason on stderr);
+// Without a nursery, the process that was started ends as soon as the sandbox is made (0) or cannot be (1, reason on stderr);
 // the sandbox belongs to nobody, so its agent may die.
 
 #include "workers/task_init/supervisor.hpp"
 #include "workers/task_init/task_format.hpp"
 
+#include <climits>
 #include <csignal>
 #include <fcntl.h>
 #include <libgen.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,14 +30,22 @@ using namespace troupe::task_format;
 
 namespace {
 
-constexpr int agent_fd = 3;
+constexpr int agent_fd = 3; ///< or that of the nursery's orders
+
+/// The memory that holds the arguments, which a process of the nursery fills anew.
+struct argument_room {
+  char* begin = nullptr;
+  std::size_t bytes = 0;
+};
 
 struct order {
   const char* folder = nullptr;
   const char* spec = nullptr; ///< null: a spare
   std::int64_t spare_idle_ms = 0;
   bool namespaces = true;
-  bool connected = false;
+  int connection = -1;     ///< to the agent; -1: none
+  int of_the_nursery = -1; ///< its orders, which are not for a sandbox
+  argument_room shown;
 };
 
 struct isolation {
@@ -87,8 +99,24 @@ fault map_ids(pid_t child) {
   return id_map("gid_map", "/proc/self/gid_map", getegid());
 }
 
+/// As if this process had been started by itself.
+void show_as_started(const order& what) {
+  char text[PATH_MAX + 128];
+  const auto used = static_cast<std::size_t>(
+    what.spec ? snprintf(text, sizeof text, "troupe-task%c%s/%s", 0, what.folder, what.spec)
+              : snprintf(text, sizeof text, "troupe-task%c--spare%c%s%c%lld", 0, 0, what.folder, 0,
+                         static_cast<long long>(what.spare_idle_ms)));
+  const auto shown = used < what.shown.bytes ? used : what.shown.bytes - 1;
+  memcpy(what.shown.begin, text, shown);
+  memset(what.shown.begin + shown, 0, what.shown.bytes - shown);
+}
+
 /// The first process of the sandbox. Never returns.
 [[noreturn]] void live(sandbox box, const order& what, int go, int report) {
+  if (what.of_the_nursery >= 0) {
+    close(what.of_the_nursery);
+    show_as_started(what);
+  }
   auto refuse = [report](const fault& f) {
     write_all(report, f.text, strlen(f.text));
     _exit(1);
@@ -144,8 +172,11 @@ void note_helper(int folder, pid_t pid) {
   snprintf(text, sizeof text, "%d %llu\n", pid, start);
   fd = openat(folder, helper_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd >= 0) { // cut off at the end: a file that is emptied first goes to the disk when it is closed
+    const auto size = static_cast<off_t>(strlen(text));
+    struct stat about {};
     write_all(fd, text, strlen(text));
-    (void)!ftruncate(fd, static_cast<off_t>(strlen(text)));
+    if (fstat(fd, &about) != 0 || about.st_size > size)
+      (void)!ftruncate(fd, size);
     close(fd);
   }
 }
@@ -194,51 +225,131 @@ fault attempt(const isolation& how, const order& what, sandbox box) {
 int usage() {
   fprintf(
     stderr,
-    "usage: troupe-task [--isolation process-group] [--connected] SPEC_FILE | --spare FOLDER IDLE_MS\n");
+    "usage: troupe-task [--isolation process-group] [--connected] SPEC_FILE | --spare FOLDER IDLE_MS\n"
+    "       troupe-task --nursery ROOT PADDING\n");
   return 2;
 }
 
-int start(const order& what) {
+/// Makes the sandbox.
+fault start(const order& what) {
   sandbox box;
   box.spare_idle_ms = what.spare_idle_ms;
-  box.agent = what.connected ? agent_fd : -1;
-  if (chdir(what.folder) != 0 || (box.folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
-    fprintf(stderr, "%s: %s\n", what.folder, strerror(errno));
-    return 1;
-  }
-  int lock = open(lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    fprintf(stderr, "%s/%s: %s\n", what.folder, lock_file,
-            lock < 0 ? strerror(errno) : "another troupe-task runs here");
-    return 1;
-  }
-  if (faccessat(box.folder, exit_file, F_OK, 0) == 0) {
+  box.agent = what.connection;
+  if (chdir(what.folder) != 0 || (box.folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+    return complain("%s: %s", what.folder, strerror(errno));
+  fault f;
+  const int lock = open(lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0)
+    f = complain("%s/%s: %s", what.folder, lock_file,
+                 lock < 0 ? strerror(errno) : "another troupe-task runs here");
+  else if (faccessat(box.folder, exit_file, F_OK, 0) == 0)
     // An agent that gave this task up writes its end under the lock: a late start must not bring it back.
-    fprintf(stderr, "%s: this task has ended\n", what.folder);
-    return 1;
-  }
-  mkdir(tmp_folder, 0755);
-  chmod(tmp_folder, 01777);
-  mkdir(run_folder, 0755);
-  constexpr int spaces = CLONE_NEWNS | CLONE_NEWPID;
-  const isolation ways[] = {
-    {CLONE_NEWUSER | spaces, "user namespace"}, {spaces, "mount and pid namespaces"}, {0, "process group"}};
-  for (const auto& way : ways) {
-    if (way.clone_flags && !what.namespaces)
-      continue;
-    if (way.clone_flags == spaces && geteuid() != 0)
-      continue;
-    auto f = attempt(way, what, box);
-    if (!f)
-      return 0;
-    if (!way.clone_flags) {
-      fprintf(stderr, "%s: %s\n", what.folder, f.text);
-      return 1;
+    f = complain("%s: this task has ended", what.folder);
+  if (!f) {
+    mkdir(tmp_folder, 0755);
+    chmod(tmp_folder, 01777);
+    mkdir(run_folder, 0755);
+    constexpr int spaces = CLONE_NEWNS | CLONE_NEWPID;
+    const isolation ways[] = {
+      {CLONE_NEWUSER | spaces, "user namespace"}, {spaces, "mount and pid namespaces"}, {0, "process group"}};
+    for (const auto& way : ways) {
+      if (way.clone_flags && !what.namespaces)
+        continue;
+      if (way.clone_flags == spaces && geteuid() != 0)
+        continue;
+      f = attempt(way, what, box);
+      if (!f)
+        break;
+      if (!box.remark)
+        box.remark = f;
     }
-    if (!box.remark)
-      box.remark = f;
   }
-  return 1;
+  close(box.folder); // the sandbox has its own
+  if (lock >= 0)
+    close(lock);
+  return f;
+}
+
+// The nursery
+
+/// One order: "make\0SERIAL\0FOLDER\0SPEC\0IDLE_MS\0", SPEC empty for a spare, with the connection of the
+/// sandbox to its agent.
+struct nursery_order {
+  char text[2 * PATH_MAX];
+  const char* field[5] = {};
+  int connection = -1;
+
+  /// False at the end of the orders.
+  bool receive() {
+    iovec bytes{text, sizeof text - 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const auto n = recvmsg(agent_fd, &message, MSG_CMSG_CLOEXEC);
+    if (n <= 0)
+      return n < 0 && errno == EINTR;
+    if (auto* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS)
+      memcpy(&connection, CMSG_DATA(header), sizeof connection);
+    text[n] = 0;
+    char* p = text;
+    for (auto& one : field) {
+      if (p >= text + n)
+        return true;
+      one = p;
+      p += strlen(p) + 1;
+    }
+    return true;
+  }
+  bool whole() const { return field[4] && strcmp(field[0], "make") == 0 && connection >= 0; }
+};
+
+/// What it makes are its children, so that it reaps them; when it ends they are nobody's.
+void reap_sandboxes() {
+  while (waitpid(-1, nullptr, WNOHANG) > 0)
+    ;
+}
+
+int be_a_nursery(argument_room room) {
+  sigset_t child, none;
+  sigemptyset(&none);
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, nullptr);
+  struct sigaction wake {};
+  wake.sa_handler = [](int) {};
+  sigaction(SIGCHLD, &wake, nullptr);
+  fcntl(agent_fd, F_SETFL, 0);
+  while (true) {
+    reap_sandboxes();
+    pollfd orders{agent_fd, POLLIN, 0};
+    if (ppoll(&orders, 1, nullptr, &none) < 0)
+      continue; // a sandbox has ended
+    static nursery_order next;
+    next = {};
+    if (!next.receive())
+      return 0;
+    if (!next.whole())
+      continue;
+    order what;
+    what.folder = next.field[2];
+    what.spec = *next.field[3] ? next.field[3] : nullptr;
+    what.spare_idle_ms = atoll(next.field[4]);
+    what.connection = next.connection;
+    what.of_the_nursery = agent_fd;
+    what.shown = room;
+    fcntl(next.connection, F_SETFL, O_NONBLOCK);
+    const auto f = start(what);
+    close(next.connection);
+    (void)!chdir("/");
+    char answer[sizeof f.text + 64];
+    const int bytes = f ? snprintf(answer, sizeof answer, "failed %s %s", next.field[1], f.text)
+                        : snprintf(answer, sizeof answer, "made %s", next.field[1]);
+    if (send(agent_fd, answer, static_cast<std::size_t>(bytes), MSG_NOSIGNAL) < 0)
+      return 0;
+  }
 }
 
 } // namespace
@@ -254,13 +365,18 @@ int main(int argc, char** argv) {
     what.namespaces = false;
     i += 2;
   }
+  if (argc == 4 && strcmp(argv[1], "--nursery") == 0) {
+    fcntl(agent_fd, F_SETFD, FD_CLOEXEC);
+    close_range(agent_fd + 1, ~0u, 0);
+    return be_a_nursery({argv[0], static_cast<std::size_t>(argv[3] + strlen(argv[3]) - argv[0])});
+  }
   if (i < argc && strcmp(argv[i], "--connected") == 0) {
-    what.connected = true;
+    what.connection = agent_fd;
     fcntl(agent_fd, F_SETFD, FD_CLOEXEC);
     fcntl(agent_fd, F_SETFL, O_NONBLOCK);
     ++i;
   }
-  close_range(what.connected ? agent_fd + 1 : agent_fd, ~0u, 0);
+  close_range(what.connection >= 0 ? agent_fd + 1 : agent_fd, ~0u, 0);
   if (argc - i == 3 && strcmp(argv[i], "--spare") == 0) {
     what.folder = argv[i + 1];
     what.spare_idle_ms = atoll(argv[i + 2]);
@@ -271,5 +387,8 @@ int main(int argc, char** argv) {
   } else {
     return usage();
   }
-  return start(what);
+  const auto f = start(what);
+  if (f)
+    fprintf(stderr, "%s\n", f.text);
+  return f ? 1 : 0;
 }

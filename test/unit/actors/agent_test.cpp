@@ -167,6 +167,20 @@ TEST(Agent, AdoptsWhatItsPredecessorLeft) {
   EXPECT_EQ(a.inventory().size(), 2u);
 }
 
+TEST(Agent, TakesWhatARuntimeThatWasMadeAgainFindsForWhatItKnows) {
+  const auto killed = [](allocation_id id) { return task_adopted{{id, {}, true, 7, -1, 9}}; };
+  play({
+    up,
+    {start(x), 1s, "launch(1.1)"},
+    {order_received{1, kill_ordered{x}}, 2s, "destroy(1.1)"},
+    {task_ended{{x, {}, true, 7, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
+    {killed(x), 4s, ""}, // its end was told by the dead runtime
+    {start(x), 5s, "exit(1.1 a signal 9)"},
+    {order_received{1, forget_ordered{x}}, 6s, "drop(1.1)"},
+    {killed(x), 7s, "drop(1.1)"}, // the dead runtime had the order and did not remove it
+  });
+}
+
 TEST(Agent, EndsTheOthersFiveSecondsAfterOneRankFailed) {
   const member_failed gone{x, "", 1, "signal 9"};
   auto a = play({

@@ -63,6 +63,29 @@ inline std::string show(const configuration_changed& x) {
   return "configuration(" + std::to_string(x.revision) + " by " + x.by + ")";
 }
 inline std::string show(const setting_changed& x) { return "set(" + x.key + " " + to_json(x.to) + ")"; }
+inline std::string show(const workspace_changed& x) {
+  return "workspace(" + text(x.id) + " " + x.name + text(x.archived, "archived") +
+         text(x.deleted, "deleted") + ")";
+}
+inline std::string show(const project_changed& x) {
+  return "project(" + text(x.id) + " " + x.name + text(x.archived, "archived") + text(x.deleted, "deleted") +
+         ")";
+}
+inline std::string show(const template_changed& x) {
+  return "template(" + x.name + text(x.deleted, "deleted") + ")";
+}
+inline std::string show(const model_changed& x) {
+  return "model(" + text(x.id) + " " + x.name + text(x.deleted, "deleted") + ")";
+}
+inline std::string show(const model_version_changed& x) {
+  return "version(" + text(x.model) + "." + std::to_string(x.version) + text(x.deleted, "deleted") + ")";
+}
+inline std::string show(const experiment_moved& x) {
+  return "moved(" + text(x.id) + " " + text(x.project) + ")";
+}
+inline std::string show(const experiment_described& x) {
+  return "described(" + text(x.id) + " " + x.name + ")";
+}
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
   static constexpr const char* inputs[] = {"started", "validated",    "exited_early",

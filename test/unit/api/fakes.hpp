@@ -249,6 +249,13 @@ struct fake_reader : storage::reader {
   result<std::optional<configuration_changed>> configuration() const override {
     return std::optional<configuration_changed>{};
   }
+  result<std::vector<workspace_changed>> workspaces() const override { return std::vector{uncategorized_workspace()}; }
+  result<std::vector<project_changed>> projects() const override { return std::vector{uncategorized_project()}; }
+  result<std::vector<template_changed>> templates() const override { return std::vector<template_changed>{}; }
+  result<std::vector<model_changed>> models() const override { return std::vector<model_changed>{}; }
+  result<std::vector<model_version_changed>> model_versions() const override {
+    return std::vector<model_version_changed>{};
+  }
   result<std::optional<storage::kept_snapshot>> snapshot_of(std::string_view) const override {
     return std::optional<storage::kept_snapshot>{};
   }

@@ -12,7 +12,8 @@ import pytest
 import troupe
 
 PATH = pathlib.Path(troupe.__file__).parent / "_zygote" / "child.py"
-GANG = {"addresses": ["10.0.0.1", "10.0.0.2"], "slots": [1, 2], "rank": 1}
+GANG = {"addresses": ["10.0.0.1", "10.0.0.2"], "slots": [1, 2], "rank": 1, "ports": [1000, 1001, 1002, 1003]}
+PORTS = {"DTRAIN_SSH_PORT": "1000", "INTER_TRAIN_PROCESS_COMM_PORT_1": "1001", "INTER_TRAIN_PROCESS_COMM_PORT_2": "1002", "C10D_PORT": "1003"}
 
 
 @pytest.fixture
@@ -69,8 +70,9 @@ def test_one_agent_asks_for_nothing(child, agent, monkeypatch):
 @pytest.mark.parametrize("before", [[], [(503, "away")] * 3, [(0, "")], [(502, "x"), (0, ""), (500, "y")]])
 def test_it_asks_again_while_the_master_is_away(child, agent, before):
     agent.answers = list(before)
-    assert child["meet_gang"]([]) == {"MASTER_ADDR": "10.0.0.1", "TROUPE_GANG": "10.0.0.1=1 10.0.0.2=2"}
-    assert agent.asked == [("/api/v1/allocations/3.7.1/resources/r.1/rendezvous", "Bearer secret")] * (len(before) + 1)
+    assert child["meet_gang"]([]) == {**PORTS, "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "1003", "TROUPE_DIST_PORT": "1001",
+                                      "TROUPE_GANG": "10.0.0.1=1 10.0.0.2=2"}
+    assert agent.asked == [("/api/v1/allocations/3.7.1/resources/r.1/rendezvous?ports=0,0,0,0", "Bearer secret")] * (len(before) + 1)
     with open(child["RENDEZVOUS_FILE"]) as file:
         assert json.load(file) == {"container_addrs": GANG["addresses"], "container_rank": 1, "container_slot_counts": [1, 2]}
 
@@ -82,9 +84,12 @@ def test_that_the_others_have_not_come_is_no_failure(child, agent):
     assert len(agent.asked) >= 7
 
 
-def test_one_process_for_each_agent_exports_nothing(child, agent, monkeypatch):
+def test_the_chief_tells_its_ports_and_one_process_for_each_agent_has_nothing_else(child, agent, monkeypatch):
     monkeypatch.delenv("TROUPE_LAUNCH")
-    assert child["meet_gang"]([]) == {}
+    for name, port in PORTS.items():
+        monkeypatch.setenv(name, port)
+    assert child["meet_gang"]([]) == PORTS
+    assert agent.asked[0][0].endswith("/rendezvous?ports=1000,1001,1002,1003")
     assert os.path.exists(child["RENDEZVOUS_FILE"])
 
 

@@ -152,8 +152,15 @@ ANSWER_S = 60
 PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; one that nobody answers yet is not a failure
 
 
+# The chief's agent has claimed these ports; at the rendezvous the other agents hear of them, in this order.
+PORTS = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT")
+
+
 def meet_gang(hidden):
-    """What the entrypoint script does where the task is on several agents. Returns {variable: text} that it would export."""
+    """Where the task is on several agents: waits for the others. Returns the variables that are known only then, {name: text}.
+
+    The entrypoint script calls it too (actors/host/stock_task.cpp).
+    """
     if os.environ.get("TROUPE_NODES", "1") == "1":
         return {}
     known = set(sys.modules)
@@ -166,17 +173,19 @@ def meet_gang(hidden):
         json.dump({"container_addrs": gang["addresses"], "container_rank": gang["rank"], "container_slot_counts": gang["slots"]}, file)
     os.replace(mine, RENDEZVOUS_FILE)  # each rank writes it, and another may be reading
     hidden.append([sys.modules.pop(name) for name in set(sys.modules) - known])
-    if os.environ.get("TROUPE_LAUNCH") != "per_slot":
-        return {}
-    return {"MASTER_ADDR": gang["addresses"][0],
-            "TROUPE_GANG": " ".join(f"{host}={slots}" for host, slots in zip(gang["addresses"], gang["slots"]))}
+    found = {name: str(port) for name, port in zip(PORTS, gang["ports"])}
+    if os.environ.get("TROUPE_LAUNCH") == "per_slot":
+        found.update(MASTER_ADDR=gang["addresses"][0], MASTER_PORT=found["C10D_PORT"], TROUPE_DIST_PORT=found[PORTS[1]],
+                     TROUPE_GANG=" ".join(f"{host}={slots}" for host, slots in zip(gang["addresses"], gang["slots"])))
+    return found
 
 
 def ask_for_gang(json, time):
     from http import client
 
     env = os.environ
-    path = f"/api/v1/allocations/{env['DET_ALLOCATION_ID']}/resources/{env['DET_RESOURCES_ID']}/rendezvous"
+    ports = ",".join(env.get(name, "0") for name in PORTS)  # zeros, but for the chief's
+    path = f"/api/v1/allocations/{env['DET_ALLOCATION_ID']}/resources/{env['DET_RESOURCES_ID']}/rendezvous?ports={ports}"
     host, token = env["DET_MASTER"].partition("://")[2], env["DET_SESSION_TOKEN"]
     pauses, why = iter(PAUSES_S), ""
     while True:
@@ -264,7 +273,7 @@ def _become(parent, request, streams, gate_fd, verdict):
     os.closerange(parent.high, parent.high + 2 * 1024)
     if met := meet_gang(parent.kept):
         os.environ.update(met)
-        show_command(parent, arguments, [one for one in variables if not one.startswith(b"MASTER_ADDR=")]
+        show_command(parent, arguments, [one for one in variables if os.fsdecode(one.partition(b"=")[0]) not in met]
                      + [os.fsencode(f"{name}={text}") for name, text in met.items()])
     if os.environ.get("TROUPE_RUN_DIR") and os.environ.get("LOCAL_RANK", "0") == "0":
         parent.learned_file, parent.given = os.environ["TROUPE_RUN_DIR"] + "/modules", dict(os.environb)

@@ -1,0 +1,80 @@
+#pragma once
+// The commands about places and the registry, each as the machines decide it: the facts, and what is answered
+// once they are durable. Pure. Whether the caller may is checked before.
+
+#include "actors/catalogue/places.hpp"
+#include "actors/catalogue/registry.hpp"
+#include "model/commands/table.hpp"
+
+namespace troupe {
+
+struct place_change {
+  std::vector<cluster_fact> facts;
+  value answer = value::object();
+};
+
+template <class Fact>
+result<place_change> as_change(result<std::vector<Fact>> decided) {
+  if (!decided)
+    return decided.error();
+  place_change out;
+  for (auto& one : *decided)
+    std::visit([&](auto& f) { out.facts.emplace_back(std::move(f)); }, one);
+  return out;
+}
+
+/// `ended`: of the experiment that the command names.
+template <class Command>
+result<place_change> decide(places& where, registry& books, const Command& x, bool ended,
+                            const std::string& by, time_point now) {
+  using namespace commands;
+  using c = Command;
+  if constexpr (requires { x.workspace.has_value(); })
+    if (x.workspace && !where.knows(*x.workspace))
+      return error{errc::not_found, "workspace '" + to_string(*x.workspace) + "' not found"};
+  if constexpr (std::is_same_v<c, workspace_create> || std::is_same_v<c, project_create>) {
+    auto done = as_change(where.make(x, by, now));
+    if (done)
+      std::visit(
+        [&](const auto& f) {
+          if constexpr (requires { f.id.value; })
+            done->answer["id"] = f.id.value;
+        },
+        done->facts.back());
+    return done;
+  } else if constexpr (std::is_same_v<c, experiment_describe>) {
+    return as_change(where.change(x, ended, by, now));
+  } else if constexpr (std::is_same_v<c, workspace_remove>) {
+    if (books.holds_models(x.id))
+      return error{errc::conflict,
+                   "workspace " + to_string(x.id) + " owns models\nhint: move or delete them first"};
+    auto done = as_change(where.remove(x, by, now));
+    if (done)
+      for (auto& one : books.drop_templates(x.id, by, now))
+        std::visit([&](auto& f) { done->facts.emplace_back(std::move(f)); }, one);
+    return done;
+  } else if constexpr (std::is_same_v<c, project_remove>) {
+    return as_change(where.remove(x, by, now));
+  } else if constexpr (contains<place_commands, c>) {
+    return as_change(where.change(x, by, now));
+  } else if constexpr (std::is_same_v<c, template_put>) {
+    return as_change(books.put(x, by, now));
+  } else if constexpr (std::is_same_v<c, template_rename>) {
+    return as_change(books.rename(x, by, now));
+  } else if constexpr (std::is_same_v<c, model_create> || std::is_same_v<c, version_create>) {
+    auto done = as_change(books.make(x, by, now));
+    if (done) {
+      if constexpr (std::is_same_v<c, model_create>)
+        done->answer["id"] = std::get<model_changed>(done->facts.back()).id.value;
+      else
+        done->answer["version"] = std::get<model_version_changed>(done->facts.back()).version;
+    }
+    return done;
+  } else if constexpr (std::is_same_v<c, model_change> || std::is_same_v<c, version_change>) {
+    return as_change(books.change(x, by, now));
+  } else {
+    return as_change(books.remove(x, by, now));
+  }
+}
+
+} // namespace troupe

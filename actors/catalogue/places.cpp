@@ -1,0 +1,448 @@
+#include "actors/catalogue/places.hpp"
+
+#include "actors/catalogue/wishes.hpp"
+#include "model/rows.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace troupe {
+namespace {
+
+constexpr workspace_id first_workspace{1};
+constexpr project_id first_project{1};
+
+std::string lower(std::string text) {
+  for (auto& c : text)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool blank(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isspace(c); });
+}
+
+result<void> check_text(const char* what, const std::string& name) {
+  const bool control =
+    std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (blank(name) || name.size() > 80 || control)
+    return error{errc::invalid,
+                 std::string(what) + " has 1 to 80 characters, not all blank and none a control character"};
+  return {};
+}
+
+error missing(const char* kind, std::uint64_t id) {
+  return {errc::not_found, std::string(kind) + " '" + std::to_string(id) + "' not found"};
+}
+
+std::string text_at(const value& config, const char* key) {
+  if (!config.is_object())
+    return {};
+  auto found = config.find(key);
+  return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::vector<std::string> once_each(const std::vector<std::string>& labels) {
+  std::vector<std::string> out;
+  for (const auto& one : labels)
+    if (std::find(out.begin(), out.end(), one) == out.end())
+      out.push_back(one);
+  return out;
+}
+
+} // namespace
+
+places::places() {
+  workspaces_[first_workspace] = uncategorized_workspace();
+  projects_[first_project] = uncategorized_project();
+}
+
+std::vector<place_fact> places::note(place_fact fact) {
+  replay(fact);
+  return {std::move(fact)};
+}
+
+result<void> places::check_name(const std::string& name, workspace_id of) const {
+  if (auto fine = check_text("the name of a workspace", name); !fine)
+    return fine;
+  for (const auto& [id, other] : workspaces_)
+    if (id != of && lower(other.name) == lower(name))
+      return error{errc::conflict, "avoid names equal to other workspaces (case-insensitive)"};
+  return {};
+}
+
+result<void> places::check_name(const std::string& name, workspace_id in, project_id of) const {
+  if (auto fine = check_text("the name of a project", name); !fine)
+    return fine;
+  for (const auto& [id, other] : projects_)
+    if (id != of && other.workspace == in && other.name == name)
+      return error{errc::conflict, "a project named '" + name + "' is in this workspace already"};
+  return {};
+}
+
+/// The first three letters and digits of the name, upper case; where they are taken, with letters behind
+/// them.
+result<std::string> places::key_for(const std::string& wanted, const std::string& name, project_id of) const {
+  std::string key;
+  for (unsigned char c : wanted)
+    key += static_cast<char>(std::toupper(c));
+  const auto taken = [&](const std::string& text) {
+    return std::any_of(projects_.begin(), projects_.end(),
+                       [&](const auto& one) { return one.first != of && one.second.key == text; });
+  };
+  if (!wanted.empty()) {
+    if (key.size() > 5 ||
+        !std::all_of(key.begin(), key.end(), [](unsigned char c) { return c < 0x80 && std::isalnum(c); }))
+      return error{errc::invalid, "a project's key has 1 to 5 letters and digits, not '" + wanted + "'"};
+    if (taken(key))
+      return error{errc::conflict, "the key '" + key + "' is another project's"};
+    return key;
+  }
+  for (unsigned char c : name)
+    if (key.size() < 3 && c < 0x80 && std::isalnum(c))
+      key += static_cast<char>(std::toupper(c));
+  if (!key.empty() && !taken(key))
+    return key;
+  const auto base = key.substr(0, 3);
+  for (int number = 0;; ++number) { // base 26, as many letters as it takes
+    std::string letters;
+    for (int rest = number; letters.size() < 2 || rest > 0; rest /= 26)
+      letters.insert(letters.begin(), static_cast<char>('A' + rest % 26));
+    auto made = base.substr(0, letters.size() < 5 ? 5 - letters.size() : 0) + letters;
+    if (!taken(made))
+      return made;
+  }
+}
+
+bool places::open(workspace_id id) const {
+  auto at = workspaces_.find(id);
+  return at != workspaces_.end() && !at->second.archived;
+}
+
+result<void> places::takes_projects(workspace_id id) const {
+  auto at = workspaces_.find(id);
+  if (at == workspaces_.end())
+    return missing("workspace", id.value);
+  if (id == first_workspace)
+    return error{errc::invalid, "cannot add a project to immutable workspace '" + at->second.name + "'"};
+  if (at->second.archived)
+    return error{errc::invalid, "cannot add a project to archived workspace '" + at->second.name + "'"};
+  return {};
+}
+
+result<void> places::takes_experiments(project_id id) const {
+  auto at = projects_.find(id);
+  if (at == projects_.end())
+    return missing("project", id.value);
+  if (at->second.archived || !open(at->second.workspace))
+    return error{errc::invalid, "project '" + at->second.name + "' is archived: it takes no experiments"};
+  return {};
+}
+
+bool places::holds_experiments(project_id id) const {
+  return std::any_of(experiments_.begin(), experiments_.end(),
+                     [&](const auto& one) { return one.second.project == id; });
+}
+
+places::decided places::make(const commands::workspace_create& wanted, const std::string& by,
+                             time_point now) {
+  const auto name = wanted.name.value_or("");
+  if (auto fine = check_name(name, {}); !fine)
+    return fine.error();
+  workspace_changed x;
+  x.at = now;
+  x.by = x.owner = by;
+  x.id = {newest_workspace_.value + 1};
+  x.name = name;
+  x.pinned_by = {by};
+  if (wanted.runs_as)
+    x.runs_as = {{wanted.runs_as->uid, wanted.runs_as->gid, wanted.runs_as->user, wanted.runs_as->group}};
+  take(wanted.checkpoint_storage, x.checkpoint_storage);
+  take(wanted.compute_pool, x.compute_pool);
+  take(wanted.aux_pool, x.aux_pool);
+  return note(std::move(x));
+}
+
+places::decided places::change(const commands::workspace_change& wanted, const std::string& by,
+                               time_point now) {
+  auto known = workspaces_.find(wanted.id);
+  if (known == workspaces_.end())
+    return missing("workspace", wanted.id.value);
+  if (wanted.id == first_workspace)
+    return error{errc::invalid, "cannot change immutable workspace '" + known->second.name + "'"};
+  if (known->second.archived && !(wanted.archived && !*wanted.archived))
+    return wanted.archived
+             ? decided(std::vector<place_fact>{})
+             : error{errc::invalid, "cannot change archived workspace '" + known->second.name + "'"};
+  if (wanted.name)
+    if (auto fine = check_name(*wanted.name, wanted.id); !fine)
+      return fine.error();
+  auto x = known->second;
+  take(wanted.name, x.name);
+  take(wanted.archived, x.archived);
+  take(wanted.compute_pool, x.compute_pool);
+  take(wanted.aux_pool, x.aux_pool);
+  if (wanted.runs_as)
+    x.runs_as = {{wanted.runs_as->uid, wanted.runs_as->gid, wanted.runs_as->user, wanted.runs_as->group}};
+  if (wanted.checkpoint_storage)
+    x.checkpoint_storage = wanted.checkpoint_storage->empty() ? value() : *wanted.checkpoint_storage;
+  if (same(x, known->second))
+    return std::vector<place_fact>{};
+  x.at = now;
+  x.by = by;
+  return note(std::move(x));
+}
+
+places::decided places::change(const commands::workspace_pin& wanted, const std::string& by, time_point now) {
+  auto known = workspaces_.find(wanted.id);
+  if (known == workspaces_.end())
+    return missing("workspace", wanted.id.value);
+  auto x = known->second;
+  const bool pinned = std::find(x.pinned_by.begin(), x.pinned_by.end(), by) != x.pinned_by.end();
+  if (pinned == wanted.on)
+    return std::vector<place_fact>{};
+  if (wanted.on)
+    x.pinned_by.push_back(by);
+  else
+    std::erase(x.pinned_by, by);
+  x.at = now;
+  x.by = by;
+  return note(std::move(x));
+}
+
+places::decided places::remove(const commands::workspace_remove& wanted, const std::string& by,
+                               time_point now) {
+  auto known = workspaces_.find(wanted.id);
+  if (known == workspaces_.end())
+    return missing("workspace", wanted.id.value);
+  if (wanted.id == first_workspace)
+    return error{errc::invalid, "cannot delete immutable workspace '" + known->second.name + "'"};
+  std::vector<project_id> inside;
+  for (const auto& [id, project] : projects_)
+    if (project.workspace == wanted.id) {
+      if (holds_experiments(id))
+        return error{errc::conflict,
+                     "project '" + project.name + "' holds experiments\nhint: move or delete them first"};
+      inside.push_back(id);
+    }
+  std::vector<place_fact> facts;
+  for (const auto& id : inside) {
+    auto x = projects_.at(id);
+    x.at = now;
+    x.by = by;
+    x.deleted = true;
+    facts.push_back(note(std::move(x)).front());
+  }
+  auto x = workspaces_.at(wanted.id);
+  x.at = now;
+  x.by = by;
+  x.deleted = true;
+  facts.push_back(note(std::move(x)).front());
+  return facts;
+}
+
+places::decided places::make(const commands::project_create& wanted, const std::string& by, time_point now) {
+  if (auto fine = takes_projects(wanted.workspace); !fine)
+    return fine.error();
+  const auto name = wanted.name.value_or("");
+  if (auto fine = check_name(name, wanted.workspace, {}); !fine)
+    return fine.error();
+  auto key = key_for(wanted.key.value_or(""), name, {});
+  if (!key)
+    return key.error();
+  project_changed x;
+  x.at = now;
+  x.by = x.owner = by;
+  x.id = {newest_project_.value + 1};
+  x.workspace = wanted.workspace;
+  x.name = name;
+  x.key = *key;
+  take(wanted.description, x.description);
+  return note(std::move(x));
+}
+
+places::decided places::change(const commands::project_change& wanted, const std::string& by,
+                               time_point now) {
+  auto known = projects_.find(wanted.id);
+  if (known == projects_.end())
+    return missing("project", wanted.id.value);
+  const auto& old = known->second;
+  if (wanted.id == first_project)
+    return error{errc::invalid, "cannot change immutable project '" + old.name + "'"};
+  if (!open(old.workspace))
+    return error{
+      errc::invalid,
+      "This project belongs to an archived workspace. To make changes, first unarchive the workspace."};
+  if (old.archived && !(wanted.archived && !*wanted.archived))
+    return wanted.archived ? decided(std::vector<place_fact>{})
+                           : error{errc::invalid, "cannot change archived project '" + old.name + "'"};
+  if (wanted.workspace && *wanted.workspace != old.workspace)
+    if (auto fine = takes_projects(*wanted.workspace); !fine)
+      return fine.error();
+  auto x = old;
+  take(wanted.workspace, x.workspace);
+  take(wanted.name, x.name);
+  take(wanted.description, x.description);
+  take(wanted.archived, x.archived);
+  if (wanted.name || wanted.workspace)
+    if (auto fine = check_name(x.name, x.workspace, x.id); !fine)
+      return fine.error();
+  if (wanted.key) {
+    auto key = key_for(*wanted.key, x.name, x.id);
+    if (!key)
+      return key.error();
+    x.key = *key;
+  }
+  if (wanted.notes) {
+    x.notes.clear();
+    for (const auto& one : *wanted.notes)
+      x.notes.push_back({one.name, one.contents});
+  }
+  if (same(x, old))
+    return std::vector<place_fact>{};
+  x.at = now;
+  x.by = by;
+  return note(std::move(x));
+}
+
+places::decided places::remove(const commands::project_remove& wanted, const std::string& by,
+                               time_point now) {
+  auto known = projects_.find(wanted.id);
+  if (known == projects_.end())
+    return missing("project", wanted.id.value);
+  if (wanted.id == first_project)
+    return error{errc::invalid, "cannot delete immutable project '" + known->second.name + "'"};
+  if (holds_experiments(wanted.id))
+    return error{errc::conflict,
+                 "project '" + known->second.name + "' holds experiments\nhint: move or delete them first"};
+  auto x = known->second;
+  x.at = now;
+  x.by = by;
+  x.deleted = true;
+  return note(std::move(x));
+}
+
+places::decided places::change(const commands::experiment_describe& wanted, bool ended, const std::string& by,
+                               time_point now) {
+  auto known = experiments_.find(wanted.id);
+  if (known == experiments_.end())
+    return missing("experiment", wanted.id.value);
+  const auto& old = known->second.said;
+  if (wanted.name && blank(*wanted.name))
+    return error{errc::invalid, "`name` must not be an empty or whitespace string."};
+  if (wanted.archived && *wanted.archived && !ended)
+    return error{errc::invalid, "Experiment is not in terminal state."};
+  auto x = old;
+  take(wanted.name, x.name);
+  take(wanted.description, x.description);
+  take(wanted.notes, x.notes);
+  take(wanted.archived, x.archived);
+  if (wanted.labels)
+    x.labels = once_each(*wanted.labels);
+  if (same(x, old))
+    return std::vector<place_fact>{};
+  x.at = now;
+  x.by = by;
+  return note(std::move(x));
+}
+
+places::decided places::change(const commands::experiment_move& wanted, const std::string& by,
+                               time_point now) {
+  auto known = experiments_.find(wanted.id);
+  if (known == experiments_.end())
+    return missing("experiment", wanted.id.value);
+  if (known->second.said.archived)
+    return error{errc::invalid, "experiment " + to_string(wanted.id) + " is archived: it cannot be moved"};
+  if (auto fine = takes_experiments(known->second.project); !fine)
+    return error{errc::invalid, "experiment " + to_string(wanted.id) + ": " + fine.error().what};
+  if (auto fine = takes_experiments(wanted.project); !fine)
+    return fine.error();
+  if (known->second.project == wanted.project)
+    return std::vector<place_fact>{};
+  return note(experiment_moved{now, by, wanted.id, wanted.project});
+}
+
+result<project_id> places::place_of(project_id asked, const value& config) const {
+  if (!asked) {
+    const auto workspace = text_at(config, "workspace"), project = text_at(config, "project");
+    if (workspace.empty() != project.empty())
+      return error{errc::invalid, "workspace and project: a configuration names both or neither"};
+    asked = first_project;
+    if (!workspace.empty()) {
+      asked = {};
+      for (const auto& [id, one] : projects_)
+        if (one.name == project && workspaces_.at(one.workspace).name == workspace)
+          asked = id;
+      if (!asked)
+        return error{errc::not_found, "workspace '" + workspace + "' or project '" + project + "' not found"};
+    }
+  }
+  if (auto fine = takes_experiments(asked); !fine)
+    return fine.error();
+  return asked;
+}
+
+value places::storage_of(project_id id) const {
+  auto project = projects_.find(id);
+  auto workspace =
+    project == projects_.end() ? workspaces_.end() : workspaces_.find(project->second.workspace);
+  return workspace == workspaces_.end() ? value() : workspace->second.checkpoint_storage;
+}
+
+void places::replay(const place_fact& fact) {
+  std::visit(overloaded{
+               [this](const workspace_changed& f) {
+                 newest_workspace_ = std::max(newest_workspace_, f.id);
+                 if (f.deleted)
+                   workspaces_.erase(f.id);
+                 else
+                   workspaces_[f.id] = f;
+               },
+               [this](const project_changed& f) {
+                 newest_project_ = std::max(newest_project_, f.id);
+                 if (f.deleted)
+                   projects_.erase(f.id);
+                 else
+                   projects_[f.id] = f;
+               },
+               [this](const experiment_moved& f) {
+                 if (auto it = experiments_.find(f.id); it != experiments_.end())
+                   it->second.project = f.project;
+               },
+               [this](const experiment_described& f) {
+                 if (auto it = experiments_.find(f.id); it != experiments_.end())
+                   it->second.said = f;
+               },
+             },
+             fact);
+}
+
+void places::replay(const cluster_fact& fact) {
+  std::visit(
+    [this](const auto& f) {
+      using of = std::decay_t<decltype(f)>;
+      if constexpr (std::is_same_v<of, experiment_created>) {
+        auto& made = experiments_[f.id];
+        made.project = f.project;
+        made.said.id = f.id;
+        made.said.name = f.name;
+        made.said.description = text_at(f.config, "description");
+        if (f.config.is_object())
+          for (const auto& label : f.config.value("labels", value::array()))
+            if (label.is_string())
+              made.said.labels.push_back(label);
+      } else if constexpr (std::is_constructible_v<place_fact, of>)
+        replay(place_fact{f});
+    },
+    fact);
+}
+
+std::string places::snapshot() const {
+  return pack(std::tuple{workspaces_, projects_, experiments_, newest_workspace_, newest_project_});
+}
+
+value places::describe() const {
+  return {{"workspaces", workspaces_.size()}, {"projects", projects_.size()}};
+}
+
+} // namespace troupe

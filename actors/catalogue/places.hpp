@@ -1,0 +1,77 @@
+#pragma once
+// Workspaces, projects, where experiments are and what people say of them: what may become of them is decided
+// here; whether the caller has the right is decided before. Pure. The cluster's actor is its shell: its facts
+// stand in the stream "cluster". Texts of errors are those that Determined's clients know.
+
+#include "actors/machine.hpp"
+#include "model/commands/place_commands.hpp"
+
+namespace troupe {
+
+/// Not thread-safe: one actor owns it. `by` is the name of the user who asks. Workspace 1 and project 1 are
+/// there from the beginning, and are never changed but for pins.
+class places {
+public:
+  using decided = result<std::vector<place_fact>>;
+
+  places();
+
+  /// errc::invalid where the name is no name, errc::conflict where it is taken. The new thing is in the last
+  /// fact.
+  [[nodiscard]] decided make(const commands::workspace_create& wanted, const std::string& by, time_point now);
+  [[nodiscard]] decided make(const commands::project_create& wanted, const std::string& by, time_point now);
+  /// No fact where nothing changes. errc::not_found, errc::invalid for what is immutable or archived,
+  /// errc::conflict as above.
+  [[nodiscard]] decided change(const commands::workspace_change& wanted, const std::string& by,
+                               time_point now);
+  [[nodiscard]] decided change(const commands::workspace_pin& wanted, const std::string& by, time_point now);
+  [[nodiscard]] decided change(const commands::project_change& wanted, const std::string& by, time_point now);
+  /// `ended`: of the experiment. errc::invalid as Determined refuses.
+  [[nodiscard]] decided change(const commands::experiment_describe& wanted, bool ended, const std::string& by,
+                               time_point now);
+  [[nodiscard]] decided change(const commands::experiment_move& wanted, const std::string& by,
+                               time_point now);
+  /// errc::conflict while it holds experiments.
+  [[nodiscard]] decided remove(const commands::workspace_remove& wanted, const std::string& by,
+                               time_point now);
+  [[nodiscard]] decided remove(const commands::project_remove& wanted, const std::string& by, time_point now);
+
+  /// Where a new experiment belongs: `asked` (0: what the configuration names, else 1). errc::not_found,
+  /// errc::invalid where it takes none.
+  result<project_id> place_of(project_id asked, const value& config) const;
+  /// The section of its workspace; null where that has none.
+  value storage_of(project_id id) const;
+  bool knows(workspace_id id) const { return workspaces_.contains(id); }
+  bool open(workspace_id id) const; ///< it is there and not archived
+
+  void replay(const place_fact& fact);
+  void replay(const cluster_fact& fact);
+
+  const std::map<workspace_id, workspace_changed>& workspaces() const { return workspaces_; }
+  const std::map<project_id, project_changed>& projects() const { return projects_; }
+  std::string snapshot() const;
+  value describe() const; ///< the state, for people
+
+private:
+  struct placed {
+    project_id project;
+    experiment_described said;
+    MSGPACK_DEFINE_ARRAY(project, said)
+  };
+
+  std::vector<place_fact> note(place_fact fact);
+  result<void> check_name(const std::string& name, workspace_id of) const;
+  result<void> check_name(const std::string& name, workspace_id in, project_id of) const;
+  result<std::string> key_for(const std::string& wanted, const std::string& name, project_id of) const;
+  result<void> takes_projects(workspace_id id) const;
+  result<void> takes_experiments(project_id id) const;
+  bool holds_experiments(project_id id) const;
+
+  std::map<workspace_id, workspace_changed> workspaces_;
+  std::map<project_id, project_changed> projects_;
+  std::map<experiment_id, placed> experiments_;
+  workspace_id newest_workspace_{1};
+  project_id newest_project_{1};
+};
+
+} // namespace troupe

@@ -1,0 +1,272 @@
+#include "actors/catalogue/registry.hpp"
+
+#include "actors/catalogue/wishes.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace troupe {
+namespace {
+
+template <class Fact>
+Fact gone(Fact x, const std::string& by, time_point now) {
+  x.at = now;
+  x.by = by;
+  x.deleted = true;
+  return x;
+}
+
+bool every(const std::string& text, int (*is)(int)) {
+  return std::all_of(text.begin(), text.end(), [&](unsigned char c) { return is(c) != 0; });
+}
+
+error no_template(const std::string& name) { return {errc::not_found, "template '" + name + "' not found"}; }
+error no_model(model_id id) { return {errc::not_found, "model '" + to_string(id) + "' not found"}; }
+
+} // namespace
+
+std::vector<registry_fact> registry::note(registry_fact fact) {
+  replay(fact);
+  return {std::move(fact)};
+}
+
+registry::decided registry::put(const commands::template_put& wanted, const std::string& by, time_point now) {
+  auto known = templates_.find(wanted.name);
+  if (every(wanted.name, std::isspace))
+    return error{errc::invalid, "a template needs a name"};
+  if (wanted.fresh && known != templates_.end())
+    return error{errc::conflict, "failed to create template " + wanted.name};
+  if (wanted.known && known == templates_.end())
+    return no_template(wanted.name);
+  template_changed x;
+  if (known != templates_.end())
+    x = known->second;
+  x.name = wanted.name;
+  take(wanted.workspace, x.workspace);
+  x.config = wanted.config;
+  if (known != templates_.end() && same(x, known->second))
+    return std::vector<registry_fact>{};
+  x.at = now;
+  x.by = by;
+  return note(std::move(x));
+}
+
+registry::decided registry::rename(const commands::template_rename& wanted, const std::string& by,
+                                   time_point now) {
+  auto known = templates_.find(wanted.name);
+  if (known == templates_.end())
+    return no_template(wanted.name);
+  if (every(wanted.to, std::isspace))
+    return error{errc::invalid, "a template needs a name"};
+  if (wanted.to == wanted.name)
+    return std::vector<registry_fact>{};
+  if (templates_.contains(wanted.to))
+    return error{errc::conflict, "template '" + wanted.to + "' exists already"};
+  auto x = known->second;
+  x.at = now;
+  x.by = by;
+  x.name = wanted.to;
+  auto facts = note(gone(known->second, by, now));
+  facts.push_back(note(std::move(x)).front());
+  return facts;
+}
+
+registry::decided registry::remove(const commands::template_remove& wanted, const std::string& by,
+                                   time_point now) {
+  auto known = templates_.find(wanted.name);
+  return known == templates_.end() ? decided(no_template(wanted.name)) : note(gone(known->second, by, now));
+}
+
+std::vector<registry_fact> registry::drop_templates(workspace_id of, const std::string& by, time_point now) {
+  std::vector<registry_fact> facts;
+  for (const auto& [name, one] : std::map(templates_)) // removing changes it
+    if (one.workspace == of)
+      facts.push_back(note(gone(one, by, now)).front());
+  return facts;
+}
+
+const template_changed* registry::find_template(const std::string& name) const {
+  auto known = templates_.find(name);
+  return known == templates_.end() ? nullptr : &known->second;
+}
+
+bool registry::holds_models(workspace_id id) const {
+  return std::any_of(models_.begin(), models_.end(),
+                     [&](const auto& one) { return one.second.workspace == id; });
+}
+
+result<void> registry::check_name(const std::string& name, model_id of) const {
+  if (every(name, std::isspace))
+    return error{errc::invalid, "model names cannot be blank"};
+  if (name.find("  ") != name.npos)
+    return error{errc::invalid, "model names cannot have excessive spacing"};
+  if (name.find_first_of("/\\") != name.npos)
+    return error{errc::invalid, "model names cannot have slashes"};
+  if (every(name, std::isdigit))
+    return error{errc::invalid, "model names cannot be only numbers"};
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return error{errc::invalid, "model names cannot have control characters"};
+  for (const auto& [id, other] : models_)
+    if (id != of && other.name == name)
+      return error{errc::conflict, "avoid names equal to other models (case-sensitive)"};
+  return {};
+}
+
+result<model_changed> registry::to_change(model_id id) const {
+  auto known = models_.find(id);
+  if (known == models_.end())
+    return no_model(id);
+  if (known->second.archived)
+    return error{errc::invalid, "model '" + known->second.name + "' is archived and cannot be changed"};
+  return known->second;
+}
+
+registry::decided registry::make(const commands::model_create& wanted, const std::string& by,
+                                 time_point now) {
+  const auto name = wanted.name.value_or("");
+  if (auto fine = check_name(name, {}); !fine)
+    return fine.error();
+  model_changed x;
+  x.at = x.created = now;
+  x.by = x.owner = by;
+  x.id = {newest_model_.value + 1};
+  x.name = name;
+  x.metadata = value::object();
+  take(wanted.description, x.description);
+  take(wanted.notes, x.notes);
+  take(wanted.labels, x.labels);
+  take(wanted.metadata, x.metadata);
+  take(wanted.workspace, x.workspace);
+  return note(std::move(x));
+}
+
+registry::decided registry::change(const commands::model_change& wanted, const std::string& by,
+                                   time_point now) {
+  auto known = models_.find(wanted.id);
+  if (known == models_.end())
+    return no_model(wanted.id);
+  if (known->second.archived && !wanted.archived)
+    if (auto x = to_change(wanted.id); !x)
+      return x.error();
+  if (wanted.name)
+    if (auto fine = check_name(*wanted.name, wanted.id); !fine)
+      return fine.error();
+  auto x = known->second;
+  take(wanted.name, x.name);
+  take(wanted.description, x.description);
+  take(wanted.notes, x.notes);
+  take(wanted.labels, x.labels);
+  take(wanted.metadata, x.metadata);
+  take(wanted.workspace, x.workspace);
+  take(wanted.archived, x.archived);
+  if (same(x, known->second))
+    return std::vector<registry_fact>{};
+  x.at = now;
+  x.by = by;
+  return note(std::move(x));
+}
+
+registry::decided registry::remove(const commands::model_remove& wanted, const std::string& by,
+                                   time_point now) {
+  auto known = models_.find(wanted.id);
+  if (known == models_.end())
+    return no_model(wanted.id);
+  std::vector<registry_fact> facts;
+  for (const auto& [id, version] : std::map(versions_)) // removing changes it
+    if (id.first == wanted.id)
+      facts.push_back(note(gone(version, by, now)).front());
+  facts.push_back(note(gone(known->second, by, now)).front());
+  return facts;
+}
+
+registry::decided registry::make(const commands::version_create& wanted, const std::string& by,
+                                 time_point now) {
+  if (auto fine = to_change(wanted.model); !fine)
+    return fine.error();
+  model_version_changed x;
+  x.at = x.created = now;
+  x.by = x.owner = by;
+  x.model = wanted.model;
+  for (const auto& [id, other] : versions_)
+    if (id.first == wanted.model)
+      x.version = std::max(x.version, id.second);
+  ++x.version;
+  x.checkpoint = wanted.checkpoint;
+  x.metadata = value::object();
+  take(wanted.name, x.name);
+  take(wanted.comment, x.comment);
+  take(wanted.notes, x.notes);
+  take(wanted.labels, x.labels);
+  take(wanted.metadata, x.metadata);
+  return note(std::move(x));
+}
+
+registry::decided registry::change(const commands::version_change& wanted, const std::string& by,
+                                   time_point now) {
+  if (auto fine = to_change(wanted.model); !fine)
+    return fine.error();
+  auto known = versions_.find({wanted.model, wanted.version});
+  if (known == versions_.end())
+    return error{errc::not_found, "version " + std::to_string(wanted.version) + " not found"};
+  auto x = known->second;
+  take(wanted.name, x.name);
+  take(wanted.comment, x.comment);
+  take(wanted.notes, x.notes);
+  take(wanted.labels, x.labels);
+  take(wanted.metadata, x.metadata);
+  if (same(x, known->second))
+    return std::vector<registry_fact>{};
+  x.at = now;
+  x.by = by;
+  return note(std::move(x));
+}
+
+registry::decided registry::remove(const commands::version_remove& wanted, const std::string& by,
+                                   time_point now) {
+  auto known = versions_.find({wanted.model, wanted.version});
+  if (known == versions_.end())
+    return error{errc::not_found, "version " + std::to_string(wanted.version) + " not found"};
+  return note(gone(known->second, by, now));
+}
+
+void registry::replay(const registry_fact& fact) {
+  std::visit(overloaded{
+               [this](const template_changed& f) {
+                 if (f.deleted)
+                   templates_.erase(f.name);
+                 else
+                   templates_[f.name] = f;
+               },
+               [this](const model_changed& f) {
+                 newest_model_ = std::max(newest_model_, f.id);
+                 if (f.deleted)
+                   models_.erase(f.id);
+                 else
+                   models_[f.id] = f;
+               },
+               [this](const model_version_changed& f) {
+                 if (f.deleted)
+                   versions_.erase({f.model, f.version});
+                 else
+                   versions_[{f.model, f.version}] = f;
+               },
+             },
+             fact);
+}
+
+void registry::replay(const cluster_fact& fact) {
+  std::visit(
+    [this](const auto& f) {
+      if constexpr (std::is_constructible_v<registry_fact, decltype(f)>)
+        replay(registry_fact{f});
+    },
+    fact);
+}
+
+std::string registry::snapshot() const {
+  return pack(std::tuple{templates_, models_, versions_, newest_model_});
+}
+
+value registry::describe() const { return {{"templates", templates_.size()}, {"models", models_.size()}}; }
+
+} // namespace troupe

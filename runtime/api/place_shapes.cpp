@@ -1,0 +1,157 @@
+#include "runtime/api/place_shapes.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+
+std::uint64_t number_of(const std::string& owner, const accounts& users) {
+  auto known = users.find(owner);
+  return known ? known->id : 0;
+}
+
+result<place_book> place_book::read(const storage::reader& storage) {
+  place_book out;
+  auto workspaces = storage.workspaces();
+  if (!workspaces)
+    return workspaces.error();
+  auto projects = storage.projects();
+  if (!projects)
+    return projects.error();
+  auto experiments = storage.experiment_standings();
+  if (!experiments)
+    return experiments.error();
+  out.workspaces_ = std::move(*workspaces);
+  out.projects_ = std::move(*projects);
+  for (const auto& one : *experiments) {
+    auto& counts = out.counts_[one.project];
+    ++counts.experiments;
+    counts.active += terminal(one.state) ? 0 : 1;
+    counts.runs += static_cast<std::int64_t>(one.num_trials);
+  }
+  return out;
+}
+
+const workspace_changed* place_book::find(workspace_id id) const {
+  auto at =
+    std::find_if(workspaces_.begin(), workspaces_.end(), [&](const auto& one) { return one.id == id; });
+  return at == workspaces_.end() ? nullptr : &*at;
+}
+const project_changed* place_book::find(project_id id) const {
+  auto at = std::find_if(projects_.begin(), projects_.end(), [&](const auto& one) { return one.id == id; });
+  return at == projects_.end() ? nullptr : &*at;
+}
+
+bool place_book::hidden(project_id id) const {
+  const auto* project = find(id);
+  const auto* workspace = project ? find(project->workspace) : nullptr;
+  return !workspace || project->archived || workspace->archived;
+}
+
+value place_book::shape(const workspace_changed& x, const accounts& users, const std::string& caller) const {
+  std::int64_t projects = 0, experiments = 0;
+  for (const auto& one : projects_)
+    if (one.workspace == x.id) {
+      ++projects;
+      if (auto counts = counts_.find(one.id); counts != counts_.end())
+        experiments += counts->second.experiments;
+    }
+  const bool pinned = std::find(x.pinned_by.begin(), x.pinned_by.end(), caller) != x.pinned_by.end();
+  value out = {{"id", x.id.value},
+               {"name", x.name},
+               {"archived", x.archived},
+               {"username", x.owner},
+               {"userId", number_of(x.owner, users)},
+               {"immutable", x.id.value == 1},
+               {"numProjects", projects},
+               {"numExperiments", experiments},
+               {"pinned", pinned},
+               {"state", "WORKSPACE_STATE_UNSPECIFIED"},
+               {"errorMessage", ""},
+               {"agentUserGroup", nullptr},
+               {"checkpointStorageConfig", x.checkpoint_storage},
+               {"defaultComputePool", x.compute_pool},
+               {"defaultAuxPool", x.aux_pool}};
+  if (pinned)
+    out["pinnedAt"] = to_rfc3339(x.at);
+  if (!x.runs_as.empty())
+    out["agentUserGroup"] = {{"agentUid", x.runs_as[0].uid},
+                             {"agentGid", x.runs_as[0].gid},
+                             {"agentUser", x.runs_as[0].user},
+                             {"agentGroup", x.runs_as[0].group}};
+  return out;
+}
+
+value place_book::shape(const project_changed& x, const accounts& users) const {
+  value notes = value::array();
+  for (const auto& one : x.notes)
+    notes.push_back({{"name", one.name}, {"contents", one.contents}});
+  const auto* workspace = find(x.workspace);
+  const auto counts = counts_.find(x.id);
+  const auto of = counts == counts_.end() ? counted{} : counts->second;
+  return {{"id", x.id.value},
+          {"name", x.name},
+          {"key", x.key},
+          {"description", x.description},
+          {"notes", std::move(notes)},
+          {"archived", x.archived || (workspace && workspace->archived)},
+          {"workspaceId", x.workspace.value},
+          {"workspaceName", workspace ? workspace->name : ""},
+          {"username", x.owner},
+          {"userId", number_of(x.owner, users)},
+          {"immutable", x.id.value == 1},
+          {"numExperiments", of.experiments},
+          {"numActiveExperiments", of.active},
+          {"numRuns", of.runs},
+          {"lastExperimentStartedAt", nullptr},
+          {"state", "WORKSPACE_STATE_UNSPECIFIED"},
+          {"errorMessage", ""}};
+}
+
+value place_book::place_of(project_id id, const accounts& users) const {
+  const auto* project = find(id);
+  const auto* workspace = project ? find(project->workspace) : nullptr;
+  return {{"projectId", id.value},
+          {"projectName", project ? project->name : ""},
+          {"projectOwnerId", project ? number_of(project->owner, users) : 0},
+          {"workspaceId", workspace ? workspace->id.value : 0},
+          {"workspaceName", workspace ? workspace->name : ""},
+          {"parentArchived", hidden(id)}};
+}
+
+value shape(const template_changed& x) {
+  return {{"name", x.name}, {"config", x.config}, {"workspaceId", x.workspace.value}};
+}
+
+value shape(const model_changed& x, std::size_t versions, const accounts& users) {
+  return {{"id", x.id.value},
+          {"name", x.name},
+          {"description", x.description},
+          {"metadata", x.metadata.is_object() ? x.metadata : value::object()},
+          {"labels", x.labels},
+          {"notes", x.notes},
+          {"archived", x.archived},
+          {"creationTime", to_rfc3339(x.created)},
+          {"lastUpdatedTime", to_rfc3339(x.at)},
+          {"numVersions", versions},
+          {"username", x.owner},
+          {"userId", number_of(x.owner, users)},
+          {"workspaceId", x.workspace.value}};
+}
+
+value shape(const model_version_changed& x, value model, value checkpoint, const accounts& users) {
+  return {{"id", x.model.value << 16 | x.version}, // unique in the cluster
+          {"version", x.version},
+          {"model", std::move(model)},
+          {"checkpoint", std::move(checkpoint)},
+          {"name", x.name},
+          {"comment", x.comment},
+          {"notes", x.notes},
+          {"labels", x.labels},
+          {"metadata", x.metadata.is_object() ? x.metadata : value::object()},
+          {"creationTime", to_rfc3339(x.created)},
+          {"lastUpdatedTime", to_rfc3339(x.at)},
+          {"username", x.owner},
+          {"userId", number_of(x.owner, users)}};
+}
+
+} // namespace troupe::api

@@ -1,0 +1,42 @@
+#pragma once
+// Workspaces, projects, templates and models as grpc-gateway prints Determined's messages.
+
+#include "runtime/api/shapes.hpp"
+
+namespace troupe::api {
+
+/// All of these as they are at one moment, with what is counted over experiments.
+class place_book {
+public:
+  static result<place_book> read(const storage::reader& storage);
+
+  const std::vector<workspace_changed>& workspaces() const { return workspaces_; }
+  const std::vector<project_changed>& projects() const { return projects_; }
+  const workspace_changed* find(workspace_id id) const;
+  const project_changed* find(project_id id) const;
+  /// Whether the project, or the workspace that it is in, is archived; true where there is none.
+  bool hidden(project_id id) const;
+
+  value shape(const workspace_changed& x, const accounts& users, const std::string& caller) const;
+  value shape(const project_changed& x, const accounts& users) const;
+  /// The fields of an experiment that say where it is: `projectId`, `projectName`, `parentArchived` ...
+  value place_of(project_id id, const accounts& users) const;
+
+private:
+  struct counted {
+    std::int64_t experiments = 0, active = 0, runs = 0;
+  };
+  std::vector<workspace_changed> workspaces_;
+  std::vector<project_changed> projects_;
+  std::map<project_id, counted> counts_;
+};
+
+value shape(const template_changed& x);
+value shape(const model_changed& x, std::size_t versions, const accounts& users);
+/// With the checkpoint's own shape, null where it is gone.
+value shape(const model_version_changed& x, value model, value checkpoint, const accounts& users);
+
+/// The number of the account, 0 where there is none.
+std::uint64_t number_of(const std::string& owner, const accounts& users);
+
+} // namespace troupe::api

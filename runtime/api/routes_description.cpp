@@ -1,0 +1,327 @@
+// What people say of experiments and where they put them: name, description, notes, labels, archive, project;
+// one or many at once.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/listing.hpp"
+#include "runtime/api/place_shapes.hpp"
+#include "runtime/api/route.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+result<void> may_change_place(const call& c, const experiment_row& row) {
+  if (c.by.who.admin || c.by.who.user == row.owner)
+    return {};
+  return error{errc::denied,
+               "access denied: only its owner or an admin moves experiment " + to_string(row.id)};
+}
+
+/// The experiment as it is after a change.
+answer_shape experiment_after(const call_ptr& c, experiment_id id) {
+  return [c, id](value) -> result<value> {
+    auto row = c->parts->storage->experiment(id);
+    if (!row)
+      return row.error();
+    auto places = place_book::read(*c->parts->storage);
+    if (!places)
+      return places.error();
+    return value{{"experiment", experiment_shape(*row, *c->parts->users, *places)}};
+  };
+}
+
+answer_shape labels_after(const call_ptr& c, experiment_id id) {
+  return [c, id](value) -> result<value> {
+    auto row = c->parts->storage->experiment(id);
+    return row ? result<value>(value{{"labels", row->labels}}) : row.error();
+  };
+}
+
+void patch(const call_ptr& c, const reply& back) {
+  auto row = named_experiment(*c);
+  if (!row)
+    return back(failure(row.error()));
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  commands::experiment_describe with;
+  with.id = row->id;
+  if (f.has("name"))
+    with.name = f.text("name");
+  if (f.has("description"))
+    with.description = f.text("description");
+  if (f.has("notes"))
+    with.notes = f.text("notes");
+  if (f.has("labels")) {
+    auto& labels = with.labels.emplace();
+    for (const auto& one : f.list("labels"))
+      if (one.is_string())
+        labels.push_back(one);
+      else
+        f.fault("labels", "has to be a list of texts");
+  }
+  f.number("id"); // the path says it
+  if (f.has("resources") && !f.object("resources").empty())
+    f.fault("resources", "cannot be changed yet");
+  if (f.has("checkpointStorage") && !f.object("checkpointStorage").empty())
+    f.fault("checkpointStorage", "cannot be changed yet");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  command(c, back, std::move(with), experiment_after(c, row->id));
+}
+
+handler label(bool put) {
+  return [put](const call_ptr& c, const reply& back) {
+    auto row = named_experiment(*c);
+    if (!row)
+      return back(failure(row.error()));
+    commands::experiment_describe with;
+    with.id = row->id;
+    auto labels = row->labels;
+    const std::string one(c->named("label"));
+    std::erase(labels, one);
+    if (put)
+      labels.push_back(one);
+    with.labels = std::move(labels);
+    command(c, back, std::move(with), labels_after(c, row->id));
+  };
+}
+
+handler archive(bool archived) {
+  return [archived](const call_ptr& c, const reply& back) {
+    auto row = named_experiment(*c);
+    if (!row)
+      return back(failure(row.error()));
+    commands::experiment_describe with;
+    with.id = row->id;
+    with.archived = archived;
+    command(c, back, std::move(with));
+  };
+}
+
+void move(const call_ptr& c, const reply& back) {
+  auto row = named_experiment(*c);
+  if (!row)
+    return back(failure(row.error()));
+  if (auto fine = may_change_place(*c, *row); !fine)
+    return back(failure(fine.error()));
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  f.need("destinationProjectId");
+  const auto to = f.number("destinationProjectId");
+  f.number("experimentId"); // the path says it
+  if (f.bad())
+    return back(failure(*f.bad()));
+  command(c, back,
+          commands::experiment_move{row->id, {static_cast<std::uint64_t>(std::max<std::int64_t>(to, 0))}});
+}
+
+result<value> labels_in_use(const call& c) {
+  auto all = c.parts->texts->all(*c.parts->storage);
+  if (!all)
+    return all.error();
+  const auto project = parse_id<project_id>(c.query.first("projectId"));
+  std::map<std::string, std::size_t> used;
+  for (const auto& one : *all)
+    if (!project || one.now.project == project)
+      for (const auto& text : one.lasting->labels)
+        ++used[text.get<std::string>()];
+  std::vector<std::pair<std::string, std::size_t>> sorted(used.begin(), used.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  value out = value::array();
+  for (auto& [text, times] : sorted)
+    out.push_back(text);
+  return value{{"labels", std::move(out)}};
+}
+
+// ---- many at once
+
+constexpr std::size_t most_at_once = 10'000;
+
+/// Whom a bulk action is about: the ids of the body, or what fits its filters.
+result<std::vector<experiment_id>> chosen(const call& c, fields& f) {
+  std::vector<experiment_id> ids;
+  for (const auto& one : f.list("experimentIds"))
+    if (one.is_number_unsigned() || one.is_number_integer() || one.is_string())
+      ids.push_back(parse_id<experiment_id>(one.is_string() ? one.get<std::string>() : one.dump()));
+    else
+      f.fault("experimentIds", "has to be a list of numbers");
+  const bool filtered = f.has("filters");
+  fields by{f.object("filters"), "filters"};
+  if (!filtered) {
+    if (ids.size() > most_at_once)
+      return error{errc::invalid, "experimentIds: at most " + std::to_string(most_at_once) + " at once"};
+    if (f.bad())
+      return *f.bad();
+    return ids;
+  }
+  auto all = c.parts->texts->all(*c.parts->storage);
+  if (!all)
+    return all.error();
+  const auto name = by.text("name"), description = by.text("description");
+  const auto project = by.number("projectId");
+  const auto texts = [&](const char* key) {
+    std::vector<std::string> out;
+    for (const auto& one : by.list(key))
+      out.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+    return out;
+  };
+  const auto labels = texts("labels"), states = texts("states"), users = texts("userIds"),
+             without = texts("excludedExperimentIds");
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& x) {
+    return std::find(list.begin(), list.end(), x) != list.end();
+  };
+  ids.clear();
+  for (const auto& one : *all) {
+    const auto& face = *one.lasting;
+    bool fits = contains_folded(face.name, name) &&
+                (project <= 0 || one.now.project.value == std::uint64_t(project)) &&
+                !is_in(without, to_string(one.now.id)) &&
+                (states.empty() || is_in(states, state_name(one.now.state))) &&
+                (users.empty() || is_in(users, std::to_string(number_of(face.owner, *c.parts->users)))) &&
+                (!by.has("archived") || by.flag("archived") == one.now.archived);
+    for (const auto& label : labels)
+      fits = fits && std::find(face.labels.begin(), face.labels.end(), value(label)) != face.labels.end();
+    if (fits && !description.empty()) {
+      auto row = c.parts->storage->experiment(one.now.id);
+      fits = row && contains_folded(row->description, description);
+    }
+    if (fits)
+      ids.push_back(one.now.id);
+  }
+  if (by.bad())
+    return *by.bad();
+  return ids;
+}
+
+/// Runs one order for each and gathers what became of them; `make` answers the order, or why not.
+struct bulk {
+  std::size_t left = 0;
+  std::map<experiment_id, std::string> errors;
+  std::mutex mutex;
+};
+
+template <class Make>
+void on_each(const call_ptr& c, const reply& back, const Make& make) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  f.number("projectId");
+  auto ids = chosen(*c, f);
+  if (!ids)
+    return back(failure(ids.error()));
+  if (f.bad())
+    return back(failure(*f.bad()));
+  auto work = std::make_shared<bulk>();
+  work->left = ids->size() + 1;
+  const auto done = [work, back, pretty = c->query.has("pretty")](experiment_id id, const std::string& why) {
+    std::lock_guard lock(work->mutex);
+    if (id)
+      work->errors[id] = why;
+    if (--work->left)
+      return;
+    value results = value::array();
+    for (const auto& [one, text] : work->errors)
+      results.push_back({{"id", one.value}, {"error", text}});
+    back(json({{"results", std::move(results)}}, pretty));
+  };
+  for (const auto id : *ids) {
+    auto row = c->parts->storage->experiment(id);
+    auto order = row ? make(*row, f) : decltype(make(*row, f))(error{errc::not_found, ""});
+    if (!row)
+      done(id, "experiment '" + to_string(id) + "' not found");
+    else if (!order)
+      done(id, order.error().what);
+    else
+      c->parts->cluster.order(c->by.who, std::move(*order), [done, id](result<value> got) {
+        done(id, got ? std::string() : got.error().what);
+      });
+  }
+  done({}, "");
+}
+
+template <class Order>
+handler bulk_of() {
+  return [](const call_ptr& c, const reply& back) {
+    on_each(c, back, [](const experiment_row& row, fields&) -> result<Order> {
+      if (row.archived)
+        return error{errc::not_found, "experiment '" + to_string(row.id) + "' not found"};
+      if (terminal(row.state))
+        return error{errc::conflict, "experiment in terminal state"};
+      return Order{row.id};
+    });
+  };
+}
+
+handler bulk_archive(bool archived) {
+  return [archived](const call_ptr& c, const reply& back) {
+    on_each(c, back, [archived](const experiment_row& row, fields&) -> result<commands::experiment_describe> {
+      if (row.archived == archived)
+        return error{errc::conflict,
+                     archived ? "Experiment is already archived." : "Experiment is not archived."};
+      commands::experiment_describe with;
+      with.id = row.id;
+      with.archived = archived;
+      return with;
+    });
+  };
+}
+
+void bulk_move(const call_ptr& c, const reply& back) {
+  on_each(c, back, [&c](const experiment_row& row, fields& f) -> result<commands::experiment_move> {
+    if (auto fine = may_change_place(*c, row); !fine)
+      return fine.error();
+    const auto to = f.number("destinationProjectId");
+    if (f.bad())
+      return *f.bad();
+    return commands::experiment_move{row.id, {static_cast<std::uint64_t>(std::max<std::int64_t>(to, 0))}};
+  });
+}
+
+} // namespace
+
+std::vector<route> description_routes() {
+  const authority::need view{action::view, thing::experiment}, change{action::change, thing::experiment};
+  const auto bulk = [&](const char* verb, handler run, authority::need right, const char* type,
+                        const char* doc) {
+    return route{"POST", std::string("/api/v1/projects/{projectId}/experiments/") + verb,
+                 right,  std::move(run),
+                 type,   "v1BulkActionResponse",
+                 doc};
+  };
+  return {
+    {"PATCH", "/api/v1/experiments/{experimentId}", change, patch, "v1PatchExperiment",
+     "v1PatchExperimentResponse", "Changes name, description, notes and labels."},
+    {"GET", "/api/v1/experiment/labels", view, answer_with(labels_in_use), "",
+     "v1GetExperimentLabelsResponse", "Labels of experiments, the most used first."},
+    {"PUT", "/api/v1/experiments/{experimentId}/labels/{label}", change, label(true), "",
+     "v1PutExperimentLabelResponse", "Adds a label."},
+    {"DELETE", "/api/v1/experiments/{experimentId}/labels/{label}", change, label(false), "",
+     "v1DeleteExperimentLabelResponse", "Takes a label away."},
+    {"POST", "/api/v1/experiments/{experimentId}/archive", change, archive(true), "", "Empty",
+     "Archives an experiment that has ended."},
+    {"POST", "/api/v1/experiments/{experimentId}/unarchive", change, archive(false), "", "Empty",
+     "Opens an archived experiment again."},
+    {"POST", "/api/v1/experiments/{experimentId}/move", change, move, "v1MoveExperimentRequest", "Empty",
+     "Moves an experiment to another project."},
+    bulk("archive", bulk_archive(true), change, "v1BulkAction", "Archives many experiments."),
+    bulk("unarchive", bulk_archive(false), change, "v1BulkAction", "Opens many archived experiments again."),
+    bulk("move", bulk_move, change, "v1MoveExperimentsRequest", "Moves many experiments."),
+    bulk("pause", bulk_of<commands::experiment_pause>(), change, "v1BulkAction", "Pauses many experiments."),
+    bulk("activate", bulk_of<commands::experiment_activate>(), change, "v1BulkAction",
+         "Goes on with many experiments."),
+    bulk("cancel", bulk_of<commands::experiment_cancel>(), change, "v1BulkAction",
+         "Cancels many experiments."),
+    bulk("kill", bulk_of<commands::experiment_kill>(), {action::kill, thing::experiment}, "v1BulkAction",
+         "Kills many experiments."),
+  };
+}
+
+} // namespace troupe::api

@@ -1,0 +1,16 @@
+#include "runtime/api/unix_account_in.hpp"
+
+namespace troupe::api {
+
+std::optional<commands::host_account> unix_account_in(fields& f) {
+  if (!f.has("agentUserGroup"))
+    return std::nullopt;
+  fields g{f.object("agentUserGroup"), "agentUserGroup"};
+  commands::host_account as{g.number("agentUid"), g.number("agentGid"), g.text("agentUser"),
+                            g.text("agentGroup")};
+  if (g.bad())
+    f.fault("agentUserGroup", g.bad()->what);
+  return as;
+}
+
+} // namespace troupe::api

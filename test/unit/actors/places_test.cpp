@@ -1,0 +1,302 @@
+// Workspaces, projects and where experiments are.
+
+#include "actors/catalogue/place_changes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using namespace commands;
+
+struct world {
+  places where;
+  registry books;
+  std::vector<cluster_fact> facts;
+  std::int64_t clock = 0;
+  std::set<experiment_id> live;
+
+  /// "id N", "ok", or what was refused.
+  template <class Command>
+  std::string run(const Command& x, const std::string& by = "ada") {
+    bool ended = true;
+    if constexpr (std::is_same_v<Command, experiment_describe>)
+      ended = !live.contains(x.id);
+    auto done = decide(where, books, x, ended, by, time_point{duration{++clock}});
+    if (!done)
+      return std::string(name(done.error().code)) + ": " + done.error().what;
+    const auto many = done->facts.size();
+    for (auto& one : done->facts)
+      facts.push_back(std::move(one));
+    return done->answer.contains("id") ? "id " + done->answer["id"].dump() : many ? "ok" : "nothing new";
+  }
+  void experiment(std::uint64_t id, const char* config = "{}", std::uint64_t project = 1) {
+    experiment_created made;
+    made.id = {id};
+    made.name = "one";
+    made.owner = "ada";
+    made.config = parse_json(config).value();
+    made.project = {project};
+    facts.emplace_back(made);
+    where.replay(facts.back());
+  }
+  std::string make_workspace(const std::string& text, const std::string& by = "ada") {
+    workspace_create x;
+    x.name = text;
+    return run(x, by);
+  }
+  std::string make_project(std::uint64_t in, const std::string& text, const std::string& key = "") {
+    project_create x;
+    x.workspace = {in};
+    x.name = text;
+    if (!key.empty())
+      x.key = key;
+    return run(x);
+  }
+  std::string archive_workspace(std::uint64_t id, bool on) {
+    workspace_change x;
+    x.id = {id};
+    x.archived = on;
+    return run(x);
+  }
+  std::string archive_project(std::uint64_t id, bool on) {
+    project_change x;
+    x.id = {id};
+    x.archived = on;
+    return run(x);
+  }
+  std::string archive_experiment(std::uint64_t id, bool on) {
+    experiment_describe x;
+    x.id = {id};
+    x.archived = on;
+    return run(x);
+  }
+  std::string place(const char* config, std::uint64_t asked = 0) const {
+    auto got = where.place_of({asked}, parse_json(config).value());
+    return got ? to_string(*got) : got.error().what;
+  }
+};
+
+TEST(Places, NamesOfWorkspacesDifferInAnyCase) {
+  world w;
+  EXPECT_EQ(w.make_workspace("Vision"), "id 2");
+  EXPECT_EQ(w.make_workspace("vision"), "conflict: avoid names equal to other workspaces (case-insensitive)");
+  EXPECT_EQ(w.make_workspace("uncategorized"),
+            "conflict: avoid names equal to other workspaces (case-insensitive)");
+  for (const auto& bad : {std::string(), std::string("  "), std::string(81, 'a'), std::string("a\nb")})
+    EXPECT_TRUE(w.make_workspace(bad).starts_with("invalid: ")) << bad;
+  EXPECT_EQ(w.make_workspace(std::string(80, 'a')), "id 3");
+  EXPECT_EQ(w.where.workspaces().at({2}).pinned_by, std::vector<std::string>{"ada"})
+    << "who made it has it pinned";
+}
+
+TEST(Places, TheFirstOnesAreNeverChangedButForPins) {
+  world w;
+  EXPECT_EQ(w.archive_workspace(1, true), "invalid: cannot change immutable workspace 'Uncategorized'");
+  EXPECT_EQ(w.archive_project(1, true), "invalid: cannot change immutable project 'Uncategorized'");
+  EXPECT_EQ(w.run(workspace_remove{{1}}), "invalid: cannot delete immutable workspace 'Uncategorized'");
+  EXPECT_EQ(w.run(project_remove{{1}}), "invalid: cannot delete immutable project 'Uncategorized'");
+  EXPECT_EQ(w.make_project(1, "mine"),
+            "invalid: cannot add a project to immutable workspace 'Uncategorized'");
+  EXPECT_EQ(w.run(workspace_pin{{1}, true}), "ok");
+  EXPECT_EQ(w.run(workspace_pin{{1}, true}), "nothing new");
+  EXPECT_EQ(w.run(workspace_pin{{1}, false}), "ok");
+}
+
+TEST(Places, KeysOfProjectsAreMadeAndUnique) {
+  world w;
+  w.make_workspace("v");
+  EXPECT_EQ(w.make_project(2, "cats and dogs"), "id 2");
+  EXPECT_EQ(w.where.projects().at({2}).key, "CAT");
+  EXPECT_EQ(w.make_project(2, "catalogue"), "id 3");
+  const auto made = w.where.projects().at({3}).key;
+  EXPECT_TRUE(made.starts_with("CAT") && made.size() == 5) << made;
+  EXPECT_EQ(w.make_project(2, "birds", "cat"), "conflict: the key 'CAT' is another project's");
+  EXPECT_EQ(w.make_project(2, "birds", "toolong"),
+            "invalid: a project's key has 1 to 5 letters and digits, not 'toolong'");
+  EXPECT_EQ(w.make_project(2, "birds", "a-b"),
+            "invalid: a project's key has 1 to 5 letters and digits, not 'a-b'");
+  EXPECT_EQ(w.make_project(2, "cats and dogs"),
+            "conflict: a project named 'cats and dogs' is in this workspace already");
+  EXPECT_EQ(w.make_project(9, "x"), "not_found: workspace '9' not found");
+  EXPECT_EQ(w.make_project(2, "\xF0\x9F\x90\xB1"), "id 4") << "a name without letters has a key, too";
+  EXPECT_FALSE(w.where.projects().at({4}).key.empty());
+}
+
+TEST(Places, NothingInWhatIsArchivedIsChanged) {
+  world w;
+  w.make_workspace("v");
+  w.make_project(2, "p");
+  EXPECT_EQ(w.archive_workspace(2, true), "ok");
+  EXPECT_EQ(w.archive_workspace(2, true), "nothing new");
+  EXPECT_EQ(w.make_project(2, "q"), "invalid: cannot add a project to archived workspace 'v'");
+  EXPECT_TRUE(
+    w.archive_project(2, true).starts_with("invalid: This project belongs to an archived workspace"));
+  workspace_change rename;
+  rename.id = {2};
+  rename.name = "other";
+  EXPECT_EQ(w.run(rename), "invalid: cannot change archived workspace 'v'");
+  EXPECT_EQ(w.archive_workspace(2, false), "ok");
+  EXPECT_EQ(w.archive_project(2, true), "ok");
+  project_change describe;
+  describe.id = {2};
+  describe.description = "x";
+  EXPECT_EQ(w.run(describe), "invalid: cannot change archived project 'p'");
+}
+
+TEST(Places, AnExperimentGoesWhereItsConfigurationOrItsSubmitterSays) {
+  world w;
+  w.make_workspace("v");
+  w.make_project(2, "p");
+  EXPECT_EQ(w.place("{}"), "1");
+  EXPECT_EQ(w.place(R"({"workspace": "v", "project": "p"})"), "2");
+  EXPECT_EQ(w.place(R"({"workspace": "v", "project": "p"})", 1), "1") << "who submits it wins";
+  EXPECT_EQ(w.place(R"({"workspace": "v"})"), "workspace and project: a configuration names both or neither");
+  EXPECT_EQ(w.place(R"({"workspace": "v", "project": "q"})"), "workspace 'v' or project 'q' not found");
+  EXPECT_EQ(w.place("{}", 9), "project '9' not found");
+  w.archive_project(2, true);
+  EXPECT_EQ(w.place("{}", 2), "project 'p' is archived: it takes no experiments");
+}
+
+TEST(Places, ExperimentsMoveAndAreDescribed) {
+  world w;
+  w.make_workspace("v");
+  w.make_project(2, "p");
+  w.experiment(7, R"({"description": "d", "labels": ["a", "b"]})");
+  w.live = {{7}};
+  EXPECT_EQ(w.run(experiment_move{{7}, {2}}), "ok");
+  EXPECT_EQ(w.run(experiment_move{{7}, {2}}), "nothing new");
+  EXPECT_EQ(w.run(experiment_move{{7}, {9}}), "not_found: project '9' not found");
+  EXPECT_EQ(w.run(experiment_move{{8}, {2}}), "not_found: experiment '8' not found");
+  EXPECT_EQ(w.run(project_remove{{2}}),
+            "conflict: project 'p' holds experiments\nhint: move or delete them first");
+  EXPECT_EQ(w.run(workspace_remove{{2}}),
+            "conflict: project 'p' holds experiments\nhint: move or delete them first");
+  experiment_describe x;
+  x.id = {7};
+  x.labels = {"b", "c", "b"};
+  EXPECT_EQ(w.run(x), "ok");
+  const auto& said = std::get<experiment_described>(w.facts.back());
+  EXPECT_EQ(said.labels, (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(said.name + said.description, "oned") << "what is not named stays";
+  x.name = " ";
+  EXPECT_TRUE(w.run(x).starts_with("invalid: `name`"));
+  EXPECT_EQ(w.archive_experiment(7, true), "invalid: Experiment is not in terminal state.");
+  w.live.clear();
+  EXPECT_EQ(w.archive_experiment(7, true), "ok");
+  EXPECT_EQ(w.run(experiment_move{{7}, {1}}), "invalid: experiment 7 is archived: it cannot be moved");
+  EXPECT_EQ(w.archive_experiment(7, false), "ok");
+  EXPECT_EQ(w.run(experiment_move{{7}, {1}}), "ok");
+  EXPECT_EQ(w.run(workspace_remove{{2}}), "ok");
+  EXPECT_EQ(w.make_workspace("again"), "id 3") << "numbers do not come again";
+}
+
+TEST(Registry, NamesOfModels) {
+  world w;
+  const auto make = [&](const std::string& text) {
+    model_create x;
+    x.name = text;
+    return w.run(x);
+  };
+  EXPECT_EQ(make("resnet"), "id 1");
+  EXPECT_EQ(make("resnet"), "conflict: avoid names equal to other models (case-sensitive)");
+  EXPECT_EQ(make(" "), "invalid: model names cannot be blank");
+  EXPECT_EQ(make("a  b"), "invalid: model names cannot have excessive spacing");
+  EXPECT_EQ(make("a/b"), "invalid: model names cannot have slashes");
+  EXPECT_EQ(make("a\\b"), "invalid: model names cannot have slashes");
+  EXPECT_EQ(make("7"), "invalid: model names cannot be only numbers");
+  EXPECT_EQ(make("a b"), "id 2");
+}
+
+TEST(Registry, VersionsCountFromTheHighestThereIs) {
+  world w;
+  model_create made;
+  made.name = "m";
+  w.run(made);
+  version_create next;
+  next.model = {1};
+  next.checkpoint = "u";
+  const auto number = [&] { return std::get<model_version_changed>(w.facts.back()).version; };
+  for (std::uint64_t wanted : {1, 2, 3}) {
+    EXPECT_EQ(w.run(next), "ok");
+    EXPECT_EQ(number(), wanted);
+  }
+  EXPECT_EQ(w.run(version_remove{{1}, 2}), "ok");
+  EXPECT_EQ(w.run(version_remove{{1}, 2}), "not_found: version 2 not found");
+  w.run(next);
+  EXPECT_EQ(number(), 4u);
+  w.run(version_remove{{1}, 4});
+  w.run(next);
+  EXPECT_EQ(number(), 4u) << "the last one's number comes again";
+  model_change archived;
+  archived.id = {1};
+  archived.archived = true;
+  EXPECT_EQ(w.run(archived), "ok");
+  EXPECT_EQ(w.run(next), "invalid: model 'm' is archived and cannot be changed");
+  EXPECT_EQ(w.run(model_remove{{1}}), "ok");
+  EXPECT_EQ(w.run(next), "not_found: model '1' not found");
+}
+
+TEST(Registry, Templates) {
+  world w;
+  template_put x;
+  x.name = "t";
+  x.config = {{"max_restarts", 1}};
+  x.known = true;
+  EXPECT_EQ(w.run(x), "not_found: template 't' not found");
+  x.known = false;
+  x.fresh = true;
+  EXPECT_EQ(w.run(x), "ok");
+  EXPECT_EQ(w.run(x), "conflict: failed to create template t");
+  x.fresh = false;
+  EXPECT_EQ(w.run(x), "nothing new");
+  EXPECT_EQ(w.run(template_rename{"t", "u"}), "ok");
+  EXPECT_EQ(w.run(template_rename{"t", "u"}), "not_found: template 't' not found");
+  EXPECT_EQ(w.books.find_template("u")->config["max_restarts"], 1);
+  x.workspace = {9};
+  EXPECT_EQ(w.run(x), "not_found: workspace '9' not found");
+  EXPECT_EQ(w.run(template_remove{"u"}), "ok");
+  EXPECT_EQ(w.run(template_remove{"u"}), "not_found: template 'u' not found");
+}
+
+TEST(Registry, AWorkspaceThatOwnsModelsStays) {
+  world w;
+  w.make_workspace("v");
+  model_create made;
+  made.name = "m";
+  made.workspace = {2};
+  w.run(made);
+  template_put t;
+  t.name = "t";
+  t.workspace = {2};
+  w.run(t);
+  EXPECT_TRUE(w.run(workspace_remove{{2}}).starts_with("conflict: workspace 2 owns models"));
+  w.run(model_remove{{1}});
+  EXPECT_EQ(w.run(workspace_remove{{2}}), "ok");
+  EXPECT_EQ(w.books.find_template("t"), nullptr) << "its templates go with it";
+}
+
+TEST(Places, AReplayGivesTheSameMachines) {
+  world w;
+  w.make_workspace("v");
+  w.make_project(2, "p");
+  w.experiment(7);
+  w.run(experiment_move{{7}, {2}});
+  w.archive_experiment(7, true);
+  model_create made;
+  made.name = "m";
+  w.run(made);
+  places where;
+  registry books;
+  for (const auto& one : w.facts) {
+    auto again = decode_as<cluster_fact>(encode_as(one));
+    ASSERT_TRUE(again) << again.error().what;
+    where.replay(*again);
+    books.replay(*again);
+  }
+  EXPECT_EQ(where.snapshot(), w.where.snapshot());
+  EXPECT_EQ(books.snapshot(), w.books.snapshot());
+}
+
+} // namespace
+} // namespace troupe
