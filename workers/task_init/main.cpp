@@ -368,7 +368,9 @@ int main(int argc, char** argv) {
   if (argc == 4 && strcmp(argv[1], "--nursery") == 0) {
     fcntl(agent_fd, F_SETFD, FD_CLOEXEC);
     close_range(agent_fd + 1, ~0u, 0);
-    return be_a_nursery({argv[0], static_cast<std::size_t>(argv[3] + strlen(argv[3]) - argv[0])});
+    const argument_room room{argv[0], static_cast<std::size_t>(argv[3] + strlen(argv[3]) - argv[0])};
+    memset(argv[3], 0, strlen(argv[3])); // `ps` of the nursery itself need not show the padding
+    return be_a_nursery(room);
   }
   if (i < argc && strcmp(argv[i], "--connected") == 0) {
     what.connection = agent_fd;
