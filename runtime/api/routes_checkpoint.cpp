@@ -138,6 +138,9 @@ result<response> sent(result<std::unique_ptr<body_stream>> body, const char* typ
   response out;
   out.content_type = type;
   out.stream = std::move(*body);
+  // Written by a task: a browser keeps it, and never shows it as ours.
+  out.headers.emplace_back("Content-Disposition", "attachment");
+  out.headers.emplace_back("Content-Security-Policy", "sandbox");
   return out;
 }
 

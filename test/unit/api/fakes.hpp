@@ -446,7 +446,7 @@ public:
   }
   http_answer ask(const std::string& method, const std::string& path, const std::string& token = {},
                   const std::string& body = {}, const std::string& more_headers = {}) {
-    send(method + " " + path + " HTTP/1.1\r\nHost: x\r\n" +
+    send(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" +
          (token.empty() ? "" : "Authorization: Bearer " + token + "\r\n") + more_headers +
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     return answer();
