@@ -26,6 +26,8 @@ struct up_options {
   bool daemon = false;
   bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
   bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
+  std::filesystem::path web_dir;      ///< folder of a built web page instead of the binary's; empty: none
+  std::vector<std::string> web_hosts; ///< further names that a server on loopback answers to
 };
 
 struct master_options {
@@ -35,6 +37,8 @@ struct master_options {
   bool daemon = false;
   bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
   bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
+  std::filesystem::path web_dir;      ///< folder of a built web page instead of the binary's; empty: none
+  std::vector<std::string> web_hosts; ///< further names that a server on loopback answers to
 };
 
 struct agent_options {
