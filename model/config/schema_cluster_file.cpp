@@ -220,9 +220,10 @@ void add_cluster_file(schema_table& t) {
                       "Whether the HTTP API may be plain on an address that other hosts reach: only behind a "
                       "proxy that speaks TLS.")),
           "true"),
-     like(quiet(unset("web_hosts", list_of(t, &name),
-                      "Names that a server on loopback answers to beside localhost; a request to another name is "
-                      "refused.")),
+     like(quiet(
+            unset("web_hosts", list_of(t, &name),
+                  "Names that a server on loopback answers to beside localhost; a request to another name is "
+                  "refused.")),
           "[ head.lab ]")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",

@@ -90,9 +90,8 @@ std::map<std::string, value> made() {
   all["ShellSetting"] = schema_of<shell_config>();
   all["ShellDrain"] = schema_of<shell_drain>();
   all["ShellFault"] = schema_of<shell_fault>();
-  all["SessionRequest"] = object({{"username", text()},
-                                  {"password", text()},
-                                  {"code", text(), "of a one-time link, instead of the two"}});
+  all["SessionRequest"] = object(
+    {{"username", text()}, {"password", text()}, {"code", text(), "of a one-time link, instead of the two"}});
   // ---- the stock client's
   all["string"] = text();
   all["v1LoginRequest"] = object(

@@ -102,7 +102,8 @@ private:
       co_await send(why);
       co_return false;
     }
-    zips_ = takes_gzip(std::string(http_.head()[wire::field::accept_encoding])) && http_.head().method() == wire::verb::get;
+    zips_ = takes_gzip(std::string(http_.head()[wire::field::accept_encoding])) &&
+            http_.head().method() == wire::verb::get;
     auto let_in = core_.api.admit(head_of(http_.head()));
     if (auto* refused = std::get_if<response>(&let_in)) {
       co_await http_.skip_body();

@@ -21,7 +21,8 @@ std::string plain(std::string path) {
 }
 
 /// Calls `each` for every entry until it returns true.
-result<void> walk(const std::string& bytes, const std::function<result<bool>(archive*, const context_file&)>& each) {
+result<void> walk(const std::string& bytes,
+                  const std::function<result<bool>(archive*, const context_file&)>& each) {
   if (bytes.empty())
     return {};
   if (auto loaded = archive_library::load(); !loaded)

@@ -43,8 +43,8 @@ std::string of_stop(const trial_row& row) {
   const auto stop = *row.stop();
   if (stop.rung < 0)
     return "the search stopped it: " + stop.why;
-  std::string text = "stopped at rung " + std::to_string(stop.rung) + " (after " + number(stop.units) + "): " +
-                     number(stop.metric);
+  std::string text = "stopped at rung " + std::to_string(stop.rung) + " (after " + number(stop.units) +
+                     "): " + number(stop.metric);
   if (!std::isnan(stop.needed))
     text += " against " + number(stop.needed) + " that it had to beat";
   return text + ". " + stop.why;
@@ -57,12 +57,12 @@ result<value> of_ended(const trial_row& row, const storage::reader& storage) {
   if (row.state == trial_state::completed)
     return made(state, row.ended, "completed", row.why.empty() ? "it came to its end" : row.why);
   const auto why = !row.runs.empty() && !row.runs.back().detail.empty() ? row.runs.back().detail : row.why;
-  auto out = made(state, row.ended, row.state == trial_state::error ? "failed" : "canceled",
-                  (row.state == trial_state::error
-                     ? "failed after " + std::to_string(row.restarts) + " restarts: "
-                     : "was ended: ") +
-                    (why.empty() ? std::string("no reason was given") : why),
-                  row.state == trial_state::error ? "look at the last lines of its log" : "");
+  auto out =
+    made(state, row.ended, row.state == trial_state::error ? "failed" : "canceled",
+         (row.state == trial_state::error ? "failed after " + std::to_string(row.restarts) + " restarts: "
+                                          : "was ended: ") +
+           (why.empty() ? std::string("no reason was given") : why),
+         row.state == trial_state::error ? "look at the last lines of its log" : "");
   if (row.state == trial_state::error) {
     auto lines = last_of_log(row.id, storage);
     if (!lines)
@@ -134,18 +134,18 @@ result<value> explained(const trial_row& row, const storage::reader& storage) {
     return made(state_name(row.state), row.created, "begins", "its first run is about to be asked for");
   const auto& run = row.runs.back();
   if (run.ended != time_point{})
-    return made(state_name(row.state), run.ended, "restarts",
-                "its run " + to_string(run.run) + " ended (" + (run.detail.empty() ? std::string(name(run.why)) : run.detail) +
-                  "); the next one begins from " +
-                  (row.latest_checkpoint.empty() ? std::string("the start")
-                                                 : "checkpoint " + row.latest_checkpoint));
+    return made(
+      state_name(row.state), run.ended, "restarts",
+      "its run " + to_string(run.run) + " ended (" +
+        (run.detail.empty() ? std::string(name(run.why)) : run.detail) + "); the next one begins from " +
+        (row.latest_checkpoint.empty() ? std::string("the start") : "checkpoint " + row.latest_checkpoint));
   if (run.on.empty())
     return of_waiting(row, run.started, storage);
   std::string text = "runs on " + places(run) + " (run " + to_string(run.run) + ")";
   if (row.runs.size() > 1) {
     const auto& before = row.runs[row.runs.size() - 2];
-    text += "; run " + to_string(before.run) + " ended: " +
-            (before.detail.empty() ? std::string(name(before.why)) : before.detail);
+    text += "; run " + to_string(before.run) +
+            " ended: " + (before.detail.empty() ? std::string(name(before.why)) : before.detail);
   }
   return made(state_name(row.state), run.started, "runs", std::move(text));
 }
@@ -156,9 +156,10 @@ result<value> explained(const experiment_row& row, const storage::reader& storag
     return trials.error();
   std::map<std::string, std::size_t> by;
   for (const auto& t : *trials)
-    ++by[terminal(t.state)                                        ? "ended"
-         : !t.runs.empty() && t.runs.back().ended == time_point{} ? t.runs.back().on.empty() ? "waiting" : "running"
-                                                                  : "between runs"];
+    ++by[terminal(t.state) ? "ended"
+         : !t.runs.empty() && t.runs.back().ended == time_point{}
+           ? t.runs.back().on.empty() ? "waiting" : "running"
+           : "between runs"];
   std::string parts;
   for (const auto& [what, n] : by)
     parts += (parts.empty() ? "" : ", ") + std::to_string(n) + " " + what;

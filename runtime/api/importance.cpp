@@ -126,8 +126,8 @@ cells cells_of(const importance_input& hp) {
     numbers.push_back(x);
   }
   if (all_numbers) {
-    const bool log = hp.logarithmic && std::all_of(numbers.begin(), numbers.end(),
-                                                   [](const auto& x) { return !x || *x > 0; });
+    const bool log = hp.logarithmic &&
+                     std::all_of(numbers.begin(), numbers.end(), [](const auto& x) { return !x || *x > 0; });
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (auto& x : numbers)
       if (x) {
@@ -138,12 +138,13 @@ cells cells_of(const importance_input& hp) {
     if (!(low < high))
       return out;
     out.numeric = true;
-    out.count = whole && !log ? std::min<std::size_t>(steps, static_cast<std::size_t>(high - low) + 1) : steps;
+    out.count =
+      whole && !log ? std::min<std::size_t>(steps, static_cast<std::size_t>(high - low) + 1) : steps;
     const double step = (high - low) / static_cast<double>(out.count - 1);
     for (const auto& x : numbers)
-      out.of.push_back(x ? std::optional(std::min(out.count - 1, static_cast<std::size_t>(
-                                                                   (*x - low + 0.5 * step) / step)))
-                         : std::nullopt);
+      out.of.push_back(
+        x ? std::optional(std::min(out.count - 1, static_cast<std::size_t>((*x - low + 0.5 * step) / step)))
+          : std::nullopt);
     return out;
   }
   std::map<std::string, std::size_t> choices;

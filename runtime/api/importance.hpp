@@ -20,8 +20,8 @@ struct importance_entry {
 };
 
 /// How much the best tenth of the trials differs from all of them in the density of each hyperparameter, as
-/// parts of 1, largest first. `loss`: of each trial, smaller is better, all finite. What has one value alone is
-/// left out.
+/// parts of 1, largest first. `loss`: of each trial, smaller is better, all finite. What has one value alone
+/// is left out.
 std::vector<importance_entry> ped_anova(const std::vector<importance_input>& hparams,
                                         const std::vector<double>& loss);
 

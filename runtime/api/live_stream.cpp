@@ -243,9 +243,8 @@ private:
                       all.push_back(agent_shape(one));
                     return all;
                   }));
-    cluster.order(who_, commands::queue_list{}, into("waiting", [](value x) {
-                    return x.value("waiting", value::array());
-                  }));
+    cluster.order(who_, commands::queue_list{},
+                  into("waiting", [](value x) { return x.value("waiting", value::array()); }));
   }
 
   std::shared_ptr<const services> parts_;
@@ -274,7 +273,8 @@ result<live_topics> live_topics::read(std::string_view text) {
     if (++count > 100)
       return error{errc::invalid, "at most 100 topics at once"};
     const auto slash = one.find('/');
-    const auto kind = one.substr(0, slash), rest = slash == one.npos ? std::string_view{} : one.substr(slash + 1);
+    const auto kind = one.substr(0, slash),
+               rest = slash == one.npos ? std::string_view{} : one.substr(slash + 1);
     if (one == "experiments")
       all.experiments = true;
     else if (one == "cluster")
@@ -289,8 +289,8 @@ result<live_topics> live_topics::read(std::string_view text) {
       const auto of = parse_id<experiment_id>(rest.substr(0, second));
       if (!of || third == rest.npos || third + 1 == rest.size())
         return wrong;
-      all.curves.push_back({of, std::string(rest.substr(second + 1, third - second - 1)),
-                            std::string(rest.substr(third + 1))});
+      all.curves.push_back(
+        {of, std::string(rest.substr(second + 1, third - second - 1)), std::string(rest.substr(third + 1))});
     } else
       return wrong;
   }

@@ -80,7 +80,8 @@ result<void> host_is_ours(const request_headers& h, const browser_rules& rules) 
   for (const auto& own : rules.hosts)
     if (host == host_alone(own))
       return {};
-  return error{errc::denied, "this server listens on loopback alone and is not called '" + host.substr(0, 100) +
+  return error{errc::denied, "this server listens on loopback alone and is not called '" +
+                               host.substr(0, 100) +
                                "'; start it with --web-host NAME to have it answer to that name"};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a request says of where it comes from, and what follows for the web page: which token it shows, whether
-// our own page sent it, and whether it was meant for this server.
+// What a request says of where it comes from, and what follows for the web page: which token it shows,
+// whether our own page sent it, and whether it was meant for this server.
 
 #include "runtime/api/route.hpp"
 

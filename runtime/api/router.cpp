@@ -16,9 +16,7 @@ router::router(std::vector<route> table) : table_(std::move(table)), root_(std::
     node* at = root_.get();
     const auto shape = parse_target(row.path).value();
     for (const auto& segment : shape.segments) {
-      auto& next = segment.ends_with("*}")   ? at->rest
-                   : segment.front() == '{' ? at->any
-                                            : at->fixed[segment];
+      auto& next = segment.ends_with("*}") ? at->rest : segment.front() == '{' ? at->any : at->fixed[segment];
       if (!next)
         next = std::make_unique<node>();
       at = next.get();

@@ -115,7 +115,8 @@ result<value> explain_trial(const call& c) {
   auto row = id ? c.parts->storage->trial(id) : result<trial_row>(error{errc::not_found, ""});
   if (!row)
     return row.error().code == errc::not_found
-             ? error{errc::not_found, "trial '" + std::string(c.named("trialId").substr(0, 100)) + "' not found"}
+             ? error{errc::not_found,
+                     "trial '" + std::string(c.named("trialId").substr(0, 100)) + "' not found"}
              : row.error();
   return explained(*row, *c.parts->storage);
 }

@@ -32,17 +32,19 @@ value tree_of(const std::vector<context_file>& files) {
     }
     at->file = &one;
   }
-  const std::function<value(const node&, const std::string&)> shape = [&](const node& of, const std::string& path) {
+  const std::function<value(const node&, const std::string&)> shape = [&](const node& of,
+                                                                          const std::string& path) {
     value list = value::array();
     for (const auto& [name, one] : of.inside) {
       const auto whole = path.empty() ? name : path + "/" + name;
       const bool folder = !one.inside.empty() || (one.file && one.file->folder);
-      list.push_back({{"path", whole},
-                      {"name", name},
-                      {"isDir", folder},
-                      {"contentLength", one.file && !folder ? one.file->bytes : 0},
-                      {"modifiedTime", one.file ? to_rfc3339(time_point{std::chrono::seconds{one.file->modified}}) : ""},
-                      {"files", folder ? shape(one, whole) : value::array()}});
+      list.push_back(
+        {{"path", whole},
+         {"name", name},
+         {"isDir", folder},
+         {"contentLength", one.file && !folder ? one.file->bytes : 0},
+         {"modifiedTime", one.file ? to_rfc3339(time_point{std::chrono::seconds{one.file->modified}}) : ""},
+         {"files", folder ? shape(one, whole) : value::array()}});
     }
     return list;
   };

@@ -29,13 +29,14 @@ result<response> live(const call& c) {
 } // namespace
 
 std::vector<route> live_routes() {
-  return {{"GET",
-           "/troupe/v1/live",
-           {action::view, thing::cluster},
-           respond_with(live),
-           "",
-           "stream of LiveEvent",
-           "What of some topics changes, as server-sent events: rows as the lists give them, and new points."}};
+  return {
+    {"GET",
+     "/troupe/v1/live",
+     {action::view, thing::cluster},
+     respond_with(live),
+     "",
+     "stream of LiveEvent",
+     "What of some topics changes, as server-sent events: rows as the lists give them, and new points."}};
 }
 
 } // namespace troupe::api

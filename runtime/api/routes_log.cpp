@@ -52,7 +52,8 @@ result<value> lines(const call& c) {
   const auto count = static_cast<std::size_t>(*limit);
   // Without `from`: the last ones.
   auto some = c.query.has("from")
-                ? c.parts->storage->logs(row->id, static_cast<std::uint64_t>(std::max<std::int64_t>(*from - 1, 0)), count)
+                ? c.parts->storage->logs(
+                    row->id, static_cast<std::uint64_t>(std::max<std::int64_t>(*from - 1, 0)), count)
                 : c.parts->storage->logs_before(row->id, std::numeric_limits<std::uint64_t>::max(), count);
   if (!some)
     return some.error();
@@ -67,8 +68,8 @@ result<value> lines(const call& c) {
 class search : public body_stream {
 public:
   search(std::shared_ptr<const services> parts, std::vector<trial_id> of, std::string text,
-         std::vector<std::string> levels, std::vector<std::string> ranks, std::uint64_t limit, trial_id after_trial,
-         std::uint64_t after_line)
+         std::vector<std::string> levels, std::vector<std::string> ranks, std::uint64_t limit,
+         trial_id after_trial, std::uint64_t after_line)
       : parts_(std::move(parts)), of_(std::move(of)), text_(std::move(text)), levels_(std::move(levels)),
         ranks_(std::move(ranks)), limit_(limit), line_(after_line) {
     while (index_ < of_.size() && of_[index_] < after_trial)
@@ -113,7 +114,8 @@ private:
     if (!in(levels_, line.level) || !in(ranks_, std::to_string(line.rank)))
       return false;
     value spans = value::array();
-    for (auto at = line.text.find(text_); at != line.text.npos && spans.size() < 20; at = line.text.find(text_, at + text_.size()))
+    for (auto at = line.text.find(text_); at != line.text.npos && spans.size() < 20;
+         at = line.text.find(text_, at + text_.size()))
       spans.push_back({at, at + text_.size()});
     if (spans.empty())
       return false;
@@ -219,7 +221,8 @@ std::vector<route> log_routes() {
      respond_with(search_logs),
      "",
      "stream of LogHit",
-     "Lines that hold the text `q`, of one trial, one experiment, or all; newline-delimited, as they are found."},
+     "Lines that hold the text `q`, of one trial, one experiment, or all; newline-delimited, as they are "
+     "found."},
   };
 }
 

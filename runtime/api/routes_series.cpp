@@ -2,8 +2,8 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/route.hpp"
-#include "runtime/api/series_columns.hpp"
 #include "runtime/api/series_axis.hpp"
+#include "runtime/api/series_columns.hpp"
 
 #include <algorithm>
 #include <charconv>

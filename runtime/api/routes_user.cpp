@@ -30,8 +30,8 @@ result<response> log_in(const call& c) {
 }
 
 void log_out(const call_ptr& c, const reply& back) {
-  auto session = c->parts->users->session_of(
-    shown_token(c->headers, c->parts->about.cluster_id).token, c->now);
+  auto session =
+    c->parts->users->session_of(shown_token(c->headers, c->parts->about.cluster_id).token, c->now);
   if (!session)
     return back(json(value::object()));
   command(c, back,

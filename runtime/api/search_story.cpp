@@ -94,8 +94,8 @@ private:
       return it == x.metrics.end() ? std::nullopt : number_in(*it);
     };
     const auto metric = number(row_.metric);
-    const auto time = time_metric_.empty() ? std::optional(static_cast<double>(++reports_[x.trial]))
-                                           : number(time_metric_);
+    const auto time =
+      time_metric_.empty() ? std::optional(static_cast<double>(++reports_[x.trial])) : number(time_metric_);
     if (!time)
       return;
     for (std::size_t b = 0; b < brackets_.size(); ++b)
@@ -140,7 +140,10 @@ private:
     }
     for (const auto& t : x.resumed) {
       walks_[t.trial].paused = false;
-      add({{"what", "resumed"}, {"trial", t.trial.value}, {"until", t.until}, {"why", "goes on to the next rung"}},
+      add({{"what", "resumed"},
+           {"trial", t.trial.value},
+           {"until", t.until},
+           {"why", "goes on to the next rung"}},
           number, x.at);
     }
     for (const auto& t : x.perturbed)
@@ -221,7 +224,8 @@ private:
   std::map<trial_id, std::string> keys_;
   std::map<trial_id, walk> walks_;
   std::map<trial_id, std::uint64_t> reports_;
-  std::map<trial_id, std::map<std::int64_t, double>> reached_; ///< metric at the first report at or beyond each length
+  std::map<trial_id, std::map<std::int64_t, double>>
+    reached_; ///< metric at the first report at or beyond each length
   std::vector<trial_id> order_;
   value decisions_ = value::array();
 };

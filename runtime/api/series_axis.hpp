@@ -1,5 +1,6 @@
 #pragma once
-// What a curve is drawn over: steps, wall time, time that it ran, epochs, or another metric of the same report.
+// What a curve is drawn over: steps, wall time, time that it ran, epochs, or another metric of the same
+// report.
 
 #include "runtime/api/series_columns.hpp"
 

@@ -185,7 +185,8 @@ void add(metric_summaries& to, const metric_row& row) {
     if (found == group.end()) {
       const auto whole = y ? result<value>(value(0)) : parse_msgpack(bytes);
       found = group
-                .emplace(std::string(key), metric_summary{whole ? kind_of(*whole) : metric_kind::other, 0, nan, nan, nan})
+                .emplace(std::string(key),
+                         metric_summary{whole ? kind_of(*whole) : metric_kind::other, 0, nan, nan, nan})
                 .first;
     }
     add(found->second, y);

@@ -1,6 +1,6 @@
 #pragma once
-// Metrics as columns of numbers and as summaries, kept in memory beside the rows of storage: a million rows are
-// read once, and afterwards only what is new. Nothing here is durable; what is lost is read again.
+// Metrics as columns of numbers and as summaries, kept in memory beside the rows of storage: a million rows
+// are read once, and afterwards only what is new. Nothing here is durable; what is lost is read again.
 
 #include "model/rows.hpp"
 #include "storage/journal.hpp"
@@ -43,8 +43,7 @@ public:
 
   /// The numbers of one metric, in the order of arrival; reports of runs that were given up are left in.
   result<std::shared_ptr<const series_column>> column(const trial_row& of, const std::string& group,
-                                                      const std::string& metric,
-                                                      const storage::reader& from);
+                                                      const std::string& metric, const storage::reader& from);
   result<std::shared_ptr<const metric_summaries>> summaries(const trial_row& of, const storage::reader& from);
 
 private:
@@ -91,8 +90,9 @@ void each_entry(std::string_view msgpack_map,
                 const std::function<void(std::string_view key, std::string_view bytes)>& each);
 metric_kind kind_of(const value& x);
 
-/// Which of a column's points stand for it: the first, the last, the lowest and the highest of each bucket, and
-/// one of each bucket that is not finite; all of them where `most` suffices. Rising indices, at most `most` (2 or more).
+/// Which of a column's points stand for it: the first, the last, the lowest and the highest of each bucket,
+/// and one of each bucket that is not finite; all of them where `most` suffices. Rising indices, at most
+/// `most` (2 or more).
 std::vector<std::size_t> chosen_points(const std::vector<double>& y, std::size_t most);
 
 struct metric_name {

@@ -246,8 +246,8 @@ int web(session& s, const arguments& given) {
   auto made = (*cluster)->post("/troupe/v1/session/codes");
   if (!made)
     return s.fail(made.error());
-  const auto link = (*cluster)->where().url + "/ui/login?next=/ui/" + path + "#code=" +
-                    made->value("code", std::string());
+  const auto link =
+    (*cluster)->where().url + "/ui/login?next=/ui/" + path + "#code=" + made->value("code", std::string());
   s.io.out << link << std::endl;
   if (!given.has("--open"))
     return exit_done;

@@ -24,8 +24,8 @@ struct up_options {
   std::filesystem::path tls_dir;      ///< folder that `tls init` made; empty: plain, loopback only
   std::filesystem::path trace_actors; ///< one line a message; empty: none
   bool daemon = false;
-  bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
-  bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
+  bool allow_faults = false;          ///< the shell may disturb actors' mail: for tests
+  bool plain_http = false;            ///< `listen` may be reachable from other hosts without certificates
   std::filesystem::path web_dir;      ///< folder of a built web page instead of the binary's; empty: none
   std::vector<std::string> web_hosts; ///< further names that a server on loopback answers to
 };
@@ -35,8 +35,8 @@ struct master_options {
   std::string listen, agent_listen;
   std::filesystem::path config, tls_dir, trace_actors;
   bool daemon = false;
-  bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
-  bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
+  bool allow_faults = false;          ///< the shell may disturb actors' mail: for tests
+  bool plain_http = false;            ///< `listen` may be reachable from other hosts without certificates
   std::filesystem::path web_dir;      ///< folder of a built web page instead of the binary's; empty: none
   std::vector<std::string> web_hosts; ///< further names that a server on loopback answers to
 };

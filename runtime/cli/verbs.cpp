@@ -25,19 +25,21 @@ constexpr option_spec plain_http{
   "--plain-http", "",
   "HTTP without TLS on an address that other hosts reach: only behind a proxy that speaks TLS", toggle};
 constexpr option_spec web_host{
-  "--web-host", "NAME", "Name that a server on loopback answers to beside localhost; may be given several times", list};
-constexpr option_spec web_dir{"--web-dir", "DIR", "Folder of a built web page instead of the one in the binary",
-                              text};
+  "--web-host", "NAME",
+  "Name that a server on loopback answers to beside localhost; may be given several times", list};
+constexpr option_spec web_dir{"--web-dir", "DIR",
+                              "Folder of a built web page instead of the one in the binary", text};
 constexpr option_spec trace{"--trace-actors", "FILE", "Write one line for each message between actors", text};
 constexpr option_spec faults{"--allow-faults", "",
                              "Let `troupe shell` drop, delay and pause messages: for tests", toggle};
 constexpr option_spec detach{"-d,--daemon", "",
                              "Return when the node answers, and leave it in the background", toggle};
 
-constexpr option_spec up_flags[] = {data_dir, listen,     agent_listen, slots, agent_name, cluster_file,
-                                    tls_dir,  plain_http, web_host,     web_dir, detach, trace, faults};
-constexpr option_spec master_flags[] = {data_dir,   listen, agent_listen, cluster_file, tls_dir,
-                                        plain_http, web_host, web_dir, detach, trace, faults};
+constexpr option_spec up_flags[] = {data_dir,     listen,  agent_listen, slots,    agent_name,
+                                    cluster_file, tls_dir, plain_http,   web_host, web_dir,
+                                    detach,       trace,   faults};
+constexpr option_spec master_flags[] = {data_dir, listen,  agent_listen, cluster_file, tls_dir, plain_http,
+                                        web_host, web_dir, detach,       trace,        faults};
 constexpr option_spec agent_flags[] = {
   {"--master", "HOST:PORT", "The master's HTTP address ($TROUPE_MASTER)", text},
   data_dir,
@@ -217,8 +219,8 @@ constexpr verb_spec table[] = {
    "troupe status\ntroupe status -o json",
    "troupe agent list",
    verbs::status},
-  {"web", "Print a link to the web page that signs you in once, within ten minutes", maybe_page, web_flags, false,
-   true, "troupe web\ntroupe web experiments/7\ntroupe web --open", "troupe status", verbs::web},
+  {"web", "Print a link to the web page that signs you in once, within ten minutes", maybe_page, web_flags,
+   false, true, "troupe web\ntroupe web experiments/7\ntroupe web --open", "troupe status", verbs::web},
   {"down",
    "Stop the cluster; running trials resume from their checkpoints when it is up again",
    {},

@@ -119,7 +119,8 @@ public:
       how_.clock
         ? std::function<time_point()>([clock = how_.clock] { return std::chrono::floor<duration>(clock()); })
         : [] { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }};
-    service_ = std::make_shared<api::service>(std::move(parts), web::page_routes()); // the host's own server has the page
+    service_ = std::make_shared<api::service>(std::move(parts),
+                                              web::page_routes()); // the host's own server has the page
     admin_.who = host_user();
     if (auto user = node_->users()->find(std::string("admin")))
       admin_.user_id = user->id;

@@ -64,7 +64,8 @@ private:
                           : "troupe agent for the master at " + options_.master_address;
     text += ", data in " + options_.data_dir.string();
     // The link holds a code that lets its reader in: it goes to a terminal, and into no log.
-    if (const auto page = node_->web_link(::isatty(STDOUT_FILENO) && !how_.daemon ? "admin" : "", ""); !page.empty())
+    if (const auto page = node_->web_link(::isatty(STDOUT_FILENO) && !how_.daemon ? "admin" : "", "");
+        !page.empty())
       text += "\nweb page: " + page;
     if (is_master)
       text += std::string("\nstop it with ") + (how_.daemon ? "" : "Ctrl-C or: ") + "troupe down";

@@ -4,8 +4,8 @@
 #include "runtime/node/first_facts.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/task_records.hpp"
-#include "storage/audit_log.hpp"
 #include "runtime/web/page.hpp"
+#include "storage/audit_log.hpp"
 #include "storage/own_threads.hpp"
 #include "system/random.hpp"
 #include "system/whole_file.hpp"
@@ -294,8 +294,8 @@ std::string master_role::web_link(const std::string& user, const std::string& pa
   auto who = accounts_->find(user);
   if (!who)
     return url_ + "/ui/" + path;
-  return url_ + "/ui/login?next=/ui/" + path + "#code=" +
-         codes_->make(who->id, host_.now ? host_.now() : system_now());
+  return url_ + "/ui/login?next=/ui/" + path +
+         "#code=" + codes_->make(who->id, host_.now ? host_.now() : system_now());
 }
 
 void master_role::close_port() {

@@ -33,7 +33,8 @@ std::optional<asset> find_asset(std::string_view path) {
   const auto* rows = reinterpret_cast<const row*>(troupe_web_assets + 1);
   for (std::uint32_t i = 0; i < troupe_web_assets[0]; ++i)
     if (at(rows[i].path) == path)
-      return asset{at(rows[i].path), at(rows[i].type), at(rows[i].digest), at(rows[i].bytes), at(rows[i].gzip)};
+      return asset{at(rows[i].path), at(rows[i].type), at(rows[i].digest), at(rows[i].bytes),
+                   at(rows[i].gzip)};
   return std::nullopt;
 }
 

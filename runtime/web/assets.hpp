@@ -7,9 +7,9 @@
 namespace troupe::web {
 
 struct asset {
-  std::string_view path;    ///< below /ui/, as "assets/index-1a2b3c.js"
-  std::string_view type;    ///< for Content-Type
-  std::string_view digest;  ///< hex digits of its SHA-256
+  std::string_view path;        ///< below /ui/, as "assets/index-1a2b3c.js"
+  std::string_view type;        ///< for Content-Type
+  std::string_view digest;      ///< hex digits of its SHA-256
   std::string_view bytes, gzip; ///< the file, and the same compressed; gzip is empty where that is no smaller
 };
 

@@ -19,8 +19,10 @@ constexpr const char* policy =
   "require-trusted-types-for 'script'; trusted-types troupe";
 
 constexpr const char* no_page =
-  "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Troupe</title></head><body><main><h1>This "
-  "build has no web page</h1><p>It was built without Node. <code>./setup build</code> installs Node and builds "
+  "<!doctype html><html lang=\"en\"><head><meta "
+  "charset=\"utf-8\"><title>Troupe</title></head><body><main><h1>This "
+  "build has no web page</h1><p>It was built without Node. <code>./setup build</code> installs Node and "
+  "builds "
   "the page in; <code>cmake -DTROUPE_WEBUI=ON</code> says what is missing.</p></main></body></html>\n";
 
 void guard(response& x) {
@@ -56,9 +58,8 @@ response sent(const call& c, const asset& file) {
   guard(x);
   x.headers.emplace_back("ETag", tag);
   x.headers.emplace_back("Vary", "Accept-Encoding");
-  x.headers.emplace_back("Cache-Control", file.path.starts_with("assets/")
-                                            ? "public, max-age=31536000, immutable"
-                                            : "no-cache");
+  x.headers.emplace_back(
+    "Cache-Control", file.path.starts_with("assets/") ? "public, max-age=31536000, immutable" : "no-cache");
   if (named(c.headers.if_none_match, tag)) {
     x.status = 304;
     return x;
@@ -72,7 +73,7 @@ response sent(const call& c, const asset& file) {
 /// An address of the page is anything that is not one of its files: the page itself knows which there are.
 bool is_file(std::string_view path) { return path.starts_with("assets/"); }
 
-result<response> from_binary(const call& c) {
+response from_binary(const call& c) {
   if (!has_assets())
     return page(503, no_page);
   const auto path = c.named("path");
@@ -91,9 +92,10 @@ const char* type_of(const fs::path& file) {
                              : "application/octet-stream";
 }
 
-result<response> from_folder(const fs::path& dir, const call& c) {
+response from_folder(const fs::path& dir, const call& c) {
   const fs::path wanted(std::string(c.named("path")));
-  const bool inside = std::none_of(wanted.begin(), wanted.end(), [](const auto& part) { return part == ".."; });
+  const bool inside =
+    std::none_of(wanted.begin(), wanted.end(), [](const auto& part) { return part == ".."; });
   auto file = dir / (is_file(wanted.string()) ? wanted : fs::path("index.html"));
   auto bytes = inside ? read_whole(file) : result<std::optional<std::string>>(std::nullopt);
   if (!bytes || !*bytes)
@@ -106,8 +108,14 @@ result<response> from_folder(const fs::path& dir, const call& c) {
   return x;
 }
 
+/// Answers without a look into storage: a file of the page has seen no fact.
+handler give(std::function<response(const call&)> make) {
+  return [make = std::move(make)](const call_ptr& c, const reply& back) { back(make(*c)); };
+}
+
 route at(std::string path, handler run) {
-  return {"GET", std::move(path), {action::view, thing::door}, std::move(run), "", "archive", "The web page."};
+  return {"GET",     std::move(path), {action::view, thing::door}, std::move(run), "",
+          "archive", "The web page."};
 }
 
 } // namespace
@@ -137,11 +145,12 @@ std::string our_page(std::string_view path) {
 }
 
 std::vector<route> page_routes(const fs::path& dir) {
-  const auto file = dir.empty() ? respond_with(from_binary)
-                                : respond_with([dir](const call& c) { return from_folder(dir, c); });
-  const auto lead = respond_with(
-    [](const call& c) -> result<response> { return moved(our_page(c.target.substr(0, c.target.find('?')))); });
-  return {at("/", lead), at("/det", lead), at("/det/{path*}", lead), at("/ui", file), at("/ui/{path*}", file)};
+  const auto file =
+    dir.empty() ? give(from_binary) : give([dir](const call& c) { return from_folder(dir, c); });
+  const auto lead =
+    give([](const call& c) { return moved(our_page(c.target.substr(0, c.target.find('?')))); });
+  return {at("/", lead), at("/det", lead), at("/det/{path*}", lead), at("/ui", file),
+          at("/ui/{path*}", file)};
 }
 
 } // namespace troupe::web

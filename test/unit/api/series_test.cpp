@@ -18,11 +18,12 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-void report(fake_reader& r, std::uint64_t trial, const std::string& group, std::int64_t steps, const value& metrics,
-            std::uint32_t run = 1) {
+void report(fake_reader& r, std::uint64_t trial, const std::string& group, std::int64_t steps,
+            const value& metrics, std::uint32_t run = 1) {
   std::lock_guard lock{r.mutex};
   auto& rows = r.metric_rows[trial];
-  rows.push_back({rows.size() + 1, group, steps, {run}, t0 + std::chrono::seconds(steps), to_msgpack(metrics)});
+  rows.push_back(
+    {rows.size() + 1, group, steps, {run}, t0 + std::chrono::seconds(steps), to_msgpack(metrics)});
 }
 
 value asked(table& t, const std::string& target, unsigned status = 200) {
@@ -59,7 +60,8 @@ TEST(Series, NoSpikeIsLostAndNoPointIsMadeUp) {
     report(*t.reader, 13, "training", i, {{"loss", all.back()}});
   }
   for (int points : {2, 3, 5, 17, 100, 4999, 5000}) {
-    auto x = asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&points=" + std::to_string(points));
+    auto x =
+      asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&points=" + std::to_string(points));
     const auto& line = x["series"][0];
     EXPECT_EQ(line["count"], 5000);
     ASSERT_LE(line["y"].size(), static_cast<std::size_t>(points));
@@ -98,7 +100,8 @@ TEST(Series, NumbersThatJsonDoesNotHave) {
 TEST(Series, OtherAxes) {
   table t;
   auto& runs = t.reader->trial_rows[13].runs;
-  runs = {{.run = {1}, .started = t0, .ended = t0 + 10s}, {.run = {2}, .started = t0 + 100s, .from_steps = 50}};
+  runs = {{.run = {1}, .started = t0, .ended = t0 + 10s},
+          {.run = {2}, .started = t0 + 100s, .from_steps = 50}};
   report(*t.reader, 13, "training", 5, {{"loss", 1}, {"epoch", 1}}, 1);
   report(*t.reader, 13, "training", 110, {{"loss", 2}, {"epoch", 2.5}}, 2);
   report(*t.reader, 13, "training", 120, {{"loss", 3}}, 2);
@@ -133,7 +136,8 @@ TEST(Summaries, LastLowestAndHighestBesideEachTrial) {
   for (double y : {0.5, nan, 0.2, 0.9, 0.4})
     report(*t.reader, 13, "validation", static_cast<int>(t.reader->metric_rows[13].size()), {{"acc", y}});
   auto x = asked(t, "/troupe/v1/experiments/8/trials?metrics=validation.acc,training.loss");
-  EXPECT_EQ(x["trials"][0]["metrics"], value({{"validation.acc", {{"last", 0.4}, {"min", 0.2}, {"max", 0.9}}}}));
+  EXPECT_EQ(x["trials"][0]["metrics"],
+            value({{"validation.acc", {{"last", 0.4}, {"min", 0.2}, {"max", 0.9}}}}));
   report(*t.reader, 13, "validation", 9, {{"acc", 7}}); // no fact: the kept answer must not be given
   x = asked(t, "/troupe/v1/experiments/8/trials?metrics=validation.acc,training.loss");
   EXPECT_EQ(x["trials"][0]["metrics"]["validation.acc"]["max"], 7);
@@ -179,13 +183,14 @@ TEST(Metrics, KindsAreToldByTheirForm) {
 }
 
 TEST(MsgpackColumns, EveryTagIsPassedOver) {
-  value odd = {{"a", {nullptr, true, false, -1, -200, -70000, -5'000'000'000, 5, 200, 70000, 5'000'000'000, 1.5}},
-               {"b", std::string(40, 'x')},
-               {"c", std::string(300, 'x')},
-               {"d", std::string(70'000, 'x')},
-               {"e", value::binary({1, 2, 3})},
-               {"f", value::array()},
-               {"z", 42.5}};
+  value odd = {
+    {"a", {nullptr, true, false, -1, -200, -70000, -5'000'000'000, 5, 200, 70000, 5'000'000'000, 1.5}},
+    {"b", std::string(40, 'x')},
+    {"c", std::string(300, 'x')},
+    {"d", std::string(70'000, 'x')},
+    {"e", value::binary({1, 2, 3})},
+    {"f", value::array()},
+    {"z", 42.5}};
   for (int i = 0; i < 70'000; ++i)
     odd["f"].push_back(i);
   EXPECT_EQ(number_of(to_msgpack(odd), "z"), 42.5);
@@ -209,7 +214,8 @@ TEST(Importance, ThePlantedOrderIsFound) {
   std::mt19937_64 dice(11);
   std::uniform_real_distribution<double> any(0, 1);
   // y depends on a strongly, on b weakly, on c not at all.
-  std::vector<importance_input> in = {{"c", false, {}}, {"b", false, {}}, {"a", false, {}}, {"same", false, {}}};
+  std::vector<importance_input> in = {
+    {"c", false, {}}, {"b", false, {}}, {"a", false, {}}, {"same", false, {}}};
   std::vector<double> loss;
   for (int i = 0; i < 400; ++i) {
     const double a = any(dice), b = any(dice), c = any(dice);
@@ -414,7 +420,8 @@ TEST(Live, LinesOfALogAndTheCluster) {
 }
 
 TEST(Live, WrongTopics) {
-  for (const char* text : {"moon", "experiment/x", "series/7", "series/7/training", "logs/", "experiment/7/9"})
+  for (const char* text :
+       {"moon", "experiment/x", "series/7", "series/7/training", "logs/", "experiment/7/9"})
     EXPECT_FALSE(live_topics::read(text)) << text;
   std::string many;
   for (int i = 1; i <= 101; ++i)

@@ -50,7 +50,8 @@ TEST(Session, ACookieOfThisClusterThatNoScriptReads) {
 TEST(Session, RightsAreThoseOfTheTable) {
   table t;
   auto rights = [&](const std::string& user) {
-    auto in = t.ask("POST", "/troupe/v1/session", page_headers(), to_json({{"username", user}, {"password", ""}}));
+    auto in =
+      t.ask("POST", "/troupe/v1/session", page_headers(), to_json({{"username", user}, {"password", ""}}));
     return (*parse_json(in.body))["rights"].get<std::set<std::string>>();
   };
   EXPECT_TRUE(rights("admin").contains("kill actor"));
@@ -162,7 +163,8 @@ TEST(CrossSite, NobodyElsesPageSignsOneIn) {
   h.fetch_site = "";
   h.origin = "http://elsewhere.example";
   EXPECT_EQ(t.ask("POST", "/troupe/v1/session", h, R"({"username": "admin", "password": ""})").status, 403u);
-  EXPECT_EQ(t.ask("POST", "/troupe/v1/session", {}, R"({"username": "admin", "password": ""})").status, 200u); // curl
+  EXPECT_EQ(t.ask("POST", "/troupe/v1/session", {}, R"({"username": "admin", "password": ""})").status,
+            200u); // curl
 }
 
 TEST(CrossSite, CookiesOfTwoClustersOnOneHostStandBesideEachOther) {
@@ -230,7 +232,8 @@ TEST(Gzip, LongAnswersOverTheWire) {
   raw_client again(l.http->port());
   auto token = again.ask("POST", "/api/v1/auth/login", {}, R"({"username": "admin", "password": ""})",
                          "Accept-Encoding: gzip\r\n");
-  EXPECT_EQ(token.head.find("Content-Encoding"), token.head.npos) << "an answer with a token is never compressed";
+  EXPECT_EQ(token.head.find("Content-Encoding"), token.head.npos)
+    << "an answer with a token is never compressed";
 }
 
 TEST(Router, ARestTakesWhatNothingElseDoes) {

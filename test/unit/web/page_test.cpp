@@ -101,7 +101,8 @@ TEST_F(Assets, FilesAreKeptForeverAndAWrongOneIs404) {
   const auto html = s.ask("/ui/").body;
   const auto at = html.find("/ui/assets/");
   ASSERT_NE(at, html.npos) << html;
-  const auto script = html.substr(html.find("src=\"/ui/assets/") + 5, html.find(".js\"") - html.find("src=\"") - 2);
+  const auto script =
+    html.substr(html.find("src=\"/ui/assets/") + 5, html.find(".js\"") - html.find("src=\"") - 2);
   auto x = s.ask(script);
   EXPECT_EQ(x.status, 200u) << script;
   EXPECT_EQ(header(x, "Cache-Control"), "public, max-age=31536000, immutable");
