@@ -234,9 +234,10 @@ metric_kind kind_of(const value& x) {
 std::optional<double> number_of(std::string_view bytes, std::string_view name) {
   cursor at(bytes);
   for (auto left = at.map_size(); left > 0 && at.ok(); --left) {
-    const bool wanted = at.text() == name;
-    if (wanted)
-      return at.number();
+    if (at.text() == name) {
+      const auto y = at.number();
+      return at.ok() ? y : std::nullopt; // what is cut short is no number
+    }
     at.skip();
   }
   return std::nullopt;
