@@ -131,6 +131,16 @@ value shape(const allocation_yielded& x) { return {{"outside", x.outside}}; }
 value shape(const allocation_gave_up&) { return value::object(); }
 value shape(const part_made_daemon& x) { return {{"agent", x.agent}}; }
 value shape(const member_lost& x) { return {{"agent", x.agent}, {"rank", x.rank}, {"why", x.why}}; }
+value shape(const experiment_resources_changed& x) {
+  return {{"by", x.by},
+          {"priority", x.priority ? value(x.priority) : value()},
+          {"weight", x.weight},
+          {"max_slots", x.max_slots < 0 ? value() : value(x.max_slots)},
+          {"pool", x.pool}};
+}
+value shape(const allocation_preempted& x) {
+  return {{"for", x.wanted_by ? value(to_string(x.wanted_by)) : value()}, {"reason", x.reason}};
+}
 value shape(const allocation_resized& x) {
   return {{"generation", x.generation},
           {"members", x.members},
@@ -145,7 +155,9 @@ value shape(const run_ended& x) {
 value shape(const trial_ended& x) {
   return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}};
 }
-value shape(const allocation_placed& x) { return {{"on", placements(x.on)}}; }
+value shape(const allocation_placed& x) {
+  return {{"on", placements(x.on)}, {"pool", x.pool}, {"backfilled", x.backfilled}};
+}
 value shape(const allocation_closed& x) {
   return {
     {"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}, {"finished", x.finished}};

@@ -109,6 +109,7 @@ struct hooks {
   std::function<std::vector<host_finding>(const value& cluster_file)> check_hosts;
   /// Everything after the word, unread.
   std::function<int(const words&, std::istream&, std::ostream&, std::ostream&)> config, search;
+  std::function<int(std::istream&, std::ostream&)> pool_replay;
   std::string version = "0.1.0";
 };
 

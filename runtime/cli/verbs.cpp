@@ -1,5 +1,6 @@
 #include "runtime/cli/verbs.hpp"
 #include "runtime/cli/configuration_verbs.hpp"
+#include "runtime/cli/pool_verbs.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -69,6 +70,7 @@ constexpr option_spec service_flags[] = {
 constexpr argument_spec maybe_file[] = {
   {"FILE", "Cluster file (default: the configuration in force in the data directory)", false}};
 constexpr argument_spec one_file[] = {{"FILE", "Cluster file"}};
+constexpr argument_spec events_file[] = {{"FILE", "Events, a JSON object a line; - means standard input"}};
 constexpr argument_spec file_or_plan[] = {{"FILE", "Cluster file, or a plan that --plan wrote"}};
 constexpr argument_spec service_file[] = {
   {"FILE", "Cluster file (default: the unit starts `troupe up` without a file)", false}};
@@ -393,6 +395,15 @@ constexpr verb_spec table[] = {
    "troupe config show -o json",
    "troupe apply",
    verbs::config_show},
+  {"pool replay",
+   "Drive one pool by hand: JSON lines in, one JSON line out for each",
+   events_file,
+   {},
+   false,
+   false,
+   "troupe pool replay -",
+   "docs/scheduling.md",
+   verbs::pool_replay},
   {"search", "Preview and simulate searches", {}, {}, false, false, "troupe search --help", "", nullptr},
   {"shell",
    "Inspect the live actors, and act on them",

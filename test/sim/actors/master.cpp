@@ -251,7 +251,7 @@ void master::report(const link_ptr& line, report_row row) {
 
 void master::pool_step(const pool_event& ev) {
   auto before = pool_.agents();
-  auto actions = pool_.apply(ev);
+  auto actions = pool_.apply(ev, w.now());
   w.trace([&] { return "pool: " + show(ev) + " -> " + show(actions); });
   if (!std::holds_alternative<agent_up>(ev))
     for (const auto& [name, slots] : pool_.agents())

@@ -59,6 +59,7 @@ public:
   void run(const answer_validation& x);
   void run(const answer_orders&) {}
   void run(const keep_snapshot& x);
+  void run(const tell_resources& x);
   void run(const report_experiment_end& x);
   std::optional<time_point> deadline() const { return std::nullopt; }
   void timer() {}
