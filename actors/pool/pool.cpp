@@ -534,7 +534,7 @@ void pool::offer_rest(actions& out) {
     const int held = run.held();
     const int could = held == 0 || wanted || run.state != pool_run::phase::holding
                         ? 0
-                        : std::min({run.slots, held + free, held + std::max(0, most_within_limits(run))});
+                        : std::min({run.slots, held + free, held + std::clamp(most_within_limits(run), 0, run.slots)});
     if (could <= held)
       run.offered = 0;
     else if (std::exchange(run.offered, could) != could)
