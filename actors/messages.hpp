@@ -9,7 +9,7 @@
 #include "actors/agent_twin/agent_twin.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "actors/experiment/experiment.hpp"
-#include "actors/pool/pool.hpp"
+#include "actors/pool/pool_events.hpp"
 #include "actors/trial/trial.hpp"
 #include "storage/journal.hpp"
 #include "workers/harness_link.hpp"
@@ -345,12 +345,21 @@ struct twin_renewed;
 struct describe_pool {
   MSGPACK_DEFINE_ARRAY()
 };
+struct explain_allocation { ///< to a pool: why it waits
+  allocation_id allocation;
+  MSGPACK_DEFINE_ARRAY(allocation)
+};
+struct allocation_explained { ///< for people; null: the pool does not know it
+  value why;
+  MSGPACK_DEFINE_ARRAY(why)
+};
 struct pool_description { ///< for people: `agents` as of agent.list, `waiting` as of queue.list
                           ///< (model/commands)
   int total = 0, used = 0;
   std::map<std::string, std::vector<allocation_id>> agents;
   std::vector<std::pair<allocation_id, int>> waiting;
-  MSGPACK_DEFINE_ARRAY(total, used, agents, waiting)
+  value details; ///< queue, jobs, quotas and reservation, as of pool.describe
+  MSGPACK_DEFINE_ARRAY(total, used, agents, waiting, details)
 };
 
 // ---- agent
@@ -526,7 +535,8 @@ using allocation_actor =
                    caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
                    caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>,
-                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<twin_renewed>>;
+                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<twin_renewed>,
+                   caf::reacts_to<preempt_allocation>, caf::reacts_to<job_changed>>;
 
 using twin_actor = caf::typed_actor<
   caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>, caf::reacts_to<link_report>,
@@ -541,7 +551,9 @@ using pool_actor = caf::typed_actor<
   caf::reacts_to<slots_released>, caf::reacts_to<watch_by_name>, caf::reacts_to<agent_drain>,
   caf::reacts_to<twin_actor, std::string>, caf::replies_to<locate_agents>::with<std::vector<twin_actor>>,
   caf::replies_to<describe_pool>::with<pool_description>, caf::replies_to<slots_held>::with<pool_joined>,
-  caf::reacts_to<holders_heard>, caf::reacts_to<agent_forgotten>>;
+  caf::reacts_to<holders_heard>, caf::reacts_to<agent_forgotten>, caf::reacts_to<job_changed>,
+  caf::reacts_to<pool_configured>, caf::reacts_to<time_passed>,
+  caf::replies_to<explain_allocation>::with<allocation_explained>>;
 
 struct pool_renewed {
   pool_actor pool;
@@ -564,7 +576,7 @@ using trial_actor =
                    caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>,
                    caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
-                   caf::replies_to<pool_renewed>::with<pool_joined>>;
+                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<job_changed>>;
 
 using experiment_actor = caf::typed_actor<
   caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
@@ -572,7 +584,8 @@ using experiment_actor = caf::typed_actor<
   caf::reacts_to<trial_finished>, caf::reacts_to<checkpoint_reported>, caf::reacts_to<perturbation_taken>,
   caf::replies_to<search_orders>::with<orders_answered>, caf::replies_to<await_events>::with<events_heard>,
   caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
-  caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>>;
+  caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>,
+  caf::replies_to<experiment_set>::with<committed>>;
 
 /// What an agent says at registration, and what it is told.
 struct register_agent {
@@ -580,7 +593,9 @@ struct register_agent {
   std::string name, id, token, host;
   int slots = 0;
   std::vector<task_report> inventory;
-  MSGPACK_DEFINE_ARRAY(protocol, name, id, token, host, slots, inventory)
+  agent_traits traits;
+  std::string pool; ///< that it wants to be in; empty: as the cluster file says, else the default one
+  MSGPACK_DEFINE_ARRAY(protocol, name, id, token, host, slots, inventory, traits, pool)
 };
 struct registered {
   std::uint64_t epoch = 0;
@@ -738,4 +753,10 @@ CAF_ADD_TYPE_ID(troupe, (troupe::agent_forgotten))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_renewed))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_joined))
 CAF_ADD_TYPE_ID(troupe, (troupe::twin_renewed))
+CAF_ADD_TYPE_ID(troupe, (troupe::job_changed))
+CAF_ADD_TYPE_ID(troupe, (troupe::pool_configured))
+CAF_ADD_TYPE_ID(troupe, (troupe::preempt_allocation))
+CAF_ADD_TYPE_ID(troupe, (troupe::explain_allocation))
+CAF_ADD_TYPE_ID(troupe, (troupe::allocation_explained))
+CAF_ADD_TYPE_ID(troupe, (troupe::experiment_set))
 CAF_END_TYPE_ID_BLOCK(troupe)

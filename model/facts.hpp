@@ -279,6 +279,18 @@ struct search_stepped {
                        failure, progress, paused, resumed, perturbed, checkpoint, time)
 };
 
+/// By a user: what the experiment may have of its pool from now on, all fields.
+struct experiment_resources_changed {
+  static constexpr const char* tag = "experiment_resources_changed";
+  time_point at;
+  std::string by;
+  int priority = 0; ///< 1..99; 0: the pool's default
+  double weight = 1;
+  int max_slots = -1; ///< below 0: any number
+  std::string pool;
+  MSGPACK_DEFINE_ARRAY(at, by, priority, weight, max_slots, pool)
+};
+
 // ---- stream "trial/N"
 
 /// Where the files of a checkpoint are: `key` within a store. A store is written KIND:PLACE, without secrets:
@@ -392,7 +404,16 @@ struct allocation_placed { ///< committed before the start order leaves
   static constexpr const char* tag = "allocation_placed";
   time_point at;
   std::vector<placement> on;
-  MSGPACK_DEFINE_ARRAY(at, on)
+  std::string pool;        ///< empty in facts of older builds
+  bool backfilled = false; ///< while a more urgent request waited
+  MSGPACK_DEFINE_ARRAY(at, on, pool, backfilled)
+};
+struct allocation_preempted { ///< the pool wants its slots: it is asked to save and exit
+  static constexpr const char* tag = "allocation_preempted";
+  time_point at;
+  allocation_id wanted_by; ///< who gets them; none: no one in particular
+  std::string reason;      ///< "priority", "fair_share", "max_slots", "quota", "disabled" or "pool"
+  MSGPACK_DEFINE_ARRAY(at, wanted_by, reason)
 };
 struct allocation_ready { ///< all parts of the gang have called: each may be told the others' addresses
   static constexpr const char* tag = "allocation_ready";
@@ -461,13 +482,13 @@ using cluster_fact =
                token_changed, configuration_changed, setting_changed, workspace_changed, project_changed,
                template_changed, model_changed, model_version_changed, experiment_moved,
                experiment_described>;
-using experiment_fact = std::variant<experiment_changed, search_stepped>;
+using experiment_fact = std::variant<experiment_changed, search_stepped, experiment_resources_changed>;
 using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
                trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed>;
 using allocation_fact =
   std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
-               part_made_daemon, member_lost, allocation_resized>;
+               part_made_daemon, member_lost, allocation_resized, allocation_preempted>;
 using fact =
   std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
                trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
@@ -475,8 +496,8 @@ using fact =
                trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
                experiment_swept, member_lost, allocation_resized, agent_changed, agent_left, user_changed,
                token_changed, configuration_changed, setting_changed, workspace_changed, project_changed,
-               template_changed, model_changed, model_version_changed, experiment_moved,
-               experiment_described>;
+               template_changed, model_changed, model_version_changed, experiment_moved, experiment_described,
+               experiment_resources_changed, allocation_preempted>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

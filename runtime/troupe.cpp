@@ -6,6 +6,7 @@
 #include "runtime/launch/fence_call.hpp"
 #include "runtime/launch/host_check.hpp"
 #include "runtime/launch/launcher.hpp"
+#include "runtime/pool_replay/pool_replay.hpp"
 #include "runtime/shell/shell.hpp"
 
 #include <string_view>
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   node.check_hosts = troupe::launch::check_hosts;
   node.config = troupe::cli::config_command;
   node.search = troupe::cli::search_command;
+  node.pool_replay = troupe::replay::replay_pool;
   node.shell = [&](const auto& o) { return troupe::shell::run(o, node); };
   return troupe::cli::run(argc, argv, node);
 }

@@ -86,6 +86,9 @@ public:
   }
 
   std::vector<bracket> brackets() const override { return plan_.brackets; }
+  std::vector<std::size_t> trial_brackets() const override {
+    return {bracket_of_.begin(), bracket_of_.end()};
+  }
 
   void persist(archive& ar) override {
     ar(state_, bracket_of_, rung_of_);

@@ -59,6 +59,7 @@ public:
   virtual void settle(orders&) {}
   virtual void checkpointed(ordinal, double /*step*/, const std::string& /*checkpoint*/) {}
   virtual std::vector<bracket> brackets() const { return {}; }
+  virtual std::vector<std::size_t> trial_brackets() const { return {}; }
   /// Writes or reads the whole state.
   virtual void persist(archive& ar) = 0;
 };

@@ -38,6 +38,8 @@ public:
   result<std::vector<search_action>> apply(const search_event& event) override;
   double progress() const override;
   std::vector<bracket> brackets() const override { return inner_->brackets(); }
+  /// Bracket of each trial, in the order of creation; empty where the method does not deal them out.
+  std::vector<std::size_t> trial_brackets() const { return inner_->trial_brackets(); }
   std::int64_t max_trials() const override { return static_cast<std::int64_t>(limits_.max_trials); }
   std::string snapshot() const override;
   /// Takes the state from `bytes`; only before the first event.

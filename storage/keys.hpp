@@ -15,8 +15,9 @@
 //           'A' task                        what every task has
 //           'X' experiment trial            which trials an experiment has
 //           'P' uuid                        where its fact stands
-//           'W' workspace  'J' project  'Q' template  'M' model  'V' version of a model  'D' what is said of an experiment
-//           'U' user   'R' number of a session's token   'O' (the configuration)   'S' key of a setting
+//           'W' workspace  'J' project  'Q' template  'M' model  'V' version of a model  'D' what is said of
+//           an experiment 'U' user   'R' number of a session's token   'O' (the configuration)   'S' key of a
+//           setting
 //                                           each its newest fact
 //   series  trial row                       one report
 //   logs    task number                     one line

@@ -341,7 +341,7 @@ void process_runtime::engine::on_event(source what, std::uint64_t serial) {
 }
 
 int process_runtime::engine::wait_ms(clock::time_point now) const {
-  auto first = clock::time_point::max();
+  auto first = nursery_due_;
   for (const auto& [serial, box] : boxes_)
     first = std::min({first, box.retry_at, box.kill_at});
   if (options_.spares > 0 && spares_again_at_ > now)
@@ -353,6 +353,8 @@ int process_runtime::engine::wait_ms(clock::time_point now) const {
 }
 
 void process_runtime::engine::on_time(clock::time_point now) {
+  if (now >= nursery_due_)
+    replace_nursery();
   std::vector<std::uint64_t> due;
   for (const auto& [serial, box] : boxes_)
     if (box.retry_at <= now || box.kill_at <= now)
@@ -541,7 +543,7 @@ void process_runtime::engine::obey(forget_order& x) {
   if (!box || !box->done)
     return;
   kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
-  if (box->helper) // the sweeper waits for its death; here it would be told again and again
+  if (box->helper)   // the sweeper waits for its death; here it would be told again and again
     ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, box->helper.get(), nullptr);
   {
     std::lock_guard lock(mutex_);

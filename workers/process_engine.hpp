@@ -66,8 +66,8 @@ private:
     std::string id; ///< empty for a spare
     std::string folder_name;
     owned_fd folder;
-    int starter_pid = 0; ///< pid of the short-lived process that makes the sandbox; 0: none
-    owned_fd starter;    ///< pidfd of the starter
+    int starter_pid = 0;     ///< pid of the short-lived process that makes the sandbox; 0: none
+    owned_fd starter;        ///< pidfd of the starter
     bool in_nursery = false; ///< the nursery was told to make it and has not answered
     std::optional<task_link> link;
     owned_fd helper;                 ///< pidfd of troupe-task
@@ -132,7 +132,8 @@ private:
   void start(sandbox& box, const std::string& spec);
   void on_starter(sandbox& box);
   void open_nursery();
-  void close_nursery();
+  void close_nursery(bool hangs = false);
+  void replace_nursery();
   bool ask_nursery(sandbox& box, const std::string& spec, owned_fd& its_end);
   void on_nursery();
   void dial(sandbox& box);
@@ -183,6 +184,7 @@ private:
   owned_fd nursery_; ///< its orders; empty: each sandbox is started by a process of its own
   int nursery_pid_ = 0;
   clock::time_point nursery_again_at_ = clock::time_point::min();
+  clock::time_point nursery_due_ = clock::time_point::max(); ///< then it hangs; set while it has orders
 
   std::map<std::uint64_t, sandbox> boxes_;
   std::map<std::string, std::uint64_t> serials_;

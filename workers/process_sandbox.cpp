@@ -4,6 +4,7 @@
 
 #include "workers/task_init/task_format.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -79,12 +80,30 @@ void process_runtime::engine::open_nursery() {
   watch(nursery_.get(), source::nursery, 0);
 }
 
-void process_runtime::engine::close_nursery() {
+/// A sandbox that it has half made ends with it, the others go on.
+void process_runtime::engine::close_nursery(bool hangs) {
   forget_fd(nursery_);
+  nursery_due_ = clock::time_point::max();
   if (nursery_pid_ <= 0)
     return;
-  ::kill(nursery_pid_, SIGKILL); // a sandbox that it has half made ends with it, the others go on
-  ::waitpid(std::exchange(nursery_pid_, 0), nullptr, 0);
+  ::kill(nursery_pid_, SIGKILL);
+  // One that hangs in the kernel does not die, and is a zombie until this process ends when it does.
+  ::waitpid(std::exchange(nursery_pid_, 0), nullptr, hangs ? WNOHANG : 0);
+}
+
+void process_runtime::engine::replace_nursery() {
+  const bool hangs = clock::now() >= nursery_due_;
+  close_nursery(hangs);
+  for (auto& [serial, box] : boxes_) {
+    if (!std::exchange(box.in_nursery, false) || box.done)
+      continue;
+    if (hangs) {
+      drop_link(box);
+      box.kill_at = clock::now() + again;
+    }
+    if (!box.link)
+      box.retry_at = clock::now() + again; // made or not: what dials finds out
+  }
 }
 
 /// Orders and answers are packets.
@@ -98,6 +117,8 @@ bool process_runtime::engine::ask_nursery(sandbox& box, const std::string& spec,
   for (const auto& field : fields)
     order += field + '\0';
   box.in_nursery = send_with(nursery_.get(), order, {its_end.get()});
+  if (box.in_nursery && nursery_due_ == clock::time_point::max())
+    nursery_due_ = clock::now() + 3 * options_.kill_patience;
   return box.in_nursery;
 }
 
@@ -122,12 +143,11 @@ void process_runtime::engine::on_nursery() {
       dial(box);
     }
   }
-  if (!nursery_ || (n < 0 && (errno == EAGAIN || errno == EINTR)))
-    return;
-  close_nursery();
-  for (auto& [serial, box] : boxes_) // made or not: what dials finds out
-    if (std::exchange(box.in_nursery, false) && !box.done && !box.link)
-      box.retry_at = clock::now() + again;
+  if (nursery_ && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+    return replace_nursery();
+  const bool more =
+    std::any_of(boxes_.begin(), boxes_.end(), [](const auto& box) { return box.second.in_nursery; });
+  nursery_due_ = more ? clock::now() + 3 * options_.kill_patience : clock::time_point::max();
 }
 
 void process_runtime::engine::on_starter(sandbox& box) {

@@ -415,9 +415,9 @@ private:
   void run(launch_task& x) {
     auto& told = at_host_[x.allocation];
     told.life = runtime_life_;
-    if (auto launch = decode_launch(x.spec)) { // else the runtime says what is wrong with it
-      told.token = launch->token;
-      told.checkpoint_dir = launch->checkpoint_dir;
+    if (auto doors = doors_in(x.spec)) { // else the runtime says what is wrong with it
+      told.token = std::move(doors->token);
+      told.checkpoint_dir = std::move(doors->checkpoint_dir);
       self_->send(harness_, harness_task{x.allocation, told.token, told.checkpoint_dir});
     }
     self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from,

@@ -19,9 +19,10 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
   epoch_ = ev.epoch;
   status_ = status::alive;
   slots_ = ev.slots;
+  traits_ = ev.traits;
   lease_until_ = now + lease_.give_away;
   strays_.clear();
-  agent_up up{name_, ev.slots, {}};
+  agent_up up{name_, ev.slots, {}, traits_};
   std::set<allocation_id> reported;
   for (const auto& t : ev.inventory) {
     reported.insert(t.allocation);
@@ -184,7 +185,7 @@ void agent_twin::lose(out& o, const std::string& why) {
 std::vector<twin_action> agent_twin::meet_pool() const {
   if (status_ != status::alive)
     return {}; // it registers first
-  agent_up up{name_, slots_, {}};
+  agent_up up{name_, slots_, {}, traits_};
   for (const auto& [id, t] : tasks_)
     if (!t.said || !std::holds_alternative<task_exited>(*t.said))
       up.busy[to_string(id)] = t.slots;

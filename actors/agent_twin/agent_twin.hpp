@@ -3,7 +3,7 @@
 // reconciles after every registration. Pure; the shell is agent_twin_actor.cpp.
 
 #include "actors/allocation/allocation.hpp"
-#include "actors/pool/pool.hpp"
+#include "actors/pool/pool_events.hpp"
 
 #include <set>
 
@@ -27,7 +27,8 @@ struct agent_registered {
   std::uint64_t epoch = 0;
   int slots = 0;
   std::vector<task_report> inventory;
-  MSGPACK_DEFINE_ARRAY(epoch, slots, inventory)
+  agent_traits traits;
+  MSGPACK_DEFINE_ARRAY(epoch, slots, inventory, traits)
 };
 struct agent_heartbeat {
   std::uint64_t epoch = 0;
@@ -156,6 +157,7 @@ private:
   status status_ = status::away;
   std::uint64_t epoch_ = 0;
   int slots_ = 0;
+  agent_traits traits_;
   time_point lease_until_;
   std::map<allocation_id, task> tasks_; ///< that an allocation waits for
   /// In the inventory, with their slots, but nobody waits for them: being killed.

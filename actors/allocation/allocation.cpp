@@ -12,6 +12,11 @@ constexpr duration kill_again = 30s; ///< a kill is ordered again until it is do
 
 namespace {
 
+/// An agent or slot that is disabled gives nobody time.
+allocation_stop stop_of(const allocation_preempted& order) {
+  return {order.reason == "disabled", "preempted: " + order.reason};
+}
+
 std::size_t ranks_of(const std::vector<placement>& on) {
   std::size_t n = 0;
   for (const auto& part : on)
@@ -53,7 +58,7 @@ allocation_step allocation::apply(const allocation_task_event& ev, time_point no
 void allocation::on(allocation_step& s, const slots_granted& ev, time_point now) {
   if (!std::holds_alternative<asking>(phase_))
     return; // a repeat of the grant that is in use
-  note(s, allocation_placed{now, ev.on});
+  note(s, allocation_placed{now, ev.on, ev.pool, ev.backfilled});
   phase_ = running{now, {}};
   for (std::size_t i = 0; i < ev.on.size(); ++i) {
     parts_[ev.on[i].agent] = {};
@@ -111,6 +116,19 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
   order_stop(s, now);
 }
 
+/// The slots are wanted for another: a graceful stop, of which no restart is counted. A repeat, as of a pool
+/// that was made again, changes nothing.
+void allocation::on(allocation_step& s, const preempt_allocation& ev, time_point now) {
+  if (std::holds_alternative<asking>(phase_) || stop())
+    return;
+  note(s, allocation_preempted{now, ev.wanted_by, ev.reason});
+  enter_stop(stop_of(*preempted_), now);
+  order_stop(s, now);
+}
+
+/// What it waits for is what the job may have now; the pool has heard of it as well.
+void allocation::on(allocation_step&, const job_changed& ev, time_point) { spec_.run.job = ev.job; }
+
 /// Tells what it was asked to all that runs; also again, where an order may be lost.
 void allocation::order_stop(allocation_step& s, time_point now) {
   const auto order = *stop();
@@ -153,9 +171,10 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
     return part_over(s, ev.agent, stop() || (killing() && ev.ordered) ? end::stopped : end::lost, -1,
                      ev.detail, now);
   // The order may have come from an earlier life of this actor, before its stop or another part's end was
-  // told again.
+  // told again. A gang whose other part was lost then is ended whole: that part may have come back.
   if (ev.ordered && ev.signal == 9)
-    return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
+    return part_over(s, ev.agent, stop() || killing() || parts_.size() < 2 ? end::stopped : end::lost,
+                     ev.exit_code, ev.detail, now);
   // A task of Determined's client agrees to a stop first: without that, its exit is what it would be at any
   // other time.
   const bool followed = stop() && (stop()->kill || !polls_);
@@ -480,6 +499,7 @@ void allocation::replay(const allocation_fact& fact) {
   std::visit(overloaded{
                [this](const allocation_placed& f) {
                  on_ = f.on;
+                 placed_at_ = f.at;
                  phase_ = running{};
                },
                [this](const allocation_closed& f) { phase_ = f; },
@@ -502,6 +522,7 @@ void allocation::replay(const allocation_fact& fact) {
                  generation_ = f.generation;
                  members_ = f.members;
                },
+               [this](const allocation_preempted& f) { preempted_ = f; },
              },
              fact);
 }
@@ -517,6 +538,8 @@ std::vector<allocation_action> allocation::resume() {
   if (on_.empty())
     return {request_slots{spec_.slots, spec_.least}};
   std::vector<allocation_action> out;
+  if (preempted_) // it is ordered again as soon as its task is known to run
+    enter_stop(stop_of(*preempted_), preempted_->at);
   for (const auto& p : on_) {
     if (given_up_.contains(p.agent) && generation_ > 0) {
       parts_[p.agent] = {part::over};
@@ -578,7 +601,16 @@ std::optional<time_point> allocation::deadline() const {
 std::string allocation::snapshot() const {
   const auto* end = std::get_if<allocation_closed>(&phase_);
   return pack(std::tuple{on_, end ? encode(*end) : "", ready_, yielded_.has_value(), yielded_.value_or(false),
-                         gave_up_.value_or(time_point{}), daemons_, generation_, members_, given_up_, lost_});
+                         gave_up_.value_or(time_point{}), daemons_, generation_, members_, given_up_, lost_,
+                         placed_at_, preempted_ ? encode(*preempted_) : ""});
+}
+
+slots_requested allocation::request(const request_slots& x) const {
+  return {spec_.id, x.slots, x.least, spec_.run};
+}
+
+slots_held allocation::holding(const std::vector<placement>& on) const {
+  return {spec_.id, on, spec_.run, spec_.slots, spec_.least, placed_at_};
 }
 
 value allocation::describe() const {

@@ -3,7 +3,7 @@
 // for slots, makes the placement durable, orders the start, stops it in time, and says once how it ended.
 // Pure; its shell is allocation_actor.cpp beside it.
 
-#include "actors/machine.hpp"
+#include "actors/pool/pool_events.hpp"
 
 #include <map>
 #include <optional>
@@ -21,13 +21,16 @@ struct allocation_spec {
     1s; ///< time from the failure of one part to the kill of the others, which end by themselves before
   int least = 0;             ///< fewer than `slots` that will do as well; 0: none
   duration grow_after = 10s; ///< how long a smaller gang trains before it makes room for a larger one
+  run_terms run;             ///< what its pool has to know of it
 };
 
 // Events; they are also messages.
 struct slots_granted {
   allocation_id allocation;
   std::vector<placement> on;
-  MSGPACK_DEFINE_ARRAY(allocation, on)
+  std::string pool;
+  bool backfilled = false; ///< while a more urgent request waits
+  MSGPACK_DEFINE_ARRAY(allocation, on, pool, backfilled)
 };
 struct allocation_stop {
   bool kill = false;
@@ -86,8 +89,9 @@ struct slots_spare {
   int slots = 0;
   MSGPACK_DEFINE_ARRAY(allocation, slots)
 };
-using allocation_event = std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown,
-                                      agent_lost, time_passed, member_failed, worker_said, slots_spare>;
+using allocation_event =
+  std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown, agent_lost,
+               time_passed, member_failed, worker_said, slots_spare, preempt_allocation, job_changed>;
 
 // What the task says of itself over the HTTP API; the shell makes these of `task_call`.
 /// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it
@@ -185,6 +189,9 @@ public:
 
   bool closed() const { return std::holds_alternative<allocation_closed>(phase_); }
   const std::vector<placement>& placed() const { return on_; }
+  /// What it says to a pool: of itself, and of the slots that it holds.
+  slots_requested request(const request_slots& x) const;
+  slots_held holding(const std::vector<placement>& on) const;
   bool stopping() const { return stop() || (yielded_ && *yielded_); } ///< whether the task has to stop
   std::vector<int> led() const;         ///< the ranks of a trial in C++ that take orders now
   bool ready() const { return ready_; } ///< every part has come to the rendezvous
@@ -224,6 +231,8 @@ private:
   void on(allocation_step& s, const member_failed& ev, time_point now);
   void on(allocation_step& s, const worker_said& ev, time_point now);
   void on(allocation_step& s, const slots_spare& ev, time_point now);
+  void on(allocation_step& s, const preempt_allocation& ev, time_point now);
+  void on(allocation_step& s, const job_changed& ev, time_point now);
   void on(allocation_step& s, const signal_polled& ev, time_point now);
   void on(allocation_step& s, const stop_agreed& ev, time_point now);
   void on(allocation_step& s, const hyperparameters_refused& ev, time_point now);
@@ -250,6 +259,8 @@ private:
 
   allocation_spec spec_;
   std::vector<placement> on_; ///< durable
+  time_point placed_at_;
+  std::optional<allocation_preempted> preempted_; ///< the newest order of its pool
   bool ready_ = false;
   std::optional<bool> yielded_; ///< and whether something outside asked it
   std::optional<time_point> gave_up_;

@@ -63,6 +63,8 @@ public:
       [this](const member_failed& ev) { from_twin(ev); },
       [this](const worker_said& ev) { from_twin(ev); },
       [this](const slots_spare& ev) { step(ev); },
+      [this](const preempt_allocation& ev) { step(ev); },
+      [this](const job_changed& ev) { step(ev); },
       [this](pool_renewed& x) { return meet(std::move(x.pool)); },
       [this](twin_renewed& x) {
         auto actions = machine_->meet_twin(x.agent);
@@ -240,7 +242,7 @@ private:
     return meeting_;
   }
   void run(const hold_slots& x) {
-    self_->request(peers_.pool, std::chrono::seconds(30), slots_held{id_, x.on})
+    self_->request(peers_.pool, std::chrono::seconds(30), machine_->holding(x.on))
       .then([promise = meeting_](const pool_joined& done) mutable { promise.deliver(done); },
             [promise = meeting_](const caf::error& why) mutable { promise.deliver(why); });
   }
@@ -275,7 +277,7 @@ private:
         self_->send(twin, x);
   }
 
-  void run(const request_slots& x) { self_->send(peers_.pool, slots_requested{id_, x.slots, x.least}); }
+  void run(const request_slots& x) { self_->send(peers_.pool, machine_->request(x)); }
   void run(const release_slots& x) { self_->send(peers_.pool, slots_released{id_, x.agent}); }
   void run(const start_task& x) {
     auto part = launch_;

@@ -1,5 +1,7 @@
 #include "actors/allocation/task_launch.hpp"
 
+#include "model/pack.hpp"
+
 namespace troupe {
 namespace {
 
@@ -25,6 +27,8 @@ private:
   static bool read(value& x, T& to) {
     if constexpr (std::is_same_v<T, value>)
       to = std::move(x);
+    else if constexpr (std::is_same_v<T, shared_value>)
+      to = shared_value(std::move(x));
     else if constexpr (std::is_same_v<T, std::string>)
       return x.is_string() && (to = std::move(x.get_ref<std::string&>()), true);
     else if constexpr (std::is_same_v<T, experiment_id>)
@@ -100,6 +104,7 @@ void each(Launch& x, Use use) {
 }
 
 value shown(const experiment_id& x) { return x.value; }
+value shown(const shared_value& x) { return x.get(); }
 value shown(const launch_mode& x) { return modes[static_cast<int>(x)]; }
 template <class T>
 value shown(const T& x) {
@@ -152,6 +157,31 @@ result<task_launch> decode_launch(std::string_view bytes) {
   if (auto fault = from.fault())
     return *fault;
   return x;
+}
+
+std::optional<launch_doors> doors_in(std::string_view bytes) {
+  msgpack::zone zone;
+  std::size_t used = 0;
+  try {
+    const auto whole = msgpack::unpack(zone, bytes.data(), bytes.size(), used, packing::refer);
+    if (whole.type != msgpack::type::MAP)
+      return {};
+    launch_doors found;
+    const auto text = [](const msgpack::object& x) {
+      return x.type == msgpack::type::STR ? std::string_view(x.via.str.ptr, x.via.str.size)
+                                          : std::string_view();
+    };
+    for (std::uint32_t n = 0; n < whole.via.map.size; ++n) {
+      const auto& pair = whole.via.map.ptr[n];
+      if (text(pair.key) == "token")
+        found.token = text(pair.val);
+      else if (text(pair.key) == "checkpoint_dir")
+        found.checkpoint_dir = text(pair.val);
+    }
+    return found;
+  } catch (const std::exception&) { // msgpack's way to say that they are cut off or too deep
+    return {};
+  }
 }
 
 } // namespace troupe

@@ -8,6 +8,7 @@
 #include "model/value.hpp"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,18 @@ enum class launch_mode : int {
   per_slot,      ///< one process for each slot
 };
 
+/// A value that all copies share. It is replaced, never changed.
+class shared_value {
+public:
+  shared_value() : shared_value(value::object()) {}
+  shared_value(value x) : held_(std::make_shared<const value>(std::move(x))) {}
+  const value& get() const { return *held_; }
+  operator const value&() const { return *held_; }
+
+private:
+  std::shared_ptr<const value> held_;
+};
+
 struct task_launch {
   // The task.
   experiment_id experiment;          ///< experiment of the task; 0: none
@@ -26,7 +39,7 @@ struct task_launch {
   std::string owner;                 ///< account that it runs for; may be empty
   std::string user_token;            ///< opens the API in the owner's name; empty: none
   std::string cluster_id, master_id; ///< empty: "troupe"
-  value config = value::object();    ///< complete
+  shared_value config;               ///< complete
   value hparams = value::object();
   std::uint32_t seed = 0;
   std::string context;                 ///< names the blob with its files; empty: no files
@@ -59,5 +72,12 @@ result<void> check(const task_launch& x);
 std::string encode(const task_launch& x);
 /// errc::corrupt with the key, where a value is of another kind; a key that is missing has its default.
 result<task_launch> decode_launch(std::string_view bytes);
+
+/// What the harness gateway has to know of a task.
+struct launch_doors {
+  std::string token, checkpoint_dir;
+};
+/// These two alone, for a part of the time; none where the bytes are no launch order.
+std::optional<launch_doors> doors_in(std::string_view bytes);
 
 } // namespace troupe

@@ -102,6 +102,7 @@ private:
       for (const auto& row : *rows)
         if (!terminal(row.state))
           recover(row);
+    members_->recovered();
     make_retention();
   }
 
@@ -145,7 +146,7 @@ private:
   }
 
   void recover(const experiment_row& row) {
-    auto settings = settings_of(row.id, row.config, row.context, row.owner);
+    auto settings = settings_of(row.id, row.config, row.context, row.owner, row.created);
     if (!settings)
       return set_aside(row.id, settings.error().what);
     auto past = past_of(*peers_.reads, *settings);
@@ -185,8 +186,8 @@ private:
   }
 
   result<experiment_settings> settings_of(experiment_id id, const value& config, const std::string& context,
-                                          const std::string& owner) const {
-    return experiment_settings_of({id, config, context, owner, setup_.checkpoint_dir});
+                                          const std::string& owner, time_point submitted) const {
+    return experiment_settings_of({id, config, context, owner, setup_.checkpoint_dir, submitted});
   }
 
   void start(experiment_settings settings, const experiment_past& past, bool paused = false) {
@@ -265,7 +266,7 @@ private:
       members_->welcome(x.name, who);
       auto twin = members_->twin_of(x.name);
       auto epoch = ++epoch_;
-      self_->send(twin, agent_registered{epoch, x.slots, std::move(x.inventory)}, who);
+      self_->send(twin, agent_registered{epoch, x.slots, std::move(x.inventory), std::move(x.traits)}, who);
       promise.deliver(registered{epoch, twin, peers_.journal, setup_.lease.freeze.count(), http_port,
                                  setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
     });
@@ -547,18 +548,20 @@ private:
   }
 
   void record(experiment_created wanted, bool activate, command_promise promise) {
-    auto made = machine_->ids.create(wanted);
+    auto made = machine_->create(wanted);
     if (made.facts.empty()) { // the same key again: the same answer
       promise.deliver(answered({{"id", made.id.value}}));
       return;
     }
+    const auto submitted = std::get<experiment_created>(made.facts.front()).at;
     take(std::move(made.facts), {},
-         [this, promise, id = made.id, activate, wanted = std::move(wanted)](const caf::error& why) mutable {
+         [this, promise, id = made.id, activate, submitted,
+          wanted = std::move(wanted)](const caf::error& why) mutable {
            if (why) {
              promise.deliver(refused(from_caf(why)));
              return;
            }
-           auto settings = settings_of(id, wanted.config, wanted.context, wanted.owner);
+           auto settings = settings_of(id, wanted.config, wanted.context, wanted.owner, submitted);
            if (!settings) { // accept_config has tried it
              set_aside(id, settings.error().what);
              promise.deliver(refused(settings.error()));

@@ -17,6 +17,12 @@ struct cluster_machines {
   places where;
   registry books;
 
+  cluster::created create(experiment_created wanted) {
+    auto made = ids.create(std::move(wanted));
+    for (const auto& fact : made.facts)
+      where.replay(fact);
+    return made;
+  }
   void replay(const cluster_fact& fact) {
     ids.replay(fact);
     who.replay(fact);

@@ -40,15 +40,23 @@ cluster_members::cluster_members(actor_base<cluster_actor>* self, const cluster_
 
 void cluster_members::run(const make_pool& x) {
   auto& pool = pools_[x.pool];
-  pool = spawn_pool(self_->system(), x.pool, x.again ? pool::phase::recovering : pool::phase::placing);
+  pool = spawn_pool(self_->system(), x.pool,
+                    x.again || x.after_restart ? pool::phase::recovering : pool::phase::placing);
   self_->monitor(pool);
   if (x.again)
-    introduce(x.pool);
+    introduce(x.pool, std::chrono::seconds(30));
+}
+
+/// Whoever is late by more than this is counted as heard: what it holds its agent says, and what it waits for
+/// it says later.
+void cluster_members::recovered() {
+  for (const auto& [name, pool] : pools_)
+    introduce(name, std::chrono::seconds(5));
 }
 
 /// Everybody who stands on the pool that died is told of the new one and tells it what it knows. It places
 /// once all have, or have died: those speak as they are made again.
-void cluster_members::introduce(const std::string& name) {
+void cluster_members::introduce(const std::string& name, duration patience) {
   const auto pool = pools_[name];
   auto left = std::make_shared<std::size_t>(1);
   const auto one_less = [this, left, pool] {
@@ -57,7 +65,7 @@ void cluster_members::introduce(const std::string& name) {
   };
   const auto tell = [&](const auto& who) {
     ++*left;
-    self_->request(who, std::chrono::seconds(30), pool_renewed{pool})
+    self_->request(who, patience, pool_renewed{pool})
       .then([one_less](const pool_joined&) { one_less(); }, [one_less](const caf::error&) { one_less(); });
   };
   for (const auto& [agent, link] : links_)
@@ -68,6 +76,11 @@ void cluster_members::introduce(const std::string& name) {
   for (const auto& experiment : with_.experiments_in(name))
     tell(experiment);
   one_less();
+}
+
+void cluster_members::run(const configure_pool& x) {
+  if (auto pool = pools_.find(x.pool); pool != pools_.end())
+    self_->send(pool->second, pool_configured{x.settings});
 }
 
 void cluster_members::run(const end_pool& x) {

@@ -30,6 +30,7 @@ public:
 
   // The actions of the machine.
   void run(const make_pool& x);
+  void run(const configure_pool& x);
   void run(const end_pool& x);
   void run(const make_twin& x);
   void run(const end_twin& x);
@@ -37,6 +38,8 @@ public:
   void run(const forget_agent& x);
   void run(const give_up& x) { with_.leave(to_caf(x.why)); }
 
+  /// Once, when all that the journal knows runs again: the pools hear of it, and then place.
+  void recovered();
   pool_actor pool_of(experiment_id id) const;
   twin_actor twin_of(const std::string& agent) const; ///< null where there is none
   /// The agent speaks from there now; it has a twin.
@@ -68,7 +71,7 @@ private:
     time_point up_since;
     value slots = value::array(); ///< what it said of them last: device, brand, uuid, usage
   };
-  void introduce(const std::string& pool);
+  void introduce(const std::string& pool, duration patience);
   caf::result<command_result> gather(std::function<value(const descriptions&)> shape);
   value description(commands::status, std::size_t experiments, const descriptions& pools) const;
   value description(commands::queue_list, std::size_t experiments, const descriptions& pools) const;

@@ -25,6 +25,9 @@ members_step members::apply(const members_event& ev, time_point now) {
 std::vector<members_action> members::resume() {
   std::vector<members_action> out;
   make_pools(out);
+  for (auto& action : out)
+    if (auto* made = std::get_if<make_pool>(&action))
+      made->after_restart = true;
   for (const auto& [agent, known] : agents_)
     place_twin(out, agent);
   return out;
@@ -151,7 +154,21 @@ void members::make_pools(std::vector<members_action>& out) {
   for (const auto& pool : config::pool_names(configuration_))
     if (pools_.insert(pool).second)
       out.push_back(make_pool{pool});
+  for (const auto& pool : pools_)
+    configure(out, pool);
   tell_orders(out);
+}
+
+/// A pool that the configuration no longer names keeps what it has until it ends.
+void members::configure(std::vector<members_action>& out, const std::string& pool) {
+  if (!config::has_pool(configuration_, pool))
+    return;
+  auto settings = config::pool_settings(configuration_, pool);
+  auto& told = told_.try_emplace(pool, value::object()).first->second;
+  if (told == settings)
+    return;
+  told = settings;
+  out.push_back(configure_pool{pool, std::move(settings)});
 }
 
 void members::tell_orders(std::vector<members_action>& out) const {
@@ -210,6 +227,8 @@ void members::settle(std::vector<members_action>& out) {
       std::any_of(presence_.begin(), presence_.end(), [&](const auto& p) { return p.second.pool == *it; });
     if (!used)
       out.push_back(end_pool{*it});
+    if (!used)
+      told_.erase(*it);
     it = used ? std::next(it) : pools_.erase(it);
   }
 }
@@ -225,6 +244,8 @@ void members::on(members_step& s, const pool_died& ev, time_point now) {
     return;
   }
   s.actions.push_back(make_pool{ev.pool, true});
+  told_.erase(ev.pool);
+  configure(s.actions, ev.pool);
   tell_orders(s.actions);
 }
 

@@ -70,7 +70,12 @@ using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, 
 // Actions.
 struct make_pool {
   std::string pool;
-  bool again = false; ///< in place of one that died: who stands on it has to meet it
+  bool again = false;         ///< in place of one that died: who stands on it has to meet it
+  bool after_restart = false; ///< it places nothing before all that were recovered have met it
+};
+struct configure_pool { ///< what `pools.NAME` of the configuration says now
+  std::string pool;
+  value settings;
 };
 struct end_pool {
   std::string pool;
@@ -94,7 +99,7 @@ struct give_up { ///< the cluster cannot go on
   error why;
 };
 using members_action =
-  std::variant<make_pool, end_pool, make_twin, end_twin, order_agent, forget_agent, give_up>;
+  std::variant<make_pool, configure_pool, end_pool, make_twin, end_twin, order_agent, forget_agent, give_up>;
 using members_step = step_of<cluster_fact, members_action>;
 
 /// Not thread-safe: one actor owns it. An agent, where `away` lasts until the agent registers or an operator
@@ -159,6 +164,7 @@ private:
   std::optional<error> no(const twin_died&, time_point) const { return std::nullopt; }
   void note(members_step& s, cluster_fact fact);
   void make_pools(std::vector<members_action>& out);
+  void configure(std::vector<members_action>& out, const std::string& pool);
   void place_twin(std::vector<members_action>& out, const std::string& agent);
   void settle(std::vector<members_action>& out);
   void tell_orders(std::vector<members_action>& out) const;
@@ -173,6 +179,7 @@ private:
   // Soft state.
   std::map<std::string, presence> presence_;
   std::set<std::string> pools_;
+  std::map<std::string, value> told_; ///< settings that a pool has, where they are not the defaults
   std::map<experiment_id, std::string> pool_of_; ///< of those that run
   child_restarts<std::string> restarts_;
 };

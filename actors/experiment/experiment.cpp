@@ -49,6 +49,22 @@ void experiment::on(experiment_step& s, const experiment_stop& ev, time_point no
   order_all(s.actions, {order_trial::kind::stop, {}, trial_state::canceled, ev.kill, ev.why});
 }
 
+void experiment::on(experiment_step& s, const experiment_set& ev, time_point now) {
+  auto next = resources_.value_or(spec_.resources);
+  next.at = now;
+  next.by = ev.by;
+  if (ev.priority > 0)
+    next.priority = ev.priority;
+  if (ev.weight >= 0)
+    next.weight = ev.weight;
+  if (ev.max_slots >= -1)
+    next.max_slots = ev.max_slots;
+  if (!ev.pool.empty())
+    next.pool = ev.pool;
+  note(s, next);
+  s.actions.push_back(tell_resources{next});
+}
+
 void experiment::on(experiment_step& s, const validation_recorded& ev, time_point) {
   auto it = trials_.find(ev.trial);
   bool known = it != trials_.end() && !it->second.exited;
@@ -312,6 +328,10 @@ void experiment::replay(const experiment_fact& fact) {
     state_ = changed->state;
     return;
   }
+  if (auto* changed = std::get_if<experiment_resources_changed>(&fact)) {
+    resources_ = *changed;
+    return;
+  }
   const auto& f = std::get<search_stepped>(fact);
   if (remembers_)
     history_.push_back(
@@ -489,13 +509,16 @@ struct kept_experiment {
   std::vector<search_stepped> over; ///< none or one
   std::vector<kept_trial> trials;
   std::map<std::string, std::int64_t> checkpoint_steps;
-  MSGPACK_DEFINE_ARRAY(version, state, started, facts, over, trials, checkpoint_steps)
+  std::vector<experiment_resources_changed> resources; ///< none or one
+  MSGPACK_DEFINE_ARRAY(version, state, started, facts, over, trials, checkpoint_steps, resources)
 };
 
 } // namespace
 
 std::string experiment::snapshot() const {
-  kept_experiment kept{snapshot_version, state_, started_, facts_, {}, {}, checkpoint_steps_};
+  kept_experiment kept{snapshot_version, state_, started_, facts_, {}, {}, checkpoint_steps_, {}};
+  if (resources_)
+    kept.resources.push_back(*resources_);
   if (over_)
     kept.over.push_back(*over_);
   for (const auto& [id, t] : trials_) {
@@ -518,6 +541,8 @@ result<void> experiment::restore(std::string_view snapshot) {
   if (!kept->over.empty())
     over_ = kept->over.front();
   checkpoint_steps_ = std::move(kept->checkpoint_steps);
+  if (!kept->resources.empty())
+    resources_ = std::move(kept->resources.front());
   for (auto& k : kept->trials) {
     const auto id = k.made.trial;
     by_key_[k.made.key] = id;

@@ -15,11 +15,12 @@ namespace troupe {
 
 struct experiment_spec {
   experiment_id id;
-  std::string metric;                    ///< the searcher's
-  std::string time_metric;               ///< or empty
-  std::vector<std::string> more_metrics; ///< further metrics by which the search compares trials
-  bool hears_checkpoints = false;        ///< the search wants to know of them
-  std::uint64_t snapshot_every = 4096;   ///< facts of its stream
+  std::string metric;                     ///< the searcher's
+  std::string time_metric;                ///< or empty
+  std::vector<std::string> more_metrics;  ///< further metrics by which the search compares trials
+  bool hears_checkpoints = false;         ///< the search wants to know of them
+  std::uint64_t snapshot_every = 4096;    ///< facts of its stream
+  experiment_resources_changed resources; ///< of its configuration
 };
 
 /// Which report waits for the decision on it.
@@ -43,6 +44,15 @@ struct experiment_stop {
   std::string why;
   bool broken = false; ///< a stream of it cannot be replayed: it ends as error
   MSGPACK_DEFINE_ARRAY(kill, why, broken)
+};
+/// By a user: what the experiment may have of its pool from now on.
+struct experiment_set {
+  std::string by;
+  int priority = 0;   ///< 1..99; 0: as it is
+  double weight = -1; ///< below 0: as it is
+  int max_slots = -2; ///< -1: any number; below: as it is
+  std::string pool;   ///< empty: as it is
+  MSGPACK_DEFINE_ARRAY(by, priority, weight, max_slots, pool)
 };
 struct validation_recorded { ///< from the journal: the report is durable
   trial_id trial;
@@ -96,9 +106,9 @@ struct search_decided {
   MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed,
                        perturbed, refused)
 };
-using experiment_event =
-  std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded,
-               checkpoint_reported, perturbation_taken, search_orders, trial_finished, search_decided>;
+using experiment_event = std::variant<experiment_activate, experiment_pause, experiment_stop,
+                                      validation_recorded, checkpoint_reported, perturbation_taken,
+                                      search_orders, trial_finished, search_decided, experiment_set>;
 
 // Actions.
 struct ask_searcher {
@@ -138,8 +148,12 @@ struct keep_snapshot {
 struct report_experiment_end {
   experiment_state state = experiment_state::completed;
 };
+/// Its pool and its trials hear what it may have from now on.
+struct tell_resources {
+  experiment_resources_changed now;
+};
 using experiment_action = std::variant<ask_searcher, spawn_trial, order_trial, answer_validation,
-                                       answer_orders, report_experiment_end, keep_snapshot>;
+                                       answer_orders, report_experiment_end, keep_snapshot, tell_resources>;
 using experiment_step = step_of<experiment_fact, experiment_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -167,6 +181,7 @@ public:
   result<void> restore(std::string_view snapshot);
 
   experiment_state state() const { return state_; }
+  const std::optional<experiment_resources_changed>& resources() const { return resources_; }
   std::size_t live_trials() const;
   std::uint64_t facts() const { return facts_; } ///< number of facts in the stream so far
   /// The newest validation row that the search has heard, by trial that has not ended.
@@ -212,6 +227,7 @@ private:
   void on(experiment_step& s, const search_orders& ev, time_point now);
   void on(experiment_step& s, const trial_finished& ev, time_point now);
   void on(experiment_step& s, const search_decided& ev, time_point now);
+  void on(experiment_step& s, const experiment_set& ev, time_point now);
   search_stepped decided(const input& heard, const search_decided& ev, time_point now) const;
   void carry_out(experiment_step& s, const search_stepped& fact);
   void drop_inputs(experiment_step& s); ///< answers those who wait
@@ -229,7 +245,8 @@ private:
 
   experiment_spec spec_;
   experiment_state state_ = experiment_state::active;
-  bool started_ = false; ///< the search has
+  std::optional<experiment_resources_changed> resources_; ///< what a user has set since it was made
+  bool started_ = false;                                  ///< the search has
   std::uint64_t facts_ = 0;
   std::optional<search_stepped> over_;
   std::map<trial_id, trial_entry> trials_;

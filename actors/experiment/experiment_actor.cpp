@@ -74,6 +74,8 @@ public:
       static_cast<void>(machine_->restore(past.machine)); // past_of has tried it
     for (const auto& fact : past.facts)
       machine_->replay(fact);
+    if (machine_->resources())
+      take_resources(*machine_->resources());
     trials_past_ = past.trials;
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
     if (!terminal(machine_->state()))
@@ -121,6 +123,7 @@ public:
         return self_->delegate(it->second, std::move(x));
       },
       [this](const pool_renewed& x) { return meet(x); },
+      [this](const experiment_set& ev) { return obey(ev); },
     };
   }
 
@@ -326,6 +329,17 @@ private:
   void run(const answer_validation& x) {
     if (auto it = trials_.find(x.origin.allocation.trial()); it != trials_.end() && x.origin.sequence)
       self_->send(it->second, validation_answer{x.origin, x.stop, x.reason});
+  }
+  void run(const tell_resources& x) {
+    take_resources(x.now);
+    self_->send(peers_.pool, job_changed{settings_.job});
+    for (const auto& [id, trial] : trials_)
+      self_->send(trial, job_changed{settings_.job});
+  }
+  void take_resources(const experiment_resources_changed& now) {
+    settings_.job.priority = now.priority;
+    settings_.job.weight = now.weight;
+    settings_.job.max_slots = now.max_slots;
   }
   /// Nothing waits for it: what fails here is kept with the next one.
   void run(const keep_snapshot& x) {

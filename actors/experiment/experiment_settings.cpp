@@ -117,6 +117,17 @@ void read_trials(config_reader& config, experiment_settings& out) {
     out.preemption_timeout = std::chrono::seconds(*seconds);
 }
 
+void read_job(config_reader& config, experiment_settings& out) {
+  auto workspace = config.text_in("workspace", config.find("workspace"));
+  out.job.workspace = workspace.empty() ? "Uncategorized" : workspace;
+  out.job.priority = static_cast<int>(config.integer("resources.priority").value_or(0));
+  if (const auto weight = config.find("resources.weight"); weight.is_number())
+    out.job.weight = weight.get<double>();
+  out.job.max_slots = static_cast<int>(config.integer("resources.max_slots").value_or(-1));
+  const auto single = config.find("resources.is_single_node");
+  out.rules.single_node = single.is_boolean() && single.get<bool>();
+}
+
 /// As a store is named (model/checkpoint_place.hpp).
 std::string checkpoint_store(config_reader& config, const std::string& standard) {
   // A shared_fs may carry a container_path, too, which Determined has not read for years.
@@ -154,11 +165,15 @@ result<experiment_settings> experiment_settings_of(experiment_source from) {
   config_reader config{from.config};
   read_search(config, out);
   read_trials(config, out);
+  read_job(config, out);
   read_launch(config, out.launch);
   out.launch.checkpoint_store = checkpoint_store(config, from.checkpoint_dir);
   out.launch.checkpoint_dir = folder_of_store(out.launch.checkpoint_store);
   if (config.fault())
     return *config.fault();
+  out.job.job = from.id;
+  out.job.submitted = from.submitted;
+  out.job.user = from.owner;
   out.launch.experiment = from.id;
   out.launch.owner = std::move(from.owner);
   out.launch.context = std::move(from.context);
@@ -169,7 +184,11 @@ result<experiment_settings> experiment_settings_of(experiment_source from) {
 }
 
 experiment_spec experiment_spec_of(const experiment_settings& of) {
-  return {of.id, of.metric, of.time_metric, of.more_metrics, of.hears_checkpoints};
+  experiment_spec spec{of.id, of.metric, of.time_metric, of.more_metrics, of.hears_checkpoints};
+  spec.resources.priority = of.job.priority;
+  spec.resources.weight = of.job.weight;
+  spec.resources.max_slots = of.job.max_slots;
+  return spec;
 }
 
 trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made) {
@@ -182,6 +201,8 @@ trial_spec trial_spec_of(const experiment_settings& of, const trial_created& mad
   spec.warm_start_steps = made.source_steps;
   spec.tells_checkpoints = of.hears_checkpoints;
   spec.stop_limit = of.preemption_timeout;
+  spec.job = of.job;
+  spec.rules = of.rules;
   return spec;
 }
 

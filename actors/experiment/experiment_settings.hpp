@@ -14,7 +14,8 @@ struct experiment_source {
   std::string context; ///< blob with its files, or empty
   std::string owner;   ///< account that its tasks run for
   std::string
-    checkpoint_dir; ///< absolute; where the configuration names no folder, or a relative one beside it
+    checkpoint_dir;     ///< absolute; where the configuration names no folder, or a relative one beside it
+  time_point submitted; ///< experiment_created.at
 };
 
 struct experiment_settings {
@@ -32,6 +33,8 @@ struct experiment_settings {
   int max_restarts = 0;
   std::optional<duration> preemption_timeout; ///< none: that of allocation_spec
   task_launch launch;                         ///< launch, without what one trial and one run add
+  job_terms job;                              ///< what its pool has to know
+  placement_rules rules;                      ///< which agents may hold a trial
 };
 
 /// Where the configuration lacks a key (an older version wrote it), the key has the default of the schema.

@@ -84,7 +84,7 @@ exec "$@"
 } // namespace
 
 value config_for_task(const task_launch& launch) {
-  value config = launch.config.is_object() ? launch.config : value::object();
+  value config = launch.config.get().is_object() ? launch.config.get() : value::object();
   auto& storage = config["checkpoint_storage"];
   const auto type = storage.is_object() ? text_in(storage, "type") : std::string();
   if (!type.empty() && type != "shared_fs" && type != "directory")

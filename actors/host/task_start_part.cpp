@@ -54,7 +54,7 @@ result<void> make_checkpoint_folder(const std::string& dir) {
 
 /// `runtime: {zygote: false}` in the configuration turns it off.
 bool zygote_wanted(const task_launch& launch) {
-  const auto& config = launch.config;
+  const value& config = launch.config;
   const auto runtime = config.is_object() ? config.value("runtime", value::object()) : value::object();
   const auto said = runtime.is_object() ? runtime.value("zygote", value()) : value();
   return said != value(false) && said != value("off");
@@ -71,9 +71,7 @@ std::string variable_in(const std::vector<std::string>& env, const std::string& 
 
 task_starter::task_starter(const worker_runtime_setup& setup, workers::process_runtime& runtime,
                            workers::zygote_keeper* zygotes)
-    : setup_(setup),
-      runtime_(runtime),
-      zygotes_(zygotes),
+    : setup_(setup), runtime_(runtime), zygotes_(zygotes),
       shell_(::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh") {}
 
 /// None but on the chief's agent, which all others of a gang hear of at the rendezvous.
@@ -173,7 +171,8 @@ workers::owned_fd task_starter::choose_start(workers::task_spec& spec, const tas
   for (std::size_t n = 0; n < spec.ranks.size(); ++n) {
     auto& rank = spec.ranks[n];
     if (choice.own_script)
-      rank.argv = stock_command(python->argv, shell_); // no shell below: the same tree of processes either way
+      rank.argv =
+        stock_command(python->argv, shell_); // no shell below: the same tree of processes either way
     if (choice.program)
       rank.argv = *words;
     if (zygote) {

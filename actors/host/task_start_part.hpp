@@ -1,6 +1,6 @@
 #pragma once
-// How one task is started on this host: its files, its ports, its command, its sandbox. Done by the threads of
-// the worker runtime, several tasks at once.
+// How one task is started on this host: its files, its ports, its command, its sandbox. Done by the threads
+// of the worker runtime, several tasks at once.
 
 #include "actors/host/stock_task.hpp"
 #include "actors/host/worker_runtime.hpp"

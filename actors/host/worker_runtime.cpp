@@ -211,24 +211,24 @@ void worker_runtime::hear(out& o, entry it, const workers::task_event& ev) {
   if (t.now == phase::looking)
     return;
   const auto id = it->first;
-  std::visit(overloaded{
-               [&](const workers::task_started& x) {
-                 o.push_back(tell_started{id, x.pid, x.adopted, t.about.value_or(hosted_task{})});
-               },
-               [&](const workers::rank_ended& x) {
-                 if (!failed_by_itself(x.end) || (t.about && !t.about->tells_ranks))
-                   return; // alone: the end of the task says it
-                 task_report failed;
-                 add_rank(failed, x.end);
-                 o.push_back(
-                   tell_rank_failed{id, x.end.rank + (t.about ? t.about->first_rank : 0), failed.detail});
-               },
-               [&](const workers::task_exited& x) { end(o, it, meaning_of(id, x)); },
-               [&](const workers::task_lost& x) { end(o, it, lost(id, x.why)); },
-               [&](const workers::task_frozen&) { t.frozen = true; },
-               [&](const auto&) {},
-             },
-             ev);
+  std::visit(
+    overloaded{
+      [&](const workers::task_started& x) {
+        o.push_back(tell_started{id, x.pid, x.adopted, t.about.value_or(hosted_task{})});
+      },
+      [&](const workers::rank_ended& x) {
+        if (!failed_by_itself(x.end) || (t.about && !t.about->tells_ranks))
+          return; // alone: the end of the task says it
+        task_report failed;
+        add_rank(failed, x.end);
+        o.push_back(tell_rank_failed{id, x.end.rank + (t.about ? t.about->first_rank : 0), failed.detail});
+      },
+      [&](const workers::task_exited& x) { end(o, it, meaning_of(id, x)); },
+      [&](const workers::task_lost& x) { end(o, it, lost(id, x.why)); },
+      [&](const workers::task_frozen&) { t.frozen = true; },
+      [&](const auto&) {},
+    },
+    ev);
 }
 
 /// A full disk is nobody's failure, so that a failure waits for a look at the disks.

@@ -1,7 +1,7 @@
 #pragma once
-// What happens to the sandboxes of one host: which launch waits for which, what an exit means, what is adopted
-// after a restart, whose lease is renewed. Pure; the shell is worker_runtime_actor.cpp, whose threads write
-// files and start processes. Nothing here is durable: what runs is what the sandboxes say.
+// What happens to the sandboxes of one host: which launch waits for which, what an exit means, what is
+// adopted after a restart, whose lease is renewed. Pure; the shell is worker_runtime_actor.cpp, whose threads
+// write files and start processes. Nothing here is durable: what runs is what the sandboxes say.
 
 #include "actors/agent_twin/agent_twin.hpp"
 #include "actors/allocation/task_launch.hpp"
@@ -17,19 +17,19 @@ namespace troupe {
 struct hosted_task {
   std::vector<int> slots;
   std::string token, checkpoint_dir;
-  std::vector<int> ports;    ///< claimed on this host for it
-  bool tells_ranks = false;  ///< whether the failure of one rank is told before the end of all
-  int first_rank = 0;        ///< the number in the gang of its first rank on this host
-  bool from_zygote = false;  ///< whether a zygote was asked for its process, which learns what it imported
+  std::vector<int> ports;   ///< claimed on this host for it
+  bool tells_ranks = false; ///< whether the failure of one rank is told before the end of all
+  int first_rank = 0;       ///< the number in the gang of its first rank on this host
+  bool from_zygote = false; ///< whether a zygote was asked for its process, which learns what it imported
   friend bool operator==(const hosted_task&, const hosted_task&) = default;
 };
 hosted_task hosted(const task_launch& launch);
 
 /// What is known of a command and its files when its first process is to be made.
 struct start_facts {
-  bool one_host = true;      ///< whether the task is on one host alone
-  bool hook = false;         ///< whether `startup-hook.sh` is there
-  bool program = false;      ///< whether the command is one program, without anything of a shell's own
+  bool one_host = true;       ///< whether the task is on one host alone
+  bool hook = false;          ///< whether `startup-hook.sh` is there
+  bool program = false;       ///< whether the command is one program, without anything of a shell's own
   bool python_script = false; ///< whether it is one Python script
   bool script_there = false;  ///< whether that is a file in the working directory
   bool zygotes = false;       ///< whether this host has zygotes and the task may use one

@@ -89,8 +89,8 @@ public:
     });
     return {
       [this](launch_order& x) {
-        step(launch_ordered{
-          {x.allocation, std::move(x.slots), std::move(x.spec), std::move(x.fence_token)}, x.lease_from});
+        step(launch_ordered{{x.allocation, std::move(x.slots), std::move(x.spec), std::move(x.fence_token)},
+                            x.lease_from});
       },
       [this](const destroy_order& x) { step(kill_sandbox_ordered{x.allocation}); },
       [this](const drop_order& x) { step(drop_sandbox_ordered{x.allocation}); },
@@ -150,9 +150,7 @@ private:
     });
   }
   void run(const recall_task& x) {
-    jobs_->run([this, in = inbox_, id = x.allocation] {
-      in->put(task_recalled{id, starter_->recall(id)});
-    });
+    jobs_->run([this, in = inbox_, id = x.allocation] { in->put(task_recalled{id, starter_->recall(id)}); });
   }
   void run(look_after_end& x) {
     jobs_->run([this, in = inbox_, look = std::move(x)] {

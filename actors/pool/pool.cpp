@@ -3,271 +3,591 @@
 #include <algorithm>
 
 namespace troupe {
-namespace {
 
-class fifo_policy final : public pool_policy {
-public:
-  std::optional<choice> next(const pool_view& view) const override {
-    const auto enough = [](const auto& r) { return r.least > 0 ? r.least : r.slots; };
-    auto first = std::find_if(view.waiting.begin(), view.waiting.end(),
-                              [&](const auto& r) { return enough(r) <= view.total; });
-    if (first == view.waiting.end())
-      return std::nullopt;
-    int free = 0;
-    for (const auto& agent : view.free)
-      free += static_cast<int>(agent.second.size());
-    if (free < enough(*first))
-      return std::nullopt;
-    auto on = fit(std::min(first->slots, std::max(free, enough(*first))), view.free);
-    if (on.empty())
-      return std::nullopt;
-    return choice{static_cast<std::size_t>(first - view.waiting.begin()), std::move(on)};
-  }
+pool_settings pool::first_come() {
+  pool_settings settings;
+  settings.scheduler = scheduler_kind::fifo;
+  return settings;
+}
 
-private:
-  static std::vector<placement> fit(int wanted, const std::map<std::string, std::vector<int>>& free) {
-    const std::pair<const std::string, std::vector<int>>* best = nullptr;
-    int sum = 0;
-    for (const auto& agent : free) {
-      int n = static_cast<int>(agent.second.size());
-      sum += n;
-      if (n >= wanted && (!best || n < static_cast<int>(best->second.size())))
-        best = &agent;
-    }
-    if (best)
-      return {{best->first, {best->second.begin(), best->second.begin() + wanted}}};
-    if (sum < wanted)
-      return {};
-    std::vector<const std::pair<const std::string, std::vector<int>>*> order;
-    for (const auto& agent : free)
-      order.push_back(&agent);
-    std::stable_sort(order.begin(), order.end(),
-                     [](auto* a, auto* b) { return a->second.size() > b->second.size(); });
-    std::vector<placement> on;
-    for (const auto* agent : order) {
-      int n = std::min(wanted, static_cast<int>(agent->second.size()));
-      if (n > 0)
-        on.push_back({agent->first, {agent->second.begin(), agent->second.begin() + n}});
-      wanted -= n;
-    }
-    return on;
-  }
-};
+pool::pool(phase begin, pool_settings settings)
+    : settings_(std::move(settings)), policy_(make_policy(settings_)), phase_(begin) {
+  view_of({}); // that of most runs
+}
 
-} // namespace
+std::vector<pool_action> pool::apply(const pool_event& ev, time_point now) {
+  return apply(std::vector<pool_event>{ev}, now);
+}
 
-std::unique_ptr<pool_policy> make_fifo_policy() { return std::make_unique<fifo_policy>(); }
-
-pool::pool(phase begin, std::unique_ptr<pool_policy> policy) : policy_(std::move(policy)), phase_(begin) {}
-
-std::vector<pool_action> pool::apply(const pool_event& ev) {
-  std::vector<pool_action> out;
-  std::visit([&](const auto& x) { on(out, x); }, ev);
-  if (phase_ == phase::recovering)
-    return out;
-  place(out);
-  offer_rest(out);
+std::vector<pool_action> pool::apply(const std::vector<pool_event>& events, time_point now) {
+  actions out;
+  now_ = now;
+  // What was due before these events; who is served or leaves with them needs none.
+  const auto leaves = [](const pool_event& ev) { return std::holds_alternative<slots_released>(ev); };
+  if (phase_ == phase::placing && std::none_of(events.begin(), events.end(), leaves))
+    reserve(out, now);
+  for (const auto& ev : events)
+    std::visit([&](const auto& x) { on(out, x); }, ev);
+  if (phase_ == phase::placing)
+    decide(out, now);
   return out;
 }
 
-void pool::on(std::vector<pool_action>&, const agent_up& ev) {
-  auto& slots = slots_[ev.agent];
-  if (auto back = away_.extract(ev.agent))
-    slots = std::move(back.mapped());
+std::optional<time_point> pool::deadline() const {
+  if (phase_ == phase::recovering)
+    return std::nullopt;
+  auto next = ripe_;
+  if (!reserved_for_ && !young_.empty())
+    next = next ? std::min(*next, young_.begin()->first) : young_.begin()->first;
+  return next;
+}
+
+// ---- agents
+
+void pool::on(actions& out, const agent_up& ev) {
+  auto& agent = agents_[ev.agent];
+  agent.now.name = agent.empty.name = ev.agent;
+  total_ -= agent.present ? static_cast<int>(agent.slots.size()) : 0;
   // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
   // All else the inventory knows better: a task that it had killed is gone from it.
-  keep_granted(slots);
-  slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)));
-  for (const auto& [text, numbers] : ev.busy)
-    for (int number : numbers)
-      if (number >= 0 && number < ev.slots && !slots[static_cast<std::size_t>(number)])
-        slots[static_cast<std::size_t>(number)] = parse_allocation(text);
+  forget_strays(agent, std::max(0, ev.slots));
+  agent.present = true;
+  agent.traits = ev.traits;
+  agent.slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)), {{}, {}, pool_agent::closed});
+  total_ += static_cast<int>(agent.slots.size());
+  refresh(agent);
+  for (const auto& [text, numbers] : ev.busy) {
+    const auto id = parse_allocation(text);
+    std::vector<placement> on{{ev.agent, {}}};
+    for (const int number : numbers)
+      if (number >= 0 && number < ev.slots && !agent.slots[static_cast<std::size_t>(number)].holder)
+        on[0].slots.push_back(number);
+    if (on[0].slots.empty() || !id)
+      continue;
+    auto known = runs_.find(id);
+    if (known == runs_.end()) {
+      hold(enter(id, {}, slots_in(on), 0), std::move(on), {});
+    } else if (auto& run = known->second; run.waits()) { // it has these already
+      drop_kept(&out, run);
+      stop_waiting(run);
+      out.push_back(grant_slots{run.id, on, false});
+      hold(run, std::move(on), now_);
+    }
+  }
+  topology_changed(out);
 }
 
-void pool::on(std::vector<pool_action>&, const agent_down& ev) {
-  auto node = slots_.extract(ev.agent);
-  if (!node)
+/// Holders that were not granted their slots, and those of slots that are no longer there.
+void pool::forget_strays(pool_agent& agent, int slots) {
+  std::set<allocation_id> strays;
+  for (const auto& s : agent.slots)
+    if (s.holder && !runs_.at(s.holder).granted)
+      strays.insert(s.holder);
+  for (std::size_t i = static_cast<std::size_t>(slots); i < agent.slots.size(); ++i)
+    if (agent.slots[i].holder)
+      strays.insert(agent.slots[i].holder);
+  for (const auto id : strays) {
+    auto& run = runs_.at(id);
+    let_go(run, agent.now.name);
+    if (run.on.empty() && !run.granted)
+      forget(run);
+  }
+  for (std::size_t i = static_cast<std::size_t>(slots); i < agent.slots.size(); ++i)
+    if (const auto keeper = agent.slots[i].keeper)
+      drop_kept(nullptr, runs_.at(keeper));
+}
+
+void pool::on(actions& out, const agent_down& ev) {
+  const auto it = agents_.find(ev.agent);
+  if (it == agents_.end() || !it->second.present)
     return;
-  keep_granted(node.mapped());
-  away_.insert(std::move(node));
+  auto& agent = it->second;
+  forget_strays(agent, static_cast<int>(agent.slots.size()));
+  total_ -= static_cast<int>(agent.slots.size());
+  agent.present = false;
+  refresh(agent);
+  topology_changed(out);
 }
 
-void pool::keep_granted(std::vector<allocation_id>& slots) const {
-  for (auto& holder : slots)
-    if (!granted_.contains(holder))
-      holder = {};
+void pool::on(actions& out, const agent_drain& ev) {
+  auto& agent = agents_[ev.agent];
+  agent.now.name = agent.empty.name = ev.agent;
+  agent.drained = ev.on;
+  agent.disabled = {ev.disabled.begin(), ev.disabled.end()};
+  refresh(agent);
+  for (std::size_t i = 0; i < agent.slots.size(); ++i)
+    if (const auto holder = agent.slots[i].holder)
+      if (ev.ends || std::find(ev.ended.begin(), ev.ended.end(), static_cast<int>(i)) != ev.ended.end())
+        preempt(out, runs_.at(holder), {}, "disabled");
+  topology_changed(out);
 }
 
-void pool::on(std::vector<pool_action>& out, const slots_requested& ev) {
-  if (ev.least > 0 && ev.least < ev.slots)
-    elastic_.try_emplace(ev.allocation).first->second.most = ev.slots;
-  if (auto held = held_by(ev.allocation); !held.empty()) {
-    out.push_back(grant_slots{ev.allocation, std::move(held)}); // the first answer may not have arrived
+void pool::on(actions& out, const agent_forgotten& ev) {
+  const auto it = agents_.find(ev.agent);
+  if (it == agents_.end())
+    return;
+  on(out, agent_down{ev.agent});
+  std::set<allocation_id> holders;
+  for (const auto& s : it->second.slots)
+    if (s.holder)
+      holders.insert(s.holder);
+  for (const auto id : holders)
+    let_go(runs_.at(id), ev.agent);
+  agents_.erase(it);
+}
+
+// ---- runs
+
+void pool::on(actions& out, const slots_requested& ev) {
+  if (auto known = runs_.find(ev.allocation); known != runs_.end()) {
+    auto& run = known->second;
+    if (run.waits())
+      return;
+    if (!run.granted || run.least != ev.least || run.slots != ev.slots) { // an inventory named it first
+      run.slots = std::max(ev.slots, run.held());
+      run.least = ev.least;
+      if (run.least > 0 && run.held() < run.slots)
+        elastic_.insert(run.id);
+    }
+    out.push_back(grant_slots{run.id, run.on}); // the first answer may not have arrived
     return;
   }
-  auto same = [&](const auto& r) { return r.allocation == ev.allocation; };
-  if (std::any_of(waiting_.begin(), waiting_.end(), same))
+  auto terms = ev.run;
+  date(terms);
+  auto& run = enter(ev.allocation, terms, std::max(0, ev.slots), ev.least);
+  run.granted = true;
+  run.since = now_;
+  run.entered = ++clock_;
+  if (run.slots == 0) {
+    aux_waiting_.insert(&run);
     return;
-  waiting_.push_back({ev.allocation, std::max(1, ev.slots), next_order_++, ev.least});
-  const int enough = ev.least > 0 ? ev.least : ev.slots;
-  if (!slots_.empty() && total_slots() < enough)
-    out.push_back(report_unplaceable{ev.allocation, enough, total_slots()});
-}
-
-void pool::on(std::vector<pool_action>&, const slots_released& ev) {
-  for (auto* agents : {&slots_, &away_})
-    for (auto& [name, slots] : *agents)
-      if (ev.agent.empty() || ev.agent == name)
-        std::replace(slots.begin(), slots.end(), ev.allocation, allocation_id{});
-  if (!ev.agent.empty())
+  }
+  waiting_.insert(&run);
+  run.job->wanted += run.slots;
+  if (policy_->passes())
+    young_.insert({run.since + settings_.reserve_after, run.id});
+  if (could_hold(run)) {
+    compete(run);
     return;
-  elastic_.erase(ev.allocation);
-  granted_.erase(ev.allocation);
-  std::erase_if(waiting_, [&](const auto& r) { return r.allocation == ev.allocation; });
+  }
+  step_aside(run, {run_bar::impossible, {}, {}});
+  if (total_ > 0 && !could_ever_hold(run))
+    out.push_back(report_unplaceable{run.id, run.need(), total_});
 }
 
-void pool::on(std::vector<pool_action>&, const agent_drain& ev) {
-  if (ev.on || !ev.disabled.empty())
-    drained_[ev.agent] = ev;
-  else
-    drained_.erase(ev.agent);
+/// A job that does not say when it was submitted was so with the first of its runs.
+void pool::date(run_terms& terms) const {
+  const auto job = jobs_.find(terms.job.job);
+  if (terms.job.submitted == time_point{} && job != jobs_.end())
+    terms.job.submitted = job->second.terms.submitted;
 }
 
-void pool::on(std::vector<pool_action>&, const agent_forgotten& ev) {
-  slots_.erase(ev.agent);
-  away_.erase(ev.agent);
-  drained_.erase(ev.agent);
+/// It waits no more, for whatever reason.
+void pool::withdraw(actions& out, pool_run& run) {
+  if (!run.waits())
+    return;
+  drop_kept(&out, run);
+  stop_waiting(run);
+  forget(run);
+}
+
+void pool::stop_waiting(pool_run& run) {
+  if (run.slots == 0) {
+    aux_waiting_.erase(&run);
+    return;
+  }
+  leave_queue(run);
+  run.job->wanted -= run.slots;
+  waiting_.erase(&run);
+  young_.erase({run.since + settings_.reserve_after, run.id});
+  aged_.erase(&run);
+  run.aged = run.passed = false;
+  run.came_from = {};
+}
+
+void pool::on(actions& out, const slots_released& ev) {
+  const auto it = runs_.find(ev.allocation);
+  if (it == runs_.end())
+    return;
+  auto& run = it->second;
+  if (run.waits()) {
+    if (ev.agent.empty())
+      withdraw(out, run);
+    return;
+  }
+  let_go(run, ev.agent);
+  if (ev.agent.empty())
+    forget(run);
 }
 
 /// The agent's own word may come before or after this one.
-void pool::on(std::vector<pool_action>&, const slots_held& ev) {
-  for (const auto& part : ev.on) {
-    auto known = slots_.find(part.agent);
-    auto& slots = known == slots_.end() ? away_[part.agent] : known->second;
-    for (int slot : part.slots) {
-      const auto n = static_cast<std::size_t>(std::max(0, slot));
-      if (known == slots_.end() && slots.size() <= n)
-        slots.resize(n + 1);
-      if (n < slots.size() && !slots[n])
-        slots[n] = ev.allocation;
+void pool::on(actions& out, const slots_held& ev) {
+  if (auto known = runs_.find(ev.allocation); known != runs_.end()) {
+    if (known->second.waits()) {
+      withdraw(out, known->second);
+    } else if (known->second.granted) {
+      return;
+    } else { // its agent has said so
+      let_go(known->second, {});
+      forget(known->second);
     }
   }
-  granted_.insert(ev.allocation);
-  std::erase_if(waiting_, [&](const auto& r) { return r.allocation == ev.allocation; });
-}
-
-void pool::on(std::vector<pool_action>&, const holders_heard&) { phase_ = phase::placing; }
-
-bool pool::open_slot(const std::string& agent, int slot) const {
-  auto ordered = drained_.find(agent);
-  if (ordered == drained_.end())
-    return true;
-  const auto& disabled = ordered->second.disabled;
-  return !ordered->second.on && std::find(disabled.begin(), disabled.end(), slot) == disabled.end();
-}
-
-void pool::place(std::vector<pool_action>& out) {
-  for (;;) {
-    std::map<std::string, std::vector<int>> free;
-    int usable = 0; // what waits for drained slots lets smaller ones pass
-    for (const auto& [name, slots] : slots_)
-      for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (!open_slot(name, static_cast<int>(i)))
-          continue;
-        ++usable;
-        if (!slots[i])
-          free[name].push_back(static_cast<int>(i));
-      }
-    auto chosen = policy_->next({waiting_, free, usable});
-    if (!chosen)
-      return;
-    auto request = waiting_[chosen->index];
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(chosen->index));
-    for (const auto& part : chosen->on)
-      for (int slot : part.slots) {
-        auto& holder = slots_[part.agent][static_cast<std::size_t>(slot)];
-        TROUPE_ASSERT(!holder);
-        holder = request.allocation;
-      }
-    granted_.insert(request.allocation);
-    out.push_back(grant_slots{request.allocation, std::move(chosen->on)});
+  auto terms = ev.run;
+  date(terms);
+  std::vector<placement> on;
+  for (const auto& part : ev.on) {
+    placement here{part.agent, {}};
+    const auto agent = agents_.find(part.agent);
+    for (const int slot : part.slots) {
+      const bool there =
+        agent != agents_.end() && slot >= 0 && slot < static_cast<int>(agent->second.slots.size());
+      const bool taken = there && agent->second.slots[static_cast<std::size_t>(slot)].holder;
+      const bool none = slot < 0 || (agent != agents_.end() && agent->second.present && !there);
+      if (!taken && !none)
+        here.slots.push_back(slot);
+    }
+    if (!here.slots.empty() || part.slots.empty())
+      on.push_back(std::move(here));
   }
+  auto& run = enter(ev.allocation, terms, std::max(ev.slots, slots_in(on)), ev.least);
+  run.granted = true;
+  run.entered = ++clock_;
+  hold(run, std::move(on), ev.since);
+  for (const auto& key : limits_of(run))
+    strained_.insert(key);
+}
+
+void pool::on(actions&, const holders_heard&) { phase_ = phase::placing; }
+
+void pool::on(actions&, const job_changed& ev) {
+  auto job = jobs_.find(ev.job.job);
+  if (job == jobs_.end())
+    return; // its next run says so
+  auto terms = ev.job;
+  if (terms.submitted == time_point{})
+    terms.submitted = job->second.terms.submitted;
+  job->second.told = false;
+  take_terms(job->second, terms);
+  job->second.told = true;
+}
+
+void pool::on(actions& out, const pool_configured& ev) {
+  const auto settings = pool_settings_of(ev.settings);
+  if (!settings)
+    return; // the cluster has checked it
+  for (const auto id : std::set(keepers_))
+    drop_kept(&out, runs_.at(id));
+  settings_ = *settings;
+  policy_ = make_policy(settings_);
+  for (auto& [name, agent] : agents_) // their order of fitting may be another
+    for (auto* group : agent.groups) {
+      group->now.erase(agent.now);
+      group->empty.erase(agent.empty);
+    }
+  for (auto& [rules, view] : views_)
+    view.groups.clear();
+  for (auto& [name, agent] : agents_) {
+    agent.groups.clear();
+    if (agent.present)
+      join_views(agent);
+  }
+  young_.clear();
+  for (auto* run : waiting_) {
+    run->aged = false;
+    if (policy_->passes())
+      young_.insert({run->since + settings_.reserve_after, run->id});
+  }
+  aged_.clear();
+  for (auto& [id, job] : jobs_)
+    rerank(job);
+  for (const auto& [key, runs] : aside_)
+    if (key.of != run_bar::impossible)
+      eased_.insert(key);
+  for (const auto& [key, used] : used_)
+    strained_.insert(key);
+  topology_changed(out);
+}
+
+void pool::on(actions&, const time_passed&) {}
+
+// ---- who gets what
+
+void pool::decide(actions& out, time_point now) {
+  ripe_.reset();
+  end_excess(out);
+  for (const auto id : std::set(keepers_)) // what a limit forbids now holds nobody up
+    if (auto& run = runs_.at(id); full_limit(run).of != run_bar::none)
+      drop_kept(&out, run);
+  do {
+    readmit();
+    pass(out, now);
+  } while (!eased_.empty());
+  pass_aux(out, now);
+  reserve(out, now);
+  offer_rest(out);
+}
+
+void pool::pass(actions& out, time_point now) {
+  passing_ = true;
+  const auto begin = [&] {
+    policy_->begin(queue_, jobs_, settings_.max_slots < 0 ? open_ : std::min(open_, settings_.max_slots));
+  };
+  begin();
+  std::vector<pool_run*> behind; // those who did not fit, in a pool of turns
+  const auto& all = views_.at({}).groups;
+  for (;;) {
+    const bool nothing = kept_free_ == 0 && (all.empty() || all.begin()->second.now.free() == 0);
+    if (nothing && !settings_.preempts())
+      break;
+    const auto turn = policy_->next();
+    if (!turn.run)
+      break;
+    auto& run = *turn.run;
+    if (const auto limit = full_limit(run); limit.of != run_bar::none) {
+      drop_kept(&out, run);
+      leave_queue(run);
+      step_aside(run, limit);
+      policy_->ended(turn, turn_end::placed);
+      continue;
+    }
+    if (auto on = place(out, run); !on.empty()) {
+      for (auto* passed : behind)
+        passed->passed = true;
+      grant(out, run, std::move(on), turn.backfill, now);
+      policy_->ended(turn, turn_end::placed);
+    } else if (run.kept.empty() && make_room(out, run, now)) {
+      policy_->ended(turn, turn_end::claimed);
+    } else {
+      if (!policy_->ranked())
+        behind.push_back(&run);
+      policy_->ended(turn, turn_end::blocked);
+    }
+    if (std::exchange(taken_, false))
+      begin(); // those who lost what was kept for them have their turn where they stand
+  }
+  passing_ = false;
+  std::erase_if(queue_, [](const auto& x) { return x.second.empty(); });
+  for (auto* job : std::exchange(untidy_, {}))
+    std::erase_if(job->queue, [](const auto& x) { return x.second.empty(); });
+}
+
+/// Slots that it can have at once: free ones, then with those that are kept for it or for one that it goes
+/// before, who then has to be served anew.
+std::vector<placement> pool::place(actions& out, pool_run& run) {
+  if (!run.kept.empty() && run.need() == run.slots) {
+    bool all = true;
+    each_slot(run.kept, [&](pool_agent& agent, int slot) {
+      all = all && agent.slots[static_cast<std::size_t>(slot)].bars == pool_agent::kept;
+    });
+    if (all)
+      return run.kept;
+  }
+  if (auto on = fit_range(run); !on.empty())
+    return on;
+  if (kept_free_ == 0)
+    return {};
+  bars lifted;
+  std::vector<pool_run*> others;
+  lift(lifted, run.kept, pool_agent::kept);
+  for (const auto id : keepers_)
+    if (auto& keeper = runs_.at(id); id != run.id && policy_->overrides(run, keeper)) {
+      lift(lifted, keeper.kept, pool_agent::kept);
+      others.push_back(&keeper);
+    }
+  auto on = lifted.empty() ? std::vector<placement>{} : fit_range(run);
+  lower(lifted);
+  if (!on.empty())
+    take_from(out, others, on);
+  return on;
+}
+
+/// Whoever of `keepers` loses one of these slots keeps none.
+void pool::take_from(actions& out, const std::vector<pool_run*>& keepers, const std::vector<placement>& on) {
+  std::set<allocation_id> losers;
+  each_slot(on, [&](pool_agent& agent, int slot) {
+    losers.insert(agent.slots[static_cast<std::size_t>(slot)].keeper);
+  });
+  for (auto* keeper : keepers)
+    if (losers.contains(keeper->id)) {
+      drop_kept(&out, *keeper);
+      taken_ = true;
+    }
+}
+
+void pool::grant(actions& out, pool_run& run, std::vector<placement> on, bool backfill, time_point now) {
+  drop_kept(nullptr, run);
+  stop_waiting(run);
+  run.entered = ++clock_;
+  if (policy_->ranked()) {
+    while (!grants_.empty() && grants_.rbegin()->second < run.rank)
+      grants_.erase(std::prev(grants_.end()));
+    grants_.emplace(run.entered, run.rank);
+    if (grants_.size() > 100'000)
+      grants_.erase(grants_.begin());
+  }
+  out.push_back(grant_slots{run.id, on, backfill});
+  hold(run, std::move(on), now);
+}
+
+void pool::pass_aux(actions& out, time_point now) {
+  for (auto it = aux_waiting_.begin(); it != aux_waiting_.end();) {
+    auto& run = **it;
+    const pool_agent* best = nullptr;
+    double best_score = 0;
+    for (const auto& [name, agent] : agents_) {
+      const int most = aux_of(agent);
+      if (!agent.present || agent.drained || !viable(0, 0, 0, most, agent.aux_used) ||
+          !refusal(run.terms.rules, name, agent.traits).empty())
+        continue;
+      const double score = fitting_score(settings_.fitting, 0, 0, 0, most, agent.aux_used);
+      if (!best || score > best_score) {
+        best = &agent;
+        best_score = score;
+      }
+    }
+    ++it;
+    if (!best)
+      continue;
+    stop_waiting(run);
+    std::vector<placement> on{{best->now.name, {}}};
+    out.push_back(grant_slots{run.id, on, false});
+    hold(run, std::move(on), now);
+  }
+}
+
+int pool::aux_of(const pool_agent& agent) const {
+  return agent.traits.aux >= 0 ? agent.traits.aux : settings_.aux_per_agent;
+}
+
+/// Makes others give back what `run` needs; false where they cannot, and then nobody does. What stops already
+/// counts as coming, but for what others wait for.
+bool pool::make_room(actions& out, pool_run& run, time_point now) {
+  const auto source = policy_->victims(run, running_, jobs_, now);
+  if (!source)
+    return false;
+  bars lifted;
+  std::vector<pool_run*> others, victims;
+  for (const auto id : keepers_)
+    if (auto& keeper = runs_.at(id); policy_->overrides(run, keeper)) {
+      lift(lifted, keeper.kept, pool_agent::kept);
+      others.push_back(&keeper);
+    }
+  for (const auto id : stopping_)
+    lift(lifted, runs_.at(id).on, pool_agent::held);
+  auto on = fit(run, run.need());
+  while (on.empty()) {
+    auto* victim = source->next();
+    if (!victim)
+      break;
+    lift(lifted, victim->on, pool_agent::held);
+    victims.push_back(victim);
+    on = fit(run, run.need());
+  }
+  if (on.empty() && source->later())
+    ripe_ = ripe_ ? std::min(*ripe_, *source->later()) : *source->later();
+  if (!on.empty()) {
+    std::sort(victims.begin(), victims.end(), by_rank());
+    std::erase_if(victims, [&](auto* victim) { // those without whom it fits as well
+      each_slot(victim->on, [&](pool_agent& agent, int slot) {
+        set_bars(agent, slot, agent.slots[static_cast<std::size_t>(slot)].bars | pool_agent::held);
+      });
+      if (!fit(run, run.need()).empty())
+        return true;
+      each_slot(victim->on, [&](pool_agent& agent, int slot) {
+        set_bars(
+          agent, slot,
+          static_cast<std::uint8_t>(agent.slots[static_cast<std::size_t>(slot)].bars & ~pool_agent::held));
+      });
+      return false;
+    });
+    on = fit(run, run.need());
+  }
+  lower(lifted);
+  if (on.empty())
+    return false;
+  take_from(out, others, on);
+  for (auto* victim : victims)
+    preempt(out, *victim, run.id, settings_.scheduler == scheduler_kind::fair ? "fair_share" : "priority");
+  keep(run, std::move(on), false, now);
+  return true;
+}
+
+void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason) {
+  if (victim.state != pool_run::phase::holding)
+    return;
+  victim.state = pool_run::phase::stopping;
+  victim.job->stopping += victim.held();
+  running_.erase(&victim);
+  victim.job->running.erase(&victim);
+  stopping_.insert(victim.id);
+  out.push_back(preempt_allocation{victim.id, wanted_by, reason});
 }
 
 /// Slots that nobody waits for can make a gang larger that had to start, or to go on, with fewer.
-void pool::offer_rest(std::vector<pool_action>& out) {
+void pool::offer_rest(actions& out) {
   if (elastic_.empty())
     return;
-  const int free = total_slots() - used_slots();
-  const bool wanted = std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& r) {
-    return (r.least > 0 ? r.least : r.slots) <= total_slots();
-  });
-  for (auto& [id, x] : elastic_) {
-    int held = 0;
-    for (const auto& part : held_by(id))
-      held += static_cast<int>(part.slots.size());
-    const int could = held == 0 || wanted ? 0 : std::min(x.most, held + free);
+  const bool wanted = !queue_.empty();
+  const int free = total_ - used_slots();
+  for (const auto id : elastic_) {
+    auto& run = runs_.at(id);
+    const int held = run.held();
+    const int could =
+      held == 0 || wanted || run.state != pool_run::phase::holding
+        ? 0
+        : std::min({run.slots, held + free, held + std::clamp(most_within_limits(run), 0, run.slots)});
     if (could <= held)
-      x.offered = 0;
-    else if (std::exchange(x.offered, could) != could)
+      run.offered = 0;
+    else if (std::exchange(run.offered, could) != could)
       out.push_back(report_spare{id, could});
   }
 }
 
-std::vector<placement> pool::held_by(allocation_id id) const {
-  std::vector<placement> on;
-  for (const auto* agents : {&slots_, &away_})
-    for (const auto& [name, slots] : *agents) {
-      placement part{name, {}};
-      for (std::size_t i = 0; i < slots.size(); ++i)
-        if (slots[i] == id)
-          part.slots.push_back(static_cast<int>(i));
-      if (!part.slots.empty())
-        on.push_back(std::move(part));
+// ---- for others
+
+std::vector<pool::waiting_entry> pool::waiting() const {
+  std::vector<waiting_entry> out;
+  for (const auto* runs : {&waiting_, &aux_waiting_})
+    for (const auto* run : *runs)
+      out.push_back({run->id, run->slots});
+  return out;
+}
+
+std::map<std::string, std::vector<allocation_id>> pool::agents() const {
+  std::map<std::string, std::vector<allocation_id>> out;
+  for (const auto& [name, agent] : agents_)
+    if (agent.present) {
+      auto& slots = out[name];
+      for (const auto& s : agent.slots)
+        slots.push_back(s.holder);
     }
-  return on;
-}
-
-int pool::total_slots() const {
-  std::size_t n = 0;
-  for (const auto& [name, slots] : slots_)
-    n += slots.size();
-  return static_cast<int>(n);
-}
-
-int pool::used_slots() const {
-  std::ptrdiff_t n = 0;
-  for (const auto& [name, slots] : slots_)
-    n += std::count_if(slots.begin(), slots.end(), [](const auto& id) { return bool(id); });
-  return static_cast<int>(n);
+  return out;
 }
 
 std::string pool::snapshot() const {
   std::vector<std::pair<allocation_id, int>> queue;
-  for (const auto& r : waiting_)
+  for (const auto& r : waiting())
     queue.emplace_back(r.allocation, r.slots);
-  return pack(std::tuple{slots_, queue});
+  return pack(std::tuple{agents(), queue});
 }
 
 value pool::describe() const {
   value agents = value::object(), waiting = value::array();
-  for (const auto* all : {&slots_, &away_})
-    for (const auto& [name, slots] : *all) {
-      value held = value::array();
-      for (const auto& id : slots)
-        held.push_back(id ? value(to_string(id)) : value());
-      const auto ordered = drained_.find(name);
-      agents[name] = {
-        {"slots", held},
-        {"away", all == &away_},
-        {"draining", ordered != drained_.end() && ordered->second.on},
-        {"disabled", ordered == drained_.end() ? std::vector<int>{} : ordered->second.disabled}};
-    }
-  for (const auto& r : waiting_)
-    waiting.push_back({{"allocation", to_string(r.allocation)}, {"slots", r.slots}, {"order", r.order}});
+  for (const auto& [name, agent] : agents_) {
+    value held = value::array();
+    for (const auto& s : agent.slots)
+      held.push_back(s.holder ? value(to_string(s.holder)) : value());
+    agents[name] = {
+      {"slots", held}, {"away", !agent.present}, {"draining", agent.drained}, {"disabled", agent.disabled}};
+  }
+  std::size_t order = 0;
+  for (const auto& r : this->waiting())
+    waiting.push_back({{"allocation", to_string(r.allocation)}, {"slots", r.slots}, {"order", order++}});
   return {{"phase", phase_ == phase::recovering ? "recovering" : "placing"},
+          {"scheduler", name(settings_.scheduler)},
           {"total", total_slots()},
           {"used", used_slots()},
+          {"reserved", reserved_slots()},
           {"agents", agents},
           {"queue", waiting}};
 }

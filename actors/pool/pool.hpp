@@ -1,80 +1,20 @@
 #pragma once
-// Who runs where: the queue and the free slots of one resource pool. All soft state: rebuilt after a restart
-// from the agents' inventories and the allocations' requests. Two interfaces: `policy` (who next) here, and
-// supply (agents today), which reaches the pool as agent_up and agent_down.
+// Who runs where: the queue and the slots of one resource pool. All soft state: rebuilt after a restart from
+// the agents' inventories and from what the allocations say that they hold and wait for. Three parts decide:
+// a policy whose turn it is (policy.hpp), fitting where (fitting.hpp), and the pool what may be given at all:
+// within limits, by preemption, out of a reservation.
 
-#include "actors/machine.hpp"
+#include "actors/pool/policy.hpp"
 
-#include <deque>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
+#include <array>
 
 namespace troupe {
 
-// Events.
-/// An agent's slots, all of them; `busy` are those that its inventory says are taken, by allocation.
-struct agent_up {
-  std::string agent;
-  int slots = 0;
-  std::map<std::string, std::vector<int>> busy; ///< by allocation id as text
-  MSGPACK_DEFINE_ARRAY(agent, slots, busy)
-};
-struct agent_down {
-  std::string agent;
-  MSGPACK_DEFINE_ARRAY(agent)
-};
-struct slots_requested {
-  allocation_id allocation;
-  int slots = 1;
-  int least = 0; ///< that will do; 0: no fewer. By one that holds some: it would take more
-  MSGPACK_DEFINE_ARRAY(allocation, slots, least)
-};
-/// Also withdraws a request that waits. Unknown allocations are no error.
-struct slots_released {
-  allocation_id allocation;
-  std::string agent; ///< only those on it; empty: all
-  MSGPACK_DEFINE_ARRAY(allocation, agent)
-};
-/// What may be placed on this agent from now on; it replaces what was said before. Known or not: the agent
-/// may come later.
-struct agent_drain {
-  std::string agent;
-  bool on = true;            ///< nothing new is placed on any slot
-  std::vector<int> disabled; ///< nothing new is placed on these slots
-  MSGPACK_DEFINE_ARRAY(agent, on, disabled)
-};
-/// To a pool that was made again: an earlier one granted these slots to the allocation.
-struct slots_held {
-  allocation_id allocation;
-  std::vector<placement> on;
-  MSGPACK_DEFINE_ARRAY(allocation, on)
-};
-/// Every allocation has told the pool that was made again what it holds: from now on it places.
-struct holders_heard {
-  MSGPACK_DEFINE_ARRAY()
-};
-/// The agent is gone for good: what an operator said of it is forgotten.
-struct agent_forgotten {
-  std::string agent;
-  MSGPACK_DEFINE_ARRAY(agent)
-};
-using pool_event = std::variant<agent_up, agent_down, slots_requested, slots_released, agent_drain,
-                                slots_held, holders_heard, agent_forgotten>;
-
-// Actions.
+// Actions; report_unplaceable and preempt_allocation are two more.
 struct grant_slots {
   allocation_id allocation;
-  std::vector<placement> on;
-};
-/// All slots of this pool together could not hold it now. Said once per request; the request stays queued,
-/// and lets smaller ones pass. Also a message to the allocation.
-struct report_unplaceable {
-  allocation_id allocation;
-  int slots = 0; ///< wanted
-  int total = 0; ///< of the pool
-  MSGPACK_DEFINE_ARRAY(allocation, slots, total)
+  std::vector<placement> on; ///< without slots: an agent's aux unit
+  bool backfilled = false;   ///< while a more urgent request waits
 };
 /// An allocation that holds fewer slots than it would take could have `slots` of them, were it placed anew.
 /// Said once per number, while nobody waits for the free ones.
@@ -82,87 +22,186 @@ struct report_spare {
   allocation_id allocation;
   int slots = 0;
 };
-using pool_action = std::variant<grant_slots, report_unplaceable, report_spare>;
-
-/// What a policy sees of the queue and of the free slots; it answers with the next request to place, and
-/// where.
-struct pool_view {
-  struct request {
-    allocation_id allocation;
-    int slots = 1;
-    std::uint64_t order = 0; ///< of arrival
-    int least = 0;           ///< that will do; 0: no fewer
-  };
-  const std::deque<request>& waiting;
-  const std::map<std::string, std::vector<int>>& free; ///< free slots by agent, ascending
-  int total = 0;                                       ///< slots of the pool, free or held
-};
-struct choice {
-  std::size_t index = 0; ///< into `waiting`
+/// For people: nobody behind it gets these slots. It replaces an earlier one.
+struct reserve_slots {
+  allocation_id allocation;
   std::vector<placement> on;
 };
-
-/// Who next. Pure; called again until it has no choice.
-class pool_policy {
-public:
-  virtual ~pool_policy() = default;
-  virtual std::optional<choice> next(const pool_view& view) const = 0;
+struct drop_reservation {
+  allocation_id allocation;
 };
+using pool_action = std::variant<grant_slots, report_unplaceable, report_spare, preempt_allocation,
+                                 reserve_slots, drop_reservation>;
 
-/// First come, first placed; nobody overtakes what the pool can hold, so a large request is never starved.
-/// Fit: the agent with the fewest free slots that holds it alone, else over several agents, most free slots
-/// first.
-std::unique_ptr<pool_policy> make_fifo_policy();
-
-/// Not thread-safe: one actor owns it. Invariant: a slot is held by one allocation at most.
+/// Not thread-safe: one actor owns it. Invariants: a slot is held by one allocation at most, and nothing is
+/// granted above a limit.
 ///
 ///   recovering --holders_heard--> placing
 ///
-/// A pool that replaces one that died begins as recovering: it hears what agents and allocations hold, and
-/// places nothing.
+/// A pool that was made again begins as recovering: it hears what agents and allocations hold, and places
+/// nothing.
 class pool {
 public:
   enum class phase { placing, recovering };
-  explicit pool(phase begin = phase::placing, std::unique_ptr<pool_policy> policy = make_fifo_policy());
+  explicit pool(phase begin = phase::placing, pool_settings settings = first_come());
+  pool(pool&&) = default;
+  pool& operator=(pool&&) = default;
 
-  [[nodiscard]] std::vector<pool_action> apply(const pool_event& ev);
+  /// Decides at wall time `now`.
+  [[nodiscard]] std::vector<pool_action> apply(const pool_event& ev, time_point now = {});
+  /// Several events at once: decides after the last.
+  [[nodiscard]] std::vector<pool_action> apply(const std::vector<pool_event>& events, time_point now);
+  std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
 
-  int total_slots() const;
+  int total_slots() const { return total_; }
   int used_slots() const;
-  const std::deque<pool_view::request>& waiting() const { return waiting_; }
+  int reserved_slots() const;
+  const pool_settings& settings() const { return settings_; }
+  struct waiting_entry {
+    allocation_id allocation;
+    int slots = 1;
+  };
+  std::vector<waiting_entry> waiting() const; ///< in the order of ranks
   /// The allocation in each slot of an agent; an empty id where it is free.
-  const std::map<std::string, std::vector<allocation_id>>& agents() const { return slots_; }
+  std::map<std::string, std::vector<allocation_id>> agents() const;
+  /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not
+  /// known.
+  value explain(allocation_id id, time_point now);
   std::string snapshot() const;
   value describe() const; ///< the state, for people
+  value details();        ///< of pool.describe: jobs, quotas, queue
+
+  static pool_settings first_come();
 
 private:
-  void on(std::vector<pool_action>& out, const agent_up& ev);
-  void on(std::vector<pool_action>& out, const agent_down& ev);
-  void on(std::vector<pool_action>& out, const slots_requested& ev);
-  void on(std::vector<pool_action>& out, const slots_released& ev);
-  void on(std::vector<pool_action>& out, const agent_drain& ev);
-  void on(std::vector<pool_action>& out, const slots_held& ev);
-  void on(std::vector<pool_action>& out, const holders_heard& ev);
-  void on(std::vector<pool_action>& out, const agent_forgotten& ev);
-  bool open_slot(const std::string& agent, int slot) const;
-  void place(std::vector<pool_action>& out);
-  void offer_rest(std::vector<pool_action>& out);
-  void keep_granted(std::vector<allocation_id>& slots) const;
-  std::vector<placement> held_by(allocation_id id) const;
+  using actions = std::vector<pool_action>;
+  using bars = std::vector<std::pair<pool_agent*, int>>; ///< slots of agents
 
+  void on(actions& out, const agent_up& ev);
+  void on(actions& out, const agent_down& ev);
+  void on(actions& out, const slots_requested& ev);
+  void on(actions& out, const slots_released& ev);
+  void on(actions& out, const agent_drain& ev);
+  void on(actions& out, const slots_held& ev);
+  void on(actions& out, const holders_heard& ev);
+  void on(actions& out, const agent_forgotten& ev);
+  void on(actions& out, const job_changed& ev);
+  void on(actions& out, const pool_configured& ev);
+  void on(actions& out, const time_passed& ev);
+
+  // Runs and jobs (pool_runs.cpp).
+  pool_run& enter(allocation_id id, const run_terms& terms, int slots, int least);
+  void forget(pool_run& run);
+  void date(run_terms& terms) const;
+  void withdraw(actions& out, pool_run& run);
+  void stop_waiting(pool_run& run);
+  void forget_strays(pool_agent& agent, int slots);
+  void take_terms(pool_job& job, const job_terms& terms);
+  void rerank(pool_job& job);
+  run_rank rank_of(const pool_run& run) const;
+  int priority_of(const pool_job& job) const;
+  void compete(pool_run& run);
+  void step_aside(pool_run& run, limit_key bar);
+  void leave_queue(pool_run& run);
+  void hold(pool_run& run, std::vector<placement> on, time_point since);
+  void let_go(pool_run& run, const std::string& agent);
+  void count_held(pool_run& run, int slots);
+  agent_view* view_of(placement_rules rules);
+  void use_views(pool_run& run, bool use);
+
+  // Limits.
+  std::optional<int> room(const limit_key& key) const; ///< slots below the limit; none: there is no limit
+  std::array<limit_key, 4> limits_of(const pool_run& run) const;
+  limit_key full_limit(const pool_run& run) const;
+  int most_within_limits(const pool_run& run) const;
+  const slot_quota* quota_of(run_bar kind, const std::string& name) const;
+  void readmit();
+  void end_excess(actions& out);
+
+  // Slots (pool_slots.cpp).
+  void set_bars(pool_agent& agent, int slot, std::uint8_t bars);
+  void refresh(pool_agent& agent);
+  void index(pool_agent& agent, bool in);
+  void join_views(pool_agent& agent);
+  void join(pool_agent& agent, agent_view& view);
+  void topology_changed(actions& out);
+  std::vector<placement> fit(const pool_run& run, int slots) const;
+  bool could_hold(const pool_run& run) const;
+  bool could_ever_hold(const pool_run& run) const;
+  int aux_of(const pool_agent& agent) const;
+  std::vector<placement> placed(const std::vector<share_of_agent>& parts) const;
+  template <class Use>
+  void each_slot(const std::vector<placement>& on, Use use) {
+    for (const auto& part : on)
+      if (auto agent = agents_.find(part.agent); agent != agents_.end())
+        for (const int slot : part.slots)
+          if (slot >= 0 && slot < static_cast<int>(agent->second.slots.size()))
+            use(agent->second, slot);
+  }
+  void lift(bars& lifted, pool_agent& agent, int slot, std::uint8_t bar);
+  void lift(bars& lifted, const std::vector<placement>& on, std::uint8_t bar);
+  void lower(const bars& lifted);
+  void keep(pool_run& run, std::vector<placement> on, bool reserve, time_point now);
+  void drop_kept(actions* out, pool_run& run);
+
+  // Decisions (pool.cpp).
+  void decide(actions& out, time_point now);
+  void pass(actions& out, time_point now);
+  void pass_aux(actions& out, time_point now);
+  std::vector<placement> place(actions& out, pool_run& run);
+  std::vector<placement> fit_range(const pool_run& run) const;
+  void grant(actions& out, pool_run& run, std::vector<placement> on, bool backfill, time_point now);
+  void take_from(actions& out, const std::vector<pool_run*>& keepers, const std::vector<placement>& on);
+  bool make_room(actions& out, pool_run& run, time_point now);
+  void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
+  void offer_rest(actions& out);
+  // Reservations (pool_reservation.cpp).
+  void age(time_point now);
+  void reserve(actions& out, time_point now);
+  bool was_passed(const pool_run& run) const;
+  std::vector<placement> chosen_for(const pool_run& run) const;
+  std::vector<placement> chosen_in(const pool_run& run, const std::vector<const pool_agent*>& among) const;
+  // Explanations (pool_explain.cpp).
+  std::pair<std::string, std::string> reason(const pool_run& run);
+  std::pair<std::string, std::string> aux_reason(const pool_run& run) const;
+  bool fits_bare(const pool_run& run, const placement_rules& rules) const;
+  std::size_t position(const pool_run& run) const;
+  value agents_for(const pool_run& run) const;
+  value would_free(const pool_run& run, time_point now);
+
+  pool_settings settings_;
   std::unique_ptr<pool_policy> policy_;
   phase phase_ = phase::placing;
-  std::map<std::string, std::vector<allocation_id>> slots_;
-  std::map<std::string, std::vector<allocation_id>>
-    away_;                                     ///< of agents that are down: only what was granted here
-  std::map<std::string, agent_drain> drained_; ///< where an operator has ordered something
-  std::set<allocation_id> granted_;            ///< by this pool and not released: no inventory takes it back
-  std::deque<pool_view::request> waiting_;
-  struct elastic_state {
-    int most = 0, offered = 0;
-  };
-  std::map<allocation_id, elastic_state> elastic_; ///< of those that would take fewer or more slots
-  std::uint64_t next_order_ = 0;
+  std::map<std::string, pool_agent> agents_;
+  std::map<allocation_id, pool_run> runs_;
+  pool_jobs jobs_;
+  std::map<placement_rules, agent_view> views_;
+  std::uint64_t next_view_ = 1;
+  int total_ = 0;           ///< slots of agents that are there
+  int open_ = 0;            ///< of these, the ones that may be given out
+  int kept_free_ = 0;       ///< slots that are kept for somebody and held by nobody
+  std::uint64_t clock_ = 0; ///< counts requests and grants
+  std::uint64_t arrivals_ = 0;
+  std::map<limit_key, int> used_;        ///< slots by user, workspace and pool
+  run_queue queue_;                      ///< runs that compete
+  bool passing_ = false;                 ///< empty shapes stay until the pass is over
+  bool taken_ = false;                   ///< somebody lost slots that were kept, in this pass
+  std::set<pool_job*> untidy_;           ///< jobs that have some
+  time_point now_;                       ///< of the event in hand
+  std::map<limit_key, run_queue> aside_; ///< runs that wait for a limit, or that no agents could hold
+  std::set<limit_key> eased_;            ///< limits that have more room than before
+  std::set<limit_key> strained_;         ///< limits that may be exceeded
+  ranked_runs waiting_;                  ///< all that wait for slots
+  ranked_runs aux_waiting_;              ///< all that wait for an aux unit
+  ranked_runs running_;                  ///< all that may be preempted
+  std::set<allocation_id> keepers_;      ///< runs that slots are kept for
+  std::set<allocation_id> stopping_;     ///< runs that were preempted
+  allocation_id reserved_for_;
+  std::set<std::pair<time_point, allocation_id>> young_; ///< runs that wait, not yet for reserve_after
+  ranked_runs aged_;                                     ///< runs that have
+  std::map<std::uint64_t, run_rank> grants_;             ///< by time, the ranks that no later grant exceeds
+  std::optional<time_point> ripe_;                       ///< when somebody will have run long enough
+  std::set<allocation_id> elastic_;                      ///< runs that hold fewer slots than they would take
 };
 
 } // namespace troupe

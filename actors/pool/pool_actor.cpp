@@ -19,7 +19,8 @@ public:
 
   pool_actor::behavior_type make_behavior(const std::string& pool_name, pool::phase begin) {
     name = "pool/" + pool_name;
-    machine_ = pool(begin);
+    pool_name_ = pool_name;
+    machine_ = pool(begin, pool_settings{});
     self_->enter(name);
     self_->describe_by([this] { return machine_.describe(); });
     return {
@@ -58,7 +59,8 @@ public:
         return out;
       },
       [this](const describe_pool&) {
-        pool_description d{machine_.total_slots(), machine_.used_slots(), machine_.agents(), {}};
+        pool_description d{
+          machine_.total_slots(), machine_.used_slots(), machine_.agents(), {}, machine_.details()};
         for (const auto& r : machine_.waiting())
           d.waiting.emplace_back(r.allocation, r.slots);
         return d;
@@ -69,6 +71,15 @@ public:
         return pool_joined{};
       },
       [this](const holders_heard& ev) { step(ev); },
+      [this](const job_changed& ev) { step(ev); },
+      [this](const pool_configured& ev) { step(ev); },
+      [this](const time_passed& ev) {
+        timer_at_.reset();
+        step(ev);
+      },
+      [this](const explain_allocation& x) {
+        return allocation_explained{machine_.explain(x.allocation, self_->now())};
+      },
       [this](const agent_forgotten& ev) {
         twins_.erase(ev.agent);
         step(ev);
@@ -78,19 +89,29 @@ public:
 
 private:
   void step(const pool_event& ev) {
-    auto actions = machine_.apply(ev);
+    auto actions = machine_.apply(ev, self_->now());
     self_->trace_decision([&] {
       return "grants: " + std::to_string(actions.size()) + ", used " + std::to_string(machine_.used_slots()) +
              " of " + std::to_string(machine_.total_slots());
     });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
+    arm_timer();
+  }
+  /// One at a time, but for an earlier one: the machine checks again.
+  void arm_timer() {
+    const auto at = machine_.deadline();
+    if (!at || (timer_at_ && *timer_at_ <= *at))
+      return;
+    timer_at_ = at;
+    self_->delayed_send(pool_actor{self_}, std::max<duration>(*at - self_->now(), duration{0}),
+                        time_passed{});
   }
   void run(const grant_slots& x) {
     auto it = waiting_.find(x.allocation);
     if (it == waiting_.end() || !it->second)
       return self_->send(pool_actor{self_}, slots_released{x.allocation}); // nobody is there to use it
-    self_->request(it->second, grant_timeout, slots_granted{x.allocation, x.on})
+    self_->request(it->second, grant_timeout, slots_granted{x.allocation, x.on, pool_name_, x.backfilled})
       .then([] {},
             [this, x, who = it->second](const caf::error& why) {
               auto now = waiting_.find(x.allocation);
@@ -101,6 +122,12 @@ private:
               step(slots_released{x.allocation}); // it died before it heard: the slots are nobody's
             });
   }
+  void run(const preempt_allocation& x) {
+    if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
+      self_->send(it->second, x);
+  }
+  void run(const reserve_slots&) {} // the machine keeps them; whoever asks is told
+  void run(const drop_reservation&) {}
   void run(const report_spare& x) {
     if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
       self_->send(it->second, slots_spare{x.allocation, x.slots});
@@ -111,7 +138,9 @@ private:
   }
 
   base* self_;
+  std::string pool_name_;
   pool machine_;
+  std::optional<time_point> timer_at_;
   std::map<allocation_id, allocation_actor> waiting_; ///< and those that hold slots
   std::map<std::string, twin_actor> twins_;
 };

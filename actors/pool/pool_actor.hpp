@@ -3,6 +3,7 @@
 // slots is answered at its own handle.
 
 #include "actors/messages.hpp"
+#include "actors/pool/pool.hpp"
 
 namespace troupe {
 

@@ -171,7 +171,7 @@ stop_allocation trial::stop_order() const {
 }
 
 start_allocation trial::start_order() const {
-  return {run_, checkpoint_, steps_, perturbed_ ? perturbed_->hparams : value()};
+  return {run_, checkpoint_, steps_, perturbed_ ? perturbed_->hparams : value(), run_started_at_};
 }
 
 bool trial::void_run(run_id run) const { return perturbed_ && run <= perturbed_->run; }
@@ -194,6 +194,7 @@ void trial::set(const trial_paused&) {
 void trial::set(const trial_stop_ordered& f) { stop_ = f; }
 void trial::set(const run_started& f) {
   run_ = f.run;
+  run_started_at_ = f.at;
   open_ = true;
   leaving_ = false;
   recorded_.clear();
@@ -263,7 +264,7 @@ std::string trial::snapshot() const {
   return pack(std::tuple{active_, open_, leaving_, run_, restarts_, restarts_then_, losses_, retry_at_,
                          checkpoint_, steps_, recorded_, earlier_, progress_, stop_ ? encode(*stop_) : "",
                          ended_ ? encode(*ended_) : "", perturbed_ ? encode(*perturbed_) : "",
-                         own_checkpoint_});
+                         own_checkpoint_, run_started_at_});
 }
 
 value trial::describe() const {

@@ -3,7 +3,7 @@
 // Pure: no CAF, no clock, no I/O. Its shell is trial_actor.cpp beside it.
 
 #include "actors/allocation/owner.hpp"
-#include "actors/machine.hpp"
+#include "actors/pool/pool_events.hpp"
 
 #include <map>
 #include <optional>
@@ -20,6 +20,8 @@ struct trial_spec {
   std::int64_t warm_start_steps = 0; ///< steps from which the first run counts on
   bool tells_checkpoints = false;    ///< whether the search wants to hear of checkpoints
   int least_slots = 0;               ///< fewer than `slots` that will do; 0: none
+  job_terms job;                     ///< what the pool has to know of the experiment
+  placement_rules rules;             ///< which agents may hold it
   std::optional<duration>
     stop_limit; ///< time from a graceful stop to the kill; none: that of allocation_spec
 };
@@ -72,7 +74,8 @@ struct start_allocation {
   run_id run;
   std::string from_checkpoint;
   std::int64_t from_steps = 0;
-  value hparams; ///< null: those the trial was created with
+  value hparams;      ///< null: those the trial was created with
+  time_point started; ///< run_started.at
 };
 /// Graceful unless `kill`: the script is asked to checkpoint and exit.
 struct stop_allocation {
@@ -173,6 +176,7 @@ private:
   std::string checkpoint_;      ///< the latest, or empty
   bool own_checkpoint_ = false; ///< whether checkpoint_ is of this trial's own weights
   std::int64_t steps_ = 0;      ///< steps of checkpoint_
+  time_point run_started_at_;
   std::vector<std::pair<std::string, std::int64_t>>
     earlier_; ///< all that are not deleted, with steps, the latest last
   double progress_ = 0;

@@ -63,6 +63,11 @@ public:
         return obey<commands_here>(x.name, std::move(x.fields),
                                    [this, &x](auto order) { return on(x.allocation, std::move(order)); });
       },
+      [this](const job_changed& x) {
+        spec_.job = x.job;
+        if (allocation_)
+          self_->send(allocation_, x);
+      },
       [this](pool_renewed& x) -> caf::result<pool_joined> {
         peers_.pool = x.pool;
         if (!allocation_)
@@ -182,6 +187,7 @@ private:
       launch_.hparams = x.hparams;
     allocation_spec allocation{id, spec_.slots};
     allocation.least = spec_.least_slots;
+    allocation.run = {spec_.job, x.started, "", true, spec_.rules};
     if (spec_.stop_limit)
       allocation.stop_limit = *spec_.stop_limit;
     allocation_ = spawn_allocation(self_->system(), allocation, launch_,

@@ -77,6 +77,17 @@ std::string default_pool(const value& cluster) {
   return pool_names(cluster).front();
 }
 
+value pool_settings(const value& cluster, std::string_view pool) {
+  auto settings = part(part(cluster, "pools"), std::string(pool).c_str());
+  if (!settings.is_object())
+    return value::object();
+  for (const char* other : {"default", "defaults", "provider"})
+    settings.erase(other);
+  for (auto it = settings.begin(); it != settings.end();)
+    it = it->is_null() ? settings.erase(it) : std::next(it);
+  return settings;
+}
+
 bool has_pool(const value& cluster, std::string_view pool) {
   auto names = pool_names(cluster);
   return std::find(names.begin(), names.end(), pool) != names.end();

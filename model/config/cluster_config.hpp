@@ -16,6 +16,9 @@ std::vector<std::string> pool_names(const value& cluster);
 std::string default_pool(const value& cluster);
 bool has_pool(const value& cluster, std::string_view pool);
 
+/// What the file says of how a pool gives out its slots; an empty map where it says nothing.
+value pool_settings(const value& cluster, std::string_view pool);
+
 /// The pool of the agent `name`: what the file says of that node, else the default one.
 std::string pool_of_agent(const value& cluster, std::string_view name);
 

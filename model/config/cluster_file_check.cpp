@@ -6,8 +6,6 @@
 namespace troupe::config {
 namespace {
 
-constexpr std::string_view fifo_only = "has no effect yet: pools are first come, first served";
-
 bool is_local(std::string_view host) { return host == "localhost" || host == "127.0.0.1" || host == "::1"; }
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "[::1]" || host.starts_with("127.");
@@ -87,6 +85,7 @@ private:
                    std::string_view("_-").find(c) != std::string_view::npos;
           }))
         out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -", "");
+      quotas(e.what.find("quotas"), "pools." + e.key + ".quotas");
       if (!is_true(e.what.find("default")) && e.what.is(kind::map)) {
         defaults(e.what.find("defaults"), "pools." + e.key + ".defaults");
         continue;
@@ -99,6 +98,23 @@ private:
                    "leave default: true to one of them");
       if (e.what.is(kind::map) && !first)
         first = &e;
+    }
+  }
+
+  void quotas(const node* list, const std::string& path) {
+    if (!list || !list->is(kind::list))
+      return;
+    std::set<std::pair<std::string, std::string>> seen;
+    for (std::size_t i = 0; i < list->items.size(); ++i) {
+      const auto& one = list->items[i];
+      if (!one.is(kind::map))
+        continue; // the schema says so
+      const auto where = path + "[" + std::to_string(i) + "]";
+      const auto user = text_of(one.find("user")), workspace = text_of(one.find("workspace"));
+      if (user.empty() == workspace.empty())
+        out_.fault(one.at, where, "a quota is of a user or of a workspace", "name one of the two");
+      else if (!seen.insert({user, workspace}).second)
+        out_.fault(one.at, where, "a second quota of '" + user + workspace + "'", "leave one of the two");
     }
   }
 
@@ -201,14 +217,11 @@ private:
 
   void without_effect() {
     for (const auto& e : entries_of(root_.find("pools"))) {
-      if (const auto* scheduler = e.what.find("scheduler");
-          text_of(scheduler) == "priority" || text_of(scheduler) == "fair")
-        out_.warn(scheduler->at, "pools." + e.key + ".scheduler", std::string(fifo_only));
-      if (const auto* preemption = e.what.find("preemption"); is_true(preemption))
-        out_.warn(preemption->at, "pools." + e.key + ".preemption", std::string(fifo_only));
-      if (const auto* most = e.what.find("max_slots"); most && !most->is(kind::null))
-        out_.warn(most->at, "pools." + e.key + ".max_slots",
-                  "has no effect yet: experiments use what is free");
+      const auto scheduler = text_of(e.what.find("scheduler"));
+      if (const auto* preemption = e.what.find("preemption");
+          is_true(preemption) && (scheduler == "fifo" || scheduler == "round_robin"))
+        out_.warn(preemption->at, "pools." + e.key + ".preemption",
+                  "has no effect: only priority and fair pools preempt");
     }
     const auto& list = items_of(root_, "nodes");
     for (std::size_t i = 0; i < list.size(); ++i) {

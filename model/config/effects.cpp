@@ -15,7 +15,6 @@ constexpr std::string_view by_the_class =
 constexpr std::string_view of_old = "is of older versions and ignored, as in Determined";
 constexpr std::string_view of_containers =
   "has no effect: tasks run as processes of the host, without containers";
-constexpr std::string_view of_pools = "has no effect yet: pools are first come, first served";
 
 bool is_zero(const value& x) { return x.is_number() && x == 0; }
 bool is_bucket(const value& x) { return x == "s3" || x == "gcs" || x == "azure"; }
@@ -42,10 +41,6 @@ const std::vector<without_effect>& keys_without_effect() {
     {"searcher.stop_once", "has no effect, as in Determined 0.38: trials are never resumed by this searcher"},
     {"searcher.train_stragglers", of_old},
     {"resources.slots_per_trial", "asks for no slot; trials get one yet", is_zero},
-    {"resources.max_slots", "has no effect yet: trials use what is free"},
-    {"resources.weight", of_pools},
-    {"resources.priority", of_pools},
-    {"resources.is_single_node", "has no effect yet: slots of a trial may be on several hosts"},
     {"resources.shm_size", "has no effect: tasks share /dev/shm of their host"},
     {"resources.devices", "has no effect: tasks see all devices that their user may use"},
     {"resources.native_parallel", of_old},

@@ -1,6 +1,7 @@
 // The file of a whole cluster: `troupe up FILE`. docs/cluster-file.md and `troupe explain` are made of it.
 
 #include "model/config/cluster_file.hpp"
+#include "model/config/duration_text.hpp"
 #include "model/config/shapes.hpp"
 
 #include <algorithm>
@@ -52,6 +53,8 @@ bool is_name(std::string_view x) {
 
 bool is_duration(std::string_view x) { return duration_seconds(x) > 0; }
 
+bool is_wait(std::string_view x) { return parse_duration(x).has_value(); }
+
 bool is_version(const node& x) {
   const auto* version = x.find("troupe");
   return !version || (version->is_integer() && version->as_double() == 1);
@@ -88,6 +91,14 @@ shape& storage(schema_table& t, shape_ref path) {
           "{ file: secrets/s3 }")});
 }
 
+shape& quota(schema_table& t) {
+  return map_with(
+    t, "A limit of a user or of a workspace, not of both.",
+    {like(unset("user", text(t), "Name of the user; * is each user without a quota of their own."), "ada"),
+     like(unset("workspace", text(t), "Name of the workspace."), "vision"),
+     like(required("max_slots", integer(t, {.least = 0}), "Slots at once, at most.", "slots"), "8")});
+}
+
 shape& pool(schema_table& t, shape_ref partial) {
   return map_with(
     t, "A pool of slots, with a queue of its own.",
@@ -96,13 +107,39 @@ shape& pool(schema_table& t, shape_ref partial) {
              "Whether experiments and agents that name no pool are in this one; true for one pool at most. "
              "Default pool where no pool says so: the first of the file."),
        "true"),
-     like(given("scheduler", one_of(t, {"fifo", "priority", "fair"}, "fifo is first come, first served"),
-                "fifo", "Order in which waiting requests get slots."),
-          "fifo"),
+     like(given("scheduler",
+                one_of(t, {"fifo", "round_robin", "priority", "fair"}, "fifo is first come, first served"),
+                "priority", "Order in which waiting requests get slots."),
+          "fair"),
      like(given("preemption", boolean(t), false,
-                "Whether a request that comes first in the order may preempt a running one."),
+                "Whether a request that comes first in the order may preempt a running one; in priority and "
+                "fair pools."),
           "true"),
+     like(given("default_priority", integer(t, {.least = 1, .most = 99}), 42,
+                "Priority of experiments that name none; a smaller number comes first."),
+          "50"),
      like(unset("max_slots", integer(t, {.least = 1}), "Slots in use at once, at most.", "slots"), "16"),
+     like(
+       given("fitting", one_of(t, {"best", "worst"}), "best",
+             "Agent that is filled first: best is the one with the fewest free slots that suffice, worst the "
+             "one with the largest part free."),
+       "worst"),
+     like(
+       given("gangs", one_of(t, {"any", "whole", "whole_mixed"}), "any",
+             "How a trial spreads over agents: over any free slots; over whole idle agents of one size; over "
+             "whole idle agents of any size."),
+       "whole"),
+     like(given("reserve_after", &text_that(t, is_wait, "a duration as 30s, 5m"), "60s",
+                "Time after which a request that others pass gets slots reserved."),
+          "5m"),
+     like(given("min_run", &text_that(t, is_wait, "a duration as 30s, 5m"), "30s",
+                "Time that a run has before one of the same priority, or for shares, may preempt it."),
+          "2m"),
+     like(given("quotas", list_of(t, &quota(t)), value::array(),
+                "Slots that a user or a workspace may hold at once."),
+          "[{user: ada, max_slots: 8}]"),
+     like(given("aux_per_agent", integer(t, {.least = 0}), 100, "Tasks without slots on an agent, at most."),
+          "10"),
      like(quiet(unset(
             "defaults", partial,
             "Configuration merged under that of every experiment of this pool, over the file's defaults.")),
@@ -219,7 +256,12 @@ void add_cluster_file(schema_table& t) {
      like(quiet(unset("plain_http", boolean(t),
                       "Whether the HTTP API may be plain on an address that other hosts reach: only behind a "
                       "proxy that speaks TLS.")),
-          "true")});
+          "true"),
+     like(quiet(
+            unset("web_hosts", list_of(t, &name),
+                  "Names that a server on loopback answers to beside localhost; a request to another name is "
+                  "refused.")),
+          "[ head.lab ]")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",
     {like(required("file", &path, "File with the experiment's configuration."), "experiments/mnist.yaml"),

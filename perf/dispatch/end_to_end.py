@@ -93,9 +93,12 @@ def command(*words, **more):
 
 def ticks(pid):
     """Of a process and of those of its children that have ended; then of its children that live."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    children = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-    return sum(map(int, fields[11:15])) + sum(ticks(child) for file in children for child in file.read_text().split())
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        children = [child for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+    except OSError:
+        return 0  # it has just ended: its parent has its time
+    return sum(map(int, fields[11:15])) + sum(map(ticks, children))
 
 
 def cpu_s(pid):

@@ -344,8 +344,15 @@ result<accounts::session> accounts::log_in(const std::string& name, const std::s
   bool right = matches(hash, as_sent(password, hashed));
   if (!u || !right)
     return wrong;
+  return begin_session(u->id, now, life);
+}
+
+result<accounts::session> accounts::begin_session(std::uint64_t user_id, time_point now, duration life) {
+  auto u = find(user_id);
+  if (!u)
+    return u.error();
   if (!u->active)
-    return error{errc::denied, "user '" + name + "' is inactive"};
+    return error{errc::denied, "user '" + u->name + "' is inactive"};
   session s;
   s.claim = {u->id, random_hex(9), now + (life == duration{0} ? how_.session_life : life)};
   s.token = sealed("u1." + std::to_string(u->id) + "." + std::to_string(u->generation) + "." + s.claim.id +

@@ -87,6 +87,9 @@ public:
   result<session> log_in(const std::string& name, const std::string& password, bool hashed, time_point now,
                          duration life = {});
 
+  /// A session of a user who has shown who they are in another way. errc::denied for an inactive one.
+  result<session> begin_session(std::uint64_t user_id, time_point now, duration life = {});
+
   /// errc::unauthorized for anything but a valid token. Whether an experiment or allocation still lives is
   /// the caller's to check.
   result<token_holder> holder(std::string_view token, time_point now) const;

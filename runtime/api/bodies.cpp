@@ -90,6 +90,8 @@ std::map<std::string, value> made() {
   all["ShellSetting"] = schema_of<shell_config>();
   all["ShellDrain"] = schema_of<shell_drain>();
   all["ShellFault"] = schema_of<shell_fault>();
+  all["SessionRequest"] = object(
+    {{"username", text()}, {"password", text()}, {"code", text(), "of a one-time link, instead of the two"}});
   // ---- the stock client's
   all["string"] = text();
   all["v1LoginRequest"] = object(
@@ -204,6 +206,7 @@ std::map<std::string, value> made() {
   };
   all["v1PostModelVersionRequest"] = version(true);
   all["v1PatchModelVersion"] = version(false);
+  all["v1GetModelDefFileRequest"] = object({{"path", text(), "as the tree names it", true}});
   all["v1TrialMetrics"] = trial_metrics();
   all["v1ReportTrialMetricsRequest"] =
     object({{"group", text(), "training, validation, or a name of its own without a point", true},

@@ -1,6 +1,7 @@
 #include "runtime/api/connection.hpp"
 
 #include "runtime/api/errors.hpp"
+#include "runtime/api/gzip.hpp"
 #include "runtime/http/session.hpp"
 
 namespace troupe::api {
@@ -101,6 +102,8 @@ private:
       co_await send(why);
       co_return false;
     }
+    zips_ = takes_gzip(std::string(http_.head()[wire::field::accept_encoding])) &&
+            http_.head().method() == wire::verb::get;
     auto let_in = core_.api.admit(head_of(http_.head()));
     if (auto* refused = std::get_if<response>(&let_in)) {
       co_await http_.skip_body();
@@ -194,6 +197,7 @@ private:
     if (!x.taker)
       m.set(wire::field::content_type, x.content_type);
     m.set(wire::field::server, "troupe");
+    m.set("X-Content-Type-Options", "nosniff");
     for (const auto& [key, text] : x.headers)
       m.insert(key, text);
     m.keep_alive(http_.keep_alive());
@@ -211,6 +215,8 @@ private:
       co_await http_.lend(switching, x.taker);
       co_return;
     }
+    if (std::exchange(zips_, false) && x.status == 200)
+      gzip_body(x);
     wire::response<wire::string_body> m;
     fill(m, x);
     m.content_length(x.body.size());
@@ -294,7 +300,12 @@ private:
                    text(wire::field::accept),
                    text(wire::field::content_type),
                    text("Last-Event-ID"),
-                   http_.wants_upgrade() ? text(wire::field::upgrade) : std::string()};
+                   http_.wants_upgrade() ? text(wire::field::upgrade) : std::string(),
+                   text(wire::field::host),
+                   text(wire::field::origin),
+                   text("Sec-Fetch-Site"),
+                   text(wire::field::if_none_match),
+                   text(wire::field::accept_encoding)};
     return out;
   }
 
@@ -302,6 +313,7 @@ private:
   http::session<Stream> http_;
   std::shared_ptr<open_connection> entry_;
   bool taken_ = false; ///< it is no HTTP any more, and has ended
+  bool zips_ = false;  ///< the answer to the request at hand may be compressed
 };
 
 template <class Stream>

@@ -65,31 +65,25 @@ value shape(const token_changed& x) {
 value shape(const configuration_changed& x) { return {{"by", x.by}, {"revision", x.revision}}; }
 value shape(const setting_changed& x) { return {{"by", x.by}, {"key", x.key}, {"to", x.to}}; }
 value shape(const workspace_changed& x) {
-  return {{"by", x.by},           {"id", x.id.value},       {"name", x.name},
-          {"owner", x.owner},     {"archived", x.archived}, {"deleted", x.deleted},
+  return {{"by", x.by},
+          {"id", x.id.value},
+          {"name", x.name},
+          {"owner", x.owner},
+          {"archived", x.archived},
+          {"deleted", x.deleted},
           {"pinnedBy", x.pinned_by}};
 }
 value shape(const project_changed& x) {
-  return {{"by", x.by},
-          {"id", x.id.value},
-          {"workspace", x.workspace.value},
-          {"name", x.name},
-          {"key", x.key},
-          {"owner", x.owner},
-          {"archived", x.archived},
-          {"deleted", x.deleted}};
+  return {{"by", x.by},   {"id", x.id.value}, {"workspace", x.workspace.value}, {"name", x.name},
+          {"key", x.key}, {"owner", x.owner}, {"archived", x.archived},         {"deleted", x.deleted}};
 }
 value shape(const template_changed& x) {
   return {{"by", x.by}, {"name", x.name}, {"workspace", x.workspace.value}, {"deleted", x.deleted}};
 }
 value shape(const model_changed& x) {
-  return {{"by", x.by},
-          {"id", x.id.value},
-          {"name", x.name},
-          {"workspace", x.workspace.value},
-          {"owner", x.owner},
-          {"archived", x.archived},
-          {"deleted", x.deleted}};
+  return {
+    {"by", x.by},       {"id", x.id.value},       {"name", x.name},      {"workspace", x.workspace.value},
+    {"owner", x.owner}, {"archived", x.archived}, {"deleted", x.deleted}};
 }
 value shape(const model_version_changed& x) {
   return {{"by", x.by},
@@ -173,6 +167,16 @@ value shape(const allocation_yielded& x) { return {{"outside", x.outside}}; }
 value shape(const allocation_gave_up&) { return value::object(); }
 value shape(const part_made_daemon& x) { return {{"agent", x.agent}}; }
 value shape(const member_lost& x) { return {{"agent", x.agent}, {"rank", x.rank}, {"why", x.why}}; }
+value shape(const experiment_resources_changed& x) {
+  return {{"by", x.by},
+          {"priority", x.priority ? value(x.priority) : value()},
+          {"weight", x.weight},
+          {"max_slots", x.max_slots < 0 ? value() : value(x.max_slots)},
+          {"pool", x.pool}};
+}
+value shape(const allocation_preempted& x) {
+  return {{"for", x.wanted_by ? value(to_string(x.wanted_by)) : value()}, {"reason", x.reason}};
+}
 value shape(const allocation_resized& x) {
   return {{"generation", x.generation},
           {"members", x.members},
@@ -187,7 +191,9 @@ value shape(const run_ended& x) {
 value shape(const trial_ended& x) {
   return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}};
 }
-value shape(const allocation_placed& x) { return {{"on", placements(x.on)}}; }
+value shape(const allocation_placed& x) {
+  return {{"on", placements(x.on)}, {"pool", x.pool}, {"backfilled", x.backfilled}};
+}
 value shape(const allocation_closed& x) {
   return {
     {"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}, {"finished", x.finished}};

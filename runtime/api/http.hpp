@@ -19,6 +19,8 @@ namespace troupe::api {
 struct request_headers {
   std::string authorization, cookie, user_token, allocation_token, accept, content_type, last_event_id;
   std::string upgrade; ///< the protocols that the client offers for this connection instead of HTTP, or empty
+  std::string host, origin, fetch_site; ///< what a browser says of where the request comes from
+  std::string if_none_match, accept_encoding;
 };
 
 /// Name and value pairs of a query, decoded, names in camelCase, in their order.
@@ -69,6 +71,7 @@ struct response {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
   std::unique_ptr<body_stream> stream; ///< instead of `body`
+  bool kept = true; ///< of a route from facts: the same answer may be given again until the next fact
   /// Of a request with `upgrade`, instead of `body`: the answer is 101, and the connection goes to this.
   /// `headers` have to name the protocol, as {"Upgrade", "websocket"}.
   http::taker taker;

@@ -35,8 +35,8 @@ const char* media_of(const route& row) {
   const std::string_view type = row.answers, path = row.path;
   if (type == "archive")
     return "application/octet-stream";
-  const bool events =
-    path == "/troupe/v1/events" || (path.starts_with("/troupe/v1/shell/") && type.starts_with("stream of "));
+  const bool events = path == "/troupe/v1/events" || path == "/troupe/v1/live" ||
+                      (path.starts_with("/troupe/v1/shell/") && type.starts_with("stream of "));
   return events ? "text/event-stream" : "application/json";
 }
 

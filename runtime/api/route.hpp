@@ -6,6 +6,7 @@
 #include "runtime/api/experiment_texts.hpp"
 #include "runtime/api/gate.hpp"
 #include "runtime/api/http.hpp"
+#include "runtime/api/login_codes.hpp"
 #include "runtime/api/runner_states.hpp"
 #include "storage/journal.hpp"
 
@@ -35,6 +36,16 @@ struct cluster_identity {
   std::uint32_t link_protocol = 1;
 };
 
+/// What the web page's users are asked for beside their token.
+struct browser_rules {
+  bool loopback = false;          ///< only names of this host are answered: others are DNS rebinding
+  bool tls = false;               ///< cookies go over TLS alone
+  std::vector<std::string> hosts; ///< further names that the server answers to
+  std::shared_ptr<login_codes> codes = std::make_shared<login_codes>();
+};
+
+class series_columns;
+
 /// What handlers stand on.
 struct services {
   gate& cluster;
@@ -44,6 +55,8 @@ struct services {
   std::function<time_point()> now;
   std::shared_ptr<runner_states> runners = std::make_shared<runner_states>();
   std::shared_ptr<experiment_texts> texts = std::make_shared<experiment_texts>();
+  browser_rules browsers = {};
+  std::shared_ptr<series_columns> columns = {}; ///< made by the service where it is empty
 };
 
 struct call {
@@ -63,7 +76,7 @@ using handler = std::function<void(const call_ptr&, const reply&)>;
 
 struct route {
   const char* method;
-  std::string path;      ///< "/api/v1/experiments/{experimentId}"
+  std::string path;      ///< "/api/v1/experiments/{experimentId}"; a last "{name*}" takes all that follows
   authority::need right; ///< on the thing that the path names, by its {experimentId}, {trialId} ...
   handler run;
   const char* takes = "";   ///< name of the body's type, empty for none
@@ -116,6 +129,12 @@ std::vector<route> search_routes();
 std::vector<route> place_routes();
 std::vector<route> registry_routes();
 std::vector<route> description_routes();
+std::vector<route> session_routes();
+std::vector<route> series_routes();
+std::vector<route> analysis_routes();
+std::vector<route> live_routes();
+std::vector<route> log_routes();
+std::vector<route> file_routes();
 /// All of them, ours first; then what the contract knows and we have not built, answering 501.
 std::vector<route> all_routes();
 

@@ -6,7 +6,8 @@ namespace troupe::api {
 
 struct router::node {
   std::map<std::string, std::unique_ptr<node>, std::less<>> fixed;
-  std::unique_ptr<node> any; ///< {name}: one segment
+  std::unique_ptr<node> any;  ///< {name}: one segment
+  std::unique_ptr<node> rest; ///< {name*}: all segments that follow, at least one
   std::map<std::string, const route*, std::less<>> by_method;
 };
 
@@ -15,7 +16,7 @@ router::router(std::vector<route> table) : table_(std::move(table)), root_(std::
     node* at = root_.get();
     const auto shape = parse_target(row.path).value();
     for (const auto& segment : shape.segments) {
-      auto& next = segment.front() == '{' ? at->any : at->fixed[segment];
+      auto& next = segment.ends_with("*}") ? at->rest : segment.front() == '{' ? at->any : at->fixed[segment];
       if (!next)
         next = std::make_unique<node>();
       at = next.get();
@@ -39,7 +40,10 @@ const router::node* router::walk(const node& at, const std::vector<std::string>&
   if (auto next = at.fixed.find(segments[depth]); next != at.fixed.end())
     if (const auto* found = walk(*next->second, segments, depth + 1, method, other_method))
       return found;
-  return at.any ? walk(*at.any, segments, depth + 1, method, other_method) : nullptr;
+  if (at.any)
+    if (const auto* found = walk(*at.any, segments, depth + 1, method, other_method))
+      return found;
+  return at.rest ? walk(*at.rest, segments, segments.size(), method, other_method) : nullptr;
 }
 
 router::match router::find(std::string_view method, const std::vector<std::string>& segments) const {
@@ -52,7 +56,12 @@ router::match router::find(std::string_view method, const std::vector<std::strin
   m.found = at->by_method.find(method)->second;
   const auto names = parse_target(m.found->path).value().segments;
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i].front() == '{')
+    if (names[i].ends_with("*}")) {
+      std::string rest = segments[i];
+      for (auto j = i + 1; j < segments.size(); ++j)
+        rest += "/" + segments[j];
+      m.path.emplace(names[i].substr(1, names[i].size() - 3), std::move(rest));
+    } else if (names[i].front() == '{')
       m.path.emplace(names[i].substr(1, names[i].size() - 2), segments[i]);
   return m;
 }

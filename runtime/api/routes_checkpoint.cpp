@@ -1,7 +1,7 @@
 // Checkpoints: lists, one, and their files.
 
-#include "runtime/api/errors.hpp"
 #include "model/checkpoint_place.hpp"
+#include "runtime/api/errors.hpp"
 #include "runtime/api/folder_archive.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
@@ -139,6 +139,9 @@ result<response> sent(result<std::unique_ptr<body_stream>> body, const char* typ
   response out;
   out.content_type = type;
   out.stream = std::move(*body);
+  // Written by a task: a browser keeps it, and never shows it as ours.
+  out.headers.emplace_back("Content-Disposition", "attachment");
+  out.headers.emplace_back("Content-Security-Policy", "sandbox");
   return out;
 }
 

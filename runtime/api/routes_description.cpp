@@ -234,7 +234,7 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
   };
   for (const auto id : *ids) {
     auto row = c->parts->storage->experiment(id);
-    auto order = row ? make(*row, f) : decltype(make(*row, f))(error{errc::not_found, ""});
+    auto order = row ? make(*row) : decltype(make(*row))(error{errc::not_found, ""});
     if (!row)
       done(id, "experiment '" + to_string(id) + "' not found");
     else if (!order)
@@ -250,7 +250,7 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
 template <class Order>
 handler bulk_of() {
   return [](const call_ptr& c, const reply& back) {
-    on_each(c, back, [](const experiment_row& row, fields&) -> result<Order> {
+    on_each(c, back, [](const experiment_row& row) -> result<Order> {
       if (row.archived)
         return error{errc::not_found, "experiment '" + to_string(row.id) + "' not found"};
       if (terminal(row.state))
@@ -262,7 +262,7 @@ handler bulk_of() {
 
 handler bulk_archive(bool archived) {
   return [archived](const call_ptr& c, const reply& back) {
-    on_each(c, back, [archived](const experiment_row& row, fields&) -> result<commands::experiment_describe> {
+    on_each(c, back, [archived](const experiment_row& row) -> result<commands::experiment_describe> {
       if (row.archived == archived)
         return error{errc::conflict,
                      archived ? "Experiment is already archived." : "Experiment is not archived."};
@@ -275,13 +275,18 @@ handler bulk_archive(bool archived) {
 }
 
 void bulk_move(const call_ptr& c, const reply& back) {
-  on_each(c, back, [&c](const experiment_row& row, fields& f) -> result<commands::experiment_move> {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  f.need("destinationProjectId");
+  const auto to = std::max<std::int64_t>(f.number("destinationProjectId"), 0);
+  if (f.bad())
+    return back(failure(*f.bad()));
+  on_each(c, back, [&](const experiment_row& row) -> result<commands::experiment_move> {
     if (auto fine = may_change_place(*c, row); !fine)
       return fine.error();
-    const auto to = f.number("destinationProjectId");
-    if (f.bad())
-      return *f.bad();
-    return commands::experiment_move{row.id, {static_cast<std::uint64_t>(std::max<std::int64_t>(to, 0))}};
+    return commands::experiment_move{row.id, {static_cast<std::uint64_t>(to)}};
   });
 }
 
@@ -290,10 +295,10 @@ void bulk_move(const call_ptr& c, const reply& back) {
 std::vector<route> description_routes() {
   const authority::need view{action::view, thing::experiment}, change{action::change, thing::experiment};
   const auto bulk = [&](const char* verb, handler run, authority::need right, const char* type,
-                        const char* doc) {
+                        const char* answers, const char* doc) {
     return route{"POST", std::string("/api/v1/projects/{projectId}/experiments/") + verb,
                  right,  std::move(run),
-                 type,   "v1BulkActionResponse",
+                 type,   answers,
                  doc};
   };
   return {
@@ -311,16 +316,20 @@ std::vector<route> description_routes() {
      "Opens an archived experiment again."},
     {"POST", "/api/v1/experiments/{experimentId}/move", change, move, "v1MoveExperimentRequest", "Empty",
      "Moves an experiment to another project."},
-    bulk("archive", bulk_archive(true), change, "v1BulkAction", "Archives many experiments."),
-    bulk("unarchive", bulk_archive(false), change, "v1BulkAction", "Opens many archived experiments again."),
-    bulk("move", bulk_move, change, "v1MoveExperimentsRequest", "Moves many experiments."),
-    bulk("pause", bulk_of<commands::experiment_pause>(), change, "v1BulkAction", "Pauses many experiments."),
+    bulk("archive", bulk_archive(true), change, "v1BulkAction", "v1ArchiveExperimentsResponse",
+         "Archives many experiments."),
+    bulk("unarchive", bulk_archive(false), change, "v1BulkAction", "v1UnarchiveExperimentsResponse",
+         "Opens many archived experiments again."),
+    bulk("move", bulk_move, change, "v1MoveExperimentsRequest", "v1MoveExperimentsResponse",
+         "Moves many experiments."),
+    bulk("pause", bulk_of<commands::experiment_pause>(), change, "v1BulkAction", "v1PauseExperimentsResponse",
+         "Pauses many experiments."),
     bulk("activate", bulk_of<commands::experiment_activate>(), change, "v1BulkAction",
-         "Goes on with many experiments."),
+         "v1ActivateExperimentsResponse", "Goes on with many experiments."),
     bulk("cancel", bulk_of<commands::experiment_cancel>(), change, "v1BulkAction",
-         "Cancels many experiments."),
+         "v1CancelExperimentsResponse", "Cancels many experiments."),
     bulk("kill", bulk_of<commands::experiment_kill>(), {action::kill, thing::experiment}, "v1BulkAction",
-         "Kills many experiments."),
+         "v1KillExperimentsResponse", "Kills many experiments."),
   };
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/api/listing.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -157,17 +158,30 @@ result<value> trials(const call& c) {
   return value{{"trials", std::move(shaped)}, {"pagination", part->pagination}};
 }
 
-result<value> progress_of_trials(const call& c) {
+/// With `metrics=validation.acc,training.loss` each trial has the summaries of these as well.
+result<response> progress_of_trials(const call& c) {
   auto row = named_experiment(c);
   if (!row)
     return row.error();
   auto rows = c.parts->storage->trials(row->id);
   if (!rows)
     return rows.error();
+  const auto wanted = metric_names(c.query.first("metrics"));
+  if (!wanted)
+    return wanted.error();
   value shaped = value::array();
-  for (const auto& t : *rows)
+  for (const auto& t : *rows) {
     shaped.push_back(trial_progress_shape(t));
-  return value{{"trials", std::move(shaped)}};
+    if (wanted->empty())
+      continue;
+    auto known = c.parts->columns->summaries(t, *c.parts->storage);
+    if (!known)
+      return known.error();
+    shaped.back()["metrics"] = summaries_shape(**known, *wanted);
+  }
+  auto out = json({{"trials", std::move(shaped)}}, c.query.has("pretty"));
+  out.kept = wanted->empty(); // reports are no facts
+  return out;
 }
 
 result<value> outcome(const call& c) {
@@ -289,10 +303,10 @@ std::vector<route> experiment_routes() {
     of_facts({"GET",
               "/troupe/v1/experiments/{experimentId}/trials",
               {action::view, thing::search},
-              answer_with(progress_of_trials),
+              respond_with(progress_of_trials),
               "",
               "TrialProgressList",
-              "Every trial with what a progress table needs."}),
+              "Every trial with what a progress table needs; `metrics` names those to summarise."}),
     {"GET",
      "/troupe/v1/experiments/{experimentId}/outcome",
      {action::view, thing::search},

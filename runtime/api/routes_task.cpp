@@ -471,7 +471,8 @@ std::vector<route> task_routes() {
           rendezvous(),
           "",
           "v1AllocationRendezvousInfoResponse",
-          "Waits until all parts of the gang run; answers their addresses. With `ports` in the query, four with commas in between "
+          "Waits until all parts of the gang run; answers their addresses. With `ports` in the query, four "
+          "with commas in between "
           "and zeros but for the chief, the chief's too."}),
     {"POST",
      a + "/resources/{resourcesId}/daemon",

@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/origin.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/unix_account_in.hpp"
@@ -29,18 +30,9 @@ result<response> log_in(const call& c) {
   return out;
 }
 
-std::string_view session_token(const call& c) {
-  for (std::string_view header :
-       {std::string_view(c.headers.user_token), std::string_view(c.headers.authorization)})
-    if (header.size() > 7)
-      return header.substr(7);
-  const std::string_view cookie = c.headers.cookie;
-  auto at = cookie.find("auth=");
-  return at == cookie.npos ? std::string_view{} : cookie.substr(at + 5, cookie.find(';', at) - at - 5);
-}
-
 void log_out(const call_ptr& c, const reply& back) {
-  auto session = c->parts->users->session_of(session_token(*c), c->now);
+  auto session =
+    c->parts->users->session_of(shown_token(c->headers, c->parts->about.cluster_id).token, c->now);
   if (!session)
     return back(json(value::object()));
   command(c, back,

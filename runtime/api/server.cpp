@@ -176,8 +176,13 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
     how.now = system_now;
   const auto where = to_string({how.host, how.port});
   auto x = std::make_unique<inside>();
-  x->core = std::make_shared<server_core>(
-    how, services{cluster, std::move(storage), std::move(users), how.about, how.now});
+  how.browsers.tls = how.tls.has_value();
+  how.browsers.loopback = is_loopback(how.host);
+  if (how.browsers.loopback)
+    how.browsers.hosts.push_back(how.host);
+  services parts{cluster, std::move(storage), std::move(users), how.about, how.now};
+  parts.browsers = how.browsers;
+  x->core = std::make_shared<server_core>(how, std::move(parts));
   auto& io = x->core->io;
   boost::system::error_code bad;
   if (how.tls) {

@@ -40,6 +40,7 @@ struct server_options {
   std::size_t body_rate = 64u << 10;
   std::function<time_point()> now; ///< default: the system clock
   std::vector<route> more_routes;  ///< beside the API's own
+  browser_rules browsers;          ///< `loopback` and `tls` are set by the server itself
 };
 
 class server {

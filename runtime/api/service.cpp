@@ -2,6 +2,8 @@
 
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
+#include "runtime/api/origin.hpp"
+#include "runtime/api/series_columns.hpp"
 
 namespace troupe::api {
 namespace {
@@ -11,39 +13,17 @@ std::vector<route> joined(std::vector<route> all, std::vector<route> more) {
   return all;
 }
 
-std::string_view bearer(std::string_view header) {
-  for (std::string_view scheme : {"Bearer ", "bearer "})
-    if (header.starts_with(scheme))
-      return header.substr(scheme.size());
-  return {};
-}
-
-std::string_view cookie_named(std::string_view header, std::string_view name) {
-  while (!header.empty()) {
-    auto end = header.find(';');
-    auto pair = header.substr(0, end);
-    header = end == header.npos ? std::string_view{} : header.substr(end + 1);
-    pair.remove_prefix(std::min(pair.find_first_not_of(' '), pair.size()));
-    if (pair.size() > name.size() && pair.starts_with(name) && pair[name.size()] == '=')
-      return pair.substr(name.size() + 1);
-  }
-  return {};
-}
-
-/// The user's own token goes before the allocation's.
-std::string_view shown_token(const request_headers& h) {
-  for (auto token : {bearer(h.user_token), bearer(h.authorization), cookie_named(h.cookie, "auth")})
-    if (!token.empty())
-      return token;
-  return bearer(h.allocation_token);
-}
-
 result<void> may(const route& row, const call& c) {
   const auto who = c.by.asks();
   return row.asks_again ? authority::may_any(who, row.right)
                         : authority::may(who, row.right.what, named_thing(c, row.right.on));
 }
 
+services with_columns(services parts) {
+  if (!parts.columns)
+    parts.columns = std::make_shared<series_columns>();
+  return parts;
+}
 bool is_open(const route& row) {
   const auto* rule = authority::rule_of(row.right);
   return rule && rule->open;
@@ -52,7 +32,7 @@ bool is_open(const route& row) {
 } // namespace
 
 service::service(services parts, std::vector<route> more)
-    : parts_(std::make_shared<const services>(std::move(parts))),
+    : parts_(std::make_shared<const services>(with_columns(std::move(parts)))),
       router_(joined(all_routes(), std::move(more))) {}
 
 result<identity> service::task(allocation_id id) const {
@@ -71,8 +51,7 @@ result<identity> service::task(allocation_id id) const {
   return by;
 }
 
-result<identity> service::who(const request_headers& headers, time_point now) const {
-  auto token = shown_token(headers);
+result<identity> service::who(std::string_view token, time_point now) const {
   if (token.empty())
     return error{errc::unauthorized, "no token: log in first"};
   auto holder = parts_->users->holder(token, now);
@@ -95,6 +74,8 @@ result<identity> service::who(const request_headers& headers, time_point now) co
 }
 
 std::variant<admission, response> service::admit(request_head head, const identity* known) const {
+  if (auto fine = host_is_ours(head.headers, parts_->browsers); !fine && !known)
+    return failure(fine.error());
   auto where = parse_target(head.target);
   if (!where)
     return failure(where.error());
@@ -115,10 +96,17 @@ std::variant<admission, response> service::admit(request_head head, const identi
   c.query = std::move(where->query);
   c.headers = std::move(head.headers);
   c.now = parts_->now();
-  if (!is_open(*in.at)) {
-    auto by = known ? result<identity>{*known} : who(c.headers, c.now);
+  const auto shown = shown_token(c.headers, parts_->about.cluster_id);
+  if (is_open(*in.at)) { // who calls is of interest, and decides nothing
+    if (auto by = known ? result<identity>{*known} : who(shown.token, c.now); by)
+      c.by = std::move(*by);
+  } else {
+    auto by = known ? result<identity>{*known} : who(shown.token, c.now);
     if (!by)
       return failure(by.error());
+    if (!known && shown.by_cookie && head.method != "GET" && head.method != "HEAD")
+      if (auto fine = comes_from_own_page(c.headers, parts_->browsers.tls); !fine)
+        return failure(fine.error());
     c.by = std::move(*by);
     if (auto fine = may(*in.at, c); !fine)
       return failure(fine.error());
@@ -149,7 +137,7 @@ void service::run_kept(const admission& let_in, const reply& back) const {
     return back(std::move(out));
   }
   let_in.at->run(let_in.with, reply{[this, &target, at, &back](response x) { // these routes answer at once
-                   if (x.status == 200 && !x.stream)
+                   if (x.status == 200 && !x.stream && x.kept)
                      kept_.keep(target, at, x.body);
                    back(std::move(x));
                  }});

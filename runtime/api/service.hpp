@@ -36,7 +36,7 @@ public:
   const std::vector<route>& table() const { return router_.table(); }
 
 private:
-  result<identity> who(const request_headers& headers, time_point now) const;
+  result<identity> who(std::string_view token, time_point now) const;
   result<identity> task(allocation_id id) const;
   void run_kept(const admission& let_in, const reply& back) const;
 

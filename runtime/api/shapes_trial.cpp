@@ -1,5 +1,5 @@
-#include "runtime/api/shapes.hpp"
 #include "model/checkpoint_place.hpp"
+#include "runtime/api/shapes.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -8,9 +8,12 @@
 #include "runtime/client/submission.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ostream>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace troupe::cli::verbs {
 namespace {
@@ -115,6 +118,8 @@ int up(session& s, const arguments& given) {
   o.daemon = given.has("--daemon");
   o.allow_faults = given.has("--allow-faults");
   o.plain_http = given.has("--plain-http");
+  o.web_dir = given.text("--web-dir");
+  o.web_hosts = given.all("--web-host");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
     if (!ok)
       return s.fail(ok.error());
@@ -133,6 +138,8 @@ int master(session& s, const arguments& given) {
   o.daemon = given.has("--daemon");
   o.allow_faults = given.has("--allow-faults");
   o.plain_http = given.has("--plain-http");
+  o.web_dir = given.text("--web-dir");
+  o.web_hosts = given.all("--web-host");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
     if (!ok)
       return s.fail(ok.error());
@@ -224,6 +231,35 @@ int status(session& s, const arguments&) {
                            {"active experiments", "experimentsActive", show_as::number},
                            {"data directory", "dataDir"}},
                           options));
+}
+
+int web(session& s, const arguments& given) {
+  auto path = given.text("PATH");
+  path.erase(0, path.find_first_not_of('/') == path.npos ? path.size() : path.find_first_not_of('/'));
+  if (path.starts_with("ui/"))
+    path.erase(0, 3);
+  if (path.find_first_of("#\r\n\\ ") != path.npos)
+    return s.fail({errc::invalid, "'" + path + "' is not a page\nhint: troupe web experiments/7"});
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto made = (*cluster)->post("/troupe/v1/session/codes");
+  if (!made)
+    return s.fail(made.error());
+  const auto link =
+    (*cluster)->where().url + "/ui/login?next=/ui/" + path + "#code=" + made->value("code", std::string());
+  s.io.out << link << std::endl;
+  if (!given.has("--open"))
+    return exit_done;
+  const auto pid = ::fork();
+  if (pid == 0) {
+    ::execlp("xdg-open", "xdg-open", link.c_str(), nullptr);
+    std::_Exit(127);
+  }
+  int how = 0;
+  if (pid < 0 || ::waitpid(pid, &how, 0) != pid || how != 0)
+    return s.fail({errc::io, "xdg-open could not open the link\nhint: open the address above in a browser"});
+  return exit_done;
 }
 
 int down(session& s, const arguments& given) {

@@ -38,7 +38,8 @@ void add_best(std::vector<std::string>& out, const progress_view& view, const va
       out.push_back("  " + text.substr(at, end - at));
       at = end + 1;
     }
-  out.push_back("show it again:  troupe trial describe " + id + "   troupe trial metrics " + id);
+  out.push_back("show it again:  troupe trial describe " + id + "   troupe trial metrics " + id +
+                "   troupe web experiments/" + to_string(setup.id));
 }
 
 } // namespace

@@ -24,8 +24,10 @@ struct up_options {
   std::filesystem::path tls_dir;      ///< folder that `tls init` made; empty: plain, loopback only
   std::filesystem::path trace_actors; ///< one line a message; empty: none
   bool daemon = false;
-  bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
-  bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
+  bool allow_faults = false;          ///< the shell may disturb actors' mail: for tests
+  bool plain_http = false;            ///< `listen` may be reachable from other hosts without certificates
+  std::filesystem::path web_dir;      ///< folder of a built web page instead of the binary's; empty: none
+  std::vector<std::string> web_hosts; ///< further names that a server on loopback answers to
 };
 
 struct master_options {
@@ -33,8 +35,10 @@ struct master_options {
   std::string listen, agent_listen;
   std::filesystem::path config, tls_dir, trace_actors;
   bool daemon = false;
-  bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
-  bool plain_http = false;   ///< `listen` may be reachable from other hosts without certificates
+  bool allow_faults = false;          ///< the shell may disturb actors' mail: for tests
+  bool plain_http = false;            ///< `listen` may be reachable from other hosts without certificates
+  std::filesystem::path web_dir;      ///< folder of a built web page instead of the binary's; empty: none
+  std::vector<std::string> web_hosts; ///< further names that a server on loopback answers to
 };
 
 struct agent_options {
@@ -109,6 +113,7 @@ struct hooks {
   std::function<std::vector<host_finding>(const value& cluster_file)> check_hosts;
   /// Everything after the word, unread.
   std::function<int(const words&, std::istream&, std::ostream&, std::ostream&)> config, search;
+  std::function<int(std::istream&, std::ostream&)> pool_replay;
   std::string version = "0.1.0";
 };
 

@@ -1,5 +1,6 @@
 #include "runtime/cli/verbs.hpp"
 #include "runtime/cli/configuration_verbs.hpp"
+#include "runtime/cli/pool_verbs.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -24,16 +25,22 @@ constexpr option_spec tls_dir{
 constexpr option_spec plain_http{
   "--plain-http", "",
   "HTTP without TLS on an address that other hosts reach: only behind a proxy that speaks TLS", toggle};
+constexpr option_spec web_host{
+  "--web-host", "NAME",
+  "Name that a server on loopback answers to beside localhost; may be given several times", list};
+constexpr option_spec web_dir{"--web-dir", "DIR",
+                              "Folder of a built web page instead of the one in the binary", text};
 constexpr option_spec trace{"--trace-actors", "FILE", "Write one line for each message between actors", text};
 constexpr option_spec faults{"--allow-faults", "",
                              "Let `troupe shell` drop, delay and pause messages: for tests", toggle};
 constexpr option_spec detach{"-d,--daemon", "",
                              "Return when the node answers, and leave it in the background", toggle};
 
-constexpr option_spec up_flags[] = {data_dir, listen,     agent_listen, slots, agent_name, cluster_file,
-                                    tls_dir,  plain_http, detach,       trace, faults};
-constexpr option_spec master_flags[] = {data_dir,   listen, agent_listen, cluster_file, tls_dir,
-                                        plain_http, detach, trace,        faults};
+constexpr option_spec up_flags[] = {data_dir,     listen,  agent_listen, slots,    agent_name,
+                                    cluster_file, tls_dir, plain_http,   web_host, web_dir,
+                                    detach,       trace,   faults};
+constexpr option_spec master_flags[] = {data_dir, listen,  agent_listen, cluster_file, tls_dir, plain_http,
+                                        web_host, web_dir, detach,       trace,        faults};
 constexpr option_spec agent_flags[] = {
   {"--master", "HOST:PORT", "The master's HTTP address ($TROUPE_MASTER)", text},
   data_dir,
@@ -69,6 +76,7 @@ constexpr option_spec service_flags[] = {
 constexpr argument_spec maybe_file[] = {
   {"FILE", "Cluster file (default: the configuration in force in the data directory)", false}};
 constexpr argument_spec one_file[] = {{"FILE", "Cluster file"}};
+constexpr argument_spec events_file[] = {{"FILE", "Events, a JSON object a line; - means standard input"}};
 constexpr argument_spec file_or_plan[] = {{"FILE", "Cluster file, or a plan that --plan wrote"}};
 constexpr argument_spec service_file[] = {
   {"FILE", "Cluster file (default: the unit starts `troupe up` without a file)", false}};
@@ -154,6 +162,8 @@ constexpr argument_spec experiments[] = {{"EXPERIMENT", "Ids of experiments, or 
 constexpr argument_spec maybe_experiment[] = {{"EXPERIMENT", "Id of the experiment, or `last`", false}};
 constexpr argument_spec trial[] = {{"TRIAL", "Id of the trial"}};
 constexpr argument_spec trials[] = {{"TRIAL", "Ids of trials", true, true}};
+constexpr argument_spec maybe_page[] = {{"PATH", "Page below /ui/, as experiments/7", false}};
+constexpr option_spec web_flags[] = {{"--open", "", "Open it in the browser of this desktop", toggle}};
 constexpr argument_spec one_agent[] = {{"AGENT", "Name of the agent"}};
 constexpr argument_spec uuid[] = {{"UUID", "UUID of the checkpoint"}};
 constexpr argument_spec shell_kind[] = {{"SHELL", "bash"}};
@@ -211,6 +221,8 @@ constexpr verb_spec table[] = {
    "troupe status\ntroupe status -o json",
    "troupe agent list",
    verbs::status},
+  {"web", "Print a link to the web page that signs you in once, within ten minutes", maybe_page, web_flags,
+   false, true, "troupe web\ntroupe web experiments/7\ntroupe web --open", "troupe status", verbs::web},
   {"down",
    "Stop the cluster; running trials resume from their checkpoints when it is up again",
    {},
@@ -393,6 +405,15 @@ constexpr verb_spec table[] = {
    "troupe config show -o json",
    "troupe apply",
    verbs::config_show},
+  {"pool replay",
+   "Drive one pool by hand: JSON lines in, one JSON line out for each",
+   events_file,
+   {},
+   false,
+   false,
+   "troupe pool replay -",
+   "docs/scheduling.md",
+   verbs::pool_replay},
   {"search", "Preview and simulate searches", {}, {}, false, false, "troupe search --help", "", nullptr},
   {"shell",
    "Inspect the live actors, and act on them",

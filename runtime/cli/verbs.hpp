@@ -36,6 +36,7 @@ int master(session&, const arguments&);
 int agent(session&, const arguments&);
 int run(session&, const arguments&);
 int status(session&, const arguments&);
+int web(session&, const arguments&);
 int down(session&, const arguments&);
 int agent_list(session&, const arguments&);
 int agent_remove(session&, const arguments&);

@@ -12,6 +12,7 @@
 #include "runtime/api/shapes.hpp"
 #include "runtime/embed/observer.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/web/page.hpp"
 #include "workers/context_files.hpp"
 
 #include <pthread.h>
@@ -120,7 +121,8 @@ public:
       how_.clock
         ? std::function<time_point()>([clock = how_.clock] { return std::chrono::floor<duration>(clock()); })
         : [] { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }};
-    service_ = std::make_shared<api::service>(std::move(parts));
+    service_ = std::make_shared<api::service>(std::move(parts),
+                                              web::page_routes()); // the host's own server has the page
     admin_.who = host_user();
     if (auto user = node_->users()->find(std::string("admin")))
       admin_.user_id = user->id;
@@ -271,7 +273,12 @@ answer engine::inside::http(const std::string& method, const std::string& target
                                 {"grpc-metadata-x-allocation-token", &h.allocation_token},
                                 {"accept", &h.accept},
                                 {"content-type", &h.content_type},
-                                {"last-event-id", &h.last_event_id}})
+                                {"last-event-id", &h.last_event_id},
+                                {"host", &h.host},
+                                {"origin", &h.origin},
+                                {"sec-fetch-site", &h.fetch_site},
+                                {"if-none-match", &h.if_none_match},
+                                {"accept-encoding", &h.accept_encoding}})
       if (is(name, known))
         *field = text;
   }

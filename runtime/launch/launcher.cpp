@@ -21,6 +21,8 @@ int up(const cli::up_options& o, const std::string& version) {
   n.trace_actors = o.trace_actors;
   n.allow_faults = o.allow_faults;
   n.plain_http = o.plain_http;
+  n.web_dir = o.web_dir;
+  n.web_hosts = o.web_hosts;
   n.version = version;
   cluster_service cluster(o.config);
   if (auto ok = cluster.read(n); !ok)
@@ -37,6 +39,8 @@ int master(const cli::master_options& o, const std::string& version) {
   n.trace_actors = o.trace_actors;
   n.allow_faults = o.allow_faults;
   n.plain_http = o.plain_http;
+  n.web_dir = o.web_dir;
+  n.web_hosts = o.web_hosts;
   n.version = version;
   n.agent = false;
   cluster_service cluster(o.config);

@@ -164,6 +164,8 @@ int run(const cli::run_options& o, const std::string& version) {
   if (!id)
     return cli::exit_after(id.error());
   std::cout << "experiment " << to_string(*id) << std::endl;
+  if (const auto page = here.web_link("", ""); !page.empty())
+    std::cout << "web page: " << page << "experiments/" << to_string(*id) << std::endl;
   if (auto ok = here.start_agent(); !ok)
     return cli::exit_after(ok.error());
   int code = s.follow_to_end(*id, once, twice);

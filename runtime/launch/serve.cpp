@@ -6,6 +6,7 @@
 #include "runtime/launch/signals.hpp"
 
 #include <iostream>
+#include <unistd.h>
 
 namespace troupe::launch {
 namespace {
@@ -62,6 +63,10 @@ private:
     auto text = is_master ? "troupe is up at " + node_->address()
                           : "troupe agent for the master at " + options_.master_address;
     text += ", data in " + options_.data_dir.string();
+    // The link holds a code that lets its reader in: it goes to a terminal, and into no log.
+    if (const auto page = node_->web_link(::isatty(STDOUT_FILENO) && !how_.daemon ? "admin" : "", "");
+        !page.empty())
+      text += "\nweb page: " + page;
     if (is_master)
       text += std::string("\nstop it with ") + (how_.daemon ? "" : "Ctrl-C or: ") + "troupe down";
     return how_.cluster ? text + how_.cluster->to_do() : text;

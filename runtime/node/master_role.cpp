@@ -4,6 +4,7 @@
 #include "runtime/node/first_facts.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/task_records.hpp"
+#include "runtime/web/page.hpp"
 #include "storage/audit_log.hpp"
 #include "storage/own_threads.hpp"
 #include "system/random.hpp"
@@ -249,6 +250,10 @@ result<void> master_role::open_http(const api::listen_address& where) {
   how.about.join_token = join_token_;
   how.about.link_protocol = link_protocol;
   how.now = host_.now;
+  if (options.web)
+    how.more_routes = web::page_routes(options.web_dir);
+  how.browsers.hosts = options.web_hosts;
+  how.browsers.codes = codes_;
   if (!options.tls_dir.empty())
     how.tls = api::tls_files{options.tls_dir / "master.pem", options.tls_dir / "master.key"};
   if (!options.tls_cert.empty())
@@ -281,6 +286,16 @@ forward::master_address master_role::http_address() const {
   if (!on_.options.tls_dir.empty())
     at.ca_file = on_.options.tls_dir / "ca.pem";
   return at;
+}
+
+std::string master_role::web_link(const std::string& user, const std::string& path) const {
+  if (url_.empty() || !on_.options.web)
+    return {};
+  auto who = accounts_->find(user);
+  if (!who)
+    return url_ + "/ui/" + path;
+  return url_ + "/ui/login?next=/ui/" + path +
+         "#code=" + codes_->make(who->id, host_.now ? host_.now() : system_now());
 }
 
 void master_role::close_port() {

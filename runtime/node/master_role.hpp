@@ -33,6 +33,7 @@ public:
   const std::string& address() const { return address_; } ///< address with the host that was asked for
   /// URL of the HTTP server, with the name in its certificate.
   forward::master_address http_address() const;
+  std::string web_link(const std::string& user, const std::string& path) const;
   const cluster_ids& ids() const { return ids_; }
   const std::string& join_token() const { return join_token_; }
   const cluster_actor& cluster() const { return cluster_; }
@@ -75,6 +76,7 @@ private:
   std::unique_ptr<api::server> server_;
   std::atomic<api::server*> listening_{nullptr};
   std::atomic<std::uint16_t> http_port_{0};
+  std::shared_ptr<api::login_codes> codes_ = std::make_shared<api::login_codes>();
   std::string url_, address_;
 };
 

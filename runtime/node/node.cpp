@@ -210,6 +210,9 @@ api::gate& node::commands() const { return inside_->master()->commands(); }
 std::shared_ptr<api::accounts> node::users() const {
   return inside_->master() ? inside_->master()->users() : nullptr;
 }
+std::string node::web_link(const std::string& user, const std::string& path) const {
+  return inside_->master() ? inside_->master()->web_link(user, path) : std::string();
+}
 const cluster_ids& node::ids() const { return inside_->master()->ids(); }
 caf::actor_system& node::actors() const { return inside_->actors(); }
 std::vector<std::pair<std::string, double>> node::measures() const { return inside_->measures(); }

@@ -51,8 +51,11 @@ struct node_options {
   bool allow_faults = false; ///< the shell may drop, delay and pause: for tests
   bool plain_http = false;   ///< the HTTP port may be plain where other hosts reach it: behind a proxy
   std::string version;
-  bool any_port = false;    ///< `run`: nobody waits at a known address
-  std::string cluster_name; ///< only for the master role; empty: "troupe"
+  bool web = true;               ///< the HTTP port has the web page
+  std::filesystem::path web_dir; ///< folder of a built page instead of the one in the binary; may be empty
+  std::vector<std::string> web_hosts; ///< names that a server on loopback answers to beside its own
+  bool any_port = false;              ///< `run`: nobody waits at a known address
+  std::string cluster_name;           ///< only for the master role; empty: "troupe"
   std::filesystem::path tls_cert,
     tls_key; ///< files for the HTTP port instead of those in `tls_dir`; both or none
   /// Master role: called with the configuration in force, at the start and after each change. Must not block.
@@ -81,6 +84,9 @@ public:
   const std::string& url() const; ///< URL that a client on this host dials; empty: no port
   /// The URL with the host that was asked for, as "http://0.0.0.0:8080"; empty without a port.
   const std::string& address() const;
+  /// Where a browser finds the web page below `path`; with a code that signs `user` in once, where there is
+  /// such a user. Empty where there is no page.
+  std::string web_link(const std::string& user, const std::string& path) const;
   api::gate& commands() const;                  ///< only in the master role
   const cluster_ids& ids() const;               ///< only in the master role
   std::shared_ptr<api::accounts> users() const; ///< only in the master role

@@ -13,10 +13,8 @@ from test_task_routes import ByHand, Task
 
 BUILT_LATER = [
     ("post_ContinueExperiment", {"body": b.v1ContinueExperimentRequest(id=1, overrideConfig="")}),
-    ("post_ArchiveExperiment", {"id": 1}),
-    ("get_GetModels", {}),
-    ("get_GetWorkspaces", {}),
-    ("get_GetTemplates", {}),
+    ("get_GetWebhooks", {}),
+    ("get_GetNotebooks", {}),
 ]
 
 

@@ -25,10 +25,11 @@ ROOMS = {
     "shell": {"shell", "cli", "client"},
     "http": {"http"},
     "api": {"api", "http"},
+    "web": {"web", "api", "http"},
     "forward": {"forward", "http"},
-    "node": {"node", "api", "http", "client", "forward"},
+    "node": {"node", "api", "web", "http", "client", "forward"},
     "launch": {"launch", "node", "api", "cli", "client"},
-    "embed": {"embed", "node", "api"},
+    "embed": {"embed", "node", "api", "web"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # A shell without a thread of its own shares the scheduler's with all others, and may not wait for a disk there.

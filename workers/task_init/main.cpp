@@ -2,13 +2,13 @@
 //
 //   troupe-task SPEC_FILE                 runs the spec in the folder that holds it
 //   troupe-task --spare FOLDER IDLE_MS    makes the sandbox in FOLDER and waits for `run` on its socket
-//   troupe-task --nursery ROOT PADDING    makes sandboxes as it is told over descriptor 3 (see task_format.hpp), until that ends: an
-//                                         exec less for each. The padding is room for what `ps` shows of them
+//   troupe-task --nursery ROOT PADDING    makes sandboxes as it is told over descriptor 3 (task_format.hpp),
+//                                         until that ends; PADDING is room for what `ps` shows of them
 //   --isolation process-group, in front, does without namespaces
 //   --connected, after that: descriptor 3 is a connection to the agent; a socket to dial is made when it ends
 //
-// Without a nursery, the process that was started ends as soon as the sandbox is made (0) or cannot be (1, reason on stderr);
-// the sandbox belongs to nobody, so its agent may die.
+// Without a nursery, the process that was started ends as soon as the sandbox is made (0) or cannot be (1,
+// reason on stderr); the sandbox belongs to nobody, so its agent may die.
 
 #include "workers/task_init/supervisor.hpp"
 #include "workers/task_init/task_format.hpp"
@@ -223,10 +223,9 @@ fault attempt(const isolation& how, const order& what, sandbox box) {
 }
 
 int usage() {
-  fprintf(
-    stderr,
-    "usage: troupe-task [--isolation process-group] [--connected] SPEC_FILE | --spare FOLDER IDLE_MS\n"
-    "       troupe-task --nursery ROOT PADDING\n");
+  fprintf(stderr,
+          "usage: troupe-task [--isolation process-group] [--connected] SPEC_FILE | --spare FOLDER IDLE_MS\n"
+          "       troupe-task --nursery ROOT PADDING\n");
   return 2;
 }
 
@@ -313,6 +312,7 @@ void reap_sandboxes() {
 }
 
 int be_a_nursery(argument_room room) {
+  setsid(); // what a terminal sends to its agent is not for it
   sigset_t child, none;
   sigemptyset(&none);
   sigemptyset(&child);
@@ -368,7 +368,9 @@ int main(int argc, char** argv) {
   if (argc == 4 && strcmp(argv[1], "--nursery") == 0) {
     fcntl(agent_fd, F_SETFD, FD_CLOEXEC);
     close_range(agent_fd + 1, ~0u, 0);
-    return be_a_nursery({argv[0], static_cast<std::size_t>(argv[3] + strlen(argv[3]) - argv[0])});
+    const argument_room room{argv[0], static_cast<std::size_t>(argv[3] + strlen(argv[3]) - argv[0])};
+    memset(argv[3], 0, strlen(argv[3])); // `ps` of the nursery itself need not show the padding
+    return be_a_nursery(room);
   }
   if (i < argc && strcmp(argv[i], "--connected") == 0) {
     what.connection = agent_fd;

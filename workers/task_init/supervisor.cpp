@@ -409,7 +409,8 @@ bool supervisor::write_record() {
     draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   struct stat about {};
   return draft_ >= 0 && pwrite(draft_, text, static_cast<std::size_t>(n), 0) == n &&
-         ((fstat(draft_, &about) == 0 && about.st_size == n) || ftruncate(draft_, n) == 0) && renameat(box_.folder, exit_draft, box_.folder, exit_file) == 0;
+         ((fstat(draft_, &about) == 0 && about.st_size == n) || ftruncate(draft_, n) == 0) &&
+         renameat(box_.folder, exit_draft, box_.folder, exit_file) == 0;
 }
 
 void supervisor::freeze(const char* why) {

@@ -11,9 +11,9 @@
 //   ended started RANK0_PID | rank N code|signal V AT_US FLAGS | frozen WHY | thawed | exited | error TEXT
 // Pids are in the numbering of whoever started troupe-task.
 //
-// A nursery (`troupe-task --nursery`) makes sandboxes without an exec for each. Its descriptor 3 takes packets
-// "make\0SERIAL\0FOLDER\0SPEC_FILE\0IDLE_MS\0", the spec's name empty for a spare, each with the connection of
-// the sandbox, and answers "made SERIAL" or "failed SERIAL WHY".
+// A nursery (`troupe-task --nursery`) makes sandboxes without an exec for each. Its descriptor 3 takes
+// packets "make\0SERIAL\0FOLDER\0SPEC_FILE\0IDLE_MS\0", the spec's name empty for a spare, each with the
+// connection of the sandbox, and answers "made SERIAL" or "failed SERIAL WHY".
 
 #include <cstdint>
 

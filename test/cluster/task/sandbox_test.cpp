@@ -199,6 +199,60 @@ TEST_P(TaskSandbox, TellsThePidOfRankZeroInTheNumberingOfTheHost) {
   }));
 }
 
+/// The process that makes the sandboxes of the runtime on `root`; 0: there is none.
+int nursery_of(const std::filesystem::path& root) {
+  std::error_code fault;
+  for (std::filesystem::directory_iterator it("/proc", fault), end; it != end; it.increment(fault)) {
+    std::ifstream file(it->path() / "cmdline", std::ios::binary);
+    const std::string words{std::istreambuf_iterator<char>(file), {}};
+    if (words.find('\0' + std::string("--nursery") + '\0' + root.string() + '\0') != std::string::npos)
+      return std::atoi(it->path().filename().c_str());
+  }
+  return 0;
+}
+
+TEST_P(TaskSandbox, GoesOnWhenTheNurseryDies) {
+  if (!namespaces())
+    GTEST_SKIP() << "each is started by itself";
+  s.open();
+  const auto runs = s.run("exec sleep 1000");
+  const auto pid = s.await<task_started>(runs).pid;
+  const int nursery = nursery_of(s.options.root);
+  ASSERT_GT(nursery, 0);
+  ASSERT_EQ(::kill(nursery, SIGKILL), 0);
+  for (int n = 0; n < 3; ++n) { // one may be told to it before its death is known
+    const auto next = s.run("echo next");
+    ASSERT_TRUE(eventually([&] { return s.has_ended(next); }));
+    if (s.heard<task_lost>(next))
+      continue;
+    EXPECT_EQ(s.text(next), "next\n");
+  }
+  const auto last = s.run("echo last");
+  s.await<task_exited>(last);
+  EXPECT_EQ(s.text(last), "last\n");
+  EXPECT_NE(process_state(pid), 0);
+  ASSERT_TRUE(s.runtime->kill(runs));
+  s.await<task_exited>(runs);
+}
+
+TEST_P(TaskSandbox, ReplacesANurseryThatHangs) {
+  if (!namespaces())
+    GTEST_SKIP() << "each is started by itself";
+  s.options.kill_patience = std::chrono::milliseconds(100);
+  s.open();
+  const auto before = s.run("echo before");
+  s.await<task_exited>(before);
+  const int nursery = nursery_of(s.options.root);
+  ASSERT_GT(nursery, 0);
+  ASSERT_EQ(::kill(nursery, SIGSTOP), 0);
+  const auto waits = s.run("echo never");
+  s.await<task_lost>(waits);
+  const auto next = s.run("echo next");
+  s.await<task_exited>(next);
+  EXPECT_EQ(s.text(next), "next\n");
+  EXPECT_TRUE(eventually([&] { return nursery_of(s.options.root) != nursery; }));
+}
+
 TEST_P(TaskSandbox, WorksBelowAPathLongerThanASocketAddress) {
   s.options.root = s.folder() / std::string(120, 'a') / std::string(120, 'b');
   s.open();

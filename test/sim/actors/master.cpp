@@ -166,7 +166,7 @@ void master::create_experiment(const std::string& key, std::function<void(experi
   experiment_created wanted;
   wanted.at = w.now();
   wanted.key = key;
-  auto made = cluster_->machine.ids.create(wanted);
+  auto made = cluster_->machine.create(wanted);
   bool fresh = !made.facts.empty();
   cluster_->take(std::move(made.facts), {}, [this, id = made.id, fresh, done] {
     if (fresh) {
@@ -251,7 +251,7 @@ void master::report(const link_ptr& line, report_row row) {
 
 void master::pool_step(const pool_event& ev) {
   auto before = pool_.agents();
-  auto actions = pool_.apply(ev);
+  auto actions = pool_.apply(ev, w.now());
   w.trace([&] { return "pool: " + show(ev) + " -> " + show(actions); });
   if (!std::holds_alternative<agent_up>(ev))
     for (const auto& [name, slots] : pool_.agents())

@@ -187,6 +187,8 @@ void experiment_shell::run(const keep_snapshot& x) {
   });
 }
 
+void experiment_shell::run(const tell_resources&) {}
+
 void experiment_shell::run(const report_experiment_end&) {
   m.graveyard.push_back([&m = m, id = id] { m.experiments.erase(id); });
 }
@@ -205,6 +207,7 @@ void trial_shell::run(const start_allocation& x) {
   if (std::exchange(run_, x.run) == x.run)
     return;
   allocation_spec wanted{{spec.id, x.run}, spec.slots, w_.plan.stop_limit};
+  wanted.run.started = x.started;
   auto& a = m.allocations[wanted.id];
   a = std::make_unique<allocation_shell>(m, wanted, x.from_steps);
   a->pool_life = pool_life;
@@ -260,13 +263,13 @@ void allocation_shell::send_to(const std::string& agent, const Order& x) {
 }
 
 void allocation_shell::run(const request_slots& x) {
-  m.tell_pool_actor(self_, slots_requested{id, x.slots, x.least}, pool_life, incarnation);
+  m.tell_pool_actor(self_, machine.request(x), pool_life, incarnation);
 }
 void allocation_shell::run(const release_slots& x) {
   m.tell_pool_actor(self_, slots_released{id, x.agent}, pool_life);
 }
 void allocation_shell::run(const hold_slots& x) {
-  m.tell_pool_actor(self_, slots_held{id, x.on}, pool_life, incarnation, std::exchange(met_, {}));
+  m.tell_pool_actor(self_, machine.holding(x.on), pool_life, incarnation, std::exchange(met_, {}));
 }
 void allocation_shell::meet_pool(std::uint64_t life, std::function<void()> met) {
   pool_life = life;

@@ -38,6 +38,7 @@ public:
     if (x.again)
       m.introduce_pool();
   }
+  void run(const configure_pool&) {} // no configuration names a pool here
   void run(const end_pool&) {}
   void run(const make_twin& x);
   void run(const end_twin&) {}
@@ -59,6 +60,7 @@ public:
   void run(const answer_validation& x);
   void run(const answer_orders&) {}
   void run(const keep_snapshot& x);
+  void run(const tell_resources& x);
   void run(const report_experiment_end& x);
   std::optional<time_point> deadline() const { return std::nullopt; }
   void timer() {}

@@ -140,6 +140,7 @@ inline std::string show(const part_made_daemon& x) { return "daemon(" + x.agent 
 inline std::string show(const member_lost& x) {
   return "member_lost(" + x.agent + (x.rank < 0 ? "" : "/" + text(x.rank)) + ")";
 }
+inline std::string show(const allocation_preempted& x) { return "preempted(" + x.reason + ")"; }
 inline std::string show(const allocation_resized& x) {
   return "resized(#" + text(x.generation) + " to " + text(x.ranks) + text(x.later, "later") + ")";
 }
@@ -285,11 +286,21 @@ inline std::string show(const agent_drain& x) {
   return text_ + ")";
 }
 inline std::string show(const slots_held& x) { return "held(" + text(x.allocation) + " " + show(x.on) + ")"; }
+inline std::string show(const job_changed& x) { return "job(" + text(x.job.job) + ")"; }
+inline std::string show(const pool_configured&) { return "configured"; }
+inline std::string show(const preempt_allocation& x) {
+  return "preempt(" + text(x.allocation) + (x.wanted_by ? " for " + text(x.wanted_by) : "") + " " + x.reason +
+         ")";
+}
 inline std::string show(const holders_heard&) { return "heard"; }
 inline std::string show(const agent_forgotten& x) { return "forgotten(" + x.agent + ")"; }
 inline std::string show(const grant_slots& x) {
   return "grant(" + text(x.allocation) + " " + show(x.on) + ")";
 }
+inline std::string show(const reserve_slots& x) {
+  return "reserve(" + text(x.allocation) + " " + show(x.on) + ")";
+}
+inline std::string show(const drop_reservation& x) { return "unreserve(" + text(x.allocation) + ")"; }
 inline std::string show(const report_unplaceable& x) { return "unplaceable(" + text(x.allocation) + ")"; }
 
 // ---- members
@@ -299,6 +310,7 @@ inline std::string show(const make_twin& x) {
   return "twin(" + x.agent + " in " + x.pool + text(x.again, "again") + ")";
 }
 inline std::string show(const end_twin& x) { return "end_twin(" + x.agent + " in " + x.pool + ")"; }
+inline std::string show(const configure_pool& x) { return "configure(" + x.pool + ")"; }
 inline std::string show(const order_agent& x) { return show(agent_drain{x.agent, x.draining, x.disabled}); }
 inline std::string show(const forget_agent& x) { return "forget(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const give_up& x) { return "give_up: " + x.why.what; }
@@ -363,6 +375,12 @@ inline std::string show(const search_decided& x) {
   return "decided(+" + text(std::int64_t(x.created.size())) + " -" + text(std::int64_t(x.stopped.size())) +
          text(x.shut_down, "over") + ")";
 }
+inline std::string show(const experiment_resources_changed& x) {
+  return "resources(" + text(x.priority) + " " + std::to_string(x.weight) + " " + text(x.max_slots) + " " +
+         x.pool + " by " + x.by + ")";
+}
+inline std::string show(const experiment_set& x) { return "set(" + text(x.priority) + " by " + x.by + ")"; }
+inline std::string show(const tell_resources& x) { return "tell_" + show(x.now); }
 inline std::string show(const keep_snapshot& x) { return "keep(" + std::to_string(x.facts) + ")"; }
 inline std::string show(const ask_searcher& x) {
   static constexpr const char* kinds[] = {"started",    "validated",    "exited_early", "exited",

@@ -77,7 +77,9 @@ TEST(StockTask, HasEveryVariableThatTheClientReads) {
   auto fresh = launch_of_trial_12();
   fresh.resume = "";
   fresh.owner = "";
-  fresh.config["data"] = std::string(200'000, 'x'); // more than the kernel takes in a variable
+  value large = fresh.config;
+  large["data"] = std::string(200'000, 'x'); // more than the kernel takes in a variable
+  fresh.config = std::move(large);
   env = stock_variables({{12}, {3}}, fresh, around());
   EXPECT_FALSE(env.contains("DET_LATEST_CHECKPOINT"));
   EXPECT_FALSE(env.contains("DET_EXPERIMENT_CONFIG"));
@@ -90,8 +92,10 @@ TEST(StockTask, SeesASharedFileSystemAsTheDirectoryThatItIs) {
     to_json(storage),
     R"({"container_path":"/data/ck","save_experiment_best":1,"save_trial_best":2,"save_trial_latest":3,"type":"directory"})");
   auto cloud = launch_of_trial_12();
-  cloud.config["checkpoint_storage"] = {{"type", "s3"}, {"bucket", "b"}};
-  EXPECT_EQ(config_for_task(cloud), cloud.config);
+  value in_a_bucket = cloud.config;
+  in_a_bucket["checkpoint_storage"] = {{"type", "s3"}, {"bucket", "b"}};
+  cloud.config = in_a_bucket;
+  EXPECT_EQ(config_for_task(cloud), in_a_bucket);
 }
 
 TEST(StockTask, HasTheFilesThatTheClientReadsFirst) {

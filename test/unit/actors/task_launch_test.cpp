@@ -15,7 +15,7 @@ task_launch full() {
   x.user_token = "U";
   x.cluster_id = "c";
   x.master_id = "m";
-  x.config = {{"name", "n"}, {"searcher", {{"metric", "loss"}}}};
+  x.config = value{{"name", "n"}, {"searcher", {{"metric", "loss"}}}};
   x.hparams = {{"lr", 0.1}};
   x.seed = 4'000'000'000;
   x.context = "blob";
@@ -59,6 +59,16 @@ TEST(TaskLaunch, IsReadBack) {
   const auto empty = decode_launch(encode(task_launch{}));
   ASSERT_TRUE(empty);
   EXPECT_FALSE(empty->gpu_uuids) << "none and an empty list differ: an empty list hides all GPUs";
+}
+
+TEST(TaskLaunch, TellsWhatTheGatewayNeedsWithoutTheRest) {
+  const auto doors = doors_in(encode(full()));
+  ASSERT_TRUE(doors);
+  EXPECT_EQ(doors->token, "link");
+  EXPECT_EQ(doors->checkpoint_dir, "/data/ck");
+  EXPECT_EQ(doors_in(to_msgpack(value::object({{"token", 7}})))->token, "");
+  EXPECT_FALSE(doors_in(to_msgpack(value::array())));
+  EXPECT_FALSE(doors_in(encode(full()).substr(0, 50)));
 }
 
 // A part of what `troupe` 2026-11 wrote beside a task: keys that nobody reads any more, variables that are no

@@ -256,10 +256,10 @@ TEST(WorkerRuntime, ChoosesHowAProcessIsMade) {
     start_facts known;
     start_choice choice;
   } rows[] = {
-    {{}, {}},                                                           // a text for a shell
-    {{.program = true}, {.program = true}},                             // without a shell
-    {{.hook = true, .program = true}, {}},                              // the script runs the hook first
-    {{.one_host = false, .program = true}, {}},                         // the script meets the others first
+    {{}, {}},                                   // a text for a shell
+    {{.program = true}, {.program = true}},     // without a shell
+    {{.hook = true, .program = true}, {}},      // the script runs the hook first
+    {{.one_host = false, .program = true}, {}}, // the script meets the others first
     {{.program = true, .python_script = true}, {.program = true}},
     {{.program = true, .python_script = true, .script_there = true, .zygotes = true},
      {.forked = true, .program = true}},

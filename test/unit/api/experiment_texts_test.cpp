@@ -13,8 +13,9 @@ value listed(table& t, const std::string& query = {}) {
 
 value shaped(table& t) {
   value all = value::array();
+  const auto places = place_book::read(*t.reader);
   for (const auto& [id, row] : t.reader->experiment_rows)
-    all.push_back(experiment_shape(row, *t.users));
+    all.push_back(experiment_shape(row, *t.users, *places));
   return all;
 }
 
@@ -73,11 +74,13 @@ TEST(ExperimentTexts, ForgetTheTextsWhenTheyAreTooMany) {
   auto all = texts.all(*t.reader);
   ASSERT_TRUE(all);
   ASSERT_EQ(all->size(), count);
+  const auto places = place_book::read(*t.reader);
+  ASSERT_TRUE(places);
   for (int round = 0; round < 2; ++round)
     for (std::size_t i : {std::size_t{0}, count / 2, count - 1}) {
       std::string text;
-      ASSERT_TRUE(texts.write((*all)[i], *t.reader, *t.users, text));
-      EXPECT_EQ(parse_json(text).value(), experiment_shape(rows[i + 1], *t.users));
+      ASSERT_TRUE(texts.write((*all)[i], *t.reader, *t.users, *places, text));
+      EXPECT_EQ(parse_json(text).value(), experiment_shape(rows[i + 1], *t.users, *places));
     }
 }
 

@@ -249,12 +249,24 @@ struct fake_reader : storage::reader {
   result<std::optional<configuration_changed>> configuration() const override {
     return std::optional<configuration_changed>{};
   }
-  result<std::vector<workspace_changed>> workspaces() const override { return std::vector{uncategorized_workspace()}; }
-  result<std::vector<project_changed>> projects() const override { return std::vector{uncategorized_project()}; }
+  result<std::vector<workspace_changed>> workspaces() const override {
+    return std::vector{uncategorized_workspace()};
+  }
+  result<std::vector<project_changed>> projects() const override {
+    return std::vector{uncategorized_project()};
+  }
   result<std::vector<template_changed>> templates() const override { return std::vector<template_changed>{}; }
-  result<std::vector<model_changed>> models() const override { return std::vector<model_changed>{}; }
+  result<std::vector<model_changed>> models() const override {
+    model_changed one;
+    one.id = {1};
+    one.name = "m";
+    return std::vector{one};
+  }
   result<std::vector<model_version_changed>> model_versions() const override {
-    return std::vector<model_version_changed>{};
+    model_version_changed one;
+    one.model = {1};
+    one.version = 1;
+    return std::vector{one};
   }
   result<std::optional<storage::kept_snapshot>> snapshot_of(std::string_view) const override {
     return std::optional<storage::kept_snapshot>{};
@@ -453,7 +465,7 @@ public:
   }
   http_answer ask(const std::string& method, const std::string& path, const std::string& token = {},
                   const std::string& body = {}, const std::string& more_headers = {}) {
-    send(method + " " + path + " HTTP/1.1\r\nHost: x\r\n" +
+    send(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" +
          (token.empty() ? "" : "Authorization: Bearer " + token + "\r\n") + more_headers +
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     return answer();

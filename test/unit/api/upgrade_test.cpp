@@ -40,7 +40,7 @@ server_options with_route(http::taker taker) {
 }
 
 const std::string ask =
-  "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n";
+  "GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n";
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 auto until(std::string part) {

@@ -279,7 +279,7 @@ TEST(Progress, EndsWithTheBestTrialAndTheCommandThatShowsItAgain) {
             "       |        **************\n"
             "    0.5|********\n"
             "        10                                                     160\n"
-            "show it again:  troupe trial describe 5   troupe trial metrics 5\n");
+            "show it again:  troupe trial describe 5   troupe trial metrics 5   troupe web experiments/7\n");
   auto failed =
     value::parse(R"({"id": 7, "state": "STATE_ERROR", "why": "trial 1: exit code 1", "numTrials": 1,
     "bestTrialId": null, "bestTrial": null})");

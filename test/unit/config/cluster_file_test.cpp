@@ -64,14 +64,15 @@ TEST(ClusterFile, TellsAllFaultsAtOnceWithTheirPlaces) {
                   "users:\n"
                   "  - {name: ada, password: \"${ADA_PW:?put it in .env}\"}\n"
                   "  - {name: ada}\n");
-  EXPECT_EQ(faults(got),
-            "lab.yaml:3:3 cluster.listn: unknown key 'listn'\n"
-            "lab.yaml:5:20 pools.gpu.scheduler: expected one of fifo, priority, fair; got 'priorty'\n"
-            "lab.yaml:5:40 pools.gpu.max_slots: expected an integer, got a string, 'eight'\n"
-            "lab.yaml:6:3 pools.gpu: the key 'gpu' is given twice; the first is at line 5\n"
-            "lab.yaml:8:29 nodes[0].pool: there is no pool 'cpu' in this file\n"
-            "lab.yaml:10:27 : the environment variable ADA_PW is not set\n"
-            "lab.yaml:11:12 users[1].name: the user 'ada' is named twice, first in line 10\n");
+  EXPECT_EQ(
+    faults(got),
+    "lab.yaml:3:3 cluster.listn: unknown key 'listn'\n"
+    "lab.yaml:5:20 pools.gpu.scheduler: expected one of fifo, round_robin, priority, fair; got 'priorty'\n"
+    "lab.yaml:5:40 pools.gpu.max_slots: expected an integer, got a string, 'eight'\n"
+    "lab.yaml:6:3 pools.gpu: the key 'gpu' is given twice; the first is at line 5\n"
+    "lab.yaml:8:29 nodes[0].pool: there is no pool 'cpu' in this file\n"
+    "lab.yaml:10:27 : the environment variable ADA_PW is not set\n"
+    "lab.yaml:11:12 users[1].name: the user 'ada' is named twice, first in line 10\n");
   auto text = got.rendered();
   EXPECT_NE(text.find("lab.yaml:3:3: cluster.listn: unknown key 'listn'\n    listn: 0.0.0.0:8080\n    "
                       "^\nhint: did you mean 'listen'?"),
@@ -197,11 +198,36 @@ TEST(ClusterFile, KeepsSecretsApart) {
 
 TEST(ClusterFile, WarnsOfKeysWithoutEffect) {
   auto got = load("troupe: 1\npools:\n  a: {scheduler: fair, preemption: true}\n  b: {scheduler: fifo, "
-                  "preemption: false}\n");
+                  "preemption: true}\n");
   ASSERT_TRUE(got.ok());
-  ASSERT_EQ(got.warnings.size(), 2u);
-  EXPECT_EQ(got.warnings[0].path, "pools.a.scheduler");
-  EXPECT_NE(got.warnings[0].message.find("has no effect yet"), std::string::npos);
+  ASSERT_EQ(got.warnings.size(), 1u);
+  EXPECT_EQ(got.warnings[0].path, "pools.b.preemption");
+  EXPECT_NE(got.warnings[0].message.find("has no effect"), std::string::npos);
+}
+
+TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
+  const std::pair<const char*, const char*> rows[] = {
+    {"default_priority: 0", "lab.yaml:3:25 pools.a.default_priority: must be at least 1"},
+    {"default_priority: 100", "lab.yaml:3:25 pools.a.default_priority: must be at most 99"},
+    {"reserve_after: soon", "lab.yaml:3:22 pools.a.reserve_after: "},
+    {"fitting: tight", "lab.yaml:3:16 pools.a.fitting: expected one of best, worst"},
+    {"gangs: some", "lab.yaml:3:14 pools.a.gangs: expected one of any, whole, whole_mixed"},
+    {"quotas: [{max_slots: 1}]", "pools.a.quotas[0]: a quota is of a user or of a workspace"},
+    {"quotas: [{user: x, workspace: y, max_slots: 1}]",
+     "pools.a.quotas[0]: a quota is of a user or of a workspace"},
+    {"quotas: [{user: x, max_slots: 1}, {user: x, max_slots: 2}]",
+     "pools.a.quotas[1]: a second quota of 'x'"},
+    {"quotas: [{user: x, max_slots: -1}]", "pools.a.quotas[0].max_slots: must be at least 0"},
+  };
+  for (const auto& [keys, fault] : rows)
+    EXPECT_NE(faults(load(std::string("troupe: 1\npools:\n  a: {") + keys + "}\n")).find(fault),
+              std::string::npos)
+      << keys << ": " << faults(load(std::string("troupe: 1\npools:\n  a: {") + keys + "}\n"));
+  EXPECT_TRUE(
+    load(
+      "troupe: 1\npools:\n  a: {reserve_after: 0s, min_run: 200ms, scheduler: round_robin, quotas: [{user: "
+      "\"*\", max_slots: 0}, {workspace: v, max_slots: 2}]}\n")
+      .ok());
 }
 
 TEST(ClusterFile, ReadsItsExperimentsWithTheDefaultsBelow) {

@@ -71,7 +71,8 @@ TEST(FactBytes, StayTheSame) {
     {trial_ended{time_point{5us}, trial_state::error, "gave up", 0},
      "93ab747269616c5f656e64656401940506a76761766520757000"},
     {allocation_placed{time_point{5us}, {{"a1", {0, 1}}}},
-     "93b1616c6c6f636174696f6e5f706c616365640192059192a26131920001"},
+     "93b1616c6c6f636174696f6e5f706c616365640194059192a26131920001a0c2",
+     {"93b1616c6c6f636174696f6e5f706c616365640192059192a26131920001"}},
     {allocation_closed{time_point{5us}, end::lost, -1, "agent lost"},
      "93b1616c6c6f636174696f6e5f636c6f73656401950502ffaa6167656e74206c6f7374c2",
      {"93b1616c6c6f636174696f6e5f636c6f73656401940502ffaa6167656e74206c6f7374"}},
@@ -148,6 +149,10 @@ TEST(FactBytes, StayTheSame) {
      "93b06578706572696d656e745f6d6f766564019405a36164610703"},
     {experiment_described{time_point{5us}, "ada", {7}, "n", "d", "t", {"l"}, true},
      "93b46578706572696d656e745f646573637269626564019805a361646107a16ea164a17491a16cc3"},
+    {experiment_resources_changed{time_point{5us}, "ada", 10, 2, -1, "gpu"},
+     "93bc6578706572696d656e745f7265736f75726365735f6368616e676564019605a36164610a02ffa3677075"},
+    {allocation_preempted{time_point{5us}, {{7}, {2}}, "priority"},
+     "93b4616c6c6f636174696f6e5f707265656d70746564019305920702a87072696f72697479"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
   for (const auto& f : all) {

@@ -31,7 +31,9 @@ struct folded {
                                        .steps = steps,
                                        .metrics = metrics});
   }
-  experiment_row experiment() { return join(*rows.experiments.find({1}), *rows.experiment_states.find({1})); }
+  experiment_row experiment() {
+    return join(*rows.experiments.find({1}), *rows.experiment_states.find({1}), rows.described.find({1}));
+  }
   trial_row trial() { return join(*rows.trials.find({7}), *rows.trial_states.find({7})); }
   tables rows;
 };

@@ -1,0 +1,214 @@
+#include "actors/pool/fitting.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace troupe {
+
+bool viable(int slots, int agent_slots, int used, int aux_most, int aux_used) {
+  return slots > 0 ? slots <= agent_slots - used : aux_used < aux_most;
+}
+
+double fitting_score(fitting_order order, int slots, int agent_slots, int used, int aux_most, int aux_used) {
+  if (slots == 0) {
+    if (aux_most == 0 || aux_used >= aux_most)
+      return 0;
+    const double free = aux_most - aux_used;
+    return order == fitting_order::best ? 1 / (1 + free) : free / aux_most;
+  }
+  const double empty = agent_slots - used;
+  if (order == fitting_order::best)
+    return 1 / (1 + empty);
+  return agent_slots > 0 ? empty / agent_slots : 0;
+}
+
+void room_index::insert(const agent_room& agent) {
+  buckets_[{agent.free, agent.total, agent.idle}].insert(&agent);
+  free_ += agent.free;
+}
+
+void room_index::erase(const agent_room& agent) {
+  const auto it = buckets_.find({agent.free, agent.total, agent.idle});
+  TROUPE_ASSERT(it != buckets_.end() && it->second.erase(&agent) == 1);
+  if (it->second.empty())
+    buckets_.erase(it);
+  free_ -= agent.free;
+}
+
+int room_index::most() const { return buckets_.empty() ? 0 : buckets_.rbegin()->first.free; }
+
+void room_index::take_first(members& to, const members& from, int count) {
+  for (auto it = from.begin(); it != from.end() && count > 0; ++it, --count)
+    to.insert(*it);
+}
+
+/// The `count` best agents that have `least_free`; all there are where these are fewer. Of equals, those
+/// whose names are first.
+std::vector<const agent_room*> room_index::choose(int count, int least_free, bool idle) const {
+  struct rated {
+    double score;
+    const members* agents;
+  };
+  std::vector<rated> order;
+  for (auto it = buckets_.lower_bound({least_free, 0, false}); it != buckets_.end(); ++it)
+    if (!idle || it->first.idle)
+      order.push_back(
+        {fitting_score(order_, 1, it->first.total, it->first.total - it->first.free, 0, 0), &it->second});
+  std::stable_sort(order.begin(), order.end(),
+                   [](const rated& a, const rated& b) { return a.score > b.score; });
+  std::vector<const agent_room*> out;
+  for (std::size_t from = 0; from < order.size() && static_cast<int>(out.size()) < count;) {
+    auto to = from;
+    std::vector<members::const_iterator> heads;
+    for (; to < order.size() && order[to].score == order[from].score; ++to)
+      heads.push_back(order[to].agents->begin());
+    while (static_cast<int>(out.size()) < count) { // buckets of one score, merged by name
+      std::size_t first = heads.size();
+      for (std::size_t i = 0; i < heads.size(); ++i)
+        if (heads[i] != order[from + i].agents->end() &&
+            (first == heads.size() || (*heads[i])->name < (*heads[first])->name))
+          first = i;
+      if (first == heads.size())
+        break;
+      out.push_back(*heads[first]++);
+    }
+    from = to;
+  }
+  return out;
+}
+
+std::vector<share_of_agent> room_index::fit(int slots, bool single_node, gang_rule gangs) const {
+  if (slots > free_)
+    return {};
+  if (slots <= most())
+    return {{choose(1, slots, false).front(), slots}};
+  if (single_node || slots == 1)
+    return {};
+  return gangs == gang_rule::any ? spread(slots) : whole(slots, gangs == gang_rule::whole_mixed);
+}
+
+/// As few agents as can be, in equal parts where possible, else those with most free slots first.
+std::vector<share_of_agent> room_index::spread(int slots) const {
+  int count = 0, left = slots;
+  for (auto it = buckets_.rbegin(); it != buckets_.rend() && left > 0; ++it) {
+    const int agents = static_cast<int>(it->second.size());
+    const int wanted = std::min(agents, (left + it->first.free - 1) / std::max(1, it->first.free));
+    count += wanted;
+    left -= wanted * it->first.free;
+  }
+  std::vector<share_of_agent> out;
+  if (slots % count == 0)
+    if (const auto equal = choose(count, slots / count, false); static_cast<int>(equal.size()) == count) {
+      for (const auto* agent : equal)
+        out.push_back({agent, slots / count});
+      return out;
+    }
+  left = slots;
+  for (auto it = buckets_.rbegin(); it != buckets_.rend() && left > 0;) {
+    auto to = it; // buckets with as many free slots, merged by name
+    members same;
+    const int wanted = it->first.free > 0 ? (left + it->first.free - 1) / it->first.free : 0;
+    for (; to != buckets_.rend() && to->first.free == it->first.free; ++to)
+      take_first(same, to->second, wanted);
+    for (const auto* agent : same)
+      if (const int part = std::min(left, agent->free); part > 0) {
+        out.push_back({agent, part});
+        left -= part;
+      }
+    it = to;
+  }
+  return out;
+}
+
+/// Idle agents, each with all its slots: of one size, the largest that divides; else, where sizes may mix,
+/// from the largest down.
+std::vector<share_of_agent> room_index::whole(int slots, bool mixed) const {
+  std::map<int, members, std::greater<>> sizes;
+  for (const auto& [b, agents] : buckets_)
+    if (b.idle && b.free > 0)
+      take_first(sizes[b.free], agents, slots / b.free);
+  std::vector<share_of_agent> out;
+  for (const auto& [size, agents] : sizes)
+    if (slots % size == 0 && static_cast<int>(agents.size()) >= slots / size) {
+      for (auto it = agents.begin(); static_cast<int>(out.size()) < slots / size; ++it)
+        out.push_back({*it, size});
+      return out;
+    }
+  if (!mixed)
+    return {};
+  for (const auto& [size, agents] : sizes)
+    for (const auto* agent : agents)
+      if (size <= slots) {
+        out.push_back({agent, size});
+        slots -= size;
+      }
+  return slots == 0 ? out : std::vector<share_of_agent>{};
+}
+
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+bool is_device(const std::string& device, const std::string& type) {
+  const auto name = lower(device), wanted = lower(type);
+  const bool cpu = name.empty() || name == "cpu";
+  if (wanted == "cpu" || wanted == "cuda")
+    return cpu == (wanted == "cpu");
+  for (std::size_t from = 0; from < name.size();) { // a word of the name
+    auto to = name.find_first_of(" -_/", from);
+    to = to == name.npos ? name.size() : to;
+    if (name.substr(from, to - from) == wanted)
+      return true;
+    from = to + 1;
+  }
+  return name == wanted;
+}
+
+bool among(const std::vector<std::string>& list, const std::string& x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
+}
+
+std::string joined(const std::vector<std::string>& list) {
+  std::string text;
+  for (const auto& one : list)
+    text += (text.empty() ? "" : "|") + one;
+  return text;
+}
+
+} // namespace
+
+std::string refusal(const placement_rules& rules, const std::string& agent, const agent_traits& traits) {
+  if (!rules.agents.empty() && !among(rules.agents, agent))
+    return "is none of the agents that were asked for";
+  if (among(rules.not_agents, agent))
+    return "is excluded by name";
+  if (!rules.device_types.empty() &&
+      std::none_of(rules.device_types.begin(), rules.device_types.end(),
+                   [&](const auto& type) { return is_device(traits.device, type); }))
+    return "lacks device " + joined(rules.device_types) + ", has " +
+           (traits.device.empty() ? "cpu" : traits.device);
+  if (traits.memory_bytes < rules.min_memory_bytes)
+    return "lacks memory: " + std::to_string(traits.memory_bytes) + " of " +
+           std::to_string(rules.min_memory_bytes) + " bytes a device";
+  const auto has = [&](const std::string& key, const std::vector<std::string>& values) {
+    const auto it = traits.labels.find(key);
+    return it != traits.labels.end() && among(values, it->second);
+  };
+  for (const auto& [key, values] : rules.labels)
+    if (!has(key, values)) {
+      const auto it = traits.labels.find(key);
+      return "lacks " + key + "=" + joined(values) +
+             (it == traits.labels.end() ? "" : ", has " + key + "=" + it->second);
+    }
+  for (const auto& [key, values] : rules.not_labels)
+    if (has(key, values))
+      return "has " + key + "=" + traits.labels.at(key);
+  if (!rules.same_label.empty() && !traits.labels.contains(rules.same_label))
+    return "lacks label " + rules.same_label;
+  return {};
+}
+
+} // namespace troupe

@@ -1,0 +1,69 @@
+#pragma once
+// Which agents hold a run: the only place that decides it, for grants, preemption, reservations, capacity and
+// explanations alike. Pure arithmetic over free slots; who may have them is decided elsewhere.
+
+#include "actors/pool/pool_events.hpp"
+
+#include <memory>
+#include <set>
+
+namespace troupe {
+
+enum class fitting_order { best, worst };
+/// How a gang spreads: over any free slots; whole idle agents of one size; whole idle agents of any size.
+enum class gang_rule { any, whole, whole_mixed };
+
+/// Determined's scores, the higher the better. `best` fills the busiest agent, `worst` the emptiest; a task
+/// without slots is placed by its aux units.
+bool viable(int slots, int agent_slots, int used, int aux_most, int aux_used);
+double fitting_score(fitting_order order, int slots, int agent_slots, int used, int aux_most, int aux_used);
+
+/// An agent as far as fitting goes: how many of its slots may be had.
+struct agent_room {
+  std::string name;
+  int total = 0;     ///< slots
+  int free = 0;      ///< that may be had
+  bool idle = false; ///< all that are open may be had
+};
+struct share_of_agent {
+  const agent_room* agent = nullptr;
+  int slots = 0;
+};
+
+/// Agents by their free slots. It holds pointers: whoever changes an agent takes it out first.
+class room_index {
+public:
+  explicit room_index(fitting_order order = fitting_order::best) : order_(order) {}
+  void insert(const agent_room& agent);
+  void erase(const agent_room& agent);
+  int free() const { return free_; }
+  int most() const; ///< free slots of the agent that has most
+
+  /// Where `slots` > 0 go, best agents first; none where they do not fit.
+  std::vector<share_of_agent> fit(int slots, bool single_node, gang_rule gangs) const;
+
+private:
+  struct bucket {
+    int free = 0, total = 0;
+    bool idle = false;
+    friend auto operator<=>(const bucket&, const bucket&) = default;
+  };
+  struct by_name {
+    bool operator()(const agent_room* a, const agent_room* b) const { return a->name < b->name; }
+  };
+  using members = std::set<const agent_room*, by_name>;
+
+  std::vector<const agent_room*> choose(int count, int least_free, bool idle) const;
+  static void take_first(members& to, const members& from, int count);
+  std::vector<share_of_agent> spread(int slots) const;
+  std::vector<share_of_agent> whole(int slots, bool mixed) const;
+
+  fitting_order order_;
+  std::map<bucket, members> buckets_;
+  int free_ = 0;
+};
+
+/// Why an agent may not hold a run: "" where it may.
+std::string refusal(const placement_rules& rules, const std::string& agent, const agent_traits& traits);
+
+} // namespace troupe

@@ -1,0 +1,142 @@
+#pragma once
+// What a resource pool hears: the events of its machine (pool.hpp), which are also messages.
+
+#include "actors/machine.hpp"
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// What an agent is, as far as it decides who is placed there. All its slots are alike.
+struct agent_traits {
+  std::map<std::string, std::string> labels;
+  std::string device;             ///< "cpu", "cuda", or the name of its devices: "NVIDIA H200"
+  std::uint64_t memory_bytes = 0; ///< of each device; 0: artificial slots, which have none
+  int aux = -1;                   ///< tasks without slots at once; below 0: as the pool says
+  MSGPACK_DEFINE_ARRAY(labels, device, memory_bytes, aux)
+};
+/// An agent's slots, all of them; `busy` are those that its inventory says are taken, by allocation.
+struct agent_up {
+  std::string agent;
+  int slots = 0;
+  std::map<std::string, std::vector<int>> busy; ///< by allocation id as text
+  agent_traits traits;
+  MSGPACK_DEFINE_ARRAY(agent, slots, busy, traits)
+};
+struct agent_down {
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(agent)
+};
+
+/// Which agents may hold a run: `resources.constraints`. What is empty allows all.
+struct placement_rules {
+  std::vector<std::string> device_types; ///< any of them: "cpu", "cuda", or a word of the device's name
+  std::uint64_t min_memory_bytes = 0;    ///< of each device
+  std::map<std::string, std::vector<std::string>> labels;     ///< each of them has one of the values
+  std::map<std::string, std::vector<std::string>> not_labels; ///< none of them has one of the values
+  std::vector<std::string> agents, not_agents;
+  std::string same_label; ///< all agents of a gang carry one value of it
+  std::map<std::string, std::vector<std::string>> prefer_labels; ///< says where, never whether
+  bool single_node = false;
+  friend bool operator==(const placement_rules&, const placement_rules&) = default;
+  friend auto operator<=>(const placement_rules&, const placement_rules&) = default;
+  MSGPACK_DEFINE_ARRAY(device_types, min_memory_bytes, labels, not_labels, agents, not_agents, same_label,
+                       prefer_labels, single_node)
+};
+/// The job that a run belongs to, which is an experiment: whose it is, and what it may have.
+struct job_terms {
+  experiment_id job;
+  time_point submitted; ///< orders jobs; where two are equal, `label` does, then the id
+  std::string label;
+  std::string user, workspace;
+  int priority = 0;   ///< 1..99, smaller is more urgent; 0: the pool's default
+  double weight = 1;  ///< of its share, in a fair pool
+  int max_slots = -1; ///< that it may hold at once; below 0: any number
+  MSGPACK_DEFINE_ARRAY(job, submitted, label, user, workspace, priority, weight, max_slots)
+};
+/// What a run says of itself, whether it waits for slots or holds some.
+struct run_terms {
+  job_terms job;
+  time_point started; ///< run_started.at: orders the runs of a job; none: the order of arrival does
+  std::string label;  ///< orders runs that are equal so far, before their ids
+  bool preemptible = true;
+  placement_rules rules;
+  MSGPACK_DEFINE_ARRAY(job, started, label, preemptible, rules)
+};
+struct slots_requested {
+  allocation_id allocation;
+  int slots = 1; ///< 0: none, but one of the agent's aux units
+  int least = 0; ///< that will do; 0: no fewer. By one that holds some: it would take more
+  run_terms run;
+  MSGPACK_DEFINE_ARRAY(allocation, slots, least, run)
+};
+/// Also withdraws a request that waits. Unknown allocations are no error.
+struct slots_released {
+  allocation_id allocation;
+  std::string agent; ///< only those on it; empty: all
+  MSGPACK_DEFINE_ARRAY(allocation, agent)
+};
+/// What may be placed on this agent from now on; it replaces what was said before. Known or not: the agent
+/// may come later.
+struct agent_drain {
+  std::string agent;
+  bool on = true;            ///< nothing new is placed on any slot
+  std::vector<int> disabled; ///< nothing new is placed on these slots
+  bool ends = false;         ///< what runs on the agent is ended
+  std::vector<int> ended;    ///< what runs on these slots is ended
+  MSGPACK_DEFINE_ARRAY(agent, on, disabled, ends, ended)
+};
+/// An allocation that was granted these slots before the pool, or its master, was made again.
+struct slots_held {
+  allocation_id allocation;
+  std::vector<placement> on;
+  run_terms run;
+  int slots = 0, least = 0; ///< as it asked for them
+  time_point since;         ///< its placement; none: long ago
+  MSGPACK_DEFINE_ARRAY(allocation, on, run, slots, least, since)
+};
+/// Every allocation has told the pool that was made again what it holds: from now on it places.
+struct holders_heard {
+  MSGPACK_DEFINE_ARRAY()
+};
+/// The agent is gone for good: what an operator said of it is forgotten.
+struct agent_forgotten {
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(agent)
+};
+/// Of a live job: it replaces what its runs have said.
+struct job_changed {
+  job_terms job;
+  MSGPACK_DEFINE_ARRAY(job)
+};
+/// The settings in force, complete, as the keys of `pools.NAME` of a cluster file.
+struct pool_configured {
+  value settings;
+  MSGPACK_DEFINE_ARRAY(settings)
+};
+
+using pool_event =
+  std::variant<agent_up, agent_down, slots_requested, slots_released, agent_drain, slots_held, holders_heard,
+               agent_forgotten, job_changed, pool_configured, time_passed>;
+
+/// All slots of this pool together could not hold it now. Said once per request; the request stays queued,
+/// and lets others pass. An action of the pool, and a message to the allocation.
+struct report_unplaceable {
+  allocation_id allocation;
+  int slots = 0; ///< wanted
+  int total = 0; ///< of the pool
+  MSGPACK_DEFINE_ARRAY(allocation, slots, total)
+};
+/// An order to one that holds slots: it has to make room, within its time limit. An action of the pool, and a
+/// message to the allocation.
+struct preempt_allocation {
+  allocation_id allocation;
+  allocation_id wanted_by; ///< who gets the slots; none: no one in particular
+  std::string reason;      ///< "priority", "fair_share", "max_slots", "quota", "disabled" or "pool"
+  MSGPACK_DEFINE_ARRAY(allocation, wanted_by, reason)
+};
+
+} // namespace troupe

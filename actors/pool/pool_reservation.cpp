@@ -1,0 +1,236 @@
+// Reservations: a run that waits for long, while others pass it, gets slots that nobody behind it may have.
+
+#include "actors/pool/pool.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+/// What it takes to free some slots: the fewer holders the better, then the longer they have run.
+struct offer {
+  std::vector<placement> on;
+  std::vector<time_point> holders; ///< since when each runs, ascending
+  bool better_than(const offer& b) const {
+    if (on.empty() || b.on.empty())
+      return !on.empty();
+    return holders.size() != b.holders.size() ? holders.size() < b.holders.size() : holders < b.holders;
+  }
+};
+
+struct holder_slots {
+  allocation_id id;
+  time_point since;
+  std::vector<std::pair<const pool_agent*, int>> slots;
+};
+
+offer take(int slots, const std::vector<std::pair<const pool_agent*, int>>& free,
+           std::vector<holder_slots> holders) {
+  std::map<std::string, std::vector<int>> chosen;
+  offer out;
+  const auto use = [&](const auto& list) {
+    for (const auto& [agent, slot] : list)
+      if (slots > 0) {
+        chosen[agent->now.name].push_back(slot);
+        --slots;
+      }
+  };
+  use(free);
+  std::vector<int> sizes;
+  for (const auto& h : holders)
+    sizes.push_back(static_cast<int>(h.slots.size()));
+  std::sort(sizes.rbegin(), sizes.rend());
+  std::size_t count = 0; // of holders; the largest are the fewest
+  for (int left = slots; left > 0 && count < sizes.size(); ++count)
+    left -= sizes[count];
+  std::sort(holders.begin(), holders.end(),
+            [](const auto& a, const auto& b) { return std::tie(a.since, a.id) < std::tie(b.since, b.id); });
+  for (auto it = holders.begin(); it != holders.end() && slots > 0 && count > 0;) {
+    // The longest running one, where as many as are left still suffice with it.
+    std::vector<int> rest;
+    for (auto other = holders.begin(); other != holders.end(); ++other)
+      if (other != it)
+        rest.push_back(static_cast<int>(other->slots.size()));
+    std::sort(rest.rbegin(), rest.rend());
+    int reach = static_cast<int>(it->slots.size());
+    for (std::size_t i = 0; i + 1 < count && i < rest.size(); ++i)
+      reach += rest[i];
+    if (reach < slots) {
+      ++it;
+      continue;
+    }
+    use(it->slots);
+    out.holders.push_back(it->since);
+    --count;
+    it = holders.erase(it);
+  }
+  if (slots > 0)
+    return {};
+  for (auto& [agent, numbers] : chosen) {
+    std::sort(numbers.begin(), numbers.end());
+    out.on.push_back({agent, std::move(numbers)});
+  }
+  return out;
+}
+
+} // namespace
+
+void pool::age(time_point now) {
+  while (!young_.empty() && young_.begin()->first <= now) {
+    auto& run = runs_.at(young_.begin()->second);
+    run.aged = true;
+    if (run.bar.of == run_bar::none)
+      aged_.insert(&run);
+    young_.erase(young_.begin());
+  }
+}
+
+bool pool::was_passed(const pool_run& run) const {
+  if (!policy_->ranked())
+    return run.passed;
+  const auto later = grants_.upper_bound(run.entered);
+  return later != grants_.end() && run.rank < later->second;
+}
+
+void pool::reserve(actions& out, time_point now) {
+  age(now);
+  if (reserved_for_ || !policy_->passes())
+    return;
+  pool_run* first = nullptr;
+  for (auto* run : aged_) {
+    if (policy_->ranked() && (grants_.empty() || grants_.begin()->second < run->rank))
+      break; // nobody behind it was ever served
+    if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)
+      continue;
+    if (!first || policy_->before(*run, *first))
+      first = run;
+    if (policy_->ranked())
+      break;
+  }
+  if (!first)
+    return;
+  auto on = chosen_for(*first);
+  if (on.empty())
+    return;
+  out.push_back(reserve_slots{first->id, on});
+  keep(*first, std::move(on), true, now);
+}
+
+std::vector<placement> pool::chosen_for(const pool_run& run) const {
+  for (const auto* view : {run.preferred, run.view}) {
+    if (!view)
+      continue;
+    std::vector<placement> best;
+    offer best_offer;
+    for (const auto& [label, group] : view->groups) {
+      std::vector<const pool_agent*> agents;
+      for (const auto& [name, agent] : agents_)
+        if (std::find(agent.groups.begin(), agent.groups.end(), &group) != agent.groups.end())
+          agents.push_back(&agent);
+      offer one{chosen_in(run, agents), {}};
+      std::set<allocation_id> holders;
+      for (const auto& part : one.on)
+        for (const int slot : part.slots)
+          if (const auto id = agents_.at(part.agent).slots[static_cast<std::size_t>(slot)].holder)
+            holders.insert(id);
+      for (const auto id : holders)
+        one.holders.push_back(runs_.at(id).since);
+      std::sort(one.holders.begin(), one.holders.end());
+      if (one.better_than(best_offer))
+        best_offer = std::move(one);
+    }
+    if (!best_offer.on.empty())
+      return best_offer.on;
+  }
+  return {};
+}
+
+/// Slots of these agents that it fits in, with the fewest holders.
+std::vector<placement> pool::chosen_in(const pool_run& run,
+                                       const std::vector<const pool_agent*>& among) const {
+  const int need = run.need();
+  const auto usable = [&](const pool_agent& agent, std::size_t i) {
+    return agent.open(i) && !agent.slots[i].keeper;
+  };
+  const auto offer_of = [&](const std::vector<const pool_agent*>& agents, int slots) {
+    std::vector<std::pair<const pool_agent*, int>> free;
+    std::map<allocation_id, holder_slots> held;
+    for (const auto* agent : agents)
+      for (std::size_t i = 0; i < agent->slots.size(); ++i) {
+        if (!usable(*agent, i))
+          continue;
+        const auto id = agent->slots[i].holder;
+        if (!id) {
+          free.emplace_back(agent, static_cast<int>(i));
+          continue;
+        }
+        auto& h = held[id];
+        h.id = id;
+        h.since = runs_.at(id).since;
+        h.slots.emplace_back(agent, static_cast<int>(i));
+      }
+    std::vector<holder_slots> holders;
+    for (auto& [id, h] : held)
+      holders.push_back(std::move(h));
+    return take(slots, free, std::move(holders));
+  };
+  offer best;
+  for (const auto* agent : among)
+    if (auto one = offer_of({agent}, need); one.better_than(best))
+      best = std::move(one);
+  if (run.terms.rules.single_node || need == 1)
+    return best.on;
+  if (settings_.gangs == gang_rule::any) {
+    if (auto spread = offer_of(among, need); spread.better_than(best))
+      best = std::move(spread);
+    return best.on;
+  }
+  if (!best.on.empty())
+    return best.on; // one agent before several
+  // Whole agents: those with the fewest holders first, of one size, or from the largest down.
+  struct whole_agent {
+    const pool_agent* agent;
+    int size;
+    offer all;
+  };
+  std::vector<whole_agent> idle;
+  for (const auto* agent : among) {
+    int size = 0;
+    for (std::size_t i = 0; i < agent->slots.size(); ++i)
+      size += usable(*agent, i);
+    if (size > 0 && size == agent->empty.free)
+      idle.push_back({agent, size, offer_of({agent}, size)});
+  }
+  std::stable_sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) {
+    return a.size != b.size ? a.size > b.size : a.all.better_than(b.all);
+  });
+  for (std::size_t from = 0; from < idle.size();) {
+    auto to = from;
+    while (to < idle.size() && idle[to].size == idle[from].size)
+      ++to;
+    const int size = idle[from].size;
+    if (need % size == 0 && static_cast<int>(to - from) >= need / size) {
+      offer equal;
+      for (auto i = from; i < from + static_cast<std::size_t>(need / size); ++i) {
+        equal.on.push_back(idle[i].all.on.front());
+        equal.holders.insert(equal.holders.end(), idle[i].all.holders.begin(), idle[i].all.holders.end());
+      }
+      if (equal.better_than(best))
+        best = std::move(equal);
+    }
+    from = to;
+  }
+  if (best.on.empty() && settings_.gangs == gang_rule::whole_mixed) {
+    int left = need;
+    for (const auto& x : idle)
+      if (x.size <= left) {
+        best.on.push_back(x.all.on.front());
+        left -= x.size;
+      }
+    if (left > 0)
+      best.on.clear();
+  }
+  return best.on;
+}
+
+} // namespace troupe

@@ -1,0 +1,361 @@
+// The runs and jobs of a pool, their order, and the limits that hold for them.
+
+#include "actors/pool/pool.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace troupe {
+
+run_rank pool::rank_of(const pool_run& run) const {
+  const auto& job = run.job->terms;
+  return {settings_.scheduler == scheduler_kind::fifo ? 0 : priority_of(*run.job),
+          job.submitted,
+          run.terms.started,
+          run.rank.arrival,
+          run.terms.label,
+          run.id};
+}
+
+int pool::priority_of(const pool_job& job) const {
+  return job.terms.priority > 0 ? job.terms.priority : settings_.default_priority;
+}
+
+/// A run that the pool did not know, in no index yet.
+pool_run& pool::enter(allocation_id id, const run_terms& terms, int slots, int least) {
+  auto& run = runs_[id];
+  run.id = id;
+  run.terms = terms;
+  run.slots = slots;
+  run.least = least;
+  auto& job = jobs_[terms.job.job];
+  run.job = &job;
+  job.runs.insert(id);
+  if (terms.started == time_point{})
+    run.rank.arrival = ++arrivals_;
+  take_terms(job, terms.job);
+  run.rank = rank_of(run);
+  use_views(run, true);
+  return run;
+}
+
+void pool::take_terms(pool_job& job, const job_terms& terms) {
+  if (job.told && terms.job)
+    return;
+  const auto before = job.terms;
+  job.terms = terms;
+  if (before.priority != terms.priority || before.submitted != terms.submitted ||
+      before.label != terms.label || before.weight != terms.weight || before.max_slots != terms.max_slots)
+    rerank(job);
+}
+
+void pool::rerank(pool_job& job) {
+  const limit_key limit{run_bar::job, {}, job.terms.job};
+  eased_.insert(limit);
+  strained_.insert(limit);
+  for (const auto id : job.runs) {
+    auto& run = runs_.at(id);
+    const auto rank = rank_of(run);
+    if (rank == run.rank)
+      continue;
+    const bool indexed = run.view != nullptr;
+    if (!indexed) {
+      run.rank = rank;
+      continue;
+    }
+    if (run.waits()) {
+      const auto bar = run.bar;
+      auto& all = run.slots > 0 ? waiting_ : aux_waiting_;
+      leave_queue(run);
+      all.erase(&run);
+      run.rank = rank;
+      all.insert(&run);
+      if (run.slots == 0)
+        continue;
+      if (bar.of == run_bar::none)
+        compete(run);
+      else
+        step_aside(run, bar);
+    } else {
+      const bool runs = running_.erase(&run) > 0;
+      job.running.erase(&run);
+      run.rank = rank;
+      if (runs) {
+        running_.insert(&run);
+        job.running.insert(&run);
+      }
+    }
+  }
+}
+
+/// It is in no queue and holds nothing.
+void pool::forget(pool_run& run) {
+  auto& job = *run.job;
+  job.runs.erase(run.id);
+  stopping_.erase(run.id);
+  elastic_.erase(run.id);
+  use_views(run, false);
+  runs_.erase(allocation_id(run.id));
+  if (job.runs.empty()) {
+    const experiment_id id = job.terms.job;
+    aside_.erase({run_bar::job, {}, id});
+    jobs_.erase(id);
+  }
+}
+
+// ---- the queue
+
+void pool::compete(pool_run& run) {
+  run.bar = {};
+  const auto shape = run.shape();
+  queue_[shape].insert(&run);
+  run.job->queue[shape].insert(&run);
+  if (run.aged)
+    aged_.insert(&run);
+}
+
+void pool::step_aside(pool_run& run, limit_key bar) {
+  if (bar.of == run_bar::impossible)
+    run.job->wanted -= run.slots;
+  if (run.came_from.of != run_bar::none && run.came_from != bar)
+    eased_.insert(run.came_from); // another one of those that waited with it may have more luck
+  run.came_from = {};
+  run.bar = bar;
+  aside_[bar][run.shape()].insert(&run);
+}
+
+void pool::leave_queue(pool_run& run) {
+  if (run.slots == 0)
+    return;
+  const auto shape = run.shape();
+  const auto leave = [&](run_queue& from, bool tidy) {
+    const auto it = from.find(shape);
+    TROUPE_ASSERT(it != from.end() && it->second.erase(&run) == 1);
+    if (tidy && it->second.empty())
+      from.erase(it);
+  };
+  if (run.bar.of == run_bar::none) {
+    leave(queue_, !passing_);
+    leave(run.job->queue, !passing_);
+    if (passing_)
+      untidy_.insert(run.job);
+    aged_.erase(&run);
+    return;
+  }
+  const auto aside = aside_.find(run.bar);
+  TROUPE_ASSERT(aside != aside_.end());
+  leave(aside->second, true);
+  if (aside->second.empty())
+    aside_.erase(aside);
+  if (run.bar.of == run_bar::impossible)
+    run.job->wanted += run.slots;
+  run.bar = {};
+}
+
+// ---- slots held
+
+void pool::count_held(pool_run& run, int slots) {
+  run.job->held += slots;
+  for (const auto& key : limits_of(run)) {
+    if (key.of != run_bar::job && key.of != run_bar::none) {
+      auto& used = used_[key];
+      used += slots;
+      if (used == 0)
+        used_.erase(key);
+    }
+    if (slots < 0)
+      eased_.insert(key);
+  }
+}
+
+/// The slots are its own from now on; they are free, or kept for it.
+void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
+  run.state = pool_run::phase::holding;
+  run.since = since;
+  run.on = std::move(on);
+  run.offered = 0;
+  for (const auto& part : run.on) {
+    auto& agent = agents_[part.agent];
+    agent.now.name = agent.empty.name = part.agent;
+    for (const int slot : part.slots) {
+      const auto n = static_cast<std::size_t>(std::max(0, slot));
+      if (agent.slots.size() <= n) { // it has not spoken yet
+        TROUPE_ASSERT(!agent.present);
+        agent.slots.resize(n + 1, {{}, {}, pool_agent::closed});
+      }
+      auto& s = agent.slots[n];
+      TROUPE_ASSERT(!s.holder);
+      s.holder = run.id;
+      set_bars(agent, slot, s.bars | pool_agent::held);
+    }
+    if (part.slots.empty())
+      ++agent.aux_used;
+  }
+  count_held(run, run.held());
+  if (run.terms.preemptible && run.granted && run.slots > 0) {
+    running_.insert(&run);
+    run.job->running.insert(&run);
+  }
+  if (run.least > 0 && run.least < run.slots)
+    elastic_.insert(run.id);
+}
+
+/// Of the slots it holds those on `agent`, or all.
+void pool::let_go(pool_run& run, const std::string& name) {
+  int count = 0;
+  for (const auto& part : run.on) {
+    if (!name.empty() && name != part.agent)
+      continue;
+    auto& agent = agents_.at(part.agent);
+    for (const int slot : part.slots) {
+      auto& s = agent.slots[static_cast<std::size_t>(slot)];
+      if (s.holder != run.id)
+        continue;
+      s.holder = {};
+      set_bars(agent, slot, static_cast<std::uint8_t>(s.bars & ~pool_agent::held));
+    }
+    count += static_cast<int>(part.slots.size());
+    if (part.slots.empty())
+      --agent.aux_used;
+  }
+  std::erase_if(run.on, [&](const auto& part) { return name.empty() || part.agent == name; });
+  count_held(run, -count);
+  if (run.state == pool_run::phase::stopping)
+    run.job->stopping -= count;
+  if (run.on.empty()) {
+    running_.erase(&run);
+    run.job->running.erase(&run);
+  }
+}
+
+// ---- limits
+
+const slot_quota* pool::quota_of(run_bar kind, const std::string& who) const {
+  const slot_quota* found = nullptr;
+  for (const auto& q : settings_.quotas)
+    if (kind == run_bar::user ? !q.user.empty() && (q.user == who || (q.user == "*" && !found))
+                              : !q.workspace.empty() && q.workspace == who)
+      found = &q;
+  return found;
+}
+
+std::optional<int> pool::room(const limit_key& key) const {
+  int most = -1;
+  int used = 0;
+  if (key.of == run_bar::job) {
+    const auto job = jobs_.find(key.job);
+    most = job == jobs_.end() ? -1 : job->second.terms.max_slots;
+    used = job == jobs_.end() ? 0 : job->second.held;
+  } else {
+    if (key.of == run_bar::pool)
+      most = settings_.max_slots;
+    else if (const auto* quota = quota_of(key.of, key.name))
+      most = quota->max_slots;
+    const auto it = used_.find(key);
+    used = it == used_.end() ? 0 : it->second;
+  }
+  return most < 0 ? std::optional<int>() : most - used;
+}
+
+std::array<limit_key, 4> pool::limits_of(const pool_run& run) const {
+  const auto& terms = run.job->terms;
+  return {{{run_bar::job, {}, terms.job},
+           {run_bar::user, terms.user, {}},
+           {run_bar::workspace, terms.workspace, {}},
+           {run_bar::pool, {}, {}}}};
+}
+
+/// The first limit that it exceeds; those count that slots are kept for, but where it goes before them.
+limit_key pool::full_limit(const pool_run& run) const {
+  for (const auto& key : limits_of(run)) {
+    auto left = room(key);
+    if (!left)
+      continue;
+    for (const auto id : keepers_)
+      if (const auto& keeper = runs_.at(id); id != run.id && !policy_->overrides(run, keeper))
+        for (const auto& other : limits_of(keeper))
+          if (other == key)
+            *left -= keeper.need();
+    if (*left < run.need())
+      return key;
+  }
+  return {};
+}
+
+int pool::most_within_limits(const pool_run& run) const {
+  int most = std::numeric_limits<int>::max();
+  for (const auto& key : limits_of(run))
+    if (const auto left = room(key))
+      most = std::min(most, *left);
+  return most;
+}
+
+/// Those who may fit below a limit that has more room now compete again, of each shape as many as there is
+/// room for.
+void pool::readmit() {
+  for (const auto& key : std::exchange(eased_, {})) {
+    const auto it = aside_.find(key);
+    if (it == aside_.end())
+      continue;
+    const auto left = room(key);
+    std::vector<pool_run*> back, gone;
+    for (const auto& [shape, runs] : it->second) {
+      if (!could_hold(**runs.begin())) {
+        gone.insert(gone.end(), runs.begin(), runs.end());
+        continue;
+      }
+      auto count = left ? *left / shape.need : static_cast<int>(runs.size());
+      for (auto run = runs.begin(); run != runs.end() && count > 0; ++run, --count)
+        back.push_back(*run);
+    }
+    for (auto* run : back) {
+      leave_queue(*run);
+      run->came_from = key;
+      compete(*run);
+    }
+    for (auto* run : gone) {
+      leave_queue(*run);
+      step_aside(*run, {run_bar::impossible, {}, {}});
+    }
+  }
+}
+
+/// What is above a limit that was lowered is preempted, the newest first, where the pool preempts.
+void pool::end_excess(actions& out) {
+  for (const auto& key : std::exchange(strained_, {})) {
+    const auto left = room(key);
+    if (!left || *left >= 0 || !settings_.preempts())
+      continue;
+    const auto limited = [&](const pool_run& run) {
+      const auto keys = limits_of(run);
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
+    int excess = -*left;
+    for (const auto id : stopping_)
+      if (const auto& run = runs_.at(id); limited(run))
+        excess -= run.held();
+    std::vector<pool_run*> newest;
+    for (auto it = running_.rbegin(); it != running_.rend(); ++it)
+      if (limited(**it))
+        newest.push_back(*it);
+    std::stable_sort(newest.begin(), newest.end(), [](auto* a, auto* b) { return a->since > b->since; });
+    std::vector<pool_run*> victims;
+    int given = 0;
+    for (auto it = newest.begin(); it != newest.end() && given < excess; ++it) {
+      victims.push_back(*it);
+      given += (*it)->held();
+    }
+    std::sort(victims.begin(), victims.end(), by_rank());
+    std::erase_if(victims, [&](auto* run) {
+      if (given - run->held() < excess)
+        return false;
+      given -= run->held();
+      return true;
+    });
+    for (auto* run : victims)
+      preempt(out, *run, {}, key.of == run_bar::user || key.of == run_bar::workspace ? "quota" : "max_slots");
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,42 @@
+#pragma once
+// The keys of `pools.NAME` of a cluster file that decide who runs where.
+
+#include "actors/pool/fitting.hpp"
+
+namespace troupe {
+
+enum class scheduler_kind { fifo, round_robin, priority, fair };
+const char* name(scheduler_kind kind);
+
+struct slot_quota {
+  std::string user, workspace; ///< one of the two; user "*": each user without a quota of their own
+  int max_slots = 0;
+};
+
+struct pool_settings {
+  scheduler_kind scheduler = scheduler_kind::priority;
+  bool preemption = false;
+  int default_priority = 42;
+  int max_slots = -1; ///< below 0: any number
+  fitting_order fitting = fitting_order::best;
+  gang_rule gangs = gang_rule::any;
+  duration reserve_after = 60s;
+  duration min_run = 30s;
+  std::vector<std::string> fallback;
+  duration fallback_after = 60s;
+  std::vector<slot_quota> quotas;
+  int aux_per_agent = 100;
+  bool launch_error = false;
+
+  bool preempts() const {
+    return preemption && (scheduler == scheduler_kind::priority || scheduler == scheduler_kind::fair);
+  }
+};
+
+/// errc::invalid, with the key, where a value is not what the key takes or a key is not known. Keys that say
+/// nothing of placing (`default`, `defaults`, `provider`) are passed over.
+result<pool_settings> pool_settings_of(const value& keys);
+/// `resources.constraints`; errc::invalid with the key.
+result<placement_rules> placement_rules_of(const value& keys);
+
+} // namespace troupe

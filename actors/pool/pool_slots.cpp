@@ -1,0 +1,290 @@
+// The slots of a pool: which may be had, for whom some are kept, and where a run fits.
+
+#include "actors/pool/pool.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+void pool::set_bars(pool_agent& agent, int slot, std::uint8_t bars) {
+  auto& s = agent.slots[static_cast<std::size_t>(slot)];
+  const bool was = s.bars == 0, is = bars == 0;
+  kept_free_ += (bars == pool_agent::kept) - (s.bars == pool_agent::kept);
+  s.bars = bars;
+  if (was == is)
+    return;
+  index(agent, false);
+  agent.now.free += is ? 1 : -1;
+  agent.now.idle = agent.now.free > 0 && agent.now.free == agent.empty.free;
+  index(agent, true);
+}
+
+void pool::index(pool_agent& agent, bool in) {
+  for (auto* group : agent.groups)
+    if (in)
+      group->now.insert(agent.now);
+    else
+      group->now.erase(agent.now);
+}
+
+/// After a change of what the agent is, or of what may be placed on it.
+void pool::refresh(pool_agent& agent) {
+  for (auto* group : agent.groups) {
+    group->now.erase(agent.now);
+    group->empty.erase(agent.empty);
+  }
+  agent.groups.clear();
+  open_ -= agent.empty.free;
+  agent.now.total = agent.empty.total = static_cast<int>(agent.slots.size());
+  agent.now.free = agent.empty.free = 0;
+  for (std::size_t i = 0; i < agent.slots.size(); ++i) {
+    auto& s = agent.slots[i];
+    kept_free_ -= s.bars == pool_agent::kept;
+    s.bars =
+      static_cast<std::uint8_t>((s.bars & ~pool_agent::closed) | (agent.open(i) ? 0 : pool_agent::closed));
+    kept_free_ += s.bars == pool_agent::kept;
+    agent.empty.free += agent.open(i);
+    agent.now.free += s.bars == 0;
+  }
+  agent.empty.idle = agent.empty.free > 0;
+  agent.now.idle = agent.now.free > 0 && agent.now.free == agent.empty.free;
+  open_ += agent.empty.free;
+  if (agent.present)
+    join_views(agent);
+}
+
+void pool::join_views(pool_agent& agent) {
+  for (auto& [rules, view] : views_)
+    join(agent, view);
+}
+
+void pool::join(pool_agent& agent, agent_view& view) {
+  if (!refusal(view.rules, agent.now.name, agent.traits).empty())
+    return;
+  const auto& label = view.rules.same_label;
+  auto& group =
+    view.groups
+      .try_emplace(label.empty() ? std::string() : agent.traits.labels.at(label),
+                   agent_view::group{room_index(settings_.fitting), room_index(settings_.fitting)})
+      .first->second;
+  agent.groups.push_back(&group);
+  group.now.insert(agent.now);
+  group.empty.insert(agent.empty);
+}
+
+/// The agents that `rules` allow; whether one or several is asked of them does not matter here.
+agent_view* pool::view_of(placement_rules rules) {
+  rules.prefer_labels.clear();
+  rules.single_node = false;
+  auto [it, made] = views_.try_emplace(rules);
+  auto& view = it->second;
+  if (made) {
+    view.number = next_view_++;
+    view.rules = std::move(rules);
+    for (auto& [name, agent] : agents_)
+      if (agent.present)
+        join(agent, view);
+  }
+  return &view;
+}
+
+void pool::use_views(pool_run& run, bool use) {
+  if (use) {
+    run.view = view_of(run.terms.rules);
+    run.preferred = nullptr;
+    if (!run.terms.rules.prefer_labels.empty()) {
+      auto rules = run.terms.rules;
+      for (const auto& [label, values] : rules.prefer_labels)
+        rules.labels[label] = values;
+      run.preferred = view_of(std::move(rules));
+    }
+  }
+  for (auto* view : {run.view, run.preferred}) {
+    if (!view)
+      continue;
+    view->users += use ? 1 : -1;
+    if (view->users > 0 || view->rules == placement_rules{})
+      continue;
+    for (auto& [name, agent] : agents_)
+      std::erase_if(agent.groups, [&](auto* group) {
+        for (const auto& [label, one] : view->groups)
+          if (group == &one)
+            return true;
+        return false;
+      });
+    views_.erase(placement_rules(view->rules));
+  }
+  if (!use)
+    run.view = run.preferred = nullptr;
+}
+
+std::vector<placement> pool::fit(const pool_run& run, int slots) const {
+  for (const auto* view : {run.preferred, run.view}) {
+    if (!view)
+      continue;
+    std::vector<share_of_agent> best;
+    for (const auto& [label, group] : view->groups)
+      if (auto parts = group.now.fit(slots, run.terms.rules.single_node, settings_.gangs);
+          !parts.empty() && (best.empty() || parts.size() < best.size()))
+        best = std::move(parts);
+    if (!best.empty())
+      return placed(best);
+  }
+  return {};
+}
+
+/// Whether the agents that are there could hold it if nobody else held any slot.
+bool pool::could_hold(const pool_run& run) const {
+  for (const auto& [label, group] : run.view->groups)
+    if (!group.empty.fit(run.need(), run.terms.rules.single_node, settings_.gangs).empty())
+      return true;
+  return false;
+}
+
+std::vector<placement> pool::placed(const std::vector<share_of_agent>& parts) const {
+  std::vector<placement> on;
+  for (const auto& part : parts) {
+    const auto& agent = agents_.at(part.agent->name);
+    placement here{part.agent->name, {}};
+    for (std::size_t i = 0; i < agent.slots.size() && static_cast<int>(here.slots.size()) < part.slots; ++i)
+      if (agent.slots[i].bars == 0)
+        here.slots.push_back(static_cast<int>(i));
+    on.push_back(std::move(here));
+  }
+  return on;
+}
+
+/// The largest number of its range that fits and that no limit forbids.
+std::vector<placement> pool::fit_range(const pool_run& run) const {
+  if (run.need() == run.slots)
+    return fit(run, run.slots);
+  int most = 0;
+  for (const auto& [label, group] : run.view->groups)
+    most = std::max(most, run.terms.rules.single_node ? group.now.most() : group.now.free());
+  for (int slots = std::min({run.slots, most, most_within_limits(run)}); slots >= run.need(); --slots)
+    if (auto on = fit(run, slots); !on.empty())
+      return on;
+  return {};
+}
+
+// ---- what if
+
+void pool::lift(bars& lifted, pool_agent& agent, int slot, std::uint8_t bar) {
+  const auto bars_now = agent.slots[static_cast<std::size_t>(slot)].bars;
+  if (!(bars_now & bar))
+    return;
+  lifted.emplace_back(&agent, slot << 8 | bar);
+  set_bars(agent, slot, static_cast<std::uint8_t>(bars_now & ~bar));
+}
+
+void pool::lift(bars& lifted, const std::vector<placement>& on, std::uint8_t bar) {
+  each_slot(on, [&](pool_agent& agent, int slot) { lift(lifted, agent, slot, bar); });
+}
+
+void pool::lower(const bars& lifted) {
+  for (auto it = lifted.rbegin(); it != lifted.rend(); ++it) {
+    auto& [agent, what] = *it;
+    const int slot = what >> 8;
+    set_bars(*agent, slot,
+             static_cast<std::uint8_t>(agent->slots[static_cast<std::size_t>(slot)].bars | (what & 0xff)));
+  }
+}
+
+// ---- kept for one run
+
+void pool::keep(pool_run& run, std::vector<placement> on, bool reserve, time_point now) {
+  TROUPE_ASSERT(run.kept.empty() && !on.empty());
+  leave_queue(run);
+  run.kept = std::move(on);
+  if (reserve) {
+    run.reserved = now;
+    reserved_for_ = run.id;
+  } else {
+    run.job->claimed += slots_in(run.kept);
+  }
+  keepers_.insert(run.id);
+  each_slot(run.kept, [&](pool_agent& agent, int slot) {
+    auto& s = agent.slots[static_cast<std::size_t>(slot)];
+    TROUPE_ASSERT(!s.keeper);
+    s.keeper = run.id;
+    set_bars(agent, slot, s.bars | pool_agent::kept);
+  });
+  compete(run);
+}
+
+/// `out`: none where it gets them.
+void pool::drop_kept(actions* out, pool_run& run) {
+  if (run.kept.empty())
+    return;
+  const auto bar = run.bar;
+  leave_queue(run);
+  each_slot(run.kept, [&](pool_agent& agent, int slot) {
+    auto& s = agent.slots[static_cast<std::size_t>(slot)];
+    if (s.keeper != run.id)
+      return;
+    s.keeper = {};
+    set_bars(agent, slot, static_cast<std::uint8_t>(s.bars & ~pool_agent::kept));
+  });
+  if (run.reserved) {
+    reserved_for_ = {};
+    if (out)
+      out->push_back(drop_reservation{run.id});
+  } else {
+    run.job->claimed -= slots_in(run.kept);
+  }
+  run.kept.clear();
+  run.reserved.reset();
+  keepers_.erase(run.id);
+  for (const auto& key : limits_of(run)) // what was kept for it counted
+    eased_.insert(key);
+  if (bar.of == run_bar::none)
+    compete(run);
+  else
+    step_aside(run, bar);
+}
+
+/// Who could be held before may not be now, and the other way round; what is kept of an agent that is gone is
+/// chosen anew.
+void pool::topology_changed(actions& out) {
+  for (const auto id : std::set(keepers_)) {
+    auto& run = runs_.at(id);
+    bool lost = false;
+    int there = 0;
+    each_slot(run.kept, [&](pool_agent& agent, int slot) {
+      ++there;
+      lost = lost || !agent.open(static_cast<std::size_t>(slot));
+    });
+    if (lost || there < slots_in(run.kept))
+      drop_kept(&out, run);
+  }
+  std::vector<pool_run*> gone, back;
+  for (const auto& [shape, runs] : queue_)
+    if (!runs.empty() && !could_hold(**runs.begin()))
+      gone.insert(gone.end(), runs.begin(), runs.end());
+  if (auto it = aside_.find({run_bar::impossible, {}, {}}); it != aside_.end())
+    for (const auto& [shape, runs] : it->second)
+      if (!runs.empty() && could_hold(**runs.begin()))
+        back.insert(back.end(), runs.begin(), runs.end());
+  for (auto* run : gone) {
+    drop_kept(&out, *run);
+    leave_queue(*run);
+    step_aside(*run, {run_bar::impossible, {}, {}});
+  }
+  for (auto* run : back) {
+    leave_queue(*run);
+    compete(*run);
+  }
+}
+
+int pool::used_slots() const {
+  int n = 0;
+  for (const auto& [name, agent] : agents_)
+    if (agent.present)
+      for (const auto& s : agent.slots)
+        n += bool(s.holder);
+  return n;
+}
+
+int pool::reserved_slots() const { return reserved_for_ ? slots_in(runs_.at(reserved_for_).kept) : 0; }
+
+} // namespace troupe

@@ -1,0 +1,125 @@
+#pragma once
+// What a pool knows of jobs, runs and agents, with the indexes that its machine and its policies read.
+
+#include "actors/pool/pool_settings.hpp"
+
+namespace troupe {
+
+/// The order of runs: smaller is served first.
+struct run_rank {
+  int priority = 42;
+  time_point submitted, started;
+  std::uint64_t arrival = 0; ///< only where the run did not say when it started
+  std::string label;
+  allocation_id id;
+  friend auto operator<=>(const run_rank&, const run_rank&) = default;
+};
+
+/// Runs of one shape fit in the same places: where one does not, none behind it does.
+struct run_shape {
+  int need = 1, slots = 1;
+  bool single_node = false, preemptible = true;
+  std::uint64_t view = 0, preferred = 0; ///< numbers of views; preferred 0: none
+  allocation_id own;                     ///< of a run that slots are kept for; it is a shape of its own
+  friend auto operator<=>(const run_shape&, const run_shape&) = default;
+};
+
+struct pool_run;
+struct by_rank {
+  bool operator()(const pool_run* a, const pool_run* b) const;
+};
+using ranked_runs = std::set<pool_run*, by_rank>;
+using run_queue = std::map<run_shape, ranked_runs>;
+
+struct pool_job {
+  job_terms terms;
+  bool told = false;  ///< terms are those of job_changed: what its runs say no longer counts
+  bool dated = false; ///< terms.submitted was said, not taken from its first run
+  int held = 0;       ///< slots
+  int stopping = 0;   ///< of these, those of runs that were preempted
+  int claimed = 0;    ///< slots that others give back for its runs
+  int wanted = 0;     ///< by its runs that wait and could be placed
+  int share = 0;      ///< of a fair pool, as of the last pass
+  std::set<allocation_id> runs;
+  run_queue queue;     ///< of its runs that compete for slots
+  ranked_runs running; ///< that may be preempted
+  int effective() const { return held - stopping + claimed; }
+};
+/// The older job first.
+bool older(const pool_job& a, const pool_job& b);
+
+/// Why a run that waits does not compete.
+enum class run_bar { none, job, user, workspace, pool, impossible };
+struct limit_key {
+  run_bar of = run_bar::none;
+  std::string name; ///< of the user or workspace
+  experiment_id job;
+  friend auto operator<=>(const limit_key&, const limit_key&) = default;
+};
+
+struct agent_view;
+struct pool_run {
+  enum class phase { waiting, holding, stopping };
+
+  allocation_id id;
+  run_terms terms;
+  int slots = 1, least = 0;
+  run_rank rank;
+  pool_job* job = nullptr;
+  phase state = phase::waiting;
+  time_point since;          ///< it waits or holds; the epoch: long ago
+  std::uint64_t entered = 0; ///< counts requests and grants
+  bool granted = false;      ///< by this pool or an earlier one, not only seen in an inventory
+  bool passed = false;       ///< by one behind it, in a pool of turns
+  int offered = 0;           ///< slots that it was told of last
+  std::vector<placement> on;
+  std::vector<placement> kept;        ///< slots that nobody behind it gets
+  std::optional<time_point> reserved; ///< since when `kept` is a reservation; none: others give it back
+  agent_view* view = nullptr;
+  agent_view* preferred = nullptr;
+  limit_key bar;       ///< why it does not compete
+  limit_key came_from; ///< the limit that it waited for until this pass
+  bool aged = false;   ///< it has waited for reserve_after
+
+  int need() const { return least > 0 && least < slots ? least : slots; }
+  int held() const;
+  bool waits() const { return state == phase::waiting; }
+  run_shape shape() const;
+};
+
+int slots_in(const std::vector<placement>& on);
+
+/// The agents that a set of rules allows, in groups of which a gang takes one: by the label that all its
+/// agents must share, else one group.
+struct agent_view {
+  struct group {
+    room_index now;   ///< slots that may be had at once
+    room_index empty; ///< those that could be had if nobody held any
+  };
+  std::uint64_t number = 0;
+  placement_rules rules;
+  std::map<std::string, group> groups;
+  int users = 0; ///< runs
+};
+
+struct pool_agent {
+  enum bar : std::uint8_t { held = 1, kept = 2, closed = 4 };
+  struct slot {
+    allocation_id holder, keeper;
+    std::uint8_t bars = 0; ///< what keeps it from being had; some are lifted while a question is answered
+  };
+  agent_room now, empty;
+  agent_traits traits;
+  bool present = false;
+  bool drained = false;
+  std::set<int> disabled;
+  std::vector<slot> slots;
+  int aux_used = 0;
+  std::vector<agent_view::group*> groups;
+
+  bool open(std::size_t slot) const {
+    return present && !drained && !disabled.contains(static_cast<int>(slot));
+  }
+};
+
+} // namespace troupe

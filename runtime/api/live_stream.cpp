@@ -1,0 +1,308 @@
+#include "runtime/api/live_stream.hpp"
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fact_shape.hpp"
+#include "runtime/api/feed.hpp"
+#include "runtime/api/log_shape.hpp"
+#include "runtime/api/place_shapes.hpp"
+#include "runtime/api/series_columns.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe::api {
+namespace {
+
+constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s;
+constexpr std::size_t facts_at_once = 2000, points_at_once = 5000, lines_at_once = 500;
+
+/// What the cluster's actors said last; they answer on threads of their own.
+struct cluster_view {
+  std::mutex mutex;
+  value now = value::object();
+  std::string sent;
+  int waiting_for = 0;
+};
+
+class live : public body_stream {
+public:
+  live(std::shared_ptr<const services> parts, principal who, live_topics topics, std::uint64_t after)
+      : parts_(std::move(parts)), who_(std::move(who)), topics_(std::move(topics)), after_(after) {}
+
+  result<piece> next(time_point now) override {
+    piece out;
+    if (std::exchange(greeted_, true)) {
+      if (now - looked_ < least_pause) {
+        out.pause = least_pause - (now - looked_);
+        return out;
+      }
+    } else {
+      out.bytes = event("hello", {{"sequence", parts_->storage->sequence()},
+                                  {"masterId", parts_->about.master_id},
+                                  {"version", parts_->about.troupe_version}});
+      start_curves_and_logs();
+    }
+    looked_ = now;
+    if (auto ok = add_rows(out.bytes); !ok)
+      return ok.error();
+    for (auto& curve : curves_)
+      if (auto ok = add_points(curve, out.bytes); !ok)
+        return ok.error();
+    for (auto& [trial, line] : lines_)
+      if (auto ok = add_lines(trial, line, out.bytes); !ok)
+        return ok.error();
+    if (topics_.cluster)
+      add_cluster(now, out.bytes);
+    if (!out.bytes.empty())
+      last_sent_ = now;
+    else if (now - last_sent_ >= heartbeat) {
+      out.bytes = ": alive\n\n";
+      last_sent_ = now;
+    } else {
+      out.pause = heartbeat - (now - last_sent_);
+      if (topics_.cluster)
+        out.pause = std::min(*out.pause, cluster_pause);
+    }
+    return out;
+  }
+
+private:
+  struct curve {
+    live_topics::series of;
+    std::map<trial_id, std::uint64_t> rows; ///< the newest row of each trial that was sent
+  };
+
+  std::string event(const char* name, const value& data) const {
+    return "id: " + std::to_string(after_) + "\nevent: " + name + "\ndata: " + to_json(data) + "\n\n";
+  }
+
+  /// Points and lines begin with what comes from now on: what was before is read by `series` and the log.
+  void start_curves_and_logs() {
+    for (const auto& one : topics_.curves) {
+      auto& c = curves_.emplace_back(curve{one, {}});
+      auto trials = parts_->storage->trials(one.experiment);
+      if (trials)
+        for (const auto& t : *trials)
+          if (!terminal(t.state))
+            if (auto known = parts_->columns->column(t, one.group, one.metric, *parts_->storage))
+              c.rows[t.id] = (*known)->empty() ? 0 : (*known)->back().row;
+    }
+    for (auto trial : topics_.logs) {
+      auto newest = parts_->storage->logs_before(trial, std::numeric_limits<std::uint64_t>::max(), 1);
+      lines_[trial] = newest && !newest->empty() ? newest->front().number : 0;
+    }
+  }
+
+  /// Whom the facts since the last look are about.
+  result<void> add_rows(std::string& out) {
+    std::set<experiment_id> experiments;
+    std::set<trial_id> trials;
+    for (bool more = true; more;) {
+      auto facts = parts_->storage->facts_after(after_, facts_at_once);
+      if (!facts)
+        return facts.error();
+      for (const auto& one : *facts) {
+        after_ = one.sequence;
+        note(one, experiments, trials);
+      }
+      more = facts->size() == facts_at_once;
+    }
+    auto places = place_book::read(*parts_->storage);
+    if (!places)
+      return places.error();
+    for (auto id : experiments)
+      if (topics_.experiments || topics_.trials_of.contains(id))
+        if (auto row = parts_->storage->experiment(id)) {
+          auto shape = experiment_shape(*row, *parts_->users, *places);
+          shape.erase("originalConfig");
+          out += event("experiment", shape);
+        }
+    for (auto id : trials)
+      if (auto row = parts_->storage->trial(id); row && topics_.trials_of.contains(row->experiment))
+        out += event("trial", trial_progress_shape(*row));
+    return {};
+  }
+
+  void note(const storage::committed_fact& one, std::set<experiment_id>& experiments,
+            std::set<trial_id>& trials) {
+    const std::string_view entity = one.entity;
+    const auto slash = entity.find('/');
+    const auto kind = entity.substr(0, slash),
+               rest = slash == entity.npos ? std::string_view{} : entity.substr(slash + 1);
+    if (kind == "experiment") {
+      experiments.insert(parse_id<experiment_id>(rest));
+      if (auto fact = decode_as<experiment_fact>(one.bytes))
+        if (auto* step = std::get_if<search_stepped>(&*fact)) {
+          if (step->trial)
+            trials.insert(step->trial);
+          for (const auto& t : step->created)
+            trials.insert(t.trial);
+          for (const auto& t : step->stopped)
+            trials.insert(t.trial);
+        }
+      return;
+    }
+    if (kind == cluster_entity) {
+      if (auto shape = fact_shape(one); shape && shape->value("type", "") == experiment_created::tag)
+        experiments.insert({shape->at("id").get<std::uint64_t>()});
+      return;
+    }
+    const auto task = kind == "allocation" ? parse_allocation(rest).task
+                      : kind == "trial"    ? parse_task(rest)
+                                           : task_id{};
+    if (task && task.is_trial())
+      trials.insert(task.trial());
+  }
+
+  result<void> add_points(curve& c, std::string& out) {
+    auto trials = parts_->storage->trials(c.of.experiment);
+    if (!trials)
+      return trials.error();
+    for (const auto& t : *trials) {
+      const bool known = c.rows.contains(t.id);
+      if (terminal(t.state) && !known)
+        continue;
+      auto points = parts_->columns->column(t, c.of.group, c.of.metric, *parts_->storage);
+      if (!points)
+        return points.error();
+      auto& row = c.rows[t.id];
+      const given_up gone(t.runs);
+      value steps = value::array(), at = value::array(), y = value::array();
+      auto first = std::upper_bound((*points)->begin(), (*points)->end(), row,
+                                    [](std::uint64_t r, const series_point& p) { return r < p.row; });
+      const auto fresh = static_cast<std::size_t>((*points)->end() - first);
+      if (fresh > points_at_once) {
+        out += event("lost", {{"topic", "series"}, {"count", fresh - points_at_once}});
+        first = (*points)->end() - points_at_once;
+      }
+      for (; first != (*points)->end(); ++first) {
+        row = first->row;
+        if (gone(first->run, first->steps))
+          continue;
+        steps.push_back(first->steps);
+        at.push_back(static_cast<double>(first->at) / 1e6);
+        y.push_back(first->y);
+      }
+      if (!y.empty())
+        out += event("points", {{"experiment", c.of.experiment.value},
+                                {"group", c.of.group},
+                                {"metric", c.of.metric},
+                                {"trial", t.id.value},
+                                {"row", row},
+                                {"steps", std::move(steps)},
+                                {"at", std::move(at)},
+                                {"y", std::move(y)}});
+      if (terminal(t.state))
+        c.rows.erase(t.id);
+    }
+    return {};
+  }
+
+  result<void> add_lines(trial_id trial, std::uint64_t& seen, std::string& out) {
+    auto lines = parts_->storage->logs(trial, seen, lines_at_once);
+    if (!lines)
+      return lines.error();
+    for (const auto& line : *lines) {
+      seen = line.number;
+      auto shape = log_shape(line);
+      shape["trial"] = trial.value;
+      out += event("line", shape);
+    }
+    return {};
+  }
+
+  /// Asks the cluster at most once a second, and tells what it says where that is new.
+  void add_cluster(time_point now, std::string& out) {
+    auto view = cluster_;
+    bool ask = false;
+    {
+      std::lock_guard lock{view->mutex};
+      if (view->waiting_for == 0 && view->now.size() == 3) {
+        auto text = to_json(view->now);
+        if (text != view->sent)
+          out += event("cluster", view->now);
+        view->sent = std::move(text);
+      }
+      ask = view->waiting_for == 0 && now - asked_ >= cluster_pause;
+      if (ask)
+        view->waiting_for = 3;
+    }
+    if (!ask)
+      return;
+    asked_ = now;
+    const auto into = [view](const char* key, std::function<value(value)> shape) {
+      return [view, key, shape = std::move(shape)](result<value> got) {
+        std::lock_guard lock{view->mutex};
+        --view->waiting_for;
+        if (got)
+          view->now[key] = shape(std::move(*got));
+      };
+    };
+    auto& cluster = parts_->cluster;
+    cluster.order(who_, commands::status{}, into("status", [](value x) { return x; }));
+    cluster.order(who_, commands::agent_list{}, into("agents", [](value x) {
+                    value all = value::array();
+                    for (const auto& one : x.value("agents", value::array()))
+                      all.push_back(agent_shape(one));
+                    return all;
+                  }));
+    cluster.order(who_, commands::queue_list{},
+                  into("waiting", [](value x) { return x.value("waiting", value::array()); }));
+  }
+
+  std::shared_ptr<const services> parts_;
+  principal who_;
+  live_topics topics_;
+  std::uint64_t after_;
+  std::vector<curve> curves_;
+  std::map<trial_id, std::uint64_t> lines_;
+  std::shared_ptr<cluster_view> cluster_ = std::make_shared<cluster_view>();
+  time_point looked_, last_sent_, asked_;
+  bool greeted_ = false;
+};
+
+} // namespace
+
+result<live_topics> live_topics::read(std::string_view text) {
+  live_topics all;
+  int count = 0;
+  while (!text.empty()) {
+    const auto end = text.find(',');
+    const auto one = text.substr(0, end);
+    text = end == text.npos ? std::string_view{} : text.substr(end + 1);
+    const error wrong{errc::invalid, "'" + std::string(one.substr(0, 100)) +
+                                       "' is not a topic; there are experiments, experiment/7, "
+                                       "series/7/validation/loss, logs/12 and cluster"};
+    if (++count > 100)
+      return error{errc::invalid, "at most 100 topics at once"};
+    const auto slash = one.find('/');
+    const auto kind = one.substr(0, slash),
+               rest = slash == one.npos ? std::string_view{} : one.substr(slash + 1);
+    if (one == "experiments")
+      all.experiments = true;
+    else if (one == "cluster")
+      all.cluster = true;
+    else if (const auto id = parse_id<experiment_id>(rest); kind == "experiment" && id)
+      all.trials_of.insert(id);
+    else if (const auto trial = parse_id<trial_id>(rest); kind == "logs" && trial)
+      all.logs.insert(trial);
+    else if (kind == "series") {
+      const auto second = rest.find('/');
+      const auto third = second == rest.npos ? rest.npos : rest.find('/', second + 1);
+      const auto of = parse_id<experiment_id>(rest.substr(0, second));
+      if (!of || third == rest.npos || third + 1 == rest.size())
+        return wrong;
+      all.curves.push_back(
+        {of, std::string(rest.substr(second + 1, third - second - 1)), std::string(rest.substr(third + 1))});
+    } else
+      return wrong;
+  }
+  return all;
+}
+
+std::unique_ptr<body_stream> live_stream(std::shared_ptr<const services> parts, principal who,
+                                         live_topics topics, std::uint64_t after) {
+  return std::make_unique<live>(std::move(parts), std::move(who), std::move(topics), after);
+}
+
+} // namespace troupe::api

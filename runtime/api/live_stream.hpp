@@ -1,0 +1,38 @@
+#pragma once
+// One reader's live view: which objects it looks at, and what of them has changed since it was last told.
+
+#include "runtime/api/route.hpp"
+
+#include <set>
+
+namespace troupe::api {
+
+/// "experiments,experiment/7,series/7/training/loss,logs/12,cluster".
+struct live_topics {
+  struct series {
+    experiment_id experiment;
+    std::string group, metric;
+  };
+  bool experiments = false, cluster = false;
+  std::set<experiment_id> trials_of; ///< experiment/7: its own row and those of its trials
+  std::vector<series> curves;
+  std::set<trial_id> logs;
+
+  /// At most 100 topics; errc::invalid names one that there is not.
+  static result<live_topics> read(std::string_view text);
+};
+
+/// Server-sent events without end. `id` is the sequence of the newest fact that the rows hold: a reader that
+/// comes again with it gets what has changed since. Each object comes at most four times a second.
+///
+///   hello       {"sequence", "masterId", "version"}
+///   experiment  a row of the list of experiments
+///   trial       a row of /troupe/v1/experiments/{id}/trials
+///   points      {"experiment", "group", "metric", "trial", "row", "steps": [...], "at": [...], "y": [...]}
+///   line        {"trial", "line", "at", "level", "rank", "agent", "stream", "text"}
+///   cluster     {"status", "agents", "waiting"}
+///   lost        {"topic", "count"}: so many lines or points were left out
+std::unique_ptr<body_stream> live_stream(std::shared_ptr<const services> parts, principal who,
+                                         live_topics topics, std::uint64_t after);
+
+} // namespace troupe::api

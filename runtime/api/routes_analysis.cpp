@@ -1,0 +1,166 @@
+// A search explained: which hyperparameters matter, who is on which rung, and why each trial is where it is.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/explanation.hpp"
+#include "runtime/api/importance.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/search_story.hpp"
+#include "runtime/api/series_columns.hpp"
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::size_t least_trials = 8;
+
+void flatten(const value& in, const std::string& prefix, std::map<std::string, value>& out) {
+  for (const auto& [key, x] : in.items())
+    if (x.is_object())
+      flatten(x, prefix + key + ".", out);
+    else
+      out[prefix + key] = x;
+}
+
+/// Names of hyperparameters whose range is logarithmic, as the configuration says.
+void logarithmic(const value& section, const std::string& prefix, std::set<std::string>& out) {
+  if (!section.is_object())
+    return;
+  for (const auto& [key, x] : section.items())
+    if (x.is_object() && x.contains("type") && x["type"].is_string()) {
+      if (x["type"] == "log")
+        out.insert(prefix + key);
+    } else
+      logarithmic(x, prefix + key + ".", out);
+}
+
+/// The best value of a metric of a trial, so that smaller is better; nullopt where it has no finite one.
+result<std::optional<double>> loss_of(const call& c, const experiment_row& row, const trial_row& t,
+                                      const std::string& metric) {
+  double y = std::numeric_limits<double>::quiet_NaN();
+  if (metric == row.metric) {
+    if (t.best.row != 0)
+      y = t.best.metric;
+  } else {
+    auto known = c.parts->columns->summaries(t, *c.parts->storage);
+    if (!known)
+      return known.error();
+    for (const auto& group : {"validation", "training"}) {
+      auto in = (*known)->find(group);
+      if (in == (*known)->end())
+        continue;
+      if (auto one = in->second.find(metric); one != in->second.end() && std::isnan(y))
+        y = row.smaller_is_better ? one->second.min : one->second.max;
+    }
+  }
+  if (!std::isfinite(y))
+    return std::optional<double>{};
+  return std::optional{row.smaller_is_better ? y : -y};
+}
+
+result<response> importance(const call& c) {
+  auto row = named_experiment(c);
+  if (!row)
+    return row.error();
+  auto trials = c.parts->storage->trials(row->id);
+  if (!trials)
+    return trials.error();
+  const auto metric = c.query.has("metric") ? std::string(c.query.first("metric")) : row->metric;
+  std::set<std::string> logs;
+  if (row->config.is_object())
+    logarithmic(row->config.value("hyperparameters", value::object()), "", logs);
+  std::vector<double> loss;
+  std::vector<std::map<std::string, value>> flat;
+  std::set<std::string> names;
+  for (const auto& t : *trials) {
+    auto y = loss_of(c, *row, t, metric);
+    if (!y)
+      return y.error();
+    if (!*y)
+      continue;
+    loss.push_back(**y);
+    flatten(t.hparams.is_object() ? t.hparams : value::object(), "", flat.emplace_back());
+    for (const auto& [name, x] : flat.back())
+      names.insert(name);
+  }
+  if (loss.size() < least_trials)
+    return failure(failed_precondition, "the importance of hyperparameters needs at least 8 trials with '" +
+                                          metric + "'; there are " + std::to_string(loss.size()));
+  std::vector<importance_input> inputs;
+  for (const auto& name : names) {
+    auto& one = inputs.emplace_back(importance_input{name, logs.contains(name), {}});
+    for (const auto& of : flat) {
+      auto found = of.find(name);
+      one.values.push_back(found == of.end() ? value() : found->second);
+    }
+  }
+  value list = value::array();
+  for (const auto& one : ped_anova(inputs, loss))
+    list.push_back({{"name", one.name}, {"importance", one.importance}});
+  return json({{"method", "PED-ANOVA"}, {"metric", metric}, {"trials", loss.size()}, {"hparams", list}},
+              c.query.has("pretty"));
+}
+
+result<value> search(const call& c) {
+  auto row = named_experiment(c);
+  if (!row)
+    return row.error();
+  return search_story(*row, *c.parts->storage);
+}
+
+result<value> explain_trial(const call& c) {
+  const auto id = parse_id<trial_id>(c.named("trialId"));
+  auto row = id ? c.parts->storage->trial(id) : result<trial_row>(error{errc::not_found, ""});
+  if (!row)
+    return row.error().code == errc::not_found
+             ? error{errc::not_found,
+                     "trial '" + std::string(c.named("trialId").substr(0, 100)) + "' not found"}
+             : row.error();
+  return explained(*row, *c.parts->storage);
+}
+
+result<value> explain_experiment(const call& c) {
+  auto row = named_experiment(c);
+  return row ? explained(*row, *c.parts->storage) : row.error();
+}
+
+} // namespace
+
+std::vector<route> analysis_routes() {
+  std::vector<route> rows = {
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/importance",
+     {action::view, thing::search},
+     respond_with(importance),
+     "",
+     "Importance",
+     "How much each hyperparameter matters to a metric, as parts of 1."},
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/search",
+     {action::view, thing::search},
+     answer_with(search),
+     "",
+     "SearchStory",
+     "Brackets, rungs, and every decision with its reason."},
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/explain",
+     {action::view, thing::search},
+     answer_with(explain_experiment),
+     "",
+     "Explanation",
+     "Why the experiment is where it is."},
+    {"GET",
+     "/troupe/v1/trials/{trialId}/explain",
+     {action::view, thing::search},
+     answer_with(explain_trial),
+     "",
+     "Explanation",
+     "Why the trial is where it is."},
+  };
+  rows[0].slow = rows[1].slow = true;
+  return rows;
+}
+
+} // namespace troupe::api

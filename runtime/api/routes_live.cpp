@@ -1,0 +1,42 @@
+// What the open pages of a browser look at, as it changes: rows as the lists give them, and new points.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/live_stream.hpp"
+#include "runtime/api/route.hpp"
+
+namespace troupe::api {
+namespace {
+
+result<response> live(const call& c) {
+  auto topics = live_topics::read(c.query.first("topics"));
+  if (!topics)
+    return topics.error();
+  query_list seen = c.query;
+  if (!c.headers.last_event_id.empty()) // a browser that connects again repeats its first address
+    seen.all.insert(seen.all.begin(), {"after", c.headers.last_event_id});
+  auto after = seen.number("after", static_cast<std::int64_t>(c.parts->storage->sequence()));
+  if (!after)
+    return after.error();
+  if (*after < 0)
+    return error{errc::invalid, "after has to be 0 or more"};
+  response out;
+  out.content_type = "text/event-stream";
+  out.headers.emplace_back("Cache-Control", "no-store");
+  out.stream = live_stream(c.parts, c.by.who, std::move(*topics), static_cast<std::uint64_t>(*after));
+  return out;
+}
+
+} // namespace
+
+std::vector<route> live_routes() {
+  return {
+    {"GET",
+     "/troupe/v1/live",
+     {action::view, thing::cluster},
+     respond_with(live),
+     "",
+     "stream of LiveEvent",
+     "What of some topics changes, as server-sent events: rows as the lists give them, and new points."}};
+}
+
+} // namespace troupe::api

@@ -1,0 +1,229 @@
+// Logs to look into: lines around any place, and a search over many logs.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/log_shape.hpp"
+#include "runtime/api/route.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::int64_t most_lines = 5000;
+constexpr std::size_t batch = 1000;
+
+result<trial_row> named_trial(const call& c, std::string_view text) {
+  const auto id = parse_id<trial_id>(text);
+  if (!id)
+    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is not an id of a trial"};
+  auto row = c.parts->storage->trial(id);
+  return row || row.error().code != errc::not_found
+           ? row
+           : error{errc::not_found, "trial '" + to_string(id) + "' not found"};
+}
+
+/// The newest line's number and the oldest one's; 0 where there is none.
+result<std::pair<std::uint64_t, std::uint64_t>> ends_of(trial_id id, const storage::reader& storage) {
+  auto first = storage.logs(id, 0, 1);
+  auto last = storage.logs_before(id, std::numeric_limits<std::uint64_t>::max(), 1);
+  if (!first)
+    return first.error();
+  if (!last)
+    return last.error();
+  if (first->empty() || last->empty())
+    return std::pair<std::uint64_t, std::uint64_t>{0, 0};
+  return std::pair{first->front().number, last->front().number};
+}
+
+result<value> lines(const call& c) {
+  auto row = named_trial(c, c.named("trialId"));
+  if (!row)
+    return row.error();
+  auto from = c.query.number("from", 0), limit = c.query.number("limit", 500);
+  for (const auto* one : {&from, &limit})
+    if (!*one)
+      return one->error();
+  if (*from < 0 || *limit < 1 || *limit > most_lines)
+    return error{errc::invalid, "from has to be a line, and limit 1 to 5000"};
+  auto ends = ends_of(row->id, *c.parts->storage);
+  if (!ends)
+    return ends.error();
+  const auto count = static_cast<std::size_t>(*limit);
+  // Without `from`: the last ones.
+  auto some = c.query.has("from")
+                ? c.parts->storage->logs(
+                    row->id, static_cast<std::uint64_t>(std::max<std::int64_t>(*from - 1, 0)), count)
+                : c.parts->storage->logs_before(row->id, std::numeric_limits<std::uint64_t>::max(), count);
+  if (!some)
+    return some.error();
+  std::sort(some->begin(), some->end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  value list = value::array();
+  for (const auto& line : *some)
+    list.push_back(log_shape(line));
+  return value{{"first", ends->first}, {"last", ends->second}, {"lines", std::move(list)}};
+}
+
+/// Looks through the logs of some trials, one batch of lines at a time.
+class search : public body_stream {
+public:
+  search(std::shared_ptr<const services> parts, std::vector<trial_id> of, std::string text,
+         std::vector<std::string> levels, std::vector<std::string> ranks, std::uint64_t limit,
+         trial_id after_trial, std::uint64_t after_line)
+      : parts_(std::move(parts)), of_(std::move(of)), text_(std::move(text)), levels_(std::move(levels)),
+        ranks_(std::move(ranks)), limit_(limit), line_(after_line) {
+    while (index_ < of_.size() && of_[index_] < after_trial)
+      ++index_;
+    if (index_ < of_.size() && of_[index_] != after_trial)
+      line_ = 0;
+  }
+
+  result<piece> next(time_point) override {
+    piece out;
+    for (int batches = 0; index_ < of_.size() && out.bytes.empty(); ++batches) {
+      if (batches == 16) { // other connections have their turn
+        out.pause = duration{0};
+        return out;
+      }
+      auto lines = parts_->storage->logs(of_[index_], line_, batch);
+      if (!lines)
+        return lines.error();
+      for (const auto& line : *lines) {
+        line_ = line.number;
+        ++scanned_;
+        if (add(line, out.bytes) && ++hits_ == limit_) {
+          finish(out, true);
+          return out;
+        }
+      }
+      if (lines->size() < batch) {
+        ++index_;
+        line_ = 0;
+      }
+    }
+    if (index_ >= of_.size())
+      finish(out, false);
+    return out;
+  }
+
+private:
+  bool add(const log_line& line, std::string& out) const {
+    const auto in = [](const std::vector<std::string>& wanted, const std::string& own) {
+      return wanted.empty() || std::find(wanted.begin(), wanted.end(), own) != wanted.end();
+    };
+    if (!in(levels_, line.level) || !in(ranks_, std::to_string(line.rank)))
+      return false;
+    value spans = value::array();
+    for (auto at = line.text.find(text_); at != line.text.npos && spans.size() < 20;
+         at = line.text.find(text_, at + text_.size()))
+      spans.push_back({at, at + text_.size()});
+    if (spans.empty())
+      return false;
+    auto shape = log_shape(line);
+    shape["trial"] = of_[index_].value;
+    shape["spans"] = std::move(spans);
+    out += to_json({{"result", std::move(shape)}}) + "\n";
+    return true;
+  }
+
+  void finish(piece& out, bool cut) const {
+    value end = {{"scanned", scanned_}, {"hits", hits_}, {"after", nullptr}};
+    if (cut)
+      end["after"] = to_string(of_[index_]) + ":" + std::to_string(line_);
+    out.bytes += to_json({{"end", std::move(end)}}) + "\n";
+    out.last = true;
+  }
+
+  std::shared_ptr<const services> parts_;
+  std::vector<trial_id> of_;
+  std::string text_;
+  std::vector<std::string> levels_, ranks_;
+  std::uint64_t limit_, line_ = 0, scanned_ = 0, hits_ = 0;
+  std::size_t index_ = 0;
+};
+
+result<std::vector<trial_id>> searched_trials(const call& c) {
+  std::vector<trial_id> all;
+  if (auto text = c.query.first("trial"); !text.empty()) {
+    auto row = named_trial(c, text);
+    return row ? result<std::vector<trial_id>>(std::vector{row->id}) : row.error();
+  }
+  const auto of = c.query.first("experiment");
+  auto standings = c.parts->storage->experiment_standings();
+  if (!standings)
+    return standings.error();
+  const auto wanted = parse_id<experiment_id>(of);
+  bool known = of.empty();
+  for (const auto& one : *standings) {
+    if (!of.empty() && one.id != wanted)
+      continue;
+    known = true;
+    auto rows = c.parts->storage->trials(one.id);
+    if (!rows)
+      return rows.error();
+    for (const auto& t : *rows)
+      all.push_back(t.id);
+  }
+  if (!known)
+    return error{errc::not_found, "experiment '" + std::string(of.substr(0, 100)) + "' not found"};
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+result<response> search_logs(const call& c) {
+  const auto text = std::string(c.query.first("q"));
+  if (text.empty())
+    return error{errc::invalid, "q is missing: the text to look for"};
+  if (c.query.flag("regex"))
+    return error{errc::unsupported, "a search of logs by regular expression is not built in Troupe"};
+  auto limit = c.query.number("limit", 1000);
+  if (!limit)
+    return limit.error();
+  if (*limit < 1 || *limit > 100'000)
+    return error{errc::invalid, "limit has to be 1 to 100000"};
+  trial_id after_trial;
+  std::uint64_t after_line = 0;
+  if (const auto after = c.query.first("after"); !after.empty()) {
+    const auto colon = after.find(':');
+    after_trial = parse_id<trial_id>(after.substr(0, colon));
+    if (!after_trial || colon == after.npos)
+      return error{errc::invalid, "after has to be what the last answer's end said, as 12:345"};
+    after_line = parse_id<trial_id>(after.substr(colon + 1)).value;
+  }
+  auto of = searched_trials(c);
+  if (!of)
+    return of.error();
+  const auto owned = [](const std::vector<std::string_view>& texts) {
+    return std::vector<std::string>(texts.begin(), texts.end());
+  };
+  response out;
+  out.content_type = "application/x-ndjson";
+  out.stream = std::make_unique<search>(c.parts, std::move(*of), text, owned(c.query.every("levels")),
+                                        owned(c.query.every("ranks")), static_cast<std::uint64_t>(*limit),
+                                        after_trial, after_line);
+  return out;
+}
+
+} // namespace
+
+std::vector<route> log_routes() {
+  return {
+    {"GET",
+     "/troupe/v1/trials/{trialId}/log",
+     {action::view, thing::log},
+     answer_with(lines),
+     "",
+     "LogPage",
+     "Lines of its log from the line `from` on; without it the last ones."},
+    {"GET",
+     "/troupe/v1/logs/search",
+     {action::view, thing::search},
+     respond_with(search_logs),
+     "",
+     "stream of LogHit",
+     "Lines that hold the text `q`, of one trial, one experiment, or all; newline-delimited, as they are "
+     "found."},
+  };
+}
+
+} // namespace troupe::api

@@ -1,0 +1,139 @@
+// The web page's way in: a session whose token travels in a cookie that no script sees.
+
+#include "model/authority/authority.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/origin.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+
+namespace troupe::api {
+namespace {
+
+std::string set_cookie(const call& c, const std::string& token, std::int64_t seconds) {
+  return cookie_name(c.parts->about.cluster_id) + "=" + token +
+         "; Path=/; Max-Age=" + std::to_string(seconds) + "; HttpOnly; SameSite=Strict" +
+         (c.parts->browsers.tls ? "; Secure" : "");
+}
+
+/// What this user may do to any thing of a kind, as "kill experiment": so that the page offers nothing else.
+value rights_of(const identity& by) {
+  value list = value::array();
+  for (const auto& rule : authority::rules())
+    if (authority::may_any(by.asks(), rule.on))
+      list.push_back(std::string(authority::name(rule.on.what)) + " " + authority::name(rule.on.on));
+  return list;
+}
+
+value session_shape(const call& c, const identity& by, const user& who) {
+  return {{"user", user_shape(who)},
+          {"rights", rights_of(by)},
+          {"clusterName", c.parts->about.cluster_name},
+          {"clusterId", c.parts->about.cluster_id},
+          {"masterId", c.parts->about.master_id},
+          {"version", c.parts->about.troupe_version}};
+}
+
+result<accounts::session> opened(const call& c, fields& f) {
+  if (!f.has("code"))
+    return c.parts->users->log_in(f.text("username"), f.text("password"), false, c.now);
+  const auto user = c.parts->browsers.codes->take(f.text("code"), c.now);
+  if (!user)
+    return error{errc::unauthorized, "this link was used before, or is older than ten minutes; `troupe web` "
+                                     "prints a new one"};
+  return c.parts->users->begin_session(*user, c.now);
+}
+
+result<response> begin(const call& c) {
+  if (auto fine = is_not_from_elsewhere(c.headers, c.parts->browsers.tls); !fine)
+    return fine.error();
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  for (const char* key : {"code", "username", "password"})
+    (void)f.text(key);
+  if (f.bad())
+    return *f.bad();
+  auto session = opened(c, f);
+  if (!session)
+    return session.error();
+  identity by;
+  by.who = {.user = session->who.name, .admin = session->who.admin, .allocation = {}};
+  by.user_id = session->who.id;
+  auto out = json(session_shape(c, by, session->who));
+  const auto life = std::chrono::duration_cast<std::chrono::seconds>(session->claim.until - c.now);
+  out.headers.emplace_back("Set-Cookie", set_cookie(c, session->token, life.count()));
+  return out;
+}
+
+/// Nobody is no fault here: the page asks before it knows.
+result<value> current(const call& c) {
+  auto who = c.parts->users->find(c.by.user_id);
+  return who ? session_shape(c, c.by, *who) : value{{"user", nullptr}};
+}
+
+void end(const call_ptr& c, const reply& back) {
+  const auto token = shown_token(c->headers, c->parts->about.cluster_id).token;
+  const auto session = c->parts->users->session_of(token, c->now);
+  const auto gone = [c] {
+    auto out = json(value::object());
+    out.headers.emplace_back("Set-Cookie", set_cookie(*c, "", 0));
+    return out;
+  };
+  if (!session)
+    return back(gone());
+  c->parts->cluster.order(
+    c->by.who,
+    commands::token_revoke{{session->user_id}, session->id, session->until.time_since_epoch().count()},
+    [back, gone](const result<value>& done) { back(done ? gone() : failure(done.error())); });
+}
+
+/// Only for those who hold a session themselves: a task's token must not become one.
+result<value> code(const call& c) {
+  const auto token = shown_token(c.headers, c.parts->about.cluster_id).token;
+  if (!c.parts->users->session_of(token, c.now))
+    return error{errc::denied, "only who has logged in can have a code made"};
+  return value{{"code", c.parts->browsers.codes->make(c.by.user_id, c.now)},
+               {"until", to_rfc3339(c.now + login_codes::life)}};
+}
+
+} // namespace
+
+std::vector<route> session_routes() {
+  std::vector<route> rows = {
+    {"POST",
+     "/troupe/v1/session",
+     {action::create, thing::session},
+     respond_with(begin),
+     "SessionRequest",
+     "Session",
+     "Signs the web page in: the answer sets its cookie."},
+    {"GET",
+     "/troupe/v1/session",
+     {action::view, thing::door},
+     answer_with(current),
+     "",
+     "Session",
+     "Who is signed in, and what they may do; `user` is null where nobody is."},
+    {"DELETE",
+     "/troupe/v1/session",
+     {action::remove, thing::session},
+     end,
+     "",
+     "Empty",
+     "Signs the web page out."},
+    {"POST",
+     "/troupe/v1/session/codes",
+     {action::create, thing::token},
+     answer_with(code),
+     "",
+     "LoginCode",
+     "A code that signs this user in once, within ten minutes."},
+  };
+  rows[0].slow = true;
+  rows[3].asks_again = true; // for the caller alone
+  return rows;
+}
+
+} // namespace troupe::api

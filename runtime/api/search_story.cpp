@@ -1,0 +1,239 @@
+#include "runtime/api/search_story.hpp"
+
+#include "model/names.hpp"
+#include "runtime/api/shapes.hpp"
+#include "searchers/search_core.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace troupe::api {
+namespace {
+
+searchers::search_event event_of(const search_stepped& x, const std::string& key) {
+  switch (x.input) {
+  case search_input::started:
+    return searchers::search_started{};
+  case search_input::validated:
+    return searchers::trial_validated{key, x.metrics};
+  case search_input::exited_early:
+    return searchers::trial_exited_early{key, static_cast<searchers::exit_reason>(x.reason)};
+  case search_input::exited:
+    return searchers::trial_exited{key};
+  case search_input::checkpointed:
+    return searchers::trial_checkpointed{key, x.time, x.checkpoint};
+  case search_input::ordered:
+    return searchers::search_ordered{x.metrics};
+  }
+  return searchers::search_started{};
+}
+
+/// How far a trial has come, and what the search did with it.
+struct walk {
+  std::size_t bracket = 0;
+  std::map<std::size_t, double> passed; ///< metric at each rung that it got to
+  std::optional<trial_stop_decided> stop;
+  bool exited = false, paused = false;
+};
+
+class story {
+public:
+  story(const experiment_row& row, const storage::reader& storage) : row_(row), storage_(storage) {
+    const auto config = row.config.is_object() ? row.config : value::object();
+    section_ = config.value("searcher", value::object());
+    const auto seed = config.value("reproducibility", value::object()).value("experiment_seed", value());
+    auto made = searchers::make_searcher(section_, config.value("hyperparameters", value::object()),
+                                         seed.is_number_unsigned() ? seed.get<std::uint64_t>() : 0);
+    if (made)
+      searcher_ = std::move(*made);
+    if (searcher_)
+      brackets_ = searcher_->brackets();
+    for (auto& b : brackets_)
+      b.units.erase(std::unique(b.units.begin(), b.units.end()), b.units.end());
+    if (auto time = section_.find("time_metric"); time != section_.end() && time->is_string())
+      time_metric_ = time->get<std::string>();
+  }
+
+  result<value> tell() {
+    auto stored = storage_.facts_of(entity(row_.id));
+    if (!stored)
+      return stored.error();
+    std::uint64_t number = 0;
+    for (const auto& bytes : *stored) {
+      ++number;
+      auto fact = decode_as<experiment_fact>(bytes);
+      if (!fact)
+        return fact.error();
+      if (auto* changed = std::get_if<experiment_changed>(&*fact))
+        add({{"what", std::string(name(changed->state))}, {"why", changed->why}}, number, changed->at);
+      if (auto* step = std::get_if<search_stepped>(&*fact))
+        take(*step, number);
+    }
+    place_trials();
+    return value{{"searcher", section_.value("name", value(""))},
+                 {"metric", row_.metric},
+                 {"timeMetric", time_metric_},
+                 {"smallerIsBetter", row_.smaller_is_better},
+                 {"brackets", brackets_shape()},
+                 {"decisions", std::move(decisions_)}};
+  }
+
+private:
+  void add(value what, std::uint64_t number, time_point at) {
+    what["sequence"] = number;
+    what["at"] = to_rfc3339(at);
+    decisions_.push_back(std::move(what));
+  }
+
+  /// The rungs are passed in every bracket; which one is the trial's is known at the end.
+  void validated(const search_stepped& x) {
+    auto& w = walks_[x.trial];
+    auto number = [&](const std::string& name) -> std::optional<double> {
+      auto it = x.metrics.is_object() ? x.metrics.find(name) : x.metrics.end();
+      return it == x.metrics.end() ? std::nullopt : number_in(*it);
+    };
+    const auto metric = number(row_.metric);
+    const auto time =
+      time_metric_.empty() ? std::optional(static_cast<double>(++reports_[x.trial])) : number(time_metric_);
+    if (!time)
+      return;
+    for (std::size_t b = 0; b < brackets_.size(); ++b)
+      for (auto units : brackets_[b].units)
+        if (*time >= static_cast<double>(units))
+          reached_[x.trial].try_emplace(units, metric.value_or(std::numeric_limits<double>::quiet_NaN()));
+    (void)w;
+  }
+
+  void take(const search_stepped& x, std::uint64_t number) {
+    for (const auto& t : x.created) // a trial's first appearance
+      keys_[t.trial] = t.key;
+    if (searcher_) // the real one deals out the brackets
+      if (auto fine = searcher_->apply(event_of(x, x.trial ? keys_[x.trial] : "")); !fine)
+        searcher_.reset();
+    if (x.input == search_input::validated)
+      validated(x);
+    if (x.input == search_input::exited)
+      walks_[x.trial].exited = true;
+    for (const auto& t : x.created) {
+      walks_[t.trial];
+      order_.push_back(t.trial);
+      add({{"what", "created"},
+           {"trial", t.trial.value},
+           {"why", t.source_checkpoint.empty() ? "" : "from checkpoint " + t.source_checkpoint}},
+          number, x.at);
+    }
+    for (const auto& t : x.stopped) {
+      walks_[t.trial].stop = t;
+      value one = {{"what", "stopped"}, {"trial", t.trial.value}, {"why", t.why}};
+      if (t.rung >= 0) {
+        one["rung"] = t.rung;
+        one["units"] = t.units;
+        one["metric"] = t.metric;
+        one["needed"] = t.needed;
+      }
+      add(std::move(one), number, x.at);
+    }
+    for (auto id : x.paused) {
+      walks_[id].paused = true;
+      add({{"what", "paused"}, {"trial", id.value}, {"why", "waits at its rung"}}, number, x.at);
+    }
+    for (const auto& t : x.resumed) {
+      walks_[t.trial].paused = false;
+      add({{"what", "resumed"},
+           {"trial", t.trial.value},
+           {"until", t.until},
+           {"why", "goes on to the next rung"}},
+          number, x.at);
+    }
+    for (const auto& t : x.perturbed)
+      add({{"what", "perturbed"},
+           {"trial", t.trial.value},
+           {"source", t.source.value},
+           {"checkpoint", t.checkpoint},
+           {"hparams", t.hparams},
+           {"why", "took the weights of trial " + to_string(t.source)}},
+          number, x.at);
+    if (x.shut_down)
+      add({{"what", x.failure ? "failed" : x.cancel ? "canceled" : "finished"}, {"why", ""}}, number, x.at);
+  }
+
+  void place_trials() {
+    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
+    const auto dealt = core ? core->trial_brackets() : std::vector<std::size_t>{};
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      auto& w = walks_[order_[i]];
+      w.bracket = i < dealt.size() ? dealt[i] : 0;
+      if (w.bracket >= brackets_.size())
+        continue;
+      const auto& units = brackets_[w.bracket].units;
+      for (std::size_t k = 0; k < units.size(); ++k)
+        if (auto got = reached_[order_[i]].find(units[k]); got != reached_[order_[i]].end())
+          w.passed[k] = got->second;
+    }
+  }
+
+  const char* fate(const walk& w, std::size_t rung) const {
+    if (w.passed.contains(rung + 1))
+      return "went on";
+    const bool top = rung + 1 == brackets_[w.bracket].units.size();
+    if (w.stop && w.stop->rung >= 0 && static_cast<std::size_t>(w.stop->rung) == rung)
+      return top ? "finished" : "stopped";
+    if (w.exited || w.stop)
+      return "ended";
+    return w.paused ? "waits" : "runs";
+  }
+
+  value brackets_shape() const {
+    value out = value::array();
+    for (std::size_t b = 0; b < brackets_.size(); ++b) {
+      value rungs = value::array();
+      for (std::size_t k = 0; k < brackets_[b].units.size(); ++k) {
+        value trials = value::array();
+        std::size_t stopped = 0;
+        double needed = std::numeric_limits<double>::quiet_NaN();
+        for (auto id : order_) {
+          const auto& w = walks_.at(id);
+          const auto here = w.passed.find(k);
+          if (w.bracket != b || here == w.passed.end())
+            continue;
+          const std::string_view how = fate(w, k);
+          if (how == "stopped") {
+            ++stopped;
+            needed = w.stop->needed; // the newest bound
+          }
+          trials.push_back({{"trial", id.value}, {"metric", here->second}, {"fate", how}});
+        }
+        rungs.push_back({{"units", brackets_[b].units[k]},
+                         {"entered", trials.size()},
+                         {"stopped", stopped},
+                         {"needed", needed},
+                         {"trials", std::move(trials)}});
+      }
+      out.push_back({{"maxTrials", brackets_[b].max_trials}, {"rungs", std::move(rungs)}});
+    }
+    return out;
+  }
+
+  const experiment_row& row_;
+  const storage::reader& storage_;
+  value section_;
+  std::string time_metric_;
+  std::unique_ptr<searchers::searcher> searcher_;
+  std::vector<searchers::bracket> brackets_;
+  std::map<trial_id, std::string> keys_;
+  std::map<trial_id, walk> walks_;
+  std::map<trial_id, std::uint64_t> reports_;
+  std::map<trial_id, std::map<std::int64_t, double>>
+    reached_; ///< metric at the first report at or beyond each length
+  std::vector<trial_id> order_;
+  value decisions_ = value::array();
+};
+
+} // namespace
+
+result<value> search_story(const experiment_row& row, const storage::reader& storage) {
+  return story(row, storage).tell();
+}
+
+} // namespace troupe::api

@@ -1,0 +1,112 @@
+#include "runtime/api/series_axis.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+constexpr double micro = 1e6;
+
+/// Seconds that a trial had run at a time: the pauses between its runs are left out.
+class running_time {
+public:
+  explicit running_time(const std::vector<run_row>& runs) {
+    double before = 0;
+    for (const auto& run : runs) {
+      const auto started = static_cast<double>(run.started.time_since_epoch().count());
+      starts_.push_back({static_cast<std::uint32_t>(run.run.value), started, before});
+      if (run.ended != time_point{})
+        before += std::max(0.0, static_cast<double>(run.ended.time_since_epoch().count()) - started);
+    }
+  }
+  double at(std::uint32_t run, std::int64_t when) const {
+    for (const auto& one : starts_)
+      if (one.run == run)
+        return (one.before + static_cast<double>(when) - one.started) / micro;
+    return 0;
+  }
+
+private:
+  struct start {
+    std::uint32_t run;
+    double started, before;
+  };
+  std::vector<start> starts_;
+};
+
+} // namespace
+
+void series_line::keep(std::optional<double> from, std::optional<double> to) {
+  if (!from && !to)
+    return;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if ((!from || x[i] >= *from) && (!to || x[i] <= *to)) {
+      x[kept] = x[i];
+      y[kept++] = y[i];
+    }
+  x.resize(kept);
+  y.resize(kept);
+}
+
+result<series_axis> series_axis::read(std::string_view text) {
+  series_axis a;
+  a.text_ = text;
+  if (text == "step")
+    a.kind_ = kind::step;
+  else if (text == "time")
+    a.kind_ = kind::time;
+  else if (text == "relative")
+    a.kind_ = kind::relative;
+  else if (text == "epoch") {
+    a.kind_ = kind::metric;
+    a.metrics_ = {"epoch", "epochs"};
+  } else if (text.starts_with("metric:") && text.size() > 7) {
+    a.kind_ = kind::metric;
+    a.metrics_ = {std::string(text.substr(7))};
+  } else
+    return error{errc::invalid, "x has to be step, time, relative, epoch or metric:NAME"};
+  return a;
+}
+
+result<series_line> series_axis::line(const trial_row& of, const std::string& group,
+                                      const std::string& metric, series_columns& columns,
+                                      const storage::reader& from) const {
+  auto points = columns.column(of, group, metric, from);
+  if (!points)
+    return points.error();
+  std::shared_ptr<const series_column> other;
+  for (const auto& name : metrics_) {
+    auto got = columns.column(of, group, name, from);
+    if (!got)
+      return got.error();
+    if (!other || other->empty())
+      other = *got;
+  }
+  const given_up gone(of.runs);
+  const running_time running(of.runs);
+  series_line out;
+  auto beside = other ? other->begin() : series_column::const_iterator{};
+  for (const auto& p : **points) {
+    if (gone(p.run, p.steps))
+      continue;
+    double x = static_cast<double>(p.steps);
+    if (kind_ == kind::time)
+      x = static_cast<double>(p.at) / micro;
+    else if (kind_ == kind::relative)
+      x = running.at(p.run, p.at);
+    else if (kind_ == kind::metric) {
+      while (beside != other->end() && beside->row < p.row)
+        ++beside;
+      if (beside == other->end() || beside->row != p.row)
+        continue;
+      x = beside->y;
+    }
+    out.row = p.row;
+    out.x.push_back(x);
+    out.y.push_back(p.y);
+  }
+  return out;
+}
+
+} // namespace troupe::api

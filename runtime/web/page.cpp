@@ -1,0 +1,156 @@
+#include "runtime/web/page.hpp"
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/gzip.hpp"
+#include "runtime/web/assets.hpp"
+#include "system/whole_file.hpp"
+
+#include <algorithm>
+
+namespace troupe::web {
+namespace {
+
+using namespace api;
+namespace fs = std::filesystem;
+
+constexpr const char* policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+  "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+  "require-trusted-types-for 'script'; trusted-types troupe";
+
+constexpr const char* no_page =
+  "<!doctype html><html lang=\"en\"><head><meta "
+  "charset=\"utf-8\"><title>Troupe</title></head><body><main><h1>This "
+  "build has no web page</h1><p>It was built without Node. <code>./setup build</code> installs Node and "
+  "builds "
+  "the page in; <code>cmake -DTROUPE_WEBUI=ON</code> says what is missing.</p></main></body></html>\n";
+
+void guard(response& x) {
+  x.headers.emplace_back("Content-Security-Policy", policy);
+  x.headers.emplace_back("Referrer-Policy", "no-referrer");
+  x.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+}
+
+response page(unsigned status, std::string text) {
+  response x;
+  x.status = status;
+  x.content_type = "text/html; charset=utf-8";
+  x.body = std::move(text);
+  guard(x);
+  return x;
+}
+
+response moved(const std::string& to) {
+  response x = page(302, "");
+  x.headers.emplace_back("Location", to);
+  return x;
+}
+
+bool named(std::string_view list, std::string_view tag) { // If-None-Match: "a", "b"
+  return list == "*" || list.find(tag) != list.npos;
+}
+
+response sent(const call& c, const asset& file) {
+  const bool zipped = !file.gzip.empty() && takes_gzip(c.headers.accept_encoding);
+  const auto tag = "\"" + std::string(file.digest.substr(0, 32)) + (zipped ? "z\"" : "\"");
+  response x;
+  x.content_type = file.type;
+  guard(x);
+  x.headers.emplace_back("ETag", tag);
+  x.headers.emplace_back("Vary", "Accept-Encoding");
+  x.headers.emplace_back(
+    "Cache-Control", file.path.starts_with("assets/") ? "public, max-age=31536000, immutable" : "no-cache");
+  if (named(c.headers.if_none_match, tag)) {
+    x.status = 304;
+    return x;
+  }
+  if (zipped)
+    x.headers.emplace_back("Content-Encoding", "gzip");
+  x.body = zipped ? file.gzip : file.bytes;
+  return x;
+}
+
+/// An address of the page is anything that is not one of its files: the page itself knows which there are.
+bool is_file(std::string_view path) { return path == "assets" || path.starts_with("assets/"); }
+
+response from_binary(const call& c) {
+  if (!has_assets())
+    return page(503, no_page);
+  const auto path = c.named("path");
+  auto found = find_asset(path);
+  if (!found && !is_file(path))
+    found = find_asset("index.html");
+  return found ? sent(c, *found) : page(404, "no such file\n");
+}
+
+const char* type_of(const fs::path& file) {
+  const auto ending = file.extension();
+  return ending == ".js"     ? "text/javascript; charset=utf-8"
+         : ending == ".css"  ? "text/css; charset=utf-8"
+         : ending == ".html" ? "text/html; charset=utf-8"
+         : ending == ".svg"  ? "image/svg+xml"
+                             : "application/octet-stream";
+}
+
+response from_folder(const fs::path& dir, const call& c) {
+  const fs::path wanted(std::string(c.named("path")));
+  const bool inside =
+    std::none_of(wanted.begin(), wanted.end(), [](const auto& part) { return part == ".."; });
+  auto file = dir / (is_file(wanted.string()) ? wanted : fs::path("index.html"));
+  auto bytes = inside ? read_whole(file) : result<std::optional<std::string>>(std::nullopt);
+  if (!bytes || !*bytes)
+    return page(404, "no such file\n");
+  response x;
+  x.content_type = type_of(file);
+  guard(x);
+  x.headers.emplace_back("Cache-Control", "no-store");
+  x.body = std::move(**bytes);
+  return x;
+}
+
+/// Answers without a look into storage: a file of the page has seen no fact.
+handler give(std::function<response(const call&)> make) {
+  return [make = std::move(make)](const call_ptr& c, const reply& back) { back(make(*c)); };
+}
+
+route at(std::string path, handler run) {
+  return {"GET",     std::move(path), {action::view, thing::door}, std::move(run), "",
+          "archive", "The web page."};
+}
+
+} // namespace
+
+std::string our_page(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const auto end = path.find('/');
+    if (end != 0)
+      parts.push_back(path.substr(0, end));
+    path = end == path.npos ? std::string_view{} : path.substr(end + 1);
+  }
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  const auto part = [&](std::size_t i) { return i < parts.size() ? parts[i] : std::string_view{}; };
+  if (part(0) != "det")
+    return "/ui/";
+  if (part(1) == "trials" && is_number(part(2)))
+    return "/ui/trials/" + std::string(part(2));
+  if (part(1) == "experiments" && is_number(part(2)))
+    return part(3) == "trials" && is_number(part(4)) ? "/ui/trials/" + std::string(part(4))
+                                                     : "/ui/experiments/" + std::string(part(2));
+  if (part(1) == "clusters" || part(1) == "cluster")
+    return "/ui/cluster";
+  return part(1) == "experiments" ? "/ui/experiments" : "/ui/";
+}
+
+std::vector<route> page_routes(const fs::path& dir) {
+  const auto file =
+    dir.empty() ? give(from_binary) : give([dir](const call& c) { return from_folder(dir, c); });
+  const auto lead =
+    give([](const call& c) { return moved(our_page(c.target.substr(0, c.target.find('?')))); });
+  return {at("/", lead), at("/det", lead), at("/det/{path*}", lead), at("/ui", file),
+          at("/ui/{path*}", file)};
+}
+
+} // namespace troupe::web

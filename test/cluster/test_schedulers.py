@@ -1,0 +1,140 @@
+"""Pools that know whose job is urgent, and what each has had, in clusters of real processes."""
+
+import json
+import subprocess
+
+import pytest
+
+from cluster_under_test import BINARY, Cluster, wait_for
+
+CONFIG = """
+name: {name}
+entrypoint: python3 job.py
+hyperparameters: {{x: 1}}
+searcher: {{name: single, metric: loss}}
+resources: {{slots_per_trial: {slots}, {more}}}
+max_restarts: 0
+environment: {{environment_variables: ["JOB_DIR={root}", "EPOCH_S={epoch_s}"]}}
+"""
+
+
+@pytest.fixture
+def lab(tmp_path):
+    cluster = Cluster(tmp_path)
+    yield cluster
+    cluster.close()
+
+
+def start(lab, pool, slots=2):
+    (lab.root / "cluster.yaml").write_text(f"troupe: 1\npools: {{main: {{default: true, {pool}}}}}\n")
+    lab.up(slots=slots)
+    lab.cli("apply", str(lab.root / "cluster.yaml"), "--yes")
+
+
+def submit(lab, name, slots, more, epoch_s=0.3):
+    lab.prepare(1, epoch_s)
+    file = lab.root / f"{name}.yaml"
+    file.write_text(CONFIG.format(name=name, slots=slots, more=more, root=lab.root, epoch_s=epoch_s))
+    return lab.json("experiment", "create", str(file), str(lab.root / "job"))["id"]
+
+
+def acks(lab, trial, kind):
+    try:
+        lines = (lab.root / "acks").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    return [x for x in map(json.loads, lines) if x["trial"] == trial and x["kind"] == kind]
+
+
+def trial_of(lab, experiment):
+    return wait_for(lambda: lab.trials(experiment), 30)[0]["id"]
+
+
+def test_an_urgent_job_runs_now_and_who_made_room_goes_on_from_its_checkpoint(lab):
+    start(lab, "scheduler: priority, preemption: true")
+    patient = submit(lab, "patient", 2, "priority: 50")
+    victim = trial_of(lab, patient)
+    wait_for(lambda: len(acks(lab, victim, "saved")) >= 1, 60)
+    urgent = submit(lab, "urgent", 2, "priority: 10", epoch_s=0.05)
+    first = trial_of(lab, urgent)
+    wait_for(lambda: acks(lab, first, "start"), 60)
+    assert len(acks(lab, victim, "end")) == 1, "the victim has saved and left first"
+    assert lab.wait_end(urgent) == "COMPLETED"
+    assert lab.wait_end(patient) == "COMPLETED"
+    starts = acks(lab, victim, "start")
+    assert [x["run"] for x in starts] == [1, 2] and starts[1]["epoch"] >= 1, starts
+    assert lab.trials(patient)[0]["restarts"] == 0, "a preemption is no failure"
+    assert not list(lab.root.glob("double-*"))
+
+
+def test_without_preemption_the_urgent_job_is_next(lab):
+    start(lab, "scheduler: priority", slots=1)
+    running = submit(lab, "running", 1, "priority: 50", epoch_s=0.15)
+    wait_for(lambda: acks(lab, trial_of(lab, running), "start"), 60)
+    later = submit(lab, "later", 1, "priority: 50", epoch_s=0.02)
+    urgent = submit(lab, "urgent", 1, "priority: 10", epoch_s=0.02)
+    for one in (running, later, urgent):
+        assert lab.wait_end(one) == "COMPLETED"
+    order = [json.loads(x)["trial"] for x in (lab.root / "acks").read_text().splitlines() if '"start"' in x]
+    assert order == [trial_of(lab, running), trial_of(lab, urgent), trial_of(lab, later)]
+
+
+def test_a_restarted_master_keeps_the_order_and_who_holds_what(lab):
+    start(lab, "scheduler: priority, preemption: true", slots=1)
+    running = submit(lab, "running", 1, "priority: 10", epoch_s=0.3)
+    held = trial_of(lab, running)
+    wait_for(lambda: acks(lab, held, "validated"), 60)
+    later = submit(lab, "later", 1, "priority: 50", epoch_s=0.02)
+    urgent = submit(lab, "urgent", 1, "priority: 20", epoch_s=0.02)
+    wait_for(lambda: lab.json("status")["waiting"] == 2, 30)
+    lab.process.kill()
+    lab.process.wait()
+    lab.up(slots=1)
+    for one in (running, urgent, later):
+        assert lab.wait_end(one) == "COMPLETED"
+    lines = map(json.loads, (lab.root / "acks").read_text().splitlines())
+    order = [x["trial"] for x in lines if x["kind"] == "start"]
+    assert [x for x in order if x != held] == [trial_of(lab, urgent), trial_of(lab, later)]
+    assert not list(lab.root.glob("double-*"))
+
+
+def test_max_slots_of_an_experiment_holds(lab):
+    start(lab, "scheduler: fair", slots=2)
+    file, job = lab.prepare(4, 0.1)
+    with open(file) as text:
+        config = text.read() + "\nresources: {slots_per_trial: 1, max_slots: 1}\n"
+    with open(file, "w") as out:
+        out.write(config)
+    experiment = lab.json("experiment", "create", file, job)["id"]
+    seen = set()
+
+    def over():
+        status = lab.json("status")
+        seen.add(status["slots"]["used"])
+        return status["experimentsActive"] == 0
+
+    wait_for(over, 120)
+    assert lab.wait_end(experiment) == "COMPLETED"
+    assert seen == {0, 1} or seen == {1}, seen
+
+
+def test_one_pool_by_hand():
+    lines = [
+        {"pool": {"scheduler": "priority", "preemption": True}},
+        {"event": "agent_up", "agent": "gpu01", "slots": 2},
+        {"event": "request", "id": "a", "slots": 2, "job": "low", "at": 1},
+        {"event": "job", "job": "high", "priority": 10},
+        {"event": "request", "id": "b", "slots": 1, "job": "high", "at": 2},
+        {"event": "request", "id": "b"},
+        {"event": "explain", "id": "b"},
+        {"event": "release", "id": "a", "at": 3},
+    ]
+    done = subprocess.run([BINARY, "pool", "replay", "-"], input="\n".join(map(json.dumps, lines)) + "\n", capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    out = [json.loads(x) for x in done.stdout.splitlines()]
+    assert len(out) == len(lines)
+    assert out[2]["actions"] == [{"grant": "a", "on": [{"agent": "gpu01", "slots": [0, 1]}], "backfilled": False}]
+    assert out[4]["actions"] == [{"preempt": "a", "for": "b", "reason": "priority"}]
+    assert "slots" in out[5]["error"]
+    assert out[6]["explain"]["reason"]["code"] == "preempting"
+    assert out[7]["actions"] == [{"grant": "b", "on": [{"agent": "gpu01", "slots": [0]}], "backfilled": False}]

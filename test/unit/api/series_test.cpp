@@ -1,0 +1,472 @@
+// Curves, summaries, importance: what charts are drawn from.
+
+#include "table.hpp"
+
+#include "runtime/api/importance.hpp"
+#include "runtime/api/live_stream.hpp"
+#include "runtime/api/search_story.hpp"
+#include "runtime/api/series_columns.hpp"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <limits>
+#include <random>
+
+namespace troupe::api {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+void report(fake_reader& r, std::uint64_t trial, const std::string& group, std::int64_t steps,
+            const value& metrics, std::uint32_t run = 1) {
+  std::lock_guard lock{r.mutex};
+  auto& rows = r.metric_rows[trial];
+  rows.push_back(
+    {rows.size() + 1, group, steps, {run}, t0 + std::chrono::seconds(steps), to_msgpack(metrics)});
+}
+
+value asked(table& t, const std::string& target, unsigned status = 200) {
+  auto got = t.ask("GET", target, t.user());
+  EXPECT_EQ(got.status, status) << target << "\n" << got.body;
+  return *parse_json(got.body);
+}
+
+TEST(Series, ReportsOfARunThatWasGivenUpAreLeftOut) {
+  table t;
+  auto x = asked(t, "/troupe/v1/series?trials=12&group=training&metric=loss");
+  ASSERT_EQ(x["series"].size(), 1u);
+  EXPECT_EQ(x["series"][0]["x"], value({50})) << "step 150 was of run 1, and run 2 began at 100";
+  EXPECT_EQ(x["series"][0]["y"], value({0.5}));
+  EXPECT_EQ(x["series"][0]["count"], 1);
+  EXPECT_EQ(x["series"][0]["row"], 1);
+}
+
+TEST(Series, WhatComesLaterIsReadOnceAndShownAtOnce) {
+  table t;
+  asked(t, "/troupe/v1/series?trials=12&group=training&metric=loss");
+  report(*t.reader, 12, "training", 150, {{"loss", 0.3}}, 2);
+  auto x = asked(t, "/troupe/v1/series?trials=12&group=training&metric=loss");
+  EXPECT_EQ(x["series"][0]["x"], value({50, 150}));
+  EXPECT_EQ(x["series"][0]["row"], 4);
+}
+
+TEST(Series, NoSpikeIsLostAndNoPointIsMadeUp) {
+  table t;
+  std::mt19937_64 dice(3);
+  std::vector<double> all;
+  for (int i = 0; i < 5000; ++i) {
+    all.push_back(i == 2503 ? 1e6 : i == 4001 ? -1e6 : i == 777 ? nan : static_cast<double>(dice() % 1000));
+    report(*t.reader, 13, "training", i, {{"loss", all.back()}});
+  }
+  for (int points : {2, 3, 5, 17, 100, 4999, 5000}) {
+    auto x =
+      asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&points=" + std::to_string(points));
+    const auto& line = x["series"][0];
+    EXPECT_EQ(line["count"], 5000);
+    ASSERT_LE(line["y"].size(), static_cast<std::size_t>(points));
+    ASSERT_GE(line["y"].size(), static_cast<std::size_t>(std::min(points, 2)));
+    std::set<double> kept;
+    double before = -1;
+    for (std::size_t i = 0; i < line["y"].size(); ++i) {
+      const auto step = line["x"][i].get<double>();
+      EXPECT_GT(step, before) << "x rises";
+      before = step;
+      const auto y = *number_in(line["y"][i]);
+      const auto was = all[static_cast<std::size_t>(step)];
+      EXPECT_TRUE(y == was || (std::isnan(y) && std::isnan(was))) << "a point that was never reported";
+      kept.insert(y);
+    }
+    EXPECT_EQ(line["x"].front(), 0);
+    EXPECT_EQ(line["x"].back(), 4999);
+    if (points >= 5) {
+      EXPECT_TRUE(kept.contains(1e6)) << points;
+      EXPECT_TRUE(kept.contains(-1e6)) << points;
+    }
+  }
+}
+
+TEST(Series, NumbersThatJsonDoesNotHave) {
+  table t;
+  report(*t.reader, 13, "validation", 1, {{"acc", nan}});
+  report(*t.reader, 13, "validation", 2, {{"acc", inf}});
+  report(*t.reader, 13, "validation", 3, {{"acc", -inf}});
+  report(*t.reader, 13, "validation", 4, {{"acc", "NaN"}});
+  report(*t.reader, 13, "validation", 5, {{"acc", {{1, 2}}}});
+  auto x = asked(t, "/troupe/v1/series?trials=13&group=validation&metric=acc");
+  EXPECT_EQ(x["series"][0]["y"], value({"NaN", "Infinity", "-Infinity", "NaN"}));
+}
+
+TEST(Series, OtherAxes) {
+  table t;
+  auto& runs = t.reader->trial_rows[13].runs;
+  runs = {{.run = {1}, .started = t0, .ended = t0 + 10s},
+          {.run = {2}, .started = t0 + 100s, .from_steps = 50}};
+  report(*t.reader, 13, "training", 5, {{"loss", 1}, {"epoch", 1}}, 1);
+  report(*t.reader, 13, "training", 110, {{"loss", 2}, {"epoch", 2.5}}, 2);
+  report(*t.reader, 13, "training", 120, {{"loss", 3}}, 2);
+  const auto line = [&](const std::string& x) {
+    return asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&x=" + x)["series"][0];
+  };
+  EXPECT_EQ(line("time")["x"], value({1'700'000'005, 1'700'000'110, 1'700'000'120}));
+  EXPECT_EQ(line("relative")["x"], value({5, 20, 30})) << "90 s between the runs are left out";
+  EXPECT_EQ(line("epoch")["x"], value({1, 2.5}));
+  EXPECT_EQ(line("epoch")["y"], value({1, 2}));
+  EXPECT_EQ(line("metric:epoch")["x"], value({1, 2.5}));
+  auto part = asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&from=6&to=115");
+  EXPECT_EQ(part["series"][0]["x"], value({110}));
+}
+
+TEST(Series, WrongQuestions) {
+  table t;
+  for (const char* query :
+       {"trials=12&group=training", "trials=12&metric=loss", "group=training&metric=loss",
+        "trials=12&experiment=7&group=training&metric=loss", "trials=x&group=training&metric=loss",
+        "trials=12&group=training&metric=loss&x=moon", "trials=12&group=training&metric=loss&points=1",
+        "trials=12&group=training&metric=loss&points=10001", "trials=12&group=training&metric=loss&from=a",
+        "experiment=abc&group=training&metric=loss"})
+    asked(t, std::string("/troupe/v1/series?") + query, 400);
+  asked(t, "/troupe/v1/series?trials=12,99&group=training&metric=loss", 404);
+  asked(t, "/troupe/v1/series?experiment=99&group=training&metric=loss", 404);
+  EXPECT_EQ(asked(t, "/troupe/v1/series?experiment=7&group=training&metric=loss")["series"].size(), 1u);
+}
+
+TEST(Summaries, LastLowestAndHighestBesideEachTrial) {
+  table t;
+  for (double y : {0.5, nan, 0.2, 0.9, 0.4})
+    report(*t.reader, 13, "validation", static_cast<int>(t.reader->metric_rows[13].size()), {{"acc", y}});
+  auto x = asked(t, "/troupe/v1/experiments/8/trials?metrics=validation.acc,training.loss");
+  EXPECT_EQ(x["trials"][0]["metrics"],
+            value({{"validation.acc", {{"last", 0.4}, {"min", 0.2}, {"max", 0.9}}}}));
+  report(*t.reader, 13, "validation", 9, {{"acc", 7}}); // no fact: the kept answer must not be given
+  x = asked(t, "/troupe/v1/experiments/8/trials?metrics=validation.acc,training.loss");
+  EXPECT_EQ(x["trials"][0]["metrics"]["validation.acc"]["max"], 7);
+  EXPECT_FALSE(asked(t, "/troupe/v1/experiments/8/trials")["trials"][0].contains("metrics"));
+  asked(t, "/troupe/v1/experiments/8/trials?metrics=acc", 400);
+}
+
+TEST(Summaries, ARunThatIsGivenUpTakesItsNumbersWithIt) {
+  table t;
+  auto before = asked(t, "/troupe/v1/experiments/7/trials?metrics=training.loss");
+  EXPECT_EQ(before["trials"][0]["metrics"]["training.loss"]["last"], 0.5);
+  report(*t.reader, 12, "training", 110, {{"loss", 0.01}}, 2);
+  t.reader->trial_rows[12].runs.push_back({.run = {3}, .started = t0 + 40s, .from_steps = 100});
+  auto after = asked(t, "/troupe/v1/experiments/7/trials?metrics=training.loss");
+  EXPECT_EQ(after["trials"][0]["metrics"]["training.loss"]["min"], 0.5);
+}
+
+TEST(Metrics, KindsAreToldByTheirForm) {
+  table t;
+  report(*t.reader, 13, "validation", 1,
+         {{"acc", 0.5},
+          {"confusion", {{3, 1}, {0, 4}}},
+          {"named", {{"matrix", {{1}}}, {"labels", {"a"}}}},
+          {"per_class", {0.1, "NaN", 3}},
+          {"rows", {{{"a", 1}}, {{"a", 2}}}},
+          {"sheet", {{"columns", {"a"}}, {"rows", {{1}}}}},
+          {"note", "text"},
+          {"ragged", {{1, 2}, {3}}},
+          {"tree", {{"a", {{"b", 1}}}}}});
+  auto x = asked(t, "/troupe/v1/experiments/8/metrics");
+  std::map<std::string, std::string> kinds;
+  for (const auto& m : x["metrics"])
+    kinds[m["name"]] = m["kind"];
+  EXPECT_EQ(kinds, (std::map<std::string, std::string>{{"acc", "number"},
+                                                       {"confusion", "matrix"},
+                                                       {"named", "matrix"},
+                                                       {"note", "text"},
+                                                       {"per_class", "vector"},
+                                                       {"ragged", "other"},
+                                                       {"rows", "table"},
+                                                       {"sheet", "table"},
+                                                       {"tree", "other"}}));
+}
+
+TEST(MsgpackColumns, EveryTagIsPassedOver) {
+  value odd = {
+    {"a", {nullptr, true, false, -1, -200, -70000, -5'000'000'000, 5, 200, 70000, 5'000'000'000, 1.5}},
+    {"b", std::string(40, 'x')},
+    {"c", std::string(300, 'x')},
+    {"d", std::string(70'000, 'x')},
+    {"e", value::binary({1, 2, 3})},
+    {"f", value::array()},
+    {"z", 42.5}};
+  for (int i = 0; i < 70'000; ++i)
+    odd["f"].push_back(i);
+  EXPECT_EQ(number_of(to_msgpack(odd), "z"), 42.5);
+  EXPECT_EQ(number_of(to_msgpack(odd), "b"), std::nullopt);
+  EXPECT_EQ(number_of(to_msgpack({{"n", -5'000'000'000}}), "n"), -5e9);
+  const auto whole = to_msgpack({{"a", {1, 2, 3}}, {"z", 1.0}});
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) // cut short anywhere: no number, no crash
+    EXPECT_FALSE(number_of(std::string_view(whole).substr(0, cut), "z")) << cut;
+}
+
+// ---- importance
+
+value numbers(const std::vector<double>& all) {
+  value out = value::array();
+  for (double x : all)
+    out.push_back(x);
+  return out;
+}
+
+TEST(Importance, ThePlantedOrderIsFound) {
+  std::mt19937_64 dice(11);
+  std::uniform_real_distribution<double> any(0, 1);
+  // y depends on a strongly, on b weakly, on c not at all.
+  std::vector<importance_input> in = {
+    {"c", false, {}}, {"b", false, {}}, {"a", false, {}}, {"same", false, {}}};
+  std::vector<double> loss;
+  for (int i = 0; i < 400; ++i) {
+    const double a = any(dice), b = any(dice), c = any(dice);
+    in[0].values.push_back(c);
+    in[1].values.push_back(b);
+    in[2].values.push_back(a);
+    in[3].values.push_back(7);
+    loss.push_back(10 * (a - 0.3) * (a - 0.3) + (b - 0.8) * (b - 0.8));
+  }
+  auto out = ped_anova(in, loss);
+  ASSERT_EQ(out.size(), 3u) << "what has one value alone is left out";
+  EXPECT_EQ(out[0].name, "a");
+  EXPECT_EQ(out[1].name, "b");
+  EXPECT_EQ(out[2].name, "c");
+  EXPECT_GT(out[0].importance, 0.5);
+  EXPECT_LT(out[2].importance, 0.1);
+  EXPECT_NEAR(out[0].importance + out[1].importance + out[2].importance, 1, 1e-12);
+}
+
+TEST(Importance, CategoriesAndLogarithms) {
+  std::mt19937_64 dice(5);
+  std::uniform_real_distribution<double> any(0, 1);
+  std::vector<importance_input> in = {{"lr", true, {}}, {"opt", false, {}}, {"noise", false, {}}};
+  std::vector<double> loss;
+  for (int i = 0; i < 300; ++i) {
+    const double e = -5 + 5 * any(dice);
+    const bool adam = any(dice) < 0.5;
+    in[0].values.push_back(std::pow(10, e));
+    in[1].values.push_back(adam ? "adam" : "sgd");
+    in[2].values.push_back(any(dice));
+    loss.push_back((e + 3) * (e + 3) + (adam ? 0 : 0.3));
+  }
+  auto out = ped_anova(in, loss);
+  EXPECT_EQ(out[0].name, "lr");
+  EXPECT_EQ(out[1].name, "opt");
+}
+
+TEST(Importance, OverTheRouteAndBelowEightTrials) {
+  table t;
+  auto few = asked(t, "/troupe/v1/experiments/7/importance", 400);
+  EXPECT_EQ(few["error"]["reason"], "FailedPrecondition");
+  for (std::uint64_t i = 100; i < 140; ++i) {
+    auto& row = t.reader->trial_rows[i] = t.reader->trial_rows[12];
+    row.id = {i};
+    row.hparams = {{"net", {{"depth", i % 5}}}, {"lr", 0.001 * static_cast<double>((i * 37) % 41)}};
+    row.best.metric = static_cast<double>(i % 5);
+  }
+  auto x = asked(t, "/troupe/v1/experiments/7/importance");
+  EXPECT_EQ(x["method"], "PED-ANOVA");
+  EXPECT_EQ(x["trials"], 41);
+  EXPECT_EQ(x["hparams"][0]["name"], "net.depth") << x.dump();
+}
+
+// ---- explain
+
+TEST(Explain, AFailedRunIsNamedWhileTheNextOneRuns) {
+  table t;
+  auto x = asked(t, "/troupe/v1/trials/12/explain");
+  EXPECT_EQ(x["reason"]["code"], "runs");
+  EXPECT_THAT(x["reason"]["text"].get<std::string>(), testing::HasSubstr("run 1 ended: exit code 1"));
+}
+
+TEST(Explain, AStopSaysByWhichValueAgainstWhich) {
+  table t;
+  auto& row = t.reader->trial_rows[12];
+  row.state = trial_state::completed;
+  row.stopped = {{{12}, "worse than the best quarter", 1, 4, 0.52, 0.71}};
+  auto x = asked(t, "/troupe/v1/trials/12/explain");
+  EXPECT_EQ(x["reason"]["code"], "stopped_by_search");
+  const auto text = x["reason"]["text"].get<std::string>();
+  for (const char* part : {"rung 1", "0.52", "0.71"})
+    EXPECT_THAT(text, testing::HasSubstr(part));
+}
+
+TEST(Explain, AFailureNamesItsLastLines) {
+  table t;
+  auto& row = t.reader->trial_rows[12];
+  row.state = trial_state::error;
+  row.runs.back().ended = t0 + 30s;
+  row.runs.back().detail = "exit code 3";
+  auto x = asked(t, "/troupe/v1/trials/12/explain");
+  EXPECT_EQ(x["reason"]["code"], "failed");
+  EXPECT_THAT(x["reason"]["text"].get<std::string>(), testing::HasSubstr("exit code 3"));
+  EXPECT_EQ(x["log"], value({1, 2, 3}));
+}
+
+TEST(Explain, WhoWaitsIsToldBehindWhom) {
+  table t;
+  auto& row = t.reader->trial_rows[14] = t.reader->trial_rows[12];
+  row.id = {14};
+  row.runs = {{.run = {1}, .started = t0 + 50s}};
+  auto x = asked(t, "/troupe/v1/trials/14/explain");
+  EXPECT_EQ(x["reason"]["code"], "waits_for_slots");
+  EXPECT_EQ(x["wouldFree"], value({"trial 12", "trial 13"}));
+  asked(t, "/troupe/v1/trials/99/explain", 404);
+}
+
+// ---- the story of a search
+
+struct story_reader : fake_reader {
+  std::vector<std::string> stored;
+  result<std::vector<std::string>> facts_of(std::string_view, std::uint64_t) const override { return stored; }
+};
+
+TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
+  story_reader r;
+  experiment_row e;
+  e.id = {7};
+  e.metric = "loss";
+  e.config = {{"searcher",
+               {{"name", "adaptive_asha"},
+                {"metric", "loss"},
+                {"time_metric", "epoch"},
+                {"smaller_is_better", true},
+                {"max_time", 16},
+                {"max_trials", 4},
+                {"max_concurrent_trials", 4},
+                {"divisor", 4},
+                {"num_rungs", 2},
+                {"max_rungs", 2},
+                {"mode", "aggressive"}}},
+              {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}}};
+  const auto add = [&](search_stepped s) {
+    s.at = t0;
+    r.stored.push_back(encode(fact{s}));
+  };
+  search_stepped first;
+  for (std::uint64_t i = 1; i <= 2; ++i)
+    first.created.push_back({{i}, std::to_string(i), {{"x", 0.5}}});
+  add(first);
+  search_stepped one;
+  one.input = search_input::validated;
+  one.trial = {1};
+  one.metrics = {{"loss", 0.25}, {"epoch", 4}};
+  add(one);
+  search_stepped two = one;
+  two.trial = {2};
+  two.metrics = {{"loss", 0.75}, {"epoch", 4}};
+  two.stopped = {{{2}, "not among the best quarter", 0, 4, 0.75, 0.25}};
+  add(two);
+  auto x = search_story(e, r);
+  ASSERT_TRUE(x) << x.error().what;
+  ASSERT_EQ((*x)["brackets"].size(), 1u) << x->dump(1);
+  const auto& rung = (*x)["brackets"][0]["rungs"][0];
+  EXPECT_EQ(rung["units"], 4);
+  EXPECT_EQ(rung["entered"], 2);
+  EXPECT_EQ(rung["stopped"], 1);
+  EXPECT_EQ(rung["needed"], 0.25);
+  EXPECT_EQ(rung["trials"][0]["fate"], "runs");
+  EXPECT_EQ(rung["trials"][1]["fate"], "stopped");
+  const auto& last = (*x)["decisions"].back();
+  EXPECT_EQ(last["what"], "stopped");
+  EXPECT_EQ(last["metric"], 0.75);
+  EXPECT_EQ(last["needed"], 0.25);
+  EXPECT_EQ(last["sequence"], 3);
+}
+
+// ---- live
+
+std::vector<std::string> events_of(body_stream& s, time_point now) {
+  std::vector<std::string> names;
+  auto got = s.next(now);
+  EXPECT_TRUE(got);
+  for (std::size_t at = 0; (at = got->bytes.find("event: ", at)) != got->bytes.npos; ++at)
+    names.push_back(got->bytes.substr(at + 7, got->bytes.find('\n', at) - at - 7));
+  return names;
+}
+
+std::shared_ptr<const services> parts_of(table& t) {
+  services parts{t.cluster, t.reader, t.users, {"c", "m", "", "0"}, [] { return t0; }};
+  parts.columns = std::make_shared<series_columns>();
+  return std::make_shared<const services>(std::move(parts));
+}
+
+TEST(Live, TellsWhatChangedAndAtMostFourTimesASecond) {
+  table t;
+  auto s = live_stream(parts_of(t), {}, *live_topics::read("experiments,experiment/7,series/7/training/loss"),
+                       t.reader->sequence());
+  EXPECT_EQ(events_of(*s, t0), (std::vector<std::string>{"hello"}));
+  t.reader->add("experiment/7", experiment_changed{t0, experiment_state::paused, ""});
+  t.reader->add("trial/12", run_started{t0, {3}, "c1", 100});
+  report(*t.reader, 12, "training", 160, {{"loss", 0.1}}, 2);
+  EXPECT_TRUE(events_of(*s, t0 + 100ms).empty()) << "too soon";
+  EXPECT_EQ(events_of(*s, t0 + 300ms), (std::vector<std::string>{"experiment", "trial", "points"}));
+  EXPECT_TRUE(events_of(*s, t0 + 600ms).empty());
+}
+
+TEST(Live, AReaderThatComesAgainGetsWhatItMissed) {
+  table t;
+  const auto seen = t.reader->sequence();
+  t.reader->add("trial/12", run_started{t0, {3}, "c1", 100});
+  auto s = live_stream(parts_of(t), {}, *live_topics::read("experiment/7"), seen);
+  EXPECT_EQ(events_of(*s, t0), (std::vector<std::string>{"hello", "trial"}));
+}
+
+TEST(Live, LinesOfALogAndTheCluster) {
+  table t;
+  auto s = live_stream(parts_of(t), {}, *live_topics::read("logs/12,cluster"), t.reader->sequence());
+  events_of(*s, t0);
+  t.reader->log_lines.push_back({4, t0, {{12}, {2}}, "a1", 0, "stdout", "", "line 4"});
+  EXPECT_EQ(events_of(*s, t0 + 1s), (std::vector<std::string>{"line", "cluster"}));
+}
+
+TEST(Live, WrongTopics) {
+  for (const char* text :
+       {"moon", "experiment/x", "series/7", "series/7/training", "logs/", "experiment/7/9"})
+    EXPECT_FALSE(live_topics::read(text)) << text;
+  std::string many;
+  for (int i = 1; i <= 101; ++i)
+    many += "logs/" + std::to_string(i) + ",";
+  EXPECT_FALSE(live_topics::read(many));
+}
+
+// ---- logs and files
+
+TEST(LogPage, AroundAnyLine) {
+  table t;
+  auto x = asked(t, "/troupe/v1/trials/12/log?from=2&limit=1");
+  EXPECT_EQ(x["first"], 1);
+  EXPECT_EQ(x["last"], 3);
+  ASSERT_EQ(x["lines"].size(), 1u);
+  EXPECT_EQ(x["lines"][0]["line"], 2);
+  auto end = asked(t, "/troupe/v1/trials/12/log?limit=2");
+  EXPECT_EQ(end["lines"][0]["line"], 2) << "without a place: the last ones, oldest first";
+  asked(t, "/troupe/v1/trials/12/log?limit=0", 400);
+  asked(t, "/troupe/v1/trials/99/log", 404);
+}
+
+TEST(LogSearch, HitsWithTheirPlacesThenTheEnd) {
+  table t;
+  const auto lines = [&](const std::string& query) {
+    auto got = t.ask("GET", "/troupe/v1/logs/search?" + query, t.user());
+    EXPECT_EQ(got.status, 200u) << got.body;
+    std::vector<value> out;
+    std::istringstream in(got.body);
+    for (std::string line; std::getline(in, line);)
+      out.push_back(*parse_json(line));
+    return out;
+  };
+  auto all = lines("q=line");
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0]["result"]["spans"], value({{0, 4}}));
+  EXPECT_EQ(all[3]["end"], value({{"scanned", 3}, {"hits", 3}, {"after", nullptr}}));
+  auto first = lines("q=line&limit=1&experiment=7");
+  EXPECT_EQ(first[1]["end"]["after"], "12:1");
+  EXPECT_EQ(lines("q=line&after=12:1").size(), 3u);
+  EXPECT_EQ(lines("q=line&levels=INFO").size(), 2u);
+  EXPECT_EQ(lines("q=nothing").size(), 1u);
+  EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search", t.user()).status, 400u);
+  EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search?q=a&experiment=99", t.user()).status, 404u);
+}
+
+} // namespace
+} // namespace troupe::api

@@ -1,0 +1,187 @@
+// Determined's facts about fitting (master/internal/rm/agentrm/fitting*_test.go of 0.38.1), each under the
+// name of its test. Ties go to the agent whose name is first; Determined broke them by a hash that gave the
+// same here.
+
+#include "actors/pool/fitting.hpp"
+#include "actors/pool/shares.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace troupe {
+namespace {
+
+struct agent_row {
+  const char* name;
+  int slots, used, aux_most, aux_used;
+};
+
+TEST(Fitting, IsViable) { // fitting_test.go::TestIsViable
+  EXPECT_TRUE(viable(2, 4, 0, 100, 0));
+  EXPECT_FALSE(viable(2, 1, 0, 100, 0));
+}
+
+TEST(Fitting, ScoresBest) { // fitting_methods_test.go::TestBestFit
+  const std::tuple<int, agent_row, double> rows[] = {
+    {0, {"agent1", 0, 0, 0, 0}, 0},     {0, {"agent2", 0, 0, 0, 1}, 0},
+    {0, {"agent4", 0, 0, 2, 1}, 0.5},   {1, {"agent5", 1, 1, 100, 0}, 1},
+    {1, {"agent7", 9, 0, 100, 0}, 0.1}, {1, {"agent8", 10, 1, 100, 0}, 0.1}};
+  for (const auto& [slots, a, score] : rows)
+    EXPECT_DOUBLE_EQ(fitting_score(fitting_order::best, slots, a.slots, a.used, a.aux_most, a.aux_used),
+                     score)
+      << a.name;
+}
+
+TEST(Fitting, ScoresWorst) { // fitting_methods_test.go::TestWorstFit
+  const std::tuple<int, agent_row, double> rows[] = {
+    {0, {"agent1", 0, 0, 0, 0}, 0},   {0, {"agent2", 0, 0, 0, 1}, 0},    {0, {"agent4", 0, 0, 2, 1}, 0.5},
+    {1, {"agent5", 1, 0, 100, 0}, 1}, {1, {"agent7", 10, 0, 100, 0}, 1}, {1, {"agent8", 10, 5, 100, 0}, 0.5}};
+  for (const auto& [slots, a, score] : rows)
+    EXPECT_DOUBLE_EQ(fitting_score(fitting_order::worst, slots, a.slots, a.used, a.aux_most, a.aux_used),
+                     score)
+      << a.name;
+}
+
+/// Agents of these sizes, with so many slots taken.
+class rooms {
+public:
+  explicit rooms(fitting_order order) : index_(order) {}
+  void add(const std::string& name, int total, int used) {
+    all_.push_back({name, total, total - used, used == 0 && total > 0});
+    index_.insert(all_.back());
+  }
+  std::string fit(int slots, bool single, gang_rule gangs) const {
+    std::string out;
+    for (const auto& part : index_.fit(slots, single, gangs))
+      out += (out.empty() ? "" : " ") + part.agent->name + ":" + std::to_string(part.slots);
+    return out;
+  }
+
+private:
+  std::deque<agent_room> all_;
+  room_index index_;
+};
+
+TEST(Fitting, FindsOneAgent) { // fitting_test.go::TestFindFits
+  struct row {
+    const char* what;
+    fitting_order order;
+    int slots;
+    agent_row a, b;
+    const char* chosen;
+    bool single = false;
+  } rows[] = {
+    {"exact beats larger", fitting_order::best, 1, {"agent1", 1, 0, 0, 0}, {"agent2", 4, 0, 0, 0}, "agent1"},
+    {"exact beats larger, second",
+     fitting_order::best,
+     1,
+     {"agent1", 4, 0, 0, 0},
+     {"agent2", 1, 0, 0, 0},
+     "agent2"},
+    {"tie", fitting_order::best, 1, {"agent1", 4, 0, 0, 0}, {"agent2", 4, 0, 0, 0}, "agent1"},
+    {"tie of free slots", fitting_order::best, 2, {"agent1", 2, 0, 0, 0}, {"agent2", 4, 2, 0, 0}, "agent1"},
+    {"less loaded first", fitting_order::worst, 1, {"agent1", 4, 1, 0, 0}, {"agent2", 2, 1, 0, 0}, "agent1"},
+    {"ratio, not count", fitting_order::worst, 1, {"agent1", 2, 1, 0, 0}, {"agent2", 5, 3, 0, 0}, "agent1"},
+    {"4 slots, tie", fitting_order::worst, 4, {"agent1", 4, 0, 0, 0}, {"agent2", 4, 0, 0, 0}, "agent1"},
+    {"4 slots, one exact", fitting_order::worst, 4, {"agent1", 8, 0, 0, 0}, {"agent2", 4, 0, 0, 0}, "agent1"},
+    {"both larger", fitting_order::best, 2, {"agent1", 4, 0, 0, 0}, {"agent2", 4, 0, 0, 0}, "agent1"},
+    {"both larger, single agent",
+     fitting_order::best,
+     2,
+     {"agent1", 4, 0, 0, 0},
+     {"agent2", 4, 0, 0, 0},
+     "agent1",
+     true},
+    {"one too small", fitting_order::best, 2, {"agent1", 1, 0, 0, 0}, {"agent2", 3, 0, 0, 0}, "agent2"},
+  };
+  for (const auto& r : rows) {
+    rooms all(r.order);
+    all.add(r.b.name, r.b.slots, r.b.used); // listed backwards: the order of coming does not matter
+    all.add(r.a.name, r.a.slots, r.a.used);
+    EXPECT_EQ(all.fit(r.slots, r.single, gang_rule::whole),
+              std::string(r.chosen) + ":" + std::to_string(r.slots))
+      << r.what;
+  }
+}
+
+TEST(Fitting, FindsSeveralAgents) { // fitting_test.go::TestFindDedicatedAgentFits
+  struct row {
+    const char* what;
+    int slots;
+    std::vector<int> sizes;
+    gang_rule gangs;
+    const char* chosen;
+  } rows[] = {
+    {"one agent covers all", 10, {1, 5, 10}, gang_rule::whole, "c:10"},
+    {"several equal agents", 16, {8, 7, 7, 4, 4, 4, 4}, gang_rule::whole, "d:4 e:4 f:4 g:4"},
+    {"must be a multiple", 12, {8, 8, 3, 3, 3}, gang_rule::whole, ""},
+    {"uses no more than needed", 8, {4, 4, 4, 4, 4}, gang_rule::whole, "a:4 b:4"},
+    {"mixed sizes not allowed", 4, {2, 1, 1}, gang_rule::whole, ""},
+    {"equal sizes preferred", 4, {2, 1, 1, 1, 1}, gang_rule::whole_mixed, "b:1 c:1 d:1 e:1"},
+    {"mixed, not enough", 8, {2, 1, 1}, gang_rule::whole_mixed, ""},
+    {"mixed, from the largest",
+     63,
+     {32, 32, 16, 16, 8, 8, 4, 4, 2, 2, 1, 1},
+     gang_rule::whole_mixed,
+     "a:32 c:16 e:8 g:4 i:2 k:1"},
+    // Ours: any free slots, of as few agents as can be, in equal parts where possible.
+    {"any: equal parts", 6, {4, 4, 1}, gang_rule::any, "a:3 b:3"},
+    {"any: as few as can be", 5, {4, 2, 1}, gang_rule::any, "a:4 b:1"},
+    {"any: not enough", 8, {4, 2, 1}, gang_rule::any, ""},
+  };
+  for (const auto& r : rows) {
+    rooms all(fitting_order::worst);
+    for (std::size_t i = 0; i < r.sizes.size(); ++i)
+      all.add(std::string(1, static_cast<char>('a' + i)), r.sizes[i], 0);
+    EXPECT_EQ(all.fit(r.slots, false, r.gangs), r.chosen) << r.what;
+    EXPECT_EQ(all.fit(r.slots, true, r.gangs).find(' '), std::string::npos) << r.what;
+  }
+}
+
+TEST(Fitting, LeavesOutBlockedAgents) { // fitting_test.go::TestFindFitDisallowedNodes
+  placement_rules rules;
+  rules.not_agents = {"agent1"};
+  EXPECT_NE(refusal(rules, "agent1", {}), "");
+  EXPECT_EQ(refusal(rules, "agent2", {}), "");
+}
+
+TEST(Fitting, SaysWhatAnAgentLacks) {
+  const agent_traits h200{{{"rack", "b2"}}, "NVIDIA H200", 150'000'000'000, -1};
+  const auto no = [&](auto set) {
+    placement_rules rules;
+    set(rules);
+    return refusal(rules, "gpu01", h200);
+  };
+  EXPECT_EQ(no([](auto& r) { r.labels["rack"] = {"a1"}; }), "lacks rack=a1, has rack=b2");
+  EXPECT_EQ(no([](auto& r) { r.labels["rack"] = {"a1", "b2"}; }), "");
+  EXPECT_EQ(no([](auto& r) { r.not_labels["rack"] = {"b2"}; }), "has rack=b2");
+  EXPECT_EQ(no([](auto& r) { r.device_types = {"cpu", "A100"}; }), "lacks device cpu|A100, has NVIDIA H200");
+  EXPECT_EQ(no([](auto& r) { r.device_types = {"h200"}; }), "");
+  EXPECT_EQ(no([](auto& r) { r.device_types = {"cuda"}; }), "");
+  EXPECT_NE(no([](auto& r) { r.min_memory_bytes = 200'000'000'000; }), "");
+  EXPECT_EQ(no([](auto& r) { r.same_label = "zone"; }), "lacks label zone");
+  EXPECT_EQ(no([](auto& r) { r.prefer_labels["rack"] = {"a1"}; }), "");
+}
+
+TEST(FairShares, AreWeightedMaxMinInWholeSlots) {
+  struct row {
+    const char* what;
+    std::vector<share_demand> of;
+    int slots;
+    std::vector<int> shares;
+  } rows[] = {
+    {"weights", {{10, 3, 0}, {30, 7, 0}}, 8, {2, 6}},
+    {"what one does not need the others have", {{1, 1, 0}, {1, 9, 0}, {1, 9, 0}}, 9, {1, 4, 4}},
+    {"the largest remainder", {{1, 9, 0}, {1, 9, 0}, {2, 9, 0}}, 5, {1, 1, 3}},
+    {"a tie goes to who holds it", {{1, 9, 0}, {1, 9, 2}}, 3, {1, 2}},
+    {"then to the older", {{1, 9, 0}, {1, 9, 0}}, 3, {2, 1}},
+    {"weight 0 has none", {{0, 9, 0}, {1, 2, 0}}, 8, {0, 2}},
+    {"no slots", {{1, 9, 0}}, 0, {0}},
+  };
+  for (const auto& r : rows)
+    EXPECT_EQ(fair_shares(r.of, r.slots), r.shares) << r.what;
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,43 @@
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from web_site import Page, Site, browser  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    playwright, one = browser()
+    yield one
+    one.close()
+    playwright.stop()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """A cluster with one search that has ended: its id is `site.search`."""
+    cluster = Site(tmp_path_factory.mktemp("site"))
+    cluster.up(slots=4)
+    cluster.search = cluster.submit_search()
+    assert "COMPLETED" in cluster.wait_ended(cluster.search)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def context(chromium):
+    one = chromium.new_context(viewport={"width": 1280, "height": 900})
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def page(context, site):
+    """A tab that is signed in as the admin."""
+    tab = Page(context, site)
+    tab.page.goto(site.link())
+    tab.page.wait_for_selector("main[data-page=home][data-state=ready], main[data-page=home][data-state=empty]", timeout=20000)
+    return tab

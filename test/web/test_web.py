@@ -1,0 +1,519 @@
+"""The web page in a real browser against a real cluster."""
+
+import json
+import re
+import urllib.request
+
+import pytest
+
+from web_site import AXE, HOSTILE, Page, Site, free_port, wait_for
+
+PAGES = ["/", "/experiments", "/experiments/{e}", "/experiments/{e}/trials", "/experiments/{e}/curves", "/experiments/{e}/analysis",
+         "/experiments/{e}/search", "/experiments/{e}/checkpoints", "/experiments/{e}/logs", "/experiments/{e}/code",
+         "/experiments/{e}/config", "/experiments/{e}/events", "/trials/{t}", "/trials/{t}/metrics", "/trials/{t}/logs",
+         "/trials/{t}/checkpoints", "/trials/{t}/events", "/compare?experiments={e}", "/cluster", "/queue", "/actors", "/logs", "/events",
+         "/settings"]
+
+
+def best_trial(site):
+    return site.json("experiment", "describe", str(site.search))["bestTrialId"]
+
+
+def rows(page, name):
+    return page.locator(f'[role=grid][aria-label="{name}"] [role=row][data-id]')
+
+
+def cells(page, name, col):
+    return page.locator(f'[role=grid][aria-label="{name}"] [role=row][data-id] [data-col="{col}"]').all_inner_texts()
+
+
+# ---- signing in
+
+
+def test_a_link_signs_in_once_and_leads_on(site, context):
+    link = site.link("experiments?q=digits")
+    tab = Page(context, site)
+    tab.page.goto(link)
+    tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
+    assert "code" not in tab.page.url and tab.page.url.endswith("/ui/experiments?q=digits")
+    assert tab.page.evaluate("document.cookie") == ""
+    assert tab.page.evaluate("JSON.stringify(localStorage)") == "{}"
+    name = [c for c in context.cookies() if c["name"].startswith("troupe-")]
+    assert len(name) == 1 and name[0]["httpOnly"] and name[0]["sameSite"] == "Strict" and len(name[0]["name"]) == len("troupe-") + 8
+    tab.fine()
+    second = context.browser.new_context()
+    other = second.new_page()
+    other.goto(link)
+    other.wait_for_selector("[role=alert]")
+    assert "used before" in other.locator("[role=alert]").inner_text()
+    second.close()
+
+
+def test_the_code_is_in_no_log(site):
+    code = site.link().split("code=")[1]
+    for file in site.data.rglob("*"):
+        if file.is_file() and file.stat().st_size < 50_000_000:
+            assert code.encode() not in file.read_bytes(), file
+
+
+def test_a_wrong_password_says_so_and_the_right_one_leads_to_where_one_wanted(site, context):
+    tab = Page(context, site)
+    tab.page.goto(site.url() + "/ui/queue")
+    tab.page.wait_for_selector("main[data-page=login]")
+    assert tab.page.title() == "Sign in · Troupe"
+    tab.page.get_by_label("Username").fill("admin")
+    tab.page.get_by_label("Password").fill("wrong")
+    tab.page.get_by_role("button", name="Sign in").click()
+    tab.page.wait_for_selector("[role=alert]")
+    tab.page.get_by_label("Password").fill("")
+    tab.page.get_by_role("button", name="Sign in").click()
+    tab.page.wait_for_selector("main[data-page=queue]")
+
+
+@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example/ui/", "/api/v1/users", "javascript:alert(1)"])
+def test_next_leads_only_below_ui(site, context, to):
+    tab = Page(context, site)
+    code = site.link().split("#")[1]
+    tab.page.goto(site.url() + "/ui/login?next=" + to + "#" + code)
+    tab.page.wait_for_selector("main[data-page=home]")
+    assert tab.page.url == site.url() + "/ui/"
+    tab.fine()
+
+
+def test_signing_out_ends_the_session(site, page):
+    page.page.get_by_role("button", name="Sign out").click()
+    page.page.wait_for_selector("main[data-page=login]")
+    page.page.goto(site.url() + "/ui/cluster")
+    page.page.wait_for_selector("main[data-page=login]")
+
+
+def test_a_session_that_ends_in_the_middle_asks_over_the_page(site, page):
+    page.go(f"/experiments/{site.search}/trials")
+    page.page.get_by_label("Filter").fill("best<")
+    page.page.context.clear_cookies()
+    page.page.get_by_role("tab", name="Checkpoints").click()
+    dialog = page.page.get_by_role("dialog", name="Sign in again")
+    dialog.get_by_label("Username").fill("admin")
+    dialog.get_by_role("button", name="Sign in").click()
+    page.page.wait_for_selector('[role=grid][aria-label="Checkpoints"][data-rows]:not([data-rows="0"])')
+
+
+# ---- every page
+
+
+def axe(page):
+    page.page.add_script_tag  # the policy forbids foreign scripts: this goes past it on purpose
+    page.page.evaluate(AXE.read_text())
+    found = page.page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})")
+    return [(v["id"], [n["html"][:160] + " | " + n.get("failureSummary", "")[:200] for n in v["nodes"]][:3]) for v in found["violations"] if v["impact"] in ("serious", "critical")]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_page_has_no_error_and_no_barrier(site, page, theme):
+    page.page.evaluate(f"localStorage.setItem('troupe.theme', '{theme}')")
+    t = best_trial(site)
+    bad = {}
+    for path in PAGES:
+        at = path.format(e=site.search, t=t)
+        page.page.goto(site.url() + "/ui" + at)
+        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
+        assert page.page.evaluate("document.documentElement.dataset.theme") == theme
+        page.page.wait_for_timeout(250)
+        if found := axe(page):
+            bad[at] = found
+        assert page.faults == [], (at, page.faults)
+        assert page.page.title().endswith(" · Troupe")
+    assert bad == {}, json.dumps(bad, indent=1)
+
+
+def test_narrow_and_large(site, page):
+    page.page.set_viewport_size({"width": 360, "height": 740})
+    for path in ["/", "/experiments", f"/experiments/{site.search}", f"/trials/{best_trial(site)}", "/settings"]:
+        page.page.goto(site.url() + "/ui" + path)
+        page.page.wait_for_selector("main[data-state=ready]")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= 362, path
+
+
+def test_unknown_ids_and_addresses_say_so(site, page):
+    page.go("/experiments/999999", "error")
+    assert "no experiment 999999" in page.page.inner_text("main")
+    page.go("/trials/999999", "error")
+    page.go("/no/such/page", "error")
+    assert page.page.get_attribute("main", "data-page") == "not-found"
+    assert page.page.title() == "Not found · Troupe"
+
+
+def test_headers_and_links_of_determined(site):
+    got = urllib.request.urlopen(site.url() + "/ui/experiments/7/trials")
+    policy = got.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "require-trusted-types-for 'script'" in policy
+    assert got.headers["X-Content-Type-Options"] == "nosniff" and got.headers["Cache-Control"] == "no-cache"
+    assert urllib.request.urlopen(site.url() + "/det/experiments/7/trials/12").url == site.url() + "/ui/trials/12"
+    for path in ["/ui/assets/nothing.js", "/api/v1/nothing", "/troupe/v1/nothing"]:
+        with pytest.raises(urllib.error.HTTPError) as fault:
+            urllib.request.urlopen(site.url() + path)
+        assert fault.value.code == 404, path
+
+
+# ---- grids
+
+
+def test_the_grid_has_the_metric_second_and_the_right_count(site, page):
+    page.go(f"/experiments/{site.search}/trials")
+    page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="8"]')
+    heads = page.page.locator('[role=grid][aria-label="Trials"] [role=columnheader]').evaluate_all("all => all.map(x => x.dataset.col)")
+    assert [h for h in heads if h != "select"][:2] == ["id", "best"]
+
+
+def test_hyperparameters_sort_as_numbers_and_the_address_keeps_it(site, page):
+    page.go(f"/experiments/{site.search}/trials?cols=id,hp.lr")
+    page.page.wait_for_selector('[role=grid][data-all="8"]')
+    page.page.locator('[data-col="hp.lr"] button').click()
+    assert "sort=hp.lr" in page.page.url
+    up = [float(x) for x in cells(page.page, "Trials", "hp.lr")]
+    assert up == sorted(up) and len(up) == 8
+    page.page.locator('[data-col="hp.lr"] button').click()
+    down = [float(x) for x in cells(page.page, "Trials", "hp.lr")]
+    assert down == sorted(up, reverse=True)
+    assert page.page.locator('[role=columnheader][data-col="hp.lr"]').get_attribute("aria-sort") == "descending"
+    page.page.reload()
+    page.page.wait_for_selector('[role=grid][data-all="8"]')
+    assert [float(x) for x in cells(page.page, "Trials", "hp.lr")] == down
+    page.page.go_back()
+    assert [float(x) for x in cells(page.page, "Trials", "hp.lr")] == up
+
+
+def test_the_filter_and_its_faults(site, page):
+    page.go(f"/experiments/{site.search}/trials")
+    page.page.wait_for_selector('[role=grid][data-all="8"]')
+    box = page.page.get_by_label("Filter")
+    box.fill("opt=adam x<2")
+    wait_for(lambda: 0 < int(page.page.get_attribute("[role=grid]", "data-rows")) < 8, 5)
+    kept = page.page.get_attribute("[role=grid]", "data-rows")
+    box.fill("opt=adam x<")
+    page.page.wait_for_selector("[role=alert]")
+    assert "At 12" in page.page.inner_text("[role=alert]")
+    assert page.page.get_attribute("[role=grid]", "data-rows") == kept
+    box.fill("state=ERROR")
+    wait_for(lambda: page.page.get_attribute("[role=grid]", "data-rows") == "0", 5)
+
+
+def test_a_filtered_row_opens_its_own_trial(site, page):
+    page.go(f"/experiments/{site.search}/trials?sort=-best")
+    page.page.wait_for_selector('[role=grid][data-all="8"]')
+    first = rows(page.page, "Trials").first
+    trial = first.get_attribute("data-id")
+    first.locator("a").first.click()
+    page.page.wait_for_selector("main[data-page=trial][data-state=ready]")
+    assert page.page.title() == f"Trial {trial} · Troupe"
+
+
+def test_metrics_as_columns(site, page):
+    page.go(f"/experiments/{site.search}/trials?cols=id,m.training.loss,m.training.loss.min,m.validation.loss.max")
+    wait_for(lambda: all(cells(page.page, "Trials", "m.training.loss.min")) and len(cells(page.page, "Trials", "m.training.loss.min")) == 8, 10)
+    for last, low in zip(cells(page.page, "Trials", "m.training.loss"), cells(page.page, "Trials", "m.training.loss.min")):
+        assert float(last) == float(low)  # it falls
+
+
+# ---- charts
+
+
+def chart(page):
+    page.page.wait_for_selector("[data-testid=chart][data-state=ready]", timeout=20000)
+    return page.page.locator("[data-testid=chart]").first
+
+
+def test_curves_of_all_trials_and_their_numbers(site, page):
+    page.go(f"/experiments/{site.search}/curves")
+    c = chart(page)
+    assert c.get_attribute("data-series") == "8" and c.get_attribute("data-metric") == "validation.loss" and c.get_attribute("data-last-x") == "16"
+    c.get_by_role("button", name="Show as table").click()
+    assert page.page.locator('[role=grid][aria-label="Curves as numbers"] [data-id]').count() == 8
+    page.page.get_by_label("Metric", exact=True).select_option("training.odd")
+    page.page.wait_for_selector('[data-testid=chart][data-metric="training.odd"][data-state=ready]')
+    assert "metric=training.odd" in page.page.url
+    page.fine()  # NaN and infinities did not take the page down
+
+
+def test_the_address_is_the_view(site, page, context):
+    page.go(f"/experiments/{site.search}/curves")
+    chart(page)
+    page.page.get_by_label("X axis").select_option("relative")
+    page.page.get_by_label("Smoothing").fill("0.5")
+    page.page.get_by_label("Smoothing").press("Enter")
+    page.page.get_by_label("Logarithmic Y").check()
+    page.page.get_by_label("Group by").select_option("opt")
+    page.page.wait_for_selector('[data-testid=chart][data-series="2"]')
+    for part in ["x=relative", "smooth=0.5", "logy=1", "group=opt"]:
+        assert part in page.page.url
+    other = Page(context, site)
+    other.page.goto(page.page.url)
+    other.page.wait_for_selector('[data-testid=chart][data-series="2"][data-state=ready]')
+    assert other.page.get_by_label("Smoothing").input_value() == "0.5" and other.page.get_by_label("Logarithmic Y").is_checked()
+    page.page.get_by_label("X axis").select_option("step")
+    assert "x=" not in page.page.url.split("?")[1]  # a default stays out of it
+    other.fine()
+
+
+def test_hover_in_the_grid_marks_the_charts(site, page):
+    page.go(f"/experiments/{site.search}/analysis")
+    page.page.wait_for_selector("[data-testid=parallel][data-state=ready]")
+    row = rows(page.page, "Trials").first
+    row.scroll_into_view_if_needed()
+    row.hover()
+    trial = row.get_attribute("data-id")
+    for name in ["parallel", "scatter", "history", "timeline"]:
+        wait_for(lambda: page.page.get_attribute(f"[data-testid={name}]", "data-hovered") == trial, 5)
+
+
+def test_a_brush_filters_the_others_and_the_grid(site, page):
+    page.go(f"/experiments/{site.search}/analysis?brush=x:0..0.5")
+    page.page.wait_for_selector("[data-testid=parallel][data-state=ready]")
+    passing = page.page.get_attribute("[data-testid=parallel]", "data-trials")
+    assert 0 < int(passing) < 8
+    assert page.page.get_attribute('[role=grid][aria-label="Trials"]', "data-rows") == passing
+    assert page.page.get_attribute("[data-testid=scatter]", "data-trials") == passing
+    page.page.get_by_role("button", name="Show all").click()
+    wait_for(lambda: page.page.get_attribute("[data-testid=parallel]", "data-trials") == "8", 5)
+    assert "brush" not in page.page.url
+
+
+def test_importance_and_rungs(site, page):
+    page.go(f"/experiments/{site.search}/analysis")
+    page.page.wait_for_selector("[data-testid=importance]")
+    parts = page.page.locator("[data-testid=importance] [data-hp]").evaluate_all("all => all.map(x => Number(x.dataset.value))")
+    assert parts == sorted(parts, reverse=True) and abs(sum(parts) - 1) < 1e-6
+    page.go(f"/experiments/{site.search}/search")
+    page.page.wait_for_selector("[data-testid=rungs] [data-rung]")
+    entered = page.page.locator("[data-testid=rungs] [data-rung='0']").evaluate_all("all => all.map(x => Number(x.dataset.entered))")
+    assert sum(entered) == 8
+    text = page.page.inner_text("[data-testid=decisions]")
+    assert re.search(r"stopped at rung \d+: [\d.]+ against [\d.]+", text), text[:500]
+
+
+def test_compare_shows_what_differs(site, page):
+    page.go(f"/experiments/{site.search}/trials")
+    page.page.wait_for_selector('[role=grid][data-all="8"]')
+    for _ in range(2):
+        page.page.keyboard.press("j")
+        page.page.keyboard.press("x")
+    assert page.page.locator("[role=row][aria-selected=true]").count() == 2
+    page.page.keyboard.press("c")
+    page.page.wait_for_selector("main[data-page=compare][data-state=ready]")
+    keys = page.page.locator("[data-testid=differences] [data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
+    assert "hp.x" in keys and "hp.lr" in keys
+    c = chart(page)
+    assert c.get_attribute("data-series") == "2"
+    page.fine()
+
+
+def test_matrices_are_drawn(site, page):
+    page.go(f"/trials/{best_trial(site)}/metrics")
+    page.page.wait_for_selector('[data-testid=matrix][data-rows="2"][data-cols="2"]')
+    slider = page.page.locator("input[type=range]").first
+    slider.focus()
+    page.page.keyboard.press("Home")
+    wait_for(lambda: "step.confusion=1" in page.page.url, 5)
+    assert page.page.locator("[data-testid=matrix] tbody td").first.inner_text() == "1"
+
+
+# ---- logs
+
+
+def test_a_log_shows_what_a_terminal_would(site, page):
+    page.go(f"/trials/{best_trial(site)}/logs")
+    page.page.wait_for_selector("[role=log] [data-line]")
+    text = page.page.inner_text("[role=log]")
+    assert "red and <b>not bold</b>" in text and "\x1b" not in text and "\u202e" not in text
+    assert page.page.locator("[role=log] .fg1").first.inner_text() == "red"
+    page.page.get_by_label("Search log").fill("hello")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector('[data-testid=hits][data-hits="1"]')
+    page.page.locator("[data-testid=hits] button").first.click()
+    wait_for(lambda: "line=" in page.page.url, 5)
+    assert page.page.locator(".logline.marked").count() == 1
+
+
+# ---- live
+
+
+def test_a_running_search_moves_without_a_reload(site, page):
+    page.go("/experiments")
+    search = site.submit_search(name="moving", trials=4, epoch_s=0.1)
+    page.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=10000)
+    page.go(f"/experiments/{search}/curves")
+    c = chart(page)
+    last = float(c.get_attribute("data-last-x"))
+    wait_for(lambda: float(c.get_attribute("data-last-x") or 0) > last, 15)
+    site.wait_ended(search)
+    page.fine()
+
+
+def test_pause_stops_the_page_and_goes_on_where_it_was(site, page):
+    page.go("/experiments")
+    page.page.keyboard.press(".")
+    page.page.wait_for_selector("[data-testid=live][data-state=paused]")
+    search = site.submit_search(name="unseen", trials=1)
+    site.wait_ended(search)
+    assert page.page.locator(f'[role=row][data-id="{search}"]').count() == 0
+    page.page.keyboard.press(".")
+    page.page.wait_for_selector(f'[role=row][data-id="{search}"]')
+
+
+def test_ten_tabs_are_live(site, context):
+    tabs = [Page(context, site) for _ in range(10)]
+    tabs[0].page.goto(site.link())
+    tabs[0].page.wait_for_selector("main[data-page=home][data-state=ready]")
+    for tab in tabs:
+        tab.go("/experiments", timeout=30000)
+    search = site.submit_search(name="ten", trials=1)
+    for tab in tabs:
+        tab.page.bring_to_front()
+        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)
+    site.wait_ended(search)
+
+
+def test_the_page_goes_on_after_kill_9_of_the_master(tmp_path, chromium):
+    site = Site(tmp_path)
+    site.listen = f"127.0.0.1:{free_port()}"
+    site.up(slots=2)
+    context = chromium.new_context()
+    try:
+        tab = Page(context, site)
+        tab.page.goto(site.link("experiments"))
+        tab.page.wait_for_selector("main[data-page=experiments]")
+        tab.page.get_by_label("Filter").fill("name~after")
+        site.kill_node()
+        tab.page.wait_for_selector("[data-testid=live][data-state=lost]", timeout=15000)
+        assert "connection lost, trying again" in tab.page.inner_text("body")
+        assert tab.page.get_by_label("Filter").input_value() == "name~after"
+        site.up(slots=2)
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=30000)
+        search = site.submit_search(name="after", trials=1)
+        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)
+    finally:
+        context.close()
+        site.close()
+
+
+# ---- by keyboard alone
+
+
+def test_from_sign_in_to_a_paused_experiment_by_keyboard(site, context):
+    search = site.submit_search(name="keys", trials=4, epoch_s=0.5)
+    tab = Page(context, site)
+    press = tab.page.keyboard.press
+    tab.page.goto(site.url() + "/ui/")
+    tab.page.wait_for_selector("main[data-page=login]")
+    wait_for(lambda: tab.page.evaluate("document.activeElement.name") == "username", 5)
+    tab.page.keyboard.type("admin")
+    press("Tab")
+    press("Enter")
+    tab.page.wait_for_selector("main[data-page=home][data-state=ready]")
+    press("g")
+    press("e")
+    tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
+    wait_for(lambda: tab.page.evaluate("document.activeElement.tagName") == "H1", 5)
+    press("/")
+    tab.page.keyboard.type(f"id={search}")
+    press("Tab")
+    wait_for(lambda: tab.page.get_attribute("[role=grid]", "data-rows") == "1", 5)
+    press("j")
+    press("Enter")
+    tab.page.wait_for_selector("main[data-page=experiment][data-state=ready]")
+    for _ in range(60):
+        if tab.page.evaluate("document.activeElement.textContent") == "Pause":
+            break
+        press("Tab")
+    press("Enter")
+    tab.page.get_by_role("button", name="Resume").wait_for(timeout=20000)
+    press("Control+k")
+    tab.page.get_by_role("dialog", name="Command palette").wait_for()
+    tab.page.keyboard.type("queue")
+    press("Enter")
+    tab.page.wait_for_selector("main[data-page=queue]")
+    press("?")
+    tab.page.get_by_role("dialog", name="Keyboard shortcuts").wait_for()
+    press("Escape")
+    site.cli("experiment", "kill", str(search))
+    tab.fine()
+
+
+def test_kill_asks_once_and_esc_leaves_it(site, page):
+    search = site.submit_search(name="victim", trials=2, epoch_s=0.5)
+    page.go(f"/experiments/{search}")
+    page.page.get_by_role("button", name="Kill", exact=True).click()
+    page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").wait_for()
+    page.page.keyboard.press("Escape")
+    assert page.page.get_by_role("alertdialog").count() == 0
+    assert "CANCELED" not in site.json("experiment", "describe", str(search))["state"]
+    page.page.get_by_role("button", name="Kill", exact=True).click()
+    page.page.get_by_role("alertdialog").get_by_role("button", name="Kill").click()
+    assert "CANCELED" in site.wait_ended(search)
+
+
+# ---- who may what, and texts of others
+
+
+def test_what_one_may_not_do_is_not_offered(site, context):
+    tab = Page(context, site)
+    tab.page.goto(site.link("settings", user="determined"))
+    tab.page.wait_for_selector("main[data-page=settings][data-state=ready]")
+    assert tab.page.get_by_role("heading", name="Users").count() == 0
+    tab.go("/cluster")
+    assert tab.page.get_by_role("button", name="Drain").count() == 0
+    tab.fine()
+
+
+def test_hostile_names_stay_text(site, page):
+    search = site.submit_search(name=HOSTILE, trials=1)
+    site.wait_ended(search)
+    trial = site.json("experiment", "describe", str(search))["bestTrialId"]
+    for path in ["/", "/experiments", f"/experiments/{search}", f"/experiments/{search}/trials?cols=id,hp.opt", f"/experiments/{search}/config",
+                 f"/trials/{trial}", f"/trials/{trial}/metrics", f"/trials/{trial}/logs", f"/compare?trials={trial}",
+                 f"/experiments/{search}/curves?metric=validation.%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", "/events"]:
+        page.go(path)
+        page.page.wait_for_timeout(200)
+        assert page.page.locator("main script, main img, main b:has-text('x')").count() == 0, path
+        assert "\u202e" not in page.page.inner_text("body"), path
+    page.fine()
+
+
+def test_stored_html_never_runs_as_ours(site, page):
+    page.go(f"/experiments/{site.search}/checkpoints")
+    page.page.wait_for_selector('[role=grid][aria-label="Checkpoints"] [role=row][data-id]')
+    uuid = rows(page.page, "Checkpoints").first.get_attribute("data-id")
+    for path in [f"/troupe/v1/checkpoints/{uuid}/files?path=page.html", f"/troupe/v1/checkpoints/{uuid}/files",
+                 f"/troupe/v1/experiments/{site.search}/file?path=job.py"]:
+        got = page.page.request.get(site.url() + path)
+        assert got.status == 200, path
+        assert got.headers["content-disposition"].startswith("attachment"), path
+        assert got.headers["content-security-policy"] == "sandbox" and got.headers["x-content-type-options"] == "nosniff", path
+
+
+def test_two_clusters_on_one_host_do_not_sign_each_other_out(site, page, tmp_path):
+    other = Site(tmp_path)
+    other.up(slots=1)
+    try:
+        tab = page.page.context.new_page()
+        tab.goto(other.link())
+        tab.wait_for_selector("main[data-page=home]")
+        page.go("/cluster")
+        tab.goto(other.url() + "/ui/cluster")
+        tab.wait_for_selector("main[data-page=cluster]")
+        assert len({c["name"] for c in page.page.context.cookies() if c["name"].startswith("troupe-")}) == 2
+    finally:
+        other.close()
+
+
+# ---- size
+
+
+def test_the_first_page_is_small(site, context):
+    sizes = {}
+    tab = Page(context, site)
+    tab.page.on("response", lambda r: sizes.__setitem__(r.url, int(r.headers.get("content-length", 0))))
+    tab.page.goto(site.link("experiments"))
+    tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
+    code = sum(n for url, n in sizes.items() if re.search(r"\.(js|css)$", url))
+    assert 10_000 < code <= 120_000, sizes

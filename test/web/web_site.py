@@ -1,0 +1,106 @@
+"""A real cluster and a browser in front of it."""
+
+import json
+import os
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+
+from cluster_under_test import BINARY, Cluster, free_port, wait_for  # noqa: E402,F401
+from playwright.sync_api import sync_playwright  # noqa: E402
+
+BROWSER = os.environ.get("TROUPE_CHROMIUM", "/usr/bin/chromium")
+AXE = pathlib.Path(__file__).resolve().parent.parent.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+# A trial that ends quickly and reports what charts have to cope with.
+TRIAL = r'''
+import math, os, sys, time, troupe
+p = troupe.params(x=0.5, lr=0.1, opt="adam")
+print("hello from x =", p.x, flush=True)
+print("\x1b[31mred\x1b[0m and <b>not bold</b> \u202egnol", flush=True)
+for epoch in range(1, 17):
+    time.sleep(float(os.environ.get("EPOCH_S", "0.02")))
+    troupe.log({"loss": 1.0 / epoch, "odd": float("nan") if epoch == 3 else float("inf") if epoch == 5 else epoch}, step=epoch)
+    troupe.validate({"loss": (p.x - 0.3) ** 2 + 1.0 / epoch, "epoch": epoch, "confusion": [[epoch, 1], [2, 3 * epoch]],
+                     "<img src=x onerror=alert(1)>": epoch}, step=epoch)
+    if epoch % 8 == 0:
+        with troupe.checkpoint(epoch) as path:
+            (path / "page.html").write_text("<script>alert(1)</script>")
+    if troupe.should_stop():
+        break
+print("done", flush=True)
+'''
+
+CONFIG = """
+name: {name}
+entrypoint: python3 job.py
+hyperparameters:
+  x: {{type: double, minval: 0, maxval: 1}}
+  lr: {{type: log, base: 10, minval: -4, maxval: 0}}
+  opt: {{type: categorical, vals: [adam, "<i>sgd</i>"]}}
+searcher: {{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 16, max_trials: {trials}, max_concurrent_trials: 4, divisor: 4, mode: aggressive}}
+reproducibility: {{experiment_seed: 7}}
+max_restarts: 0
+environment: {{environment_variables: ["EPOCH_S={epoch_s}"]}}
+"""
+
+HOSTILE = "<script>alert(1)</script>\u202e\u0007 \" ' & <b>x"
+
+
+class Site(Cluster):
+    def submit_search(self, name="digits", trials=8, epoch_s=0.02, script=TRIAL):
+        job = self.root / "job"
+        job.mkdir(exist_ok=True)
+        (job / "job.py").write_text(script)
+        config = self.root / f"{abs(hash((name, trials, epoch_s)))}.yaml"
+        config.write_text(CONFIG.format(name=json.dumps(name), trials=trials, epoch_s=epoch_s))
+        return self.json("experiment", "create", str(config), str(job))["id"]
+
+    def wait_ended(self, experiment, seconds=120):
+        def ended():
+            state = self.json("experiment", "describe", str(experiment))["state"]
+            return state if re.search("COMPLETED|ERROR|CANCELED", state) else None
+        return wait_for(ended, seconds)
+
+    def link(self, path="", user="admin"):
+        env = {**self.env, "TROUPE_USER": user}
+        import subprocess
+        done = subprocess.run([BINARY, "web", path], env=env, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+
+class Page:
+    """A tab that remembers what must not happen: errors on the console, reports of the policy, requests elsewhere."""
+
+    def __init__(self, context, site):
+        self.page = context.new_page()
+        self.site = site
+        self.faults = []
+        self.page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda e: self.faults.append(str(e)))
+        self.page.on("request", self.look)
+        self.page.on("dialog", lambda d: (self.faults.append("a dialog: " + d.message), d.dismiss()))
+
+    def look(self, request):
+        if not request.url.startswith((self.site.url(), "data:", "blob:")):
+            self.faults.append("a request elsewhere: " + request.url)
+
+    def go(self, path, state="ready", timeout=20000):
+        self.page.goto(self.site.url() + "/ui" + path)
+        self.ready(state, timeout)
+        return self
+
+    def ready(self, state="ready", timeout=20000):
+        self.page.wait_for_selector(f"main[data-state={state}]", timeout=timeout)
+        return self
+
+    def fine(self):
+        assert self.faults == [], self.faults
+
+
+def browser():
+    playwright = sync_playwright().start()
+    return playwright, playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-dev-shm-usage"])

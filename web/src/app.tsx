@@ -1,0 +1,249 @@
+// The frame of all pages: navigation, who one is, whether the page is live, and which page the address names.
+
+import { signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { askAgain, explain, request, session, signedIn, type Session } from "./api";
+import { Shortcuts, Palette, useKeys } from "./keys";
+import { connection, lastData, newVersion, paused } from "./live";
+import { SignIn } from "./pages/login";
+import { follow, go, path, place } from "./router";
+import { shownTheme } from "./settings";
+import { Confirm, Link, said } from "./ui";
+import { clean } from "./text";
+
+export interface PageProps {
+  path: string;
+  id: number;
+  tab: string;
+}
+type Page = ComponentType<PageProps>;
+type Load = () => Promise<{ default: Page }>;
+
+const pages: [RegExp, string, Load][] = [
+  [/^\/$/, "home", () => import("./pages/home")],
+  [/^\/experiments$/, "experiments", () => import("./pages/experiments")],
+  [/^\/experiments\/(\d+)(?:\/(\w+))?$/, "experiment", () => import("./pages/experiment")],
+  [/^\/trials\/(\d+)(?:\/(\w+))?$/, "trial", () => import("./pages/trial")],
+  [/^\/compare$/, "compare", () => import("./pages/compare")],
+  [/^\/cluster$/, "cluster", () => import("./pages/cluster")],
+  [/^\/queue$/, "queue", () => import("./pages/queue")],
+  [/^\/actors$/, "actors", () => import("./pages/actors")],
+  [/^\/logs$/, "logs", () => import("./pages/logs")],
+  [/^\/events$/, "events", () => import("./pages/events")],
+  [/^\/settings$/, "settings", () => import("./pages/settings")],
+];
+
+const nav: [string, string][] = [
+  ["Home", "/"],
+  ["Experiments", "/experiments"],
+  ["Cluster", "/cluster"],
+  ["Queue", "/queue"],
+  ["Actors", "/actors"],
+  ["Logs", "/logs"],
+  ["Events", "/events"],
+  ["Settings", "/settings"],
+];
+
+const loaded = new Map<string, Page>();
+const arrived = signal(0);
+const missing = signal<unknown>(null);
+
+function found(at: string): { name: string; page: Page | null; props: PageProps } | null {
+  for (const [shape, name, load] of pages) {
+    const m = shape.exec(at);
+    if (!m) continue;
+    const props = { path: at, id: Number(m[1] ?? 0), tab: m[2] ?? "" };
+    const page = loaded.get(name) ?? null;
+    if (!page)
+      load().then(
+        (x) => {
+          loaded.set(name, x.default);
+          ++arrived.value;
+        },
+        (why: unknown) => (missing.value = why), // another version was put in force meanwhile
+      );
+    return { name, page, props };
+  }
+  return null;
+}
+
+export function App() {
+  useKeys();
+  useEffect(() => {
+    document.addEventListener("click", follow);
+    request("GET", "/troupe/v1/session")
+      .then((x) => x.json() as Promise<Session>)
+      .then(
+        (s) => (s.user ? signedIn(s) : (session.value = null)),
+        () => (session.value = null),
+      );
+    return () => document.removeEventListener("click", follow);
+  }, []);
+  // Who is not signed in goes to the door and from there to where they wanted to be.
+  useSignalEffect(() => {
+    if (session.value === null && path.value !== "/login") {
+      const to = place.value.path + place.value.search;
+      go("/login" + (to === "/" ? "" : "?next=" + encodeURIComponent("/ui" + to)), true);
+    }
+  });
+  arrived.value;
+  const who = session.value;
+  const at = path.value;
+  const login = at === "/login";
+  const page = login || !who ? null : found(at);
+  const main = useRef<HTMLElement>(null);
+  const before = useRef(at);
+  const inner = page?.name ?? (login ? "login" : "not-found");
+  const ready = login ? who !== undefined : who != null;
+  useEffect(() => {
+    // Another page, and not another tab of the same one: its heading is read first, once it is there.
+    const group = (p: string) => p.split("/").slice(0, 3).join("/");
+    if (group(before.current) === group(at) || (!login && !page?.page)) return;
+    const was = before.current;
+    before.current = at;
+    if (was !== "/login" && at === "/login") return; // a field has it
+    requestAnimationFrame(() => main.current?.querySelector<HTMLElement>("h1")?.focus());
+  }, [at, page?.page, login]);
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(e) => {
+          e.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        Skip to content
+      </a>
+      <header>
+        <Link to="/" class="brand" label="Troupe, home">
+          Troupe
+        </Link>
+        {who && (
+          <nav aria-label="Main">
+            <ul>
+              {nav.map(([name, to]) => (
+                <li key={to}>
+                  <Link to={to} current={to === "/" ? at === "/" : at.startsWith(to)}>
+                    {name}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </nav>
+        )}
+        {who && <Standing who={who} />}
+      </header>
+      {newVersion.value && (
+        <div class="notice" role="status">
+          The server is another version now. <button onClick={() => location.reload()}>Reload</button>
+        </div>
+      )}
+      {connection.value === "lost" && (
+        <div class="notice" role="status">
+          connection lost, trying again (last data {lastData.value?.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) ?? "—"})
+        </div>
+      )}
+      <Main name={inner} refer={main}>
+        {login ? (
+          ready ? (
+            <SignIn over={false} />
+          ) : null
+        ) : !ready ? null : !page ? (
+          <NotFound />
+        ) : page.page ? (
+          <page.page {...page.props} key={page.name + page.props.id} />
+        ) : missing.value ? (
+          <div class="failed" role="alert">
+            <p>This part of the page could not be loaded: {clean(explain(missing.value))}</p>
+            <button onClick={() => location.reload()}>Try again</button>
+          </div>
+        ) : null}
+      </Main>
+      <div class="sr" role="status" aria-live="polite">
+        {said.value}
+      </div>
+      <Confirm />
+      <Shortcuts />
+      <Palette />
+      <Again />
+    </>
+  );
+}
+
+/** Set by each page: what it is called, and whether it has what it shows. */
+export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
+export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {
+  useEffect(() => {
+    document.title = `${title} · Troupe`;
+  }, [title]);
+  useEffect(() => {
+    pageState.value = state;
+  }, [state]);
+  useEffect(() => () => void (pageState.value = "loading"), []);
+}
+
+function Main(props: { name: string; refer: { current: HTMLElement | null }; children: preact.ComponentChildren }) {
+  return (
+    <main ref={props.refer} id="main" tabIndex={-1} data-page={props.name} data-state={pageState.value} data-shown={shownTheme.value}>
+      {props.children}
+    </main>
+  );
+}
+
+function NotFound() {
+  usePage("Not found", "error");
+  return (
+    <>
+      <h1 tabIndex={-1}>Not found</h1>
+      <p>There is no page at this address.</p>
+      <p>
+        <Link to="/">Home</Link>
+      </p>
+    </>
+  );
+}
+
+function Standing(props: { who: Session }) {
+  const live = paused.value ? "paused" : connection.value === "lost" ? "lost" : "live";
+  return (
+    <div class="standing">
+      <button type="button" class="live" data-testid="live" data-state={live} aria-pressed={paused.value} onClick={() => (paused.value = !paused.value)}>
+        {live === "paused" ? "Paused" : live === "lost" ? "Lost" : "Live"}
+      </button>
+      <span class="who">{clean(props.who.user.displayName || props.who.user.username)}</span>
+      <button
+        type="button"
+        onClick={() => {
+          request("DELETE", "/troupe/v1/session").then(
+            () => location.assign("/ui/login"),
+            () => location.assign("/ui/login"),
+          );
+        }}
+      >
+        Sign out
+      </button>
+    </div>
+  );
+}
+
+/** The password is asked for over the page, which keeps all that was typed. */
+function Again() {
+  const box = useRef<HTMLDialogElement>(null);
+  const key = useSignal(0);
+  const asked = askAgain.value;
+  useEffect(() => {
+    if (asked && !box.current?.open) {
+      ++key.value;
+      box.current?.showModal();
+    }
+    if (!asked && box.current?.open) box.current.close();
+  }, [asked]);
+  return (
+    <dialog ref={box} aria-label="Sign in again" onCancel={(e) => e.preventDefault()}>
+      {asked && <SignIn over key={key.value} />}
+    </dialog>
+  );
+}

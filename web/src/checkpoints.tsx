@@ -1,0 +1,52 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get, type Checkpoint } from "./api";
+import { Grid, type Column } from "./grid";
+import { listen } from "./live";
+import { bytes, clean, number, state } from "./text";
+import { Empty, Failed, Link, State, Time, useRead } from "./ui";
+
+const size = (c: Checkpoint) => Object.values(c.resources).reduce((n, b) => n + Number(b), 0);
+
+export function CheckpointGrid(props: { path: string; topic: string; command: string; metric: string }) {
+  const rows = useSignal<readonly Checkpoint[]>([]);
+  const { now, again } = useRead(props.path, (signal) => get<{ checkpoints: Checkpoint[] }>(props.path, {}, signal));
+  useSignalEffect(() => {
+    if (now.value.state === "ready") rows.value = now.value.value.checkpoints;
+  });
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen([props.topic], () => {
+      due ??= setTimeout(() => ((due = undefined), again()), 2000);
+    });
+    return () => {
+      stop();
+      clearTimeout(due);
+    };
+  }, [props.topic]);
+  const columns: Column<Checkpoint>[] = [
+    { key: "uuid", title: "Checkpoint", value: (c) => c.uuid, show: (c) => <code title={clean(c.uuid)}>{clean(c.uuid)}</code>, width: 290 },
+    { key: "metric", title: props.metric || "Metric", value: (c) => number(c.training.searcherMetric), width: 110 },
+    { key: "trial", title: "Trial", value: (c) => c.trialId, show: (c) => <Link to={`/trials/${c.trialId}`}>{c.trialId}</Link>, width: 80 },
+    { key: "step", title: "Step", value: (c) => c.metadata.steps_completed ?? null, width: 90 },
+    { key: "size", title: "Size", value: size, show: (c) => bytes(size(c)), width: 100 },
+    { key: "state", title: "State", value: (c) => state(c.state), show: (c) => <State of={c.state} />, width: 140 },
+    { key: "at", title: "Saved", value: (c) => c.reportTime, show: (c) => <Time at={c.reportTime} />, width: 170 },
+    {
+      key: "download",
+      title: "Files",
+      value: (c) => Object.keys(c.resources).length,
+      show: (c) =>
+        c.state === "STATE_COMPLETED" ? (
+          <a href={`/troupe/v1/checkpoints/${c.uuid}/files`} download={`${c.uuid}.tar`}>
+            Download
+          </a>
+        ) : (
+          "deleted"
+        ),
+      width: 110,
+    },
+  ];
+  if (now.value.state === "error") return <Failed why={now.value.why} again={again} />;
+  return <Grid name="Checkpoints" rows={rows.value} columns={columns} id={(c) => c.uuid} usualSort="-at" bare={["uuid"]} command={props.command} empty={now.value.state === "ready" ? <Empty>No checkpoint yet.</Empty> : ""} />;
+}

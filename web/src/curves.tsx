@@ -1,0 +1,381 @@
+// Learning curves of some trials, with the controls that change how they are drawn; all of it in the address.
+
+import { useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
+import { Chart, type Drawn } from "./chart";
+import { listen, returns } from "./live";
+import { params, set } from "./router";
+import { looks } from "./scales";
+import { band, clipped, smoothed } from "./smooth";
+import { clean, flat, number, short, csv } from "./text";
+import { Failed, save } from "./ui";
+import { hovered } from "./hover";
+
+export interface Curve {
+  trial: number;
+  row: number;
+  count: number;
+  x: number[];
+  y: number[];
+}
+
+const numbers = (list: (number | string)[]): number[] => list.map((v) => (typeof v === "number" ? v : (number(v) ?? NaN)));
+const curve = (s: SeriesLine): Curve => ({ trial: s.trial, row: s.row, count: s.count, x: numbers(s.x), y: numbers(s.y) });
+
+/** "validation.loss" -> its group and name. */
+export function parts(metric: string): { group: string; name: string } {
+  const dot = metric.indexOf(".");
+  return { group: metric.slice(0, dot), name: metric.slice(dot + 1) };
+}
+
+const most = 2000; // drawn points of a curve before it is thinned out again
+
+/** The curves of one metric, kept up to date. */
+export function useSeries(metric: string, of: { experiment?: number; trials?: number[] }, x: string, range: [number, number] | null, experiments: number[]) {
+  const lines = useSignal<Curve[] | null>(null);
+  const fault = useSignal<unknown>(null);
+  const turn = useRef(0);
+  const { group, name } = parts(metric);
+  const who = of.experiment ? `experiment=${of.experiment}` : `trials=${(of.trials ?? []).join(",")}`;
+  const count = of.trials?.length ?? 100;
+  const points = count <= 3 ? 2000 : count <= 30 ? 1000 : 500;
+  const key = `${metric}|${who}|${x}|${range?.join("..") ?? ""}|${points}`;
+  const read = () => {
+    if (!group || !name || (!of.experiment && !of.trials?.length)) {
+      lines.value = [];
+      return;
+    }
+    const mine = ++turn.current;
+    get<Series>("/troupe/v1/series", {
+      ...(of.experiment ? { experiment: of.experiment } : { trials: of.trials!.join(",") }),
+      group,
+      metric: name,
+      x,
+      points,
+      from: range?.[0],
+      to: range?.[1],
+    }).then(
+      (s) => {
+        if (mine !== turn.current) return;
+        fault.value = null;
+        lines.value = s.series.map(curve);
+      },
+      (why: unknown) => {
+        if (mine === turn.current) fault.value = why;
+      },
+    );
+  };
+  useEffect(() => {
+    lines.value = null;
+    fault.value = null;
+    read();
+    return () => void ++turn.current;
+  }, [key]);
+  useSignalEffect(() => {
+    if (returns.value > 0) read();
+  });
+  // New points come by themselves where x is theirs; another x is read again, at most every two seconds.
+  useEffect(() => {
+    if (!group || !name) return;
+    let pending = new Map<number, { row: number; x: number[]; y: number[] }>();
+    let due = 0;
+    let reread: ReturnType<typeof setTimeout> | undefined;
+    const wanted = of.trials ? new Set(of.trials) : null;
+    const flush = () => {
+      due = 0;
+      const now = lines.peek();
+      if (!now) return;
+      const all = pending;
+      pending = new Map();
+      const next = now.map((line) => {
+        const p = all.get(line.trial);
+        all.delete(line.trial);
+        if (!p || p.row <= line.row) return line;
+        const last = line.x[line.x.length - 1] ?? -Infinity;
+        let i = 0;
+        while (i < p.x.length && p.x[i]! <= last) ++i;
+        let nx = line.x.concat(p.x.slice(i));
+        let ny = line.y.concat(p.y.slice(i));
+        if (nx.length > most) [nx, ny] = thinned(nx, ny, points);
+        return { trial: line.trial, row: p.row, count: line.count + p.x.length, x: nx, y: ny };
+      });
+      for (const [trial, p] of all) if (!wanted || wanted.has(trial)) next.push({ trial, row: p.row, count: p.x.length, x: p.x, y: p.y });
+      lines.value = next;
+    };
+    const stop = listen(
+      experiments.map((e) => `series/${e}/${metric.replace(".", "/")}`),
+      (e) => {
+        if (e.name === "lost") return read();
+        if (e.name !== "points" || e.data["group"] !== group || e.data["metric"] !== name) return;
+        const trial = e.data["trial"] as number;
+        if (wanted && !wanted.has(trial)) return;
+        if (range || (x !== "step" && x !== "time")) {
+          reread ??= setTimeout(() => {
+            reread = undefined;
+            read();
+          }, 2000);
+          return;
+        }
+        const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
+        p.x.push(...numbers(e.data[x === "step" ? "steps" : "at"] as number[]));
+        p.y.push(...numbers(e.data["y"] as number[]));
+        p.row = e.data["row"] as number;
+        pending.set(trial, p);
+        due ||= requestAnimationFrame(flush);
+      },
+    );
+    return () => {
+      stop();
+      cancelAnimationFrame(due);
+      clearTimeout(reread);
+    };
+  }, [key, experiments.join(",")]);
+  return { lines, fault, again: read };
+}
+
+/** The same choice as the server's: of each bucket the first, last, lowest and highest. */
+export function thinned(x: number[], y: number[], to: number): [number[], number[]] {
+  const buckets = Math.max(1, Math.floor(to / 5));
+  const keep = new Set<number>();
+  for (let b = 0; b < buckets; ++b) {
+    const from = Math.floor((b * x.length) / buckets);
+    const end = Math.floor(((b + 1) * x.length) / buckets);
+    let low = -1;
+    let high = -1;
+    let odd = -1;
+    for (let i = from; i < end; ++i) {
+      if (!Number.isFinite(y[i]!)) odd = odd < 0 ? i : odd;
+      else {
+        if (low < 0 || y[i]! < y[low]!) low = i;
+        if (high < 0 || y[i]! > y[high]!) high = i;
+      }
+    }
+    for (const i of [from, low, high, odd, end - 1]) if (i >= 0 && i < x.length) keep.add(i);
+  }
+  const all = Array.from(keep).sort((a, b) => a - b);
+  return [all.map((i) => x[i]!), all.map((i) => y[i]!)];
+}
+
+export interface CurvesProps {
+  trials: readonly Trial[] | null; // for names, groups and colours; null: not known yet
+  only?: number[]; // these trials alone
+  experiment?: number; // all of this experiment
+  experiments: number[]; // whose points are heard
+  metrics: readonly MetricInfo[];
+  metric: string; // where the address names none
+  height?: number;
+  marks?: { x: string; at: number; label: string }[]; // restarts
+}
+
+export function Curves(props: CurvesProps) {
+  const p = params.value;
+  const wanted = p.text("metric", props.metric);
+  const x = p.text("x", "step");
+  const smooth = p.number("smooth", 0, 0, 0.99);
+  const logX = p.flag("logx");
+  const logY = p.flag("logy");
+  const clip = p.flag("clip");
+  const group = p.text("group");
+  const from = p.text("from");
+  const to = p.text("to");
+  const range = useMemo<[number, number] | null>(() => (from !== "" && to !== "" && Number.isFinite(+from) && Number.isFinite(+to) ? [+from, +to] : null), [from, to]);
+  const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
+  const { lines, fault, again } = useSeries(wanted, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, range, props.experiments);
+  const byId = useMemo(() => new Map((props.trials ?? []).map((t) => [t.id, t])), [props.trials]);
+  const hparams = useMemo(() => {
+    const all = new Set<string>();
+    for (const t of props.trials ?? []) Object.keys(flat(t.hparams)).forEach((k) => all.add(k));
+    return Array.from(all).sort();
+  }, [props.trials]);
+  const drawn: Drawn[] | null = useMemo(() => (lines.value ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, byId]);
+  const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y)) : null), [clip, drawn]);
+  const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
+  const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
+  const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
+  return (
+    <section class="curves">
+      <div class="toolbar">
+        <label>
+          <span>Metric</span>
+          <select aria-label="Metric" value={wanted} onChange={(e) => set({ metric: e.currentTarget.value === props.metric ? null : e.currentTarget.value })}>
+            {options.map((m) => (
+              <option key={m} value={m}>
+                {clean(m)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <span>X axis</span>
+          <select aria-label="X axis" value={x} onChange={(e) => set({ x: e.currentTarget.value === "step" ? null : e.currentTarget.value, from: null, to: null })}>
+            <option value="step">Step</option>
+            <option value="time">Wall time</option>
+            <option value="relative">Time it ran</option>
+            {(epochs || x === "epoch") && <option value="epoch">Epoch</option>}
+            {props.metrics
+              .filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name)
+              .slice(0, 100)
+              .map((m) => (
+                <option key={m.name} value={`metric:${m.name}`}>
+                  {clean(m.name)}
+                </option>
+              ))}
+          </select>
+        </label>
+        <label>
+          <span>Smoothing</span>
+          <input
+            type="number"
+            min={0}
+            max={0.99}
+            step={0.01}
+            value={smooth}
+            onChange={(e) => set({ smooth: Math.min(0.99, Math.max(0, Number(e.currentTarget.value) || 0)) || null })}
+          />
+        </label>
+        <label>
+          <span>Group by</span>
+          <select aria-label="Group by" value={group} onChange={(e) => set({ group: e.currentTarget.value })}>
+            <option value="">—</option>
+            {hparams.map((h) => (
+              <option key={h} value={h}>
+                {clean(h)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={logX} onChange={(e) => set({ logx: e.currentTarget.checked })} /> <span>Logarithmic X</span>
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={logY} onChange={(e) => set({ logy: e.currentTarget.checked })} /> <span>Logarithmic Y</span>
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={clip} onChange={(e) => set({ clip: e.currentTarget.checked })} /> <span>Clip outliers</span>
+        </label>
+        {range && (
+          <button type="button" onClick={() => set({ from: null, to: null })}>
+            Whole range
+          </button>
+        )}
+      </div>
+      {fault.value != null && !lines.value ? (
+        <Failed why={fault.value} again={again} />
+      ) : (
+        <Chart
+          name={`Learning curves: ${wanted}`}
+          metric={wanted}
+          lines={drawn}
+          xTitle={x}
+          logX={logX}
+          logY={logY}
+          yRange={yRange}
+          height={props.height ?? 420}
+          onZoom={(a, b) => set({ from: a, to: b })}
+          marks={props.marks?.filter((m) => m.x === x)}
+          note={thin ? "thinned out: the first, last, lowest and highest report of each stretch" : ""}
+          numbers={lines}
+          onCsv={() =>
+            save(
+              `${wanted}.csv`,
+              "text/csv",
+              csv([["trial", x, wanted], ...(lines.value ?? []).flatMap((l) => l.x.map((v, i) => [l.trial, v, l.y[i]!] as (string | number | null)[]))]),
+            )
+          }
+        />
+      )}
+    </section>
+  );
+}
+
+function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<number, Trial> }): Drawn[] {
+  if (how.group) {
+    const groups = new Map<string, Curve[]>();
+    for (const l of lines) {
+      const t = how.byId.get(l.trial);
+      const key = t ? String(flat(t.hparams)[how.group] ?? "—") : "—";
+      groups.set(key, [...(groups.get(key) ?? []), l]);
+    }
+    return Array.from(groups)
+      .sort(([a], [b]) => (Number(a) - Number(b) || a.localeCompare(b)) as number)
+      .map(([key, list], i) => {
+        const b = band(list.map((l) => ({ x: l.x, y: smoothed(l.y, how.smooth) })));
+        return { id: `${how.group}=${key}`, label: `${how.group}=${key} (${list.length})`, x: b.x, y: b.mean, ...looks(i), band: { low: b.low, high: b.high } };
+      });
+  }
+  return lines
+    .filter((l) => l.x.length > 0)
+    .map((l) => {
+      const i = l.trial % 32;
+      return {
+        id: String(l.trial),
+        label: `trial ${l.trial}`,
+        x: l.x,
+        y: smoothed(l.y, how.smooth),
+        ...looks(i),
+        ...(how.smooth > 0 ? { raw: l.y } : {}),
+      };
+    });
+}
+
+/** Names of a chart's curves, which are marked in it when pointed at. */
+export function Legend(props: { lines: Drawn[] }) {
+  if (props.lines.length > 30) return null;
+  return (
+    <ul class="legend">
+      {props.lines.map((l) => (
+        <li key={l.id} class={hovered.value === l.id ? "hovered" : ""} onMouseEnter={() => (hovered.value = l.id)} onMouseLeave={() => (hovered.value = null)}>
+          <svg viewBox="0 0 24 8" aria-hidden="true">
+            <line x1="0" x2="24" y1="4" y2="4" stroke={l.colour} stroke-width="2.5" stroke-dasharray={l.dash.join(" ")} />
+          </svg>
+          {clean(l.label)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The numbers behind the curves: the table of a chart. */
+export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
+  const rows = useComputed(() => props.lines.value ?? []);
+  const cell = (v: number) => short(v, 6);
+  return (
+    <div class="tablebox" tabIndex={0} role="group" aria-label="Curves as numbers, scrolls">
+      <div role="grid" class="plain" aria-label="Curves as numbers" data-rows={rows.value.length} data-all={rows.value.length}>
+        <div role="row">
+          {["trial", "points", "first", "last", "min", "max"].map((c) => (
+            <span role="columnheader" data-col={c} key={c}>
+              {c}
+            </span>
+          ))}
+        </div>
+        {rows.value.slice(0, 1000).map((l) => {
+          const finite = l.y.filter(Number.isFinite);
+          return (
+            <div role="row" data-id={l.trial} key={l.trial}>
+              <span role="gridcell" data-col="trial">
+                {l.trial}
+              </span>
+              <span role="gridcell" data-col="points">
+                {l.count}
+              </span>
+              <span role="gridcell" data-col="first">
+                {cell(l.y[0] ?? NaN)}
+              </span>
+              <span role="gridcell" data-col="last">
+                {cell(l.y[l.y.length - 1] ?? NaN)}
+              </span>
+              <span role="gridcell" data-col="min">
+                {finite.length ? cell(finite.reduce((a, b) => Math.min(a, b))) : "NaN"}
+              </span>
+              <span role="gridcell" data-col="max">
+                {finite.length ? cell(finite.reduce((a, b) => Math.max(a, b))) : "NaN"}
+              </span>
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,130 @@
+// The one filter language: conditions parted by blanks, all of which must hold.
+
+import { number } from "./text";
+
+export type Cell = number | string | boolean | null | undefined;
+
+export interface Condition {
+  key: string; // empty: a bare word
+  op: "=" | "!=" | "<" | "<=" | ">" | ">=" | "~";
+  value: string;
+  at: number;
+}
+export interface Fault {
+  at: number;
+  message: string;
+}
+export type Parsed = { ok: true; conditions: Condition[] } | { ok: false; fault: Fault };
+
+const ops = ["!=", "<=", ">=", "=", "<", ">", "~"] as const;
+
+/** `known`: the keys that there are, or nothing where that is not known. */
+export function parse(text: string, known?: ReadonlySet<string>): Parsed {
+  const conditions: Condition[] = [];
+  let i = 0;
+  const wrong = (at: number, message: string): Parsed => ({ ok: false, fault: { at, message } });
+  while (i < text.length) {
+    if (text[i] === " " || text[i] === "\t") {
+      ++i;
+      continue;
+    }
+    const start = i;
+    let key = "";
+    let value = "";
+    let op: Condition["op"] | "" = "";
+    let quoted = false;
+    while (i < text.length && text[i] !== " " && text[i] !== "\t") {
+      if (text[i] === "'") {
+        const end = text.indexOf("'", i + 1);
+        if (end < 0) return wrong(i, "this quote is not closed");
+        value += text.slice(i + 1, end);
+        quoted = true;
+        i = end + 1;
+        continue;
+      }
+      const found: Condition["op"] | undefined = op === "" && !quoted ? ops.find((o) => text.startsWith(o, i)) : undefined;
+      if (found) {
+        if (value === "") return wrong(i, `there is no column before ${found}`);
+        key = value;
+        value = "";
+        op = found;
+        i += found.length;
+        continue;
+      }
+      value += text[i++];
+    }
+    if (op === "") {
+      conditions.push({ key: "", op: "~", value, at: start });
+      continue;
+    }
+    if (value === "" && !quoted) return wrong(i, `what should ${key} be compared with?`);
+    const column = known ? resolve(key, known) : key;
+    if (column === null) return wrong(start, `there is no column '${key}'`);
+    conditions.push({ key: column, op, value, at: start });
+  }
+  return { ok: true, conditions };
+}
+
+/** `hp.` may be left out. */
+function resolve(key: string, known: ReadonlySet<string>): string | null {
+  if (known.has(key)) return key;
+  return known.has("hp." + key) ? "hp." + key : null;
+}
+
+function asNumber(x: Cell): number | null {
+  if (typeof x === "number") return x;
+  if (typeof x === "string" && x.trim() !== "" && !Number.isNaN(Number(x))) return Number(x);
+  return typeof x === "string" ? number(x) : null;
+}
+
+export function holds(c: Condition, get: (key: string) => Cell, bare: readonly string[]): boolean {
+  if (c.key === "")
+    return bare.some((key) => {
+      const x = get(key);
+      return x !== null && x !== undefined && String(x).toLowerCase().includes(c.value.toLowerCase());
+    });
+  const x = get(c.key);
+  if (x === null || x === undefined || x === "" || (typeof x === "number" && Number.isNaN(x))) return false;
+  if (c.op === "~") return String(x).toLowerCase().includes(c.value.toLowerCase());
+  const a = asNumber(x);
+  const b = asNumber(c.value);
+  if (a !== null && b !== null) return compared(a, b, c.op);
+  return compared(String(x).toLowerCase(), c.value.toLowerCase(), c.op);
+}
+
+function compared<T extends number | string>(a: T, b: T, op: Condition["op"]): boolean {
+  switch (op) {
+    case "=":
+      return a === b;
+    case "!=":
+      return a !== b;
+    case "<":
+      return a < b;
+    case "<=":
+      return a <= b;
+    case ">":
+      return a > b;
+    case ">=":
+      return a >= b;
+    default:
+      return false;
+  }
+}
+
+/** Numbers as numbers, also where they came as text; what is missing or NaN comes last in both directions. */
+export function comparator<R>(get: (row: R) => Cell, descending: boolean): (a: R, b: R) => number {
+  const turn = descending ? -1 : 1;
+  return (left, right) => {
+    const a = get(left);
+    const b = get(right);
+    const none = (x: Cell) => x === null || x === undefined || x === "" || (typeof x === "number" && Number.isNaN(x)) || x === "NaN";
+    if (none(a) || none(b)) return none(a) === none(b) ? 0 : none(a) ? 1 : -1;
+    const x = asNumber(a);
+    const y = asNumber(b);
+    if (x !== null && y !== null) return x === y ? 0 : turn * (x < y ? -1 : 1);
+    if (x !== null || y !== null) return turn * (x !== null ? -1 : 1);
+    const s = String(a);
+    const t = String(b);
+    return s === t ? 0 : turn * (s < t ? -1 : 1);
+  };
+}

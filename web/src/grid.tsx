@@ -1,0 +1,342 @@
+// A grid of any number of rows, of which those in view are in the document.
+
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { comparator, holds, parse, type Cell, type Condition } from "./filter";
+import { hovered } from "./hover";
+import { go, params, prefix, set } from "./router";
+import { density } from "./settings";
+import { clean, csv, short } from "./text";
+import { CopyCommand, CopyLink, save } from "./ui";
+
+export interface Column<R> {
+  key: string;
+  title: string;
+  value: (row: R) => Cell;
+  show?: (row: R) => ComponentChildren;
+  width?: number; // pixels
+  usual?: boolean; // shown where the address does not name columns
+}
+
+export interface GridProps<R> {
+  name: string; // "Experiments"
+  rows: readonly R[];
+  id: (row: R) => string;
+  columns: Column<R>[];
+  link?: (row: R) => string; // address below /ui
+  usualSort?: string; // "-id"
+  selectable?: boolean;
+  actions?: (selected: string[]) => ComponentChildren;
+  command?: string;
+  bare?: string[]; // columns in which a bare word is looked for
+  empty?: ComponentChildren;
+  hovers?: boolean; // rows are trials: they are marked with the charts
+  pass?: (row: R) => boolean; // beside the filter
+  height?: number;
+}
+
+const overscan = 8;
+
+export const currentGrid: { move: (by: number) => void; open: () => void; select: () => void; filter: () => void }[] = [];
+
+export function Grid<R>(props: GridProps<R>) {
+  const p = params.value;
+  const filterText = useSignal(p.text("q"));
+  useSignalEffect(() => {
+    const from = params.value.text("q");
+    if (from !== filterText.peek()) filterText.value = from;
+  });
+  const chosen = p.list("cols");
+  const keys = useMemo(() => new Set(props.columns.map((c) => c.key)), [props.columns]);
+  const shown = useMemo(() => {
+    const all = chosen.length > 0 ? chosen.flatMap((k) => props.columns.filter((c) => c.key === k)) : props.columns.filter((c) => c.usual !== false);
+    return all.length > 0 ? all : props.columns.slice(0, 1);
+  }, [props.columns, chosen.join(",")]);
+  const parsed = useMemo(() => parse(filterText.value, keys), [filterText.value, keys]);
+  const lastGood = useRef<Condition[]>([]);
+  if (parsed.ok) lastGood.current = parsed.conditions;
+  const conditions = lastGood.current;
+  const sort = p.text("sort", props.usualSort ?? "");
+  const by = useMemo(() => new Map(props.columns.map((c) => [c.key, c])), [props.columns]);
+  const rows = useMemo(() => {
+    const bare = props.bare ?? ["id", "name"];
+    const kept = props.rows.filter(
+      (r) => (!props.pass || props.pass(r)) && conditions.every((c) => holds(c, (k) => by.get(k)?.value(r), bare)),
+    );
+    const column = by.get(sort.replace(/^-/, ""));
+    if (!column) return kept;
+    return kept.slice().sort(comparator((r) => column.value(r), sort.startsWith("-")));
+  }, [props.rows, conditions, sort, by, props.pass]);
+
+  const selected = p.list("sel");
+  const picked = useMemo(() => new Set(selected), [selected.join(",")]);
+  const toggle = (id: string) => set({ sel: picked.has(id) ? selected.filter((s) => s !== id) : [...selected, id] });
+
+  // ---- what is in view
+  const scroller = useRef<HTMLDivElement>(null);
+  const top = useSignal(0);
+  const room = useSignal(600);
+  const rowHeight = density.value === "compact" ? 28 : 36;
+  const first = useComputed(() => Math.max(0, Math.floor(top.value / rowHeight) - overscan));
+  const count = Math.ceil(room.value / rowHeight) + 2 * overscan;
+  const from = Math.min(first.value, Math.max(0, rows.length - count));
+  const active = useSignal<string | null>(null);
+  // What one reads stays where it is when rows come above it.
+  const anchor = useRef<{ id: string; offset: number } | null>(null);
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    const held = anchor.current;
+    if (!box || !held || box.scrollTop === 0) return;
+    const at = rows.findIndex((r) => props.id(r) === held.id);
+    if (at >= 0 && Math.abs(at * rowHeight - held.offset - box.scrollTop) >= 1) box.scrollTop = at * rowHeight - held.offset;
+  }, [rows]);
+  useEffect(() => {
+    const box = scroller.current;
+    if (!box) return;
+    const measure = new ResizeObserver(() => (room.value = box.clientHeight));
+    measure.observe(box);
+    return () => measure.disconnect();
+  }, []);
+  const onScroll = () => {
+    const box = scroller.current!;
+    top.value = box.scrollTop;
+    const i = Math.floor(box.scrollTop / rowHeight);
+    const row = rows[i];
+    anchor.current = row ? { id: props.id(row), offset: i * rowHeight - box.scrollTop } : null;
+  };
+
+  const state = useRef({ rows, toggle });
+  state.current = { rows, toggle };
+  const reveal = (i: number, focus: boolean) => {
+    const box = scroller.current;
+    const row = state.current.rows[i];
+    if (!box || !row) return;
+    active.value = props.id(row);
+    const y = i * rowHeight;
+    if (y < box.scrollTop) box.scrollTop = y;
+    else if (y + rowHeight * 2 > box.scrollTop + box.clientHeight) box.scrollTop = y + rowHeight * 2 - box.clientHeight;
+    if (focus)
+      requestAnimationFrame(() => box.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"]`)?.focus({ preventScroll: true }));
+  };
+  const filterBox = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const mine = {
+      move: (by_: number) => {
+        const all = state.current.rows;
+        const at = all.findIndex((r) => props.id(r) === active.peek());
+        reveal(at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + by_)), true);
+      },
+      open: () => {
+        const row = state.current.rows.find((r) => props.id(r) === active.peek());
+        if (row && props.link) go(props.link(row));
+      },
+      select: () => {
+        if (props.selectable && active.peek() !== null) state.current.toggle(active.peek()!);
+      },
+      filter: () => filterBox.current?.focus(),
+    };
+    currentGrid.push(mine);
+    return () => void currentGrid.splice(currentGrid.indexOf(mine), 1);
+  }, []);
+
+  const table = () => [shown.map((c) => c.title), ...rows.map((r) => shown.map((c) => plain(c.value(r))))];
+  const widths = shown.map((c) => `minmax(${c.width ?? 110}px, ${c.width ?? 110}fr)`).join(" ");
+  const template = (props.selectable ? "36px " : "") + widths;
+  const lead = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    lead.current?.style.setProperty("--columns", template);
+    lead.current?.style.setProperty("--wide", `${shown.reduce((n, c) => n + (c.width ?? 110), props.selectable ? 36 : 0)}px`);
+    lead.current?.style.setProperty("--row", `${rowHeight}px`);
+    lead.current?.style.setProperty("--rows", `${rows.length * rowHeight}px`);
+    lead.current?.style.setProperty("--room", `${props.height ?? Math.max(200, Math.min(640, window.innerHeight - 330))}px`);
+  }, [template, rows.length, rowHeight]);
+
+  return (
+    <section class="gridbox" ref={lead} aria-label={props.name}>
+      <div class="toolbar">
+        <label class="grow">
+          <span>Filter</span>
+          <input
+            ref={filterBox}
+            type="search"
+            spellcheck={false}
+            autocomplete="off"
+            value={filterText.value}
+            aria-invalid={!parsed.ok}
+            aria-describedby={parsed.ok ? undefined : `${props.name}-fault`}
+            onInput={(e) => {
+              const text = e.currentTarget.value;
+              filterText.value = text;
+              set({ q: text }, true);
+            }}
+          />
+        </label>
+        <Chooser columns={props.columns} shown={shown.map((c) => c.key)} />
+        <button type="button" onClick={() => save(`${props.name.toLowerCase()}.csv`, "text/csv", csv(table()))}>
+          Download CSV
+        </button>
+        <button
+          type="button"
+          onClick={() =>
+            save(
+              `${props.name.toLowerCase()}.json`,
+              "application/json",
+              JSON.stringify(
+                rows.map((r) => Object.fromEntries(shown.map((c) => [c.key, plain(c.value(r))]))),
+                null,
+                1,
+              ),
+            )
+          }
+        >
+          Download JSON
+        </button>
+        <CopyLink />
+        {props.command && <CopyCommand command={props.command} />}
+      </div>
+      {!parsed.ok && (
+        <p class="fault" id={`${props.name}-fault`} role="alert">
+          At {parsed.fault.at + 1}: {clean(parsed.fault.message)}
+        </p>
+      )}
+      <div class="selection" aria-live="polite">
+        {rows.length === props.rows.length ? `${rows.length}` : `${rows.length} of ${props.rows.length}`}
+        {selected.length > 0 && (
+          <span>
+            {" "}
+            · {selected.length} selected{" "}
+            <button type="button" onClick={() => set({ sel: null })}>
+              Clear
+            </button>
+          </span>
+        )}
+        {props.actions?.(selected)}
+      </div>
+      <div class="gridscroll" ref={scroller} onScroll={onScroll} tabIndex={0} role="group" aria-label={`${props.name}, scrolls`}>
+        <div
+          class="grid"
+          role="grid"
+          aria-label={props.name}
+          aria-rowcount={rows.length + 1}
+          aria-multiselectable={props.selectable}
+          data-rows={rows.length}
+          data-all={props.rows.length}
+        >
+          <div class="gridhead" role="row" aria-rowindex={1}>
+            {props.selectable && (
+              <span role="columnheader" data-col="select">
+                <span class="sr">Select</span>
+              </span>
+            )}
+            {shown.map((c) => {
+              const down = sort === "-" + c.key;
+              const up = sort === c.key;
+              return (
+                <span role="columnheader" key={c.key} data-col={c.key} aria-sort={up ? "ascending" : down ? "descending" : "none"}>
+                  <button type="button" onClick={() => set({ sort: up ? "-" + c.key : down && props.usualSort !== "-" + c.key ? null : c.key })}>
+                    {clean(c.title)}
+                    <span aria-hidden="true">{up ? " ▲" : down ? " ▼" : ""}</span>
+                  </button>
+                </span>
+              );
+            })}
+          </div>
+          <div class="gridbody" role="rowgroup">
+            {rows.slice(from, from + count).map((row, i) => {
+              const id = props.id(row);
+              return (
+                <div
+                  key={id}
+                  role="row"
+                  class={`gridrow${active.value === id ? " active" : ""}${props.hovers && hovered.value === id ? " hovered" : ""}`}
+                  tabIndex={active.value === id ? 0 : -1}
+                  aria-rowindex={from + i + 2}
+                  aria-selected={props.selectable ? picked.has(id) : undefined}
+                  data-id={id}
+                  ref={(el) => {
+                    el?.style.setProperty("top", `${(from + i) * rowHeight}px`);
+                  }}
+                  onFocus={() => (active.value = id)}
+                  onMouseEnter={props.hovers ? () => (hovered.value = id) : undefined}
+                  onMouseLeave={props.hovers ? () => (hovered.value = null) : undefined}
+                >
+                  {props.selectable && (
+                    <span role="gridcell" data-col="select">
+                      <input type="checkbox" aria-label={`Select ${id}`} checked={picked.has(id)} onChange={() => toggle(id)} />
+                    </span>
+                  )}
+                  {shown.map((c, k) => {
+                    const text = c.show ? c.show(row) : clean(textOf(c.value(row)));
+                    return (
+                      <span role="gridcell" key={c.key} data-col={c.key} class={typeof c.value(row) === "number" ? "num" : ""} title={c.show ? undefined : String(c.value(row) ?? "")}>
+                        {k === 0 && props.link ? <a href={prefix + props.link(row)}>{text}</a> : text}
+                      </span>
+                    );
+                  })}
+                </div>
+              );
+            })}
+          </div>
+        </div>
+        {rows.length === 0 && <div class="empty">{props.rows.length === 0 ? (props.empty ?? "Nothing here yet.") : "No row passes the filter."}</div>}
+      </div>
+    </section>
+  );
+}
+
+const plain = (x: Cell): string | number | null => (x === undefined || x === null ? null : typeof x === "number" ? x : String(x));
+const textOf = (x: Cell): string => (x === null || x === undefined ? "" : typeof x === "number" ? short(x) : String(x));
+
+function Chooser<R>(props: { columns: Column<R>[]; shown: string[] }) {
+  const box = useRef<HTMLDialogElement>(null);
+  const look = useSignal("");
+  const open = useSignal(false);
+  const change = (key: string, on: boolean) => {
+    const next = on ? [...props.shown, key] : props.shown.filter((k) => k !== key);
+    const usual = props.columns.filter((c) => c.usual !== false).map((c) => c.key);
+    set({ cols: next.join(",") === usual.join(",") ? null : next });
+  };
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => {
+          open.value = true;
+          box.current?.showModal();
+        }}
+      >
+        Columns
+      </button>
+      <dialog ref={box} aria-label="Columns" onClose={() => (open.value = false)}>
+        {open.value && (
+          <form method="dialog">
+            <h2>Columns</h2>
+            <label>
+              <span>Search</span>
+              <input type="search" value={look.value} onInput={(e) => (look.value = e.currentTarget.value)} />
+            </label>
+            <ul class="choices">
+              {props.columns
+                .filter((c) => (c.key + c.title).toLowerCase().includes(look.value.toLowerCase()))
+                .slice(0, 200)
+                .map((c) => (
+                  <li key={c.key}>
+                    <label>
+                      <input type="checkbox" checked={props.shown.includes(c.key)} onChange={(e) => change(c.key, e.currentTarget.checked)} /> {clean(c.title)} <code>{clean(c.key)}</code>
+                    </label>
+                  </li>
+                ))}
+            </ul>
+            <div class="buttons">
+              <button type="button" onClick={() => set({ cols: null })}>
+                As usual
+              </button>
+              <button type="submit">Close</button>
+            </div>
+          </form>
+        )}
+      </dialog>
+    </>
+  );
+}

@@ -1,0 +1,5 @@
+// The trial under the pointer: marked in every chart and in the grid.
+
+import { signal } from "@preact/signals";
+
+export const hovered = signal<string | null>(null);

@@ -1,0 +1,113 @@
+// One stream of changes for all open tabs of a browser: browsers allow six connections to a host.
+
+interface Port {
+  topics: Set<string>;
+  heard: number;
+}
+
+const ports = new Map<MessagePort, Port>();
+let stream: EventSource | null = null;
+let wanted = "";
+let last = "";
+let state: "live" | "lost" | "idle" = "idle";
+let again: ReturnType<typeof setTimeout> | undefined;
+let pause = 500;
+
+const silence = 180_000; // of a tab that was closed without a word; hidden tabs speak once a minute
+
+function tell(message: unknown, to?: (p: Port) => boolean): void {
+  for (const [port, p] of ports) if (!to || to(p)) port.postMessage(message);
+}
+
+function become(next: typeof state): void {
+  if (state === next) return;
+  state = next;
+  tell({ kind: "state", state });
+}
+
+function topicsOf(name: string, data: Record<string, unknown>): string[] {
+  switch (name) {
+    case "experiment":
+      return ["experiments", `experiment/${String(data["id"])}`];
+    case "trial":
+      return [`experiment/${String(data["experimentId"])}`];
+    case "points":
+      return [`series/${String(data["experiment"])}/${String(data["group"])}/${String(data["metric"])}`];
+    case "line":
+      return [`logs/${String(data["trial"])}`];
+    case "cluster":
+      return ["cluster"];
+    default:
+      return [];
+  }
+}
+
+function connect(): void {
+  clearTimeout(again);
+  stream?.close();
+  stream = null;
+  if (wanted === "") return become("idle");
+  const source = new EventSource(`/troupe/v1/live?topics=${encodeURIComponent(wanted)}${last ? `&after=${last}` : ""}`);
+  stream = source;
+  for (const name of ["hello", "experiment", "trial", "points", "line", "cluster", "lost"])
+    source.addEventListener(name, (e) => {
+      if (source !== stream) return;
+      const event = e as MessageEvent<string>;
+      last = event.lastEventId || last;
+      pause = 500;
+      const data = JSON.parse(event.data) as Record<string, unknown>;
+      if (name === "hello") {
+        const after = state === "lost";
+        become("live");
+        tell({ kind: "event", name, data, after });
+        return;
+      }
+      const topics = topicsOf(name, data);
+      tell({ kind: "event", name, data }, (p) => topics.length === 0 || topics.some((t) => p.topics.has(t)));
+    });
+  source.onerror = () => {
+    if (source !== stream) return;
+    become("lost");
+    source.close();
+    stream = null;
+    again = setTimeout(connect, pause);
+    pause = Math.min(5000, pause * 1.6);
+  };
+}
+
+function settle(): void {
+  const now = performance.now();
+  for (const [port, p] of ports) if (now - p.heard > silence) ports.delete(port);
+  const all = new Set<string>();
+  for (const p of ports.values()) for (const t of p.topics) all.add(t);
+  const next = Array.from(all).sort().join(",");
+  if (next === wanted) return;
+  wanted = next;
+  connect();
+}
+
+function adopt(port: MessagePort): void {
+  ports.set(port, { topics: new Set(), heard: performance.now() });
+  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[] }>) => {
+    const p = ports.get(port) ?? { topics: new Set<string>(), heard: 0 };
+    p.heard = performance.now();
+    if (e.data.kind === "bye") {
+      ports.delete(port);
+    } else {
+      if (e.data.kind === "topics") p.topics = new Set(e.data.topics);
+      ports.set(port, p);
+    }
+    settle();
+  };
+  port.postMessage({ kind: "state", state });
+}
+
+setInterval(settle, 30_000);
+(self as unknown as { onconnect: (e: MessageEvent) => void }).onconnect = (e) => adopt(e.ports[0]!);
+// Where there are no shared workers, the same runs as one tab's own.
+if (!("onconnect" in self) || typeof (self as unknown as { postMessage?: unknown }).postMessage === "function") {
+  const own = new MessageChannel();
+  own.port1.onmessage = (e) => (self as unknown as { postMessage(x: unknown): void }).postMessage(e.data);
+  self.addEventListener("message", (e) => own.port1.postMessage((e as MessageEvent).data));
+  adopt(own.port2);
+}

@@ -1,0 +1,134 @@
+// What of the cluster changes, as it changes.
+
+import { effect, signal } from "@preact/signals";
+import sharedUrl from "./live-worker.ts?sharedworker&url";
+import { session } from "./api";
+
+export type LiveState = "live" | "paused" | "lost";
+export const paused = signal(false);
+export const connection = signal<"live" | "lost" | "idle">("idle");
+export const lastData = signal<Date | null>(null);
+/** Counts the times that the connection came back: then what is no row of a list is read again. */
+export const returns = signal(0);
+/** The server is another version than the page: a reload is offered. */
+export const newVersion = signal(false);
+
+export interface LiveEvent {
+  name: string;
+  data: Record<string, unknown>;
+}
+type Listener = { topics: string[]; on: (e: LiveEvent) => void };
+
+const listeners = new Set<Listener>();
+let held: { l: Listener; e: LiveEvent }[] = []; // while paused or hidden
+
+const policy = (window as unknown as { trustedTypes?: { createPolicy(n: string, r: object): { createScriptURL(u: string): string } } }).trustedTypes?.createPolicy("troupe", {
+  createScriptURL: (url: string) => {
+    if (new URL(url, location.href).origin !== location.origin) throw new TypeError("not ours");
+    return url;
+  },
+});
+const trusted = (url: string) => policy?.createScriptURL(url) ?? url;
+
+interface Wire {
+  post(x: unknown): void;
+}
+let wire: Wire | null = null;
+
+function open(): Wire {
+  if (typeof SharedWorker !== "undefined") {
+    const worker = new SharedWorker(trusted(sharedUrl), { type: "module", name: "troupe-live" });
+    worker.port.onmessage = heard;
+    return { post: (x) => worker.port.postMessage(x) };
+  }
+  const worker = new Worker(trusted(sharedUrl), { type: "module" });
+  worker.onmessage = heard;
+  return { post: (x) => worker.postMessage(x) };
+}
+
+function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: Record<string, unknown>; after?: boolean }>): void {
+  const m = e.data;
+  if (m.kind === "state") {
+    if (m.state === "lost" && connection.peek() === "live") lastData.value = new Date();
+    connection.value = m.state ?? "idle";
+    return;
+  }
+  lastData.value = new Date();
+  const data = m.data ?? {};
+  if (m.name === "hello") {
+    if (data["version"] !== session.peek()?.version) newVersion.value = session.peek() != null;
+    if (m.after) ++returns.value;
+    return;
+  }
+  const event = { name: m.name ?? "", data };
+  for (const l of listeners) {
+    if (!concerns(l.topics, event)) continue;
+    if (paused.peek() || document.hidden) {
+      held.push({ l, e: event });
+      if (held.length > 20_000) held.shift();
+    } else l.on(event);
+  }
+}
+
+function concerns(topics: string[], e: LiveEvent): boolean {
+  const d = e.data;
+  switch (e.name) {
+    case "experiment":
+      return topics.includes("experiments") || topics.includes(`experiment/${String(d["id"])}`);
+    case "trial":
+      return topics.includes(`experiment/${String(d["experimentId"])}`);
+    case "points":
+      return topics.includes(`series/${String(d["experiment"])}/${String(d["group"])}/${String(d["metric"])}`);
+    case "line":
+      return topics.includes(`logs/${String(d["trial"])}`);
+    case "cluster":
+      return topics.includes("cluster");
+    default:
+      return true;
+  }
+}
+
+function release(): void {
+  if (paused.peek() || document.hidden) return;
+  const all = held;
+  held = [];
+  for (const { l, e } of all) if (listeners.has(l)) l.on(e);
+}
+
+function tellTopics(): void {
+  const all = new Set<string>();
+  for (const l of listeners) l.topics.forEach((t) => all.add(t));
+  if (all.size > 0) wire ??= open();
+  wire?.post({ kind: "topics", topics: Array.from(all) });
+}
+
+let telling = false;
+function soon(): void {
+  if (telling) return;
+  telling = true;
+  queueMicrotask(() => {
+    telling = false;
+    tellTopics();
+  });
+}
+
+/** Calls `on` for every change of these topics until what it returns is called. */
+export function listen(topics: string[], on: (e: LiveEvent) => void): () => void {
+  const l = { topics, on };
+  listeners.add(l);
+  soon();
+  return () => {
+    listeners.delete(l);
+    soon();
+  };
+}
+
+document.addEventListener("visibilitychange", release);
+effect(() => {
+  if (!paused.value) queueMicrotask(release);
+});
+setInterval(() => wire?.post({ kind: "here" }), 30_000);
+window.addEventListener("pagehide", () => wire?.post({ kind: "bye" }));
+window.addEventListener("pageshow", (e) => {
+  if (e.persisted) tellTopics();
+});

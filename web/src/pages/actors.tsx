@@ -1,0 +1,255 @@
+// The live actors of all nodes: who owns whom, who is busy, and one of them from near.
+
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { explain, get, may, post, request } from "../api";
+import { usePage } from "../app";
+import { Grid, type Column } from "../grid";
+import { paused, returns } from "../live";
+import { params, set } from "../router";
+import { clean, short, span } from "../text";
+import { Empty, Failed, question, say, useRead } from "../ui";
+
+interface Actor {
+  actor: string;
+  kind: string;
+  node: string;
+  backlog: number;
+  msg_per_s: number;
+  messages: number;
+  run_us_p50: number;
+  run_us_p99: number;
+  wait_us_p99: number;
+  restarts: number;
+  state: string;
+  uptime_s: number;
+}
+
+const columns: Column<Actor>[] = [
+  { key: "id", title: "Actor", value: (a) => a.actor, width: 200 },
+  { key: "node", title: "Node", value: (a) => a.node, width: 120 },
+  { key: "state", title: "State", value: (a) => a.state, width: 100 },
+  { key: "backlog", title: "Backlog", value: (a) => a.backlog, width: 90 },
+  { key: "rate", title: "Messages/s", value: (a) => a.msg_per_s, width: 110 },
+  { key: "messages", title: "Messages", value: (a) => a.messages, width: 110 },
+  { key: "run", title: "Run, p99 µs", value: (a) => a.run_us_p99, width: 110 },
+  { key: "wait", title: "Wait, p99 µs", value: (a) => a.wait_us_p99, width: 110 },
+  { key: "restarts", title: "Restarts", value: (a) => a.restarts, width: 90 },
+  { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
+];
+
+interface Link_ {
+  actor: string;
+  peer: string;
+  how: string;
+}
+
+export default function Actors() {
+  const { now, again } = useRead("actors", (signal) => get<{ rows: Actor[]; missing: { node: string; why: string }[] }>("/troupe/v1/shell/ps", { window: 1 }, signal));
+  const rows = useSignal<readonly Actor[] | null>(null);
+  useSignalEffect(() => {
+    if (now.value.state === "ready") rows.value = now.value.value.rows;
+  });
+  useEffect(() => {
+    const due = setInterval(() => {
+      if (!document.hidden && !paused.peek()) again();
+    }, 4000);
+    return () => clearInterval(due);
+  }, []);
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
+  const all = rows.value;
+  const at = params.value.text("at");
+  usePage("Actors", now.value.state === "error" && !all ? "error" : !all ? "loading" : all.length === 0 ? "empty" : "ready");
+  const missing = now.value.state === "ready" ? now.value.value.missing : [];
+  return (
+    <>
+      <h1 tabIndex={-1}>Actors</h1>
+      {now.value.state === "error" && !all && <Failed why={now.value.why} again={again} />}
+      {missing.length > 0 && (
+        <p class="fault" role="status">
+          {missing.map((m) => `${clean(m.node)} does not answer: ${clean(m.why)}`).join("; ")}
+        </p>
+      )}
+      {all && (
+        <>
+          <Topology rows={all} />
+          <div class="split wide">
+            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => `/actors?at=${encodeURIComponent(named(a, all))}`} usualSort="-backlog" bare={["id", "node"]} command="troupe shell -c ps" empty={<Empty>No actor answers.</Empty>} height={420} />
+            {at && <One key={at} name={at} />}
+          </div>
+        </>
+      )}
+    </>
+  );
+}
+
+const named = (a: Actor, all: readonly Actor[]): string => (all.some((b) => b !== a && b.actor === a.actor) ? `${a.actor}@${a.node}` : a.actor);
+
+/** Nodes, and in each its actors below their owners: colour is load, the number the backlog. */
+function Topology(props: { rows: readonly Actor[] }) {
+  const nodes = useMemo(() => {
+    const by = new Map<string, Actor[]>();
+    for (const a of props.rows) by.set(a.node, [...(by.get(a.node) ?? []), a]);
+    return Array.from(by).sort(([a], [b]) => a.localeCompare(b));
+  }, [props.rows]);
+  const most = Math.max(1, ...props.rows.map((a) => a.msg_per_s));
+  return (
+    <div class="topology" data-testid="topology">
+      {nodes.map(([node, actors]) => (
+        <section key={node} data-node={node} aria-label={`Node ${clean(node)}`}>
+          <h2>{clean(node)}</h2>
+          <ul>
+            {owned(actors)
+              .slice(0, 400)
+              .map(([a, depth]) => (
+                <li
+                  key={a.actor}
+                  ref={(el) => {
+                    el?.style.setProperty("--depth", String(depth));
+                    el?.style.setProperty("--load", String(Math.sqrt(a.msg_per_s / most)));
+                  }}
+                >
+                  <button type="button" data-actor={a.actor} aria-current={params.value.text("at") === a.actor} onClick={() => set({ at: named(a, props.rows) })} title={`${clean(a.actor)}: ${short(a.msg_per_s, 3)} messages a second, backlog ${a.backlog}`}>
+                    {clean(a.actor)}
+                    {a.backlog > 0 && <b> {a.backlog}</b>}
+                  </button>
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+/** experiment/7 owns searcher/7 and trials; who owns a trial is known by its links, not by its name: the list keeps kinds together. */
+function owned(actors: Actor[]): [Actor, number][] {
+  const depth: Record<string, number> = { journal: 0, cluster: 0, desk: 0, inspector: 0, agent_node: 0, experiment: 1, pool: 1, agent: 1, retention: 1, harness: 1, log_pump: 1, worker_runtime: 1, searcher: 2, trial: 2, worker: 2, allocation: 3 };
+  const order = (a: Actor) => `${depth[a.actor.split("/")[0] ?? ""] ?? 1} ${a.actor.split("/")[0]}`;
+  return actors
+    .slice()
+    .sort((a, b) => order(a).localeCompare(order(b)) || a.actor.localeCompare(b.actor, undefined, { numeric: true }))
+    .map((a) => [a, depth[a.actor.split("/")[0] ?? ""] ?? 1]);
+}
+
+function One(props: { name: string }) {
+  const q = { actor: props.name };
+  const info = useRead(`info ${props.name}`, (signal) => get<Record<string, unknown>>("/troupe/v1/shell/info", q, signal));
+  const state = useRead(`state ${props.name}`, (signal) => get<{ state: unknown }>("/troupe/v1/shell/state", q, signal));
+  const msgs = useRead(`msgs ${props.name}`, (signal) => get<{ rows: Record<string, unknown>[] }>("/troupe/v1/shell/msgs", { ...q, max: 16 }, signal));
+  const links = useRead(`links ${props.name}`, (signal) => get<{ rows: Link_[] }>("/troupe/v1/shell/links", q, signal));
+  const order = (path: string, done: string) =>
+    post(`/troupe/v1/shell/${path}`, { actor: props.name }).then(
+      () => say(done),
+      (why: unknown) => say(explain(why)),
+    );
+  const ask = (what: "kill" | "restart") =>
+    (question.value = {
+      title: `${what === "kill" ? "Kill" : "Restart"} actor ${clean(props.name)}?`,
+      text: `Actor ${clean(props.name)} ends now; ${what === "kill" ? "whoever watches it decides what follows" : "it is made again from the journal"}.`,
+      button: what === "kill" ? "Kill" : "Restart",
+      go: () => void order(what, what === "kill" ? "killed" : "restarted"),
+    });
+  const failed = info.now.value;
+  return (
+    <section class="box actor" aria-label={`Actor ${clean(props.name)}`}>
+      <h2>{clean(props.name)}</h2>
+      <div class="buttons">
+        {may("kill actor") && (
+          <button type="button" class="danger" onClick={() => ask("kill")}>
+            Kill
+          </button>
+        )}
+        {may("change actor") && (
+          <button type="button" class="danger" onClick={() => ask("restart")}>
+            Restart
+          </button>
+        )}
+        <button type="button" onClick={() => set({ at: null })}>
+          Close
+        </button>
+      </div>
+      {failed.state === "error" && <Failed why={failed.why} again={info.again} />}
+      <h3>Owner and children</h3>
+      {links.now.value.state === "ready" && (
+        <ul class="columns">
+          {links.now.value.value.rows.slice(0, 60).map((l, i) => (
+            <li key={i}>
+              {clean(l.how)}{" "}
+              <button type="button" class="linklike" onClick={() => set({ at: l.peer })}>
+                {clean(l.peer)}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <h3>State</h3>
+      <pre tabIndex={0}>{state.now.value.state === "ready" ? clean(JSON.stringify(state.now.value.value.state, null, 2)).slice(0, 20_000) : ""}</pre>
+      <h3>Last messages</h3>
+      {msgs.now.value.state === "ready" && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">At</th>
+              <th scope="col">From</th>
+              <th scope="col">Message</th>
+              <th scope="col">Run, µs</th>
+            </tr>
+          </thead>
+          <tbody>
+            {msgs.now.value.value.rows.map((m, i) => (
+              <tr key={i}>
+                <td>{clean(String(m["at"] ?? "")).slice(11, 23)}</td>
+                <td>{clean(String(m["from"] ?? ""))}</td>
+                <td title={clean(String(m["text"] ?? ""))}>{clean(String(m["type"] ?? ""))}</td>
+                <td class="num">{m["run_us"] == null ? "" : short(Number(m["run_us"]), 3)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <Trace name={props.name} />
+    </section>
+  );
+}
+
+/** At most 100 messages in 10 s. */
+function Trace(props: { name: string }) {
+  const rows = useSignal<string[]>([]);
+  const running = useSignal(false);
+  const abort = useRef<AbortController | null>(null);
+  useEffect(() => () => abort.current?.abort(), []);
+  const start = async () => {
+    running.value = true;
+    rows.value = [];
+    abort.current = new AbortController();
+    try {
+      const answer = await request("GET", `/troupe/v1/shell/trace?actor=${encodeURIComponent(props.name)}&max=100&rate=50&for=10`, undefined, abort.current.signal);
+      const reader = answer.body!.getReader();
+      const decoder = new TextDecoder();
+      let rest = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        rest += decoder.decode(value, { stream: true });
+        const parts = rest.split("\n");
+        rest = parts.pop() ?? "";
+        rows.value = rows.peek().concat(parts.filter((l) => l.startsWith("data: ")).map((l) => l.slice(6)));
+      }
+    } catch (why) {
+      if (!abort.current.signal.aborted) say(explain(why));
+    }
+    running.value = false;
+  };
+  return (
+    <>
+      <h3>Trace</h3>
+      <button type="button" disabled={running.value} onClick={() => void start()}>
+        {running.value ? "Tracing for 10 s" : "Trace for 10 s"}
+      </button>
+      {rows.value.length > 0 && <pre tabIndex={0}>{clean(rows.value.join("\n"))}</pre>}
+    </>
+  );
+}

@@ -1,0 +1,140 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get, may, post, explain, type Agent } from "../api";
+import { usePage } from "../app";
+import { Grid, type Column } from "../grid";
+import { listen, returns } from "../live";
+import { bytes, clean } from "../text";
+import { Empty, Failed, Link, question, say, State, Time, useRead } from "../ui";
+
+const slots = (a: Agent) => Object.values(a.slots).sort((x, y) => Number(x.id) - Number(y.id));
+const busy = (a: Agent) => slots(a).filter((s) => s.container).length;
+const standing = (a: Agent): string => (a.draining || a.state === "draining" ? "DRAINING" : a.enabled ? a.state.toUpperCase() : "DISABLED");
+
+const columns: Column<Agent>[] = [
+  { key: "id", title: "Agent", value: (a) => a.id, width: 160 },
+  { key: "state", title: "State", value: standing, show: (a) => <State of={standing(a)} />, width: 120 },
+  { key: "slots", title: "Slots", value: (a) => slots(a).length, width: 80 },
+  { key: "used", title: "Used", value: busy, width: 80 },
+  { key: "pool", title: "Pool", value: (a) => a.resourcePools.join(" "), width: 120 },
+  { key: "host", title: "Host", value: (a) => a.addresses.join(" "), width: 160 },
+  { key: "version", title: "Version", value: (a) => a.version, width: 90 },
+  { key: "registered", title: "Registered", value: (a) => a.registeredTime, show: (a) => <Time at={a.registeredTime} />, width: 170 },
+];
+
+export default function Cluster() {
+  const agents = useSignal<readonly Agent[] | null>(null);
+  const { now, again } = useRead("agents", (signal) => get<{ agents: Agent[] }>("/api/v1/agents", {}, signal));
+  useSignalEffect(() => {
+    if (now.value.state === "ready") agents.value = now.value.value.agents;
+  });
+  useEffect(
+    () =>
+      listen(["cluster"], (e) => {
+        if (e.name === "cluster") agents.value = e.data["agents"] as Agent[];
+      }),
+    [],
+  );
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
+  const all = agents.value ?? [];
+  const total = all.reduce((n, a) => n + slots(a).length, 0);
+  const used = all.reduce((n, a) => n + busy(a), 0);
+  usePage("Cluster", now.value.state === "error" && !agents.value ? "error" : !agents.value ? "loading" : all.length === 0 ? "empty" : "ready");
+  const drain = (a: Agent, on: boolean) =>
+    post("/troupe/v1/shell/drain", { node: a.id, on }).then(
+      () => {
+        say(on ? `${a.id} drains` : `${a.id} takes work again`);
+        again();
+      },
+      (why: unknown) => say(explain(why)),
+    );
+  const pools = Array.from(new Set(all.flatMap((a) => a.resourcePools))).sort();
+  return (
+    <>
+      <div class="titleline">
+        <h1 tabIndex={-1}>Cluster</h1>
+        <span>
+          {used} of {total} slots used on {all.length} {all.length === 1 ? "agent" : "agents"}
+        </span>
+      </div>
+      {now.value.state === "error" && !agents.value && <Failed why={now.value.why} again={again} />}
+      {agents.value && all.length === 0 && <Empty>No agent is registered. `troupe agent --master HOST:PORT` on a host offers its slots.</Empty>}
+      {all.length > 0 && (
+        <>
+          <section>
+            <h2>Slots</h2>
+            <div data-testid="slots" class="slotmap">
+              {all.map((a) => (
+                <div key={a.id} class="slotrow">
+                  <span class="name">
+                    <bdi>{clean(a.id)}</bdi>
+                  </span>
+                  <ul>
+                    {slots(a).map((s) => {
+                      const state = !a.enabled || !s.enabled ? "disabled" : s.container ? "busy" : a.draining ? "draining" : "free";
+                      const trial = s.container ? s.container.id.split(".")[0] : "";
+                      const u = s.usage;
+                      const label = `${a.id} slot ${s.id}: ${state}${trial ? `, trial ${trial}` : ""}${u?.utilization_percent !== undefined ? `, ${u.utilization_percent} %` : ""}${u?.memory_used_bytes ? `, ${bytes(u.memory_used_bytes)}` : ""}`;
+                      return (
+                        <li key={s.id} class={`slot slot-${state}`} data-agent={a.id} data-slot={s.id} data-state={state} title={clean(label)}>
+                          {trial && /^\d+$/.test(trial) ? (
+                            <Link to={`/trials/${trial}`} label={clean(label)}>
+                              {trial}
+                            </Link>
+                          ) : (
+                            <span aria-label={clean(label)} role="img">
+                              {state === "free" ? "" : state.slice(0, 3)}
+                            </span>
+                          )}
+                        </li>
+                      );
+                    })}
+                  </ul>
+                  {may("change agent") &&
+                    (a.draining ? (
+                      <button type="button" onClick={() => void drain(a, false)}>
+                        Take work again
+                      </button>
+                    ) : (
+                      <button
+                        type="button"
+                        onClick={() =>
+                          (question.value = {
+                            title: `Drain ${clean(a.id)}?`,
+                            text: `Agent ${clean(a.id)} gets no new work; ${busy(a)} running ${busy(a) === 1 ? "task ends" : "tasks end"} by ${busy(a) === 1 ? "itself" : "themselves"}.`,
+                            button: "Drain",
+                            go: () => void drain(a, true),
+                          })
+                        }
+                      >
+                        Drain
+                      </button>
+                    ))}
+                </div>
+              ))}
+            </div>
+          </section>
+          <section>
+            <h2>Pools</h2>
+            <ul class="columns">
+              {pools.map((p) => {
+                const mine = all.filter((a) => a.resourcePools.includes(p));
+                return (
+                  <li key={p}>
+                    {clean(p)}: {mine.reduce((n, a) => n + busy(a), 0)} of {mine.reduce((n, a) => n + slots(a).length, 0)} slots used
+                  </li>
+                );
+              })}
+            </ul>
+          </section>
+          <section>
+            <h2>Agents</h2>
+            <Grid name="Agents" rows={all} columns={columns} id={(a) => a.id} usualSort="id" bare={["id", "host"]} command="troupe agent list" height={280} />
+          </section>
+        </>
+      )}
+    </>
+  );
+}

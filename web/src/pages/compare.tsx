@@ -1,0 +1,175 @@
+import { useMemo } from "preact/hooks";
+import { get, type Experiment, type MetricInfo, type Trial } from "../api";
+import { usePage } from "../app";
+import { Curves } from "../curves";
+import { hovered } from "../hover";
+import { params, set } from "../router";
+import { clean, csv, flat, number, short } from "../text";
+import { CopyLink, Empty, Failed, Link, save, useRead } from "../ui";
+
+const most = 100;
+
+interface View {
+  trials: (Trial & { config: Record<string, unknown> })[];
+  experiments: Experiment[];
+  metrics: MetricInfo[];
+  metric: string;
+}
+
+async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
+  const one = (id: number) => get<{ experiment: Experiment }>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
+  const known = new Map<number, Experiment>();
+  for (const e of await Promise.all(experiments.map(one))) known.set(e.id, e);
+  const ids = trials.concat(experiments.flatMap((e) => known.get(e)?.bestTrialId ?? [])).slice(0, most);
+  const owners = await Promise.all(ids.map((id) => get<{ trial: { experimentId: number } }>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId)));
+  const missing = Array.from(new Set(owners)).filter((id) => !known.has(id));
+  for (const e of await Promise.all(missing.map(one))) known.set(e.id, e);
+  const all = Array.from(new Set(owners));
+  const infos = await Promise.all(all.map((id) => get<{ metrics: MetricInfo[] }>(`/troupe/v1/experiments/${id}/metrics`, {}, signal)));
+  const byName = new Map<string, MetricInfo>();
+  for (const info of infos) for (const m of info.metrics) byName.set(`${m.group}.${m.name}`, m);
+  const metrics = Array.from(byName.values());
+  const wanted = metrics
+    .filter((m) => m.kind === "number")
+    .slice(0, 200)
+    .map((m) => `${m.group}.${m.name}`)
+    .join(",");
+  const lists = await Promise.all(all.map((id) => get<{ trials: Trial[] }>(`/troupe/v1/experiments/${id}/trials`, { metrics: wanted }, signal)));
+  const byId = new Map(lists.flatMap((l) => l.trials).map((t) => [t.id, t]));
+  return {
+    trials: ids.flatMap((id) => {
+      const t = byId.get(id);
+      return t ? [{ ...t, config: known.get(t.experimentId)?.config ?? {} }] : [];
+    }),
+    experiments: all.map((id) => known.get(id)!),
+    metrics,
+    metric: known.get(all[0] ?? 0)?.searcherMetric ?? "",
+  };
+}
+
+export default function Compare() {
+  const p = params.value;
+  const trials = p.list("trials").map(Number).filter(Number.isInteger);
+  const experiments = p.list("experiments").map(Number).filter(Number.isInteger);
+  const key = `compare ${trials.join()} ${experiments.join()}`;
+  const { now, again } = useRead(key, (signal) => read(trials, experiments, signal));
+  const v = now.value;
+  usePage("Compare", v.state === "error" ? "error" : v.state === "loading" ? "loading" : v.value.trials.length === 0 ? "empty" : "ready");
+  return (
+    <>
+      <div class="titleline">
+        <h1 tabIndex={-1}>Compare</h1>
+        <div class="buttons">
+          <CopyLink />
+        </div>
+      </div>
+      {v.state === "error" && <Failed why={v.why} again={again} />}
+      {v.state === "ready" && (v.value.trials.length === 0 ? <Empty>Nothing to compare: select trials or experiments in a grid and press Compare.</Empty> : <Side {...v.value} />)}
+    </>
+  );
+}
+
+function Side(props: View) {
+  const { trials } = props;
+  const p = params.value;
+  const only = p.text("only", "1") !== "0";
+  const baseline = Number(p.text("baseline", String(trials[0]!.id)));
+  const base = trials.find((t) => t.id === baseline) ?? trials[0]!;
+  const ids = useMemo(() => trials.map((t) => t.id), [trials]);
+  const facts = useMemo(
+    () =>
+      trials.map((t) => {
+        const { hyperparameters: _, ...config } = t.config;
+        return { ...Object.fromEntries(Object.entries(flat(t.hparams)).map(([k, v]) => [`hp.${k}`, v])), ...(trials.some((o) => o.experimentId !== t.experimentId) ? flat(config, "config.") : {}) } as Record<string, unknown>;
+      }),
+    [trials],
+  );
+  const keys = Array.from(new Set(facts.flatMap((f) => Object.keys(f)))).sort();
+  const differs = (k: string) => new Set(facts.map((f) => JSON.stringify(f[k]))).size > 1;
+  const shown = [...keys.filter(differs), ...(only ? [] : keys.filter((k) => !differs(k)))];
+  const metrics = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
+  const head = (
+    <tr>
+      <th scope="col">Key</th>
+      {trials.map((t) => (
+        <th scope="col" key={t.id} class={hovered.value === String(t.id) ? "hovered" : ""} onMouseEnter={() => (hovered.value = String(t.id))} onMouseLeave={() => (hovered.value = null)}>
+          <Link to={`/trials/${t.id}`}>trial {t.id}</Link>
+          {t.id === base.id && <small> baseline</small>}
+        </th>
+      ))}
+    </tr>
+  );
+  return (
+    <>
+      <Curves trials={trials} only={ids} experiments={props.experiments.map((e) => e.id)} metrics={props.metrics} metric={`validation.${props.metric}`} height={420} />
+      <div class="toolbar">
+        <label class="check">
+          <input type="checkbox" checked={only} onChange={(e) => set({ only: e.currentTarget.checked ? null : "0" })} /> <span>Only differences</span>
+        </label>
+        <label>
+          <span>Baseline</span>
+          <select aria-label="Baseline" value={base.id} onChange={(e) => set({ baseline: e.currentTarget.value === String(trials[0]!.id) ? null : e.currentTarget.value })}>
+            {trials.map((t) => (
+              <option key={t.id} value={t.id}>
+                trial {t.id}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="button" onClick={() => save("compare.csv", "text/csv", csv([["key", ...ids], ...shown.map((k) => [k, ...facts.map((f) => (f[k] === undefined ? null : typeof f[k] === "number" ? (f[k] as number) : JSON.stringify(f[k])))])]))}>
+          Download CSV
+        </button>
+      </div>
+      <section>
+        <h2>What differs</h2>
+        <div class="tablebox" data-testid="differences" tabIndex={0} role="group" aria-label="What differs, scrolls">
+          <table>
+            <thead>{head}</thead>
+            <tbody>
+              {shown.map((k) => (
+                <tr key={k} data-key={k} class={differs(k) ? "differs" : ""}>
+                  <th scope="row">{clean(k)}</th>
+                  {facts.map((f, i) => (
+                    <td key={i} class={JSON.stringify(f[k]) !== JSON.stringify(facts[trials.indexOf(base)]?.[k]) ? "changed" : ""}>
+                      {f[k] === undefined ? "—" : typeof f[k] === "number" ? short(f[k] as number, 6) : clean(typeof f[k] === "string" ? (f[k] as string) : JSON.stringify(f[k]))}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {shown.length === 0 && <Empty>Nothing differs.</Empty>}
+        </div>
+      </section>
+      <section>
+        <h2>Metrics side by side</h2>
+        <div class="tablebox" tabIndex={0} role="group" aria-label="Metrics side by side, scrolls">
+          <table data-testid="metrics-side">
+            <thead>{head}</thead>
+            <tbody>
+              {metrics.map((m) => {
+                const at = (t: Trial) => number(t.metrics?.[m]?.last);
+                const zero = at(base);
+                return (
+                  <tr key={m} data-key={m}>
+                    <th scope="row">{clean(m)} (last)</th>
+                    {trials.map((t) => {
+                      const x = at(t);
+                      const d = x !== null && zero !== null && t.id !== base.id ? x - zero : null;
+                      return (
+                        <td key={t.id} class="num">
+                          {short(x, 6)}
+                          {d !== null && Number.isFinite(d) && <small> {d >= 0 ? "+" : ""}{short(d, 3)}</small>}
+                        </td>
+                      );
+                    })}
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      </section>
+    </>
+  );
+}

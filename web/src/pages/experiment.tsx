@@ -1,0 +1,373 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { get, may, post, explain, type Experiment, type Trial } from "../api";
+import { usePage, type PageProps } from "../app";
+import { Curves } from "../curves";
+import { Grid } from "../grid";
+import { listen, returns } from "../live";
+import { go, params } from "../router";
+import { clean, flat, number, short, span, state } from "../text";
+import { namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, Progress, question, say, State, Time, useRead } from "../ui";
+import { CheckpointGrid } from "../checkpoints";
+import { EventGrid } from "../events";
+import { SearchLog } from "../log";
+import { duration } from "./experiments";
+import { Analysis } from "./analysis";
+import { SearchStory } from "./search";
+import { Code, Config, Fork } from "./files";
+import { ended } from "./home";
+
+const tabs: [string, string][] = [
+  ["", "Overview"],
+  ["trials", "Trials"],
+  ["curves", "Curves"],
+  ["analysis", "Analysis"],
+  ["search", "Search"],
+  ["checkpoints", "Checkpoints"],
+  ["logs", "Logs"],
+  ["code", "Code"],
+  ["config", "Config"],
+  ["events", "Events"],
+];
+
+export default function ExperimentPage(props: PageProps) {
+  const id = props.id;
+  const one = useSignal<Experiment | null>(null);
+  const { now, again } = useRead(`experiment ${id}`, (signal) => get<{ experiment: Experiment }>(`/api/v1/experiments/${id}`, {}, signal));
+  useSignalEffect(() => {
+    if (now.value.state === "ready") one.value = now.value.value.experiment;
+  });
+  useEffect(() => {
+    return listen([`experiment/${id}`], (e) => {
+      if (e.name !== "experiment" || e.data["id"] !== id) return;
+      const fresh = e.data as unknown as Experiment;
+      const old = one.peek();
+      if (old && old.state !== fresh.state) say(`experiment ${id} is ${state(fresh.state).toLowerCase()}`);
+      one.value = { ...old, ...fresh };
+    });
+  }, [id]);
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
+  const e = one.value;
+  const view = now.value;
+  const known = tabs.some(([t]) => t === props.tab);
+  const unknown = view.state === "error" && isUnknown(view.why);
+  usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || !known ? "error" : e ? "ready" : "loading");
+  if (view.state === "error" && !e)
+    return (
+      <>
+        <h1 tabIndex={-1}>Experiment {id}</h1>
+        {unknown ? (
+          <p>
+            There is no experiment {id}. <Link to="/experiments">All experiments</Link>
+          </p>
+        ) : (
+          <Failed why={view.why} again={again} />
+        )}
+      </>
+    );
+  return (
+    <>
+      <div class="titleline">
+        <h1 tabIndex={-1}>
+          Experiment {id}: <bdi>{clean(e?.name ?? "")}</bdi>
+        </h1>
+        {e && <State of={e.state} />}
+        {e && <Actions of={e} plain={["trials", "checkpoints", "events", "analysis"].includes(props.tab)} />}
+      </div>
+      <div class="tabs" role="tablist" aria-label={`Experiment ${id}`}>
+        {tabs.map(([t, name]) => (
+          <Link key={t} to={`/experiments/${id}${t ? "/" + t : ""}`} role="tab" selected={props.tab === t}>
+            {name}
+          </Link>
+        ))}
+      </div>
+      {e && (
+        <div role="tabpanel" aria-label={tabs.find(([t]) => t === props.tab)?.[1] ?? ""}>
+          {props.tab === "" && <Overview of={e} />}
+          {props.tab === "trials" && <Trials of={e} />}
+          {props.tab === "curves" && <AllCurves of={e} />}
+          {props.tab === "analysis" && <Analysis of={e} />}
+          {props.tab === "search" && <SearchStory of={e} />}
+          {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/experiments/${id}/checkpoints`} topic={`experiment/${id}`} command={`troupe checkpoint list ${id}`} metric={e.searcherMetric} />}
+          {props.tab === "logs" && <Logs of={e} />}
+          {props.tab === "code" && <Code of={e} />}
+          {props.tab === "config" && <Config of={e} />}
+          {props.tab === "events" && <EventGrid query={`experiment=${id}`} />}
+          {!known && <p>There is no such page of an experiment.</p>}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** `plain`: a grid below has the links of its own. */
+function Actions(props: { of: Experiment; plain: boolean }) {
+  const e = props.of;
+  const fork = useSignal(false);
+  const order = (what: string, done: string) =>
+    post(`/api/v1/experiments/${e.id}/${what}`).then(
+      () => say(done),
+      (why: unknown) => say(explain(why)),
+    );
+  return (
+    <div class="buttons">
+      {may("change experiment") && !ended(e) && (
+        <>
+          {e.state === "STATE_PAUSED" ? (
+            <button type="button" onClick={() => void order("activate", "resumed")}>
+              Resume
+            </button>
+          ) : (
+            <button type="button" onClick={() => void order("pause", "pausing")} disabled={/STOPPING/.test(e.state)}>
+              Pause
+            </button>
+          )}
+          <button type="button" onClick={() => void order("cancel", "canceling: a last checkpoint is saved")}>
+            Cancel
+          </button>
+        </>
+      )}
+      {may("kill experiment") && !ended(e) && (
+        <button
+          type="button"
+          class="danger"
+          onClick={() =>
+            (question.value = {
+              title: `Kill experiment ${e.id}?`,
+              text: `${e.id} ${clean(e.name)}: its trials end at once, and what was not saved in a checkpoint is lost.`,
+              button: "Kill",
+              go: () => void order("kill", "killed"),
+            })
+          }
+        >
+          Kill
+        </button>
+      )}
+      {may("create experiment") && (
+        <button type="button" onClick={() => (fork.value = true)}>
+          Fork
+        </button>
+      )}
+      {fork.value && <Fork of={e} onClose={() => (fork.value = false)} />}
+      {!props.plain && (
+        <>
+          <CopyLink />
+          <CopyCommand command={`troupe experiment describe ${e.id}`} />
+        </>
+      )}
+    </div>
+  );
+}
+
+interface Outcome {
+  why: string;
+  bestTrialId: number | null;
+  bestMetric: number | string | null;
+  bestTrial: { hparams: Record<string, unknown>; bestValidation: { metrics: { avgMetrics: Record<string, unknown> } } | null } | null;
+  bestCheckpoint: { uuid: string; totalBatches: number; path: string } | null;
+}
+
+export function ranked<T extends Trial>(rows: readonly T[], smaller: boolean): T[] {
+  const worth = (t: T) => {
+    const m = number(t.best?.metric);
+    return m === null || Number.isNaN(m) ? Infinity : smaller ? m : -m;
+  };
+  return rows.slice().sort((a, b) => worth(a) - worth(b) || a.id - b.id);
+}
+
+export function smallerIsBetter(e: Experiment): boolean {
+  const s = e.config["searcher"] as { smaller_is_better?: unknown } | undefined;
+  return s?.smaller_is_better !== false;
+}
+
+function Overview(props: { of: Experiment }) {
+  const e = props.of;
+  const { now, again } = useRead(`outcome ${e.id} ${e.bestTrialId} ${e.bestTrialSearcherMetric} ${e.state}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, {}, signal));
+  const why = useRead(`explain ${e.id} ${e.state} ${e.numTrials}`, (signal) => get<{ reason: { text: string }; advice: string }>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
+  const { rows } = useTrials(e.id, []);
+  const { metrics } = useMetrics(e.id);
+  const best = useMemo(() => ranked(rows.value ?? [], smallerIsBetter(e)).slice(0, 10), [rows.value]);
+  const ids = best.map((t) => t.id).sort((a, b) => a - b);
+  const o = now.value.state === "ready" ? now.value.value : null;
+  const x = why.now.value.state === "ready" ? why.now.value.value : null;
+  return (
+    <>
+      <Facts
+        rows={[
+          ["State", <State of={e.state} />],
+          ["Why", <span data-testid="explain">{clean(x?.reason.text ?? "")}{x?.advice ? `; ${clean(x.advice)}` : ""}</span>],
+          ["Progress", <Progress of={e.progress} />],
+          ["Trials", String(e.numTrials)],
+          ["Owner", e.username],
+          ["Searcher", `${e.searcherType}, ${smallerIsBetter(e) ? "smallest" : "largest"} ${e.searcherMetric}`],
+          ["Started", <Time at={e.startTime} />],
+          ["Duration", span(duration(e))],
+          ...(e.forkedFrom ? ([["Forked from", <Link to={`/experiments/${e.forkedFrom}`}>experiment {e.forkedFrom}</Link>]] as [string, preact.ComponentChildren][]) : []),
+        ]}
+      />
+      <section>
+        <h2>Best trial</h2>
+        {now.value.state === "error" && <Failed why={now.value.why} again={again} />}
+        {o && !o.bestTrialId && <Empty>No validation yet.</Empty>}
+        {o?.bestTrialId && (
+          <>
+            <p>
+              <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: {clean(e.searcherMetric)} <strong>{short(number(o.bestMetric), 6)}</strong>
+            </p>
+            <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : JSON.stringify(v)])} />
+            {o.bestTrial?.bestValidation && (
+              <>
+                <h3>Its metrics</h3>
+                <Facts
+                  rows={Object.entries(o.bestTrial.bestValidation.metrics.avgMetrics)
+                    .filter(([, v]) => number(v) !== null)
+                    .slice(0, 24)
+                    .map(([k, v]) => [k, short(number(v), 6)])}
+                />
+              </>
+            )}
+            {o.bestCheckpoint && (
+              <p>
+                Checkpoint <code>{clean(o.bestCheckpoint.uuid)}</code> at step {o.bestCheckpoint.totalBatches}{" "}
+                <a href={`/troupe/v1/checkpoints/${o.bestCheckpoint.uuid}/files`} download={`${o.bestCheckpoint.uuid}.tar`}>
+                  Download
+                </a>
+              </p>
+            )}
+          </>
+        )}
+      </section>
+      {ids.length > 0 && (
+        <section>
+          <h2>{ids.length > 1 ? `Curves of the ${ids.length} best` : "Its curve"}</h2>
+          <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={`validation.${e.searcherMetric}`} height={320} />
+        </section>
+      )}
+      <LastDecisions of={e} />
+    </>
+  );
+}
+
+function LastDecisions(props: { of: Experiment }) {
+  const e = props.of;
+  const { now } = useRead(`decisions ${e.id} ${e.numTrials} ${e.state}`, (signal) => get<{ decisions: { sequence: number; at: string; trial?: number; what: string; why: string }[] }>(`/troupe/v1/experiments/${e.id}/search`, {}, signal));
+  const last = now.value.state === "ready" ? now.value.value.decisions.slice(-8).reverse() : [];
+  if (last.length === 0) return null;
+  return (
+    <section>
+      <h2>What the search did last</h2>
+      <ol class="decisions">
+        {last.map((d, i) => (
+          <li key={i}>
+            <Time at={d.at} /> {d.trial ? <Link to={`/trials/${d.trial}`}>trial {d.trial}</Link> : "experiment"} {clean(d.what)}
+            {d.why && `: ${clean(d.why)}`}
+          </li>
+        ))}
+      </ol>
+      <p>
+        <Link to={`/experiments/${e.id}/search`}>All decisions</Link>
+      </p>
+    </section>
+  );
+}
+
+function Trials(props: { of: Experiment }) {
+  const e = props.of;
+  const p = params.value;
+  const wanted = namedMetrics(p.list("cols"), p.text("sort"), p.text("q"));
+  const { rows, now, again } = useTrials(e.id, wanted);
+  const { metrics } = useMetrics(e.id);
+  const hps = useHparams(rows.value);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value, e.searcherMetric]);
+  if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
+  return (
+    <Grid<Row>
+      name="Trials"
+      rows={rows.value ?? []}
+      columns={columns}
+      id={(t) => String(t.id)}
+      link={(t) => `/trials/${t.id}`}
+      usualSort="id"
+      selectable
+      hovers
+      bare={["id"]}
+      command={`troupe trial list ${e.id}`}
+      empty={rows.value ? <Empty>No trial yet.</Empty> : ""}
+      actions={(ids) =>
+        ids.length > 0 && (
+          <>
+            <button type="button" onClick={() => go(`/compare?trials=${ids.join(",")}`)}>
+              Compare
+            </button>
+            <button type="button" onClick={() => go(`/experiments/${e.id}/curves?sel=${ids.join(",")}`)}>
+              Curves
+            </button>
+            {may("kill trial") && (
+              <button
+                type="button"
+                class="danger"
+                onClick={() =>
+                  (question.value = {
+                    title: `Kill ${ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}?`,
+                    text: `Trials ${ids.join(", ")}: what was not saved in a checkpoint is lost.`,
+                    button: "Kill",
+                    go: () => void Promise.all(ids.map((t) => post(`/api/v1/trials/${t}/kill`))).then(
+                      () => say("killed"),
+                      (why: unknown) => say(explain(why)),
+                    ),
+                  })
+                }
+              >
+                Kill
+              </button>
+            )}
+          </>
+        )
+      }
+    />
+  );
+}
+
+function AllCurves(props: { of: Experiment }) {
+  const e = props.of;
+  const { rows } = useTrials(e.id, []);
+  const { metrics } = useMetrics(e.id);
+  const sel = params.value.list("sel").map(Number).filter(Number.isFinite);
+  return (
+    <>
+      {sel.length > 0 && (
+        <p>
+          {sel.length} selected trials. <Link to={`/experiments/${e.id}/curves`}>All trials</Link>
+        </p>
+      )}
+      <Curves
+        trials={rows.value}
+        {...(sel.length > 0 ? { only: sel } : { experiment: e.id })}
+        experiments={[e.id]}
+        metrics={metrics.value}
+        metric={`validation.${e.searcherMetric}`}
+        height={500}
+      />
+    </>
+  );
+}
+
+function Logs(props: { of: Experiment }) {
+  const { rows } = useTrials(props.of.id, []);
+  return (
+    <>
+      <SearchLog where={`experiment=${props.of.id}`} wide onHit={(h) => go(`/trials/${h.trial}/logs?line=${h.line}`)} />
+      <h2>Logs of its trials</h2>
+      <ul class="columns">
+        {(rows.value ?? []).map((t) => (
+          <li key={t.id}>
+            <Link to={`/trials/${t.id}/logs`}>trial {t.id}</Link> <State of={t.state} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

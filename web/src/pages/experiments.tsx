@@ -1,0 +1,135 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { get, may, post, explain, type Experiment } from "../api";
+import { usePage } from "../app";
+import { Grid, type Column } from "../grid";
+import { listen, returns } from "../live";
+import { go } from "../router";
+import { clean, number, span, state } from "../text";
+import { Empty, Failed, Progress, question, say, State, Time, useRead } from "../ui";
+import { Spark } from "../spark";
+
+export function duration(e: { startTime: string; endTime?: string }): number {
+  return ((e.endTime ? Date.parse(e.endTime) : Date.now()) - Date.parse(e.startTime)) / 1000;
+}
+
+const columns: Column<Experiment>[] = [
+  { key: "id", title: "Id", value: (e) => e.id, width: 64 },
+  { key: "name", title: "Name", value: (e) => e.name, width: 220 },
+  { key: "best", title: "Best", value: (e) => number(e.bestTrialSearcherMetric), width: 110 },
+  { key: "state", title: "State", value: (e) => state(e.state), show: (e) => <State of={e.state} />, width: 120 },
+  { key: "progress", title: "Progress", value: (e) => e.progress, show: (e) => <Progress of={e.progress} />, width: 130 },
+  { key: "trials", title: "Trials", value: (e) => e.numTrials, width: 80 },
+  { key: "spark", title: "Best so far", value: (e) => number(e.bestTrialSearcherMetric), show: (e) => <Spark experiment={e} />, width: 130 },
+  { key: "owner", title: "Owner", value: (e) => e.username, width: 120 },
+  { key: "started", title: "Started", value: (e) => e.startTime, show: (e) => <Time at={e.startTime} />, width: 170 },
+  { key: "duration", title: "Duration", value: duration, show: (e) => span(duration(e)), width: 110 },
+  { key: "metric", title: "Metric", value: (e) => e.searcherMetric, usual: false, width: 110 },
+  { key: "searcher", title: "Searcher", value: (e) => e.searcherType, usual: false, width: 130 },
+];
+
+export default function Experiments() {
+  const rows = useSignal<readonly Experiment[]>([]);
+  const { now, again } = useRead("experiments", (signal) => get<{ experiments: Experiment[] }>("/api/v1/experiments", { limit: -1 }, signal));
+  useSignalEffect(() => {
+    if (now.value.state === "ready") rows.value = now.value.value.experiments;
+  });
+  useEffect(() => {
+    let fresh = new Map<number, Experiment>();
+    let due = 0;
+    const stop = listen(["experiments"], (e) => {
+      if (e.name !== "experiment") return;
+      const one = e.data as unknown as Experiment;
+      fresh.set(one.id, one);
+      due ||= requestAnimationFrame(() => {
+        due = 0;
+        const changed = fresh;
+        fresh = new Map();
+        const next = rows.peek().map((r) => {
+          const c = changed.get(r.id);
+          changed.delete(r.id);
+          return c ?? r;
+        });
+        rows.value = [...next, ...changed.values()];
+      });
+    });
+    return () => {
+      cancelAnimationFrame(due);
+      stop();
+    };
+  }, []);
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
+  const all = rows.value;
+  const view = now.value;
+  usePage("Experiments", view.state === "error" ? "error" : view.state === "loading" ? "loading" : all.length === 0 ? "empty" : "ready");
+  const command = useMemo(() => "troupe experiment list", []);
+  const order = async (ids: string[], what: string, done: string) => {
+    for (const id of ids)
+      try {
+        await post(`/api/v1/experiments/${id}/${what}`);
+      } catch (why) {
+        say(`experiment ${id}: ${explain(why)}`);
+      }
+    say(done);
+  };
+  return (
+    <>
+      <h1 tabIndex={-1}>Experiments</h1>
+      {view.state === "error" && <Failed why={view.why} again={again} />}
+      {view.state !== "error" && (
+        <Grid
+          name="Experiments"
+          rows={all}
+          columns={columns}
+          id={(e) => String(e.id)}
+          link={(e) => `/experiments/${e.id}`}
+          usualSort="-id"
+          selectable
+          command={command}
+          empty={view.state === "loading" ? "" : <Empty>No experiments yet.</Empty>}
+          actions={(ids) =>
+            ids.length > 0 && (
+              <>
+                <button type="button" onClick={() => go(`/compare?experiments=${ids.join(",")}`)}>
+                  Compare
+                </button>
+                {may("change experiment") && (
+                  <>
+                    <button type="button" onClick={() => void order(ids, "pause", "paused")}>
+                      Pause
+                    </button>
+                    <button type="button" onClick={() => void order(ids, "activate", "resumed")}>
+                      Resume
+                    </button>
+                    <button type="button" onClick={() => void order(ids, "cancel", "canceled")}>
+                      Cancel
+                    </button>
+                  </>
+                )}
+                {may("kill experiment") && (
+                  <button
+                    type="button"
+                    class="danger"
+                    onClick={() =>
+                      (question.value = {
+                        title: `Kill ${ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`}?`,
+                        text: `${ids.map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ")}: what was not saved in a checkpoint is lost.`,
+                        button: "Kill",
+                        go: () => void order(ids, "kill", "killed"),
+                      })
+                    }
+                  >
+                    Kill
+                  </button>
+                )}
+              </>
+            )
+          }
+        />
+      )}
+    </>
+  );
+}
+

@@ -1,0 +1,266 @@
+// The files of an experiment, its configuration, and a new experiment made of both.
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { explain, get, post, type Experiment } from "../api";
+import { go, params, set } from "../router";
+import { bytes, clean, flat } from "../text";
+import { Copy, Empty, Failed, say, useRead } from "../ui";
+
+interface Node {
+  path: string;
+  name: string;
+  isDir: boolean;
+  contentLength: number;
+  files: Node[];
+}
+
+export function Code(props: { of: Experiment }) {
+  const id = props.of.id;
+  const { now, again } = useRead(`tree ${id}`, (signal) => get<{ files: Node[] }>(`/api/v1/experiments/${id}/file_tree`, {}, signal));
+  const file = params.value.text("file");
+  const v = now.value;
+  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "loading") return null;
+  if (v.value.files.length === 0) return <Empty>It was submitted without files.</Empty>;
+  return (
+    <div class="split">
+      <nav aria-label="Files">
+        <Tree nodes={v.value.files} at={file} />
+      </nav>
+      {file ? <FileView id={id} path={file} /> : <p>Choose a file.</p>}
+    </div>
+  );
+}
+
+function Tree(props: { nodes: Node[]; at: string }) {
+  return (
+    <ul class="tree">
+      {props.nodes.map((n) => (
+        <li key={n.path}>
+          {n.isDir ? (
+            <details open={props.at.startsWith(n.path + "/") || props.nodes.length < 20}>
+              <summary>
+                <bdi>{clean(n.name)}</bdi>/
+              </summary>
+              <Tree nodes={n.files} at={props.at} />
+            </details>
+          ) : (
+            <button type="button" class="linklike" aria-current={n.path === props.at} onClick={() => set({ file: n.path })}>
+              <bdi>{clean(n.name)}</bdi> <small>{bytes(n.contentLength)}</small>
+            </button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FileView(props: { id: number; path: string }) {
+  const { now, again } = useRead(`file ${props.id} ${props.path}`, async () => {
+    const got = await post<{ file: string }>(`/api/v1/experiments/${props.id}/file`, { path: props.path });
+    const raw = Uint8Array.from(atob(got.file), (c) => c.charCodeAt(0));
+    return raw.includes(0) || raw.length > 2_000_000 ? null : new TextDecoder().decode(raw);
+  });
+  const v = now.value;
+  return (
+    <div class="file">
+      <p>
+        <bdi>{clean(props.path)}</bdi>{" "}
+        <a href={`/troupe/v1/experiments/${props.id}/file?path=${encodeURIComponent(props.path)}`} download={props.path.split("/").pop()}>
+          Download
+        </a>
+      </p>
+      {v.state === "error" && <Failed why={v.why} again={again} />}
+      {v.state === "ready" && (v.value === null ? <Empty>This file is no text that can be shown here.</Empty> : <pre tabIndex={0}>{v.value.split("\n").map((l, i) => <code key={i} data-number={i + 1}>{clean(l) + "\n"}</code>)}</pre>)}
+    </div>
+  );
+}
+
+// ---- configuration
+
+export function Config(props: { of: Experiment }) {
+  const e = props.of;
+  const { now } = useRead(`original ${e.id}`, (signal) => get<{ experiment: Experiment }>(`/api/v1/experiments/${e.id}`, {}, signal));
+  const other = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
+  const source = now.value.state === "ready" ? (now.value.value.experiment.originalConfig ?? "") : "";
+  const tab = params.value.text("show", "submitted");
+  const resolved = JSON.stringify(e.config, null, 2);
+  return (
+    <>
+      <div class="toolbar">
+        <label>
+          <span>Show</span>
+          <select aria-label="Show" value={tab} onChange={(ev) => set({ show: ev.currentTarget.value === "submitted" ? null : ev.currentTarget.value })}>
+            <option value="submitted">As submitted</option>
+            <option value="resolved">Resolved</option>
+            <option value="differences">Differences</option>
+          </select>
+        </label>
+        {tab === "differences" && (
+          <label>
+            <span>To experiment (empty: what was submitted)</span>
+            <input type="number" min={1} value={other} onChange={(ev) => set({ to: ev.currentTarget.value })} />
+          </label>
+        )}
+        <Copy text={() => (tab === "resolved" ? resolved : source)}>Copy text</Copy>
+      </div>
+      {tab === "differences" ? (
+        <Differences of={e} to={other} source={source} />
+      ) : (
+        <pre data-testid="config" tabIndex={0}>
+          {clean(tab === "resolved" ? resolved : source)}
+        </pre>
+      )}
+    </>
+  );
+}
+
+function Differences(props: { of: Experiment; to: string; source: string }) {
+  const { now, again } = useRead(`other ${props.to}`, (signal) => (props.to ? get<{ experiment: Experiment }>(`/api/v1/experiments/${props.to}`, {}, signal) : Promise.resolve(null)));
+  const v = now.value;
+  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "loading") return null;
+  const mine = flat(props.of.config);
+  const theirs = v.value ? flat(v.value.experiment.config) : null;
+  // Without another experiment: the keys that the submitted text does not name came from defaults.
+  const keys = Array.from(new Set([...Object.keys(mine), ...Object.keys(theirs ?? {})])).sort();
+  const rows = theirs
+    ? keys.filter((k) => JSON.stringify(mine[k]) !== JSON.stringify(theirs[k]))
+    : keys.filter((k) => new RegExp(`(^|[\\s{,"'])${(k.split(".").pop() ?? "").replace(/[^\w]/g, ".")}["']?\\s*:`, "m").test(props.source));
+  return (
+    <div data-testid="differences" class="tablebox">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Key</th>
+            <th scope="col">{theirs ? `Experiment ${props.of.id}` : "Submitted"}</th>
+            {theirs && <th scope="col">Experiment {clean(props.to)}</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((k) => (
+            <tr key={k} data-key={k}>
+              <th scope="row">{clean(k)}</th>
+              <td>{clean(JSON.stringify(mine[k]) ?? "—")}</td>
+              {theirs && <td>{clean(JSON.stringify(theirs[k]) ?? "—")}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length === 0 && <Empty>There is no difference.</Empty>}
+    </div>
+  );
+}
+
+// ---- fork
+
+interface FaultAt {
+  line: number;
+  text: string;
+}
+
+/** "<config>:3:5: unknown key" -> its line. */
+function faultsIn(text: string): FaultAt[] {
+  return text
+    .split("\n")
+    .map((l) => /:(\d+):\d+: (.*)$/.exec(l))
+    .flatMap((m) => (m ? [{ line: Number(m[1]), text: m[2] ?? "" }] : []));
+}
+
+export function Fork(props: { of: Experiment; onClose: () => void }) {
+  const e = props.of;
+  const box = useRef<HTMLDialogElement>(null);
+  const text = useSignal("");
+  const faults = useSignal<FaultAt[]>([]);
+  const fault = useSignal("");
+  const checked = useSignal(false);
+  const busy = useSignal(false);
+  const area = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    box.current?.showModal();
+    void get<{ experiment: Experiment }>(`/api/v1/experiments/${e.id}`).then(
+      (x) => (text.value = x.experiment.originalConfig ?? ""),
+      (why: unknown) => (fault.value = explain(why)),
+    );
+  }, []);
+  useEffect(() => {
+    if (text.value === "") return;
+    checked.value = false;
+    const due = setTimeout(() => {
+      post("/api/v1/experiments", { config: text.value, validateOnly: true }).then(
+        () => {
+          faults.value = [];
+          fault.value = "";
+          checked.value = true;
+        },
+        (why: unknown) => {
+          fault.value = explain(why);
+          faults.value = faultsIn(fault.value);
+        },
+      );
+    }, 300);
+    return () => clearTimeout(due);
+  }, [text.value]);
+  const submit = async () => {
+    busy.value = true;
+    try {
+      const made = await post<{ experiment: { id: number } }>("/api/v1/experiments", { config: text.value, parentId: e.id, activate: true });
+      say(`experiment ${made.experiment.id}`);
+      props.onClose();
+      go(`/experiments/${made.experiment.id}`);
+    } catch (why) {
+      fault.value = explain(why);
+      faults.value = faultsIn(fault.value);
+    }
+    busy.value = false;
+  };
+  const toLine = (line: number) => {
+    const el = area.current;
+    if (!el) return;
+    const lines = text.value.split("\n");
+    const from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    el.focus();
+    el.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0));
+  };
+  return (
+    <dialog ref={box} class="wide" aria-label={`Fork experiment ${e.id}`} onClose={props.onClose}>
+      <h2>Fork experiment {e.id}</h2>
+      <p>A new experiment with the same files and this configuration.</p>
+      <label>
+        <span>Configuration</span>
+        <textarea aria-label="Configuration" ref={area} rows={20} spellcheck={false} value={text.value} aria-invalid={fault.value !== ""} onInput={(ev) => (text.value = ev.currentTarget.value)} />
+      </label>
+      <div role="status" class={fault.value ? "fault" : "hint"}>
+        {fault.value === "" ? (
+          checked.value ? (
+            "The server accepts it."
+          ) : (
+            ""
+          )
+        ) : faults.value.length > 0 ? (
+          <ul>
+            {faults.value.map((f, i) => (
+              <li key={i}>
+                <button type="button" class="linklike" onClick={() => toLine(f.line)}>
+                  Line {f.line}
+                </button>
+                : {clean(f.text)}
+              </li>
+            ))}
+          </ul>
+        ) : (
+          clean(fault.value)
+        )}
+      </div>
+      <div class="buttons">
+        <button type="button" onClick={() => box.current?.close()}>
+          Leave it
+        </button>
+        <button type="button" disabled={busy.value || fault.value !== "" || text.value === ""} onClick={() => void submit()}>
+          Submit
+        </button>
+      </div>
+    </dialog>
+  );
+}

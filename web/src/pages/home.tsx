@@ -1,0 +1,166 @@
+import { useSignalEffect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get, session, type Experiment, type Explanation } from "../api";
+import { usePage } from "../app";
+import { listen, returns } from "../live";
+import { short, clean, number } from "../text";
+import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
+
+interface Status {
+  slots: { total: number; used: number };
+}
+interface View {
+  all: Experiment[];
+  status: Status;
+  waiting: { id: number; name: string; why: Explanation }[];
+}
+
+async function read(signal: AbortSignal): Promise<View> {
+  const [list, status] = await Promise.all([
+    get<{ experiments: Experiment[] }>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal),
+    get<Status>("/troupe/v1/status", {}, signal),
+  ]);
+  const open = list.experiments.filter((e) => !ended(e)).slice(0, 20);
+  const why = await Promise.all(open.map((e) => get<Explanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal).catch(() => null)));
+  return {
+    all: list.experiments,
+    status,
+    waiting: open.flatMap((e, i) => (why[i] && why[i].reason.code !== "runs" ? [{ id: e.id, name: e.name, why: why[i] }] : [])),
+  };
+}
+
+export const ended = (e: { state: string }): boolean => /COMPLETED|CANCELED|ERROR|DELETED/.test(e.state);
+
+const commands = ["troupe run configs/experiments/digits-asha.yaml", "troupe experiment create CONFIG.yaml DIR"];
+
+export default function Home() {
+  const { now, again } = useRead("home", read);
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen(["experiments"], () => {
+      clearTimeout(due);
+      due = setTimeout(again, 300);
+    });
+    return () => {
+      clearTimeout(due);
+      stop();
+    };
+  }, []);
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
+  const view = now.value;
+  usePage("Home", view.state === "loading" ? "loading" : view.state === "error" ? "error" : view.value.all.length === 0 ? "empty" : "ready");
+  return (
+    <>
+      <h1 tabIndex={-1}>Home</h1>
+      {view.state === "error" && <Failed why={view.why} again={again} />}
+      {view.state === "ready" && (view.value.all.length === 0 ? <Begin /> : <Overview {...view.value} />)}
+    </>
+  );
+}
+
+function Begin() {
+  return (
+    <section class="empty">
+      <h2>Nothing has run here yet</h2>
+      <p>One of these begins a search:</p>
+      <ul class="commands">
+        {commands.map((c) => (
+          <li key={c}>
+            <code>{c}</code> <Copy text={() => c}>Copy</Copy>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Overview(props: View) {
+  const me = session.value?.user.username;
+  const running = props.all.filter((e) => !ended(e));
+  const mine = running.filter((e) => e.username === me);
+  const failed = props.all.filter((e) => e.state === "STATE_ERROR").slice(0, 5);
+  const { total, used } = props.status.slots;
+  return (
+    <>
+      <p class="strip">
+        <Link to="/cluster">
+          {used} of {total} slots used
+        </Link>
+      </p>
+      <section>
+        <h2>{mine.length === running.length ? "Running" : "Mine, running"}</h2>
+        {mine.length === 0 ? (
+          <p>
+            Nothing of yours runs.{" "}
+            {running.length > 0 && (
+              <Link to="/experiments?q=state%3DACTIVE">
+                {running.length} {running.length === 1 ? "experiment" : "experiments"} of others
+              </Link>
+            )}
+          </p>
+        ) : (
+          <ul class="cards">
+            {mine.map((e) => (
+              <li key={e.id}>
+                <Link to={`/experiments/${e.id}`}>
+                  {e.id} {clean(e.name)}
+                </Link>{" "}
+                <State of={e.state} /> <Progress of={e.progress} />
+                <div>
+                  {e.bestTrialId ? (
+                    <>
+                      best {clean(e.searcherMetric)} {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
+                    </>
+                  ) : (
+                    "no validation yet"
+                  )}
+                </div>
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+      {props.waiting.length > 0 && (
+        <section>
+          <h2>Waiting</h2>
+          <ul class="cards">
+            {props.waiting.map((w) => (
+              <li key={w.id}>
+                <Link to={`/experiments/${w.id}`}>
+                  {w.id} {clean(w.name)}
+                </Link>
+                <div>{clean(w.why.reason.text)}</div>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {failed.length > 0 && (
+        <section>
+          <h2>Last failures</h2>
+          <ul class="cards">
+            {failed.map((e) => (
+              <Failure key={e.id} of={e} />
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Failure(props: { of: Experiment }) {
+  const { now } = useRead(`failure ${props.of.id}`, (signal) => get<{ why: string }>(`/troupe/v1/experiments/${props.of.id}/outcome`, {}, signal));
+  const v = now.value;
+  return (
+    <li>
+      <Link to={`/experiments/${props.of.id}`}>
+        {props.of.id} {clean(props.of.name)}
+      </Link>{" "}
+      <Time at={props.of.endTime} />
+      <div class="line">{v.state === "ready" ? clean(v.value.why.split("\n")[0] ?? "") : ""}</div>
+    </li>
+  );
+}

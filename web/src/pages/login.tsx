@@ -1,0 +1,76 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { explain, request, session, signedIn, type Session } from "../api";
+import { usePage } from "../app";
+import { go, params, place } from "../router";
+import { clean } from "../text";
+
+/** Only below /ui/ of this server. */
+function next(): string {
+  const to = params.peek().text("next");
+  if (!to.startsWith("/ui/") && to !== "/ui") return "/";
+  const url = new URL(to, location.origin);
+  return url.origin === location.origin && url.pathname.startsWith("/ui") ? url.pathname.slice(3).replace(/^\/?/, "/") + url.search : "/";
+}
+
+export function SignIn(props: { over: boolean }) {
+  if (!props.over) usePage("Sign in", "ready");
+  const fault = useSignal("");
+  const busy = useSignal(false);
+  const name = useRef<HTMLInputElement>(null);
+  const word = useRef<HTMLInputElement>(null);
+  const enter = async (body: object) => {
+    busy.value = true;
+    fault.value = "";
+    try {
+      const answer = (await (await request("POST", "/troupe/v1/session", body)).json()) as Session;
+      signedIn(answer);
+      if (!props.over) go(next(), true);
+    } catch (why) {
+      fault.value = explain(why);
+    }
+    busy.value = false;
+  };
+  useEffect(() => {
+    if (props.over) return;
+    const code = /(?:^#|&)code=([0-9a-f]+)/.exec(place.peek().hash)?.[1];
+    if (code) {
+      history.replaceState(null, "", location.pathname + location.search); // out of the address before anything else
+      void enter({ code });
+    } else if (session.peek()) go(next(), true);
+    else name.current?.focus();
+  }, []);
+  return (
+    <form
+      class="signin"
+      onSubmit={(e) => {
+        e.preventDefault();
+        void enter({ username: name.current!.value, password: word.current!.value });
+      }}
+    >
+      {props.over ? <h2>Sign in again</h2> : <h1 tabIndex={-1}>Sign in</h1>}
+      {props.over && <p>The server asks who you are. What you typed stays as it is.</p>}
+      <label>
+        <span>Username</span>
+        <input ref={name} name="username" autocomplete="username" spellcheck={false} autocapitalize="none" defaultValue={session.peek()?.user.username ?? ""} />
+      </label>
+      <label>
+        <span>Password</span>
+        <input ref={word} name="password" type="password" autocomplete="current-password" />
+      </label>
+      {fault.value && (
+        <p class="fault" role="alert">
+          {clean(fault.value)}
+        </p>
+      )}
+      <button type="submit" disabled={busy.value}>
+        Sign in
+      </button>
+      {!props.over && (
+        <p class="hint">
+          <code>troupe web</code> on the command line prints a link that signs you in.
+        </p>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,120 @@
+import { get, type Experiment } from "../api";
+import { hovered } from "../hover";
+import { listen } from "../live";
+import { clean, number, short, csv } from "../text";
+import { Empty, Failed, Link, save, Time, useRead } from "../ui";
+import { useEffect } from "preact/hooks";
+
+interface Story {
+  searcher: string;
+  metric: string;
+  timeMetric: string;
+  smallerIsBetter: boolean;
+  brackets: { maxTrials: number; rungs: { units: number; entered: number; stopped: number; needed: number | string; trials: { trial: number; metric: number | string; fate: string }[] }[] }[];
+  decisions: { sequence: number; at: string; trial?: number; what: string; why: string; rung?: number; units?: number; metric?: number | string; needed?: number | string; source?: number }[];
+}
+
+export function SearchStory(props: { of: Experiment }) {
+  const id = props.of.id;
+  const { now, again } = useRead(`search ${id}`, (signal) => get<Story>(`/troupe/v1/experiments/${id}/search`, {}, signal));
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen([`experiment/${id}`], () => {
+      due ??= setTimeout(() => {
+        due = undefined;
+        again();
+      }, 1000);
+    });
+    return () => {
+      stop();
+      clearTimeout(due);
+    };
+  }, [id]);
+  const v = now.value;
+  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "loading") return null;
+  const s = v.value;
+  const units = s.timeMetric || "reports";
+  return (
+    <>
+      <p>
+        {clean(s.searcher)}: {s.smallerIsBetter ? "smallest" : "largest"} {clean(s.metric)}
+      </p>
+      {s.brackets.length > 0 && (
+        <section>
+          <h2>Brackets and rungs</h2>
+          <div data-testid="rungs" class="brackets">
+            {s.brackets.map((b, i) => (
+              <div key={i} class="bracket">
+                <h3>Bracket {i}</h3>
+                <ol>
+                  {b.rungs.map((r, k) => (
+                    <li key={k} class="rung" data-bracket={i} data-rung={k} data-entered={r.entered} data-stopped={r.stopped}>
+                      <div>
+                        <strong>
+                          {r.units} {clean(units)}
+                        </strong>{" "}
+                        — {r.entered} entered, {r.stopped} stopped
+                        {number(r.needed) !== null && !Number.isNaN(number(r.needed)) && `, last bound ${short(number(r.needed))}`}
+                      </div>
+                      <div class="rungtrials">
+                        {r.trials.map((t) => (
+                          <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`}>
+                            {t.trial}
+                          </Link>
+                        ))}
+                      </div>
+                    </li>
+                  ))}
+                </ol>
+              </div>
+            ))}
+            <p class="hint">
+              <span class="fate fate-went-on">went on</span> <span class="fate fate-runs">runs</span> <span class="fate fate-waits">waits</span> <span class="fate fate-stopped">stopped</span> <span class="fate fate-finished">finished</span>{" "}
+              <span class="fate fate-ended">ended</span>
+            </p>
+          </div>
+        </section>
+      )}
+      <section>
+        <h2>Decisions</h2>
+        <p>
+          <button
+            type="button"
+            onClick={() =>
+              save(
+                `decisions-${id}.csv`,
+                "text/csv",
+                csv([["sequence", "at", "trial", "what", "why", "rung", "metric", "needed", "source"], ...s.decisions.map((d) => [d.sequence, d.at, d.trial ?? null, d.what, d.why, d.rung ?? null, number(d.metric), number(d.needed), d.source ?? null])]),
+              )
+            }
+          >
+            Download CSV
+          </button>
+        </p>
+        {s.decisions.length === 0 && <Empty>No decision yet.</Empty>}
+        <ol class="decisions" data-testid="decisions" data-count={s.decisions.length}>
+          {s.decisions
+            .slice(-500)
+            .reverse()
+            .map((d, i) => (
+              <li key={`${d.sequence}.${i}`}>
+                <Time at={d.at} /> {d.trial ? <Link to={`/trials/${d.trial}`}>trial {d.trial}</Link> : "experiment"} {clean(d.what)}
+                {d.rung !== undefined && ` at rung ${d.rung}`}
+                {d.metric !== undefined && `: ${short(number(d.metric))}`}
+                {d.needed !== undefined && number(d.needed) !== null && !Number.isNaN(number(d.needed)) && ` against ${short(number(d.needed))}`}
+                {d.source !== undefined && (
+                  <>
+                    {" "}
+                    from <Link to={`/trials/${d.source}`}>trial {d.source}</Link>
+                  </>
+                )}
+                {d.why && ` — ${clean(d.why)}`}
+              </li>
+            ))}
+        </ol>
+        {s.decisions.length > 500 && <p class="hint">The last 500 of {s.decisions.length}; the CSV has all.</p>}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,304 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { get, may, post, explain, type Experiment, type Explanation, type Trial } from "../api";
+import { usePage, type PageProps } from "../app";
+import { CheckpointGrid } from "../checkpoints";
+import { Curves } from "../curves";
+import { EventGrid } from "../events";
+import { Grid, type Column } from "../grid";
+import { listen, returns } from "../live";
+import { Log } from "../log";
+import { params, set } from "../router";
+import { Structured } from "../structured";
+import { clean, flat, number, short, span, state } from "../text";
+import { useMetrics } from "../trials";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useRead } from "../ui";
+import { duration } from "./experiments";
+import { ended } from "./home";
+
+const tabs: [string, string][] = [
+  ["", "Curves"],
+  ["metrics", "Metrics"],
+  ["logs", "Logs"],
+  ["checkpoints", "Checkpoints"],
+  ["events", "Events"],
+];
+
+interface Full {
+  id: number;
+  experimentId: number;
+  state: string;
+  hparams: Record<string, unknown>;
+  restarts: number;
+  startTime: string;
+  endTime?: string;
+  totalBatchesProcessed: number;
+  why: string;
+  taskId: string;
+}
+interface Task {
+  allocations: { allocationId: string; state: string; startTime: string; endTime?: string; exitReason?: string; slots: number }[];
+}
+interface View {
+  trial: Full;
+  experiment: Experiment;
+  task: Task;
+}
+
+export default function TrialPage(props: PageProps) {
+  const id = props.id;
+  const view = useSignal<View | null>(null);
+  const { now, again } = useRead(`trial ${id}`, async (signal) => {
+    const { trial } = await get<{ trial: Full }>(`/api/v1/trials/${id}`, {}, signal);
+    const [e, t] = await Promise.all([get<{ experiment: Experiment }>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<{ task: Task }>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
+    return { trial, experiment: e.experiment, task: t.task };
+  });
+  useSignalEffect(() => {
+    if (now.value.state === "ready") view.value = now.value.value;
+  });
+  const v = view.value;
+  useEffect(() => {
+    if (!v) return;
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen([`experiment/${v.trial.experimentId}`], (e) => {
+      if (e.name !== "trial" || e.data["id"] !== id) return;
+      due ??= setTimeout(() => ((due = undefined), again()), 500);
+    });
+    return () => {
+      stop();
+      clearTimeout(due);
+    };
+  }, [id, v?.trial.experimentId]);
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
+  const failed = now.value.state === "error" && !v;
+  const known = tabs.some(([t]) => t === props.tab);
+  usePage(`Trial ${id}`, failed || !known ? "error" : v ? "ready" : "loading");
+  if (failed && now.value.state === "error")
+    return (
+      <>
+        <h1 tabIndex={-1}>Trial {id}</h1>
+        {isUnknown(now.value.why) ? <p>There is no trial {id}.</p> : <Failed why={now.value.why} again={again} />}
+      </>
+    );
+  return (
+    <>
+      <div class="titleline">
+        <h1 tabIndex={-1}>Trial {id}</h1>
+        {v && (
+          <>
+            <State of={v.trial.state} />
+            <span>
+              of{" "}
+              <Link to={`/experiments/${v.trial.experimentId}`}>
+                experiment {v.trial.experimentId} <bdi>{clean(v.experiment.name)}</bdi>
+              </Link>
+            </span>
+            <div class="buttons">
+              {may("kill trial") && !ended(v.trial) && (
+                <button
+                  type="button"
+                  class="danger"
+                  onClick={() =>
+                    (question.value = {
+                      title: `Kill trial ${id}?`,
+                      text: `Trial ${id} of experiment ${v.trial.experimentId}: what was not saved in a checkpoint is lost.`,
+                      button: "Kill",
+                      go: () => void post(`/api/v1/trials/${id}/kill`).then(() => say("killed"), (why: unknown) => say(explain(why))),
+                    })
+                  }
+                >
+                  Kill
+                </button>
+              )}
+              {props.tab === "" && (
+                <>
+                  <CopyLink />
+                  <CopyCommand command={`troupe trial describe ${id}`} />
+                </>
+              )}
+            </div>
+          </>
+        )}
+      </div>
+      <div class="tabs" role="tablist" aria-label={`Trial ${id}`}>
+        {tabs.map(([t, name]) => (
+          <Link key={t} to={`/trials/${id}${t ? "/" + t : ""}`} role="tab" selected={props.tab === t}>
+            {name}
+          </Link>
+        ))}
+      </div>
+      {v && (
+        <div role="tabpanel" aria-label={tabs.find(([t]) => t === props.tab)?.[1] ?? ""}>
+          {props.tab === "" && <Overview {...v} />}
+          {props.tab === "metrics" && <Reports trial={v.trial} />}
+          {props.tab === "logs" && <Log trial={id} />}
+          {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
+          {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} />}
+          {!known && <p>There is no such page of a trial.</p>}
+        </div>
+      )}
+    </>
+  );
+}
+
+const filterOf = (k: string, x: unknown): string => `${k}=${typeof x === "string" && /\s/.test(x) ? `'${x}'` : String(x)}`;
+
+function Overview(props: View) {
+  const { trial, experiment, task } = props;
+  const why = useRead(`explain trial ${trial.id} ${trial.state} ${trial.restarts} ${task.allocations.length}`, (signal) => get<Explanation>(`/troupe/v1/trials/${trial.id}/explain`, {}, signal));
+  const { metrics } = useMetrics(trial.experimentId);
+  const x = why.now.value.state === "ready" ? why.now.value.value : null;
+  const rows = useMemo<Trial[]>(() => [{ ...trial, runs: 0, totalBatches: 0, best: null, latest: null, stop: null, latestCheckpoint: "", agents: [] }], [trial]);
+  const runs = task.allocations;
+  // Where a run began again, on the axes that know of time.
+  let ran = 0;
+  const marks = runs.flatMap((r, i) => {
+    const at = Date.parse(r.startTime) / 1000;
+    const out = i === 0 ? [] : [{ x: "time", at, label: `run ${i + 1}` }, { x: "relative", at: ran, label: `run ${i + 1}` }];
+    ran += ((r.endTime ? Date.parse(r.endTime) : Date.now()) - Date.parse(r.startTime)) / 1000;
+    return out;
+  });
+  return (
+    <>
+      <div class="box" data-testid="explain">
+        {why.now.value.state === "error" && <Failed why={why.now.value.why} again={why.again} />}
+        {x && (
+          <>
+            <p>
+              {clean(x.reason.text)} <small>since</small> <Time at={x.since} />
+            </p>
+            {x.advice && <p class="hint">{clean(x.advice)}</p>}
+            {x.log && x.log.length > 0 && (
+              <p>
+                <Link to={`/trials/${trial.id}/logs?line=${x.log[x.log.length - 1]}`}>Its last lines</Link>
+              </p>
+            )}
+          </>
+        )}
+      </div>
+      <Curves trials={rows} only={[trial.id]} experiments={[trial.experimentId]} metrics={metrics.value} metric={`validation.${experiment.searcherMetric}`} height={360} marks={marks} />
+      <section>
+        <h2>Hyperparameters</h2>
+        <Facts
+          rows={Object.entries(flat(trial.hparams)).map(([k, v]) => [
+            k,
+            <Link to={`/experiments/${trial.experimentId}/trials?q=${encodeURIComponent(filterOf(k, v))}`} label={`Trials with ${k} ${String(v)}`}>
+              {clean(typeof v === "number" ? short(v, 8) : typeof v === "string" ? v : JSON.stringify(v))}
+            </Link>,
+          ])}
+        />
+      </section>
+      <section>
+        <h2>Runs</h2>
+        <div class="tablebox">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Run</th>
+                <th scope="col">State</th>
+                <th scope="col">Slots</th>
+                <th scope="col">Started</th>
+                <th scope="col">Duration</th>
+                <th scope="col">How it ended</th>
+              </tr>
+            </thead>
+            <tbody>
+              {runs.map((r, i) => (
+                <tr key={r.allocationId}>
+                  <td>{i + 1}</td>
+                  <td>{state(r.state)}</td>
+                  <td>{r.slots}</td>
+                  <td>
+                    <Time at={r.startTime} />
+                  </td>
+                  <td>{span(duration(r))}</td>
+                  <td>{clean(r.exitReason ?? "")}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+    </>
+  );
+}
+
+interface Report {
+  row: number;
+  group: string;
+  totalBatches: number;
+  trialRunId: number;
+  endTime: string;
+  archived: boolean;
+  metrics: Record<string, unknown>;
+}
+
+function Reports(props: { trial: Full }) {
+  const id = props.trial.id;
+  const { now, again } = useRead(`reports ${id}`, (signal) => get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { limit: 20_000 }, signal));
+  const v = now.value;
+  const rows = v.state === "ready" ? v.value : [];
+  const names = useMemo(() => {
+    const all = new Map<string, boolean>(); // name: is it a number everywhere?
+    for (const r of rows) for (const [k, x] of Object.entries(r.metrics)) all.set(k, (all.get(k) ?? true) && number(x) !== null);
+    return all;
+  }, [rows]);
+  const columns = useMemo<Column<Report>[]>(
+    () => [
+      { key: "row", title: "Report", value: (r) => r.row, width: 80 },
+      { key: "group", title: "Group", value: (r) => r.group, width: 110 },
+      { key: "steps", title: "Steps", value: (r) => r.totalBatches, width: 80 },
+      { key: "run", title: "Run", value: (r) => r.trialRunId, width: 60 },
+      { key: "at", title: "At", value: (r) => r.endTime, show: (r) => <Time at={r.endTime} />, width: 170 },
+      { key: "archived", title: "Given up", value: (r) => (r.archived ? "yes" : ""), usual: false, width: 90 },
+      ...Array.from(names)
+        .slice(0, 1000)
+        .map(([k, numeric], i) => ({ key: k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: numeric && i < 12, width: 120 })),
+    ],
+    [names],
+  );
+  const structured = Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k);
+  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  return (
+    <>
+      {structured.slice(0, 12).map((k) => (
+        <Steps key={k} name={k} reports={rows.filter((r) => k in r.metrics)} />
+      ))}
+      <Grid name="Reports" rows={rows} columns={columns} id={(r) => String(r.row)} usualSort="row" bare={["group"]} command={`troupe trial metrics ${id}`} empty={v.state === "ready" ? <Empty>No report yet.</Empty> : ""} />
+    </>
+  );
+}
+
+/** A structured metric, and a slider through its steps. */
+function Steps(props: { name: string; reports: Report[] }) {
+  const key = `step.${props.name}`;
+  const chosen = params.value.text(key);
+  const at = chosen === "" ? props.reports.length - 1 : Math.max(0, props.reports.findIndex((r) => String(r.totalBatches) === chosen));
+  const report = props.reports[at];
+  if (!report) return null;
+  return (
+    <section>
+      <h2>{clean(props.name)}</h2>
+      {props.reports.length > 1 && (
+        <label>
+          <span>
+            Step {report.totalBatches} ({at + 1} of {props.reports.length})
+          </span>
+          <input
+            type="range"
+            min={0}
+            max={props.reports.length - 1}
+            value={at}
+            onInput={(e) => {
+              const r = props.reports[Number(e.currentTarget.value)];
+              set({ [key]: r && r !== props.reports[props.reports.length - 1] ? r.totalBatches : null }, true);
+            }}
+          />
+        </label>
+      )}
+      <Structured value={report.metrics[props.name]} />
+    </section>
+  );
+}

@@ -1,0 +1,531 @@
+// The charts that are our own: drawn on canvas or as SVG, on shared scales, with one hover and one brush.
+
+import { useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { hovered } from "./hover";
+import { go } from "./router";
+import { shownTheme } from "./settings";
+import { fitting, heat, linear, type Scale } from "./scales";
+import { clean, number, short } from "./text";
+import type { Row } from "./trials";
+import { asCell } from "./trials";
+
+/** One axis of trials: a hyperparameter or a metric. */
+export interface Dimension {
+  key: string; // "hp.lr", "best"
+  title: string;
+  scale: Scale;
+  place: (t: Row) => number | null; // 0..1
+  label: (t: Row) => string;
+  choices: string[] | null; // of one that is not a number
+}
+
+export function value(t: Row, key: string): number | string | null {
+  const x = key === "best" ? number(t.best?.metric) : key === "latest" ? number(t.latest?.metric) : key === "steps" ? t.totalBatches : key === "id" ? t.id : key.startsWith("m.") ? number(t.metrics?.[key.slice(2)]?.last) : asCell(t.hp[key.replace(/^hp\./, "")]);
+  return x === undefined || x === null ? null : typeof x === "boolean" ? String(x) : x;
+}
+
+export function dimension(rows: readonly Row[], key: string, title = key.replace(/^hp\./, "")): Dimension {
+  const all = rows.map((t) => value(t, key)).filter((x) => x !== null);
+  const numeric = all.length > 0 && all.every((x) => typeof x === "number");
+  if (numeric) {
+    const scale = fitting(all as number[]);
+    return {
+      key,
+      title,
+      scale,
+      choices: null,
+      place: (t) => {
+        const x = value(t, key);
+        return typeof x === "number" && Number.isFinite(x) ? Math.min(1, Math.max(0, scale.at(x))) : null;
+      },
+      label: (t) => short(value(t, key) as number | null),
+    };
+  }
+  const choices = Array.from(new Set(all.map(String))).sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+  const at = new Map(choices.map((c, i) => [c, choices.length > 1 ? i / (choices.length - 1) : 0.5]));
+  return {
+    key,
+    title,
+    scale: linear(0, Math.max(1, choices.length - 1)),
+    choices,
+    place: (t) => {
+      const x = value(t, key);
+      return x === null ? null : (at.get(String(x)) ?? null);
+    },
+    label: (t) => clean(String(value(t, key) ?? "")),
+  };
+}
+
+// ---- brushes: "lr:0.001..0.01;opt:adam..adam"
+
+export interface Brush {
+  key: string;
+  from: number | string;
+  to: number | string;
+}
+export function readBrushes(text: string): Brush[] {
+  return text
+    .split(";")
+    .map((part) => /^(.+):(.*?)\.\.(.*)$/.exec(part))
+    .flatMap((m) => {
+      if (!m) return [];
+      const [a, b] = [m[2]!, m[3]!];
+      const numeric = a !== "" && b !== "" && !Number.isNaN(+a) && !Number.isNaN(+b);
+      return [{ key: m[1]!, from: numeric ? +a : a, to: numeric ? +b : b }];
+    });
+}
+export const writeBrushes = (all: Brush[]): string => all.map((b) => `${b.key}:${b.from}..${b.to}`).join(";");
+
+const full = (key: string, rows: readonly Row[]): string => (["best", "latest", "steps", "id"].includes(key) || key.startsWith("m.") || key.startsWith("hp.") ? key : rows.some((r) => key in r.hp) ? `hp.${key}` : key);
+
+export function passes(t: Row, brushes: readonly Brush[], rows: readonly Row[]): boolean {
+  return brushes.every((b) => {
+    const x = value(t, full(b.key, rows));
+    if (x === null) return false;
+    if (typeof b.from === "number" && typeof b.to === "number") return typeof x === "number" && x >= b.from && x <= b.to;
+    return String(x).localeCompare(String(b.from), undefined, { numeric: true }) >= 0 && String(x).localeCompare(String(b.to), undefined, { numeric: true }) <= 0;
+  });
+}
+
+// ---- drawing
+
+interface Ink {
+  text: string;
+  line: string;
+  faint: string;
+  accent: string;
+}
+function ink(): Ink {
+  const s = getComputedStyle(document.documentElement);
+  const of = (name: string) => s.getPropertyValue(name).trim();
+  return { text: of("--text"), line: of("--line"), faint: of("--faint"), accent: of("--accent") };
+}
+
+/** A canvas as wide as its place, drawn again when what it shows, its size, the theme or the hover change. */
+export function Drawing(props: {
+  testid: string;
+  name: string;
+  height: number;
+  draw: (c: CanvasRenderingContext2D, width: number, height: number, ink: Ink) => void;
+  depends: unknown[];
+  data?: Record<string, string | number>;
+  at?: (x: number, y: number, width: number, height: number) => string | null; // the trial there
+  onClick?: (id: string) => void;
+  onDrag?: (x0: number, y0: number, x1: number, y1: number, width: number, height: number) => void;
+  children?: ComponentChildren;
+}) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const figure = useRef<HTMLElement>(null);
+  const now = useRef(props);
+  now.current = props;
+  const due = useRef(0);
+  const paint = () => {
+    due.current ||= requestAnimationFrame(() => {
+      due.current = 0;
+      const el = canvas.current;
+      if (!el || document.hidden) return;
+      const width = el.clientWidth;
+      const height = now.current.height;
+      const ratio = devicePixelRatio || 1;
+      if (el.width !== Math.round(width * ratio)) el.width = Math.round(width * ratio);
+      if (el.height !== Math.round(height * ratio)) el.height = Math.round(height * ratio);
+      const c = el.getContext("2d")!;
+      c.setTransform(ratio, 0, 0, ratio, 0, 0);
+      c.clearRect(0, 0, width, height);
+      c.font = "12px system-ui, sans-serif";
+      now.current.draw(c, width, height, ink());
+      if (figure.current) figure.current.dataset["state"] = "ready";
+    });
+  };
+  useEffect(paint, props.depends);
+  useSignalEffect(() => {
+    hovered.value;
+    shownTheme.value;
+    if (figure.current) figure.current.dataset["hovered"] = hovered.value ?? "";
+    paint();
+  });
+  useEffect(() => {
+    const size = new ResizeObserver(paint);
+    size.observe(canvas.current!);
+    canvas.current!.style.height = `${props.height}px`;
+    return () => {
+      size.disconnect();
+      cancelAnimationFrame(due.current);
+    };
+  }, [props.height]);
+  const start = useRef<[number, number] | null>(null);
+  const place = (e: MouseEvent): [number, number] => {
+    const r = canvas.current!.getBoundingClientRect();
+    return [e.clientX - r.left, e.clientY - r.top];
+  };
+  return (
+    <figure class="chart own" data-testid={props.testid} ref={figure} {...Object.fromEntries(Object.entries(props.data ?? {}).map(([k, v]) => [`data-${k}`, v]))}>
+      <canvas
+        ref={canvas}
+        role="img"
+        aria-label={props.name}
+        onMouseMove={(e) => {
+          const [x, y] = place(e);
+          const id = now.current.at?.(x, y, canvas.current!.clientWidth, props.height) ?? null;
+          if (hovered.peek() !== id) hovered.value = id;
+        }}
+        onMouseLeave={() => (hovered.value = null)}
+        onMouseDown={(e) => (start.current = place(e))}
+        onMouseUp={(e) => {
+          const from = start.current;
+          start.current = null;
+          if (!from) return;
+          const [x, y] = place(e);
+          if (Math.hypot(x - from[0], y - from[1]) > 5) props.onDrag?.(from[0], from[1], x, y, canvas.current!.clientWidth, props.height);
+          else {
+            const id = props.at?.(x, y, canvas.current!.clientWidth, props.height);
+            if (id) (props.onClick ?? ((t: string) => go(`/trials/${t}`)))(id);
+          }
+        }}
+      />
+      {props.children}
+    </figure>
+  );
+}
+
+const pad = { left: 64, right: 16, top: 16, bottom: 36 };
+
+function axes(c: CanvasRenderingContext2D, w: number, h: number, k: Ink, x: Dimension, y: Dimension): void {
+  c.strokeStyle = k.line;
+  c.fillStyle = k.text;
+  c.textAlign = "center";
+  const gw = w - pad.left - pad.right;
+  const gh = h - pad.top - pad.bottom;
+  const marks = (d: Dimension) => (d.choices ? d.choices.map((t, i) => [d.choices!.length > 1 ? i / (d.choices!.length - 1) : 0.5, clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const));
+  for (const [p, text] of marks(x)) {
+    if (p < -0.001 || p > 1.001) continue;
+    const at = pad.left + p * gw;
+    c.beginPath();
+    c.moveTo(at, pad.top);
+    c.lineTo(at, pad.top + gh);
+    c.stroke();
+    c.fillText(text.slice(0, 14), at, h - 20);
+  }
+  c.textAlign = "right";
+  for (const [p, text] of marks(y)) {
+    if (p < -0.001 || p > 1.001) continue;
+    const at = pad.top + (1 - p) * gh;
+    c.beginPath();
+    c.moveTo(pad.left, at);
+    c.lineTo(pad.left + gw, at);
+    c.stroke();
+    c.fillText(text.slice(0, 9), pad.left - 6, at + 4);
+  }
+  c.textAlign = "center";
+  c.fillText(clean(x.title), pad.left + gw / 2, h - 5);
+  c.save();
+  c.translate(11, pad.top + gh / 2);
+  c.rotate(-Math.PI / 2);
+  c.fillText(clean(y.title), 0, 0);
+  c.restore();
+}
+
+function nearest(points: { id: string; x: number; y: number }[], x: number, y: number, within = 12): string | null {
+  let best: string | null = null;
+  let least = within * within;
+  for (const p of points) {
+    const d = (p.x - x) ** 2 + (p.y - y) ** 2;
+    if (d < least) {
+      least = d;
+      best = p.id;
+    }
+  }
+  return best;
+}
+
+export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (b: Brush[]) => void; testid?: string; height?: number }) {
+  const places = (w: number, h: number) =>
+    props.rows.flatMap((t) => {
+      const px = props.x.place(t);
+      const py = props.y.place(t);
+      return px === null || py === null ? [] : [{ id: String(t.id), x: pad.left + px * (w - pad.left - pad.right), y: pad.top + (1 - py) * (h - pad.top - pad.bottom), c: props.colour?.place(t) ?? null }];
+    });
+  return (
+    <Drawing
+      testid={props.testid ?? "scatter"}
+      name={`Scatter of ${props.rows.length} trials: ${clean(props.x.title)} and ${clean(props.y.title)}`}
+      height={props.height ?? 320}
+      depends={[props.rows, props.x, props.y, props.colour]}
+      data={{ trials: props.rows.length }}
+      draw={(c, w, h, k) => {
+        axes(c, w, h, k, props.x, props.y);
+        for (const p of places(w, h)) {
+          const on = hovered.peek() === p.id;
+          c.fillStyle = p.c === null ? k.accent : heat(p.c);
+          c.strokeStyle = k.text;
+          c.beginPath();
+          c.arc(p.x, p.y, on ? 7 : 4, 0, 2 * Math.PI);
+          c.fill();
+          if (on) c.stroke();
+        }
+      }}
+      at={(x, y, w, h) => nearest(places(w, h), x, y)}
+      onDrag={(x0, y0, x1, y1, w, h) => {
+        const span = (d: Dimension, a: number, b: number): Brush | null => {
+          if (d.choices) return null;
+          const lo = Math.max(0, Math.min(a, b));
+          const hi = Math.min(1, Math.max(a, b));
+          return { key: d.key, from: Number(d.scale.back(lo).toPrecision(4)), to: Number(d.scale.back(hi).toPrecision(4)) };
+        };
+        const gw = w - pad.left - pad.right;
+        const gh = h - pad.top - pad.bottom;
+        const all = [span(props.x, (x0 - pad.left) / gw, (x1 - pad.left) / gw), span(props.y, 1 - (y0 - pad.top) / gh, 1 - (y1 - pad.top) / gh)].filter((b): b is Brush => b !== null);
+        props.onBrush?.(all);
+      }}
+    />
+  );
+}
+
+/** Best so far over the trials, in the order of their ends. */
+export function History(props: { points: { trial: number; value: number; best: number }[]; metric: string }) {
+  const all = props.points.flatMap((p) => [p.value, p.best]);
+  const y = fitting(all);
+  const at = (i: number, w: number) => pad.left + (props.points.length > 1 ? i / (props.points.length - 1) : 0.5) * (w - pad.left - pad.right);
+  const up = (v: number, h: number) => pad.top + (1 - y.at(v)) * (h - pad.top - pad.bottom);
+  const last = props.points[props.points.length - 1];
+  return (
+    <Drawing
+      testid="history"
+      name={`Best ${clean(props.metric)} so far over ${props.points.length} trials: ${short(last?.best ?? null)}`}
+      height={280}
+      depends={[props.points]}
+      data={{ trials: props.points.length, best: last ? last.best : "" }}
+      draw={(c, w, h, k) => {
+        const dim = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, label: () => "" });
+        axes(c, w, h, k, dim("trials ended", linear(0, Math.max(1, props.points.length - 1))), dim(props.metric, y));
+        props.points.forEach((p, i) => {
+          const on = hovered.peek() === String(p.trial);
+          c.fillStyle = on ? k.text : k.accent;
+          c.globalAlpha = on ? 1 : 0.5;
+          c.beginPath();
+          c.arc(at(i, w), up(p.value, h), on ? 6 : 3, 0, 2 * Math.PI);
+          c.fill();
+        });
+        c.globalAlpha = 1;
+        c.strokeStyle = "#d55e00";
+        c.lineWidth = 2;
+        c.beginPath();
+        props.points.forEach((p, i) => {
+          if (i > 0) c.lineTo(at(i, w), up(props.points[i - 1]!.best, h));
+          c[i > 0 ? "lineTo" : "moveTo"](at(i, w), up(p.best, h));
+        });
+        c.stroke();
+        c.lineWidth = 1;
+      }}
+      at={(x, y_, w, h) =>
+        nearest(
+          props.points.map((p, i) => ({ id: String(p.trial), x: at(i, w), y: up(p.value, h) })),
+          x,
+          y_,
+        )
+      }
+    />
+  );
+}
+
+export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<number>; dims: Dimension[]; brushes: Brush[]; onBrush: (key: string, b: Brush | null) => void }) {
+  const { dims } = props;
+  const x = (i: number, w: number) => 60 + (dims.length > 1 ? i / (dims.length - 1) : 0.5) * (w - 120);
+  const top = 34;
+  const y = (p: number, h: number) => top + (1 - p) * (h - top - 24);
+  const colour = dims[dims.length - 1];
+  const line = (t: Row, w: number, h: number) => dims.map((d, i) => [x(i, w), d.place(t)] as const).filter((p): p is readonly [number, number] => p[1] !== null).map(([a, p]) => [a, y(p, h)] as const);
+  return (
+    <Drawing
+      testid="parallel"
+      name={`Parallel coordinates of ${props.passing.size} trials over ${dims.length} axes`}
+      height={360}
+      depends={[props.rows, props.passing, dims, props.brushes]}
+      data={{ trials: props.passing.size }}
+      draw={(c, w, h, k) => {
+        const stroke = (t: Row, on: boolean) => {
+          const p = line(t, w, h);
+          c.beginPath();
+          p.forEach(([a, b], i) => c[i > 0 ? "lineTo" : "moveTo"](a, b));
+          c.lineWidth = on ? 3 : 1;
+          c.stroke();
+        };
+        c.globalAlpha = 0.5;
+        c.strokeStyle = k.faint;
+        for (const t of props.rows) if (!props.passing.has(t.id)) stroke(t, false);
+        c.globalAlpha = props.passing.size > 200 ? 0.35 : 0.8;
+        for (const t of props.rows) {
+          if (!props.passing.has(t.id)) continue;
+          c.strokeStyle = heat(colour?.place(t) ?? 0);
+          stroke(t, false);
+        }
+        c.globalAlpha = 1;
+        const h_ = props.rows.find((t) => String(t.id) === hovered.peek());
+        if (h_) {
+          c.strokeStyle = k.text;
+          stroke(h_, true);
+        }
+        c.lineWidth = 1;
+        c.fillStyle = k.text;
+        dims.forEach((d, i) => {
+          const a = x(i, w);
+          c.strokeStyle = k.text;
+          c.beginPath();
+          c.moveTo(a, y(0, h));
+          c.lineTo(a, y(1, h));
+          c.stroke();
+          c.textAlign = "center";
+          c.fillText(clean(d.title).slice(0, 18), a, 14);
+          c.textAlign = "left";
+          const marks = d.choices ? d.choices.map((t, j) => [d.choices!.length > 1 ? j / (d.choices!.length - 1) : 0.5, clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const);
+          for (const [p, text] of marks) if (p >= -0.001 && p <= 1.001) c.fillText(text.slice(0, 10), a + 4, y(p, h) + 4);
+          const b = props.brushes.find((br) => br.key === d.key || `hp.${br.key}` === d.key);
+          if (b && typeof b.from === "number" && typeof b.to === "number") {
+            c.fillStyle = k.accent + "55";
+            const p0 = y(Math.min(1, Math.max(0, d.scale.at(b.to))), h);
+            const p1 = y(Math.min(1, Math.max(0, d.scale.at(b.from))), h);
+            c.fillRect(a - 8, p0, 16, p1 - p0);
+            c.fillStyle = k.text;
+          }
+        });
+      }}
+      at={(px, py, w, h) => {
+        let best: string | null = null;
+        let least = 8;
+        for (const t of props.rows) {
+          if (!props.passing.has(t.id)) continue;
+          const p = line(t, w, h);
+          for (let i = 1; i < p.length; ++i) {
+            const [ax, ay] = p[i - 1]!;
+            const [bx, by] = p[i]!;
+            if (px < ax || px > bx) continue;
+            const d = Math.abs(ay + ((by - ay) * (px - ax)) / (bx - ax || 1) - py);
+            if (d < least) {
+              least = d;
+              best = String(t.id);
+            }
+          }
+        }
+        return best;
+      }}
+      onDrag={(x0, y0, _x1, y1, w, h) => {
+        let i = 0;
+        dims.forEach((_, j) => {
+          if (Math.abs(x(j, w) - x0) < Math.abs(x(i, w) - x0)) i = j;
+        });
+        const d = dims[i];
+        if (!d) return;
+        const p = (v: number) => Math.min(1, Math.max(0, 1 - (v - top) / (h - top - 24)));
+        const lo = Math.min(p(y0), p(y1));
+        const hi = Math.max(p(y0), p(y1));
+        if (d.choices) {
+          const n = Math.max(1, d.choices.length - 1);
+          const inside = d.choices.filter((_, j) => j / n >= lo && j / n <= hi);
+          props.onBrush(d.key, inside.length > 0 ? { key: d.key, from: inside[0]!, to: inside[inside.length - 1]! } : null);
+        } else props.onBrush(d.key, { key: d.key, from: Number(d.scale.back(lo).toPrecision(4)), to: Number(d.scale.back(hi).toPrecision(4)) });
+      }}
+    />
+  );
+}
+
+/** The mean of a metric over two hyperparameters. */
+export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimension; of: Dimension }) {
+  const cells = 8;
+  const bins = (d: Dimension) => (d.choices ? Math.max(1, d.choices.length) : cells);
+  const bin = (d: Dimension, p: number) => (d.choices ? Math.round(p * Math.max(0, d.choices.length - 1)) : Math.min(cells - 1, Math.floor(p * cells)));
+  const nx = bins(props.x);
+  const ny = bins(props.y);
+  const sums = new Map<number, { sum: number; n: number; ids: string[] }>();
+  for (const t of props.rows) {
+    const px = props.x.place(t);
+    const py = props.y.place(t);
+    const v = props.of.place(t);
+    if (px === null || py === null || v === null) continue;
+    const key = bin(props.y, py) * nx + bin(props.x, px);
+    const one = sums.get(key) ?? { sum: 0, n: 0, ids: [] };
+    one.sum += v;
+    ++one.n;
+    one.ids.push(String(t.id));
+    sums.set(key, one);
+  }
+  return (
+    <Drawing
+      testid="heatmap"
+      name={`Heat map of ${clean(props.of.title)} over ${clean(props.x.title)} and ${clean(props.y.title)}`}
+      height={320}
+      depends={[props.rows, props.x, props.y, props.of]}
+      data={{ cells: sums.size }}
+      draw={(c, w, h, k) => {
+        const gw = (w - pad.left - pad.right) / nx;
+        const gh = (h - pad.top - pad.bottom) / ny;
+        for (const [key, one] of sums) {
+          const i = key % nx;
+          const j = Math.floor(key / nx);
+          c.fillStyle = heat(one.sum / one.n);
+          c.fillRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          if (hovered.peek() !== null && one.ids.includes(hovered.peek()!)) {
+            c.strokeStyle = k.text;
+            c.lineWidth = 3;
+            c.strokeRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+            c.lineWidth = 1;
+          }
+        }
+        axes(c, w, h, { ...k, line: "transparent" }, props.x, props.y);
+      }}
+      at={(x, y, w, h) => {
+        const i = Math.floor((x - pad.left) / ((w - pad.left - pad.right) / nx));
+        const j = ny - 1 - Math.floor((y - pad.top) / ((h - pad.top - pad.bottom) / ny));
+        return i >= 0 && i < nx && j >= 0 && j < ny ? (sums.get(j * nx + i)?.ids[0] ?? null) : null;
+      }}
+    />
+  );
+}
+
+/** When each trial was there, on as few lines as there were slots in use. */
+export function Timeline(props: { rows: readonly Row[] }) {
+  const now = Date.now();
+  const bars = props.rows
+    .map((t) => ({ id: String(t.id), from: Date.parse(t.startTime), to: t.endTime ? Date.parse(t.endTime) : now, state: t.state }))
+    .sort((a, b) => a.from - b.from);
+  const lanes: number[] = [];
+  const placed = bars.map((b) => {
+    let lane = lanes.findIndex((free) => free <= b.from);
+    if (lane < 0) lane = lanes.push(0) - 1;
+    lanes[lane] = b.to;
+    return { ...b, lane };
+  });
+  const from = Math.min(...bars.map((b) => b.from), now);
+  const to = Math.max(...bars.map((b) => b.to), from + 1000);
+  const tall = Math.max(8, Math.min(22, 400 / Math.max(1, lanes.length)));
+  const x = (t: number, w: number) => 8 + ((t - from) / (to - from)) * (w - 16);
+  return (
+    <Drawing
+      testid="timeline"
+      name={`Timeline of ${bars.length} trials, at most ${lanes.length} at once`}
+      height={Math.round(lanes.length * tall + 40)}
+      depends={[props.rows]}
+      data={{ trials: bars.length, lanes: lanes.length }}
+      draw={(c, w, h, k) => {
+        for (const b of placed) {
+          c.fillStyle = /ERROR/.test(b.state) ? "#d55e00" : /COMPLETED/.test(b.state) ? "#009e73" : /ACTIVE|RUNNING/.test(b.state) ? "#0072b2" : k.faint;
+          const on = hovered.peek() === b.id;
+          c.globalAlpha = on ? 1 : 0.8;
+          c.fillRect(x(b.from, w), 8 + b.lane * tall, Math.max(2, x(b.to, w) - x(b.from, w)), tall - 2);
+          c.globalAlpha = 1;
+          if (on) {
+            c.strokeStyle = k.text;
+            c.strokeRect(x(b.from, w), 8 + b.lane * tall, Math.max(2, x(b.to, w) - x(b.from, w)), tall - 2);
+          }
+        }
+        c.fillStyle = k.text;
+        c.textAlign = "left";
+        c.fillText(new Date(from).toLocaleString(), 8, h - 8);
+        c.textAlign = "right";
+        c.fillText(new Date(to).toLocaleString(), w - 8, h - 8);
+      }}
+      at={(px, py, w) => placed.find((b) => px >= x(b.from, w) - 2 && px <= x(b.to, w) + 2 && py >= 8 + b.lane * tall && py < 8 + (b.lane + 1) * tall)?.id ?? null}
+    />
+  );
+}

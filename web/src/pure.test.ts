@@ -1,0 +1,134 @@
+import { describe, expect, test } from "vitest";
+import { comparator, holds, parse, type Cell } from "./filter";
+import { band, clipped, smoothed } from "./smooth";
+import { fitting, linear, logarithmic, looks, niceTicks } from "./scales";
+import { lastState, segments } from "./terminal";
+import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
+import { patched, read } from "./address";
+
+const passes = (filter: string, row: Record<string, Cell>): boolean => {
+  const p = parse(filter, new Set(Object.keys(row)));
+  if (!p.ok) throw new Error(p.fault.message);
+  return p.conditions.every((c) => holds(c, (k) => row[k], ["id", "name"]));
+};
+
+describe("the filter language", () => {
+  const row = { id: 12, name: "digits", state: "ERROR", best: 0.25, "hp.lr": 0.01, "hp.opt": "adam w", latest: NaN, why: null };
+  test("compares numbers as numbers and texts without case", () => {
+    expect(passes("best<0.3", row)).toBe(true);
+    expect(passes("best<=0.25 best>=0.25", row)).toBe(true);
+    expect(passes("state=error", row)).toBe(true);
+    expect(passes("state!=error", row)).toBe(false);
+    expect(passes("id>9", row)).toBe(true); // as text it would not be
+  });
+  test("hp. may be left out", () => expect(passes("lr=0.01", row)).toBe(true));
+  test("quotes hold blanks", () => {
+    expect(passes("opt='adam w'", row)).toBe(true);
+    expect(passes("opt~'m W'", row)).toBe(true);
+  });
+  test("a bare word is looked for in id and name", () => {
+    expect(passes("Digi", row)).toBe(true);
+    expect(passes("adam", row)).toBe(false);
+  });
+  test("what is missing matches no comparison, not even !=", () => {
+    expect(passes("latest!=3", row)).toBe(false);
+    expect(passes("why!=x", row)).toBe(false);
+    expect(passes("latest<3", row)).toBe(false);
+  });
+  test("a wrong filter says where", () => {
+    expect(parse("state=ERROR best<", new Set(["state", "best"]))).toEqual({ ok: false, fault: { at: 17, message: "what should best be compared with?" } });
+    expect(parse("name='x", new Set(["name"]))).toEqual({ ok: false, fault: { at: 5, message: "this quote is not closed" } });
+    expect(parse("a b zzz=1", new Set(["id"]))).toEqual({ ok: false, fault: { at: 4, message: "there is no column 'zzz'" } });
+    expect(parse("=3")).toEqual({ ok: false, fault: { at: 0, message: "there is no column before =" } });
+  });
+});
+
+describe("sorting", () => {
+  const sorted = (xs: Cell[], down: boolean) => xs.slice().sort(comparator<Cell>((x) => x, down));
+  test("numbers that came as text sort as numbers", () => expect(sorted(["10", "9", "1e-3"], false)).toEqual(["1e-3", "9", "10"]));
+  test("missing and NaN come last in both directions", () => {
+    expect(sorted([null, 2, NaN, 1], false).slice(0, 2)).toEqual([1, 2]);
+    expect(sorted([null, 2, NaN, 1], true).slice(0, 2)).toEqual([2, 1]);
+  });
+  test("infinities are numbers", () => expect(sorted([Infinity, 1, -Infinity], false)).toEqual([-Infinity, 1, Infinity]));
+});
+
+describe("smoothing", () => {
+  test("is corrected for its start", () => expect(smoothed([4, 4, 4], 0.9).every((v) => Math.abs(v - 4) < 1e-12)).toBe(true));
+  test("what is not finite stays a gap and counts for nothing", () => {
+    const y = smoothed([1, NaN, 1], 0.5);
+    expect(y[1]).toBeNaN();
+    expect(y[2]).toBeCloseTo(1, 12);
+  });
+  test("clipping leaves the bulk", () => {
+    const range = clipped([...Array.from({ length: 100 }, (_, i) => i), 1e9])!;
+    expect(range[1]).toBeLessThan(200);
+    expect(clipped([1])).toBeNull();
+  });
+  test("a band has the mean of those that are there", () => {
+    const b = band([
+      { x: [0, 2], y: [0, 2] },
+      { x: [0, 1], y: [2, 3] },
+    ]);
+    expect(b.x).toEqual([0, 1, 2]);
+    expect(b.mean).toEqual([1, 2, 2]);
+    expect(b.low).toEqual([0, 1, 2]);
+    expect(b.high).toEqual([2, 3, 2]);
+  });
+});
+
+describe("scales", () => {
+  test("go there and back", () => {
+    for (const s of [linear(2, 10), logarithmic(0.001, 10), linear(3, 3)]) for (const p of [0, 0.3, 1]) expect(s.at(s.back(p))).toBeCloseTo(p, 9);
+  });
+  test("decades are logarithmic", () => {
+    expect(fitting([1e-4, 1]).at(1e-2)).toBeCloseTo(0.5, 9);
+    expect(fitting([1, 3]).at(2)).toBeCloseTo(0.5, 9);
+    expect(fitting([]).ticks.length).toBeGreaterThan(0);
+  });
+  test("ticks are round", () => expect(niceTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]));
+  test("the ninth look differs from the first", () => expect(looks(8)).not.toEqual(looks(0)));
+});
+
+describe("a line of a log", () => {
+  test("shows its last state", () => {
+    expect(lastState(" 1%|\r 50%|#####\r100%|##########\r")).toBe("100%|##########");
+  });
+  test("has the colours of a terminal, and no other sequence", () => {
+    expect(segments("a\u001b[1;31mred\u001b[0mb\u001b[2Kc\u001b]0;title\u0007d")).toEqual([
+      { text: "a", classes: "" },
+      { text: "red", classes: "fg1 bold" },
+      { text: "b", classes: "" },
+      { text: "c", classes: "" },
+      { text: "d", classes: "" },
+    ]);
+  });
+});
+
+describe("texts of users", () => {
+  test("cannot turn the direction or hide", () => {
+    expect(clean("a\u202eb\u0007c\u009bd")).toBe("a\ufffdb\u2407c\ufffdd");
+    expect(clean("täglich\t✓")).toBe("täglich\t✓");
+  });
+  test("make no formula in a table", () => expect(csv([["=1+1", -2, 'a"b', null, NaN]])).toBe("'=1+1,-2,\"a\"\"b\",,NaN\r\n"));
+});
+
+test("numbers of the API", () => {
+  expect(number("NaN")).toBeNaN();
+  expect(number("-Infinity")).toBe(-Infinity);
+  expect(number("3")).toBeNull();
+});
+test("numbers for people", () => {
+  expect([0, 12, 0.1 + 0.2, 1e-7, 123456789012, NaN, -Infinity].map((x) => short(x))).toEqual(["0", "12", "0.3", "1e-7", "1.2346e+11", "NaN", "−∞"]);
+  expect(bytes(1234567)).toBe("1.23 MB");
+  expect(span(7500)).toBe("2 h 5 min");
+  expect(moment("2026-01-02T03:04:05Z", "utc")).toBe("2026-01-02 03:04:05Z");
+  expect(flat({ a: { b: 1 }, c: [2] })).toEqual({ "a.b": 1, c: [2] });
+});
+test("the address keeps what is not its default", () => {
+  expect(patched("/experiments", "?q=a&sort=id", { q: "", sort: "-best", cols: null })).toBe("/experiments?sort=-best");
+  expect(patched("/experiments", "", { q: "state=ERROR best<1" })).toBe("/experiments?q=state%3DERROR+best%3C1");
+  expect(read("?sel=1,2,,3").list("sel")).toEqual(["1", "2", "3"]);
+  expect(read("?smooth=2").number("smooth", 0, 0, 0.99)).toBe(0.99);
+  expect(read("?logy=1").flag("logy")).toBe(true);
+});

@@ -1,0 +1,48 @@
+// Where one is. History routing below /ui; the parameters are the view.
+
+import { computed, signal } from "@preact/signals";
+import { patched, read, type Params } from "./address";
+
+export const prefix = "/ui";
+
+export interface Place {
+  path: string; // below /ui: "/experiments/7/trials"
+  search: string;
+  hash: string;
+}
+
+function here(): Place {
+  const path = location.pathname.startsWith(prefix) ? location.pathname.slice(prefix.length) : location.pathname;
+  return { path: path.replace(/\/+$/, "") || "/", search: location.search, hash: location.hash };
+}
+
+export const place = signal<Place>(here());
+export const path = computed(() => place.value.path);
+export const params = computed<Params>(() => read(place.value.search));
+
+window.addEventListener("popstate", () => (place.value = here()));
+
+/** `to` is an address below /ui, as "/experiments?q=x". */
+export function go(to: string, replace = false): void {
+  const whole = prefix + to;
+  if (replace) history.replaceState(null, "", whole);
+  else history.pushState(null, "", whole);
+  place.value = here();
+}
+
+/** Changes parameters of the view. What is typed replaces the entry of the history; a choice makes one. */
+export function set(changes: Record<string, string | number | boolean | string[] | null>, typed = false): void {
+  const now = place.peek();
+  const to = patched(now.path, now.search, changes);
+  if (to !== now.path + now.search) go(to, typed);
+}
+
+/** For links: a click stays inside the page, with the keys of the browser respected. */
+export function follow(event: MouseEvent): void {
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const link = (event.target as Element).closest?.("a");
+  if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin || !link.pathname.startsWith(prefix)) return;
+  event.preventDefault();
+  const to = link.pathname.slice(prefix.length) + link.search;
+  if (to !== place.peek().path + place.peek().search) go(to || "/");
+}

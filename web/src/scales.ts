@@ -1,0 +1,75 @@
+// From numbers to places, for the charts that are our own.
+
+export interface Scale {
+  at(x: number): number; // 0..1
+  back(p: number): number;
+  ticks: number[];
+}
+
+export function niceTicks(low: number, high: number, count: number): number[] {
+  if (!(high > low)) return [low];
+  const raw = (high - low) / Math.max(1, count);
+  const size = Math.pow(10, Math.floor(Math.log10(raw)));
+  const step = [1, 2, 5, 10].map((m) => m * size).find((s) => s >= raw) ?? raw;
+  const out: number[] = [];
+  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9; ++i) out.push(Number((i * step).toPrecision(12)));
+  return out;
+}
+
+export function linear(low: number, high: number): Scale {
+  if (!(high > low)) {
+    low -= 0.5;
+    high = low + 1;
+  }
+  return { at: (x) => (x - low) / (high - low), back: (p) => low + p * (high - low), ticks: niceTicks(low, high, 5) };
+}
+
+export function logarithmic(low: number, high: number): Scale {
+  if (!(low > 0) || !(high > low)) return linear(low, high);
+  const a = Math.log10(low);
+  const b = Math.log10(high);
+  const ticks: number[] = [];
+  for (let e = Math.ceil(a - 1e-9); e <= b + 1e-9; ++e) ticks.push(Math.pow(10, e));
+  return {
+    at: (x) => (Math.log10(x) - a) / (b - a),
+    back: (p) => Math.pow(10, a + p * (b - a)),
+    ticks: ticks.length >= 2 ? ticks : [low, high],
+  };
+}
+
+/** Linear or logarithmic, as the values lie: three decades or more of positive numbers are logarithmic. */
+export function fitting(values: readonly number[]): Scale {
+  const finite = values.filter(Number.isFinite);
+  if (finite.length === 0) return linear(0, 1);
+  let low = Infinity;
+  let high = -Infinity;
+  for (const v of finite) {
+    low = Math.min(low, v);
+    high = Math.max(high, v);
+  }
+  return low > 0 && high / low >= 100 ? logarithmic(low, high) : linear(low, high);
+}
+
+/** Okabe and Ito's colours, which those who see colours differently can tell apart; dashes tell the rest. */
+export const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8f7f00", "#7f7f7f"];
+const dashes: number[][] = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
+
+export function looks(i: number): { colour: string; dash: number[] } {
+  return { colour: colours[i % colours.length]!, dash: dashes[Math.floor(i / colours.length) % dashes.length]! };
+}
+
+/** Dark blue to yellow, evenly light for the eye (after viridis). */
+export function heat(p: number): string {
+  const stops = [
+    [68, 1, 84],
+    [59, 82, 139],
+    [33, 145, 140],
+    [94, 201, 98],
+    [253, 231, 37],
+  ];
+  const q = Math.min(1, Math.max(0, Number.isFinite(p) ? p : 0)) * (stops.length - 1);
+  const i = Math.min(stops.length - 2, Math.floor(q));
+  const f = q - i;
+  const c = stops[i]!.map((v, k) => Math.round(v + (stops[i + 1]![k]! - v) * f));
+  return `rgb(${c[0]},${c[1]},${c[2]})`;
+}

@@ -1,0 +1,41 @@
+// What this browser remembers of how one likes the page; nothing of who one is.
+
+import { effect, signal } from "@preact/signals";
+
+export type Theme = "system" | "dark" | "light";
+
+function kept<T extends string>(key: string, usual: T, allowed: readonly T[]) {
+  let first = usual;
+  try {
+    const text = localStorage.getItem("troupe." + key) as T | null;
+    if (text !== null && allowed.includes(text)) first = text;
+  } catch {
+    // a browser that keeps nothing
+  }
+  const s = signal<T>(first);
+  effect(() => {
+    const to = s.value;
+    try {
+      if (to === usual) localStorage.removeItem("troupe." + key);
+      else localStorage.setItem("troupe." + key, to);
+    } catch {
+      // as above
+    }
+  });
+  return s;
+}
+
+export const theme = kept<Theme>("theme", "system", ["system", "dark", "light"]);
+export const density = kept("density", "comfortable", ["comfortable", "compact"]);
+export const zone = kept<"local" | "utc">("zone", "local", ["local", "utc"]);
+export const singleKeys = kept("keys", "on", ["on", "off"]);
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+export const shownTheme = signal<"dark" | "light">("light");
+const show = () => (shownTheme.value = theme.value === "system" ? (dark.matches ? "dark" : "light") : theme.value);
+dark.addEventListener("change", show);
+effect(() => void show());
+effect(() => {
+  document.documentElement.dataset.theme = shownTheme.value;
+  document.documentElement.dataset.density = density.value;
+});

@@ -1,0 +1,67 @@
+// What is done to a curve before it is drawn.
+
+/** Exponential, bias-corrected; what is not finite stays as it is and does not count. */
+export function smoothed(y: readonly number[], weight: number): number[] {
+  if (weight <= 0) return y.slice();
+  let last = 0;
+  let seen = 0;
+  return y.map((v) => {
+    if (!Number.isFinite(v)) return v;
+    last = last * weight + (1 - weight) * v;
+    ++seen;
+    return last / (1 - Math.pow(weight, seen));
+  });
+}
+
+/** The range that holds all but the outermost twentieth at each end. */
+export function clipped(values: readonly number[]): [number, number] | null {
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+  if (sorted.length < 2) return null;
+  const at = (p: number) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(p * (sorted.length - 1))))]!;
+  const low = at(0.05);
+  const high = at(0.95);
+  const room = (high - low) * 0.1;
+  return low < high ? [low - room, high + room] : null;
+}
+
+export interface Line {
+  x: number[];
+  y: number[];
+}
+
+/** Mean, lowest and highest of several curves at each x that one of them has; between its points a curve counts by interpolation. */
+export function band(lines: readonly Line[], most = 400): { x: number[]; mean: number[]; low: number[]; high: number[] } {
+  const all = Array.from(new Set(lines.flatMap((l) => l.x))).sort((a, b) => a - b);
+  const step = Math.max(1, Math.ceil(all.length / most));
+  const x = all.filter((_, i) => i % step === 0 || i === all.length - 1);
+  const mean: number[] = [];
+  const low: number[] = [];
+  const high: number[] = [];
+  const at = lines.map(() => 0);
+  for (const v of x) {
+    let sum = 0;
+    let n = 0;
+    let least = Infinity;
+    let most_ = -Infinity;
+    lines.forEach((line, k) => {
+      let i = at[k]!;
+      while (i + 1 < line.x.length && line.x[i + 1]! <= v) ++i;
+      at[k] = i;
+      const x0 = line.x[i];
+      if (x0 === undefined || v < x0) return;
+      const x1 = line.x[i + 1];
+      const y0 = line.y[i]!;
+      if (x1 === undefined && v > x0) return;
+      const y = x1 === undefined || v === x0 ? y0 : y0 + ((line.y[i + 1]! - y0) * (v - x0)) / (x1 - x0);
+      if (!Number.isFinite(y)) return;
+      sum += y;
+      ++n;
+      least = Math.min(least, y);
+      most_ = Math.max(most_, y);
+    });
+    mean.push(n ? sum / n : NaN);
+    low.push(n ? least : NaN);
+    high.push(n ? most_ : NaN);
+  }
+  return { x, mean, low, high };
+}

@@ -1,0 +1,62 @@
+// A small line: the best value so far of a search, trial by trial. Read when it comes into view.
+
+import { useEffect, useRef } from "preact/hooks";
+import { get, type Experiment, type Trial } from "./api";
+import { number } from "./text";
+
+const known = new Map<string, Promise<number[]>>();
+
+export function bestSoFar(trials: readonly Trial[], smaller: boolean): { trial: number; at: string; value: number; best: number }[] {
+  let best = NaN;
+  return trials
+    .filter((t) => t.best && Number.isFinite(number(t.best.metric)))
+    .sort((a, b) => (a.endTime ?? "9").localeCompare(b.endTime ?? "9") || a.id - b.id)
+    .map((t) => {
+      const y = number(t.best!.metric)!;
+      best = Number.isNaN(best) ? y : smaller ? Math.min(best, y) : Math.max(best, y);
+      return { trial: t.id, at: t.endTime ?? t.startTime, value: y, best };
+    });
+}
+
+function values(e: Experiment): Promise<number[]> {
+  const key = `${e.id} ${e.numTrials} ${e.bestTrialSearcherMetric}`;
+  let mine = known.get(key);
+  if (!mine) {
+    const searcher = e.config["searcher"] as { smaller_is_better?: boolean } | undefined;
+    mine = get<{ trials: Trial[] }>(`/troupe/v1/experiments/${e.id}/trials`).then((x) => bestSoFar(x.trials, searcher?.smaller_is_better !== false).map((p) => p.best));
+    mine.catch(() => known.delete(key));
+    if (known.size > 500) known.clear();
+    known.set(key, mine);
+  }
+  return mine;
+}
+
+export function Spark(props: { experiment: Experiment }) {
+  const box = useRef<SVGSVGElement>(null);
+  const e = props.experiment;
+  useEffect(() => {
+    const svg = box.current!;
+    let gone = false;
+    const seen = new IntersectionObserver((all) => {
+      if (!all.some((x) => x.isIntersecting)) return;
+      seen.disconnect();
+      void values(e).then((y) => {
+        if (gone) return;
+        const low = Math.min(...y);
+        const high = Math.max(...y);
+        const points = y.map((v, i) => `${y.length > 1 ? (i / (y.length - 1)) * 100 : 50},${high > low ? 18 - ((v - low) / (high - low)) * 16 : 10}`);
+        svg.querySelector("polyline")?.setAttribute("points", points.join(" "));
+      }, () => undefined);
+    });
+    seen.observe(svg);
+    return () => {
+      gone = true;
+      seen.disconnect();
+    };
+  }, [e.id, e.bestTrialSearcherMetric, e.numTrials]);
+  return (
+    <svg ref={box} class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">
+      <polyline />
+    </svg>
+  );
+}

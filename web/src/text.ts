@@ -1,0 +1,87 @@
+// Texts that others wrote, made harmless, and numbers and times for people.
+
+const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+const bidi = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text of a user as it may stand in the page: control characters are seen, and none turns the direction. */
+export function clean(text: string): string {
+  return text
+    .replace(control, (c) => (c.charCodeAt(0) < 0x20 ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd"))
+    .replace(bidi, "\ufffd");
+}
+
+/** A number as the API writes it: the three that JSON does not have are texts. */
+export function number(x: unknown): number | null {
+  if (typeof x === "number") return x;
+  if (x === "NaN" || x === "Nan") return NaN;
+  if (x === "Infinity") return Infinity;
+  if (x === "-Infinity") return -Infinity;
+  return null;
+}
+
+/** At most `digits` significant digits, without an exponent where people do not need one. */
+export function short(x: number | null | undefined, digits = 5): string {
+  if (x === null || x === undefined) return "";
+  if (Number.isNaN(x)) return "NaN";
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
+  if (Number.isInteger(x) && Math.abs(x) < 1e9) return String(x);
+  const size = Math.abs(x);
+  if (size >= 1e-4 && size < 1e9) return String(Number(x.toPrecision(digits)));
+  return x.toExponential(digits - 1).replace(/\.?0+e/, "e");
+}
+
+export function bytes(n: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let i = 0;
+  while (n >= 1000 && i < units.length - 1) {
+    n /= 1000;
+    ++i;
+  }
+  return `${i === 0 ? n : n.toPrecision(3)} ${units[i]}`;
+}
+
+/** "2 h 5 min": seconds for people. */
+export function span(seconds: number): string {
+  if (!Number.isFinite(seconds) || seconds < 0) return "";
+  if (seconds < 60) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** A time in the zone of the settings. */
+export function moment(text: string | undefined | null, zone: "local" | "utc"): string {
+  if (!text) return "";
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) return "";
+  const two = (n: number) => String(n).padStart(2, "0");
+  return zone === "utc"
+    ? `${at.getUTCFullYear()}-${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())} ${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())}Z`
+    : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** "STATE_ACTIVE" -> "ACTIVE". */
+export function state(text: string | undefined): string {
+  return (text ?? "").replace(/^STATE_/, "");
+}
+
+/** {"a": {"b": 1}} -> {"a.b": 1}. */
+export function flat(x: unknown, prefix = "", into: Record<string, unknown> = {}): Record<string, unknown> {
+  if (x !== null && typeof x === "object" && !Array.isArray(x))
+    for (const [key, one] of Object.entries(x)) {
+      if (one !== null && typeof one === "object" && !Array.isArray(one)) flat(one, `${prefix}${key}.`, into);
+      else into[prefix + key] = one;
+    }
+  return into;
+}
+
+export function csv(rows: (string | number | null)[][]): string {
+  const cell = (x: string | number | null) => {
+    let text = x === null || (typeof x === "number" && Number.isNaN(x)) ? (x === null ? "" : "NaN") : String(x);
+    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // no formula for a spreadsheet
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";
+}

@@ -1,0 +1,137 @@
+// The trials of an experiment, kept up to date; and their grid.
+
+import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { get, type MetricInfo, type Trial } from "./api";
+import type { Column } from "./grid";
+import { listen, returns } from "./live";
+import type { Cell } from "./filter";
+import { clean, flat, number, span, state } from "./text";
+import { duration } from "./pages/experiments";
+import { State, Time, useRead } from "./ui";
+
+export interface Row extends Trial {
+  hp: Record<string, unknown>;
+}
+
+const withHp = (t: Trial): Row => ({ ...t, hp: flat(t.hparams) });
+
+/** `wanted`: metrics whose summaries each trial has beside, as "training.loss". */
+export function useTrials(experiment: number, wanted: string[]) {
+  const rows = useSignal<readonly Row[] | null>(null);
+  const key = `${experiment} ${wanted.join(",")}`;
+  const { now, again } = useRead(key, (signal) =>
+    experiment ? get<{ trials: Trial[] }>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: wanted.join(",") }, signal) : Promise.resolve({ trials: [] }),
+  );
+  useSignalEffect(() => {
+    if (now.value.state === "ready") rows.value = now.value.value.trials.map(withHp);
+  });
+  const reread = useRef(again);
+  reread.current = again;
+  useEffect(() => {
+    let fresh = new Map<number, Row>();
+    let due = 0;
+    let summaries: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen([`experiment/${experiment}`], (e) => {
+      if (e.name !== "trial" || e.data["experimentId"] !== experiment) return;
+      const one = withHp(e.data as unknown as Trial);
+      fresh.set(one.id, one);
+      if (wanted.length > 0) summaries ??= setTimeout(() => ((summaries = undefined), reread.current()), 3000);
+      due ||= requestAnimationFrame(() => {
+        due = 0;
+        const changed = fresh;
+        fresh = new Map();
+        const old = rows.peek();
+        if (!old) return;
+        const next = old.map((r) => {
+          const c = changed.get(r.id);
+          if (!c) return r;
+          changed.delete(r.id);
+          return r.metrics ? { ...c, metrics: r.metrics } : c;
+        });
+        rows.value = changed.size > 0 ? [...next, ...changed.values()] : next;
+      });
+    });
+    return () => {
+      stop();
+      cancelAnimationFrame(due);
+      clearTimeout(summaries);
+    };
+  }, [key]);
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
+  return { rows, now, again };
+}
+
+export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>; again: () => void } {
+  const metrics = useSignal<MetricInfo[]>([]);
+  const { now, again } = useRead(`metrics ${experiment}`, (signal) =>
+    experiment ? get<{ metrics: MetricInfo[] }>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal) : Promise.resolve({ metrics: [] }),
+  );
+  useSignalEffect(() => {
+    if (now.value.state === "ready") metrics.value = now.value.value.metrics;
+  });
+  // A search that has just begun has no metrics yet.
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen([`experiment/${experiment}`], () => {
+      if (metrics.peek().length === 0) due ??= setTimeout(() => ((due = undefined), again()), 1000);
+    });
+    return () => {
+      stop();
+      clearTimeout(due);
+    };
+  }, [experiment]);
+  return { metrics, again };
+}
+
+/** All hyperparameters that some trial has, in the order of their names. */
+export function useHparams(rows: readonly Row[] | null): string[] {
+  const names = useRef<string[]>([]);
+  return useMemo(() => {
+    const all = new Set<string>();
+    for (const r of rows ?? []) for (const k of Object.keys(r.hp)) all.add(k);
+    const next = Array.from(all).sort();
+    if (next.join("\n") !== names.current.join("\n")) names.current = next;
+    return names.current;
+  }, [rows]);
+}
+
+export const asCell = (x: unknown): Cell => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : typeof x === "string" ? (number(x) ?? x) : JSON.stringify(x));
+
+export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], metric: string): Column<Row>[] {
+  const numeric = metrics.filter((m) => m.kind === "number");
+  return [
+    { key: "id", title: "Trial", value: (t) => t.id, width: 84 },
+    { key: "best", title: metric ? `Best ${metric}` : "Best", value: (t) => number(t.best?.metric), width: 120 },
+    { key: "state", title: "State", value: (t) => state(t.state), show: (t) => <State of={t.state} />, width: 120 },
+    { key: "latest", title: "Latest", value: (t) => number(t.latest?.metric), width: 100 },
+    { key: "steps", title: "Steps", value: (t) => t.totalBatches, width: 80 },
+    ...hparams.map((h) => ({ key: `hp.${h}`, title: h, value: (t: Row) => asCell(t.hp[h]), usual: hparams.length <= 6, width: 110 })),
+    { key: "restarts", title: "Restarts", value: (t) => t.restarts, width: 100 },
+    { key: "agent", title: "Agent", value: (t) => t.agents.join(" "), width: 110 },
+    { key: "started", title: "Started", value: (t) => t.startTime, show: (t) => <Time at={t.startTime} />, usual: false, width: 170 },
+    { key: "duration", title: "Duration", value: duration, show: (t) => span(duration(t)), width: 110 },
+    { key: "why", title: "Why it ended", value: (t) => t.stop?.why ?? t.why, show: (t) => <span title={clean(t.stop?.why ?? t.why)}>{clean(t.stop?.why ?? t.why)}</span>, width: 260 },
+    ...numeric.flatMap((m) =>
+      (["last", "min", "max"] as const).map((how) => ({
+        key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
+        title: `${m.name} (${m.group}, ${how})`,
+        value: (t: Row) => number(t.metrics?.[`${m.group}.${m.name}`]?.[how]),
+        usual: false,
+        width: 140,
+      })),
+    ),
+  ];
+}
+
+/** Metrics that the chosen columns, the sort or the filter name: only these are asked for. */
+export function namedMetrics(cols: string[], sort: string, filter: string): string[] {
+  const all = new Set<string>();
+  for (const text of [...cols, sort.replace(/^-/, ""), ...filter.split(/\s+/)]) {
+    const m = /^m\.([^.=<>!~]+\.[^=<>!~]+)/.exec(text);
+    if (m) all.add(m[1]!.replace(/\.(min|max|last)$/, ""));
+  }
+  return Array.from(all).sort();
+}

@@ -1,0 +1,197 @@
+// Small parts that all pages use.
+
+import { signal, useSignal, type ReadonlySignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { explain, Refused } from "./api";
+import { place, prefix } from "./router";
+import { zone } from "./settings";
+import { clean, moment, state } from "./text";
+
+export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string }) {
+  return (
+    <a
+      href={prefix + props.to}
+      class={props.class}
+      role={props.role}
+      aria-current={props.current ? "page" : undefined}
+      aria-selected={props.selected}
+      aria-label={props.label}
+    >
+      {props.children}
+    </a>
+  );
+}
+
+export function State(props: { of: string }) {
+  const text = state(props.of);
+  return <span class={`state state-${text.toLowerCase()}`}>{text}</span>;
+}
+
+export function Time(props: { at: string | undefined | null }) {
+  return <time dateTime={props.at ?? ""}>{moment(props.at, zone.value)}</time>;
+}
+
+export function Progress(props: { of: number }) {
+  const percent = Math.round(Math.min(1, Math.max(0, props.of || 0)) * 100);
+  return (
+    <span class="progress">
+      <progress max={100} value={percent} aria-label={`${percent} %`} /> {percent} %
+    </span>
+  );
+}
+
+/** What was just done, told politely. */
+export const said = signal("");
+export function say(text: string): void {
+  said.value = "";
+  queueMicrotask(() => (said.value = text));
+}
+
+export function Copy(props: { text: () => string; children: ComponentChildren; done?: string }) {
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        void navigator.clipboard?.writeText(props.text()).then(
+          () => say(props.done ?? "copied"),
+          () => say("this browser does not let the page copy"),
+        );
+      }}
+    >
+      {props.children}
+    </button>
+  );
+}
+
+export function CopyLink() {
+  return <Copy text={() => location.origin + prefix + place.peek().path + place.peek().search}>Copy link</Copy>;
+}
+
+export function CopyCommand(props: { command: string }) {
+  return <Copy text={() => props.command}>Copy command</Copy>;
+}
+
+export function save(name: string, type: string, text: string | Blob): void {
+  const url = URL.createObjectURL(typeof text === "string" ? new Blob([text], { type }) : text);
+  const a = document.createElement("a");
+  a.href = url;
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export type Loading<T> = { state: "loading" } | { state: "ready"; value: T } | { state: "error"; why: unknown };
+
+/** Reads once for each key, and again on demand; what is there stays while it is read again. */
+export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T>): { now: ReadonlySignal<Loading<T>>; again: () => void; change: (to: (old: T) => T) => void } {
+  const now = useSignal<Loading<T>>({ state: "loading" });
+  const turn = useRef(0);
+  const abort = useRef<AbortController | null>(null);
+  const reading = useRef(read);
+  reading.current = read;
+  const start = (fresh: boolean) => {
+    const mine = ++turn.current;
+    abort.current?.abort();
+    abort.current = new AbortController();
+    if (fresh) now.value = { state: "loading" };
+    reading.current(abort.current.signal).then(
+      (value) => {
+        if (mine === turn.current) now.value = { state: "ready", value };
+      },
+      (why: unknown) => {
+        if (mine === turn.current && (fresh || now.peek().state !== "ready")) now.value = { state: "error", why };
+      },
+    );
+  };
+  useEffect(() => {
+    start(true);
+    return () => {
+      ++turn.current;
+      abort.current?.abort();
+    };
+  }, [key]);
+  return {
+    now,
+    again: () => start(now.peek().state !== "ready"),
+    change: (to) => {
+      const old = now.peek();
+      if (old.state === "ready") now.value = { state: "ready", value: to(old.value) };
+    },
+  };
+}
+
+export function Failed(props: { why: unknown; again: () => void }) {
+  return (
+    <div class="failed" role="alert">
+      <p>{clean(explain(props.why))}</p>
+      <button type="button" onClick={props.again}>
+        Try again
+      </button>
+    </div>
+  );
+}
+
+export const isUnknown = (why: unknown): boolean => why instanceof Refused && why.status === 404;
+
+export function Empty(props: { children: ComponentChildren }) {
+  return <div class="empty">{props.children}</div>;
+}
+
+/** A list of names and values. */
+export function Facts(props: { rows: [string, ComponentChildren][]; testid?: string }) {
+  return (
+    <dl class="facts" data-testid={props.testid}>
+      {props.rows.map(([name, x]) => (
+        <div key={name}>
+          <dt>{clean(name)}</dt>
+          <dd>{typeof x === "string" ? clean(x) : x}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export interface Question {
+  title: string;
+  text: string;
+  button: string;
+  go: () => void;
+}
+export const question = signal<Question | null>(null);
+
+/** Asked once before what cannot be undone; Esc leaves it. */
+export function Confirm() {
+  const box = useRef<HTMLDialogElement>(null);
+  const asked = question.value;
+  useEffect(() => {
+    if (asked && !box.current?.open) box.current?.showModal();
+    if (!asked && box.current?.open) box.current.close();
+  }, [asked]);
+  return (
+    <dialog ref={box} role="alertdialog" aria-label={asked?.title} aria-describedby="question-text" onClose={() => (question.value = null)}>
+      {asked && (
+        <form method="dialog">
+          <h2>{asked.title}</h2>
+          <p id="question-text">{asked.text}</p>
+          <div class="buttons">
+            <button type="submit" value="no">
+              Leave it
+            </button>
+            <button
+              type="submit"
+              class="danger"
+              onClick={() => {
+                const go = asked.go;
+                question.value = null;
+                go();
+              }}
+            >
+              {asked.button}
+            </button>
+          </div>
+        </form>
+      )}
+    </dialog>
+  );
+}
