@@ -186,11 +186,7 @@ places::decided places::change(const commands::workspace_change& wanted, const s
     x.runs_as = {{wanted.runs_as->uid, wanted.runs_as->gid, wanted.runs_as->user, wanted.runs_as->group}};
   if (wanted.checkpoint_storage)
     x.checkpoint_storage = wanted.checkpoint_storage->empty() ? value() : *wanted.checkpoint_storage;
-  if (same(x, known->second))
-    return std::vector<place_fact>{};
-  x.at = now;
-  x.by = by;
-  return note(std::move(x));
+  return differs(x, known->second, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 
 places::decided places::change(const commands::workspace_pin& wanted, const std::string& by, time_point now) {
@@ -298,11 +294,7 @@ places::decided places::change(const commands::project_change& wanted, const std
     for (const auto& one : *wanted.notes)
       x.notes.push_back({one.name, one.contents});
   }
-  if (same(x, old))
-    return std::vector<place_fact>{};
-  x.at = now;
-  x.by = by;
-  return note(std::move(x));
+  return differs(x, old, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 
 places::decided places::remove(const commands::project_remove& wanted, const std::string& by,
@@ -339,11 +331,7 @@ places::decided places::change(const commands::experiment_describe& wanted, bool
   take(wanted.archived, x.archived);
   if (wanted.labels)
     x.labels = once_each(*wanted.labels);
-  if (same(x, old))
-    return std::vector<place_fact>{};
-  x.at = now;
-  x.by = by;
-  return note(std::move(x));
+  return differs(x, old, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 
 places::decided places::change(const commands::experiment_move& wanted, const std::string& by,
@@ -380,6 +368,13 @@ result<project_id> places::place_of(project_id asked, const value& config) const
   if (auto fine = takes_experiments(asked); !fine)
     return fine.error();
   return asked;
+}
+
+std::string places::workspace_of(experiment_id id) const {
+  auto known = experiments_.find(id);
+  auto project = known == experiments_.end() ? projects_.end() : projects_.find(known->second.project);
+  auto workspace = workspaces_.find(project == projects_.end() ? first_workspace : project->second.workspace);
+  return workspace == workspaces_.end() ? std::string() : workspace->second.name;
 }
 
 value places::storage_of(project_id id) const {

@@ -41,6 +41,7 @@ public:
   result<project_id> place_of(project_id asked, const value& config) const;
   /// The section of its workspace; null where that has none.
   value storage_of(project_id id) const;
+  std::string workspace_of(experiment_id id) const; ///< name of the one that it is in
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
   bool open(workspace_id id) const; ///< it is there and not archived
 

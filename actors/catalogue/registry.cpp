@@ -159,11 +159,7 @@ registry::decided registry::change(const commands::model_change& wanted, const s
   take(wanted.metadata, x.metadata);
   take(wanted.workspace, x.workspace);
   take(wanted.archived, x.archived);
-  if (same(x, known->second))
-    return std::vector<registry_fact>{};
-  x.at = now;
-  x.by = by;
-  return note(std::move(x));
+  return differs(x, known->second, by, now) ? note(std::move(x)) : std::vector<registry_fact>{};
 }
 
 registry::decided registry::remove(const commands::model_remove& wanted, const std::string& by,
@@ -214,11 +210,7 @@ registry::decided registry::change(const commands::version_change& wanted, const
   take(wanted.notes, x.notes);
   take(wanted.labels, x.labels);
   take(wanted.metadata, x.metadata);
-  if (same(x, known->second))
-    return std::vector<registry_fact>{};
-  x.at = now;
-  x.by = by;
-  return note(std::move(x));
+  return differs(x, known->second, by, now) ? note(std::move(x)) : std::vector<registry_fact>{};
 }
 
 registry::decided registry::remove(const commands::version_remove& wanted, const std::string& by,

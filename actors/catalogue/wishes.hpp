@@ -2,6 +2,7 @@
 // What machines of the catalogue do with a wish: what it names becomes different, the rest stays.
 
 #include "model/pack.hpp"
+#include "model/time.hpp"
 
 #include <optional>
 
@@ -19,6 +20,16 @@ bool same(Fact a, const Fact& b) {
   a.at = b.at;
   a.by = b.by;
   return pack(a) == pack(b);
+}
+
+/// Whether `x` says something else than `old`; then it is `by`'s, of now.
+template <class Fact>
+bool differs(Fact& x, const Fact& old, const std::string& by, time_point now) {
+  if (same(x, old))
+    return false;
+  x.at = now;
+  x.by = by;
+  return true;
 }
 
 } // namespace troupe

@@ -192,6 +192,7 @@ private:
 
   void start(experiment_settings settings, const experiment_past& past, bool paused = false) {
     const auto id = settings.id;
+    settings.job.workspace = machine_->where.workspace_of(id); // not only what its text names
     tell_members(experiment_entered{id, settings.launch.config});
     auto experiment = spawn_experiment(
       self_->system(), {std::move(settings), paused},

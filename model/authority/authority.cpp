@@ -51,6 +51,7 @@ const std::vector<rule>& rules() {
     {{change, experiment}, users::all, tasks::none},
     {{kill, experiment}, users::all, tasks::none},
     {{remove, experiment}, users::admins, tasks::none},
+    {{move, experiment}, users::owner, tasks::none},
     {{view, search}, users::all, tasks::none},
     {{view, trial}, users::all, tasks::own},
     {{change, trial}, users::all, tasks::own},
@@ -157,6 +158,8 @@ const char* name(action what) {
     return "kill";
   case action::remove:
     return "remove";
+  case action::move:
+    return "move";
   case action::report:
     return "report";
   }

@@ -15,6 +15,7 @@ enum class action {
   change, ///< sets what it is, or stops and continues it
   kill,   ///< ends it at once, at the cost of what is not saved
   remove, ///< erases what is stored
+  move,   ///< takes it to another place
   report, ///< says what happened, as the one whom it happened to
 };
 

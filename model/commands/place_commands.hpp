@@ -161,7 +161,7 @@ struct experiment_move {
   }
   static constexpr about is{"experiment.move",
                             cluster,
-                            {action::change, thing::experiment},
+                            {action::move, thing::experiment},
                             repeat::safe,
                             "Moves an experiment to another project; `invalid` from or to what is archived."};
 };

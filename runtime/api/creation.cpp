@@ -31,7 +31,7 @@ result<commands::experiment_create> own_form(const call& c) {
   with.config_name = f.text("configName", "<config>");
   with.name = f.text("name");
   with.template_name = f.text("template");
-  with.project = {static_cast<std::uint64_t>(std::max<std::int64_t>(f.number("project"), 0))};
+  with.project = f.id<project_id>("project");
   with.activate = f.flag("activate", true);
   with.key = f.text("key");
   std::string bytes{context};
@@ -68,9 +68,9 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   with.config_name = "<config>";
   with.activate = f.flag("activate", true);
   const auto& files = f.list("modelDefinition");
-  const auto parent = f.number("parentId"), project = f.number("projectId");
+  const auto parent = f.number("parentId");
   with.template_name = f.text("template");
-  with.project = {static_cast<std::uint64_t>(std::max<std::int64_t>(project, 0))};
+  with.project = f.id<project_id>("projectId");
   if (f.flag("unmanaged"))
     return error{errc::unsupported, "unmanaged experiments are not built in Troupe"};
   if (f.bad())

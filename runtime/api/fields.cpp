@@ -121,6 +121,16 @@ const value& fields::list(const char* name) {
   return no_list;
 }
 
+std::vector<std::string> fields::texts(const char* name) {
+  std::vector<std::string> out;
+  for (const auto& one : list(name))
+    if (one.is_string())
+      out.push_back(one);
+    else
+      fault(name, "expected a list of texts");
+  return out;
+}
+
 result<value> parse_object(std::string_view body) {
   if (body.find_first_not_of(" \t\r\n") == body.npos)
     return value::object();

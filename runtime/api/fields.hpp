@@ -4,9 +4,11 @@
 
 #include "model/value.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::api {
 
@@ -21,6 +23,12 @@ public:
   std::int64_t number(const char* name, std::int64_t otherwise = 0);
   std::optional<double> real(const char* name);
   bool flag(const char* name, bool otherwise = false);
+  /// A number that names a thing; none where it is missing, or not above 0.
+  template <class Id>
+  Id id(const char* name) {
+    return {static_cast<std::uint64_t>(std::max<std::int64_t>(number(name), 0))};
+  }
+  std::vector<std::string> texts(const char* name); ///< a list of them
   /// The object or list under `name`; an empty one where there is none.
   const value& object(const char* name);
   const value& list(const char* name);

@@ -17,13 +17,20 @@ result<place_book> place_book::read(const storage::reader& storage) {
   auto projects = storage.projects();
   if (!projects)
     return projects.error();
+  out.workspaces_ = std::move(*workspaces);
+  out.projects_ = std::move(*projects);
+  return out;
+}
+
+result<place_book> place_book::counted(const storage::reader& storage) {
+  auto out = read(storage);
+  if (!out)
+    return out;
   auto experiments = storage.experiment_standings();
   if (!experiments)
     return experiments.error();
-  out.workspaces_ = std::move(*workspaces);
-  out.projects_ = std::move(*projects);
   for (const auto& one : *experiments) {
-    auto& counts = out.counts_[one.project];
+    auto& counts = out->counts_[one.project];
     ++counts.experiments;
     counts.active += terminal(one.state) ? 0 : 1;
     counts.runs += static_cast<std::int64_t>(one.num_trials);
@@ -87,7 +94,7 @@ value place_book::shape(const project_changed& x, const accounts& users) const {
     notes.push_back({{"name", one.name}, {"contents", one.contents}});
   const auto* workspace = find(x.workspace);
   const auto counts = counts_.find(x.id);
-  const auto of = counts == counts_.end() ? counted{} : counts->second;
+  const auto of = counts == counts_.end() ? tally{} : counts->second;
   return {{"id", x.id.value},
           {"name", x.name},
           {"key", x.key},

@@ -5,10 +5,12 @@
 
 namespace troupe::api {
 
-/// All of these as they are at one moment, with what is counted over experiments.
+/// Workspaces and projects as they are at one moment.
 class place_book {
 public:
   static result<place_book> read(const storage::reader& storage);
+  /// With how many experiments each project has, for their shapes: looks at every experiment.
+  static result<place_book> counted(const storage::reader& storage);
 
   const std::vector<workspace_changed>& workspaces() const { return workspaces_; }
   const std::vector<project_changed>& projects() const { return projects_; }
@@ -23,12 +25,12 @@ public:
   value place_of(project_id id, const accounts& users) const;
 
 private:
-  struct counted {
+  struct tally {
     std::int64_t experiments = 0, active = 0, runs = 0;
   };
   std::vector<workspace_changed> workspaces_;
   std::vector<project_changed> projects_;
-  std::map<project_id, counted> counts_;
+  std::map<project_id, tally> counts_;
 };
 
 value shape(const template_changed& x);

@@ -92,6 +92,12 @@ struct route {
 
 inline constexpr std::size_t large_body = 126u << 20;
 
+/// The row with what its handler asks again; see there.
+inline route asks_again(route row) {
+  row.asks_again = true;
+  return row;
+}
+
 /// What the path names of the kind that the route is about; without an id where it names none.
 authority::resource named_thing(const call& c, thing kind);
 

@@ -12,11 +12,8 @@
 namespace troupe::api {
 namespace {
 
-result<void> may_change_place(const call& c, const experiment_row& row) {
-  if (c.by.who.admin || c.by.who.user == row.owner)
-    return {};
-  return error{errc::denied,
-               "access denied: only its owner or an admin moves experiment " + to_string(row.id)};
+result<void> may_move(const call& c, const experiment_row& row) {
+  return authority::may(c.by.asks(), action::move, {thing::experiment, to_string(row.id), row.owner});
 }
 
 /// The experiment as it is after a change.
@@ -55,14 +52,8 @@ void patch(const call_ptr& c, const reply& back) {
     with.description = f.text("description");
   if (f.has("notes"))
     with.notes = f.text("notes");
-  if (f.has("labels")) {
-    auto& labels = with.labels.emplace();
-    for (const auto& one : f.list("labels"))
-      if (one.is_string())
-        labels.push_back(one);
-      else
-        f.fault("labels", "has to be a list of texts");
-  }
+  if (f.has("labels"))
+    with.labels = f.texts("labels");
   f.number("id"); // the path says it
   if (f.has("resources") && !f.object("resources").empty())
     f.fault("resources", "cannot be changed yet");
@@ -106,19 +97,18 @@ void move(const call_ptr& c, const reply& back) {
   auto row = named_experiment(*c);
   if (!row)
     return back(failure(row.error()));
-  if (auto fine = may_change_place(*c, *row); !fine)
+  if (auto fine = may_move(*c, *row); !fine)
     return back(failure(fine.error()));
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
   fields f{*body};
   f.need("destinationProjectId");
-  const auto to = f.number("destinationProjectId");
+  const auto to = f.id<project_id>("destinationProjectId");
   f.number("experimentId"); // the path says it
   if (f.bad())
     return back(failure(*f.bad()));
-  command(c, back,
-          commands::experiment_move{row->id, {static_cast<std::uint64_t>(std::max<std::int64_t>(to, 0))}});
+  command(c, back, commands::experiment_move{row->id, to});
 }
 
 result<value> labels_in_use(const call& c) {
@@ -280,20 +270,21 @@ void bulk_move(const call_ptr& c, const reply& back) {
     return back(failure(body.error()));
   fields f{*body};
   f.need("destinationProjectId");
-  const auto to = std::max<std::int64_t>(f.number("destinationProjectId"), 0);
+  const auto to = f.id<project_id>("destinationProjectId");
   if (f.bad())
     return back(failure(*f.bad()));
   on_each(c, back, [&](const experiment_row& row) -> result<commands::experiment_move> {
-    if (auto fine = may_change_place(*c, row); !fine)
+    if (auto fine = may_move(*c, row); !fine)
       return fine.error();
-    return commands::experiment_move{row.id, {static_cast<std::uint64_t>(to)}};
+    return commands::experiment_move{row.id, to};
   });
 }
 
 } // namespace
 
 std::vector<route> description_routes() {
-  const authority::need view{action::view, thing::experiment}, change{action::change, thing::experiment};
+  const authority::need view{action::view, thing::experiment}, to_move{action::move, thing::experiment},
+    change{action::change, thing::experiment};
   const auto bulk = [&](const char* verb, handler run, authority::need right, const char* type,
                         const char* answers, const char* doc) {
     return route{"POST", std::string("/api/v1/projects/{projectId}/experiments/") + verb,
@@ -314,14 +305,14 @@ std::vector<route> description_routes() {
      "Archives an experiment that has ended."},
     {"POST", "/api/v1/experiments/{experimentId}/unarchive", change, archive(false), "", "Empty",
      "Opens an archived experiment again."},
-    {"POST", "/api/v1/experiments/{experimentId}/move", change, move, "v1MoveExperimentRequest", "Empty",
-     "Moves an experiment to another project."},
+    asks_again({"POST", "/api/v1/experiments/{experimentId}/move", to_move, move, "v1MoveExperimentRequest",
+                "Empty", "Moves an experiment to another project."}),
     bulk("archive", bulk_archive(true), change, "v1BulkAction", "v1ArchiveExperimentsResponse",
          "Archives many experiments."),
     bulk("unarchive", bulk_archive(false), change, "v1BulkAction", "v1UnarchiveExperimentsResponse",
          "Opens many archived experiments again."),
-    bulk("move", bulk_move, change, "v1MoveExperimentsRequest", "v1MoveExperimentsResponse",
-         "Moves many experiments."),
+    asks_again(bulk("move", bulk_move, to_move, "v1MoveExperimentsRequest", "v1MoveExperimentsResponse",
+                    "Moves many experiments.")),
     bulk("pause", bulk_of<commands::experiment_pause>(), change, "v1BulkAction", "v1PauseExperimentsResponse",
          "Pauses many experiments."),
     bulk("activate", bulk_of<commands::experiment_activate>(), change, "v1BulkAction",

@@ -12,7 +12,7 @@
 namespace troupe::api {
 namespace {
 
-result<place_book> book_of(const call& c) { return place_book::read(*c.parts->storage); }
+result<place_book> book_of(const call& c) { return place_book::counted(*c.parts->storage); }
 
 error not_found(const char* kind, std::string_view id) {
   return {errc::not_found, std::string(kind) + " '" + std::string(id.substr(0, 100)) + "' not found"};
@@ -128,7 +128,7 @@ void read_wish(fields& f, commands::workspace_wish& wish) {
 }
 
 result<void> only_admins(const call& c, const commands::workspace_wish& wish) {
-  if (wish.runs_as && !c.by.who.admin)
+  if (wish.runs_as && !authority::may(c.by.asks(), action::change, {thing::user, {}, {}})) // as of a user
     return error{errc::denied, "only an admin may set the account that tasks of a workspace run as"};
   return {};
 }
@@ -346,8 +346,7 @@ void move_project(const call_ptr& c, const reply& back) {
                fields f{*body};
                f.need("destinationWorkspaceId");
                auto with = change_of(x);
-               with.workspace = workspace_id{
-                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, f.number("destinationWorkspaceId")))};
+               with.workspace = f.id<workspace_id>("destinationWorkspaceId");
                f.number("projectId"); // the path says it
                if (f.bad())
                  return *f.bad();
@@ -416,11 +415,6 @@ void delete_project(const call_ptr& c, const reply& back) {
       return commands::project_remove{x.id};
     },
     [](project_id) { return answer_shape(completed); });
-}
-
-route asks_again(route row) {
-  row.asks_again = true;
-  return row;
 }
 
 } // namespace

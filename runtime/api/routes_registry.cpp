@@ -11,20 +11,6 @@
 namespace troupe::api {
 namespace {
 
-std::vector<std::string> texts_in(fields& f, const char* key) {
-  std::vector<std::string> out;
-  for (const auto& one : f.list(key))
-    if (one.is_string())
-      out.push_back(one);
-    else
-      f.fault(key, "has to be a list of texts");
-  return out;
-}
-
-workspace_id workspace_in(fields& f, const char* key) {
-  return {static_cast<std::uint64_t>(std::max<std::int64_t>(f.number(key), 0))};
-}
-
 template <class Row, class Key>
 void sort_by(std::vector<Row>& rows, const Key& key) {
   std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return key(a) < key(b); });
@@ -88,7 +74,7 @@ handler put_template(bool fresh) {
     with.name = template_named(*c);
     with.config = f.object("config");
     with.fresh = fresh;
-    if (const auto workspace = workspace_in(f, "workspaceId"))
+    if (const auto workspace = f.id<workspace_id>("workspaceId"))
       with.workspace = workspace;
     f.text("name"); // the path says it
     if (f.bad())
@@ -257,10 +243,10 @@ void read_wish(const call& c, fields& f, commands::model_wish& wish) {
   if (f.has("notes"))
     wish.notes = f.text("notes");
   if (f.has("labels"))
-    wish.labels = texts_in(f, "labels");
+    wish.labels = f.texts("labels");
   if (f.has("metadata"))
     wish.metadata = f.object("metadata");
-  if (const auto workspace = workspace_in(f, "workspaceId"))
+  if (const auto workspace = f.id<workspace_id>("workspaceId"))
     wish.workspace = workspace;
   if (const auto name = f.text("workspaceName"); !name.empty() && !wish.workspace) {
     auto places = place_book::read(*c.parts->storage);
@@ -332,7 +318,7 @@ void move_model(const call_ptr& c, const reply& back) {
     f.need("destinationWorkspaceId");
     commands::model_change with;
     with.id = model.id;
-    with.workspace = workspace_in(f, "destinationWorkspaceId");
+    with.workspace = f.id<workspace_id>("destinationWorkspaceId");
     f.text("modelName"); // the path says it
     if (f.bad())
       return back(failure(*f.bad()));
@@ -456,7 +442,7 @@ void read_wish(fields& f, commands::version_wish& wish) {
   if (f.has("notes"))
     wish.notes = f.text("notes");
   if (f.has("labels"))
-    wish.labels = texts_in(f, "labels");
+    wish.labels = f.texts("labels");
   if (f.has("metadata"))
     wish.metadata = f.object("metadata");
 }
@@ -518,11 +504,6 @@ void delete_version(const call_ptr& c, const reply& back) {
   if (auto fine = may_remove(*c, **model, (*found)->owner); !fine)
     return back(failure(fine.error()));
   command(c, back, commands::version_remove{(*model)->id, (*found)->version});
-}
-
-route asks_again(route row) {
-  row.asks_again = true;
-  return row;
 }
 
 } // namespace

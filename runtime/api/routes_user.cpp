@@ -166,12 +166,6 @@ route slow(route row) {
   return row;
 }
 
-/// Of an account: what is changed decides who may.
-route asks_again(route row) {
-  row.asks_again = true;
-  return slow(std::move(row));
-}
-
 } // namespace
 
 std::vector<route> user_routes() {
@@ -225,20 +219,22 @@ std::vector<route> user_routes() {
      "",
      "v1GetUserByUsernameResponse",
      "One user by name."},
-    asks_again({"PATCH",
-                "/api/v1/users/{userId}",
-                {action::change, thing::self},
-                change,
-                "v1PatchUser",
-                "v1PatchUserResponse",
-                "Changes a user."}),
-    asks_again({"POST",
-                "/api/v1/users/{userId}/password",
-                {action::change, thing::self},
-                set_password,
-                "string",
-                "v1SetUserPasswordResponse",
-                "Sets a password."}),
+    // Of an account: what is changed decides who may.
+    slow(asks_again({"PATCH",
+                     "/api/v1/users/{userId}",
+                     {action::change, thing::self},
+                     change,
+                     "v1PatchUser",
+                     "v1PatchUserResponse",
+                     "Changes a user."})),
+    // Of an account: what is changed decides who may.
+    slow(asks_again({"POST",
+                     "/api/v1/users/{userId}/password",
+                     {action::change, thing::self},
+                     set_password,
+                     "string",
+                     "v1SetUserPasswordResponse",
+                     "Sets a password."})),
   };
 }
 

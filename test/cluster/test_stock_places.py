@@ -74,7 +74,9 @@ def test_an_experiment_is_put_where_it_is_said(cluster, ended):
     said = cluster.det("experiment", "create", *cluster.write(name="lost", more="workspace: audio\nproject: nowhere\n"), code=1)
     assert "'nowhere' not found" in said, said
     assert cluster.described(ended)["projectId"] == 1
-    cluster.det("experiment", "move", str(ended), "audio", "speech", home="admin")
+    said = cluster.det("experiment", "move", str(ended), "audio", "speech", home="ann", code=1)
+    assert "access denied" in said, said  # neither its owner nor an admin
+    cluster.det("experiment", "move", str(ended), "audio", "speech")  # by its owner
     assert cluster.described(ended)["projectName"] == "speech"
     listed = cluster.det("project", "list-experiments", "audio", "speech")
     assert all(re.search(rf"^\s*{one}\s", listed, re.M) for one in (ended, there, named)), listed

@@ -164,7 +164,9 @@ TEST(Places, ExperimentsMoveAndAreDescribed) {
   w.make_project(2, "p");
   w.experiment(7, R"({"description": "d", "labels": ["a", "b"]})");
   w.live = {{7}};
+  EXPECT_EQ(w.where.workspace_of({7}), "Uncategorized");
   EXPECT_EQ(w.run(experiment_move{{7}, {2}}), "ok");
+  EXPECT_EQ(w.where.workspace_of({7}), "v");
   EXPECT_EQ(w.run(experiment_move{{7}, {2}}), "nothing new");
   EXPECT_EQ(w.run(experiment_move{{7}, {9}}), "not_found: project '9' not found");
   EXPECT_EQ(w.run(experiment_move{{8}, {2}}), "not_found: experiment '8' not found");

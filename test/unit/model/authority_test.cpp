@@ -56,6 +56,16 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {change, {checkpoint, "8"}, "unauthorized", "denied", "yes", "yes"},
     {change, {checkpoint, "7"}, "unauthorized", "yes", "yes", "yes"},
     {view, {files, "7"}, "unauthorized", "denied", "yes", "yes"},
+    // what its owner may, besides admins
+    {move, {experiment, "7", "ada"}, "unauthorized", "denied", "yes", "yes"},
+    {move, {experiment, "7", "bob"}, "unauthorized", "denied", "denied", "yes"},
+    {move, {experiment, "7", ""}, "unauthorized", "denied", "denied", "yes"},
+    {change, {workspace, "2", "ada"}, "unauthorized", "denied", "yes", "yes"},
+    {change, {workspace, "2", "bob"}, "unauthorized", "denied", "denied", "yes"},
+    {remove, {project, "2", "bob"}, "unauthorized", "denied", "denied", "yes"},
+    {remove, {model, "2", "bob"}, "unauthorized", "denied", "denied", "yes"},
+    {change, {model, "2", "bob"}, "unauthorized", "denied", "yes", "yes"},
+    {change, {config_template, "t", ""}, "unauthorized", "denied", "yes", "yes"},
     // what only a task says, of itself
     {report, {allocation, "12.2"}, "unauthorized", "yes", "denied", "denied"},
     {report, {allocation, "12.1"}, "unauthorized", "denied", "denied", "denied"},
