@@ -340,6 +340,9 @@ struct pool_renewed;
 struct pool_joined {
   MSGPACK_DEFINE_ARRAY()
 };
+/// Down to trials and allocations: an operator wants the experiment in this pool. A run that holds slots of
+/// another one is preempted, one that waits asks here, and every later run does.
+struct pool_chosen;
 /// By the pool, to allocations: the twin of an agent died and was made again.
 struct twin_renewed;
 struct describe_pool {
@@ -347,7 +350,8 @@ struct describe_pool {
 };
 struct explain_allocation { ///< to a pool: why it waits
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  std::vector<run_outlook> outlooks; ///< what is known of those that hold slots
+  MSGPACK_DEFINE_ARRAY(allocation, outlooks)
 };
 struct allocation_explained { ///< for people; null: the pool does not know it
   value why;
@@ -536,7 +540,8 @@ using allocation_actor =
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
                    caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>,
                    caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<twin_renewed>,
-                   caf::reacts_to<preempt_allocation>, caf::reacts_to<job_changed>>;
+                   caf::reacts_to<preempt_allocation>, caf::reacts_to<job_changed>,
+                   caf::reacts_to<pool_chosen>>;
 
 using twin_actor = caf::typed_actor<
   caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>, caf::reacts_to<link_report>,
@@ -556,11 +561,20 @@ using pool_actor = caf::typed_actor<
   caf::replies_to<explain_allocation>::with<allocation_explained>>;
 
 struct pool_renewed {
+  std::string name;
   pool_actor pool;
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, pool_renewed& x) {
-  return f(caf::meta::type_name("pool_renewed"), x.pool);
+  return f(caf::meta::type_name("pool_renewed"), x.name, x.pool);
+}
+struct pool_chosen {
+  std::string name;
+  pool_actor pool;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, pool_chosen& x) {
+  return f(caf::meta::type_name("pool_chosen"), x.name, x.pool);
 }
 struct twin_renewed {
   std::string agent;
@@ -576,7 +590,8 @@ using trial_actor =
                    caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>,
                    caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
                    caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
-                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<job_changed>>;
+                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<job_changed>,
+                   caf::reacts_to<pool_chosen>>;
 
 using experiment_actor = caf::typed_actor<
   caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
@@ -585,7 +600,7 @@ using experiment_actor = caf::typed_actor<
   caf::replies_to<search_orders>::with<orders_answered>, caf::replies_to<await_events>::with<events_heard>,
   caf::replies_to<kill_trial>::with<committed>, caf::reacts_to<time_passed>,
   caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>,
-  caf::replies_to<experiment_set>::with<committed>>;
+  caf::replies_to<experiment_set>::with<committed>, caf::reacts_to<pool_chosen>>;
 
 /// What an agent says at registration, and what it is told.
 struct register_agent {
@@ -759,4 +774,5 @@ CAF_ADD_TYPE_ID(troupe, (troupe::preempt_allocation))
 CAF_ADD_TYPE_ID(troupe, (troupe::explain_allocation))
 CAF_ADD_TYPE_ID(troupe, (troupe::allocation_explained))
 CAF_ADD_TYPE_ID(troupe, (troupe::experiment_set))
+CAF_ADD_TYPE_ID(troupe, (troupe::pool_chosen))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -37,7 +37,8 @@ struct agent_joined { ///< a new agent, or a known one with other slots or anoth
   std::string id;    ///< random, lives in its data directory
   int slots = 0;
   std::string host;
-  MSGPACK_DEFINE_ARRAY(at, agent, id, slots, host)
+  std::string pool; ///< that it asked for; empty: none
+  MSGPACK_DEFINE_ARRAY(at, agent, id, slots, host, pool)
 };
 
 struct experiment_swept { ///< it has ended, and the checkpoints that its policy does not keep are gone, with
@@ -55,7 +56,9 @@ struct agent_changed { ///< by an operator: what may be placed on an agent from 
   bool draining = false;     ///< nothing new is placed on it
   std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
   std::string by;            ///< the user who ordered it
-  MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by)
+  bool ends = false;         ///< what runs on it is killed, and runs elsewhere
+  std::vector<int> ended;    ///< of `disabled`, the slots of which the same is true
+  MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by, ends, ended)
 };
 
 struct agent_left { ///< by an operator: the agent is gone for good, and forgotten

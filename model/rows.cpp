@@ -28,6 +28,18 @@ project_changed uncategorized_project() {
   return x;
 }
 
+double preempted_slot_seconds(const run_row& run, time_point now) {
+  if (run.preempted.empty())
+    return 0;
+  std::size_t slots = 0;
+  for (const auto& part : run.on)
+    slots += part.slots.size();
+  const auto from = run.saved != time_point{} ? run.saved : run.placed;
+  const auto to = run.ended != time_point{} ? run.ended : now;
+  const auto lost = std::chrono::duration<double>(std::max(to - from, duration{0}));
+  return static_cast<double>(slots) * lost.count();
+}
+
 bool archived(const metric_row& report, const std::vector<run_row>& runs) {
   return std::any_of(runs.begin(), runs.end(),
                      [&](const run_row& r) { return r.run > report.run && report.steps > r.from_steps; });

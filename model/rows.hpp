@@ -25,10 +25,11 @@ struct experiment_row {
   bool archived = false;
   std::string description, notes; ///< what people say; else what the configuration says
   std::vector<std::string> labels;
-  std::uint64_t edits = 0; ///< how often it was described anew
+  std::uint64_t edits = 0; ///< how often it was described anew, or its resources changed
+  std::vector<experiment_resources_changed> resources; ///< none or one: what a user has set since
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
                        num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project,
-                       archived, description, notes, labels, edits)
+                       archived, description, notes, labels, edits, resources)
 };
 
 /// What of an experiment's row changes in its life; all else of it is as it was created.
@@ -70,8 +71,17 @@ struct run_row {
   end why = end::completed; ///< once ended
   std::string detail;
   std::vector<placement> on; ///< once placed
-  MSGPACK_DEFINE_ARRAY(run, started, ended, from_checkpoint, from_steps, why, detail, on)
+  std::string pool;          ///< pool of the placement
+  bool backfilled = false;   ///< placed while a more urgent request waited
+  time_point placed;         ///< 0 while it is not
+  time_point saved;          ///< time of its newest checkpoint; 0: none
+  std::string preempted;     ///< why its pool preempted it; empty: it did not
+  MSGPACK_DEFINE_ARRAY(run, started, ended, from_checkpoint, from_steps, why, detail, on, pool, backfilled,
+                       placed, saved, preempted)
 };
+/// What the preemption of a run cost: its slots times the seconds from its last checkpoint, else from its
+/// placement, to its end or `now`. 0 where it was not preempted.
+double preempted_slot_seconds(const run_row& run, time_point now);
 
 /// What every task has, whatever it runs: to let its processes in, to fence its runs and to list it.
 struct task_row {

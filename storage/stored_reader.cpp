@@ -245,7 +245,7 @@ result<std::vector<experiment_standing>> stored_reader::experiment_standings() c
     if (!row)
       return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
     all.push_back({id, row->state, row->ended, row->progress, row->num_trials, row->best_trial,
-                   row->best_metric, row->project, row->archived, row->edits});
+                   row->best_metric, row->project, row->archived, row->edits + row->resource_edits});
   }
   if (auto ok = at->status(); !ok)
     return ok.error();

@@ -26,6 +26,19 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds first_wait{200}, longest_wait{5000}; ///< between two calls of the master
 
+/// All slots count as the least of them: a rank may be on any.
+void take_devices(agent_traits& traits, const std::vector<workers::slot_look>& devices) {
+  if (devices.empty())
+    return;
+  traits.device = devices.front().name.empty() ? devices.front().kind : devices.front().name;
+  traits.memory_bytes = devices.front().memory_bytes.value_or(0);
+  for (const auto& one : devices) {
+    if (one.name != traits.device)
+      traits.device = one.kind;
+    traits.memory_bytes = std::min(traits.memory_bytes, one.memory_bytes.value_or(0));
+  }
+}
+
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
@@ -132,9 +145,13 @@ private:
                       setup_.fetch,
                       setup_.fence,
                       setup_.programs};
-    if (setup_.devices)
-      for (const auto& one : setup_.devices->look())
+    traits_.labels = setup_.labels;
+    if (setup_.devices) {
+      const auto all = setup_.devices->look();
+      for (const auto& one : all)
         runtime_setup_.gpu_uuids.push_back(one.uuid);
+      take_devices(traits_, all);
+    }
     if (setup_.look_every.count() > 0)
       watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
     return make_runtime();
@@ -242,8 +259,8 @@ private:
     if (!master)
       return dial_later();
     master_ = master;
-    register_agent mail{link_protocol, setup_.name,          id_, setup_.join_token, setup_.host,
-                        setup_.slots,  machine_->inventory()};
+    register_agent mail{link_protocol, setup_.name,           id_,     setup_.join_token, setup_.host,
+                        setup_.slots,  machine_->inventory(), traits_, setup_.pool};
     auto sent = lease_time(self_->system());
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
@@ -266,7 +283,7 @@ private:
         [this](const caf::error& why) {
           auto fault = from_caf(why);
           bool final = fault.code == errc::unsupported || fault.code == errc::denied ||
-                       (fault.code == errc::conflict && !was_registered_);
+                       ((fault.code == errc::conflict || fault.code == errc::invalid) && !was_registered_);
           if (final)
             setup_.on_fatal(fault);
           else
@@ -575,6 +592,7 @@ private:
   agent_setup setup_;
   std::function<void(const agent_actor&)> dial_;
   std::string id_;
+  agent_traits traits_; ///< what the pool has to know of this host
   std::optional<agent> machine_;
   worker_runtime_actor runtime_;
   harness_actor harness_;

@@ -43,6 +43,8 @@ struct agent_setup {
   std::shared_ptr<workers::slot_devices> devices; ///< what the slots are; null: processors
   std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation; 0: never
   agent_children children = agent_children::real();
+  std::map<std::string, std::string> labels; ///< of the host; those of the cluster file win
+  std::string pool; ///< that it wants to be in; empty: as the cluster file says, else the default one
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the

@@ -65,7 +65,12 @@ public:
       [this](const slots_spare& ev) { step(ev); },
       [this](const preempt_allocation& ev) { step(ev); },
       [this](const job_changed& ev) { step(ev); },
-      [this](pool_renewed& x) { return meet(std::move(x.pool)); },
+      [this](pool_renewed& x) -> caf::result<pool_joined> {
+        if (has_left(x.name))
+          return pool_joined{};
+        return meet(std::move(x.pool));
+      },
+      [this](pool_chosen& x) { move_to(std::move(x)); },
       [this](twin_renewed& x) {
         auto actions = machine_->meet_twin(x.agent);
         if (actions.empty() && !twins_.contains(x.agent))
@@ -102,6 +107,9 @@ private:
   }
   caf::result<command_result> on(const commands::trial_early_exit&) {
     return durably(hyperparameters_refused{});
+  }
+  caf::result<command_result> on(const commands::allocation_look&) {
+    return answered({{"state", machine_->shown()}});
   }
   caf::result<command_result> on(const commands::worker_validate&) {
     return order_work({work_wanted::work::validate});
@@ -209,14 +217,23 @@ private:
       one.caller.deliver(gang(one.node_rank));
   }
 
+  /// A grant of a pool that it has left is void: that pool has heard so.
+  bool has_left(const std::string& pool) const {
+    return !pool.empty() && !peers_.pool_name.empty() && pool != peers_.pool_name;
+  }
+
   /// The machine thinks in names; the handles of its agents' twins are learned before it hears of a grant.
   void locate(const slots_granted& ev) {
     std::vector<std::string> names;
     for (const auto& part : ev.on)
       names.push_back(part.agent);
+    if (has_left(ev.pool))
+      return;
     self_->request(peers_.pool, journal_timeout, locate_agents{names})
       .then(
         [this, ev, names](const std::vector<twin_actor>& twins) {
+          if (has_left(ev.pool))
+            return;
           for (std::size_t i = 0; i < names.size() && i < twins.size(); ++i)
             twins_[names[i]] = twins[i];
           step(ev);
@@ -225,6 +242,20 @@ private:
           if (why != caf::sec::request_receiver_down)
             leave(why); // else the grant died with its pool, and the next pool is asked for another one
         });
+  }
+
+  /// One that holds slots makes room for others there, and its next run asks in the new pool; one that waits
+  /// asks there now.
+  void move_to(pool_chosen x) {
+    if (x.name == peers_.pool_name || !x.pool || machine_->closed())
+      return;
+    if (!machine_->placed().empty())
+      return step(preempt_allocation{id_, {}, "pool"});
+    self_->send(peers_.pool, slots_released{id_, {}});
+    peers_.pool = std::move(x.pool);
+    peers_.pool_name = std::move(x.name);
+    for (const auto& action : machine_->meet_pool()) // what it waits for
+      std::visit([this](const auto& one) { run(one); }, action);
   }
 
   /// At once, whatever waits for the journal: slots are soft state. Answered once the pool knows what this
@@ -291,6 +322,7 @@ private:
       part.first_rank += static_cast<int>(n) < x.node_rank ? slots : 0;
       part.ranks += slots;
     }
+    part.ranks = std::max(part.ranks, 1); // a task without slots is one process
     send_to(x.on.agent, start_ordered{id_, x.on.slots, encode(part)});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }

@@ -10,6 +10,7 @@ struct allocation_peers {
   allocation_owner owner;
   journal_actor journal;
   pool_actor pool;
+  std::string pool_name;
 };
 
 /// `launch`: without the token and what belongs to one part, which the allocation adds. `past`: the facts of

@@ -3,6 +3,7 @@
 #include "actors/catalogue/catalogue_commands.hpp"
 #include "actors/catalogue/place_changes.hpp"
 #include "actors/cluster/accepted_config.hpp"
+#include "actors/cluster/cluster_explain_part.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
 #include "actors/experiment/experiment_actor.hpp"
@@ -93,8 +94,18 @@ private:
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
     members_.emplace(self_, setup_, machine_->who,
                      cluster_members::needs{[this] { return tasks_in_journal(); },
-                                            [this](const std::string& pool) { return experiments_of(pool); },
+                                            [this] { return all_experiments(); },
                                             [this](const caf::error& why) { leave(why); }});
+    explain_.emplace(
+      self_, peers_.reads,
+      cluster_explain::needs{[this](const std::string& name) {
+                               const auto it = members_->pools().find(name);
+                               return it == members_->pools().end() ? pool_actor{} : it->second;
+                             },
+                             [this](experiment_id id) {
+                               const auto it = experiments_.find(id);
+                               return it == experiments_.end() ? experiment_actor{} : it->second;
+                             }});
     begin(cluster_entity, stored, peers_.journal, who().resume());
     expect_open_runs();
     for (const auto& [agent, user] : std::exchange(setup_.drained_before, {}))
@@ -138,11 +149,10 @@ private:
         self_->send(twin, std::move(tasks));
   }
 
-  std::vector<experiment_actor> experiments_of(const std::string& pool) const {
+  std::vector<experiment_actor> all_experiments() const {
     std::vector<experiment_actor> out;
     for (const auto& [id, experiment] : experiments_)
-      if (machine_->who.pool_of(id) == pool)
-        out.push_back(experiment);
+      out.push_back(experiment);
     return out;
   }
 
@@ -155,7 +165,7 @@ private:
     if (!ok)
       return set_aside(row.id, ok.error().what);
     add_trials(*past, *peers_.reads, *settings, self_->now());
-    start(std::move(*settings), *past);
+    start(std::move(*settings), *past, false, row.resources.empty() ? "" : row.resources.front().pool);
   }
 
   /// It alone ends as error, and its tasks with it; the rest serve.
@@ -191,13 +201,19 @@ private:
     return experiment_settings_of({id, config, context, owner, setup_.checkpoint_dir, submitted});
   }
 
-  void start(experiment_settings settings, const experiment_past& past, bool paused = false) {
+  /// `pool`: that an operator chose; empty: the one that its settings name.
+  void start(experiment_settings settings, const experiment_past& past, bool paused = false,
+             const std::string& pool = {}) {
     const auto id = settings.id;
     settings.job.workspace = machine_->where.workspace_of(id); // not only what its text names
-    tell_members(experiment_entered{id, settings.launch.config});
-    auto experiment = spawn_experiment(
-      self_->system(), {std::move(settings), paused},
-      {cluster_actor{self_}, peers_.journal, members_->pool_of(id), peers_.reads, setup_.tokens}, past);
+    tell_members(experiment_entered{id, settings.launch.config, pool});
+    auto experiment = spawn_experiment(self_->system(), {std::move(settings), paused},
+                                       {cluster_actor{self_},
+                                        peers_.journal,
+                                        {members_->pools(), who().pool_of(id)},
+                                        peers_.reads,
+                                        setup_.tokens},
+                                       past);
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
@@ -256,7 +272,9 @@ private:
     const std::uint16_t http_port = setup_.http_port ? setup_.http_port() : 0;
     if (setup_.http_port && !http_port)
       return to_caf({errc::busy, "the master still starts"});
-    const agent_asked asked{{self_->now(), x.name, x.id, x.slots, x.host}};
+    const agent_asked asked{{self_->now(), x.name, x.id, x.slots, x.host, x.pool}};
+    if (auto labels = config::labels_of_agent(machine_->who.configuration(), x.name))
+      x.traits.labels = std::move(*labels);
     if (auto no = machine_->who.refuses(asked, self_->now()))
       return to_caf(*no);
     auto promise = self_->make_response_promise<registered>();
@@ -265,7 +283,7 @@ private:
         promise.deliver(why);
         return;
       }
-      members_->welcome(x.name, who);
+      members_->welcome(x.name, who, x.traits);
       auto twin = members_->twin_of(x.name);
       auto epoch = ++epoch_;
       self_->send(twin, agent_registered{epoch, x.slots, std::move(x.inventory), std::move(x.traits)}, who);
@@ -303,11 +321,127 @@ private:
   template <class Question>
   requires(commands::contains<cluster_members::questions, Question>) caf::result<command_result> on(
     const caller&, const Question&) {
-    return members_->describe<Question>(experiments_.size());
+    return members_->describe(Question{}, experiments_.size());
   }
   caf::result<command_result> on(const caller& by, const commands::agent_drain& x) {
-    return change_members(agent_ordered{x.agent, x.slot ? static_cast<int>(*x.slot) : -1, x.on, by.user});
+    return change_members(
+      agent_ordered{x.agent, x.slot ? static_cast<int>(*x.slot) : -1, x.on, by.user, false, x.ends});
   }
+  caf::result<command_result> on(const caller& by, const commands::experiment_set& x) {
+    if (!x.priority && !x.weight && !x.max_slots && !x.pool)
+      return refused({errc::invalid, "nothing is set: name priority, weight, max_slots or pool"});
+    const experiment_placed placed{x.id, x.pool.value_or("")};
+    if (x.pool)
+      if (auto no = who().refuses(placed, self_->now()))
+        return refused(*no);
+    const auto it = experiments_.find(x.id);
+    if (it == experiments_.end())
+      return has_ended(x.id);
+    experiment_set order{by.user, static_cast<int>(x.priority.value_or(0)), x.weight.value_or(-1),
+                         static_cast<int>(x.max_slots.value_or(-2)), placed.pool};
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(it->second, journal_timeout, std::move(order))
+      .then(
+        [this, promise, placed](const committed&) mutable {
+          if (auto to = experiments_.find(placed.id); !placed.pool.empty() && to != experiments_.end()) {
+            tell_members(placed);
+            if (auto pool = members_->pools().find(placed.pool); pool != members_->pools().end())
+              self_->send(to->second, pool_chosen{placed.pool, pool->second});
+          }
+          promise.deliver(answered());
+        },
+        [this, promise, placed](const caf::error& why) mutable {
+          promise.deliver(of_gone(placed.id, why, [&] { return has_ended(placed.id); }));
+        });
+    return promise;
+  }
+  caf::result<command_result> on(const caller&, commands::pool_details x) {
+    if (x.name.empty())
+      x.name = config::default_pool(who().configuration());
+    if (!members_->pools().contains(x.name))
+      return refused({errc::not_found, "pool '" + x.name + "' not found"});
+    return members_->describe(x);
+  }
+
+  // ---- explanations
+
+  caf::result<command_result> on(const caller&, const commands::trial_explain& x) {
+    auto row = peers_.reads->trial(x.id);
+    if (!row)
+      return refused({errc::not_found, "trial " + to_string(x.id) + " not found"});
+    const auto run = row->runs.empty() ? run_id{} : row->runs.back().run;
+    return explain(std::move(*row), run);
+  }
+  caf::result<command_result> on(const caller&, const commands::allocation_explain& x) {
+    const auto id = parse_allocation(x.id);
+    if (!id)
+      return refused({errc::invalid, "'" + x.id + "' is not an allocation\nhint: trial and run, as 12.3"});
+    auto row = id.task.kind() == task_kind::trial ? peers_.reads->trial(id.trial())
+                                                  : result<trial_row>(error{errc::not_found, ""});
+    if (!row || std::none_of(row->runs.begin(), row->runs.end(),
+                             [&](const run_row& one) { return one.run == id.run; }))
+      return refused({errc::not_found, "allocation " + x.id + " not found"});
+    return explain(std::move(*row), id.run);
+  }
+  caf::result<command_result> on(const caller&, const commands::experiment_explain& x) {
+    auto row = peers_.reads->experiment(x.id);
+    auto trials = row ? peers_.reads->trials(x.id) : result<std::vector<trial_row>>(row.error());
+    if (!trials)
+      return refused(trials.error());
+    constexpr std::size_t most = 20;
+    std::map<trial_place, std::size_t> counts;
+    std::vector<explained_run> waiting;
+    for (const auto& trial : *trials) {
+      const auto place = place_of(trial, *row);
+      ++counts[place];
+      if (place == trial_place::waiting && waiting.size() < most)
+        waiting.push_back(explained(trial, *row, trial.runs.back().run));
+    }
+    value frame{{"experiment", x.id.value},
+                {"pool", pool_name_of(*row)},
+                {"state", troupe::name(row->state)},
+                {"trials",
+                 {{"running", counts[trial_place::running]},
+                  {"waiting", counts[trial_place::waiting]},
+                  {"paused", counts[trial_place::paused]}}}};
+    auto promise = self_->make_response_promise<command_result>();
+    explain_->explain_all(std::move(waiting), std::move(frame), [promise](result<value> got) mutable {
+      promise.deliver(command_result{std::move(got)});
+    });
+    return promise;
+  }
+
+  caf::result<command_result> explain(trial_row row, run_id run) {
+    auto of = peers_.reads->experiment(row.experiment);
+    if (!of)
+      return refused(of.error());
+    auto promise = self_->make_response_promise<command_result>();
+    explain_->explain(explained(row, *of, run), [promise](result<value> got) mutable {
+      promise.deliver(command_result{std::move(got)});
+    });
+    return promise;
+  }
+  explained_run explained(const trial_row& trial, const experiment_row& of, run_id run) const {
+    explained_run out{trial, of, run, pool_name_of(of), 42};
+    for (const auto& one : trial.runs)
+      if (one.run == run && !one.pool.empty())
+        out.pool = one.pool;
+    const auto settings = config::pool_settings(machine_->who.configuration(), out.pool);
+    if (const auto given = settings.value("default_priority", value()); given.is_number_integer())
+      out.default_priority = given.get<int>();
+    return out;
+  }
+  /// Where its next run asks, or, of one that has ended, would ask.
+  std::string pool_name_of(const experiment_row& row) const {
+    if (auto pool = machine_->who.pool_of(row.id); !pool.empty())
+      return pool;
+    const auto& configuration = machine_->who.configuration();
+    if (!row.resources.empty() && config::has_pool(configuration, row.resources.front().pool))
+      return row.resources.front().pool;
+    auto named = config::pool_of_experiment(configuration, row.config);
+    return named ? *named : config::default_pool(configuration);
+  }
+
   caf::result<command_result> on(const caller& by, const commands::agent_remove& x) {
     return change_members(agent_removed{x.agent, by.user});
   }
@@ -491,6 +625,24 @@ private:
     accepted_config config;
     project_id project;
   };
+  /// Where its pool takes nothing that is larger than what it has now: why not.
+  std::optional<error> too_large(const value& settings) const {
+    const auto& configuration = machine_->who.configuration();
+    const auto pool = config::pool_of_experiment(configuration, settings);
+    if (!pool || config::pool_settings(configuration, *pool).value("launch_error", value()) != true)
+      return std::nullopt;
+    auto wanted = settings.value(value::json_pointer("/resources/slots_per_trial"), value(1));
+    if (wanted.is_object())
+      wanted = wanted.value("min", value(1));
+    const int there = machine_->who.slots_in(*pool);
+    if (!wanted.is_number_integer() || wanted.get<std::int64_t>() <= there)
+      return std::nullopt;
+    return error{errc::invalid, "resources.slots_per_trial: " + to_json(wanted) + " slots, and pool '" +
+                                  *pool + "' has " + std::to_string(there) +
+                                  "\nhint: ask for fewer, or start more agents; pools." + *pool +
+                                  ".launch_error: false lets it wait"};
+  }
+
   /// Of a creation, or what only checks one.
   template <class Submission>
   result<placed_config> accepted(const Submission& x) const {
@@ -508,6 +660,8 @@ private:
     auto checked = accept();
     if (!checked)
       return checked.error();
+    if (auto no = too_large(checked->settings))
+      return *no;
     auto project = machine_->where.place_of(x.project, checked->settings);
     if (!project)
       return project.error();
@@ -695,6 +849,7 @@ private:
   cluster_peers peers_;
   std::optional<cluster_machines> machine_;
   std::optional<cluster_members> members_;
+  std::optional<cluster_explain> explain_;
   retention_actor retention_;
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
   std::map<experiment_id, experiment_actor> experiments_;

@@ -15,8 +15,11 @@ namespace {
 value waiting_in(const std::map<std::string, pool_description>& pools) {
   value waiting = value::array();
   for (const auto& [name, pool] : pools)
-    for (const auto& [id, slots] : pool.waiting)
-      waiting.push_back({{"allocation", to_string(id)}, {"slots", slots}, {"pool", name}});
+    for (auto one : pool.details.at("waiting")) {
+      one["pool"] = name;
+      one["trial"] = parse_allocation(one.at("allocation").get<std::string>()).trial().value;
+      waiting.push_back(std::move(one));
+    }
   return waiting;
 }
 
@@ -43,7 +46,7 @@ void cluster_members::run(const make_pool& x) {
   pool = spawn_pool(self_->system(), x.pool,
                     x.again || x.after_restart ? pool::phase::recovering : pool::phase::placing);
   self_->monitor(pool);
-  if (x.again)
+  if (!x.after_restart) // else `recovered` does it, once all are there
     introduce(x.pool, std::chrono::seconds(30));
 }
 
@@ -65,7 +68,7 @@ void cluster_members::introduce(const std::string& name, duration patience) {
   };
   const auto tell = [&](const auto& who) {
     ++*left;
-    self_->request(who, patience, pool_renewed{pool})
+    self_->request(who, patience, pool_renewed{name, pool})
       .then([one_less](const pool_joined&) { one_less(); }, [one_less](const caf::error&) { one_less(); });
   };
   for (const auto& [agent, link] : links_)
@@ -73,7 +76,7 @@ void cluster_members::introduce(const std::string& name, duration patience) {
       self_->send(pool, link.twin, agent);
       tell(link.twin);
     }
-  for (const auto& experiment : with_.experiments_in(name))
+  for (const auto& experiment : with_.experiments()) // also of other pools: a run may have stayed here
     tell(experiment);
   one_less();
 }
@@ -89,11 +92,6 @@ void cluster_members::run(const end_pool& x) {
     return;
   self_->demonitor(pool.mapped().address());
   self_->send_exit(pool.mapped(), caf::exit_reason::user_shutdown);
-}
-
-pool_actor cluster_members::pool_of(experiment_id id) const {
-  auto it = pools_.find(machine_.pool_of(id));
-  return it == pools_.end() ? pool_actor{} : it->second;
 }
 
 void cluster_members::release(const allocation_id& run) {
@@ -130,7 +128,7 @@ void cluster_members::run(const end_twin& x) {
 
 void cluster_members::run(const order_agent& x) {
   for (const auto& [name, pool] : pools_)
-    self_->send(pool, agent_drain{x.agent, x.draining, x.disabled});
+    self_->send(pool, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended});
 }
 
 void cluster_members::run(const forget_agent& x) {
@@ -144,8 +142,9 @@ twin_actor cluster_members::twin_of(const std::string& agent) const {
   return it == links_.end() ? twin_actor{} : it->second.twin;
 }
 
-void cluster_members::welcome(const std::string& agent, const agent_actor& who) {
+void cluster_members::welcome(const std::string& agent, const agent_actor& who, const agent_traits& traits) {
   auto& link = links_[agent];
+  link.labels = traits.labels;
   link.actor = who;
   link.up_since = self_->now();
   self_->monitor(who);
@@ -230,7 +229,30 @@ value cluster_members::description(commands::queue_list, std::size_t, const desc
   return {{"waiting", waiting_in(pools)}};
 }
 value cluster_members::description(commands::pool_list, std::size_t, const descriptions& pools) const {
-  return {{"pools", pool_rows(pools)}};
+  value rows = value::array();
+  for (const auto& [name, pool] : pools)
+    rows.push_back(pool_row(name, pool));
+  return {{"pools", rows}};
+}
+value cluster_members::description(commands::job_list, std::size_t, const descriptions& pools) const {
+  value rows = value::array();
+  for (const auto& [name, pool] : pools) {
+    auto row = pool_row(name, pool);
+    for (const char* key : {"jobs", "fitting", "defaultPriority", "auxPerAgent", "auxUsed", "device"})
+      row[key] = pool.details.at(key);
+    rows.push_back(std::move(row));
+  }
+  return {{"pools", rows}};
+}
+value cluster_members::description(const commands::pool_details& what, std::size_t,
+                                   const descriptions& pools) const {
+  const auto pool = pools.find(what.name);
+  if (pool == pools.end()) // it ended while it was asked
+    return value::object();
+  auto row = pool_row(what.name, pool->second);
+  for (const char* key : {"quotas", "jobs"})
+    row[key] = pool->second.details.at(key);
+  return row;
 }
 value cluster_members::description(commands::agent_list, std::size_t, const descriptions& pools) const {
   return {{"agents", agent_rows(sum(pools))}};
@@ -247,8 +269,11 @@ value cluster_members::agent_rows(const pool_description& all) const {
       value slot{{"id", i}, {"device", "cpu"}, {"enabled", true}};
       if (link != links_.end() && n < link->second.slots.size())
         slot.update(link->second.slots[n]);
-      if (std::find(known.disabled.begin(), known.disabled.end(), i) != known.disabled.end())
-        slot["enabled"] = false;
+      const auto among = [i](const std::vector<int>& list) {
+        return std::find(list.begin(), list.end(), i) != list.end();
+      };
+      slot["enabled"] = !known.draining && !among(known.disabled);
+      slot["draining"] = (known.draining && !known.ends) || (among(known.disabled) && !among(known.ended));
       if (held != all.agents.end() && n < held->second.size() && held->second[n])
         slot["allocation"] = to_string(held->second[n]);
       slots.push_back(slot);
@@ -259,23 +284,27 @@ value cluster_members::agent_rows(const pool_description& all) const {
                       {"pool", machine_.pool_of(agent)},
                       {"slots", slots},
                       {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
-                      {"state", !machine_.is_here(agent) ? "away"
-                                : known.draining         ? "draining"
-                                                         : "alive"}});
+                      {"labels", link == links_.end() ? value::object() : value(link->second.labels)},
+                      {"enabled", !known.draining},
+                      {"draining", known.draining && !known.ends},
+                      {"state", !machine_.is_here(agent)       ? "away"
+                                : known.draining && known.ends ? "disabled"
+                                : known.draining               ? "draining"
+                                                               : "alive"}});
   }
   return agents;
 }
 
-value cluster_members::pool_rows(const descriptions& pools) const {
-  value rows = value::array();
-  for (const auto& [name, pool] : pools)
-    rows.push_back({{"name", name},
-                    {"default", name == config::default_pool(machine_.configuration())},
-                    {"slots", {{"total", pool.total}, {"used", pool.used}}},
-                    {"agents", pool.agents.size()},
-                    {"waiting", pool.waiting.size()},
-                    {"experiments", machine_.experiments_in(name)}});
-  return rows;
+value cluster_members::pool_row(const std::string& name, const pool_description& pool) const {
+  return {{"name", name},
+          {"default", name == config::default_pool(machine_.configuration())},
+          {"scheduler", pool.details.at("scheduler")},
+          {"preemption", pool.details.at("preemption")},
+          {"slots", {{"total", pool.total}, {"used", pool.used}, {"reserved", pool.details.at("reserved")}}},
+          {"agents", pool.agents.size()},
+          {"waiting", pool.waiting.size()},
+          {"experiments", machine_.experiments_in(name)},
+          {"provider", nullptr}};
 }
 
 } // namespace troupe

@@ -20,7 +20,7 @@ public:
 
   struct needs {
     std::function<open_tasks()> open_tasks_now; ///< as the journal has them
-    std::function<std::vector<experiment_actor>(const std::string& pool)> experiments_in;
+    std::function<std::vector<experiment_actor>()> experiments;
     std::function<void(const caf::error&)> leave; ///< the cluster cannot go on
   };
 
@@ -40,10 +40,10 @@ public:
 
   /// Once, when all that the journal knows runs again: the pools hear of it, and then place.
   void recovered();
-  pool_actor pool_of(experiment_id id) const;
+  const std::map<std::string, pool_actor>& pools() const { return pools_; }
   twin_actor twin_of(const std::string& agent) const; ///< null where there is none
   /// The agent speaks from there now; it has a twin.
-  void welcome(const std::string& agent, const agent_actor& who);
+  void welcome(const std::string& agent, const agent_actor& who, const agent_traits& traits);
   void release(const allocation_id& run);
   /// What the machine has to hear of a death, or nothing: it was of somebody else.
   std::optional<members_event> child_down(const caf::down_msg& down);
@@ -55,13 +55,13 @@ public:
   command_result fence(const commands::fence& claim);
   /// An agent says what its slots are and how busy; no route of the API leads here.
   command_result hear_slots(commands::agent_slots news);
-  using questions =
-    commands::list<commands::agent_list, commands::status, commands::queue_list, commands::pool_list>;
+  using questions = commands::list<commands::agent_list, commands::status, commands::queue_list,
+                                   commands::pool_list, commands::job_list>;
   /// Answers one of the questions, from what the pools say.
   template <class Question>
-  caf::result<command_result> describe(std::size_t experiments) {
+  caf::result<command_result> describe(Question what, std::size_t experiments = 0) {
     return gather(
-      [this, experiments](const descriptions& pools) { return description(Question{}, experiments, pools); });
+      [this, what, experiments](const descriptions& pools) { return description(what, experiments, pools); });
   }
 
 private:
@@ -69,7 +69,8 @@ private:
     twin_actor twin;
     agent_actor actor; ///< null while it is away
     time_point up_since;
-    value slots = value::array(); ///< what it said of them last: device, brand, uuid, usage
+    std::map<std::string, std::string> labels; ///< as of its newest registration
+    value slots = value::array();              ///< what it said of them last: device, brand, uuid, usage
   };
   void introduce(const std::string& pool, duration patience);
   caf::result<command_result> gather(std::function<value(const descriptions&)> shape);
@@ -77,8 +78,11 @@ private:
   value description(commands::queue_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::pool_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::agent_list, std::size_t experiments, const descriptions& pools) const;
+  value description(commands::job_list, std::size_t experiments, const descriptions& pools) const;
+  value description(const commands::pool_details& what, std::size_t experiments,
+                    const descriptions& pools) const;
   value agent_rows(const pool_description& all) const;
-  value pool_rows(const descriptions& pools) const;
+  value pool_row(const std::string& name, const pool_description& pool) const;
 
   actor_base<cluster_actor>* self_;
   const cluster_setup& setup_;

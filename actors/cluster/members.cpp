@@ -44,15 +44,23 @@ std::optional<error> members::no(const agent_asked& ev, time_point now) const {
   if (known != agents_.end() && known->second.id != ev.who.id && taken)
     return error{errc::conflict,
                  "another agent named '" + ev.who.agent + "' is alive; give this one another --name"};
+  if (!ev.who.pool.empty() && !config::has_pool(configuration_, ev.who.pool)) {
+    std::string all;
+    for (const auto& name : config::pool_names(configuration_))
+      all += (all.empty() ? "" : ", ") + name;
+    return error{errc::invalid, "agent '" + ev.who.agent + "': there is no pool '" + ev.who.pool +
+                                  "' in this cluster\nhint: --pool " + all};
+  }
   return std::nullopt;
 }
 
 void members::on(members_step& s, const agent_asked& ev, time_point) {
   const auto known = agents_.find(ev.who.agent);
   if (known == agents_.end() || known->second.id != ev.who.id || known->second.slots != ev.who.slots ||
-      known->second.host != ev.who.host)
+      known->second.host != ev.who.host || known->second.pool != ev.who.pool)
     note(s, ev.who);
   presence_[ev.who.agent].here = true;
+  settle(s.actions); // it may ask for another pool than before
   place_twin(s.actions, ev.who.agent);
 }
 
@@ -74,17 +82,24 @@ std::optional<error> members::no(const agent_ordered& ev, time_point) const {
 
 void members::on(members_step& s, const agent_ordered& ev, time_point now) {
   const auto& known = agents_.at(ev.agent);
-  agent_changed fact{now, ev.agent, known.draining, known.disabled, ev.by};
+  agent_changed fact{now, ev.agent, known.draining, known.disabled, ev.by, known.ends, known.ended};
   std::erase(fact.disabled, ev.slot);
-  if (ev.slot < 0)
+  std::erase(fact.ended, ev.slot);
+  if (ev.slot < 0) {
     fact.draining = ev.off;
-  else if (ev.off)
+    fact.ends = ev.off && ev.ends;
+  } else if (ev.off) {
     fact.disabled.push_back(ev.slot);
+    if (ev.ends)
+      fact.ended.push_back(ev.slot);
+  }
   std::sort(fact.disabled.begin(), fact.disabled.end());
-  if (fact.draining == known.draining && fact.disabled == known.disabled)
+  std::sort(fact.ended.begin(), fact.ended.end());
+  if (fact.draining == known.draining && fact.disabled == known.disabled && fact.ends == known.ends &&
+      fact.ended == known.ended)
     return; // a repeat
   note(s, fact);
-  s.actions.push_back(order_agent{ev.agent, fact.draining, fact.disabled});
+  s.actions.push_back(order_agent{ev.agent, fact.draining, fact.disabled, fact.ends, fact.ended});
 }
 
 std::optional<error> members::no(const agent_removed& ev, time_point now) const {
@@ -130,7 +145,8 @@ void members::place_twin(std::vector<members_action>& out, const std::string& ag
 }
 
 std::string members::wanted_pool(const std::string& agent) const {
-  return config::pool_of_agent(configuration_, agent);
+  const auto known = agents_.find(agent);
+  return config::pool_of_agent(configuration_, agent, known == agents_.end() ? "" : known->second.pool);
 }
 
 const members::presence* members::find(const std::string& agent) const {
@@ -141,6 +157,14 @@ const members::presence* members::find(const std::string& agent) const {
 std::string members::pool_of(const std::string& agent) const {
   const auto* there = find(agent);
   return there ? there->pool : std::string();
+}
+
+int members::slots_in(const std::string& pool) const {
+  int slots = 0;
+  for (const auto& [name, known] : agents_)
+    if (is_here(name) && pool_of(name) == pool)
+      slots += known.slots;
+  return slots;
 }
 
 bool members::is_here(const std::string& agent) const {
@@ -174,7 +198,7 @@ void members::configure(std::vector<members_action>& out, const std::string& poo
 void members::tell_orders(std::vector<members_action>& out) const {
   for (const auto& [agent, known] : agents_)
     if (known.draining || !known.disabled.empty())
-      out.push_back(order_agent{agent, known.draining, known.disabled});
+      out.push_back(order_agent{agent, known.draining, known.disabled, known.ends, known.ended});
 }
 
 std::ptrdiff_t members::experiments_in(const std::string& pool) const {
@@ -204,7 +228,25 @@ void members::on(members_step& s, const configured& ev, time_point) {
 /// The pool that its configuration names; one whose pool is gone goes on in the default one.
 void members::on(members_step&, const experiment_entered& ev, time_point) {
   auto wanted = config::pool_of_experiment(configuration_, ev.settings);
-  pool_of_[ev.id] = wanted ? *wanted : config::default_pool(configuration_);
+  pool_of_[ev.id] = config::has_pool(configuration_, ev.pool) ? ev.pool
+                    : wanted                                  ? *wanted
+                                                              : config::default_pool(configuration_);
+}
+
+std::optional<error> members::no(const experiment_placed& ev, time_point) const {
+  if (config::has_pool(configuration_, ev.pool))
+    return std::nullopt;
+  std::string all;
+  for (const auto& name : config::pool_names(configuration_))
+    all += (all.empty() ? "" : ", ") + name;
+  return error{errc::invalid, "there is no pool '" + ev.pool + "' in this cluster\nhint: one of " + all};
+}
+
+void members::on(members_step& s, const experiment_placed& ev, time_point) {
+  if (auto it = pool_of_.find(ev.id); it != pool_of_.end() && it->second != ev.pool) {
+    it->second = ev.pool;
+    settle(s.actions);
+  }
 }
 
 void members::on(members_step& s, const experiment_gone& ev, time_point) {
@@ -274,11 +316,14 @@ void members::replay(const cluster_fact& fact) {
                  known.id = f.id;
                  known.slots = f.slots;
                  known.host = f.host;
+                 known.pool = f.pool;
                },
                [this](const agent_changed& f) {
                  auto& known = agents_[f.agent];
                  known.draining = f.draining;
                  known.disabled = f.disabled;
+                 known.ends = f.ends;
+                 known.ended = f.ended;
                  told_of_.insert(f.agent);
                },
                [this](const agent_left& f) {
@@ -291,9 +336,11 @@ void members::replay(const cluster_fact& fact) {
 }
 
 std::string members::snapshot() const {
-  std::vector<std::tuple<std::string, std::string, int, std::string, bool, std::vector<int>>> agents;
+  std::vector<std::tuple<std::string, std::string, int, std::string, bool, std::vector<int>, std::string,
+                         bool, std::vector<int>>>
+    agents;
   for (const auto& [name, a] : agents_)
-    agents.emplace_back(name, a.id, a.slots, a.host, a.draining, a.disabled);
+    agents.emplace_back(name, a.id, a.slots, a.host, a.draining, a.disabled, a.pool, a.ends, a.ended);
   return pack(std::tuple{agents, told_of_});
 }
 
@@ -306,7 +353,8 @@ value members::describe() const {
                     {"here", is_here(name)},
                     {"pool", pool_of(name)},
                     {"draining", a.draining},
-                    {"disabled", a.disabled}};
+                    {"disabled", a.disabled},
+                    {"ends", a.ends}};
   for (const auto& pool : pools_)
     pools[pool] = {{"experiments", experiments_in(pool)}};
   return {{"agents", agents}, {"pools", pools}};

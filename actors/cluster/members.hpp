@@ -19,8 +19,11 @@ struct known_agent {
   std::string id; ///< random, lives in the agent's data directory
   int slots = 0;
   std::string host;
+  std::string pool;          ///< that it asked for; empty: none
   bool draining = false;     ///< nothing new is placed on it
   std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
+  bool ends = false;         ///< what runs on it is killed, and runs elsewhere
+  std::vector<int> ended;    ///< of `disabled`, the slots of which the same is true
 };
 
 struct members_setup {
@@ -44,6 +47,7 @@ struct agent_ordered { ///< by an operator
   /// An order of an older version, which kept it outside the journal: it counts once, where no fact tells of
   /// the agent.
   bool taken_over = false;
+  bool ends = false; ///< with `off`: what runs there is killed, and runs elsewhere
 };
 struct agent_removed { ///< by an operator: it is gone for good
   std::string agent, by;
@@ -54,9 +58,14 @@ struct configured {
 struct experiment_entered {
   experiment_id id;
   value settings;
+  std::string pool; ///< that an operator chose; empty: the one that the settings name
 };
 struct experiment_gone {
   experiment_id id;
+};
+struct experiment_placed { ///< by an operator: it belongs into this pool from now on
+  experiment_id id;
+  std::string pool;
 };
 struct pool_died {
   std::string pool, why;
@@ -64,8 +73,9 @@ struct pool_died {
 struct twin_died {
   std::string agent, why;
 };
-using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured,
-                                   experiment_entered, experiment_gone, pool_died, twin_died>;
+using members_event =
+  std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured, experiment_entered,
+               experiment_gone, pool_died, twin_died, experiment_placed>;
 
 // Actions.
 struct make_pool {
@@ -91,6 +101,8 @@ struct order_agent { ///< to every pool: the agent may change its pool
   std::string agent;
   bool draining = false;
   std::vector<int> disabled;
+  bool ends = false;
+  std::vector<int> ended;
 };
 struct forget_agent {
   std::string agent, pool;
@@ -126,6 +138,8 @@ public:
   std::string pool_of(experiment_id id) const;
   std::ptrdiff_t experiments_in(const std::string& pool) const;
   bool is_here(const std::string& agent) const;
+  /// Slots of the agents that are here, in this pool.
+  int slots_in(const std::string& pool) const;
 
   /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any
   /// more. While the agent is here, it speaks for its sandboxes.
@@ -151,12 +165,14 @@ private:
   void on(members_step& s, const configured& ev, time_point now);
   void on(members_step& s, const experiment_entered& ev, time_point now);
   void on(members_step& s, const experiment_gone& ev, time_point now);
+  void on(members_step& s, const experiment_placed& ev, time_point now);
   void on(members_step& s, const pool_died& ev, time_point now);
   void on(members_step& s, const twin_died& ev, time_point now);
   std::optional<error> no(const agent_asked& ev, time_point now) const;
   std::optional<error> no(const agent_ordered& ev, time_point now) const;
   std::optional<error> no(const agent_removed& ev, time_point now) const;
   std::optional<error> no(const configured& ev, time_point now) const;
+  std::optional<error> no(const experiment_placed& ev, time_point) const;
   std::optional<error> no(const experiment_entered&, time_point) const { return std::nullopt; }
   std::optional<error> no(const experiment_gone&, time_point) const { return std::nullopt; }
   std::optional<error> no(const agent_went_away&, time_point) const { return std::nullopt; }

@@ -124,6 +124,12 @@ public:
       },
       [this](const pool_renewed& x) { return meet(x); },
       [this](const experiment_set& ev) { return obey(ev); },
+      [this](const pool_chosen& x) {
+        peers_.pools.all[x.name] = x.pool;
+        peers_.pools.own = x.name;
+        for (const auto& [id, trial] : trials_)
+          self_->send(trial, x);
+      },
     };
   }
 
@@ -195,7 +201,7 @@ private:
   }
 
   caf::result<pool_joined> meet(const pool_renewed& x) {
-    peers_.pool = x.pool;
+    peers_.pools.all[x.name] = x.pool;
     auto promise = self_->make_response_promise<pool_joined>();
     pool_meetings_.push_back(promise);
     auto left = std::make_shared<std::size_t>(trials_.size() + 1);
@@ -296,7 +302,7 @@ private:
     }
     auto trial =
       spawn_trial_actor(self_->system(), trial_spec_of(settings_, x.trial), launch_of(settings_, x.trial),
-                        {experiment_actor{self_}, peers_.journal, peers_.pool, peers_.reads, peers_.tokens},
+                        {experiment_actor{self_}, peers_.journal, peers_.pools, peers_.reads, peers_.tokens},
                         past->facts, past->of_run);
     trials_[id] = trial;
     by_address_[trial.address()] = id;
@@ -332,7 +338,8 @@ private:
   }
   void run(const tell_resources& x) {
     take_resources(x.now);
-    self_->send(peers_.pool, job_changed{settings_.job});
+    if (const auto pool = peers_.pools.find(peers_.pools.own))
+      self_->send(pool, job_changed{settings_.job});
     for (const auto& [id, trial] : trials_)
       self_->send(trial, job_changed{settings_.job});
   }

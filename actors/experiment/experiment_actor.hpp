@@ -3,6 +3,7 @@
 
 #include "actors/experiment/experiment_settings.hpp"
 #include "actors/messages.hpp"
+#include "actors/pool/pool_actor.hpp"
 #include "actors/task_tokens.hpp"
 
 namespace troupe {
@@ -15,7 +16,7 @@ struct experiment_setup {
 struct experiment_peers {
   cluster_actor cluster;
   journal_actor journal;
-  pool_actor pool;
+  known_pools pools;
   std::shared_ptr<storage::reader> reads;
   task_tokens tokens;
 };

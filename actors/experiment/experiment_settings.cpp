@@ -1,5 +1,6 @@
 #include "actors/experiment/experiment_settings.hpp"
 
+#include "actors/pool/pool_settings.hpp"
 #include "model/checkpoint_place.hpp"
 #include "model/config/experiment_config.hpp"
 #include "model/names.hpp"
@@ -53,6 +54,10 @@ public:
     if (!fault_)
       fault_ = error{errc::invalid,
                      std::string(path) + ": expected " + std::string(expected) + ", got " + to_json(got)};
+  }
+  void fault_at(const std::string& section, const error& why) {
+    if (!fault_)
+      fault_ = error{errc::invalid, section + ": " + why.what};
   }
   const std::optional<error>& fault() const { return fault_; }
 
@@ -110,7 +115,7 @@ void read_trials(config_reader& config, experiment_settings& out) {
   const bool range = wanted.is_object();
   const auto most = config.integer_in(slots_path, range ? wanted.value("max", value()) : wanted).value_or(1);
   const auto least = range ? config.integer_in(slots_path, wanted.value("min", value())).value_or(1) : 0;
-  out.slots = static_cast<int>(std::max<std::int64_t>(1, most));
+  out.slots = static_cast<int>(std::max<std::int64_t>(0, most));
   out.least_slots = least < most ? static_cast<int>(least) : 0;
   out.max_restarts = static_cast<int>(config.integer("max_restarts").value_or(0));
   if (const auto seconds = config.integer("preemption_timeout"))
@@ -124,6 +129,15 @@ void read_job(config_reader& config, experiment_settings& out) {
   if (const auto weight = config.find("resources.weight"); weight.is_number())
     out.job.weight = weight.get<double>();
   out.job.max_slots = static_cast<int>(config.integer("resources.max_slots").value_or(-1));
+  if (const auto& given = config.find("resources.constraints"); given.is_object()) {
+    auto kept = given; // what is absent may stand there as null
+    for (auto it = kept.begin(); it != kept.end();)
+      it = it->is_null() ? kept.erase(it) : std::next(it);
+    if (auto rules = placement_rules_of(kept))
+      out.rules = std::move(*rules);
+    else
+      config.fault_at("resources.constraints", rules.error());
+  }
   const auto single = config.find("resources.is_single_node");
   out.rules.single_node = single.is_boolean() && single.get<bool>();
 }

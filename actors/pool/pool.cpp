@@ -114,12 +114,30 @@ void pool::on(actions& out, const agent_drain& ev) {
   agent.now.name = agent.empty.name = ev.agent;
   agent.drained = ev.on;
   agent.disabled = {ev.disabled.begin(), ev.disabled.end()};
+  agent.ends = ev.ends;
+  agent.ended = {ev.ended.begin(), ev.ended.end()};
   refresh(agent);
-  for (std::size_t i = 0; i < agent.slots.size(); ++i)
-    if (const auto holder = agent.slots[i].holder)
-      if (ev.ends || std::find(ev.ended.begin(), ev.ended.end(), static_cast<int>(i)) != ev.ended.end())
-        preempt(out, runs_.at(holder), {}, "disabled");
+  if (agent.ends || !agent.ended.empty())
+    for (auto& [id, run] : runs_)
+      end_disabled(out, run);
   topology_changed(out);
+}
+
+/// What holds slots of which an operator has said that nothing runs there is ended, also where it was asked
+/// to save already.
+void pool::end_disabled(actions& out, pool_run& run) {
+  const auto here = [&](const placement& part) {
+    const auto agent = agents_.find(part.agent);
+    return agent != agents_.end() &&
+           (agent->second.ends || std::any_of(part.slots.begin(), part.slots.end(),
+                                              [&](int slot) { return agent->second.ended.contains(slot); }));
+  };
+  if (run.waits() || std::none_of(run.on.begin(), run.on.end(), here))
+    return;
+  if (run.state == pool_run::phase::holding)
+    preempt(out, run, {}, "disabled");
+  else
+    out.push_back(preempt_allocation{run.id, {}, "disabled"});
 }
 
 void pool::on(actions& out, const agent_forgotten& ev) {
@@ -255,6 +273,7 @@ void pool::on(actions& out, const slots_held& ev) {
   hold(run, std::move(on), ev.since);
   for (const auto& key : limits_of(run))
     strained_.insert(key);
+  end_disabled(out, run);
 }
 
 void pool::on(actions&, const holders_heard&) { phase_ = phase::placing; }

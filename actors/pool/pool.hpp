@@ -67,6 +67,9 @@ public:
   /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not
   /// known.
   value explain(allocation_id id, time_point now);
+  /// The same, with what others know of those that hold slots: costs and times in `wouldFree`, and `also`,
+  /// `estimate`, `advice`, `slots`, `priority`, `weight`, `user`, `since`.
+  value explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now);
   std::string snapshot() const;
   value describe() const; ///< the state, for people
   value details();        ///< of pool.describe: jobs, quotas, queue
@@ -112,7 +115,10 @@ private:
   // Limits.
   std::optional<int> room(const limit_key& key) const; ///< slots below the limit; none: there is no limit
   std::array<limit_key, 4> limits_of(const pool_run& run) const;
+  std::vector<limit_key> full_limits(const pool_run& run) const;
   limit_key full_limit(const pool_run& run) const;
+  bool exceeds(const pool_run& run, const limit_key& key) const;
+  bool is_behind(const pool_run& run) const;
   int most_within_limits(const pool_run& run) const;
   const slot_quota* quota_of(run_bar kind, const std::string& name) const;
   void readmit();
@@ -154,6 +160,7 @@ private:
   void take_from(actions& out, const std::vector<pool_run*>& keepers, const std::vector<placement>& on);
   bool make_room(actions& out, pool_run& run, time_point now);
   void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
+  void end_disabled(actions& out, pool_run& run);
   void offer_rest(actions& out);
   // Reservations (pool_reservation.cpp).
   void age(time_point now);
@@ -162,8 +169,14 @@ private:
   std::vector<placement> chosen_for(const pool_run& run) const;
   std::vector<placement> chosen_in(const pool_run& run, const std::vector<const pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
-  std::pair<std::string, std::string> reason(const pool_run& run);
-  std::pair<std::string, std::string> aux_reason(const pool_run& run) const;
+  using reason_text = std::pair<std::string, std::string>; ///< code, and words for people
+  std::vector<reason_text> reasons(const pool_run& run);
+  reason_text reason(const pool_run& run) { return reasons(run).front(); }
+  value estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now);
+  std::string advice(const pool_run& run, const std::string& code);
+  std::optional<int> priority_that_starts(const pool_run& run);
+  std::vector<const pool_job*> jobs_in_turn() const;
+  reason_text aux_reason(const pool_run& run) const;
   bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;

@@ -78,7 +78,7 @@ public:
         step(ev);
       },
       [this](const explain_allocation& x) {
-        return allocation_explained{machine_.explain(x.allocation, self_->now())};
+        return allocation_explained{machine_.explain(x.allocation, x.outlooks, self_->now())};
       },
       [this](const agent_forgotten& ev) {
         twins_.erase(ev.agent);

@@ -118,6 +118,15 @@ struct pool_configured {
   MSGPACK_DEFINE_ARRAY(settings)
 };
 
+/// What others know of a run that holds slots: for explanations, which never decide.
+struct run_outlook {
+  allocation_id allocation;
+  double seconds = -1; ///< it still runs about so long; below 0: nobody knows
+  std::string from;    ///< "history" of the experiment's ended runs, or the run's own "progress"
+  time_point saved;    ///< its newest checkpoint, else its start; none: as the pool knows
+  MSGPACK_DEFINE_ARRAY(allocation, seconds, from, saved)
+};
+
 using pool_event =
   std::variant<agent_up, agent_down, slots_requested, slots_released, agent_drain, slots_held, holders_heard,
                agent_forgotten, job_changed, pool_configured, time_passed>;

@@ -43,48 +43,52 @@ bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
   return false;
 }
 
-std::pair<std::string, std::string> pool::reason(const pool_run& run) {
+std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   switch (run.state) {
   case pool_run::phase::holding:
-    return {"running", "it holds " + slots_text(run.held())};
+    return {{"running", "it holds " + slots_text(run.held())}};
   case pool_run::phase::stopping:
-    return {"stopping", "it was preempted, and saves"};
+    return {{"stopping", "it was preempted, and saves"}};
   case pool_run::phase::waiting:
     break;
   }
   const bool any =
     std::any_of(agents_.begin(), agents_.end(), [](const auto& x) { return x.second.present; });
   if (!any)
-    return {"no_agents", "the pool has no agents"};
+    return {{"no_agents", "the pool has no agents"}};
   if (run.slots == 0)
-    return aux_reason(run);
+    return {aux_reason(run)};
   if (!could_hold(run)) {
     placement_rules rules;
     if (!fits_bare(run, rules))
-      return {"too_large",
-              "it needs " + slots_text(run.need()) + ", and the pool has " + std::to_string(total_)};
+      return {
+        {"too_large", "it needs " + slots_text(run.need()) + ", and the pool has " + std::to_string(total_)}};
     rules.single_node = run.terms.rules.single_node;
     if (!fits_bare(run, rules))
-      return {"single_node", "it needs " + slots_text(run.need()) + " on one agent, and none has as many"};
+      return {{"single_node", "it needs " + slots_text(run.need()) + " on one agent, and none has as many"}};
     if (!could_ever_hold(run))
-      return {"constraints", "its constraints leave no agents that could hold it"};
-    return {"drained", "agents or slots that it needs are drained or disabled"};
+      return {{"constraints", "its constraints leave no agents that could hold it"}};
+    return {{"drained", "agents or slots that it needs are drained or disabled"}};
   }
-  if (const auto limit = full_limit(run); limit.of != run_bar::none) {
+  std::vector<reason_text> all;
+  for (const auto& limit : full_limits(run)) {
     const auto left = room(limit).value_or(0);
     const auto text = [&](const std::string& whose) {
       return "it needs " + slots_text(run.need()) + ", and " + std::to_string(std::max(0, left)) +
              " are left of " + whose;
     };
     if (limit.of == run_bar::job)
-      return {"max_slots", text("the max_slots of its experiment")};
-    if (limit.of == run_bar::pool)
-      return {"pool_max_slots", text("the max_slots of the pool")};
-    return {"quota", text(std::string("the quota of ") +
-                          (limit.of == run_bar::user ? "user " : "workspace ") + limit.name)};
+      all.push_back({"max_slots", text("the max_slots of its experiment")});
+    else if (limit.of == run_bar::pool)
+      all.push_back({"pool_max_slots", text("the max_slots of the pool")});
+    else
+      all.push_back({"quota", text(std::string("the quota of ") +
+                                   (limit.of == run_bar::user ? "user " : "workspace ") + limit.name)});
   }
-  if (!run.kept.empty() && !run.reserved)
-    return {"preempting", "those that it preempted save and exit"};
+  if (!run.kept.empty() && !run.reserved) {
+    all.push_back({"preempting", "those that it preempted save and exit"});
+    return all;
+  }
   bars lifted;
   for (const auto id : keepers_)
     if (id != run.id)
@@ -93,17 +97,24 @@ std::pair<std::string, std::string> pool::reason(const pool_run& run) {
   lower(lifted);
   const bool fits_now = !fit_range(run).empty();
   if (kept_from_it && !fits_now)
-    return {"reserved", "what is free is kept for another"};
-  for (const auto& [shape, runs] : queue_)
-    for (const auto* other : runs) {
-      if (other != &run && policy_->before(*other, run))
-        return {"behind", "others come first"};
-      break; // the first of its shape
-    }
-  return {"busy", "it is next; its slots are held"};
+    all.push_back({"reserved", "what is free is kept for another"});
+  if (is_behind(run))
+    all.push_back({"behind", "others come first"});
+  else if (all.empty())
+    all.push_back({"busy", "it is next; its slots are held"});
+  return all;
 }
 
-std::pair<std::string, std::string> pool::aux_reason(const pool_run& run) const {
+bool pool::is_behind(const pool_run& run) const {
+  return std::any_of(queue_.begin(), queue_.end(), [&](const auto& shape) {
+    if (shape.second.empty()) // in the middle of a pass
+      return false;
+    const auto* first = *shape.second.begin();
+    return first != &run && policy_->before(*first, run);
+  });
+}
+
+pool::reason_text pool::aux_reason(const pool_run& run) const {
   bool allowed = false, units = false, open = false;
   for (const auto& [name, agent] : agents_)
     if (agent.present) {
@@ -208,16 +219,139 @@ value pool::explain(allocation_id id, time_point now) {
                             : value()}};
 }
 
+// ---- what others know of the holders, and what would help
+
+/// When enough of those that hold its slots have ended, where it is next and their times are known.
+value pool::estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now) {
+  if (!run.waits() || run.slots == 0 || (!run.reserved && is_behind(run)) || !full_limits(run).empty())
+    return {};
+  auto ends = outlooks;
+  std::erase_if(ends, [&](const run_outlook& x) {
+    const auto it = runs_.find(x.allocation);
+    return x.seconds < 0 || it == runs_.end() || it->second.waits();
+  });
+  std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  bars lifted;
+  value found;
+  for (const auto& x : ends) {
+    lift(lifted, runs_.at(x.allocation).on, pool_agent::held);
+    if (fit(run, run.need()).empty())
+      continue;
+    found = {{"at", to_rfc3339(
+                      now + std::chrono::duration_cast<duration>(std::chrono::duration<double>(x.seconds)))},
+             {"seconds", x.seconds},
+             {"from", x.from}};
+    break;
+  }
+  lower(lifted);
+  return found;
+}
+
+/// The largest number, which is the least urgent priority, with which it would be first and preempt enough.
+std::optional<int> pool::priority_that_starts(const pool_run& run) {
+  if (settings_.scheduler != scheduler_kind::priority)
+    return std::nullopt;
+  int first = run.rank.priority;
+  for (const auto* other : waiting_)
+    if (other != &run && policy_->before(*other, run))
+      first = std::min(first, other->rank.priority - 1);
+  if (fit(run, run.need()).empty()) { // others have to make room
+    if (!settings_.preempts())
+      return first >= 1 && first < run.rank.priority ? std::optional(first) : std::nullopt;
+    bars lifted;
+    std::optional<int> above;
+    for (auto it = running_.rbegin(); it != running_.rend() && !above; ++it) {
+      lift(lifted, (*it)->on, pool_agent::held);
+      if (!fit(run, run.need()).empty())
+        above = (*it)->rank.priority - 1;
+    }
+    lower(lifted);
+    if (!above)
+      return std::nullopt;
+    first = std::min(first, *above);
+  }
+  return first >= 1 && first < run.rank.priority ? std::optional(first) : std::nullopt;
+}
+
+std::string pool::advice(const pool_run& run, const std::string& code) {
+  const auto set = "troupe experiment set " + std::to_string(run.job->terms.job.value);
+  if (code == "no_agents")
+    return "start an agent of this pool: troupe agent --pool";
+  if (code == "too_large" || code == "single_node")
+    return "lower resources.slots_per_trial, or start larger agents";
+  if (code == "constraints")
+    return "loosen resources.constraints, or start agents that meet them";
+  if (code == "drained")
+    return "troupe agent enable NAME";
+  if (code == "max_slots")
+    return set + " --max-slots " + std::to_string(run.job->held + run.need());
+  if (code == "behind" || code == "busy" || code == "reserved")
+    if (const auto priority = priority_that_starts(run))
+      return set + " --priority " + std::to_string(*priority);
+  return {};
+}
+
+value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now) {
+  auto said = explain(id, now);
+  if (said.is_null())
+    return said;
+  const auto& run = runs_.at(id);
+  for (auto& one : said["wouldFree"]) {
+    const auto holder = runs_.find(parse_allocation(one["allocation"].get<std::string>()));
+    const auto known = std::find_if(outlooks.begin(), outlooks.end(),
+                                    [&](const auto& x) { return x.allocation == holder->first; });
+    if (known == outlooks.end())
+      continue;
+    if (known->seconds >= 0)
+      one["expectedSeconds"] = known->seconds;
+    if (one["how"] == "preempted" && known->saved != time_point{})
+      one["costSeconds"] = holder->second.held() * seconds_between(known->saved, now);
+  }
+  const auto all = reasons(run);
+  auto also = value::array();
+  for (std::size_t i = 1; i < all.size(); ++i)
+    also.push_back({{"code", all[i].first}, {"text", all[i].second}});
+  said["also"] = std::move(also);
+  said["estimate"] = estimate(run, outlooks, now);
+  said["advice"] = run.waits() ? advice(run, all.front().first) : std::string();
+  said["slots"] = run.slots;
+  said["priority"] = priority_of(*run.job);
+  said["weight"] = run.job->terms.weight;
+  said["user"] = run.job->terms.user;
+  said["since"] = run.since == time_point{} ? value() : value(to_rfc3339(run.since));
+  said["waitedSeconds"] = run.waits() ? value(seconds_between(run.since, now)) : value();
+  if (auto& reserved = said["reservation"]; reserved.is_object())
+    reserved["since"] = to_rfc3339(*run.reserved);
+  return said;
+}
+
+/// Jobs by the first run of each; in pools of turns by what they hold, the older first.
+std::vector<const pool_job*> pool::jobs_in_turn() const {
+  std::vector<const pool_job*> jobs;
+  for (const auto& [id, job] : jobs_)
+    jobs.push_back(&job);
+  std::stable_sort(jobs.begin(), jobs.end(), [&](const pool_job* a, const pool_job* b) {
+    if (settings_.scheduler == scheduler_kind::priority && priority_of(*a) != priority_of(*b))
+      return priority_of(*a) < priority_of(*b);
+    if (settings_.scheduler == scheduler_kind::round_robin && a->held != b->held)
+      return a->held < b->held;
+    return older(*a, *b);
+  });
+  return jobs;
+}
+
 value pool::details() {
   value jobs = value::array(), queue = value::array(), quotas = value::array();
-  for (const auto& [id, job] : jobs_)
-    jobs.push_back({{"experiment", id.value},
+  for (const auto* one : jobs_in_turn()) {
+    const auto& job = *one;
+    jobs.push_back({{"experiment", job.terms.job.value},
                     {"priority", priority_of(job)},
                     {"weight", job.terms.weight},
                     {"maxSlots", job.terms.max_slots < 0 ? value() : value(job.terms.max_slots)},
                     {"share", settings_.scheduler == scheduler_kind::fair ? value(job.share) : value()},
                     {"used", job.held},
                     {"waiting", job.wanted}});
+  }
   std::size_t position = 0;
   for (const auto* run : waiting_)
     queue.push_back({{"position", ++position},
@@ -236,7 +370,18 @@ value pool::details() {
                       {"maxSlots", q.max_slots},
                       {"used", used == used_.end() ? 0 : used->second}});
   }
+  int aux_used = 0;
+  bool devices = false;
+  for (const auto& [agent_name, agent] : agents_) {
+    aux_used += agent.aux_used;
+    devices = devices || (agent.present && !agent.traits.device.empty() && agent.traits.device != "cpu");
+  }
   return {{"scheduler", name(settings_.scheduler)},
+          {"fitting", settings_.fitting == fitting_order::best ? "best" : "worst"},
+          {"defaultPriority", settings_.default_priority},
+          {"auxPerAgent", settings_.aux_per_agent},
+          {"auxUsed", aux_used},
+          {"device", devices ? "cuda" : "cpu"},
           {"preemption", settings_.preemption},
           {"reserved", reserved_slots()},
           {"quotas", quotas},

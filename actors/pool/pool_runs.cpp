@@ -266,21 +266,31 @@ std::array<limit_key, 4> pool::limits_of(const pool_run& run) const {
            {run_bar::pool, {}, {}}}};
 }
 
-/// The first limit that it exceeds; those count that slots are kept for, but where it goes before them.
+/// The limits that it exceeds; those count that slots are kept for, but where it goes before them.
+std::vector<limit_key> pool::full_limits(const pool_run& run) const {
+  std::vector<limit_key> full;
+  for (const auto& key : limits_of(run))
+    if (exceeds(run, key))
+      full.push_back(key);
+  return full;
+}
 limit_key pool::full_limit(const pool_run& run) const {
-  for (const auto& key : limits_of(run)) {
-    auto left = room(key);
-    if (!left)
-      continue;
-    for (const auto id : keepers_)
-      if (const auto& keeper = runs_.at(id); id != run.id && !policy_->overrides(run, keeper))
-        for (const auto& other : limits_of(keeper))
-          if (other == key)
-            *left -= keeper.need();
-    if (*left < run.need())
+  for (const auto& key : limits_of(run))
+    if (exceeds(run, key))
       return key;
-  }
   return {};
+}
+
+bool pool::exceeds(const pool_run& run, const limit_key& key) const {
+  auto left = room(key);
+  if (!left)
+    return false;
+  for (const auto id : keepers_)
+    if (const auto& keeper = runs_.at(id); id != run.id && !policy_->overrides(run, keeper))
+      for (const auto& other : limits_of(keeper))
+        if (other == key)
+          *left -= keeper.need();
+  return *left < run.need();
 }
 
 int pool::most_within_limits(const pool_run& run) const {

@@ -88,7 +88,9 @@ slot_quota quota_of(keys_in& in, const std::string& where, const value& x) {
     return out;
   }
   for (const auto& [key, content] : x.items())
-    if (key == "user")
+    if (content.is_null()) // a completed file says so of what it does not name
+      continue;
+    else if (key == "user")
       out.user = in.text(where + ".user", content);
     else if (key == "workspace")
       out.workspace = in.text(where + ".workspace", content);
@@ -168,7 +170,7 @@ result<placement_rules> placement_rules_of(const value& keys) {
       const auto bytes = x.is_string() ? config::parse_memory_size(x.get<std::string>()) : std::nullopt;
       if (bytes)
         out.min_memory_bytes = static_cast<std::uint64_t>(*bytes);
-      else if (x.is_number_unsigned())
+      else if (x.is_number_integer() && x >= 0)
         out.min_memory_bytes = x.get<std::uint64_t>();
       else
         in.refuse(where, "a size of memory: 40GiB");

@@ -113,6 +113,8 @@ struct pool_agent {
   bool present = false;
   bool drained = false;
   std::set<int> disabled;
+  bool ends = false;   ///< what is drained here is ended as well
+  std::set<int> ended; ///< of the disabled slots, the same
   std::vector<slot> slots;
   int aux_used = 0;
   std::vector<agent_view::group*> groups;

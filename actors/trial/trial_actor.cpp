@@ -69,10 +69,16 @@ public:
           self_->send(allocation_, x);
       },
       [this](pool_renewed& x) -> caf::result<pool_joined> {
-        peers_.pool = x.pool;
+        peers_.pools.all[x.name] = x.pool;
         if (!allocation_)
           return pool_joined{};
         return self_->delegate(allocation_, std::move(x));
+      },
+      [this](const pool_chosen& x) {
+        peers_.pools.all[x.name] = x.pool;
+        peers_.pools.own = x.name;
+        if (allocation_)
+          self_->send(allocation_, x);
       },
     };
   }
@@ -190,9 +196,23 @@ private:
     allocation.run = {spec_.job, x.started, "", true, spec_.rules};
     if (spec_.stop_limit)
       allocation.stop_limit = *spec_.stop_limit;
-    allocation_ = spawn_allocation(self_->system(), allocation, launch_,
-                                   {allocation_owner{trial_actor{self_}}, peers_.journal, peers_.pool}, past);
+    const auto& own = peers_.pools.own;
+    const auto pool = pool_of(past);
+    allocation_ = spawn_allocation(
+      self_->system(), allocation, launch_,
+      {allocation_owner{trial_actor{self_}}, peers_.journal, peers_.pools.find(pool), pool}, past);
     self_->monitor(allocation_);
+    if (pool != own) // the master died before the run heard that it has to move
+      self_->send(allocation_, pool_chosen{own, peers_.pools.find(own)});
+  }
+
+  /// A run that was placed is known to the pool that placed it.
+  std::string pool_of(const std::vector<allocation_fact>& past) const {
+    for (const auto& fact : past)
+      if (const auto* placed = std::get_if<allocation_placed>(&fact);
+          placed && peers_.pools.all.contains(placed->pool))
+        return placed->pool;
+    return peers_.pools.own;
   }
 
   trial_spec spec_;

@@ -3,6 +3,7 @@
 
 #include "actors/allocation/allocation_actor.hpp"
 #include "actors/messages.hpp"
+#include "actors/pool/pool_actor.hpp"
 #include "actors/task_tokens.hpp"
 
 namespace troupe {
@@ -10,7 +11,7 @@ namespace troupe {
 struct trial_peers {
   experiment_actor experiment;
   journal_actor journal;
-  pool_actor pool;
+  known_pools pools;
   std::shared_ptr<storage::reader> reads; ///< for what an allocation that died has in the journal
   task_tokens tokens;
 };

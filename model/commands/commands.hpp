@@ -252,17 +252,18 @@ struct agent_list : without_fields<agent_list> {
     {action::view, thing::agent},
     repeat::question,
     "The agents with their slots. `state` is alive, away or draining; `since` is the time "
-    "of the newest registration.",
-    "{agents: [{id, name, host, pool, since, state, slots: [{id, device, enabled, brand?, "
-    "uuid?, usage?, allocation?}]}]}"};
+    "of the newest registration. What is not enabled takes no new work; what drains ends by itself.",
+    "{agents: [{id, name, host, pool, since, state, enabled, draining, labels, slots: [{id, device, enabled, "
+    "draining, brand?, uuid?, usage?, allocation?}]}]}"};
 };
 struct queue_list : without_fields<queue_list> {
   static constexpr about is{"queue.list",
                             cluster,
                             {action::view, thing::cluster},
                             repeat::question,
-                            "The allocations that wait for slots.",
-                            "{waiting: [{allocation, slots, pool}]}"};
+                            "The allocations that wait for slots, by pool and turn.",
+                            "{waiting: [{position, allocation, trial, experiment, pool, slots, priority, "
+                            "weight, user, since, reason}]}"};
 };
 struct pool_list : without_fields<pool_list> {
   static constexpr about is{"pool.list",
@@ -270,17 +271,20 @@ struct pool_list : without_fields<pool_list> {
                             {action::view, thing::cluster},
                             repeat::question,
                             "The resource pools.",
-                            "{pools: [{name, default, slots: {total, used}, agents, waiting, experiments}]}"};
+                            "{pools: [{name, default, scheduler, preemption, slots: {total, used, reserved}, "
+                            "agents, waiting, experiments, provider}]}"};
 };
 struct agent_drain {
   std::string agent;
   bool on = true;
   std::optional<std::int64_t> slot;
+  bool ends = false;
   static constexpr auto fields() {
     using t = agent_drain;
     return std::tuple{need("agent", &t::agent, "name of the agent"),
                       maybe("on", &t::on, "false takes it back; true unless said"),
-                      maybe("slot", &t::slot, "one slot of the agent; the whole agent unless said")};
+                      maybe("slot", &t::slot, "one slot of the agent; the whole agent unless said"),
+                      maybe("ends", &t::ends, "what runs there is killed, and runs elsewhere")};
   }
   static constexpr about is{
     "agent.drain",
@@ -288,7 +292,7 @@ struct agent_drain {
     {action::change, thing::agent},
     repeat::safe,
     "Drains an agent, or one slot of it: nothing new is placed there, and running tasks "
-    "continue.",
+    "continue, unless they are to end.",
     "{}",
     {"drain", {"agent"}, {"agent"}}};
 };

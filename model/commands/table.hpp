@@ -3,6 +3,7 @@
 // here.
 
 #include "model/commands/place_commands.hpp"
+#include "model/commands/pool_commands.hpp"
 #include "model/commands/shell_commands.hpp"
 
 #include <unordered_map>
@@ -21,7 +22,9 @@ using node_commands =
        checkpoint_patch, status, agent_list, queue_list, pool_list, agent_drain, agent_remove, agent_slots,
        fence, logs_cleanup, node_shutdown, configuration_record, setting_change, user_create, user_change,
        token_name, token_revoke>;
-using cluster_commands = join<node_commands, place_commands, registry_commands>;
+using scheduling_commands =
+  list<experiment_set, pool_details, job_list, allocation_explain, trial_explain, experiment_explain>;
+using cluster_commands = join<node_commands, place_commands, registry_commands, scheduling_commands>;
 /// Those whose facts the catalogue decides (actors/catalogue/).
 using catalogue_commands =
   list<configuration_record, setting_change, user_create, user_change, token_name, token_revoke>;
@@ -30,7 +33,7 @@ using allocation_calls = list<allocation_preemption, allocation_ack_preemption, 
                               allocation_rendezvous, allocation_daemon, trial_early_exit>;
 using trial_calls = list<trial_progress, checkpoint_report>;
 using task_calls = join<allocation_calls, trial_calls>;
-using allocation_commands = join<allocation_calls, list<worker_validate, worker_checkpoint>>;
+using allocation_commands = join<allocation_calls, list<worker_validate, worker_checkpoint, allocation_look>>;
 using trial_commands = join<trial_calls, list<checkpoint_files>>;
 using journal_commands = list<trial_report, task_log>;
 using configuration_commands = list<configuration_get, configuration_put>;

@@ -23,6 +23,16 @@ std::string text(const value& x, const char* key) {
   return at.is_string() ? at.get<std::string>() : std::string();
 }
 
+/// The node of this name; null where the file names none.
+const value& node_of(const value& cluster, std::string_view name) {
+  static const value none;
+  if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
+    for (const auto& one : nodes)
+      if (text(one, "name") == name)
+        return one;
+  return none;
+}
+
 /// A storage of the file as an experiment's `checkpoint_storage`.
 value as_checkpoint_storage(const value& s) {
   value out = value::object();
@@ -93,13 +103,21 @@ bool has_pool(const value& cluster, std::string_view pool) {
   return std::find(names.begin(), names.end(), pool) != names.end();
 }
 
-std::string pool_of_agent(const value& cluster, std::string_view name) {
-  if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
-    for (const auto& one : nodes)
-      if (text(one, "name") == name)
-        if (auto pool = text(one, "pool"); !pool.empty() && has_pool(cluster, pool))
-          return pool;
-  return default_pool(cluster);
+std::string pool_of_agent(const value& cluster, std::string_view name, std::string_view wish) {
+  if (auto pool = text(node_of(cluster, name), "pool"); !pool.empty() && has_pool(cluster, pool))
+    return pool;
+  return !wish.empty() && has_pool(cluster, wish) ? std::string(wish) : default_pool(cluster);
+}
+
+std::optional<std::map<std::string, std::string>> labels_of_agent(const value& cluster,
+                                                                  std::string_view name) {
+  const auto& labels = part(node_of(cluster, name), "labels");
+  if (!labels.is_object() || labels.empty())
+    return std::nullopt;
+  std::map<std::string, std::string> out;
+  for (const auto& [key, one] : labels.items())
+    out[key] = one.is_string() ? one.get<std::string>() : to_json(one);
+  return out;
 }
 
 result<std::string> pool_of_experiment(const value& cluster, const value& settings) {

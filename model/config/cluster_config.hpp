@@ -4,6 +4,8 @@
 
 #include "model/value.hpp"
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +21,12 @@ bool has_pool(const value& cluster, std::string_view pool);
 /// What the file says of how a pool gives out its slots; an empty map where it says nothing.
 value pool_settings(const value& cluster, std::string_view pool);
 
-/// The pool of the agent `name`: what the file says of that node, else the default one.
-std::string pool_of_agent(const value& cluster, std::string_view name);
+/// The pool of the agent `name`: what the file says of that node, else the one that the agent asks for, else
+/// the default one.
+std::string pool_of_agent(const value& cluster, std::string_view name, std::string_view wish = {});
+/// What the file says of that node; none where it says nothing, and then the agent's own labels count.
+std::optional<std::map<std::string, std::string>> labels_of_agent(const value& cluster,
+                                                                  std::string_view name);
 
 /// Where an experiment runs: `resources.resource_pool` of its configuration, a text or complete, else of the
 /// file's defaults, else the default pool. errc::invalid, with the pools there are, where there is none of

@@ -228,9 +228,6 @@ private:
       if (const auto* runtime = list[i].find("runtime"); runtime && text_of(runtime) != "process")
         out_.warn(runtime->at, numbered("nodes", i) + ".runtime",
                   "has no effect: tasks run as processes of the host, without containers");
-      if (const auto* labels = list[i].find("labels"); !entries_of(labels).empty())
-        out_.warn(labels->at, numbered("nodes", i) + ".labels",
-                  "has no effect yet: slots are alike to the pool");
     }
     for (const auto& e : entries_of(root_.find("storage")))
       if (const auto* credentials = e.what.find("credentials"))

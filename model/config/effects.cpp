@@ -16,7 +16,6 @@ constexpr std::string_view of_old = "is of older versions and ignored, as in Det
 constexpr std::string_view of_containers =
   "has no effect: tasks run as processes of the host, without containers";
 
-bool is_zero(const value& x) { return x.is_number() && x == 0; }
 bool is_bucket(const value& x) { return x == "s3" || x == "gcs" || x == "azure"; }
 
 /// `module:Class`, or a launcher that is told `--trial module:Class`.
@@ -40,12 +39,10 @@ const std::vector<without_effect>& keys_without_effect() {
     {"searcher.max_length", by_the_code},
     {"searcher.stop_once", "has no effect, as in Determined 0.38: trials are never resumed by this searcher"},
     {"searcher.train_stragglers", of_old},
-    {"resources.slots_per_trial", "asks for no slot; trials get one yet", is_zero},
     {"resources.shm_size", "has no effect: tasks share /dev/shm of their host"},
     {"resources.devices", "has no effect: tasks see all devices that their user may use"},
     {"resources.native_parallel", of_old},
     {"resources.agent_label", of_old},
-    {"resources.constraints", "has no effect yet: slots are alike to the pool"},
     {"environment.image", of_containers},
     {"environment.proxy_ports", "has no effect yet: no port is forwarded"},
     {"environment.ports", of_containers},

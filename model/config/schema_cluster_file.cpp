@@ -140,6 +140,10 @@ shape& pool(schema_table& t, shape_ref partial) {
           "[{user: ada, max_slots: 8}]"),
      like(given("aux_per_agent", integer(t, {.least = 0}), 100, "Tasks without slots on an agent, at most."),
           "10"),
+     like(given("launch_error", boolean(t), false,
+                "Whether an experiment that asks for more slots than the pool has now is refused; else it is "
+                "accepted with a warning, and waits."),
+          "true"),
      like(quiet(unset(
             "defaults", partial,
             "Configuration merged under that of every experiment of this pool, over the file's defaults.")),

@@ -3,6 +3,8 @@
 #include "model/config/memory_size.hpp"
 #include "model/config/shapes.hpp"
 
+#include <algorithm>
+
 namespace troupe::config {
 namespace {
 
@@ -50,17 +52,45 @@ void add_cluster_kinds(schema_table& t) {
   pbs.keys = {per_node, quiet(unset("pbsbatch_args", arguments(), "Arguments for qsub."))};
 }
 
+bool names_differ(const node& x) {
+  const auto names = [&](const char* key) {
+    std::vector<std::string_view> out;
+    if (const auto* list = x.find(key))
+      for (const auto& one : list->items)
+        out.push_back(one.text);
+    return out;
+  };
+  const auto wanted = names("agents"), excluded = names("not_agents");
+  return std::none_of(wanted.begin(), wanted.end(), [&](const auto& name) {
+    return std::find(excluded.begin(), excluded.end(), name) != excluded.end();
+  });
+}
+
 shape_ref constraints(schema_table& t) {
+  auto* values = either(t, {text(t), list_of(t, text(t))});
   auto& s = t.make("constraints");
   s.kinds = map_bit;
   s.merge = merging::by_key;
   s.doc = "Properties that a slot or its node must have.";
+  s.rules = {{"no name may stand in both agents and not_agents",
+              names_differ,
+              "agents",
+              need::always,
+              {},
+              "leave it out of one of them"}};
   s.keys = {
     native(unset("device_type", either(t, {text(t), list_of(t, text(t))}),
                  "Name of the device, or a list of accepted names, as cuda, cpu or H200.")),
     native(unset("min_memory", memory_size(t), "The least memory of a device, as 40 GiB.", "bytes")),
-    native(unset("labels", map_of(t, text(t)), "Labels that the node must carry, with their values.")),
-    native(unset("not_labels", map_of(t, text(t)), "Labels that the node must not carry."))};
+    native(unset("labels", map_of(t, values),
+                 "Labels that the node must carry, each with its value, or a list of accepted values.")),
+    native(unset("not_labels", map_of(t, values), "Labels that the node must not carry.")),
+    native(unset("agents", list_of(t, text(t)), "Names of the agents that may hold the trial.")),
+    native(unset("not_agents", list_of(t, text(t)), "Names of agents that may not hold the trial.")),
+    native(
+      unset("same_label", text(t), "Label of which all agents of a gang must carry one value, as rack.")),
+    native(unset("prefer_labels", map_of(t, values),
+                 "Labels of the nodes that are taken first, where there is a choice."))};
   return &s;
 }
 
@@ -69,6 +99,16 @@ bool is_range(const node& x) {
   const auto* most = x.find("max");
   return !least || !most || !least->is_integer() || !most->is_integer() ||
          least->as_double() <= most->as_double();
+}
+
+/// Whether the limit allows at least one trial.
+bool trial_fits_limit(const node& x) {
+  const auto *limit = x.find("max_slots"), *slots = x.find("slots_per_trial");
+  if (slots && slots->is(kind::map))
+    slots = slots->find("min");
+  if (!limit || !limit->is_integer())
+    return true;
+  return limit->as_double() >= (slots && slots->is_integer() ? slots->as_double() : 1);
 }
 
 /// A number, or a range in which the number of ranks may change while the trial lives.
@@ -98,7 +138,8 @@ void add_resources(schema_table& t) {
     given("slots_per_trial", slots_per_trial(t), 1,
           "Slots of each trial; 0: no slot. {min: 2, max: 8}: as many as are free in this range.", "slots"),
     unset("max_slots", integer(t), "Limit of the slots that all trials use together.", "slots"),
-    given("weight", number(t), 1, "The share of a fair-share pool."),
+    given("weight", number(t, {.least = 0}), 1,
+          "Weight of its share of a fair pool; 0: only what is left over."),
     unset("priority", integer(t, {.least = 1, .most = 99}),
           "Priority; a smaller number comes first (default: as the pool says, or 42)."),
     given("resource_pool", text(t), "", "Name of the pool; empty: the default pool."),
@@ -111,6 +152,12 @@ void add_resources(schema_table& t) {
     ignored(unset("agent_label", text(t), "Key of older versions; ignored.")),
     native(unset("constraints", constraints(t), "Properties that a slot or its node must have.")),
   };
+  r.rules.push_back({"max_slots must not be below the slots of one trial",
+                     trial_fits_limit,
+                     "max_slots",
+                     need::always,
+                     {},
+                     "raise max_slots, or lower slots_per_trial"});
 }
 
 } // namespace troupe::config

@@ -150,13 +150,36 @@ std::map<std::string, value> made() {
   all["v1Note"] = note;
   all["v1PutProjectNotesRequest"] =
     object({{"notes", list_of(note), "all of them"}, {"projectId", whole(), "as in the path"}});
-  all["v1PatchExperiment"] = object({{"id", whole(), "as in the path"},
-                                     {"name", text(), "not blank"},
-                                     {"description", text()},
-                                     {"notes", text()},
-                                     {"labels", list_of(text()), "all of them"},
-                                     {"resources", any_object(), "refused unless empty"},
-                                     {"checkpointStorage", any_object(), "refused unless empty"}});
+  all["v1PatchExperiment"] = object(
+    {{"id", whole(), "as in the path"},
+     {"name", text(), "not blank"},
+     {"description", text()},
+     {"notes", text()},
+     {"labels", list_of(text()), "all of them"},
+     {"resources",
+      object(
+        {{"maxSlots", whole(), "null: any number"}, {"priority", whole(), "1 to 99"}, {"weight", number()}}),
+      "what it may have of its pool from now on"},
+     {"checkpointStorage", any_object(), "refused unless empty"}});
+  all["ExperimentResources"] = object({{"priority", whole(), "1 to 99"},
+                                       {"weight", number(), "of a fair pool"},
+                                       {"maxSlots", whole(), "null: any number"},
+                                       {"pool", text(), "its runs go there"}});
+  all["v1DisableAgentRequest"] =
+    object({{"agentId", text(), "as in the path"},
+            {"drain", flag(), "what runs there ends by itself; else it is killed"}});
+  all["v1DisableSlotRequest"] =
+    object({{"agentId", text(), "as in the path"},
+            {"slotId", text(), "as in the path"},
+            {"drain", flag(), "what runs there ends by itself; else it is killed"}});
+  all["v1UpdateJobQueueRequest"] = object({{"updates",
+                                            list_of(object({{"jobId", text(), "", true},
+                                                            {"priority", whole()},
+                                                            {"weight", number()},
+                                                            {"resourcePool", text()},
+                                                            {"aheadOf", text(), "refused"},
+                                                            {"behindOf", text(), "refused"}})),
+                                            "in this order"}});
   all["v1MoveExperimentRequest"] =
     object({{"destinationProjectId", whole(), "", true}, {"experimentId", whole(), "as in the path"}});
   std::vector<property> many{{"projectId", whole()},

@@ -97,8 +97,9 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
 /// With a warning where a trial asks for more slots than there are now: it waits until agents with more have
 /// come.
 void answer_created(const call_ptr& c, const reply& back, value shape) {
+  commands::pool_details pool{shape.value("resourcePool", std::string())};
   c->parts->cluster.order(
-    c->by.who, commands::status{}, [c, back, shape = std::move(shape)](result<value> now) mutable {
+    c->by.who, std::move(pool), [c, back, shape = std::move(shape)](result<value> now) mutable {
       const auto number = [](const value& x, const char* outer, const char* inner) {
         auto part = x.is_object() ? x.value(outer, value()) : value();
         return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;

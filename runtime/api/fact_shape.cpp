@@ -40,10 +40,11 @@ value shape(const experiment_created& x) {
 }
 value shape(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
 value shape(const agent_joined& x) {
-  return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}};
+  return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}, {"pool", x.pool}};
 }
 value shape(const agent_changed& x) {
-  return {{"agent", x.agent}, {"draining", x.draining}, {"disabled", x.disabled}, {"by", x.by}};
+  return {{"agent", x.agent}, {"draining", x.draining}, {"disabled", x.disabled},
+          {"by", x.by},       {"ends", x.ends},         {"ended", x.ended}};
 }
 value shape(const agent_left& x) { return {{"agent", x.agent}, {"id", x.id}, {"by", x.by}}; }
 value shape(const user_changed& x) {

@@ -125,6 +125,7 @@ result<experiment_row> named_experiment(const call& c);
 
 /// The tables, one per file of routes.
 std::vector<route> cluster_routes();
+std::vector<route> pool_routes();
 std::vector<route> user_routes();
 std::vector<route> experiment_routes();
 std::vector<route> trial_routes();

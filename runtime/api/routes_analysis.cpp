@@ -1,7 +1,6 @@
-// A search explained: which hyperparameters matter, who is on which rung, and why each trial is where it is.
+// A search explained: which hyperparameters matter and who is on which rung.
 
 #include "runtime/api/errors.hpp"
-#include "runtime/api/explanation.hpp"
 #include "runtime/api/importance.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/search_story.hpp"
@@ -110,22 +109,6 @@ result<value> search(const call& c) {
   return search_story(*row, *c.parts->storage);
 }
 
-result<value> explain_trial(const call& c) {
-  const auto id = parse_id<trial_id>(c.named("trialId"));
-  auto row = id ? c.parts->storage->trial(id) : result<trial_row>(error{errc::not_found, ""});
-  if (!row)
-    return row.error().code == errc::not_found
-             ? error{errc::not_found,
-                     "trial '" + std::string(c.named("trialId").substr(0, 100)) + "' not found"}
-             : row.error();
-  return explained(*row, *c.parts->storage);
-}
-
-result<value> explain_experiment(const call& c) {
-  auto row = named_experiment(c);
-  return row ? explained(*row, *c.parts->storage) : row.error();
-}
-
 } // namespace
 
 std::vector<route> analysis_routes() {
@@ -144,20 +127,6 @@ std::vector<route> analysis_routes() {
      "",
      "SearchStory",
      "Brackets, rungs, and every decision with its reason."},
-    {"GET",
-     "/troupe/v1/experiments/{experimentId}/explain",
-     {action::view, thing::search},
-     answer_with(explain_experiment),
-     "",
-     "Explanation",
-     "Why the experiment is where it is."},
-    {"GET",
-     "/troupe/v1/trials/{trialId}/explain",
-     {action::view, thing::search},
-     answer_with(explain_trial),
-     "",
-     "Explanation",
-     "Why the trial is where it is."},
   };
   rows[0].slow = rows[1].slow = true;
   return rows;

@@ -36,8 +36,6 @@ void put(const call_ptr& c, const reply& back) {
   command(c, back, std::move(with), as_it_is);
 }
 
-void pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
-
 } // namespace
 
 std::vector<route> configuration_routes() {
@@ -58,13 +56,6 @@ std::vector<route> configuration_routes() {
      "Configuration",
      "The configuration in force, and the users that no file made."},
     std::move(change),
-    {"GET",
-     "/troupe/v1/pools",
-     {action::view, thing::cluster},
-     pools,
-     "",
-     "Pools",
-     "The resource pools with their slots and what waits."},
   };
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
 #include "runtime/api/place_shapes.hpp"
+#include "runtime/api/resource_patch.hpp"
 #include "runtime/api/route.hpp"
 
 #include <algorithm>
@@ -55,13 +56,26 @@ void patch(const call_ptr& c, const reply& back) {
   if (f.has("labels"))
     with.labels = f.texts("labels");
   f.number("id"); // the path says it
-  if (f.has("resources") && !f.object("resources").empty())
-    f.fault("resources", "cannot be changed yet");
+  std::optional<commands::experiment_set> resources;
+  if (const auto& given = f.object("resources"); !given.empty()) {
+    auto read = resource_patch(row->id, given);
+    if (!read)
+      return back(failure(read.error()));
+    resources = std::move(*read);
+  }
   if (f.has("checkpointStorage") && !f.object("checkpointStorage").empty())
     f.fault("checkpointStorage", "cannot be changed yet");
   if (f.bad())
     return back(failure(*f.bad()));
-  command(c, back, std::move(with), experiment_after(c, row->id));
+  if (!resources)
+    return command(c, back, std::move(with), experiment_after(c, row->id));
+  if (!with.name && !with.description && !with.notes && !with.labels)
+    return command(c, back, std::move(*resources), experiment_after(c, row->id));
+  c->parts->cluster.order(c->by.who, std::move(with),
+                          [c, back, id = row->id, resources = std::move(*resources)](result<value> done) {
+                            done ? command(c, back, resources, experiment_after(c, id))
+                                 : back(failure(done.error()));
+                          });
 }
 
 handler label(bool put) {

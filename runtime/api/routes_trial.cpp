@@ -248,7 +248,26 @@ result<value> allocation(const call& c) {
   return none;
 }
 
-value summary(const task_row& task, const run_row& run) {
+/// What the pools say of an experiment that holds or wants slots; by number.
+struct job_standing {
+  std::string pool, scheduler;
+  std::int64_t priority = 42;
+};
+using job_standings = std::map<experiment_id, job_standing>;
+
+job_standings standings_in(const value& pools) {
+  job_standings out;
+  for (const auto& pool : pools)
+    for (const auto& job : pool.at("jobs")) {
+      auto& one = out[{job.at("experiment").get<std::uint64_t>()}];
+      if (!one.pool.empty() && job.at("waiting") == 0)
+        continue; // runs that are still in the pool that it left
+      one = {pool.at("name"), pool.at("scheduler"), job.at("priority").get<std::int64_t>()};
+    }
+  return out;
+}
+
+value summary(const task_row& task, const run_row& run, const job_standing& job, int wanted) {
   const auto id = allocation_name(task.experiment, {task.id, run.run});
   value resources = value::array();
   int slots = 0;
@@ -272,28 +291,46 @@ value summary(const task_row& task, const run_row& run) {
           {"taskId", task_name(task.experiment, task.id)},
           {"name", people_name(task.experiment, task.id)},
           {"registeredTime", to_rfc3339(run.started)},
-          {"resourcePool", "default"},
-          {"slotsNeeded", slots},
-          {"priority", 42},
-          {"schedulerType", "priority"},
+          {"resourcePool", run.pool.empty() ? job.pool : run.pool},
+          {"slotsNeeded", run.on.empty() ? wanted : slots},
+          {"priority", job.priority},
+          {"schedulerType", job.scheduler == "fair" ? "fair_share" : job.scheduler},
           {"resources", std::move(resources)},
           {"proxyPorts", value::array()}};
 }
 
-/// What runs now, by allocation.
-result<value> tasks(const call& c) {
-  auto open = c.parts->storage->open_tasks();
-  if (!open)
-    return open.error();
-  value all = value::object();
-  for (const auto& task : *open) {
-    auto runs = c.parts->storage->runs(task.id);
-    if (!runs)
-      return runs.error();
-    if (!runs->empty())
-      all[allocation_name(task.experiment, {task.id, runs->back().run})] = summary(task, runs->back());
-  }
-  return value{{"allocationIdToSummary", std::move(all)}};
+int slots_wanted(const storage::reader& storage, experiment_id id) {
+  auto row = storage.experiment(id);
+  auto slots = row && row->config.is_object()
+                 ? row->config.value(value::json_pointer("/resources/slots_per_trial"), value(1))
+                 : value(1);
+  if (slots.is_object())
+    slots = slots.value("max", value(1));
+  return slots.is_number_integer() ? slots.get<int>() : 1;
+}
+
+/// What runs or waits now, by allocation.
+void tasks(const call_ptr& c, const reply& back) {
+  command(c, back, commands::job_list{}, [c](value got) -> result<value> {
+    const auto jobs = standings_in(got.value("pools", value::array()));
+    const auto& storage = *c->parts->storage;
+    auto open = storage.open_tasks();
+    if (!open)
+      return open.error();
+    value all = value::object();
+    for (const auto& task : *open) {
+      auto runs = storage.runs(task.id);
+      if (!runs)
+        return runs.error();
+      if (runs->empty())
+        continue;
+      const auto known = jobs.find(task.experiment);
+      all[allocation_name(task.experiment, {task.id, runs->back().run})] =
+        summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
+                slots_wanted(storage, task.experiment));
+    }
+    return value{{"allocationIdToSummary", std::move(all)}};
+  });
 }
 
 } // namespace
@@ -363,13 +400,7 @@ std::vector<route> trial_routes() {
      "",
      "list of MetricReport",
      "Every report, never downsampled."},
-    {"GET",
-     "/api/v1/tasks",
-     {action::view, thing::task},
-     answer_with(tasks),
-     "",
-     "v1GetTasksResponse",
-     "What runs now."},
+    {"GET", "/api/v1/tasks", {action::view, thing::task}, tasks, "", "v1GetTasksResponse", "What runs now."},
     {"GET",
      "/api/v1/tasks/{taskId}",
      {action::view, thing::task},

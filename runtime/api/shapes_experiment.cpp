@@ -37,7 +37,9 @@ value lasting_experiment_shape(const experiment_row& row) {
           {"config", row.config.is_null() ? value::object() : row.config},
           {"originalConfig", row.source},
           {"jobId", job_name(row.id)},
-          {"resourcePool", config_text(row.config, "resources", "resource_pool", "default")},
+          {"resourcePool", !row.resources.empty() && !row.resources.front().pool.empty()
+                             ? row.resources.front().pool
+                             : config_text(row.config, "resources", "resource_pool", "default")},
           {"searcherType", config_text(row.config, "searcher", "name", "")},
           {"searcherMetric", row.metric},
           {"startTime", to_rfc3339(row.created)},
@@ -137,7 +139,7 @@ value slot_shape(const value& slot, const std::string& agent) {
   const auto type = slot.value("device", std::string("cpu"));
   value x = {{"id", id},
              {"enabled", slot.value("enabled", true)},
-             {"draining", false},
+             {"draining", slot.value("draining", false)},
              {"device",
               {{"id", slot.contains("id") && slot["id"].is_number() ? slot["id"] : value(0)},
                {"brand", slot.value("brand", type == "cpu" ? "CPU" : type)},
@@ -157,19 +159,21 @@ value slot_shape(const value& slot, const std::string& agent) {
 value agent_shape(const value& one) {
   const auto id = one.value("name", one.value("id", std::string{}));
   value slots = value::object(), containers = value::object(), types = value::object();
-  int disabled = 0, total = 0;
+  int disabled = 0, draining = 0, total = 0;
   std::string type = "TYPE_CPU";
   for (const auto& slot : one.value("slots", value::array())) {
     auto shape = slot_shape(slot, id);
     type = shape["device"]["type"];
     ++total;
     disabled += shape["enabled"].get<bool>() ? 0 : 1;
+    draining += shape["draining"].get<bool>() ? 1 : 0;
     if (!shape["container"].is_null())
       containers[shape["container"]["id"].get<std::string>()] = shape["container"];
     const auto number = shape["id"].get<std::string>();
     slots[number] = std::move(shape);
   }
-  value stats = {{"disabled", disabled}, {"draining", 0}, {"total", total}, {"states", value::object()}};
+  value stats = {
+    {"disabled", disabled}, {"draining", draining}, {"total", total}, {"states", value::object()}};
   if (total > 0)
     types[type] = stats;
   const auto state = one.value("state", std::string("alive"));
@@ -179,7 +183,8 @@ value agent_shape(const value& one) {
           {"registeredTime", one.value("since", to_rfc3339(time_point{}))},
           {"version", one.value("version", std::string("0.38.1"))},
           {"enabled", one.value("enabled", true)},
-          {"draining", state == "draining"},
+          {"draining", one.value("draining", state == "draining")},
+          {"labels", one.value("labels", value::object())},
           {"state", state},
           {"slots", slots},
           {"containers", containers},

@@ -161,6 +161,17 @@ result<std::optional<checkpoint_row>> best_checkpoint(const trial_row& row, cons
   return best ? best : newest;
 }
 
+static std::size_t preemptions(const trial_row& row) {
+  return static_cast<std::size_t>(std::count_if(row.runs.begin(), row.runs.end(),
+                                                [](const run_row& run) { return !run.preempted.empty(); }));
+}
+static double preempted_slot_seconds(const trial_row& row, time_point now) {
+  double all = 0;
+  for (const auto& run : row.runs)
+    all += preempted_slot_seconds(run, now);
+  return all;
+}
+
 result<value> trial_shape(const trial_row& row, const storage::reader& storage, time_point now) {
   auto best = validation_shape(row.best, row, storage), latest = validation_shape(row.latest, row, storage);
   auto saved = best_checkpoint(row, storage);
@@ -177,6 +188,8 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
              {"state", state_name(row.state)},
              {"hparams", row.hparams.is_null() ? value::object() : row.hparams},
              {"restarts", row.restarts},
+             {"preemptions", preemptions(row)},
+             {"preemptedSlotSeconds", preempted_slot_seconds(row, now)},
              {"startTime", to_rfc3339(row.created)},
              {"totalBatchesProcessed", steps},
              {"bestValidation", std::move(*best)},

@@ -164,6 +164,14 @@ int agent(session& s, const arguments& given) {
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
   o.allow_faults = given.has("--allow-faults");
+  o.pool = given.text("--pool");
+  for (const auto& label : given.all("--label")) {
+    const auto equals = label.find('=');
+    if (equals == label.npos || equals == 0 || equals + 1 == label.size())
+      return s.fail({errc::invalid, "--label '" + label + "': expected KEY=VALUE\nhint: --label rack=a3"});
+    if (!o.labels.emplace(label.substr(0, equals), label.substr(equals + 1)).second)
+      return s.fail({errc::invalid, "--label '" + label.substr(0, equals) + "' is given twice"});
+  }
   return call(s, "agent", s.node.agent, o);
 }
 

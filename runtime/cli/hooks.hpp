@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,8 @@ struct agent_options {
   std::optional<int> slots;
   std::filesystem::path tls_dir, trace_actors;
   std::filesystem::path token_file; ///< file with the join token; empty: the one in `tls_dir`
+  std::map<std::string, std::string> labels;
+  std::string pool; ///< empty: as the cluster file says, else the default one
   bool daemon = false;
   bool allow_faults = false; ///< the shell may disturb actors' mail: for tests
 };

@@ -1,9 +1,130 @@
 #include "runtime/cli/pool_verbs.hpp"
 
 #include "runtime/cli/exit_codes.hpp"
+#include "runtime/cli/experiments.hpp"
 #include "runtime/cli/session.hpp"
 
+#include <charconv>
+#include <ostream>
+
 namespace troupe::cli::verbs {
+namespace {
+
+const std::vector<column> pool_columns = {{"NAME", "name"},
+                                          {"DEFAULT", "default"},
+                                          {"SCHEDULER", "scheduler"},
+                                          {"PREEMPTION", "preemption"},
+                                          {"SLOTS", "slots.total", show_as::number},
+                                          {"USED", "slots.used", show_as::number},
+                                          {"RESERVED", "slots.reserved", show_as::number},
+                                          {"AGENTS", "agents", show_as::number},
+                                          {"WAITING", "waiting", show_as::number},
+                                          {"EXPERIMENTS", "experiments", show_as::number}};
+
+int change(session& s, const std::string& path, const value& body, const std::string& done) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  if (auto ok = (*cluster)->post(path, body); !ok)
+    return s.fail(ok.error());
+  s.io.out << done << "\n";
+  return exit_done;
+}
+
+std::string agent_path(const arguments& given) {
+  return "/api/v1/agents/" + client::percent_encode(given.text("AGENT"));
+}
+std::string slot_path(const arguments& given) {
+  return agent_path(given) + "/slots/" + client::percent_encode(given.text("SLOT"));
+}
+std::string slot_name(const arguments& given) {
+  return "slot " + given.text("SLOT") + " of agent " + given.text("AGENT");
+}
+std::string disabled(const arguments& given) {
+  return given.has("--drain") ? ": what runs there ends by itself" : ": what runs there runs elsewhere";
+}
+
+/// What is asked for, as the body says it; errc::invalid with the option.
+result<value> wanted_resources(const arguments& given) {
+  value body = value::object();
+  if (given.has("--priority")) {
+    body["priority"] = given.number("--priority", 0);
+    if (body["priority"] < 1 || body["priority"] > 99)
+      return error{errc::invalid, "--priority takes a number from 1 to 99; a smaller one comes first"};
+  }
+  if (given.has("--weight")) {
+    const auto text = given.text("--weight");
+    double weight = 0;
+    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), weight);
+    if (bad != std::errc{} || end != text.data() + text.size() || !(weight >= 0 && weight <= 1e9))
+      return error{errc::invalid, "--weight '" + text + "': expected a number from 0 on"};
+    body["weight"] = weight;
+  }
+  if (given.has("--max-slots")) {
+    const auto text = given.text("--max-slots");
+    std::int64_t most = 0;
+    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), most);
+    if (text == "none")
+      body["maxSlots"] = nullptr;
+    else if (bad == std::errc{} && end == text.data() + text.size() && most >= 0)
+      body["maxSlots"] = most;
+    else
+      return error{errc::invalid, "--max-slots '" + text + "': expected a number from 0 on, or none"};
+  }
+  if (given.has("--pool"))
+    body["pool"] = given.text("--pool");
+  if (body.empty())
+    return error{errc::invalid, "nothing is set\nhint: --priority N, --weight X, --max-slots N or none, "
+                                "--pool NAME"};
+  return body;
+}
+
+} // namespace
+
+int pool_list(session& s, const arguments&) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto got = (*cluster)->get("/troupe/v1/pools");
+  return got ? s.print(show_rows(part(got->body, "pools"), pool_columns, s.output())) : s.fail(got.error());
+}
+
+int pool_describe(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto got = (*cluster)->get("/troupe/v1/pools/" + client::percent_encode(given.text("POOL")));
+  if (!got)
+    return s.fail(got.error());
+  const auto options = s.output();
+  if (const int code = s.print(show_one(got->body, pool_columns, options)); code != exit_done)
+    return code;
+  if (options.format != output_format::table || options.quiet || !options.columns.empty())
+    return exit_done;
+  if (const auto& quotas = part(got->body, "quotas"); !quotas.empty()) {
+    s.io.out << "\n";
+    if (const int code = s.print(show_rows(quotas,
+                                           {{"USER", "user"},
+                                            {"WORKSPACE", "workspace"},
+                                            {"MAX SLOTS", "maxSlots", show_as::number},
+                                            {"USED", "used", show_as::number}},
+                                           options));
+        code != exit_done)
+      return code;
+  }
+  if (part(got->body, "jobs").empty())
+    return exit_done;
+  s.io.out << "\n";
+  return s.print(show_rows(part(got->body, "jobs"),
+                           {{"EXPERIMENT", "experiment"},
+                            {"PRIORITY", "priority", show_as::number},
+                            {"WEIGHT", "weight", show_as::number},
+                            {"MAX SLOTS", "maxSlots", show_as::number},
+                            {"SHARE", "share", show_as::number},
+                            {"USED", "used", show_as::number},
+                            {"WAITING", "waiting", show_as::number}},
+                           options));
+}
 
 int pool_replay(session& s, const arguments& given) {
   if (given.text("FILE") != "-")
@@ -11,6 +132,60 @@ int pool_replay(session& s, const arguments& given) {
   if (!s.node.pool_replay)
     return s.fail({errc::unsupported, "this program was built without 'pool replay'"});
   return s.node.pool_replay(s.io.in, s.io.out);
+}
+
+int queue_list(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto got = (*cluster)->get("/troupe/v1/queue");
+  if (!got)
+    return s.fail(got.error());
+  auto rows = value::array();
+  for (const auto& one : part(got->body, "waiting"))
+    if (!given.has("--pool") || part(one, "pool") == given.text("--pool"))
+      rows.push_back(one);
+  return s.print(show_rows(rows,
+                           {{"POOL", "pool"},
+                            {"POSITION", "position", show_as::number},
+                            {"ALLOCATION", "allocation"},
+                            {"EXPERIMENT", "experiment"},
+                            {"SLOTS", "slots", show_as::number},
+                            {"PRIORITY", "priority", show_as::number},
+                            {"WEIGHT", "weight", show_as::number},
+                            {"USER", "user"},
+                            {"SINCE", "since", show_as::age},
+                            {"REASON", "reason"}},
+                           s.output()));
+}
+
+int agent_enable(session& s, const arguments& given) {
+  return change(s, agent_path(given) + "/enable", value::object(), "enabled agent " + given.text("AGENT"));
+}
+int agent_disable(session& s, const arguments& given) {
+  return change(s, agent_path(given) + "/disable", {{"drain", given.has("--drain")}},
+                "disabled agent " + given.text("AGENT") + disabled(given));
+}
+int slot_enable(session& s, const arguments& given) {
+  return change(s, slot_path(given) + "/enable", value::object(), "enabled " + slot_name(given));
+}
+int slot_disable(session& s, const arguments& given) {
+  return change(s, slot_path(given) + "/disable", {{"drain", given.has("--drain")}},
+                "disabled " + slot_name(given) + disabled(given));
+}
+
+int experiment_set(session& s, const arguments& given) {
+  auto body = wanted_resources(given);
+  if (!body)
+    return s.fail(body.error());
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto id = named_experiment(**cluster, given.text("EXPERIMENT"));
+  if (!id)
+    return s.fail(id.error());
+  return change(s, "/troupe/v1/experiments/" + to_string(*id) + "/resources", *body,
+                "changed experiment " + to_string(*id));
 }
 
 } // namespace troupe::cli::verbs

@@ -119,7 +119,7 @@ result<resolved> resolve_words(const std::vector<std::string>& given) {
         return second.error();
       out.verb = find_verb(*first + " " + *second);
     } else if (alone) {
-      if (is_word)
+      if (is_word && alone->takes.empty())
         return meant(given[at], *first).error();
       out.verb = alone;
     } else if (out.wants_help) {

@@ -80,6 +80,8 @@ int trial_describe(session& s, const arguments& given) {
   auto thing = part(got->body, "trial");
   auto columns = trial_columns;
   columns.insert(columns.begin() + 1, {"EXPERIMENT", "experimentId"});
+  columns.push_back({"PREEMPTIONS", "preemptions", show_as::number});
+  columns.push_back({"PREEMPTED SLOT-SECONDS", "preemptedSlotSeconds", show_as::number});
   columns.push_back({"CHECKPOINTS", "checkpointCount", show_as::number});
   columns.push_back({"CHECKPOINT", "bestCheckpoint.uuid"});
   auto options = s.output();

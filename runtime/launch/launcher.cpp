@@ -60,6 +60,8 @@ int agent(const cli::agent_options& o, const std::string& version) {
   n.allow_faults = o.allow_faults;
   n.version = version;
   n.master = false;
+  n.labels = o.labels;
+  n.pool = o.pool;
   if (!o.token_file.empty()) {
     std::FILE* in = std::fopen(o.token_file.c_str(), "re");
     char line[256] = {};

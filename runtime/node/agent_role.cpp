@@ -85,6 +85,8 @@ agent_setup agent_role::setup_of_host() const {
   setup.python = places_.python;
   setup.python_bin = places_.python_bin.string();
   setup.programs = places_.programs.string();
+  setup.labels = on_.options.labels;
+  setup.pool = on_.options.pool;
   return setup;
 }
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -42,9 +43,11 @@ struct node_options {
   std::string listen; ///< HTTP, "HOST:PORT"; empty: 127.0.0.1:8080, or any free port where that is taken
   std::string agent_listen; ///< node link; empty: 127.0.0.1 and any free port
   bool master = true, agent = true;
-  std::string master_address;    ///< only for the agent role: "HOST:PORT"
-  std::string agent_name;        ///< empty: the host's name
-  std::optional<int> slots;      ///< artificial CPU slots; none: the processors this process may use
+  std::string master_address; ///< only for the agent role: "HOST:PORT"
+  std::string agent_name;     ///< empty: the host's name
+  std::optional<int> slots;   ///< artificial CPU slots; none: the processors this process may use
+  std::map<std::string, std::string> labels; ///< of the agent's host
+  std::string pool; ///< that the agent asks for; empty: as the cluster file says, else the default one
   std::filesystem::path tls_dir; ///< folder that `tls init` made; empty: plain, on loopback only
   std::string join_token;
   std::filesystem::path trace_actors;

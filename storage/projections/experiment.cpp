@@ -49,6 +49,13 @@ void on(const experiment_changed& x, const subject& of, tables& rows) {
     row->progress = 1;
 }
 
+void on(const experiment_resources_changed& x, const subject& of, tables& rows) {
+  if (auto* row = rows.experiment_states.change(of.experiment)) {
+    row->resources = {x};
+    ++row->resource_edits;
+  }
+}
+
 void on(const search_stepped& x, const subject& of, tables& rows) {
   auto* row = rows.experiment_states.change(of.experiment);
   if (!row)

@@ -42,7 +42,8 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
   row.parent = c.parent;
   row.project = s.project;
   row.archived = s.archived;
-  row.edits = s.edits;
+  row.edits = s.edits + s.resource_edits;
+  row.resources = s.resources;
   if (described) {
     row.name = described->name;
     row.description = described->description;

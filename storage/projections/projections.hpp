@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 5;
+inline constexpr std::uint64_t version = 6;
 
 struct experiment_constant {
   experiment_id id;
@@ -34,8 +34,10 @@ struct experiment_changing {
   project_id project{1};
   bool archived = false;
   std::uint64_t edits = 0; ///< how often it was described; from 1 on `described` has its row
+  std::vector<experiment_resources_changed> resources; ///< none or one: what a user has set
+  std::uint64_t resource_edits = 0;                    ///< how often
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
-                       project, archived, edits)
+                       project, archived, edits, resources, resource_edits)
 };
 struct trial_constant {
   trial_id id;

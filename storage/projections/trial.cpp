@@ -111,8 +111,11 @@ void on(const run_started& x, const subject& of, tables& rows) {
 
 void on(const checkpoint_recorded& x, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial());
-  if (row)
-    row->latest_checkpoint = x.saved.uuid;
+  if (!row)
+    return;
+  row->latest_checkpoint = x.saved.uuid;
+  if (auto* run = find_run(*row, x.run))
+    run->saved = x.at;
 }
 
 /// A deleted checkpoint is no longer the latest; the one before it is found by its index.
@@ -158,8 +161,17 @@ void on(const allocation_placed& x, const subject& of, tables& rows) {
   if (!run)
     return;
   run->on = x.on;
+  run->pool = x.pool;
+  run->backfilled = x.backfilled;
+  run->placed = x.at;
   if (row->state == trial_state::queued)
     row->state = trial_state::running;
+}
+
+void on(const allocation_preempted& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial());
+  if (auto* run = row ? find_run(*row, of.run) : nullptr)
+    run->preempted = x.reason;
 }
 
 template <class Other>

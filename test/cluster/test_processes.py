@@ -50,9 +50,9 @@ class Processes(Cluster):
         except OSError:
             return False
 
-    def agent(self, name, at=None):
+    def agent(self, name, at=None, slots=1, more=()):
         self.agents[name] = self.start("agent", "--master", f"127.0.0.1:{at or self.http}", "--data-dir",
-                                       str(self.data / name), "--name", name, "--slots", "1", *self.flags())
+                                       str(self.data / name), "--name", name, "--slots", str(slots), *self.flags(), *more)
 
     def alive_agents(self):
         return self.json("status")["slots"]["total"]

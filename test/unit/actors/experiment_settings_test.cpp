@@ -70,6 +70,26 @@ TEST(ExperimentSettings, AreReadFromTheConfigurationOnce) {
   EXPECT_EQ(launch.seed, 9u);
 }
 
+TEST(ExperimentSettings, SayWhichAgentsMayHoldATrial) {
+  const auto got = settings_of(
+    R"({"resources": {"slots_per_trial": 0, "is_single_node": true, "constraints": {"device_type": ["H200", "cuda"],
+    "min_memory": 1024, "labels": {"rack": "a", "kind": ["x", "y"]}, "not_labels": null, "agents": ["n1"], "not_agents": ["n2"],
+    "same_label": "rack", "prefer_labels": {"fast": "yes"}}}})");
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->slots, 0) << "one of an agent's aux units";
+  placement_rules rules;
+  rules.device_types = {"H200", "cuda"};
+  rules.min_memory_bytes = 1024;
+  rules.labels = {{"rack", {"a"}}, {"kind", {"x", "y"}}};
+  rules.agents = {"n1"};
+  rules.not_agents = {"n2"};
+  rules.same_label = "rack";
+  rules.prefer_labels = {{"fast", {"yes"}}};
+  rules.single_node = true;
+  EXPECT_EQ(got->rules, rules);
+  EXPECT_EQ(trial_spec_of(*got, {}).rules, rules);
+}
+
 TEST(ExperimentSettings, OfAnOlderConfigurationHaveTheDefaultsOfTheSchema) {
   const auto got = settings_of(R"({"entrypoint": "python3 t.py"})");
   ASSERT_TRUE(got) << got.error().what;
@@ -87,6 +107,7 @@ TEST(ExperimentSettings, OfAnotherKindAreRefusedByTheirKey) {
          {R"({"entrypoint": 3})", "entrypoint"},
          {R"({"entrypoint": [""]})", "entrypoint"},
          {R"({"resources": {"slots_per_trial": "all"}})", "resources.slots_per_trial"},
+         {R"({"resources": {"constraints": {"agents": ["a"], "not_agents": ["a"]}}})", "constraints.agents"},
          {R"({"preemption_timeout": 1.5})", "preemption_timeout"}}) {
     const auto got = settings_of(config);
     ASSERT_FALSE(got) << config;

@@ -93,8 +93,58 @@ TEST(Members, RememberWhatOperatorsOrdered) {
 TEST(Members, TellPoolsOfOrdersAfterAStart) {
   members again({45s, t0, value()});
   again.replay(agent_joined{t0, "a", "id1", 2, "host"});
-  again.replay(agent_changed{t0, "a", true, {1}, "eve"});
-  EXPECT_EQ(show(again.resume()), "pool(default) drain(a -1) twin(a in default)");
+  again.replay(agent_changed{t0, "a", true, {1}, "eve", true, {1}});
+  EXPECT_EQ(show(again.resume()), "pool(default) drain(a -1 !1 !) twin(a in default)");
+}
+
+TEST(Members, EndWhatRunsWhereAnOperatorSaysSo) {
+  const auto end = [](int slot, bool off, bool ends) {
+    return agent_ordered{"a", slot, off, "eve", false, ends};
+  };
+  play(fresh(), {
+                  {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+                  {end(1, true, false), 1s, "changed(a -1 by eve) | undrain(a -1)"},
+                  {end(1, true, true), 2s, "changed(a -1 !1 by eve) | undrain(a -1 !1)"},
+                  {end(1, true, true), 3s, " | "}, // a repeat
+                  {end(1, true, false), 4s, "changed(a -1 by eve) | undrain(a -1)"},
+                  {end(-1, true, true), 5s, "changed(a draining -1 ! by eve) | drain(a -1 !)"},
+                  {end(-1, false, false), 6s, "changed(a -1 by eve) | undrain(a -1)"},
+                  {end(1, false, false), 7s, "changed(a by eve) | undrain(a)"},
+                });
+}
+
+TEST(Members, PutAnAgentIntoThePoolThatItAsksForWhereTheFileSaysNothing) {
+  const auto wants = [](const char* agent, const char* pool) {
+    return agent_asked{{t0, agent, std::string("id-") + agent, 2, "host", pool}};
+  };
+  const auto after =
+    play(fresh(with_pools({"p", "q"}, "q")),
+         {
+           {wants("b", "q"), 0s, "joined(b 2 for q) | twin(b in q)"},
+           {wants("b", "p"), 1s, "joined(b 2 for p) | end_twin(b in q) twin(b in p)"}, // started anew
+           {wants("c", "r"), 2s, "no: agent 'c': there is no pool 'r' in this cluster"},
+           {wants("a", "p"), 3s, "joined(a 2 for p) | twin(a in q)"}, // the file knows better
+           {wants("d", ""), 4s, "joined(d 2) | twin(d in p)"},
+         },
+         with_pools({"p", "q"}, "q"));
+  EXPECT_EQ(after.slots_in("p"), 4);
+  EXPECT_EQ(after.slots_in("q"), 2);
+}
+
+TEST(Members, KeepTheChosenPoolOfAnExperiment) {
+  const auto two = with_pools({"p", "q"});
+  const auto after = play(fresh(two),
+                          {
+                            {experiment_entered{{1}, value::object(), ""}, 0s, " | "},
+                            {experiment_entered{{2}, value::object(), "q"}, 0s, " | "},
+                            {experiment_entered{{3}, value::object(), "gone"}, 0s, " | "},
+                            {experiment_placed{{1}, "r"}, 1s, "no: there is no pool 'r' in this cluster"},
+                            {experiment_placed{{1}, "q"}, 1s, " | "},
+                          },
+                          two);
+  EXPECT_EQ(after.pool_of(experiment_id{1}), "q");
+  EXPECT_EQ(after.pool_of(experiment_id{2}), "q");
+  EXPECT_EQ(after.pool_of(experiment_id{3}), "p") << "a pool that is gone stands for the default one";
 }
 
 TEST(Members, ForgetAnAgentThatIsGoneForGood) {

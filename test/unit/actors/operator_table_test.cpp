@@ -48,10 +48,11 @@ TEST(OperatorTable, RanksAreToldByTheirWorkerAllocationOrTrial) {
 
 TEST(OperatorTable, FieldsAreCheckedByName) {
   const auto& drain = message("agent", "drain");
-  EXPECT_EQ(*checked_fields(drain, {{"on", "off"}}, "a1"), value({{"agent", "a1"}, {"on", false}}));
-  EXPECT_EQ(*checked_fields(drain, nullptr, "a1"), value({{"agent", "a1"}, {"on", true}}));
+  EXPECT_EQ(*checked_fields(drain, {{"on", "off"}}, "a1"),
+            value({{"agent", "a1"}, {"ends", false}, {"on", false}}));
+  EXPECT_EQ(*checked_fields(drain, nullptr, "a1"), value({{"agent", "a1"}, {"ends", false}, {"on", true}}));
   EXPECT_EQ(*checked_fields(drain, {{"slot", "2"}}, "a1"),
-            value({{"agent", "a1"}, {"on", true}, {"slot", 2}}));
+            value({{"agent", "a1"}, {"ends", false}, {"on", true}, {"slot", 2}}));
   struct {
     const commands::row& of;
     value given;

@@ -44,12 +44,16 @@ inline std::string show(const placement& x) {
 // ---- facts
 inline std::string show(const experiment_created& x) { return "created(" + to_string(x.id) + ")"; }
 inline std::string show(const experiment_swept& x) { return "swept(" + text(x.id) + ")"; }
-inline std::string show(const agent_joined& x) { return "joined(" + x.agent + " " + text(x.slots) + ")"; }
+inline std::string show(const agent_joined& x) {
+  return "joined(" + x.agent + " " + text(x.slots) + (x.pool.empty() ? "" : " for " + x.pool) + ")";
+}
 inline std::string show(const agent_changed& x) {
   auto text_ = "changed(" + x.agent + (x.draining ? " draining" : "");
   for (int slot : x.disabled)
     text_ += " -" + text(slot);
-  return text_ + " by " + x.by + ")";
+  for (int slot : x.ended)
+    text_ += " !" + text(slot);
+  return text_ + (x.ends ? " !" : "") + " by " + x.by + ")";
 }
 inline std::string show(const agent_left& x) { return "left(" + x.agent + " by " + x.by + ")"; }
 inline std::string show(const user_changed& x) {
@@ -283,7 +287,9 @@ inline std::string show(const agent_drain& x) {
   auto text_ = (x.on ? "drain(" : "undrain(") + x.agent;
   for (int slot : x.disabled)
     text_ += " -" + text(slot);
-  return text_ + ")";
+  for (int slot : x.ended)
+    text_ += " !" + text(slot);
+  return text_ + (x.ends ? " !" : "") + ")";
 }
 inline std::string show(const slots_held& x) { return "held(" + text(x.allocation) + " " + show(x.on) + ")"; }
 inline std::string show(const job_changed& x) { return "job(" + text(x.job.job) + ")"; }
@@ -311,7 +317,9 @@ inline std::string show(const make_twin& x) {
 }
 inline std::string show(const end_twin& x) { return "end_twin(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const configure_pool& x) { return "configure(" + x.pool + ")"; }
-inline std::string show(const order_agent& x) { return show(agent_drain{x.agent, x.draining, x.disabled}); }
+inline std::string show(const order_agent& x) {
+  return show(agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended});
+}
 inline std::string show(const forget_agent& x) { return "forget(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const give_up& x) { return "give_up: " + x.why.what; }
 

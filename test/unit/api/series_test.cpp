@@ -262,50 +262,6 @@ TEST(Importance, OverTheRouteAndBelowEightTrials) {
   EXPECT_EQ(x["hparams"][0]["name"], "net.depth") << x.dump();
 }
 
-// ---- explain
-
-TEST(Explain, AFailedRunIsNamedWhileTheNextOneRuns) {
-  table t;
-  auto x = asked(t, "/troupe/v1/trials/12/explain");
-  EXPECT_EQ(x["reason"]["code"], "runs");
-  EXPECT_THAT(x["reason"]["text"].get<std::string>(), testing::HasSubstr("run 1 ended: exit code 1"));
-}
-
-TEST(Explain, AStopSaysByWhichValueAgainstWhich) {
-  table t;
-  auto& row = t.reader->trial_rows[12];
-  row.state = trial_state::completed;
-  row.stopped = {{{12}, "worse than the best quarter", 1, 4, 0.52, 0.71}};
-  auto x = asked(t, "/troupe/v1/trials/12/explain");
-  EXPECT_EQ(x["reason"]["code"], "stopped_by_search");
-  const auto text = x["reason"]["text"].get<std::string>();
-  for (const char* part : {"rung 1", "0.52", "0.71"})
-    EXPECT_THAT(text, testing::HasSubstr(part));
-}
-
-TEST(Explain, AFailureNamesItsLastLines) {
-  table t;
-  auto& row = t.reader->trial_rows[12];
-  row.state = trial_state::error;
-  row.runs.back().ended = t0 + 30s;
-  row.runs.back().detail = "exit code 3";
-  auto x = asked(t, "/troupe/v1/trials/12/explain");
-  EXPECT_EQ(x["reason"]["code"], "failed");
-  EXPECT_THAT(x["reason"]["text"].get<std::string>(), testing::HasSubstr("exit code 3"));
-  EXPECT_EQ(x["log"], value({1, 2, 3}));
-}
-
-TEST(Explain, WhoWaitsIsToldBehindWhom) {
-  table t;
-  auto& row = t.reader->trial_rows[14] = t.reader->trial_rows[12];
-  row.id = {14};
-  row.runs = {{.run = {1}, .started = t0 + 50s}};
-  auto x = asked(t, "/troupe/v1/trials/14/explain");
-  EXPECT_EQ(x["reason"]["code"], "waits_for_slots");
-  EXPECT_EQ(x["wouldFree"], value({"trial 12", "trial 13"}));
-  asked(t, "/troupe/v1/trials/99/explain", 404);
-}
-
 // ---- the story of a search
 
 struct story_reader : fake_reader {

@@ -45,6 +45,28 @@ TEST(LoadExperiment, CompletesAConfigurationWithDefaults) {
   EXPECT_EQ(again.config, got.config);
 }
 
+TEST(Resources, RefuseWhatNoPoolCouldMeet) {
+  struct {
+    const char *resources, *fault;
+  } cases[] = {
+    {"{slots_per_trial: 4, max_slots: 3}", "resources.max_slots"},
+    {"{slots_per_trial: {min: 4, max: 8}, max_slots: 3}", "resources.max_slots"},
+    {"{slots_per_trial: {min: 2, max: 8}, max_slots: 3}", ""},
+    {"{slots_per_trial: 0, max_slots: 0}", ""},
+    {"{max_slots: null}", ""},
+    {"{weight: -0.5}", "resources.weight"},
+    {"{weight: 0}", ""},
+    {"{constraints: {agents: [a, b], not_agents: [b]}}", "resources.constraints.agents"},
+    {"{constraints: {agents: [a], not_agents: [b], same_label: rack, prefer_labels: {x: [y, z]}}}", ""},
+  };
+  for (const auto& c : cases) {
+    const auto got = load_experiment(
+      "entrypoint: x\nsearcher: {name: single, metric: m}\nresources: " + std::string(c.resources) + "\n",
+      "a.yaml");
+    EXPECT_EQ(got.faults.empty() ? "" : got.faults.front().path, c.fault) << c.resources;
+  }
+}
+
 TEST(LoadExperiment, ShowsEveryFaultWithACaretAndAHint) {
   constexpr auto text = R"(name: x
 entrypoint: python3 train.py

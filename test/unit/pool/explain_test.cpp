@@ -44,6 +44,9 @@ public:
     return tell(time_passed{});
   }
   value why(std::uint64_t trial) { return machine_.explain(run(trial), now); }
+  value why(std::uint64_t trial, const std::vector<run_outlook>& outlooks) {
+    return machine_.explain(run(trial), outlooks, now);
+  }
   std::string code(std::uint64_t trial) {
     const auto said = why(trial);
     return said.is_null() ? "" : said["reason"]["code"].get<std::string>();
@@ -125,6 +128,113 @@ TEST(PoolExplain, SaysOfEachAgentWhatItLacks) {
   EXPECT_EQ(agents[1]["why"], "has 2 slots in all");
   EXPECT_EQ(agents[2]["why"], "lacks rack=a1, has rack=b2");
   EXPECT_EQ(agents[2]["fits"], false);
+}
+
+// ---- with what others know of the holders
+
+run_outlook outlook(std::uint64_t trial, double seconds) {
+  return {run(trial), seconds, "history", t0 + 10s};
+}
+
+TEST(PoolExplain, WhoIsNextStartsWhenEnoughHoldersHaveEnded) {
+  explained_pool p;
+  p.up("a", 1).up("b", 1).ask(1, 1).ask(2, 1).ask(3, 2);
+  auto said = p.why(3, {outlook(1, 30), outlook(2, 90)});
+  EXPECT_EQ(said["estimate"]["seconds"], 90);
+  EXPECT_EQ(said["estimate"]["from"], "history");
+  EXPECT_EQ(said["slots"], 2);
+  EXPECT_EQ(said["user"], "ada");
+  EXPECT_TRUE(p.why(3, {outlook(1, 30)})["estimate"].is_null()) << "of the other holder nothing is known";
+  p.ask(4, 1);
+  EXPECT_TRUE(p.why(4, {outlook(1, 30), outlook(2, 90)})["estimate"].is_null()) << "another comes first";
+  for (std::uint64_t gone : {4, 1, 2})
+    p.tell(slots_released{run(gone)});
+  EXPECT_EQ(p.code(3), "running") << "what was asked has changed nothing";
+}
+
+TEST(PoolExplain, SaysWhatHoldersLoseAndWhenTheyEnd) {
+  explained_pool p(with([](pool_settings& s) { s.preemption = true; }));
+  p.up("a", 2).ask(1, 2, 50).wait(20s).ask(2, 2, 60);
+  const auto said = p.why(2, {{run(1), 40, "progress", t0 + 15s}});
+  EXPECT_EQ(said["wouldFree"][0]["how"], "ends");
+  EXPECT_EQ(said["wouldFree"][0]["expectedSeconds"], 40);
+  const auto urgent = p.ask(3, 1, 10).wait(1s).why(3, {{run(1), 40, "progress", t0 + 15s}});
+  EXPECT_EQ(urgent["reason"]["code"], "preempting");
+  EXPECT_EQ(urgent["wouldFree"][0]["how"], "preempted");
+  EXPECT_EQ(urgent["wouldFree"][0]["costSeconds"], 12) << "two slots, six seconds since its checkpoint";
+}
+
+TEST(PoolExplain, AdvisesAPriorityWithWhichItWouldStart) {
+  explained_pool p(with([](pool_settings& s) { s.preemption = true; }));
+  p.up("a", 2).ask(1, 1, 30).ask(2, 1, 40).ask(3, 1, 45);
+  EXPECT_EQ(p.why(3, {})["advice"], "troupe experiment set 3 --priority 39");
+  p.ask(4, 2, 45);
+  EXPECT_EQ(p.why(4, {})["advice"], "troupe experiment set 4 --priority 29") << "both have to make room";
+  explained_pool calm; // nobody is preempted
+  calm.up("a", 1).ask(1, 1, 30).ask(2, 1, 40).ask(3, 1, 45);
+  EXPECT_EQ(calm.why(2, {})["advice"], "") << "it is next already";
+  EXPECT_EQ(calm.why(3, {})["advice"], "troupe experiment set 3 --priority 39");
+}
+
+TEST(PoolExplain, NamesTheOtherReasonsToo) {
+  explained_pool p(with([](pool_settings& s) {
+    s.max_slots = 1;
+    s.quotas = {{"ada", "", 1}};
+  }));
+  p.up("a", 4).ask(1, 1).ask(2, 1, 42, [](run_terms& r) { r.job.max_slots = 0; });
+  const auto said = p.why(2, {});
+  EXPECT_EQ(said["reason"]["code"], "max_slots");
+  EXPECT_EQ(said["advice"], "troupe experiment set 2 --max-slots 1");
+  std::string also;
+  for (const auto& one : said["also"])
+    also += one["code"].get<std::string>() + " ";
+  EXPECT_EQ(also, "quota pool_max_slots ");
+}
+
+TEST(PoolSettings, AreReadFromACompletedFile) {
+  const auto got = pool_settings_of({{"scheduler", "fair"},
+                                     {"quotas", {{{"user", "*"}, {"workspace", nullptr}, {"max_slots", 1}}}},
+                                     {"launch_error", true}});
+  ASSERT_TRUE(got) << got.error().what;
+  ASSERT_EQ(got->quotas.size(), 1u);
+  EXPECT_EQ(got->quotas[0].user, "*");
+  EXPECT_TRUE(got->launch_error);
+}
+
+// ---- agents that are taken out
+
+std::string ended(const std::vector<pool_action>& actions) {
+  std::string out;
+  for (const auto& action : actions)
+    if (const auto* x = std::get_if<preempt_allocation>(&action))
+      out += to_string(x->allocation) + " " + x->reason + "; ";
+  return out;
+}
+slots_requested wants(std::uint64_t trial, int slots) {
+  slots_requested ev{run(trial), slots};
+  ev.run.job.job = {trial};
+  return ev;
+}
+
+TEST(PoolDisabling, EndsWhatRunsThereAlsoWithoutSlotsAndWhereItSavesAlready) {
+  pool p;
+  static_cast<void>(p.apply(agent_up{"a", 3}, t0));
+  for (int slots : {1, 1, 0})
+    static_cast<void>(
+      p.apply(wants(static_cast<std::uint64_t>(p.used_slots() + 1 + (slots == 0)), slots), t0));
+  EXPECT_EQ(ended(p.apply(agent_drain{"a", true}, t0)), "") << "it runs to its end";
+  EXPECT_EQ(ended(p.apply(agent_drain{"a", false, {1}, false, {1}}, t0)), "2.1 disabled; ");
+  EXPECT_EQ(ended(p.apply(agent_drain{"a", true, {}, true}, t0)),
+            "1.1 disabled; 2.1 disabled; 4.1 disabled; ");
+}
+
+TEST(PoolDisabling, EndsWhatARestartedMasterFindsThere) {
+  pool p(pool::phase::recovering);
+  static_cast<void>(p.apply(agent_drain{"a", true, {}, true}, t0));
+  static_cast<void>(p.apply(agent_up{"a", 2}, t0));
+  slots_held held{run(1), {{"a", {0}}}, {}, 1};
+  held.run.job.job = {1};
+  EXPECT_EQ(ended(p.apply(held, t0)), "1.1 disabled; ");
 }
 
 } // namespace

@@ -197,6 +197,33 @@ TEST(ExperimentRow, LivesWithAnOddConfiguration) {
   }
 }
 
+TEST(TrialRow, KnowsWhereARunWasPlacedAndWhatItsPreemptionCost) {
+  folded f;
+  f.say("trial/7", started);
+  f.say("allocation/7.1", allocation_placed{t0 + std::chrono::seconds(5), {{"a", {0, 1}}}, "gpu", true});
+  f.say("trial/7", checkpoint_recorded{t0 + std::chrono::seconds(9), {1}, {"u", 3}});
+  f.say("allocation/7.1", allocation_preempted{t0 + std::chrono::seconds(10), {{8}, {1}}, "priority"});
+  f.say("trial/7", run_ended{t0 + std::chrono::seconds(12), {1}, end::stopped});
+  const auto run = f.trial().runs.at(0);
+  EXPECT_EQ(run.pool, "gpu");
+  EXPECT_TRUE(run.backfilled);
+  EXPECT_EQ(run.placed, t0 + std::chrono::seconds(5));
+  EXPECT_EQ(run.preempted, "priority");
+  EXPECT_EQ(preempted_slot_seconds(run, t0), 6) << "two slots, three seconds since the checkpoint";
+}
+
+TEST(ExperimentRow, KnowsWhatAUserHasSet) {
+  folded f;
+  EXPECT_TRUE(f.experiment().resources.empty());
+  const auto edits = f.experiment().edits;
+  f.say("experiment/1", experiment_resources_changed{t0, "ada", 10, 2, -1, "gpu"});
+  f.say("experiment/1", experiment_resources_changed{t0, "ada", 11, 2, 4, "gpu"});
+  ASSERT_EQ(f.experiment().resources.size(), 1u);
+  EXPECT_EQ(f.experiment().resources[0].priority, 11);
+  EXPECT_EQ(f.experiment().resources[0].max_slots, 4);
+  EXPECT_EQ(f.experiment().edits, edits + 2) << "who keeps its text has to write it anew";
+}
+
 TEST(Folds, LeaveUnknownThingsAlone) {
   folded f;
   for (const char* entity :

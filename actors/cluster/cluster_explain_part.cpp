@@ -1,0 +1,106 @@
+#include "actors/cluster/cluster_explain_part.hpp"
+
+#include "actors/shells/obey.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+constexpr auto patience = std::chrono::seconds(10);
+constexpr std::size_t most_experiments = 50; ///< whose ended runs are read for one answer
+
+} // namespace
+
+void cluster_explain::explain(explained_run of, const done_callback& done) {
+  const auto pool = with_.pool(of.pool);
+  if (!of.open() || !pool)
+    return done(explanation_of(of, {}, {}, self_->now()));
+  self_->request(pool, patience, explain_allocation{of.allocation(), {}})
+    .then(
+      [this, of, pool, done](allocation_explained& x) {
+        const auto code =
+          x.why.is_object() ? x.why.at("reason").at("code").get<std::string>() : std::string();
+        if (code.empty() || code == "running")
+          return look(of, std::move(x.why), done);
+        ask_again(of, pool, std::move(x.why), done);
+      },
+      [done](const caf::error& why) { done(from_caf(why)); });
+}
+
+/// Once more, with what is known of those who hold the slots.
+void cluster_explain::ask_again(explained_run of, const pool_actor& pool, value said,
+                                const done_callback& done) {
+  auto known = outlooks(said.at("wouldFree"));
+  self_->request(pool, patience, explain_allocation{of.allocation(), std::move(known)})
+    .then(
+      [this, of, done, before = std::move(said)](allocation_explained& x) {
+        done(explanation_of(of, x.why.is_object() ? x.why : before, {}, self_->now()));
+      },
+      [done](const caf::error& why) { done(from_caf(why)); });
+}
+
+/// A run that holds slots: what it does with them its allocation knows.
+void cluster_explain::look(explained_run of, value said, const done_callback& done) {
+  const auto experiment = with_.experiment(of.experiment.id);
+  if (!experiment)
+    return done(explanation_of(of, said, {}, self_->now()));
+  self_->request(experiment, patience, task_call_of(of.allocation(), commands::allocation_look{}))
+    .then(
+      [this, of, said, done](const command_result& x) {
+        const auto doing = x.got ? x.got->value("state", std::string()) : std::string();
+        done(explanation_of(of, said, doing, self_->now()));
+      },
+      [this, of, said, done](const caf::error&) { done(explanation_of(of, said, {}, self_->now())); });
+}
+
+std::vector<run_outlook> cluster_explain::outlooks(const value& would_free) const {
+  std::map<experiment_id, std::vector<trial_row>> siblings;
+  std::vector<run_outlook> out;
+  for (const auto& one : would_free) {
+    const auto id = parse_allocation(one.at("allocation").get<std::string>());
+    auto trial = id.task.kind() == task_kind::trial ? reads_->trial(id.trial())
+                                                    : result<trial_row>(error{errc::not_found, ""});
+    if (!trial || (siblings.size() >= most_experiments && !siblings.contains(trial->experiment)))
+      continue;
+    auto [known, fresh] = siblings.try_emplace(trial->experiment);
+    if (fresh)
+      if (auto all = reads_->trials(trial->experiment))
+        known->second = std::move(*all);
+    if (auto outlook = outlook_of(*trial, known->second, self_->now()); outlook.allocation == id)
+      out.push_back(std::move(outlook));
+  }
+  return out;
+}
+
+void cluster_explain::explain_all(std::vector<explained_run> waiting, value frame,
+                                  const done_callback& done) {
+  struct gathering {
+    value frame;
+    std::vector<value> answers;
+    std::size_t left = 1;
+  };
+  auto all = std::make_shared<gathering>();
+  all->frame = std::move(frame);
+  all->answers.resize(waiting.size());
+  all->left += waiting.size();
+  const auto one_less = [all, done] {
+    if (--all->left)
+      return;
+    auto list = value::array();
+    for (auto& one : all->answers)
+      if (!one.is_null())
+        list.push_back(std::move(one));
+    all->frame["waiting"] = std::move(list);
+    done(std::move(all->frame));
+  };
+  for (std::size_t i = 0; i < waiting.size(); ++i)
+    explain(std::move(waiting[i]), [all, one_less, i](result<value> got) {
+      if (got)
+        all->answers[i] = std::move(*got);
+      one_less();
+    });
+  one_less();
+}
+
+} // namespace troupe

@@ -1,0 +1,214 @@
+#include "actors/cluster/explanations.hpp"
+
+#include "model/states.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe {
+namespace {
+
+double seconds_from(time_point from, time_point to) {
+  return std::chrono::duration<double>(std::max(to - from, duration{0})).count();
+}
+
+const run_row* find_run(const trial_row& trial, run_id run) {
+  const auto at =
+    std::find_if(trial.runs.begin(), trial.runs.end(), [&](const run_row& r) { return r.run == run; });
+  return at == trial.runs.end() ? nullptr : &*at;
+}
+
+const value& resources_of(const experiment_row& row) {
+  static const value none = value::object();
+  if (!row.config.is_object())
+    return none;
+  const auto at = row.config.find("resources");
+  return at != row.config.end() && at->is_object() ? *at : none;
+}
+
+int slots_of(const experiment_row& row) {
+  auto slots = resources_of(row).value("slots_per_trial", value(1));
+  if (slots.is_object())
+    slots = slots.value("max", value(1));
+  return slots.is_number_integer() ? slots.get<int>() : 1;
+}
+
+int priority_of(const explained_run& of) {
+  if (!of.experiment.resources.empty() && of.experiment.resources.front().priority > 0)
+    return of.experiment.resources.front().priority;
+  const auto given = resources_of(of.experiment).value("priority", value());
+  return given.is_number_integer() ? given.get<int>() : of.default_priority;
+}
+
+double weight_of(const experiment_row& row) {
+  if (!row.resources.empty())
+    return row.resources.front().weight;
+  const auto given = resources_of(row).value("weight", value());
+  return given.is_number() ? given.get<double>() : 1;
+}
+
+struct standing {
+  const char* state;
+  const char* code;
+  std::string text;
+  time_point since;
+};
+
+std::string of_end(const trial_row& row) {
+  if (row.stop()) {
+    const auto stop = *row.stop();
+    if (stop.rung < 0)
+      return "the search stopped it: " + stop.why;
+    auto text = "stopped at rung " + std::to_string(stop.rung) + " (after " + to_json(stop.units) +
+                "): " + to_json(stop.metric);
+    if (!std::isnan(stop.needed))
+      text += " against " + to_json(stop.needed) + " that it had to beat";
+    return text + ". " + stop.why;
+  }
+  if (row.state == trial_state::completed)
+    return row.why.empty() ? "it came to its end" : row.why;
+  const auto why = !row.runs.empty() && !row.runs.back().detail.empty() ? row.runs.back().detail : row.why;
+  return (row.state == trial_state::error ? "failed after " + std::to_string(row.restarts) + " restarts: "
+                                          : std::string("was ended: ")) +
+         (why.empty() ? std::string("no reason was given") : why);
+}
+
+standing between_runs(const explained_run& of) {
+  const auto& trial = of.trial;
+  if (trial.state == trial_state::stopping)
+    return {"STOPPING", "stopping", "it is being ended: " + trial.why, trial.created};
+  const auto since = trial.runs.empty() ? trial.created : trial.runs.back().ended;
+  if (trial.why.starts_with("paused by the search"))
+    return {"PAUSED", "search", "it is " + trial.why, since};
+  if (trial.state == trial_state::paused || of.experiment.state == experiment_state::paused)
+    return {"PAUSED", "paused",
+            "experiment " + to_string(of.experiment.id) + " is paused; troupe experiment activate " +
+              to_string(of.experiment.id),
+            since};
+  if (trial.runs.empty())
+    return {"STARTING", "starting", "its first run is about to ask for slots", since};
+  const auto& last = trial.runs.back();
+  return {"BACK_OFF", "back_off",
+          "run " + to_string(last.run) + " ended (" +
+            (last.detail.empty() ? std::string(name(last.why)) : last.detail) +
+            "), and the next one waits a while",
+          since};
+}
+
+std::string agents_of(const run_row& run) {
+  std::string out;
+  for (const auto& part : run.on)
+    out += (out.empty() ? "" : ", ") + part.agent;
+  return out;
+}
+
+/// How the run before this one ended.
+std::string after(const trial_row& trial, const run_row& run) {
+  const auto n = &run - trial.runs.data();
+  if (n == 0)
+    return {};
+  const auto& before = trial.runs[static_cast<std::size_t>(n - 1)];
+  return "; run " + to_string(before.run) +
+         " ended: " + (before.detail.empty() ? std::string(name(before.why)) : before.detail);
+}
+
+standing of_open_run(const trial_row& trial, const run_row& run, const value& said,
+                     const std::string& doing) {
+  const auto& reason = said.is_object() ? said.at("reason") : value();
+  const auto code = reason.is_object() ? reason.at("code").get<std::string>() : std::string();
+  const auto since = run.on.empty() ? run.started : run.placed;
+  if (code == "stopping" || doing == "STOPPING" || doing == "KILLING")
+    return {"STOPPING", "stopping",
+            run.preempted.empty() ? "it was asked to save and end"
+                                  : "it was preempted (" + run.preempted + "), and saves",
+            since};
+  if (!run.on.empty() && (code.empty() || code == "running"))
+    return doing == "STARTING"
+             ? standing{"STARTING", "starting", "its task starts on " + agents_of(run), since}
+             : standing{"RUNNING", "running", "it runs on " + agents_of(run) + after(trial, run), since};
+  if (code.empty() || code == "running") // its placement is on the way to the journal, or it has just asked
+    return {"STARTING", "starting", "it is about to be placed", since};
+  return {"QUEUED", "", reason.at("text").get<std::string>(), since}; // the code is the pool's
+}
+
+} // namespace
+
+bool explained_run::open() const {
+  const auto* row = find_run(trial, run);
+  return row && row->ended == time_point{} && !terminal(trial.state);
+}
+
+value explanation_of(const explained_run& of, const value& said, const std::string& doing, time_point now) {
+  const auto* run = find_run(of.trial, of.run);
+  const bool of_newest = !run || run == &of.trial.runs.back();
+  const auto here = terminal(of.trial.state) ? standing{"ENDED", "ended", of_end(of.trial), of.trial.ended}
+                    : run && !of_newest
+                      ? standing{"ENDED", "ended",
+                                 run->detail.empty() ? std::string(name(run->why)) : run->detail, run->ended}
+                    : of.open() ? of_open_run(of.trial, *run, said, doing)
+                                : between_runs(of);
+  value out{{"allocation", run ? value(to_string(of.allocation())) : value()},
+            {"trial", of.trial.id.value},
+            {"experiment", of.experiment.id.value},
+            {"pool", of.pool},
+            {"slots", slots_of(of.experiment)},
+            {"priority", priority_of(of)},
+            {"weight", weight_of(of.experiment)},
+            {"user", of.experiment.owner},
+            {"also", value::array()},
+            {"agents", value::array()},
+            {"wouldFree", value::array()},
+            {"position", nullptr},
+            {"reservation", nullptr},
+            {"estimate", nullptr},
+            {"advice", ""},
+            {"waitedSeconds", nullptr}};
+  out["state"] = here.state;
+  out["since"] = to_rfc3339(here.since);
+  out["reason"] = {{"code", here.code}, {"text", here.text}};
+  if (!said.is_object() || out["state"] != "QUEUED")
+    return out;
+  for (const char* key : {"reason", "also", "agents", "wouldFree", "position", "reservation", "estimate",
+                          "advice", "slots", "priority", "weight"})
+    out[key] = said.at(key);
+  out["waitedSeconds"] = static_cast<std::int64_t>(seconds_from(here.since, now));
+  return out;
+}
+
+run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& siblings, time_point now) {
+  run_outlook out;
+  if (trial.runs.empty() || trial.runs.back().on.empty())
+    return out;
+  const auto& run = trial.runs.back();
+  out.allocation = {trial.id, run.run};
+  out.saved = run.saved != time_point{} ? run.saved : run.placed;
+  const double so_far = seconds_from(run.placed, now);
+  std::vector<double> times;
+  for (const auto& other : siblings)
+    for (const auto& one : other.runs)
+      if (one.ended != time_point{} && one.placed != time_point{} && one.why == end::completed)
+        times.push_back(seconds_from(one.placed, one.ended));
+  if (!times.empty()) {
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    out.seconds = std::max(0.0, *middle - so_far);
+    out.from = "history";
+  } else if (trial.progress > 0) {
+    out.seconds = so_far / trial.progress * (1 - trial.progress);
+    out.from = "progress";
+  }
+  return out;
+}
+
+trial_place place_of(const trial_row& trial, const experiment_row& experiment) {
+  if (terminal(trial.state))
+    return trial_place::elsewhere;
+  if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
+    return trial.runs.back().on.empty() ? trial_place::waiting : trial_place::running;
+  return trial.state == trial_state::paused || experiment.state == experiment_state::paused ||
+             trial.why.starts_with("paused by the search")
+           ? trial_place::paused
+           : trial_place::elsewhere;
+}
+
+} // namespace troupe

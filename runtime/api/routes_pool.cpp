@@ -1,0 +1,471 @@
+// Who runs when: pools, the queue, what a live experiment may have, agents and slots that are taken out,
+// explanations; and the same in Determined's words.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/place_shapes.hpp"
+#include "runtime/api/resource_patch.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+// ---- ours
+
+void one_pool(const call_ptr& c, const reply& back) {
+  command(c, back, commands::pool_details{std::string(c->named("name"))}, as_it_is);
+}
+void all_pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
+void queue(const call_ptr& c, const reply& back) { command(c, back, commands::queue_list{}, as_it_is); }
+
+void explain_trial(const call_ptr& c, const reply& back) {
+  const auto id = named_task(c->named("trialId")).trial();
+  if (!id)
+    return back(failure({errc::invalid, "'" + std::string(c->named("trialId")) + "' is not a trial"}));
+  command(c, back, commands::trial_explain{id}, as_it_is);
+}
+void explain_allocation(const call_ptr& c, const reply& back) {
+  const auto id = named_allocation(c->named("allocationId"));
+  if (!id)
+    return back(
+      failure({errc::invalid, "'" + std::string(c->named("allocationId")) + "' is not an allocation"}));
+  command(c, back, commands::allocation_explain{to_string(id)}, as_it_is);
+}
+void explain_experiment(const call_ptr& c, const reply& back) {
+  auto row = named_experiment(*c);
+  if (!row)
+    return back(failure(row.error()));
+  command(c, back, commands::experiment_explain{row->id}, as_it_is);
+}
+
+void set_resources(const call_ptr& c, const reply& back) {
+  auto row = named_experiment(*c);
+  if (!row)
+    return back(failure(row.error()));
+  auto body = parse_object(c->body);
+  auto with = body ? resource_patch(row->id, *body) : result<commands::experiment_set>(body.error());
+  if (!with)
+    return back(failure(with.error()));
+  command(c, back, std::move(*with));
+}
+
+// ---- agents and slots
+
+using one_agent_shape = std::function<result<value>(const value& agent)>;
+
+/// Does it, and answers what the agent is then.
+void change_agent(const call_ptr& c, const reply& back, commands::agent_drain with,
+                  const one_agent_shape& shape) {
+  auto name = with.agent;
+  c->parts->cluster.order(
+    c->by.who, std::move(with), [c, back, shape, name = std::move(name)](result<value> done) {
+      if (!done)
+        return back(failure(done.error()));
+      command(c, back, commands::agent_list{}, [shape, name](value got) -> result<value> {
+        const auto all = got.value("agents", value::array());
+        for (const auto& agent : all)
+          if (agent.at("name") == name)
+            return shape(agent);
+        return error{errc::not_found, "agent '" + name + "' not found"};
+      });
+    });
+}
+
+handler of_agent(bool enable) {
+  return [enable](const call_ptr& c, const reply& back) {
+    auto body = parse_object(c->body);
+    if (!body)
+      return back(failure(body.error()));
+    fields f{*body};
+    const bool drain = f.flag("drain");
+    f.text("agentId"); // the path says it
+    if (f.bad())
+      return back(failure(*f.bad()));
+    commands::agent_drain with{std::string(c->named("agentId")), !enable, {}, !enable && !drain};
+    change_agent(c, back, std::move(with), [](const value& agent) -> result<value> {
+      return value{{"agent", agent_shape(agent)}};
+    });
+  };
+}
+
+handler of_slot(bool enable) {
+  return [enable](const call_ptr& c, const reply& back) {
+    auto body = parse_object(c->body);
+    if (!body)
+      return back(failure(body.error()));
+    fields f{*body};
+    const bool drain = f.flag("drain");
+    f.text("agentId"), f.text("slotId"); // the path says both
+    if (f.bad())
+      return back(failure(*f.bad()));
+    const std::string text(c->named("slotId"));
+    const bool number = !text.empty() && text.size() < 7 && text.find_first_not_of("0123456789") == text.npos;
+    if (!number)
+      return back(failure({errc::not_found, "slot '" + text + "' not found"}));
+    const auto slot = std::stoll(text);
+    commands::agent_drain with{std::string(c->named("agentId")), !enable, slot, !enable && !drain};
+    change_agent(c, back, std::move(with), [slot](const value& agent) -> result<value> {
+      for (const auto& one : agent.at("slots"))
+        if (one.at("id") == slot)
+          return value{{"slot", slot_shape(one, agent.at("name"))}};
+      return error{errc::not_found, "slot '" + std::to_string(slot) + "' not found"};
+    });
+  };
+}
+
+// ---- Determined's pools
+
+const char* scheduler_type(const value& pool) {
+  const auto name = pool.at("scheduler").get<std::string>();
+  return name == "fair"          ? "SCHEDULER_TYPE_FAIR_SHARE"
+         : name == "round_robin" ? "SCHEDULER_TYPE_ROUND_ROBIN"
+                                 : "SCHEDULER_TYPE_PRIORITY"; // fifo: one in which all are as urgent
+}
+
+value resource_pool_shape(const value& pool, const cluster_identity& about) {
+  const auto agents = pool.at("agents").get<std::size_t>();
+  const auto aux = pool.at("auxPerAgent").get<std::size_t>();
+  const bool by_priority = pool.at("scheduler") == "priority";
+  value details = value::object();
+  if (by_priority)
+    details["priorityScheduler"] = {{"preemption", pool.at("preemption")},
+                                    {"defaultPriority", pool.at("defaultPriority")},
+                                    {"k8Priorities", value::array()}};
+  value out{{"name", pool.at("name")},
+            {"description", ""},
+            {"type", "RESOURCE_POOL_TYPE_STATIC"},
+            {"numAgents", agents},
+            {"slotsAvailable", pool.at("slots").at("total")},
+            {"slotsUsed", pool.at("slots").at("used")},
+            {"slotType", pool.at("device") == "cpu" ? "TYPE_CPU" : "TYPE_CUDA"},
+            {"auxContainerCapacity", aux * agents},
+            {"auxContainersRunning", pool.at("auxUsed")},
+            {"auxContainerCapacityPerAgent", aux},
+            {"defaultComputePool", pool.at("default")},
+            {"defaultAuxPool", pool.at("default")},
+            {"preemptible", pool.at("preemption")},
+            {"minAgents", 0},
+            {"maxAgents", agents},
+            {"schedulerType", scheduler_type(pool)},
+            {"schedulerFittingPolicy",
+             pool.at("fitting") == "worst" ? "FITTING_POLICY_WORST" : "FITTING_POLICY_BEST"},
+            {"maxIdleAgentPeriod", 0},
+            {"maxAgentStartingPeriod", 0},
+            {"clusterName", about.cluster_name},
+            {"details", std::move(details)},
+            {"resourceManagerMetadata", {{"resourceManagerName", "default"}}},
+            {"location", "on-prem"},
+            {"accelerator", ""}};
+  for (const char* unset :
+       {"imageId", "instanceType", "masterUrl", "masterCertName", "startupScript", "containerStartupScript",
+        "agentDockerNetwork", "agentDockerRuntime", "agentDockerImage", "agentFluentImage"})
+    out[unset] = "";
+  return out;
+}
+
+void resource_pools(const call_ptr& c, const reply& back) {
+  command(c, back, commands::job_list{}, [c](value got) -> result<value> {
+    const auto pools = got.value("pools", value::array());
+    auto part = page_of(c->query, pools.size());
+    if (!part)
+      return part.error();
+    value all = value::array();
+    for (auto i = part->first; i < part->last; ++i)
+      all.push_back(resource_pool_shape(pools[i], c->parts->about));
+    return value{{"resourcePools", std::move(all)}, {"pagination", part->pagination}};
+  });
+}
+
+// ---- Determined's jobs
+
+/// What the journal knows of an experiment's runs that are open.
+struct open_runs {
+  std::size_t placed = 0, backfilled = 0;
+};
+
+result<std::map<experiment_id, open_runs>> runs_by_experiment(const storage::reader& storage) {
+  auto open = storage.open_tasks();
+  if (!open)
+    return open.error();
+  std::map<experiment_id, open_runs> out;
+  for (const auto& task : *open) {
+    auto runs = storage.runs(task.id);
+    if (!runs)
+      return runs.error();
+    if (runs->empty() || runs->back().on.empty())
+      continue;
+    auto& count = out[task.experiment];
+    ++count.placed;
+    count.backfilled += runs->back().backfilled;
+  }
+  return out;
+}
+
+struct shown_job {
+  value shape;
+  std::string state;
+};
+
+/// The jobs of one pool, the first in turn first.
+result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts, const place_book& places,
+                                       const std::map<experiment_id, open_runs>& open) {
+  std::vector<shown_job> out;
+  std::int64_t ahead = 0;
+  for (const auto& job : pool.at("jobs")) {
+    const experiment_id id{job.at("experiment").get<std::uint64_t>()};
+    auto row = parts.storage->experiment(id);
+    if (!row)
+      continue; // it went meanwhile
+    const auto runs = open.find(id);
+    const bool placed = runs != open.end() && runs->second.placed > 0;
+    const std::string state = !placed                       ? "STATE_QUEUED"
+                              : runs->second.backfilled > 0 ? "STATE_SCHEDULED_BACKFILLED"
+                                                            : "STATE_SCHEDULED";
+    const auto owner = parts.users->find(row->owner);
+    const auto* project = places.find(row->project);
+    const auto used = job.at("used").get<std::int64_t>();
+    value shape{{"jobId", job_name(id)},
+                {"type", "TYPE_EXPERIMENT"},
+                {"entityId", to_string(id)},
+                {"name", row->name},
+                {"username", row->owner},
+                {"submissionTime", to_rfc3339(row->created)},
+                {"resourcePool", pool.at("name")},
+                {"isPreemptible", pool.at("preemption")},
+                {"allocatedSlots", used},
+                {"requestedSlots", used + job.at("waiting").get<std::int64_t>()},
+                {"progress", row->progress},
+                {"workspaceId", project ? project->workspace.value : 1},
+                {"summary", {{"state", state}, {"jobsAhead", pool.at("scheduler") == "fair" ? -1 : ahead}}}};
+    if (owner)
+      shape["userId"] = owner->id;
+    if (pool.at("scheduler") == "fair")
+      shape["weight"] = job.at("weight");
+    else
+      shape["priority"] = job.at("priority");
+    ++ahead;
+    out.push_back({std::move(shape), state});
+  }
+  return out;
+}
+
+using jobs_answer = std::function<result<value>(const call&, const value& pools, const place_book& places,
+                                                const std::map<experiment_id, open_runs>& open)>;
+
+handler with_jobs(jobs_answer make) {
+  return [make = std::move(make)](const call_ptr& c, const reply& back) {
+    command(c, back, commands::job_list{}, [c, make](value got) -> result<value> {
+      auto places = place_book::read(*c->parts->storage);
+      if (!places)
+        return places.error();
+      auto open = runs_by_experiment(*c->parts->storage);
+      return open ? make(*c, got.value("pools", value::array()), *places, *open) : open.error();
+    });
+  };
+}
+
+jobs_answer list_of_jobs(bool wrapped) {
+  return [wrapped](const call& c, const value& pools, const place_book& places,
+                   const std::map<experiment_id, open_runs>& open) -> result<value> {
+    const std::string wanted(c.query.first("resourcePool"));
+    std::vector<std::string> states;
+    for (const auto& [key, one] : c.query.all)
+      if (key == "states")
+        states.push_back(one);
+    std::vector<shown_job> all;
+    for (const auto& pool : pools) {
+      const bool meant = wanted.empty() ? pool.at("default") == true : pool.at("name") == wanted;
+      if (!meant)
+        continue;
+      auto some = jobs_of(pool, *c.parts, places, open);
+      if (!some)
+        return some.error();
+      all = std::move(*some);
+    }
+    if (!states.empty())
+      std::erase_if(all, [&](const shown_job& job) {
+        return std::find(states.begin(), states.end(), job.state) == states.end();
+      });
+    if (c.query.first("orderBy") == "ORDER_BY_DESC")
+      std::reverse(all.begin(), all.end());
+    auto part = page_of(c.query, all.size());
+    if (!part)
+      return part.error();
+    value jobs = value::array();
+    for (auto i = part->first; i < part->last; ++i)
+      jobs.push_back(wrapped ? value{{"full", std::move(all[i].shape)}} : std::move(all[i].shape));
+    return value{{"jobs", std::move(jobs)}, {"pagination", part->pagination}};
+  };
+}
+
+result<value> job_stats(const call& c, const value& pools, const place_book& places,
+                        const std::map<experiment_id, open_runs>& open) {
+  std::vector<std::string> wanted;
+  for (const auto& [key, one] : c.query.all)
+    if (key == "resourcePools")
+      wanted.push_back(one);
+  value results = value::array();
+  for (const auto& pool : pools) {
+    const auto name = pool.at("name").get<std::string>();
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), name) == wanted.end())
+      continue;
+    auto jobs = jobs_of(pool, *c.parts, places, open);
+    if (!jobs)
+      return jobs.error();
+    const auto queued = std::count_if(jobs->begin(), jobs->end(),
+                                      [](const shown_job& job) { return job.state == "STATE_QUEUED"; });
+    results.push_back(
+      {{"resourcePool", name},
+       {"stats",
+        {{"queuedCount", queued}, {"scheduledCount", static_cast<std::ptrdiff_t>(jobs->size()) - queued}}},
+       {"aggregates", value::array()}});
+  }
+  return value{{"results", std::move(results)}};
+}
+
+/// One after the other; the first that cannot be done ends it, as in Determined.
+void update_jobs(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  auto orders = std::make_shared<std::vector<commands::experiment_set>>();
+  for (const auto& one : f.list("updates")) {
+    if (!one.is_object()) {
+      f.fault("updates", "has to be a list of objects");
+      break;
+    }
+    fields update{one, "updates"};
+    update.need("jobId");
+    const auto id = job_experiment(update.text("jobId"));
+    if (update.has("aheadOf") || update.has("behindOf"))
+      update.fault(update.has("aheadOf") ? "aheadOf" : "behindOf",
+                   "is not possible: set a priority or a weight");
+    commands::experiment_set order;
+    order.id = id;
+    if (update.has("priority"))
+      order.priority = update.number("priority");
+    if (update.has("weight"))
+      order.weight = update.real("weight");
+    if (update.has("resourcePool"))
+      order.pool = update.text("resourcePool");
+    if (update.bad())
+      return back(failure(*update.bad()));
+    auto row = c->parts->storage->experiment(id);
+    if (!row)
+      return back(failure({errc::not_found, "job '" + update.text("jobId") + "' not found"}));
+    if (auto fine =
+          authority::may(c->by.asks(), action::change, {thing::experiment, to_string(id), row->owner});
+        !fine)
+      return back(failure(fine.error()));
+    orders->push_back(std::move(order));
+  }
+  if (f.bad())
+    return back(failure(*f.bad()));
+  struct walk {
+    static void go(const call_ptr& c, const reply& back,
+                   const std::shared_ptr<std::vector<commands::experiment_set>>& orders, std::size_t next) {
+      if (next == orders->size())
+        return back(json(value::object(), c->query.has("pretty")));
+      c->parts->cluster.order(c->by.who, (*orders)[next], [c, back, orders, next](result<value> done) {
+        done ? go(c, back, orders, next + 1) : back(failure(done.error()));
+      });
+    }
+  };
+  walk::go(c, back, orders, 0);
+}
+
+} // namespace
+
+result<commands::experiment_set> resource_patch(experiment_id id, const value& body) {
+  fields f{body};
+  commands::experiment_set with;
+  with.id = id;
+  if (f.has("priority"))
+    with.priority = f.number("priority");
+  if (f.has("weight"))
+    with.weight = f.real("weight");
+  auto limit = body.find("maxSlots"); // null says something
+  if (limit == body.end())
+    limit = body.find("max_slots");
+  if (limit != body.end())
+    with.max_slots = limit->is_null() || *limit == "none" ? -1 : f.number("maxSlots");
+  if (f.has("pool"))
+    with.pool = f.text("pool");
+  if (f.bad())
+    return *f.bad();
+  return with;
+}
+
+std::vector<route> pool_routes() {
+  const authority::need view{action::view, thing::cluster}, change{action::change, thing::agent};
+  const auto post = [&](const char* path, handler run, const char* takes, const char* answers,
+                        const char* doc) {
+    return route{"POST", path, change, std::move(run), takes, answers, doc};
+  };
+  return {
+    {"GET", "/troupe/v1/pools", view, all_pools, "", "Pools",
+     "The resource pools with their slots and what waits."},
+    {"GET", "/troupe/v1/pools/{name}", view, one_pool, "", "Pool", "One pool with its jobs and quotas."},
+    {"GET", "/troupe/v1/queue", view, queue, "", "Queue",
+     "Allocations that wait for slots, by pool and turn."},
+    {"GET",
+     "/troupe/v1/trials/{trialId}/explain",
+     {action::view, thing::search},
+     explain_trial,
+     "",
+     "Explanation",
+     "Why a trial is where it is: what it waits for, who holds it, and what would help."},
+    {"GET",
+     "/troupe/v1/allocations/{allocationId}/explain",
+     {action::view, thing::search},
+     explain_allocation,
+     "",
+     "Explanation",
+     "The same of one run."},
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/explain",
+     {action::view, thing::search},
+     explain_experiment,
+     "",
+     "ExperimentExplanation",
+     "How many of its trials run, wait and are paused, and why the first 20 wait."},
+    {"POST",
+     "/troupe/v1/experiments/{experimentId}/resources",
+     {action::change, thing::experiment},
+     set_resources,
+     "ExperimentResources",
+     "Empty",
+     "Changes priority, weight, max_slots or pool of a live experiment; durable when answered."},
+    post("/api/v1/agents/{agentId}/enable", of_agent(true), "", "v1EnableAgentResponse",
+         "Places work on the agent again."),
+    post("/api/v1/agents/{agentId}/disable", of_agent(false), "v1DisableAgentRequest",
+         "v1DisableAgentResponse",
+         "Places nothing new on the agent; what runs there is killed and runs elsewhere, or, with `drain`, "
+         "ends by itself."),
+    post("/api/v1/agents/{agentId}/slots/{slotId}/enable", of_slot(true), "", "v1EnableSlotResponse",
+         "Places work on the slot again."),
+    post("/api/v1/agents/{agentId}/slots/{slotId}/disable", of_slot(false), "v1DisableSlotRequest",
+         "v1DisableSlotResponse", "As of an agent, of one slot."),
+    {"GET", "/api/v1/resource-pools", view, resource_pools, "", "v1GetResourcePoolsResponse",
+     "The resource pools."},
+    {"GET", "/api/v1/job-queues", view, with_jobs(list_of_jobs(false)), "", "v1GetJobsResponse",
+     "The jobs of a pool, the first in turn first."},
+    {"GET", "/api/v1/job-queues-v2", view, with_jobs(list_of_jobs(true)), "", "v1GetJobsV2Response",
+     "The jobs of a pool, the first in turn first."},
+    {"GET", "/api/v1/job-queues/stats", view, with_jobs(job_stats), "", "v1GetJobQueueStatsResponse",
+     "How many jobs wait and run, by pool."},
+    asks_again({"POST",
+                "/api/v1/job-queues",
+                {action::change, thing::experiment},
+                update_jobs,
+                "v1UpdateJobQueueRequest",
+                "Empty",
+                "Changes priority, weight or pool of jobs."}),
+  };
+}
+
+} // namespace troupe::api

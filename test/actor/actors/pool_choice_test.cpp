@@ -1,0 +1,91 @@
+// A run whose experiment was put into another pool.
+
+#include "actors/allocation/allocation_actor.hpp"
+
+#include "stage.hpp"
+
+namespace troupe {
+namespace {
+
+class PoolChoice : public Stage {
+protected:
+  PoolChoice() {
+    auto found = [](const caf::message& asked) -> caf::result<caf::message> {
+      return asked.match_element<locate_agents>(0) ? caf::make_message(std::vector<twin_actor>(1))
+                                                   : caf::message{};
+    };
+    a = make_listener(found);
+    b = make_listener(found);
+    journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
+    owner = make_listener();
+  }
+  void start(const std::vector<allocation_fact>& past) {
+    allocation = on_stage(spawn_allocation(
+      *system_, {id}, {},
+      {owner.as<allocation_owner>(), journal.as<journal_actor>(), a.as<pool_actor>(), "a"}, past));
+    run();
+  }
+  void choose(const std::string& name, const listener& pool) {
+    caf::anon_send(allocation, pool_chosen{name, pool.as<pool_actor>()});
+    run();
+  }
+  void grant(const std::string& pool) {
+    caf::anon_send(allocation, slots_granted{id, {{"agent", {0}}}, pool});
+    run();
+  }
+  /// Tags of the facts that it has noted.
+  std::string noted() const {
+    std::string out;
+    for (const auto& one : journal.all<append_facts>())
+      for (const auto& bytes : one.facts) {
+        auto fact = decode_as<allocation_fact>(bytes).value();
+        out += std::visit([](const auto& x) { return std::string(x.tag); }, fact) + " ";
+        if (const auto* preempted = std::get_if<allocation_preempted>(&fact))
+          out += preempted->reason + " ";
+      }
+    return out;
+  }
+
+  const allocation_id id{{7}, {1}};
+  listener a, b, journal, owner;
+  allocation_actor allocation;
+};
+
+TEST_F(PoolChoice, OneThatWaitsAsksThereAndALateGrantIsVoid) {
+  start({});
+  EXPECT_EQ(a.all<slots_requested>().size(), 1u);
+  choose("b", b);
+  choose("b", b); // a repeat
+  EXPECT_EQ(a.all<slots_released>().size(), 1u);
+  EXPECT_EQ(b.all<slots_requested>().size(), 1u);
+  grant("a");
+  EXPECT_EQ(noted(), "");
+  grant("b");
+  EXPECT_EQ(noted(), "allocation_placed ");
+}
+
+TEST_F(PoolChoice, OneThatHoldsSlotsIsPreemptedOnce) {
+  start({allocation_placed{time_point{1s}, {{"agent", {0}}}, "a"}});
+  choose("a", a); // where it is
+  EXPECT_EQ(noted(), "");
+  choose("b", b);
+  choose("b", b);
+  EXPECT_EQ(noted(), "allocation_preempted pool ");
+  EXPECT_TRUE(a.all<slots_released>().empty()) << "it saves first";
+  EXPECT_TRUE(b.all<slots_requested>().empty()) << "its next run asks there";
+}
+
+TEST_F(PoolChoice, OnlyItsOwnPoolIsMetAgain) {
+  start({});
+  choose("b", b);
+  const auto asked = b.all<slots_requested>().size();
+  caf::anon_send(allocation, pool_renewed{"a", a.as<pool_actor>()});
+  run();
+  EXPECT_EQ(a.all<slots_requested>().size(), 1u) << "the first one";
+  caf::anon_send(allocation, pool_renewed{"b", b.as<pool_actor>()});
+  run();
+  EXPECT_EQ(b.all<slots_requested>().size(), asked + 1);
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,169 @@
+// What the rows of a trial say of where it is, and what of its pool's answer is handed on.
+
+#include "actors/cluster/explanations.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+
+explained_run example() {
+  explained_run x;
+  x.experiment.id = {7};
+  x.experiment.owner = "ada";
+  x.experiment.config = {{"resources", {{"slots_per_trial", 2}, {"priority", 10}}}};
+  x.trial.id = {31};
+  x.trial.experiment = {7};
+  x.trial.created = t0;
+  x.pool = "gpu";
+  x.default_priority = 42;
+  return x;
+}
+run_row run(std::uint64_t number, std::chrono::seconds started) {
+  run_row r;
+  r.run = {number};
+  r.started = t0 + started;
+  return r;
+}
+run_row placed(std::uint64_t number, std::chrono::seconds started, std::chrono::seconds at) {
+  auto r = run(number, started);
+  r.placed = t0 + at;
+  r.on = {{"a1", {0, 1}}};
+  return r;
+}
+
+/// "STATE code", of the trial's newest run.
+std::string place(explained_run x, const value& said = {}, const std::string& doing = {}) {
+  x.run = x.trial.runs.empty() ? run_id{} : x.trial.runs.back().run;
+  const auto got = explanation_of(x, said, doing, t0 + 100s);
+  for (const char* key : {"allocation", "trial", "experiment", "pool", "state", "slots", "priority", "weight",
+                          "user", "since", "waitedSeconds", "position", "reason", "also", "agents",
+                          "wouldFree", "reservation", "estimate", "advice"})
+    EXPECT_TRUE(got.contains(key)) << key;
+  return got["state"].get<std::string>() + " " + got["reason"]["code"].get<std::string>();
+}
+
+value said_by_pool(const char* code) {
+  return {{"reason", {{"code", code}, {"text", "so it is"}}},
+          {"also", value::array()},
+          {"agents", value::array()},
+          {"wouldFree", value::array()},
+          {"position", 2},
+          {"reservation", nullptr},
+          {"estimate", nullptr},
+          {"advice", "wait"},
+          {"slots", 2},
+          {"priority", 5},
+          {"weight", 1.0}};
+}
+
+TEST(Explanation, NamesTheStateOfATrialByItsRows) {
+  auto x = example();
+  EXPECT_EQ(place(x), "STARTING starting") << "its first run is about to ask";
+  x.trial.runs = {run(1, 0s)};
+  EXPECT_EQ(place(x, said_by_pool("busy")), "QUEUED busy");
+  EXPECT_EQ(place(x), "STARTING starting") << "the pool does not know it yet";
+  x.trial.runs = {placed(1, 0s, 5s)};
+  EXPECT_EQ(place(x, said_by_pool("running"), "RUNNING"), "RUNNING running");
+  EXPECT_EQ(place(x, said_by_pool("running"), "STARTING"), "STARTING starting");
+  EXPECT_EQ(place(x, said_by_pool("running"), "STOPPING"), "STOPPING stopping");
+  EXPECT_EQ(place(x, said_by_pool("stopping")), "STOPPING stopping");
+  x.trial.runs[0].ended = t0 + 50s;
+  x.trial.runs[0].why = end::failed;
+  EXPECT_EQ(place(x), "BACK_OFF back_off");
+  x.trial.state = trial_state::paused;
+  EXPECT_EQ(place(x), "PAUSED paused");
+  x.trial.why = "paused by the search until it is promoted";
+  EXPECT_EQ(place(x), "PAUSED search");
+  x.trial.state = trial_state::stopping;
+  EXPECT_EQ(place(x), "STOPPING stopping");
+  x.trial.state = trial_state::completed;
+  EXPECT_EQ(place(x), "ENDED ended");
+}
+
+TEST(Explanation, AnEarlierRunHasEnded) {
+  auto x = example();
+  x.trial.runs = {placed(1, 0s, 1s), placed(2, 50s, 51s)};
+  x.trial.runs[0].ended = t0 + 40s;
+  x.trial.runs[0].detail = "preempted: priority";
+  x.run = {1};
+  EXPECT_FALSE(x.open());
+  const auto got = explanation_of(x, {}, {}, t0 + 100s);
+  EXPECT_EQ(got["allocation"], "31.1");
+  EXPECT_EQ(got["state"], "ENDED");
+  EXPECT_EQ(got["reason"]["text"], "preempted: priority");
+}
+
+TEST(Explanation, WhoWaitsHasWhatItsPoolSays) {
+  auto x = example();
+  x.trial.runs = {run(1, 10s)};
+  x.run = {1};
+  const auto got = explanation_of(x, said_by_pool("behind"), {}, t0 + 100s);
+  EXPECT_EQ(got["position"], 2);
+  EXPECT_EQ(got["priority"], 5) << "as the pool has it, whatever the configuration says";
+  EXPECT_EQ(got["waitedSeconds"], 90);
+  EXPECT_EQ(got["advice"], "wait");
+}
+
+TEST(Explanation, ASearchsStopSaysByWhichValueAgainstWhich) {
+  auto x = example();
+  x.trial.state = trial_state::completed;
+  x.trial.stopped = {{{31}, "worse than the best quarter", 1, 4, 0.52, 0.71}};
+  const auto text = explanation_of(x, {}, {}, t0)["reason"]["text"].get<std::string>();
+  for (const char* part : {"rung 1", "0.52", "0.71"})
+    EXPECT_NE(text.find(part), text.npos) << text;
+}
+
+TEST(Explanation, APriorityThatAUserSetCounts) {
+  auto x = example();
+  EXPECT_EQ(explanation_of(x, {}, {}, t0)["priority"], 10);
+  x.experiment.resources = {{t0, "ada", 3, 2, -1, ""}};
+  EXPECT_EQ(explanation_of(x, {}, {}, t0)["priority"], 3);
+  EXPECT_EQ(explanation_of(x, {}, {}, t0)["weight"], 2.0);
+  x.experiment.resources.clear();
+  x.experiment.config = value::object();
+  EXPECT_EQ(explanation_of(x, {}, {}, t0)["priority"], 42);
+}
+
+TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
+  trial_row now;
+  now.id = {1};
+  now.runs = {placed(1, 0s, 10s)};
+  EXPECT_LT(outlook_of(now, {}, t0 + 40s).seconds, 0) << "nothing is known";
+  now.progress = 0.25;
+  const auto by_progress = outlook_of(now, {}, t0 + 40s);
+  EXPECT_EQ(by_progress.from, "progress");
+  EXPECT_DOUBLE_EQ(by_progress.seconds, 90);
+  std::vector<trial_row> others(3);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    others[i].runs = {placed(1, 0s, 0s)};
+    others[i].runs[0].ended = t0 + 50s * static_cast<int>(i + 1);
+  }
+  others.emplace_back().runs = {placed(1, 0s, 0s)}; // one that failed says nothing
+  others.back().runs[0].ended = t0 + 1s;
+  others.back().runs[0].why = end::failed;
+  const auto by_history = outlook_of(now, others, t0 + 40s);
+  EXPECT_EQ(by_history.from, "history");
+  EXPECT_DOUBLE_EQ(by_history.seconds, 70) << "the median is 100 s, and 30 s are over";
+  EXPECT_EQ(by_history.saved, t0 + 10s);
+  now.runs[0].saved = t0 + 35s;
+  EXPECT_EQ(outlook_of(now, others, t0 + 40s).saved, t0 + 35s);
+  EXPECT_DOUBLE_EQ(outlook_of(now, others, t0 + 400s).seconds, 0) << "longer than the others";
+}
+
+TEST(PreemptedSlotSeconds, CountFromTheLastCheckpointElseThePlacement) {
+  auto r = placed(1, 0s, 10s);
+  r.ended = t0 + 30s;
+  EXPECT_EQ(preempted_slot_seconds(r, t0 + 99s), 0) << "it was not preempted";
+  r.preempted = "priority";
+  EXPECT_EQ(preempted_slot_seconds(r, t0 + 99s), 40);
+  r.saved = t0 + 29s;
+  EXPECT_EQ(preempted_slot_seconds(r, t0 + 99s), 2);
+  r.ended = {};
+  EXPECT_EQ(preempted_slot_seconds(r, t0 + 31s), 4) << "it still saves";
+}
+
+} // namespace
+} // namespace troupe

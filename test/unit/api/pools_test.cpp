@@ -1,0 +1,199 @@
+// Pools, jobs and live changes in Determined's words, over a cluster that answers as told.
+
+#include "table.hpp"
+
+namespace troupe::api {
+namespace {
+
+using namespace std::chrono_literals;
+
+value some_pools(const char* scheduler) {
+  return {{"pools",
+           {{{"name", "main"},
+             {"default", true},
+             {"scheduler", scheduler},
+             {"preemption", true},
+             {"fitting", "best"},
+             {"defaultPriority", 42},
+             {"auxPerAgent", 100},
+             {"auxUsed", 3},
+             {"device", "cpu"},
+             {"slots", {{"total", 4}, {"used", 2}}},
+             {"agents", 2},
+             {"jobs",
+              {{{"experiment", 7},
+                {"priority", 10},
+                {"weight", 2.0},
+                {"maxSlots", nullptr},
+                {"share", nullptr},
+                {"used", 2},
+                {"waiting", 1}}}}}}}};
+}
+
+struct pools_table : table {
+  explicit pools_table(const char* scheduler = "priority") {
+    cluster.answers["job.list"] = [scheduler](const fake_gate::heard&) -> result<value> {
+      return some_pools(scheduler);
+    };
+  }
+  value get(const std::string& target) {
+    auto got = ask("GET", target, user());
+    EXPECT_EQ(got.status, 200u) << target << got.body;
+    return parse_json(got.body).value();
+  }
+  /// The fields of the newest command of this name.
+  value heard(const std::string& command) {
+    value fields;
+    for (const auto& one : cluster.all())
+      if (one.command == command)
+        fields = one.fields;
+    return fields;
+  }
+};
+
+TEST(Jobs, AreListedWithAllThatTheClientReads) {
+  pools_table t;
+  const auto jobs = t.get("/api/v1/job-queues-v2?resourcePool=main")["jobs"];
+  ASSERT_EQ(jobs.size(), 1u);
+  const auto job = jobs[0]["full"];
+  for (const char* key : {"allocatedSlots", "entityId", "isPreemptible", "jobId", "name", "requestedSlots",
+                          "resourcePool", "submissionTime", "type", "username", "workspaceId"})
+    EXPECT_TRUE(job.contains(key)) << key;
+  EXPECT_EQ(job["allocatedSlots"], 2);
+  EXPECT_EQ(job["requestedSlots"], 3);
+  EXPECT_EQ(job["priority"], 10);
+  EXPECT_EQ(job["summary"]["jobsAhead"], 0);
+  EXPECT_EQ(t.get("/api/v1/job-queues")["jobs"][0]["jobId"], job["jobId"]) << "the default pool";
+  EXPECT_EQ(t.get("/api/v1/job-queues-v2?resourcePool=other")["jobs"].size(), 0u);
+  const auto other_state = job["summary"]["state"] == "STATE_QUEUED" ? "STATE_SCHEDULED" : "STATE_QUEUED";
+  EXPECT_EQ(t.get(std::string("/api/v1/job-queues-v2?states=") + other_state)["jobs"].size(), 0u);
+  EXPECT_EQ(t.get("/api/v1/job-queues/stats")["results"][0]["resourcePool"], "main");
+}
+
+TEST(Jobs, OfFairPoolsHaveAWeightAndNoNumberAhead) {
+  pools_table t("fair");
+  const auto job = t.get("/api/v1/job-queues-v2")["jobs"][0]["full"];
+  EXPECT_EQ(job["weight"], 2.0);
+  EXPECT_FALSE(job.contains("priority"));
+  EXPECT_EQ(job["summary"]["jobsAhead"], -1);
+  EXPECT_EQ(t.get("/api/v1/resource-pools")["resourcePools"][0]["schedulerType"],
+            "SCHEDULER_TYPE_FAIR_SHARE");
+}
+
+TEST(Jobs, AreChangedOneAfterTheOther) {
+  pools_table t;
+  const auto job = job_name({7});
+  const auto post = [&](const value& update) {
+    return t.ask("POST", "/api/v1/job-queues", t.user(), to_json({{"updates", value::array({update})}}));
+  };
+  EXPECT_EQ(post({{"jobId", job}, {"priority", 5}}).status, 200u);
+  EXPECT_EQ(t.heard("experiment.set"), (value{{"id", 7}, {"priority", 5}}));
+  EXPECT_EQ(post({{"jobId", job}, {"weight", 1.5}, {"resourcePool", "other"}}).status, 200u);
+  EXPECT_EQ(t.heard("experiment.set")["pool"], "other");
+  EXPECT_EQ(post({{"jobId", job}, {"aheadOf", "x"}}).status, 400u);
+  EXPECT_EQ(post({{"jobId", job_name({99})}, {"priority", 5}}).status, 404u);
+  EXPECT_EQ(post({{"priority", 5}}).status, 400u);
+}
+
+TEST(ResourcePools, HaveAllThatTheClientReads) {
+  pools_table t;
+  const auto pool = t.get("/api/v1/resource-pools")["resourcePools"][0];
+  for (const char* key : {"agentDockerImage",
+                          "agentDockerNetwork",
+                          "agentDockerRuntime",
+                          "agentFluentImage",
+                          "auxContainerCapacity",
+                          "auxContainerCapacityPerAgent",
+                          "auxContainersRunning",
+                          "clusterName",
+                          "containerStartupScript",
+                          "defaultAuxPool",
+                          "defaultComputePool",
+                          "description",
+                          "details",
+                          "imageId",
+                          "instanceType",
+                          "location",
+                          "masterCertName",
+                          "masterUrl",
+                          "maxAgentStartingPeriod",
+                          "maxAgents",
+                          "maxIdleAgentPeriod",
+                          "minAgents",
+                          "name",
+                          "numAgents",
+                          "preemptible",
+                          "resourceManagerMetadata",
+                          "schedulerFittingPolicy",
+                          "schedulerType",
+                          "slotType",
+                          "slotsAvailable",
+                          "slotsUsed",
+                          "startupScript",
+                          "type"})
+    EXPECT_TRUE(pool.contains(key)) << key;
+  EXPECT_EQ(pool["slotsAvailable"], 4);
+  EXPECT_EQ(pool["auxContainerCapacity"], 200);
+  EXPECT_EQ(pool["details"]["priorityScheduler"]["defaultPriority"], 42);
+}
+
+TEST(LiveChanges, OfAnExperimentComeByTwoRoutes) {
+  pools_table t;
+  EXPECT_EQ(
+    t.ask("PATCH", "/api/v1/experiments/7", t.user(), R"({"id": 7, "resources": {"maxSlots": null}})").status,
+    200u);
+  EXPECT_EQ(t.heard("experiment.set"), (value{{"id", 7}, {"max_slots", -1}}));
+  EXPECT_TRUE(t.heard("experiment.describe").is_null()) << "nothing else was asked for";
+  EXPECT_EQ(
+    t.ask("PATCH", "/api/v1/experiments/7", t.user(), R"({"name": "n", "resources": {"weight": 3}})").status,
+    200u);
+  EXPECT_EQ(t.heard("experiment.set")["weight"], 3.0);
+  EXPECT_EQ(t.heard("experiment.describe")["name"], "n");
+  EXPECT_EQ(
+    t.ask("POST", "/troupe/v1/experiments/7/resources", t.user(), R"({"pool": "gpu", "maxSlots": 2})").status,
+    200u);
+  EXPECT_EQ(t.heard("experiment.set"), (value{{"id", 7}, {"max_slots", 2}, {"pool", "gpu"}}));
+  EXPECT_EQ(t.ask("POST", "/troupe/v1/experiments/7/resources", t.user(), R"({"weight": "much"})").status,
+            400u);
+}
+
+TEST(Disabling, KillsUnlessItIsToDrain) {
+  pools_table t;
+  t.cluster.answers["agent.list"] = [](const fake_gate::heard&) -> result<value> {
+    return value{{"agents",
+                  {{{"id", "x"},
+                    {"name", "a1"},
+                    {"enabled", false},
+                    {"draining", false},
+                    {"slots", {{{"id", 0}, {"enabled", false}, {"draining", true}}}}}}}};
+  };
+  auto got = t.ask("POST", "/api/v1/agents/a1/disable", t.user("admin"), "");
+  ASSERT_EQ(got.status, 200u) << got.body;
+  EXPECT_EQ(parse_json(got.body).value()["agent"]["enabled"], false);
+  EXPECT_EQ(t.heard("agent.drain")["ends"], true);
+  got = t.ask("POST", "/api/v1/agents/a1/slots/0/disable", t.user("admin"), R"({"drain": true})");
+  ASSERT_EQ(got.status, 200u) << got.body;
+  EXPECT_EQ(parse_json(got.body).value()["slot"]["draining"], true);
+  EXPECT_EQ(t.heard("agent.drain")["ends"], false);
+  EXPECT_EQ(t.heard("agent.drain")["slot"], 0);
+  EXPECT_EQ(t.ask("POST", "/api/v1/agents/a1/slots/one/disable", t.user("admin"), "").status, 404u);
+  EXPECT_EQ(t.ask("POST", "/api/v1/agents/a1/enable", t.user(), "").status, 403u);
+}
+
+TEST(Tasks, SayTheirPoolAndPriority) {
+  pools_table t;
+  const auto all = t.get("/api/v1/tasks")["allocationIdToSummary"];
+  ASSERT_FALSE(all.empty());
+  bool seen = false;
+  for (const auto& [name, one] : all.items())
+    if (one["taskId"].get<std::string>().starts_with("7.")) {
+      seen = true;
+      EXPECT_EQ(one["resourcePool"], "main");
+      EXPECT_EQ(one["priority"], 10);
+      EXPECT_EQ(one["schedulerType"], "priority");
+    }
+  EXPECT_TRUE(seen) << all.dump();
+}
+
+} // namespace
+} // namespace troupe::api
