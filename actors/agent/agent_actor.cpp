@@ -2,9 +2,8 @@
 
 #include "actors/agent/agent.hpp"
 #include "actors/allocation/task_launch.hpp"
-#include "actors/harness/harness_actor.hpp"
 #include "actors/host/log_pump_actor.hpp"
-#include "actors/host/worker_runtime_actor.hpp"
+#include "actors/shells/driven.hpp"
 #include "actors/shells/obey.hpp"
 #include "actors/shells/probed.hpp"
 #include "actors/worker/stand_in_actor.hpp"
@@ -136,7 +135,8 @@ private:
     if (setup_.devices)
       for (const auto& one : setup_.devices->look())
         runtime_setup_.gpu_uuids.push_back(one.uuid);
-    watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
+    if (setup_.look_every.count() > 0)
+      watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
     return make_runtime();
   }
 
@@ -147,9 +147,9 @@ private:
     harness_setup gateway;
     if (auto last = first_line(file); !last.empty())
       gateway.endpoint = last; // the tasks of the last life look for it there
-    auto opened = spawn_harness(self_->system(), gateway, agent_actor{self_});
+    auto opened = setup_.children.harness(self_->system(), gateway, agent_actor{self_});
     if (!opened)
-      opened = spawn_harness(self_->system(), {}, agent_actor{self_});
+      opened = setup_.children.harness(self_->system(), {}, agent_actor{self_});
     if (!opened)
       return opened.error();
     harness_ = opened->actor;
@@ -176,7 +176,7 @@ private:
   }
 
   result<void> make_pump() {
-    pump_ = spawn_log_pump(self_->system(), agent_actor{self_});
+    pump_ = setup_.children.pump(self_->system(), agent_actor{self_});
     self_->monitor(pump_);
     if (journal_)
       self_->send(pump_, journal_);
@@ -194,14 +194,14 @@ private:
   result<void> make_runtime() {
     runtime_ended_ = false;
     ++runtime_life_;
-    runtime_ = spawn_worker_runtime(self_->system(), runtime_setup_, agent_actor{self_});
+    runtime_ = setup_.children.runtime(self_->system(), runtime_setup_, agent_actor{self_});
     self_->monitor(runtime_);
     self_->send(runtime_, adopt_order{});
     return {};
   }
 
   void make_again(const char* child, const caf::error& why, result<void> (agent_state::*make)()) {
-    if (!restarts_.again(child, boot_time()))
+    if (!restarts_.again(child, lease_time(self_->system())))
       return setup_.on_fatal({errc::internal, std::string("the ") + child + " of agent " + setup_.name +
                                                 " died again and again, at last: " + from_caf(why).what});
     if (auto ok = (this->*make)(); !ok)
@@ -244,7 +244,7 @@ private:
     master_ = master;
     register_agent mail{link_protocol, setup_.name,          id_, setup_.join_token, setup_.host,
                         setup_.slots,  machine_->inventory()};
-    auto sent = boot_time();
+    auto sent = lease_time(self_->system());
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
         [this, sent, master](registered& x) {
@@ -398,7 +398,7 @@ private:
   void step(const agent_event& ev) {
     if (closing_)
       return;
-    auto actions = machine_->apply(ev, boot_time());
+    auto actions = machine_->apply(ev, lease_time(self_->system()));
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
@@ -406,7 +406,8 @@ private:
     auto deadline = machine_->deadline();
     if (deadline && !(armed_ && *armed_ <= *deadline)) {
       armed_ = *deadline;
-      self_->delayed_send(agent_actor{self_}, std::max<duration>(*deadline - boot_time(), duration{0}),
+      self_->delayed_send(agent_actor{self_},
+                          std::max<duration>(*deadline - lease_time(self_->system()), duration{0}),
                           time_passed{});
     }
   }
@@ -470,6 +471,8 @@ private:
   /// Each look at the slots goes to the master once, and into the metrics of the trials that hold them. What
   /// is lost is lost: the next look comes soon.
   void tell_slots() {
+    if (!watch_)
+      return;
     std::vector<workers::slot_watch::held> tasks;
     const auto running = machine_->inventory();
     for (const auto& task : running)
@@ -603,6 +606,12 @@ private:
 };
 
 } // namespace
+
+agent_children agent_children::real() {
+  return {spawn_harness,
+          [](caf::actor_system& sys, agent_actor agent) { return spawn_log_pump(sys, std::move(agent)); },
+          spawn_worker_runtime};
+}
 
 agent_actor spawn_agent(caf::actor_system& sys, agent_setup setup,
                         std::function<void(const agent_actor&)> dial) {

@@ -2,14 +2,23 @@
 // The shell of actors/agent/agent.hpp: the root of the agent role. It spawns the worker runtime, the harness
 // gateway and the log pump of its host, and registers at a master.
 
+#include "actors/harness/harness_actor.hpp"
+#include "actors/host/worker_runtime_actor.hpp"
 #include "actors/messages.hpp"
 #include "workers/slot_devices.hpp"
-#include "workers/task_spec.hpp"
 
 #include <filesystem>
 #include <functional>
 
 namespace troupe {
+
+/// How an agent makes its children; a test puts others in their place.
+struct agent_children {
+  std::function<result<harness_gateway>(caf::actor_system&, const harness_setup&, agent_actor)> harness;
+  std::function<log_pump_actor(caf::actor_system&, agent_actor)> pump;
+  std::function<worker_runtime_actor(caf::actor_system&, worker_runtime_setup, agent_actor)> runtime;
+  static agent_children real();
+};
 
 struct agent_setup {
   std::string name, host, join_token;
@@ -32,7 +41,8 @@ struct agent_setup {
   caf::actor inspector; ///< of this process, told to the master; null where that is in this process
   std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
   std::shared_ptr<workers::slot_devices> devices; ///< what the slots are; null: processors
-  std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation
+  std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation; 0: never
+  agent_children children = agent_children::real();
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the

@@ -178,8 +178,12 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   // A task of Determined's client agrees to a stop first: without that, its exit is what it would be at any
   // other time.
   const bool followed = stop() && (stop()->kill || !polls_);
-  if (yielded_ || followed)
+  const bool good = ev.exit_code == 0 && ev.signal == 0;
+  if (yielded_ || followed) {
+    if (!good && !killing()) // the others may wait for it in a collective
+      kill_by(now + spec_.end_grace);
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
+  }
   if (killing())
     return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's
   if (ev.signal == 9 && (!verdict_ || verdict_->why == end::completed)) {
@@ -188,7 +192,6 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
     verdict_ = verdict{end::failed, 128 + ev.signal, ev.detail, ev.agent, now + spec_.kill_grace};
     return;
   }
-  bool good = ev.exit_code == 0 && ev.signal == 0;
   finished_ |= good && stop();
   part_over(s, ev.agent, good ? end::completed : end::failed, ev.signal ? 128 + ev.signal : ev.exit_code,
             ev.detail, now);

@@ -307,6 +307,7 @@ private:
       poll.caller.deliver(signal(machine_->stopping()));
     for (auto& one : std::exchange(gang_, {}))
       one.caller.deliver(refused({errc::conflict, "allocation " + to_string(id_) + " is over"}));
+    told_ = true;
     quit_if_done();
   }
   /// What went wrong stands at the end of the task's log, in Determined's words. Lost with the master at
@@ -328,7 +329,7 @@ private:
   }
 
   void quit_if_done() {
-    if (machine_->closed() && unsent_ == 0)
+    if (told_ && unsent_ == 0)
       self_->quit();
   }
 
@@ -369,6 +370,7 @@ private:
   allocation_peers peers_;
   std::optional<allocation> machine_;
   std::map<std::string, twin_actor> twins_;
+  bool told_ = false;                                ///< whether its owner knows of its end, which is durable
   int unsent_ = 0;                                   ///< messages that wait for the handle of their twin
   caf::typed_response_promise<pool_joined> meeting_; ///< with the newest pool
   std::vector<std::function<void()>> held_back_;     ///< sends them, once a pool is there to ask

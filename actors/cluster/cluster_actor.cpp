@@ -12,6 +12,7 @@
 #include "actors/same_secret.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
+#include "actors/shells/driven.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>
@@ -958,8 +959,8 @@ private:
 } // namespace
 
 cluster_actor spawn_cluster(caf::actor_system& sys, cluster_setup setup, cluster_peers peers) {
-  return sys.spawn<shell<cluster_shell_state, cluster_actor, cluster_setup, cluster_peers>, caf::detached>(
-    std::move(setup), std::move(peers));
+  return spawn_with_own_thread<shell<cluster_shell_state, cluster_actor, cluster_setup, cluster_peers>>(
+    sys, std::move(setup), std::move(peers));
 }
 
 } // namespace troupe

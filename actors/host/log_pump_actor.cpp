@@ -1,6 +1,7 @@
 #include "actors/host/log_pump_actor.hpp"
 
 #include "actors/host/log_pump.hpp"
+#include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
 #include "workers/log_prefix.hpp"
 
@@ -59,7 +60,7 @@ private:
   void step(log_pump_event first) {
     std::deque<log_pump_event> events{std::move(first)};
     for (; !events.empty(); events.pop_front())
-      for (auto& action : machine_->apply(events.front(), boot_time()))
+      for (auto& action : machine_->apply(events.front(), lease_time(self_->system())))
         std::visit([&](auto& x) { run(x, events); }, action);
     arm();
   }
@@ -69,7 +70,8 @@ private:
     if (!deadline || (armed_ && *armed_ <= *deadline))
       return;
     armed_ = *deadline;
-    self_->delayed_send(log_pump_actor{self_}, std::max(*deadline - boot_time(), duration{0}), time_passed{});
+    self_->delayed_send(log_pump_actor{self_}, std::max(*deadline - lease_time(self_->system()), duration{0}),
+                        time_passed{});
   }
 
   void run(const ask_position& x, std::deque<log_pump_event>&) {
@@ -140,8 +142,8 @@ private:
 } // namespace
 
 log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent, duration pace) {
-  return sys.spawn<shell<pump_state, log_pump_actor, agent_actor, duration>, caf::detached>(std::move(agent),
-                                                                                            pace);
+  return spawn_with_own_thread<shell<pump_state, log_pump_actor, agent_actor, duration>>(
+    sys, std::move(agent), pace);
 }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 #include "actors/host/task_files_part.hpp"
 #include "actors/host/task_start_part.hpp"
 #include "actors/host/worker_runtime.hpp"
+#include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
 #include "workers/collectives/shm.hpp"
 #include "workers/process_runtime.hpp"
@@ -137,7 +138,7 @@ private:
   }
 
   void step(worker_runtime_event ev) {
-    for (auto& action : machine_->apply(std::move(ev), boot_time()))
+    for (auto& action : machine_->apply(std::move(ev), lease_time(self_->system())))
       std::visit([this](auto& x) { run(x); }, action);
   }
 
@@ -245,7 +246,7 @@ private:
 worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup,
                                           agent_actor agent) {
   using impl = shell<runtime_state, worker_runtime_actor, worker_runtime_setup, agent_actor>;
-  return sys.spawn<impl, caf::detached>(std::move(setup), std::move(agent));
+  return spawn_with_own_thread<impl>(sys, std::move(setup), std::move(agent));
 }
 
 } // namespace troupe

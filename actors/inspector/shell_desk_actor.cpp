@@ -2,6 +2,7 @@
 
 #include "actors/inspector/desk_part.hpp"
 #include "actors/inspector/operator_table.hpp"
+#include "actors/shells/driven.hpp"
 
 #include <caf/all.hpp>
 
@@ -453,7 +454,7 @@ value standing_orders(const std::filesystem::path& audit_file) {
 }
 
 desk_actor spawn_shell_desk(caf::actor_system& sys, desk_setup setup) {
-  return sys.spawn<shell<desk_state, desk_actor, desk_setup>, caf::detached>(std::move(setup));
+  return spawn_with_own_thread<shell<desk_state, desk_actor, desk_setup>>(sys, std::move(setup));
 }
 
 } // namespace troupe

@@ -1,5 +1,6 @@
 #include "actors/journal/fact_reader_actor.hpp"
 
+#include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>
@@ -36,9 +37,8 @@ private:
 } // namespace
 
 fact_reader_actor spawn_fact_reader(caf::actor_system& sys, std::shared_ptr<storage::reader> reads) {
-  return sys
-    .spawn<shell<fact_reader_state, fact_reader_actor, std::shared_ptr<storage::reader>>, caf::detached>(
-      std::move(reads));
+  using impl = shell<fact_reader_state, fact_reader_actor, std::shared_ptr<storage::reader>>;
+  return spawn_with_own_thread<impl>(sys, std::move(reads));
 }
 
 } // namespace troupe

@@ -1,5 +1,6 @@
 #include "actors/journal/journal_actor.hpp"
 
+#include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>
@@ -154,7 +155,7 @@ private:
 journal_actor spawn_journal(caf::actor_system& sys, std::shared_ptr<storage::journal> journal,
                             journal_peers peers) {
   using impl = shell<journal_state, journal_actor, std::shared_ptr<storage::journal>, journal_peers>;
-  return sys.spawn<impl, caf::detached>(std::move(journal), std::move(peers));
+  return spawn_with_own_thread<impl>(sys, std::move(journal), std::move(peers));
 }
 
 } // namespace troupe

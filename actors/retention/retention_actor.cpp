@@ -5,6 +5,7 @@
 #include "actors/retention/retention.hpp"
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/durable.hpp"
+#include "actors/shells/driven.hpp"
 #include "model/checkpoint_place.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/keys.hpp"
@@ -380,7 +381,8 @@ private:
 } // namespace
 
 retention_actor spawn_retention(caf::actor_system& sys, retention_peers peers) {
-  return sys.spawn<shell<retention_state, retention_actor, retention_peers>, caf::detached>(std::move(peers));
+  return spawn_with_own_thread<shell<retention_state, retention_actor, retention_peers>>(sys,
+                                                                                         std::move(peers));
 }
 
 } // namespace troupe

@@ -1,5 +1,6 @@
 #include "actors/searcher/searcher_actor.hpp"
 
+#include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>
@@ -135,7 +136,7 @@ search_ask to_ask(const searchers::search_event& event) {
 }
 
 searcher_actor spawn_searcher(caf::actor_system& sys, searcher_setup setup) {
-  return sys.spawn<shell<searcher_state, searcher_actor, searcher_setup>, caf::detached>(std::move(setup));
+  return spawn_with_own_thread<shell<searcher_state, searcher_actor, searcher_setup>>(sys, std::move(setup));
 }
 
 } // namespace troupe

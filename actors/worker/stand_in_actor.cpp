@@ -1,5 +1,6 @@
 #include "actors/worker/stand_in_actor.hpp"
 
+#include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>
@@ -61,7 +62,7 @@ private:
     return rows;
   }
   void step(const stand_in_event& ev) {
-    auto actions = machine_->apply(ev, boot_time());
+    auto actions = machine_->apply(ev, lease_time(self_->system()));
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);

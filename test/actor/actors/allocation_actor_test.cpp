@@ -5,8 +5,7 @@
 #include "actors/pool/pool_actor.hpp"
 #include "actors/shells/durable.hpp"
 
-#include <caf/all.hpp>
-#include <gtest/gtest.h>
+#include "stage.hpp"
 
 #include <future>
 #include <thread>
@@ -55,6 +54,30 @@ TEST(AllocationActor, TellsTheAgentToForgetARunThatEndedBeforeTheRecovery) {
   EXPECT_EQ(heard.get(), id);
   caf::anon_send_exit(pool, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(twin, caf::exit_reason::user_shutdown);
+}
+
+// The twin is found while the end is being stored: then nobody would hear of the end, and its slots stayed
+// held.
+class AllocationOnStage : public Stage {};
+
+TEST_F(AllocationOnStage, LivesUntilItsEndIsToldAlsoWhereATwinIsFoundBefore) {
+  auto owner = make_listener(), twin = make_listener();
+  auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
+  auto pool = make_listener([&](const caf::message& asked) -> caf::result<caf::message> {
+    if (asked.match_element<locate_agents>(0))
+      return caf::make_message(std::vector<twin_actor>{twin.as<twin_actor>()});
+    return caf::message{};
+  });
+  const allocation_id id{{7}, {2}};
+  const auto actor = on_stage(spawn_allocation(
+    *system_, {id}, {}, {owner.as<allocation_owner>(), journal.as<journal_actor>(), pool.as<pool_actor>()},
+    {allocation_placed{{}, {{"a1", {0}}}}}));
+  run();
+  caf::anon_send(actor, allocation_stop{false, "pruned"});
+  caf::anon_send(actor, task_exited{id, "a1", 0, 0, ""});
+  run();
+  EXPECT_EQ(owner.all<allocation_ended>().size(), 1u);
+  EXPECT_FALSE(pool.all<slots_released>().empty());
 }
 
 /// What one run of a notebook, whose owner keeps no checkpoints, looked like from outside.

@@ -16,12 +16,20 @@ protected:
     return on_stage(
       spawn_searcher(*system_, {{3}, config, value::object(), 5, std::move(snapshot), std::move(history)}));
   }
-  /// Its answer; the searcher has a thread of its own.
   search_decided ask(const searcher_actor& to, search_ask x) {
     search_decided out;
-    self->request(to, 60s, std::move(x))
-      .receive([&](search_decided& got) { out = std::move(got); },
-               [](const caf::error& why) { ADD_FAILURE() << "error " << int(why.code()); });
+    auto answer = self->request(to, 60s, std::move(x));
+    run();
+    answer.receive([&](search_decided& got) { out = std::move(got); },
+                   [](const caf::error& why) { ADD_FAILURE() << "error " << int(why.code()); });
+    return out;
+  }
+  result<std::string> save(const searcher_actor& of) {
+    result<std::string> out = "";
+    auto answer = self->request(of, 60s, search_save{});
+    run();
+    answer.receive([&](const search_saved& x) { out = x.bytes; },
+                   [&](const caf::error& why) { out = from_caf(why); });
     return out;
   }
 
@@ -33,11 +41,9 @@ TEST_F(SearcherActor, AConfigurationThatCannotBeUsedIsTheFaultOfEveryAnswer) {
   auto broken = start({{"name", "of no kind"}});
   EXPECT_NE(ask(broken, {search_input::started}).fault, "");
   EXPECT_NE(ask(broken, {search_input::exited, "x"}).fault, "");
-  auto saved = errc::io;
-  self->request(broken, 60s, search_save{})
-    .receive([](const search_saved&) { ADD_FAILURE() << "there is nothing to save"; },
-             [&](const caf::error& why) { saved = from_caf(why).code; });
-  EXPECT_EQ(saved, errc::conflict);
+  const auto saved = save(broken);
+  ASSERT_FALSE(saved) << "there is nothing to save";
+  EXPECT_EQ(saved.error().code, errc::conflict);
 }
 
 TEST_F(SearcherActor, OrdersThatItDoesNotTakeAreRefusedAndNoFault) {
@@ -54,14 +60,12 @@ TEST_F(SearcherActor, ReplayedOrRestoredItGoesOnAsItWouldHave) {
   auto undisturbed = start(random);
   const auto first = ask(undisturbed, {search_input::started});
   ASSERT_EQ(first.created.size(), 1u);
-  std::string bytes;
-  self->request(undisturbed, 60s, search_save{})
-    .receive([&](const search_saved& x) { bytes = x.bytes; },
-             [](const caf::error&) { ADD_FAILURE() << "nothing was saved"; });
+  const auto bytes = save(undisturbed);
+  ASSERT_TRUE(bytes);
   const auto next = ask(undisturbed, {search_input::exited, first.created[0].key});
   ASSERT_EQ(next.created.size(), 1u);
   auto replayed = start(random, "", {searchers::search_started{}});
-  auto restored = start(random, bytes);
+  auto restored = start(random, *bytes);
   for (const auto& other : {replayed, restored}) {
     const auto same = ask(other, {search_input::exited, first.created[0].key});
     ASSERT_EQ(same.created.size(), 1u);

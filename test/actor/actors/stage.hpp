@@ -59,6 +59,14 @@ private:
   caf::actor self_;
 };
 
+/// As an actor ends that a fault of its own has ended.
+template <class Handle>
+void end_with_fault(const Handle& who, const std::string& what) {
+  const auto to = caf::actor_cast<caf::strong_actor_ptr>(who);
+  to->enqueue(nullptr, caf::make_message_id(),
+              caf::make_message(caf::exit_msg{who.address(), to_caf({errc::internal, what})}), nullptr);
+}
+
 class Stage : public testing::Test {
 protected:
   Stage() {

@@ -302,8 +302,9 @@ private:
     for (const auto& [id, run] : runs) {
       if (run.state != asked_run::waits || room(run.request.run.job) < need(run) || !fits(run, whole))
         continue;
-      if (settings_.scheduler == scheduler_kind::fair || settings_.scheduler == scheduler_kind::round_robin)
+      if (settings_.scheduler == scheduler_kind::fair || settings_.scheduler == scheduler_kind::round_robin) {
         EXPECT_FALSE(fits(run, free)) << to_string(id) << " could run";
+      }
       const auto rank = [&](const asked_run& x) {
         const auto& job = jobs.at(x.request.run.job.job);
         return std::tuple{settings_.scheduler == scheduler_kind::fifo ? 0 : job.priority, job.submitted,
@@ -312,8 +313,9 @@ private:
       if (!first || rank(run) < rank(*first))
         first = &run;
     }
-    if (first)
+    if (first) {
       EXPECT_FALSE(fits(*first, free)) << "the first could run: " << to_string(first->request.allocation);
+    }
   }
 
   pool_settings settings_;

@@ -75,6 +75,24 @@ TEST(Allocation, JudgesHowItsTaskEnded) {
     play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {c.exit, 1s, c.step}});
 }
 
+// In a collective they would wait for it until the stop's limit, an hour unless the configuration says less.
+TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
+    {exit_of("a", -1, 11), 6s, " | "},
+    {time_passed{}, 7s, " | kill(b)"},
+    {exit_of("b", -1, 9), 8s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  });
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
+    {exit_of("a", 0), 6s, " | "},
+    {time_passed{}, 20s, " | "}, // it saves, perhaps
+    {exit_of("b", 0), 21s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  });
+}
+
 TEST(Allocation, WaitsWithTheBlameForASigkill) {
   auto a = play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {exit_of("a", -1, 9), 1s, " | "}});
   EXPECT_EQ(a.deadline(), t0 + 1500ms);

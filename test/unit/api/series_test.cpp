@@ -203,13 +203,6 @@ TEST(MsgpackColumns, EveryTagIsPassedOver) {
 
 // ---- importance
 
-value numbers(const std::vector<double>& all) {
-  value out = value::array();
-  for (double x : all)
-    out.push_back(x);
-  return out;
-}
-
 TEST(Importance, ThePlantedOrderIsFound) {
   std::mt19937_64 dice(11);
   std::uniform_real_distribution<double> any(0, 1);

@@ -53,8 +53,9 @@ TEST(TopView, KeysSortReverseFilterChooseAndOpen) {
     press(v, s.keys);
     EXPECT_EQ(v.filter(), s.filter) << s.keys;
     EXPECT_EQ(v.opened(), s.opened) << s.keys;
-    if (s.keys != "\x15q") // matches no row
+    if (s.keys != "\x15q") { // matches no row
       EXPECT_EQ(seen(v), s.seen) << s.keys;
+    }
   }
   EXPECT_FALSE(v.leaves());
   press(v, "q");

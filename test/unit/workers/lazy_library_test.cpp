@@ -8,6 +8,7 @@
 namespace troupe {
 namespace {
 
+#pragma GCC diagnostic ignored "-Wignored-attributes" // it takes a format
 TROUPE_LAZY_CALL(archive_library, archive_set_error);
 
 TEST(LazyLibrary, OneThatIsNotThereIsAnErrorWithItsName) {

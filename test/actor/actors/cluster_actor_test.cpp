@@ -1,0 +1,175 @@
+// The root of the master: whom it admits, what a creation leaves, and what it makes again at the next start.
+// Its journal is a real one in memory, the experiments and pools below it are real.
+
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/journal/journal_actor.hpp"
+#include "storage/stored_journal.hpp"
+
+#include "stage.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ClusterActor : public Stage {
+protected:
+  void SetUp() override { open(); }
+  void TearDown() override {
+    close();
+    Stage::TearDown();
+  }
+
+  void open() {
+    auto made = storage::make_journal(store, {});
+    ASSERT_TRUE(made);
+    stored = std::shared_ptr<storage::journal>(std::move(*made));
+    journal = spawn_journal(*system_, stored, {});
+    cluster_setup setup;
+    setup.checkpoint_dir = "/checkpoints";
+    setup.join_token = "the token";
+    setup.fence_token = [](const std::string& agent) { return "fence of " + agent; };
+    cluster = spawn_cluster(*system_, std::move(setup), {journal, stored->reads()});
+    run();
+  }
+  /// As at the death of the master: nothing more is stored.
+  void close() {
+    caf::anon_send_exit(journal, caf::exit_reason::kill);
+    end_with_fault(cluster, "the master dies");
+    journal = nullptr;
+    cluster = nullptr;
+    run();
+    stored.reset();
+  }
+
+  template <class Answer, class... Question>
+  result<Answer> ask(Question... x) {
+    std::optional<result<Answer>> got;
+    system_->spawn([this, &got, x...](caf::event_based_actor* self) {
+      self->request(cluster, 30s, x...)
+        .then([&got](const Answer& answer) { got = answer; },
+              [&got](const caf::error& why) { got = result<Answer>(from_caf(why)); });
+    });
+    for (int n = 0; n < 60 && !got; ++n) {
+      run();
+      if (!got)
+        pass(1s);
+    }
+    return got ? *got : result<Answer>(error{errc::timeout, "no answer"});
+  }
+  result<value> order(const std::string& name, value fields) {
+    auto got = ask<command_result>(client_command{"ada", true, "", name, std::move(fields)});
+    return got ? std::move(got->got) : result<value>(got.error());
+  }
+  result<registered> admit(const listener& agent, register_agent x) {
+    return ask<registered>(std::move(x), agent.as<agent_actor>());
+  }
+  static register_agent host(std::string name, std::string id) {
+    register_agent x;
+    x.name = std::move(name);
+    x.id = std::move(id);
+    x.token = "the token";
+    x.slots = 2;
+    return x;
+  }
+  static value search(const std::string& key) {
+    return {
+      {"config",
+       {{"name", "search"}, {"entrypoint", "train"}, {"searcher", {{"name", "single"}, {"metric", "loss"}}}}},
+      {"key", key}};
+  }
+  static std::vector<std::string> started_on(const listener& agent) {
+    std::vector<std::string> ids;
+    for (const auto& x : agent.all<link_order>())
+      for (const auto& one : x.start)
+        ids.push_back(to_string(one.allocation));
+    return ids;
+  }
+
+  std::shared_ptr<storage::store> store = storage::make_memory_store();
+  std::shared_ptr<storage::journal> stored;
+  journal_actor journal;
+  cluster_actor cluster;
+};
+
+TEST_F(ClusterActor, AnAgentWithAnotherTokenOrProtocolIsRefused) {
+  auto agent = make_listener();
+  auto wrong = host("a", "1");
+  wrong.token = "another";
+  auto no = admit(agent, wrong);
+  ASSERT_FALSE(no);
+  EXPECT_EQ(no.error().code, errc::denied);
+  auto old = host("a", "1");
+  old.protocol = link_protocol + 1;
+  no = admit(agent, old);
+  ASSERT_FALSE(no);
+  EXPECT_EQ(no.error().code, errc::unsupported);
+}
+
+TEST_F(ClusterActor, ANameBelongsToTheHostThatHasIt) {
+  auto agent = make_listener(), other = make_listener();
+  auto yes = admit(agent, host("a", "1"));
+  ASSERT_TRUE(yes) << yes.error().what;
+  EXPECT_EQ(yes->fence_token, "fence of a");
+  const auto no = admit(other, host("a", "2"));
+  ASSERT_FALSE(no);
+  EXPECT_EQ(no.error().code, errc::conflict);
+}
+
+TEST_F(ClusterActor, WhatIsCreatedRunsOnWhoRegisters) {
+  const auto made = order("experiment.create", search("k"));
+  ASSERT_TRUE(made) << made.error().what;
+  EXPECT_EQ(made->at("id"), 1);
+  const auto again = order("experiment.create", search("k"));
+  ASSERT_TRUE(again) << again.error().what;
+  EXPECT_EQ(*again, *made) << "the same key is the same experiment";
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  pass(2s);
+  EXPECT_THAT(started_on(agent), testing::ElementsAre("1.1"));
+}
+
+TEST_F(ClusterActor, ARunThatItsAgentStillHasIsNotStartedAgain) {
+  ASSERT_TRUE(order("experiment.create", search("k")));
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  pass(2s);
+  ASSERT_EQ(started_on(agent).size(), 1u);
+  close();
+  open();
+  auto back = make_listener();
+  auto x = host("a", "1");
+  x.inventory = {{{{1}, {1}}, {0}, false, 7}};
+  ASSERT_TRUE(admit(back, x));
+  pass(10s);
+  EXPECT_TRUE(started_on(back).empty());
+  EXPECT_EQ(stored->reads()->experiment({1})->state, experiment_state::active);
+}
+
+TEST_F(ClusterActor, AnExperimentThatDiesIsMadeAgain) {
+  ASSERT_TRUE(order("experiment.create", search("k")));
+  auto entry = config_.probes->find("experiment/1");
+  ASSERT_TRUE(entry);
+  end_with_fault(caf::actor_cast<caf::actor>(entry->who.lock()), "the test ends it");
+  pass(1s);
+  EXPECT_TRUE(config_.probes->find("experiment/1"));
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  pass(2s);
+  EXPECT_THAT(started_on(agent), testing::ElementsAre("1.1"));
+}
+
+TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
+  for (const char* name : {"experiment.pause", "experiment.kill", "trial.kill"}) {
+    const auto no = order(name, {{"id", 7}});
+    ASSERT_FALSE(no) << name;
+    EXPECT_EQ(no.error().code, errc::not_found) << name;
+  }
+  const auto broken = order("experiment.create", {{"config", {{"entrypoint", ""}}}});
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().code, errc::invalid);
+  EXPECT_FALSE(stored->reads()->experiment({1})) << "nothing was made";
+}
+
+} // namespace
+} // namespace troupe

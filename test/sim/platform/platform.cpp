@@ -1,0 +1,687 @@
+#include "test/sim/platform/platform.hpp"
+
+#include "actors/allocation/task_launch.hpp"
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/journal/journal_actor.hpp"
+#include "model/rng.hpp"
+#include "storage/stored_journal.hpp"
+
+#include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+namespace troupe::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct violation {
+  std::string what;
+};
+/// Not within a handler: an actor would die of it.
+[[noreturn]] void fail(std::string what) { throw violation{std::move(what)}; }
+
+constexpr std::int64_t script_length = 4; ///< steps
+constexpr auto freeze = std::chrono::seconds(30);
+constexpr auto longest_history = std::chrono::minutes(60);
+
+/// As an actor ends that a fault of its own has ended.
+template <class Handle>
+void end_with_fault(const Handle& who) {
+  const auto to = caf::actor_cast<caf::strong_actor_ptr>(who);
+  caf::exit_msg end{who.address(), to_caf({errc::internal, "the history ends it"})};
+  to->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(end)), nullptr);
+}
+
+/// One part of a task on one host. It outlives its agent. The script of rank 0 trains, reports, saves every
+/// second step, and ends when asked.
+struct sandbox {
+  allocation_id id;
+  std::uint64_t serial = 0; ///< also its process id
+  int host = 0, node_rank = 0;
+  std::vector<int> slots;
+  std::string token, checkpoint_dir;
+  value hparams;
+  std::int64_t step = 0, saved = 0;
+  bool dead = false, asked_to_stop = false, ordered = false, in_flight = false;
+  bool drain_asked = false; ///< by its gateway
+  int code = 0, signal = 0;
+  enum class waits { nothing, report, checkpoint } waiting = waits::nothing;
+  std::uint64_t sequence = 0;
+  std::string process() const { return "p" + std::to_string(serial); }
+  std::string uuid() const {
+    return "c" + std::to_string(id.trial().value) + "-" + std::to_string(step) + "-" + std::to_string(serial);
+  }
+};
+
+struct host {
+  std::string name;
+  fs::path folder;
+  agent_actor agent;
+  bool agent_lives = false;
+  int runtime_life = 0;
+  bool runtime_lives = false;
+  journal_actor journal; ///< as its gateway was told
+  time_point lease_until{};
+  std::map<allocation_id, sandbox*> records; ///< its folder of tasks
+  worker_runtime_actor runtime;
+  harness_actor gateway;
+  log_pump_actor pump;
+};
+
+class platform {
+public:
+  platform(const platform_plan& plan, planted_fault planted)
+      : plan_(plan), planted_(planted), random_(mix64(plan.seed) ^ 0x1234) {
+    char pattern[] = "/tmp/troupe-platform-XXXXXX";
+    folder_ = ::mkdtemp(pattern);
+    config_.set("scheduler.policy", caf::atom("testing"));
+    if (const char* file = std::getenv("TROUPE_PLATFORM_TRACE"))
+      if (auto ok = config_.probes->trace_to(file); !ok)
+        note(ok.error().what);
+    system_ = std::make_unique<caf::actor_system>(config_);
+    scheduler_ = &dynamic_cast<caf::scheduler::test_coordinator&>(system_->scheduler());
+    ticker_ = system_->spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      ticker_self_ = self;
+      return {[this](std::uint64_t serial) { act(*sandboxes_.at(serial)); },
+              [this](int host) { start_agent(host); }, [this](bool) { start_master(); }};
+    });
+    settle();
+    began_ = now();
+    start_master();
+    for (int n = 0; n < plan.hosts; ++n) {
+      hosts_.push_back({"h" + std::to_string(n), folder_ / ("h" + std::to_string(n))});
+      start_agent(n);
+    }
+  }
+
+  ~platform() {
+    over_ = true;
+    stop_master();
+    for (auto& x : hosts_)
+      if (x.agent)
+        caf::anon_send_exit(x.agent, caf::exit_reason::user_shutdown);
+    scheduler_->run();
+    hosts_.clear();
+    caf::anon_send_exit(ticker_, caf::exit_reason::kill);
+    scheduler_->run();
+    ticker_ = nullptr;
+    system_.reset();
+    fs::remove_all(folder_);
+  }
+
+  void play() {
+    for (const auto& one : plan_.searches)
+      submitted_.push_back(submit(one.searcher, one.trials, one.slots_per_trial));
+    until([this] { return ended(submitted_); });
+    // Nothing leaked: a trial that needs every slot there is runs.
+    const auto last = submit("random", 1, plan_.hosts * plan_.slots);
+    until([&] { return ended({last}); });
+    submitted_.push_back(last);
+    check();
+  }
+  platform_outcome outcome() {
+    for (const auto id : submitted_)
+      if (const auto trials =
+            journal_ ? journal_->reads()->trials(id) : result<std::vector<trial_row>>(error{errc::io, ""});
+          trials && hears_nothing_.contains(id)) {
+        auto& all = outcome_.drawn.emplace_back();
+        for (const auto& x : *trials)
+          all.push_back(x.hparams.at("x").get<double>());
+      }
+    return std::move(outcome_);
+  }
+
+private:
+  time_point now() const { return wall_time(scheduler_->clock()); }
+
+  // ---- the drive
+
+  /// Within a handler: the history ends after it.
+  void note(std::string what) {
+    if (wrong_.empty())
+      wrong_ = std::move(what);
+  }
+
+  /// One message, of an actor that is drawn; or time goes on to what is due next.
+  void step() {
+    auto& jobs = scheduler_->jobs;
+    if (jobs.empty()) {
+      if (!scheduler_->trigger_timeout())
+        fail("nothing is left to happen, and the searches go on");
+      if (now() - began_ > longest_history)
+        fail("an hour has passed, and the searches go on\n" + what_waits());
+      return;
+    }
+    std::swap(jobs.front(), jobs[random_.below(jobs.size())]);
+    scheduler_->run_once();
+    ++outcome_.messages;
+    if (!wrong_.empty())
+      fail(wrong_);
+    while (next_fault_ < plan_.faults.size() &&
+           outcome_.messages >= std::uint64_t(plan_.faults[next_fault_].after))
+      strike(plan_.faults[next_fault_++]);
+  }
+  void until(const std::function<bool()>& done) {
+    for (int n = 0; !(n % 16 == 0 && done()); ++n)
+      step();
+  }
+  /// All that can happen now, in order.
+  void settle() { scheduler_->run(); }
+
+  // ---- the master
+
+  void start_master() {
+    if (over_ || cluster_)
+      return;
+    auto made = storage::make_journal(store_, {});
+    if (!made)
+      return note("the journal does not open again: " + made.error().what);
+    journal_ = std::shared_ptr<storage::journal>(std::move(*made));
+    journal_peers peers;
+    peers.on_validation = [this](storage::recorded_validation v) {
+      caf::anon_send(cluster_, route_validation{v.experiment,
+                                                {v.allocation.trial(),
+                                                 {v.allocation, v.rank, v.process, v.sequence},
+                                                 v.row,
+                                                 v.steps,
+                                                 std::move(v.metrics),
+                                                 v.allocation.run}});
+    };
+    journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
+    cluster_setup setup;
+    setup.checkpoint_dir = folder_ / "checkpoints";
+    setup.fence_token = [](const std::string& agent) { return "fence of " + agent; };
+    cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
+  }
+  void stop_master() {
+    if (!cluster_)
+      return;
+    caf::anon_send_exit(journal_actor_, caf::exit_reason::kill); // first: nothing more is stored
+    end_with_fault(cluster_);
+    cluster_ = nullptr;
+    journal_actor_ = nullptr;
+    settle();
+    journal_.reset();
+  }
+
+  // ---- users
+
+  /// Asks until the master has answered.
+  value order(const std::string& name, value fields) {
+    for (int tries = 0; tries < 200; ++tries) {
+      auto got = std::make_shared<std::optional<command_result>>();
+      if (cluster_)
+        system_->spawn([to = cluster_, got, name, fields](caf::event_based_actor* self) {
+          self->request(to, std::chrono::seconds(10), client_command{"ada", true, "", name, fields})
+            .then([got](const command_result& x) { *got = x; },
+                  [got](const caf::error& why) { *got = refused(from_caf(why)); });
+        });
+      else
+        *got = refused({errc::unreachable, "the master is away"});
+      while (!*got)
+        step();
+      if ((*got)->got)
+        return *(*got)->got;
+      last_refusal_ = (*got)->got.error().what;
+      for (int n = 0; n < 50; ++n)
+        step();
+    }
+    fail(name + " is never answered: " + last_refusal_);
+  }
+
+  experiment_id submit(const std::string& searcher, int trials, int slots) {
+    value config = {{"name", "search"},
+                    {"entrypoint", "train"},
+                    {"max_restarts", 0},
+                    {"resources", {{"slots_per_trial", slots}}},
+                    {"reproducibility", {{"experiment_seed", plan_.seed % 1000}}},
+                    {"searcher", {{"name", searcher}, {"metric", "loss"}}},
+                    {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0.0}, {"maxval", 1.0}}}}}};
+    if (searcher == "grid")
+      config["hyperparameters"]["x"]["count"] = trials;
+    else
+      config["searcher"]["max_trials"] = trials;
+    config["searcher"]["max_concurrent_trials"] = 2;
+    if (searcher == "async_halving")
+      config["searcher"].update(
+        {{"num_rungs", 2}, {"max_time", script_length}, {"time_metric", "steps"}, {"divisor", 2}});
+    value wish = {{"config", std::move(config)}, {"key", "k" + std::to_string(++keys_)}};
+    const experiment_id id{order("experiment.create", std::move(wish)).at("id").get<std::uint64_t>()};
+    if (searcher != "async_halving")
+      hears_nothing_.insert(id);
+    return id;
+  }
+
+  bool ended(const std::vector<experiment_id>& all) const {
+    if (!journal_)
+      return false;
+    for (const auto id : all) {
+      const auto row = journal_->reads()->experiment(id);
+      if (!row || !terminal(row->state))
+        return false;
+    }
+    return true;
+  }
+
+  // ---- hosts
+
+  void start_agent(int n) {
+    auto& on = hosts_.at(std::size_t(n));
+    if (over_ || on.agent_lives)
+      return;
+    fs::create_directories(on.folder);
+    agent_setup setup;
+    setup.name = on.name;
+    setup.slots = plan_.slots;
+    setup.dir = on.folder;
+    setup.freeze = freeze;
+    setup.look_every = std::chrono::milliseconds(0); // by a thread of its own
+    setup.on_fatal = [this, n](const error& why) {
+      ended_agents_.push_back(hosts_[std::size_t(n)].name + ": " + why.what);
+    };
+    setup.children = {
+      [this, n](auto&, const auto&, agent_actor agent) { return make_gateway(n, std::move(agent)); },
+      [this, n](auto&, agent_actor agent) { return make_pump(n, std::move(agent)); },
+      [this, n](auto&, auto, agent_actor agent) { return make_runtime(n, std::move(agent)); }};
+    on.agent_lives = true;
+    on.agent = spawn_agent(*system_, std::move(setup), [this](const agent_actor& self) {
+      caf::anon_send(
+        self, master_found{cluster_ ? caf::actor_cast<caf::actor>(cluster_) : caf::actor{}, "", false});
+    });
+  }
+  void kill_agent(int n, duration away) {
+    auto& on = hosts_.at(std::size_t(n));
+    if (!on.agent_lives)
+      return;
+    caf::anon_send_exit(on.agent, caf::exit_reason::user_shutdown);
+    settle();
+    on.agent = nullptr;
+    on.runtime = nullptr;
+    on.gateway = nullptr;
+    on.pump = nullptr;
+    on.journal = nullptr;
+    on.agent_lives = on.runtime_lives = false;
+    caf::delayed_anon_send(ticker_, away, n);
+  }
+
+  result<harness_gateway> make_gateway(int n, agent_actor agent) {
+    auto& on = hosts_.at(std::size_t(n));
+    on.journal = nullptr;
+    on.gateway = system_->spawn([this, n, agent](harness_actor::pointer) -> harness_actor::behavior_type {
+      return {[](harness_frames&) {},
+              [](const harness_task&) {},
+              [this, n, agent](const harness_gone& x) {
+                if (auto* box = find(n, x.allocation); box && box->in_flight)
+                  box->drain_asked = true;
+                else
+                  caf::anon_send(agent, harness_drained{x.allocation});
+              },
+              [this, n](const validation_answer& x) {
+                if (auto* box = find(n, x.origin.allocation); box && x.stop)
+                  box->asked_to_stop = true;
+              },
+              [this, n](const checkpoint_answer& x) {
+                if (auto* box = find(n, x.allocation))
+                  saved(*box, x);
+              },
+              [this, n](const preempt_ordered& x) {
+                if (auto* box = find(n, x.allocation))
+                  box->asked_to_stop = true;
+              },
+              [this, n](journal_actor& x) { hosts_.at(std::size_t(n)).journal = std::move(x); },
+              [](const time_passed&) {},
+              [](const worker_reply&) {}};
+    });
+    return harness_gateway{on.gateway, "tcp://127.0.0.1:1"};
+  }
+  log_pump_actor make_pump(int n, agent_actor agent) {
+    return hosts_.at(std::size_t(n)).pump =
+             system_->spawn([agent](log_pump_actor::pointer) -> log_pump_actor::behavior_type {
+               return {[](const pump_spool&) {},
+                       [agent](const pump_end& x) { caf::anon_send(agent, pumped{x.allocation}); },
+                       [](const journal_actor&) {}, [](const time_passed&) {}};
+             });
+  }
+  worker_runtime_actor make_runtime(int n, agent_actor agent) {
+    auto& on = hosts_.at(std::size_t(n));
+    const int life = ++on.runtime_life;
+    on.runtime_lives = true;
+    return on.runtime = system_->spawn([this, n, agent, life](worker_runtime_actor::pointer self)
+                                         -> worker_runtime_actor::behavior_type {
+      self->attach_functor([this, n, life](const caf::error&) {
+        if (!over_ && hosts_.at(std::size_t(n)).runtime_life == life)
+          hosts_[std::size_t(n)].runtime_lives = false;
+      });
+      return {[this, n, agent](const launch_order& x) { launch(n, agent, x); },
+              [this, n](const destroy_order& x) {
+                if (auto* box = find(n, x.allocation); box && !box->dead) {
+                  box->ordered = true;
+                  end(*box, 0, 9);
+                }
+              },
+              [this, n](const drop_order& x) { hosts_.at(std::size_t(n)).records.erase(x.allocation); },
+              [this, n](const renew_order& x) {
+                auto& lease = hosts_.at(std::size_t(n)).lease_until;
+                lease = std::max(lease, x.lease_from + freeze);
+              },
+              [this, n, agent](const adopt_order&) { adopt(n, agent); },
+              [](const task_news&) {}};
+    });
+  }
+
+  void adopt(int n, const agent_actor& agent) {
+    auto& on = hosts_.at(std::size_t(n));
+    if (planted_ == planted_fault::adoption_forgets)
+      std::erase_if(on.records, [](const auto& x) { return !x.second->dead; });
+    for (const auto& [id, box] : on.records)
+      caf::anon_send(agent, news_of(*box, box->dead ? task_change::ended : task_change::adopted));
+    task_news all;
+    all.change = task_change::all_adopted;
+    caf::anon_send(agent, std::move(all));
+  }
+  static task_news news_of(const sandbox& x, task_change change) {
+    task_news news;
+    news.change = change;
+    news.task = {x.id, x.slots, x.dead, std::int64_t(x.serial), x.code, x.signal};
+    news.task.ordered = x.ordered;
+    news.token = x.token;
+    news.checkpoint_dir = x.checkpoint_dir;
+    news.spool = "spool";
+    return news;
+  }
+  sandbox* find(int n, allocation_id id) {
+    auto& records = hosts_.at(std::size_t(n)).records;
+    auto it = records.find(id);
+    return it == records.end() ? nullptr : it->second;
+  }
+
+  // ---- sandboxes and their scripts
+
+  void launch(int n, const agent_actor& agent, const launch_order& x) {
+    auto& on = hosts_.at(std::size_t(n));
+    auto launch = decode_launch(x.spec);
+    if (!launch)
+      return note("a launch order does not read: " + launch.error().what);
+    if (!started_.insert({n, x.allocation}).second)
+      return note("run " + to_string(x.allocation) + " is started twice on " + on.name);
+    for (const auto& [id, other] : on.records)
+      for (const int slot : other->slots)
+        if (!other->dead && std::count(x.slots.begin(), x.slots.end(), slot))
+          return note("slot " + std::to_string(slot) + " of " + on.name + " is given to " +
+                      to_string(x.allocation) + " while " + to_string(id) + " holds it");
+    auto box = std::make_unique<sandbox>();
+    box->id = x.allocation;
+    box->serial = ++serials_;
+    box->host = n;
+    box->node_rank = launch->node_rank;
+    box->slots = x.slots;
+    box->token = launch->token;
+    box->checkpoint_dir = launch->checkpoint_dir;
+    box->hparams = launch->hparams;
+    if (!launch->resume.empty())
+      box->step = box->saved = launch->resume_steps;
+    on.records[x.allocation] = box.get();
+    on.lease_until = std::max(on.lease_until, x.lease_from + freeze);
+    ++outcome_.runs;
+    caf::anon_send(agent, news_of(*box, task_change::launched));
+    wake(*box, std::chrono::milliseconds(10));
+    sandboxes_[box->serial] = std::move(box);
+  }
+  void wake(const sandbox& x, duration after) { caf::delayed_anon_send(ticker_, after, x.serial); }
+
+  bool frozen(const sandbox& x) const { return now() > hosts_.at(std::size_t(x.host)).lease_until; }
+
+  /// Two processes of one trial that both go on would write over each other.
+  void check_alone(const sandbox& x) {
+    for (const auto& [serial, other] : sandboxes_)
+      if (!other->dead && other->id.task == x.id.task && other->id.run != x.id.run && !frozen(*other))
+        note("runs " + to_string(x.id) + " and " + to_string(other->id) + " of one trial go on at once");
+  }
+
+  void act(sandbox& x) {
+    if (x.dead)
+      return;
+    if (frozen(x))
+      return wake(x, std::chrono::seconds(1));
+    check_alone(x);
+    if (x.node_rank != 0)
+      return;
+    if (x.waiting == sandbox::waits::report)
+      return report(x);
+    if (x.waiting == sandbox::waits::checkpoint)
+      return save(x);
+    if (x.asked_to_stop || x.step == script_length)
+      return x.saved == x.step ? finish(x) : save(x);
+    ++x.step;
+    ++x.sequence;
+    x.waiting = sandbox::waits::report;
+    report(x);
+  }
+
+  void report(sandbox& x) {
+    wake(x, std::chrono::seconds(2)); // looks whether it is there, else tries again
+    const auto& to = hosts_.at(std::size_t(x.host)).journal;
+    if (!to || x.in_flight)
+      return;
+    storage::report_batch::report row;
+    row.group = "validation";
+    row.steps = x.step;
+    row.at = now();
+    const double at = x.hparams.at("x").get<double>();
+    row.metrics =
+      to_msgpack(value{{"loss", (at - 0.3) * (at - 0.3) + 1.0 / double(x.step)}, {"steps", x.step}});
+    append_reports mail{x.id, 0, x.process(), x.sequence, {std::move(row)}};
+    x.in_flight = true;
+    if (planted_ == planted_fault::told_before_stored)
+      go_on(x);
+    ticker_self_->request(to, std::chrono::seconds(5), std::move(mail))
+      .then([this, &x](const reports_committed& got) { reported(x, got); },
+            [this, &x](const caf::error&) { tried(x); });
+  }
+  void tried(sandbox& x) {
+    x.in_flight = false;
+    if (x.drain_asked && hosts_.at(std::size_t(x.host)).agent)
+      caf::anon_send(hosts_[std::size_t(x.host)].agent, harness_drained{x.id});
+  }
+  void reported(sandbox& x, const reports_committed& got) {
+    tried(x);
+    if (got.refused || got.up_to < x.sequence || x.dead || x.waiting != sandbox::waits::report)
+      return; // the run is over, as the journal knows: it will be killed
+    go_on(x);
+  }
+  void go_on(sandbox& x) {
+    promised_.push_back({x.id.trial(), x.step});
+    x.waiting = sandbox::waits::nothing;
+    if (x.step == script_length || x.step % 2 == 0)
+      save(x);
+  }
+
+  void save(sandbox& x) {
+    x.waiting = sandbox::waits::checkpoint;
+    wake(x, std::chrono::seconds(2));
+    const auto& on = hosts_.at(std::size_t(x.host));
+    if (!on.agent_lives || !on.gateway)
+      return;
+    checkpoint saved;
+    saved.uuid = x.uuid();
+    saved.steps = x.step;
+    saved.files = {{"weights", 1}};
+    saved.metadata = value::object();
+    caf::anon_send(on.agent, task_checkpoint{{x.id, 0, x.process(), 0}, std::move(saved)});
+  }
+  void saved(sandbox& x, const checkpoint_answer& answer) {
+    if (x.dead || x.waiting != sandbox::waits::checkpoint || answer.uuid != x.uuid() ||
+        !answer.refused.empty())
+      return;
+    x.saved = x.step;
+    x.waiting = sandbox::waits::nothing;
+  }
+  void finish(sandbox& x) {
+    for (auto& [serial, other] : sandboxes_)
+      if (!other->dead && other->id == x.id)
+        end(*other, 0, 0);
+  }
+  void end(sandbox& x, int code, int signal) {
+    x.dead = true;
+    x.code = code;
+    x.signal = signal;
+    const auto& on = hosts_.at(std::size_t(x.host));
+    if (on.agent_lives && on.runtime_lives)
+      caf::anon_send(on.agent, news_of(x, task_change::ended));
+  }
+
+  // ---- faults
+
+  void trace(const char* what, const std::string& text) {
+    if (config_.probes->tracing())
+      config_.probes->write("history", what, text);
+  }
+
+  void strike(const platform_fault& x) {
+    trace("fault", std::to_string(int(x.kind)));
+    switch (x.kind) {
+    case platform_fault_kind::actor_dies:
+      return kill_some_actor(x.pick);
+    case platform_fault_kind::master_dies:
+      if (!cluster_)
+        return;
+      stop_master();
+      return caf::delayed_anon_send(ticker_, x.away, true);
+    case platform_fault_kind::agent_dies:
+      return kill_agent(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
+    case platform_fault_kind::sandbox_dies:
+      return kill_some_sandbox(x.pick);
+    }
+  }
+  void kill_some_actor(std::uint64_t pick) {
+    std::vector<std::pair<std::string, caf::actor>> some;
+    for (const auto& one : config_.probes->all()) {
+      const std::string& name = one->name;
+      if (name == "journal" || name == "cluster" || name.starts_with("agent_node/"))
+        continue; // with these their node ends
+      if (auto entry = config_.probes->find(name))
+        if (auto who = caf::actor_cast<caf::actor>(entry->who.lock()))
+          some.emplace_back(name, std::move(who));
+    }
+    for (const auto& on : hosts_)
+      if (on.agent_lives) {
+        some.emplace_back("gateway of " + on.name, caf::actor_cast<caf::actor>(on.gateway));
+        some.emplace_back("log pump of " + on.name, caf::actor_cast<caf::actor>(on.pump));
+        some.emplace_back("runtime of " + on.name, caf::actor_cast<caf::actor>(on.runtime));
+      }
+    if (some.empty())
+      return;
+    const auto& [name, who] = some[pick % some.size()];
+    struck_ += " " + name;
+    trace("ends", name);
+    if (who)
+      end_with_fault(who);
+  }
+  void kill_some_sandbox(std::uint64_t pick) {
+    std::vector<sandbox*> some;
+    for (const auto& [serial, x] : sandboxes_)
+      if (!x->dead)
+        some.push_back(x.get());
+    if (some.empty())
+      return;
+    auto& hit = *some[pick % some.size()];
+    hit_.insert(hit.id.trial());
+    end(hit, 0, 11);
+  }
+
+  // ---- the verdict
+
+  void check() {
+    if (!ended_agents_.empty())
+      fail("an agent has ended: " + ended_agents_.front());
+    const auto reads = journal_->reads();
+    for (const auto id : submitted_) {
+      const auto row = reads->experiment(id);
+      const auto trials = reads->trials(id);
+      if (!row || !trials)
+        fail("experiment " + to_string(id) + " is not stored");
+      bool hit = false;
+      for (const auto& trial : *trials) {
+        const bool of_signal = hit_.contains(trial.id);
+        hit |= of_signal;
+        if (trial.state != trial_state::completed && !(of_signal && trial.state == trial_state::error))
+          fail("trial " + to_string(trial.id) + " is " + std::string(name(trial.state)) + ": " + trial.why);
+        if (trial.restarts > 0 && !of_signal)
+          fail("a restart of trial " + to_string(trial.id) + " was counted");
+      }
+      if (row->state != experiment_state::completed && !hit)
+        fail("experiment " + to_string(id) + " is " + std::string(name(row->state)) + ": " + row->why);
+    }
+    for (const auto& [trial, steps] : promised_) {
+      const auto rows = reads->metrics(trial, 0, 1000, "validation");
+      if (!rows || std::none_of(rows->begin(), rows->end(),
+                                [steps = steps](const auto& x) { return x.steps == steps; }))
+        fail("the validation of trial " + to_string(trial) + " after " + std::to_string(steps) +
+             " steps was acknowledged and is not there");
+    }
+    for (const auto& [serial, x] : sandboxes_)
+      if (!x->dead)
+        fail("run " + to_string(x->id) + " still runs");
+  }
+  std::string what_waits() const {
+    std::string text = "killed:" + struck_;
+    for (const auto& [serial, x] : sandboxes_)
+      if (!x->dead)
+        text += "\n  run " + to_string(x->id) + " on " + hosts_[std::size_t(x->host)].name + " at step " +
+                std::to_string(x->step) + (frozen(*x) ? ", frozen" : "");
+    for (const auto& one : config_.probes->all())
+      text += "\n  " + one->name;
+    return text;
+  }
+
+  const platform_plan plan_;
+  const planted_fault planted_;
+  rng random_;
+  fs::path folder_;
+  node_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  caf::scheduler::test_coordinator* scheduler_ = nullptr;
+  time_point began_ = {};
+  caf::actor ticker_;
+  caf::event_based_actor* ticker_self_ = nullptr;
+  std::shared_ptr<storage::store> store_ = storage::make_memory_store();
+  std::shared_ptr<storage::journal> journal_;
+  journal_actor journal_actor_;
+  cluster_actor cluster_; ///< null while the master is away
+  std::vector<host> hosts_;
+  std::map<std::uint64_t, std::unique_ptr<sandbox>> sandboxes_;
+  std::set<std::pair<int, allocation_id>> started_;
+  std::vector<std::pair<trial_id, std::int64_t>> promised_; ///< validations that scripts were told are stored
+  std::set<trial_id> hit_;                                  ///< whose sandbox died of a signal
+  std::vector<experiment_id> submitted_;
+  std::vector<std::string> ended_agents_;
+  std::string struck_, last_refusal_, wrong_;
+  std::uint64_t serials_ = 0;
+  int keys_ = 0;
+  std::size_t next_fault_ = 0;
+  bool over_ = false;
+  std::set<experiment_id> hears_nothing_; ///< searches whose draws do not depend on time
+  platform_outcome outcome_;
+};
+
+} // namespace
+
+platform_outcome play(const platform_plan& plan, planted_fault planted) {
+  platform all(plan, planted);
+  std::optional<std::string> wrong;
+  try {
+    all.play();
+  } catch (const violation& x) {
+    wrong = x.what;
+  }
+  auto outcome = all.outcome();
+  outcome.wrong = std::move(wrong);
+  return outcome;
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,66 @@
+// The real shells of master and agents together, by seed. TROUPE_PLATFORM_SEED=n plays one history, and
+// TROUPE_PLATFORM_TRACE=file writes its messages; TROUPE_PLATFORM_HISTORIES=n chooses how many.
+
+#include "test/sim/platform/platform.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace troupe::sim {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+class Platform : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Platform, KeepsItsPromisesInEveryHistory) {
+  const auto seed = number_from("TROUPE_PLATFORM_SEED", 0);
+  const auto count = seed ? 1 : number_from("TROUPE_PLATFORM_HISTORIES", 60);
+  const auto first = seed ? seed : 1 + GetParam() * count;
+  std::uint64_t messages = 0, runs = 0;
+  int failures = 0;
+  for (auto n = first; n < first + count; ++n) {
+    const auto plan = draw_platform_plan(n);
+    auto undisturbed = plan;
+    undisturbed.faults.clear();
+    auto got = play(plan);
+    ::unsetenv("TROUPE_PLATFORM_TRACE"); // it is of this one
+    if (!got.wrong && got.drawn != play(undisturbed).drawn)
+      got.wrong = "a search drew other trials than without the faults";
+    EXPECT_FALSE(got.wrong) << *got.wrong << "\n(TROUPE_PLATFORM_SEED=" << n << " plays it again)\n"
+                            << describe(plan);
+    if (got.wrong && ++failures > 5)
+      FAIL() << "too many";
+    messages += got.messages;
+    runs += got.runs;
+  }
+  std::printf("%llu histories: %llu messages, %llu runs\n", (unsigned long long)count,
+              (unsigned long long)messages, (unsigned long long)runs);
+}
+INSTANTIATE_TEST_SUITE_P(Shard, Platform, testing::Range<std::uint64_t>(0, 4));
+
+class PlantedInThePlatform : public testing::TestWithParam<planted_fault> {};
+
+TEST_P(PlantedInThePlatform, IsFoundWithinAHundredSeeds) {
+  std::optional<std::string> wrong;
+  std::uint64_t seed = 0;
+  while (!wrong && seed < 100)
+    wrong = play(draw_platform_plan(++seed), GetParam()).wrong;
+  ASSERT_TRUE(wrong) << "100 histories did not show it";
+  std::printf("found by seed %llu: %s\n", (unsigned long long)seed, wrong->c_str());
+  EXPECT_FALSE(play(draw_platform_plan(seed)).wrong) << "the same history is fine without the fault";
+}
+INSTANTIATE_TEST_SUITE_P(Faults, PlantedInThePlatform,
+                         testing::Values(planted_fault::adoption_forgets, planted_fault::told_before_stored),
+                         [](const auto& x) {
+                           return std::string(x.param == planted_fault::adoption_forgets
+                                                ? "AdoptionForgets"
+                                                : "ToldBeforeStored");
+                         });
+
+} // namespace
+} // namespace troupe::sim
