@@ -270,7 +270,22 @@ struct store_snapshot { ///< asks the journal to keep a snapshot
 // ---- retention
 struct erase_log { ///< asks the journal to erase all lines of a task that has ended
   task_id task;
-  MSGPACK_DEFINE_ARRAY(task)
+  bool reports = false; ///< and what it reported
+  MSGPACK_DEFINE_ARRAY(task, reports)
+};
+/// Asks for the end of what is stored: of all that an experiment has, or of its TensorBoard files alone, or
+/// of files of checkpoints.
+struct erase_stored {
+  experiment_id experiment; ///< 0: only `checkpoints`
+  bool tensorboards_only = false;
+  std::vector<std::string> checkpoints, globs; ///< files of these whose paths a pattern matches
+  bool only_look = false;                      ///< nothing is erased: what would be left is answered
+  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look)
+};
+struct stored_erased {
+  std::vector<trial_id> trials;                                    ///< of the experiment
+  std::map<std::string, std::map<std::string, std::int64_t>> left; ///< by checkpoint: bytes by path
+  MSGPACK_DEFINE_ARRAY(trials, left)
 };
 struct sweep_experiment { ///< tells retention that the experiment has ended
   experiment_id id;
@@ -504,7 +519,7 @@ using fact_reader_actor = caf::typed_actor<caf::replies_to<read_facts>::with<fac
 
 using retention_actor =
   caf::typed_actor<caf::reacts_to<sweep_experiment>, caf::replies_to<clean_logs>::with<logs_cleaned>,
-                   caf::reacts_to<time_passed>>;
+                   caf::replies_to<erase_stored>::with<stored_erased>, caf::reacts_to<time_passed>>;
 
 using searcher_actor = caf::typed_actor<caf::replies_to<search_ask>::with<search_decided>,
                                         caf::replies_to<search_save>::with<search_saved>>;
@@ -775,4 +790,6 @@ CAF_ADD_TYPE_ID(troupe, (troupe::explain_allocation))
 CAF_ADD_TYPE_ID(troupe, (troupe::allocation_explained))
 CAF_ADD_TYPE_ID(troupe, (troupe::experiment_set))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_chosen))
+CAF_ADD_TYPE_ID(troupe, (troupe::erase_stored))
+CAF_ADD_TYPE_ID(troupe, (troupe::stored_erased))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -89,7 +89,10 @@ struct user_changed {
   std::vector<unix_account> runs_as; ///< none or one
   MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as)
 };
-/// A session's token got a name or is revoked. A plain login leaves no fact.
+enum class deletion_step : int { none = 0, ordered, failed, done };
+
+/// A session's token got a name or is revoked, or an access token was made or changed. A plain login leaves
+/// no fact.
 struct token_changed {
   static constexpr const char* tag = "token_changed";
   time_point at;
@@ -99,7 +102,10 @@ struct token_changed {
   std::string name; ///< unique among the user's tokens; empty: of a plain session
   time_point until; ///< the token is void from then on in any case
   bool revoked = false;
-  MSGPACK_DEFINE_ARRAY(at, by, user, id, name, until, revoked)
+  std::uint64_t number = 0; ///< of an access token, counted from 1; 0: of a session
+  std::string description;  ///< what an access token is for
+  time_point created;       ///< of an access token
+  MSGPACK_DEFINE_ARRAY(at, by, user, id, name, until, revoked, number, description, created)
 };
 struct configuration_changed { ///< the configuration in force, whole
   static constexpr const char* tag = "configuration_changed";
@@ -132,9 +138,11 @@ struct workspace_changed {
   std::vector<unix_account>
     runs_as;                ///< none or one: the account of the hosts for tasks that are started there
   value checkpoint_storage; ///< section of a configuration; null: none of its own
-  std::string compute_pool, aux_pool; ///< where tasks go that name none; empty: the cluster's
+  std::string compute_pool, aux_pool;           ///< where tasks go that name none; empty: the cluster's
+  deletion_step deletion = deletion_step::none; ///< it is deleted when what it holds is
+  std::string error;                            ///< why its deletion failed
   MSGPACK_DEFINE_ARRAY(at, by, id, name, owner, archived, deleted, pinned_by, runs_as, checkpoint_storage,
-                       compute_pool, aux_pool)
+                       compute_pool, aux_pool, deletion, error)
 };
 struct project_note {
   std::string name, contents;
@@ -150,7 +158,10 @@ struct project_changed {
   std::string name, key, description, owner;
   std::vector<project_note> notes;
   bool archived = false, deleted = false;
-  MSGPACK_DEFINE_ARRAY(at, by, id, workspace, name, key, description, owner, notes, archived, deleted)
+  deletion_step deletion = deletion_step::none; ///< it is deleted when its experiments are
+  std::string error;                            ///< why its deletion failed
+  MSGPACK_DEFINE_ARRAY(at, by, id, workspace, name, key, description, owner, notes, archived, deleted,
+                       deletion, error)
 };
 struct template_changed {
   static constexpr const char* tag = "template_changed";
@@ -209,6 +220,130 @@ struct experiment_described {
   std::vector<std::string> labels;
   bool archived = false;
   MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived)
+};
+
+/// An ended experiment is to be deleted; that failed; or it is gone, with its rows, reports, logs and files.
+struct experiment_deleted {
+  static constexpr const char* tag = "experiment_deleted";
+  time_point at;
+  std::string by;
+  experiment_id id;
+  deletion_step step = deletion_step::ordered;
+  std::string why;              ///< where it failed
+  std::vector<trial_id> trials; ///< when it is done: those that went with it
+  MSGPACK_DEFINE_ARRAY(at, by, id, step, why, trials)
+};
+/// How long logs are kept, in place of what the configuration says.
+struct log_retention_changed {
+  static constexpr const char* tag = "log_retention_changed";
+  time_point at;
+  std::string by;
+  experiment_id experiment;
+  trial_id trial; ///< 0: of all its trials
+  int days = -1;  ///< after a trial's end; -1: for ever
+  MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, days)
+};
+struct group_changed {
+  static constexpr const char* tag = "group_changed";
+  time_point at;
+  std::string by;
+  group_id id;
+  std::string name;
+  std::vector<user_id> members; ///< ascending
+  bool deleted = false;
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, members, deleted)
+};
+/// A role was given to a user or a group, or taken.
+struct roles_changed {
+  static constexpr const char* tag = "roles_changed";
+  time_point at;
+  std::string by;
+  int role = 0; ///< number as Determined has it
+  user_id user; ///< one of these two
+  group_id group;
+  workspace_id workspace; ///< where it holds; 0: everywhere
+  bool deleted = false;
+  MSGPACK_DEFINE_ARRAY(at, by, role, user, group, workspace, deleted)
+};
+/// What configurations of a kind of work have to be.
+struct policy_changed {
+  static constexpr const char* tag = "policy_changed";
+  time_point at;
+  std::string by;
+  workspace_id workspace; ///< 0: of the cluster
+  std::string kind;       ///< "EXPERIMENT" or "NTSC"
+  value policies;         ///< {invariant_config, constraints}; null: none
+  MSGPACK_DEFINE_ARRAY(at, by, workspace, kind, policies)
+};
+struct pool_bound {
+  static constexpr const char* tag = "pool_bound";
+  time_point at;
+  std::string by, pool;
+  std::vector<workspace_id> workspaces; ///< that alone may use it, ascending; none: all may
+  MSGPACK_DEFINE_ARRAY(at, by, pool, workspaces)
+};
+struct webhook_changed {
+  static constexpr const char* tag = "webhook_changed";
+  time_point at;
+  std::string by;
+  webhook_id id;
+  std::string name, url;
+  bool slack = false;
+  workspace_id workspace; ///< 0: all
+  bool specific = false;  ///< only for experiments that name it
+  value triggers;         ///< a list of {type, condition}
+  bool deleted = false;
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, url, slack, workspace, specific, triggers, deleted)
+};
+/// One delivery: queued, and at last delivered or given up.
+struct webhook_event {
+  static constexpr const char* tag = "webhook_event";
+  time_point at;
+  std::string id; ///< UUID of the event, which the receiver sees
+  webhook_id webhook;
+  std::string url;
+  bool slack = false;
+  std::string body;                            ///< JSON; empty where the delivery has ended
+  deletion_step step = deletion_step::ordered; ///< done: delivered; failed: given up
+  std::string why;                             ///< where it failed
+  MSGPACK_DEFINE_ARRAY(at, id, webhook, url, slack, body, step, why)
+};
+struct cluster_message_changed {
+  static constexpr const char* tag = "cluster_message_changed";
+  time_point at;
+  std::string by;
+  std::string message;     ///< empty: none
+  std::string from, until; ///< as they were sent; `until` may be empty
+  time_point begins, ends; ///< ends: 0: never
+  MSGPACK_DEFINE_ARRAY(at, by, message, from, until, begins, ends)
+};
+/// What a user's page keeps.
+struct user_setting_changed {
+  static constexpr const char* tag = "user_setting_changed";
+  time_point at;
+  std::string by;
+  user_id user;
+  std::string key, path;
+  std::string text; ///< empty: it is removed
+  MSGPACK_DEFINE_ARRAY(at, by, user, key, path, text)
+};
+struct project_visited {
+  static constexpr const char* tag = "project_visited";
+  time_point at;
+  user_id user;
+  project_id project;
+  MSGPACK_DEFINE_ARRAY(at, user, project)
+};
+/// A trial began with a checkpoint for fine-tuning or inference: its metrics tell of the checkpoint.
+struct trial_source_declared {
+  static constexpr const char* tag = "trial_source_declared";
+  time_point at;
+  std::string by;
+  trial_id trial;
+  std::string checkpoint, kind, description; ///< kind: "INFERENCE" or "FINE_TUNING"
+  model_id model;
+  std::uint64_t version = 0;
+  MSGPACK_DEFINE_ARRAY(at, by, trial, checkpoint, kind, description, model, version)
 };
 
 // ---- stream "experiment/N"
@@ -362,7 +497,15 @@ struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; al
   time_point at;
   std::string uuid;
   std::map<std::string, std::int64_t> files; ///< bytes by path that are left; none: it is deleted
-  MSGPACK_DEFINE_ARRAY(at, uuid, files)
+  std::string by;                            ///< who did it; empty: retention, or the task
+  MSGPACK_DEFINE_ARRAY(at, uuid, files, by)
+};
+struct checkpoint_described { ///< by a user; replaces the metadata; also after the trial's end
+  static constexpr const char* tag = "checkpoint_described";
+  time_point at;
+  std::string by, uuid;
+  value metadata;
+  MSGPACK_DEFINE_ARRAY(at, by, uuid, metadata)
 };
 struct trial_metadata_set { ///< by a user or the script; replaces the former; also after the trial's end
   static constexpr const char* tag = "trial_metadata_set";
@@ -480,15 +623,23 @@ using place_fact = std::variant<workspace_changed, project_changed, experiment_m
                                 experiment_described>; ///< of stream "cluster"
 using registry_fact =
   std::variant<template_changed, model_changed, model_version_changed>; ///< of stream "cluster"
+/// Of stream "cluster": who belongs together and may what, what each person keeps.
+using people_fact = std::variant<group_changed, roles_changed, user_setting_changed, project_visited>;
+/// Of stream "cluster": what holds for work that others submit, and who is told of it.
+using rule_fact = std::variant<policy_changed, pool_bound, webhook_changed, webhook_event,
+                               cluster_message_changed, log_retention_changed, trial_source_declared>;
 using cluster_fact =
   std::variant<experiment_created, agent_joined, experiment_swept, agent_changed, agent_left, user_changed,
                token_changed, configuration_changed, setting_changed, workspace_changed, project_changed,
-               template_changed, model_changed, model_version_changed, experiment_moved,
-               experiment_described>;
+               template_changed, model_changed, model_version_changed, experiment_moved, experiment_described,
+               experiment_deleted, log_retention_changed, group_changed, roles_changed, policy_changed,
+               pool_bound, webhook_changed, webhook_event, cluster_message_changed, user_setting_changed,
+               project_visited, trial_source_declared>;
 using experiment_fact = std::variant<experiment_changed, search_stepped, experiment_resources_changed>;
 using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
-               trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed>;
+               trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed,
+               checkpoint_described>;
 using allocation_fact =
   std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
                part_made_daemon, member_lost, allocation_resized, allocation_preempted>;
@@ -500,7 +651,10 @@ using fact =
                experiment_swept, member_lost, allocation_resized, agent_changed, agent_left, user_changed,
                token_changed, configuration_changed, setting_changed, workspace_changed, project_changed,
                template_changed, model_changed, model_version_changed, experiment_moved, experiment_described,
-               experiment_resources_changed, allocation_preempted>;
+               experiment_resources_changed, allocation_preempted, experiment_deleted, log_retention_changed,
+               group_changed, roles_changed, policy_changed, pool_bound, webhook_changed, webhook_event,
+               cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
+               checkpoint_described>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);
@@ -536,3 +690,4 @@ inline constexpr const char* cluster_entity = "cluster";
 } // namespace troupe
 
 MSGPACK_ADD_ENUM(troupe::search_input)
+MSGPACK_ADD_ENUM(troupe::deletion_step)

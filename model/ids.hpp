@@ -41,9 +41,17 @@ struct project_tag {
 struct model_tag {
   static constexpr const char* name = "model";
 };
+struct group_tag {
+  static constexpr const char* name = "group";
+};
+struct webhook_tag {
+  static constexpr const char* name = "webhook";
+};
 using workspace_id = strong_id<workspace_tag>; ///< 1: "Uncategorized", which is always there
 using project_id = strong_id<project_tag>;     ///< unique in the cluster; 1: that of workspace 1
 using model_id = strong_id<model_tag>;
+using group_id = strong_id<group_tag>; ///< of users
+using webhook_id = strong_id<webhook_tag>;
 using run_id = strong_id<run_tag>; ///< counts from 1 within one trial
 using user_id = strong_id<user_tag>;
 

@@ -22,6 +22,10 @@ std::string_view name(experiment_state state) {
     return "CANCELED";
   case experiment_state::error:
     return "ERROR";
+  case experiment_state::deleting:
+    return "DELETING";
+  case experiment_state::delete_failed:
+    return "DELETE_FAILED";
   }
   return "ERROR";
 }

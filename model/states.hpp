@@ -8,7 +8,7 @@
 namespace troupe {
 
 /// paused -> active -> ... -> completed, canceled or error; the stopping states say which end is being
-/// reached.
+/// reached. What has ended may be deleted: deleting -> gone, or delete_failed, from where it is tried again.
 enum class experiment_state : int {
   active = 0,
   paused,
@@ -18,7 +18,9 @@ enum class experiment_state : int {
   stopping_error,
   completed,
   canceled,
-  error
+  error,
+  deleting,     ///< its files, reports and logs go
+  delete_failed ///< something of it could not be deleted; `why` says what
 };
 /// Running covers everything from the first placed run to the end, pauses excepted.
 enum class trial_state : int { queued = 0, running, paused, stopping, completed, canceled, error };

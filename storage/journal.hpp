@@ -140,6 +140,10 @@ public:
   virtual result<std::vector<template_changed>> templates() const = 0;
   virtual result<std::vector<model_changed>> models() const = 0;
   virtual result<std::vector<model_version_changed>> model_versions() const = 0;
+  /// The newest fact of each name among those with this tag, encoded, in the order of the names; only names
+  /// that begin with `prefix`. For facts that projections/records.cpp keeps; see records_of.
+  virtual result<std::vector<std::string>> records(std::string_view tag,
+                                                   std::string_view prefix = {}) const = 0;
   /// The newest snapshot of an entity; none where there is none.
   virtual result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const = 0;
   /// Names of the entities of one kind ("experiment", "trial", ...) that hold facts.
@@ -147,6 +151,28 @@ public:
   /// A blob by its name (see journal::put_blob).
   virtual result<std::string> blob(std::string_view name) const = 0;
 };
+
+/// The records of one kind of fact, those that say that their thing is deleted left out.
+template <class Fact>
+result<std::vector<Fact>> records_of(const reader& reads, std::string_view prefix = {}) {
+  auto bytes = reads.records(Fact::tag, prefix);
+  if (!bytes)
+    return bytes.error();
+  std::vector<Fact> out;
+  for (const auto& one : *bytes) {
+    auto known = decode(one);
+    if (!known)
+      return known.error();
+    auto* wanted = std::get_if<Fact>(&*known);
+    if (!wanted)
+      return error{errc::corrupt, std::string("a record of ") + Fact::tag + " is something else"};
+    if constexpr (requires { wanted->deleted; })
+      if (wanted->deleted)
+        continue;
+    out.push_back(std::move(*wanted));
+  }
+  return out;
+}
 
 /// The only writer. Not thread-safe: the journal actor owns it.
 class journal {
@@ -169,8 +195,9 @@ public:
 
   virtual result<void> log(const log_batch& x) = 0;
 
-  /// Queues the end of all stored lines of a task; later ones may follow, with any numbers.
-  virtual result<void> erase_log(task_id task) = 0;
+  /// Queues the end of all stored lines of a task; later ones may follow, with any numbers. `reports`: and of
+  /// what it reported.
+  virtual result<void> erase_log(task_id task, bool reports = false) = 0;
 
   /// Where the log of this source was stored up to; 0 for a new one.
   virtual std::uint64_t log_position(const std::string& source) const = 0;

@@ -19,6 +19,7 @@
 //           an experiment 'U' user   'R' number of a session's token   'O' (the configuration)   'S' key of a
 //           setting
 //                                           each its newest fact
+//           'Z' tag 0 name                  the newest fact of a name, encoded (projections/records.cpp)
 //   series  trial row                       one report
 //   logs    task number                     one line
 //
@@ -99,6 +100,14 @@ inline std::string tagged(char tag, std::string_view name) {
 
 /// The end of all keys that begin with the single byte `tag`.
 inline std::string after(char tag) { return std::string(1, static_cast<char>(tag + 1)); }
+
+/// Behind 'Z': the name of a fact among those with its tag.
+inline std::string record(std::string_view tag, std::string_view name) {
+  std::string key(tag);
+  key += '\0';
+  key += name;
+  return key;
+}
 
 inline constexpr std::string_view schema = "s";
 inline constexpr std::string_view projections = "p";

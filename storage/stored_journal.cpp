@@ -32,7 +32,7 @@ public:
   result<void> append(const struct append& x) override;
   result<report_receipt> report(const report_batch& x) override;
   result<void> log(const log_batch& x) override;
-  result<void> erase_log(task_id task) override;
+  result<void> erase_log(task_id task, bool reports) override;
   result<void> keep_snapshot(const std::string& entity, const kept_snapshot& x) override;
   std::uint64_t log_position(const std::string& source) const override;
   result<std::string> put_blob(std::string_view bytes) override;
@@ -450,13 +450,15 @@ result<void> stored_journal::log(const log_batch& x) {
   return {};
 }
 
-result<void> stored_journal::erase_log(task_id task) {
+result<void> stored_journal::erase_log(task_id task, bool reports) {
   if (closed_)
     return *closed_;
   auto from = keys::task(task), until = keys::after_task(task);
   if (auto room = store_->admit(queued_bytes() + from.size() + until.size()); !room)
     return room;
   batch_->erase_range(family::logs, from, until);
+  if (reports && task.is_trial())
+    batch_->erase_range(family::series, keys::one(task.trial().value), keys::one(task.trial().value + 1));
   unsynced_ = true;
   return {};
 }

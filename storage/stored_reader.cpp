@@ -30,6 +30,8 @@ result<experiment_row> read_experiment(const view& of, experiment_id id) {
     row_at<projections::experiment_constant>(of, family::rows, keys::tagged('C', id.value), what);
   if (!constant)
     return constant.error();
+  if (!constant->id)
+    return error{errc::not_found, what + " was deleted"};
   auto changing =
     row_at<projections::experiment_changing>(of, family::rows, keys::tagged('E', id.value), what);
   if (!changing)
@@ -47,6 +49,8 @@ result<trial_row> read_trial(const view& of, trial_id id) {
   auto constant = row_at<projections::trial_constant>(of, family::rows, keys::tagged('H', id.value), what);
   if (!constant)
     return constant.error();
+  if (!constant->id)
+    return error{errc::not_found, what + " was deleted"};
   auto changing = row_at<projections::trial_changing>(of, family::rows, keys::tagged('T', id.value), what);
   if (!changing)
     return changing.error();
@@ -83,6 +87,12 @@ result<checkpoint_row> read_checkpoint(const view& of, const projections::checkp
     recorded = std::move(*read);
   }
   checkpoint_row row{std::move(recorded->saved), place.trial, place.experiment, recorded->run, recorded->at};
+  if (place.described) {
+    auto said = trial_fact_at<checkpoint_described>(of, place.trial, place.described - 1, what);
+    if (!said)
+      return said.error();
+    row.saved.metadata = std::move(said->metadata);
+  }
   if (!place.changed)
     return row;
   auto changed = trial_fact_at<checkpoint_changed>(of, place.trial, place.changed - 1, what);
@@ -226,6 +236,8 @@ result<std::vector<experiment_row>> stored_reader::experiments() const {
   auto at = now->scan(family::rows, keys::tagged('C', 0), keys::after('C'));
   for (; at->valid(); at->next()) {
     auto row = read_experiment(*now, {keys::last_number(at->key())});
+    if (!row && row.error().code == errc::not_found)
+      continue; // deleted
     if (!row)
       return row.error();
     rows.push_back(std::move(*row));
@@ -244,6 +256,8 @@ result<std::vector<experiment_standing>> stored_reader::experiment_standings() c
     auto row = unpack<projections::experiment_changing>(at->data());
     if (!row)
       return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
+    if (!row->project)
+      continue; // deleted
     all.push_back({id, row->state, row->ended, row->progress, row->num_trials, row->best_trial,
                    row->best_metric, row->project, row->archived, row->edits + row->resource_edits});
   }
@@ -262,7 +276,10 @@ result<experiment_id> stored_reader::experiment_with_key(std::string_view key) c
     return bytes.error();
   if (!*bytes || (*bytes)->size() != 8)
     return error{errc::not_found, "there is no experiment with the key '" + std::string(key) + "'"};
-  return experiment_id{keys::last_number(**bytes)};
+  const experiment_id id{keys::last_number(**bytes)};
+  if (auto there = read_experiment(*store_->look(), id); !there)
+    return there.error();
+  return id;
 }
 
 result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {
@@ -271,6 +288,8 @@ result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {
   auto at = now->scan(family::rows, keys::tagged('X', id.value, 0), keys::tagged('X', id.value + 1, 0));
   for (; at->valid(); at->next()) {
     auto row = read_trial(*now, {keys::last_number(at->key())});
+    if (!row && row.error().code == errc::not_found)
+      continue; // deleted
     if (!row)
       return row.error();
     rows.push_back(std::move(*row));
@@ -283,7 +302,10 @@ result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {
 result<trial_row> stored_reader::trial(trial_id id) const { return read_trial(*store_->look(), id); }
 
 result<task_row> stored_reader::task(task_id id) const {
-  return row_at<task_row>(*store_->look(), family::rows, keys::task_row(id), "task " + to_string(id));
+  auto row = row_at<task_row>(*store_->look(), family::rows, keys::task_row(id), "task " + to_string(id));
+  if (row && !row->id)
+    return error{errc::not_found, "task " + to_string(id) + " was deleted"};
+  return row;
 }
 
 result<std::vector<run_row>> stored_reader::runs(task_id id) const {
@@ -356,7 +378,12 @@ result<checkpoint_row> stored_reader::checkpoint(std::string_view uuid) const {
   auto now = store_->look();
   const auto what = "checkpoint " + std::string(uuid);
   auto place = place_of(*now, uuid, what);
-  return place ? read_checkpoint(*now, *place, what) : place.error();
+  if (!place)
+    return place.error();
+  if (auto trial = read_trial(*now, place->trial); !trial)
+    return trial.error().code == errc::not_found ? error{errc::not_found, "there is no " + what}
+                                                 : trial.error();
+  return read_checkpoint(*now, *place, what);
 }
 
 result<std::vector<log_line>> stored_reader::logs(task_id id, std::uint64_t after, std::size_t limit) const {
@@ -443,6 +470,19 @@ result<std::vector<model_changed>> stored_reader::models() const {
 }
 result<std::vector<model_version_changed>> stored_reader::model_versions() const {
   return rows_that_are_left<model_version_changed>(*store_->look(), 'V');
+}
+
+result<std::vector<std::string>> stored_reader::records(std::string_view tag, std::string_view prefix) const {
+  auto now = store_->look();
+  const auto from = "Z" + keys::record(tag, prefix);
+  auto until = from; // the next of the same length: no name ends with so many greatest bytes
+  while (!until.empty() && static_cast<unsigned char>(until.back()) == 0xff)
+    until.pop_back();
+  ++until.back();
+  return collect<std::string>(
+    *now, family::rows, from, until, direction::forward, std::numeric_limits<std::size_t>::max(),
+    [](std::string_view, std::string_view bytes) { return unpack<std::string>(bytes); },
+    [](const std::string&) { return true; });
 }
 
 result<std::optional<kept_snapshot>> stored_reader::snapshot_of(std::string_view entity) const {

@@ -60,6 +60,7 @@ public:
   result<std::vector<template_changed>> templates() const override;
   result<std::vector<model_changed>> models() const override;
   result<std::vector<model_version_changed>> model_versions() const override;
+  result<std::vector<std::string>> records(std::string_view tag, std::string_view prefix) const override;
   result<std::optional<kept_snapshot>> snapshot_of(std::string_view entity) const override;
   result<std::vector<std::string>> entities(std::string_view kind) const override;
   result<std::string> blob(std::string_view name) const override { return store_->blob(name); }

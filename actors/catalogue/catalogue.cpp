@@ -69,7 +69,67 @@ catalogue::decided catalogue::change_user(user_id id, const user_wish& wanted, c
     return std::vector<catalogue_fact>{};
   changed.at = now;
   changed.by = by;
-  return note(std::move(changed));
+  const bool leaves = !changed.active && known->second.active;
+  auto facts = note(std::move(changed));
+  if (leaves) // a user who comes back makes new ones
+    for (const auto& [key, token] : std::map(tokens_))
+      if (token.user == id && token.number && !token.revoked) {
+        auto old = token;
+        old.at = now;
+        old.by = by;
+        old.revoked = true;
+        facts.push_back(note(std::move(old)).front());
+      }
+  return facts;
+}
+
+catalogue::decided catalogue::make_access_token(const commands::token_create& wanted, const std::string& by,
+                                                time_point now) {
+  constexpr std::size_t most_of_one = 1000;
+  auto user = users_.find(wanted.user);
+  if (user == users_.end())
+    return error{errc::not_found, "user " + to_string(wanted.user) + " not found"};
+  if (!user->second.active)
+    return error{errc::invalid, "user '" + user->second.name + "' is inactive"};
+  token_changed x;
+  x.at = x.created = now;
+  x.by = by;
+  x.user = wanted.user;
+  x.id = wanted.id;
+  x.until = time_point{duration{wanted.until}};
+  x.number = newest_access_token_ + 1;
+  x.description = wanted.description;
+  if (x.id.empty() || x.until <= now || x.description.size() > 4096)
+    return error{errc::invalid,
+                 "an access token ends later than now, and is described by at most 4096 bytes"};
+  std::size_t valid = 0;
+  for (const auto& [key, token] : tokens_)
+    valid += token.user == wanted.user && token.number && !token.revoked && token.until > now;
+  if (valid >= most_of_one)
+    return error{errc::invalid, "user '" + user->second.name + "' has " + std::to_string(valid) +
+                                  " access tokens already\nhint: revoke some"};
+  return note(std::move(x));
+}
+
+catalogue::decided catalogue::change_access_token(const commands::token_change& wanted, const std::string& by,
+                                                  time_point now) {
+  for (const auto& [id, token] : tokens_) {
+    if (!wanted.number || token.number != wanted.number)
+      continue;
+    if (token.revoked || token.until <= now)
+      return error{errc::invalid, "token " + std::to_string(wanted.number) + " is revoked or has expired"};
+    auto x = token;
+    x.description = wanted.description.value_or(x.description);
+    x.revoked = wanted.revoked;
+    if (x.description.size() > 4096)
+      return error{errc::invalid, "an access token is described by at most 4096 bytes"};
+    if (x.description == token.description && !x.revoked)
+      return std::vector<catalogue_fact>{};
+    x.at = now;
+    x.by = by;
+    return note(std::move(x));
+  }
+  return error{errc::not_found, "Token with id: " + std::to_string(wanted.number) + " not found"};
 }
 
 catalogue::decided catalogue::name_token(token_changed wanted) {
@@ -127,6 +187,7 @@ void catalogue::replay(const catalogue_fact& fact) {
                [this](const token_changed& f) {
                  std::erase_if(tokens_, [&](const auto& one) { return one.second.until <= f.at; });
                  tokens_[f.id] = f;
+                 newest_access_token_ = std::max(newest_access_token_, f.number);
                },
                [this](const configuration_changed& f) { configuration_ = f; },
                [this](const setting_changed& f) { settings_[f.key] = f; },
@@ -144,7 +205,7 @@ void catalogue::replay(const cluster_fact& fact) {
 }
 
 std::string catalogue::snapshot() const {
-  return pack(std::tuple{users_, tokens_, settings_, configuration_});
+  return pack(std::tuple{users_, tokens_, settings_, configuration_, newest_access_token_});
 }
 
 value catalogue::describe() const {

@@ -6,7 +6,7 @@
 // Hashes of passwords are not here: a user's `password` is the name of one (runtime/api/accounts.hpp).
 
 #include "actors/machine.hpp"
-#include "model/commands/commands.hpp"
+#include "model/commands/house_commands.hpp"
 
 #include <optional>
 
@@ -31,6 +31,14 @@ public:
   [[nodiscard]] decided name_token(token_changed wanted);
   /// No fact where it is revoked already, or void anyway.
   [[nodiscard]] decided revoke_token(token_changed wanted);
+
+  /// The token's number is in the fact. errc::not_found where there is no such user, errc::invalid for one
+  /// who is not active, or who has too many.
+  [[nodiscard]] decided make_access_token(const commands::token_create& wanted, const std::string& by,
+                                          time_point now);
+  /// errc::not_found; errc::invalid where it is void already.
+  [[nodiscard]] decided change_access_token(const commands::token_change& wanted, const std::string& by,
+                                            time_point now);
 
   /// errc::conflict where `revision` is not that of the configuration in force (0: none is). No fact where it
   /// is in force already.
@@ -60,6 +68,7 @@ private:
   std::map<std::string, token_changed> tokens_;
   std::map<std::string, setting_changed> settings_;
   configuration_changed configuration_;
+  std::uint64_t newest_access_token_ = 0;
 };
 
 } // namespace troupe

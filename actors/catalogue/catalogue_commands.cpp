@@ -43,6 +43,17 @@ outcome change(catalogue& machine, const commands::token_revoke& x, const std::s
   return noted(machine.revoke_token(token_of(x, by, now)));
 }
 
+outcome change(catalogue& machine, const commands::token_create& x, const std::string& by, time_point now) {
+  auto done = noted(machine.make_access_token(x, by, now));
+  if (done)
+    done->answer["number"] = std::get<token_changed>(done->facts.front()).number;
+  return done;
+}
+
+outcome change(catalogue& machine, const commands::token_change& x, const std::string& by, time_point now) {
+  return noted(machine.change_access_token(x, by, now));
+}
+
 outcome change(catalogue& machine, const commands::configuration_record& x, const std::string& by,
                time_point now) {
   auto done = noted(machine.configure(x.configuration, x.revision, by, now));

@@ -21,6 +21,10 @@ result<catalogue_change> change(catalogue& machine, const commands::token_name& 
                                 time_point now);
 result<catalogue_change> change(catalogue& machine, const commands::token_revoke& x, const std::string& by,
                                 time_point now);
+result<catalogue_change> change(catalogue& machine, const commands::token_create& x, const std::string& by,
+                                time_point now);
+result<catalogue_change> change(catalogue& machine, const commands::token_change& x, const std::string& by,
+                                time_point now);
 result<catalogue_change> change(catalogue& machine, const commands::configuration_record& x,
                                 const std::string& by, time_point now);
 result<catalogue_change> change(catalogue& machine, const commands::setting_change& x, const std::string& by,

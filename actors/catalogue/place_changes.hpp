@@ -50,11 +50,16 @@ result<place_change> decide(places& where, registry& books, const Command& x, bo
                    "workspace " + to_string(x.id) + " owns models\nhint: move or delete them first"};
     auto done = as_change(where.remove(x, by, now));
     if (done)
+      done->answer["completed"] = !where.knows(x.id);
+    if (done)
       for (auto& one : books.drop_templates(x.id, by, now))
         std::visit([&](auto& f) { done->facts.emplace_back(std::move(f)); }, one);
     return done;
   } else if constexpr (std::is_same_v<c, project_remove>) {
-    return as_change(where.remove(x, by, now));
+    auto done = as_change(where.remove(x, by, now));
+    if (done)
+      done->answer["completed"] = !where.projects().contains(x.id);
+    return done;
   } else if constexpr (contains<place_commands, c>) {
     return as_change(where.change(x, by, now));
   } else if constexpr (std::is_same_v<c, template_put>) {

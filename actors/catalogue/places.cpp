@@ -116,7 +116,7 @@ result<std::string> places::key_for(const std::string& wanted, const std::string
 
 bool places::open(workspace_id id) const {
   auto at = workspaces_.find(id);
-  return at != workspaces_.end() && !at->second.archived;
+  return at != workspaces_.end() && !at->second.archived && at->second.deletion == deletion_step::none;
 }
 
 result<void> places::takes_projects(workspace_id id) const {
@@ -125,6 +125,8 @@ result<void> places::takes_projects(workspace_id id) const {
     return missing("workspace", id.value);
   if (id == first_workspace)
     return error{errc::invalid, "cannot add a project to immutable workspace '" + at->second.name + "'"};
+  if (at->second.deletion != deletion_step::none)
+    return error{errc::invalid, "workspace '" + at->second.name + "' is being deleted"};
   if (at->second.archived)
     return error{errc::invalid, "cannot add a project to archived workspace '" + at->second.name + "'"};
   return {};
@@ -134,14 +136,11 @@ result<void> places::takes_experiments(project_id id) const {
   auto at = projects_.find(id);
   if (at == projects_.end())
     return missing("project", id.value);
+  if (at->second.deletion != deletion_step::none)
+    return error{errc::invalid, "project '" + at->second.name + "' is being deleted"};
   if (at->second.archived || !open(at->second.workspace))
     return error{errc::invalid, "project '" + at->second.name + "' is archived: it takes no experiments"};
   return {};
-}
-
-bool places::holds_experiments(project_id id) const {
-  return std::any_of(experiments_.begin(), experiments_.end(),
-                     [&](const auto& one) { return one.second.project == id; });
 }
 
 places::decided places::make(const commands::workspace_create& wanted, const std::string& by,
@@ -213,27 +212,24 @@ places::decided places::remove(const commands::workspace_remove& wanted, const s
     return missing("workspace", wanted.id.value);
   if (wanted.id == first_workspace)
     return error{errc::invalid, "cannot delete immutable workspace '" + known->second.name + "'"};
-  std::vector<project_id> inside;
-  for (const auto& [id, project] : projects_)
-    if (project.workspace == wanted.id) {
-      if (holds_experiments(id))
-        return error{errc::conflict,
-                     "project '" + project.name + "' holds experiments\nhint: move or delete them first"};
-      inside.push_back(id);
-    }
   std::vector<place_fact> facts;
-  for (const auto& id : inside) {
-    auto x = projects_.at(id);
-    x.at = now;
-    x.by = by;
-    x.deleted = true;
-    facts.push_back(note(std::move(x)).front());
-  }
-  auto x = workspaces_.at(wanted.id);
+  auto x = known->second;
   x.at = now;
   x.by = by;
-  x.deleted = true;
+  x.deletion = deletion_step::ordered;
+  x.error.clear();
   facts.push_back(note(std::move(x)).front());
+  for (const auto& [id, project] : std::map(projects_)) // marking one changes it
+    if (project.workspace == wanted.id) {
+      auto inside = project;
+      inside.at = now;
+      inside.by = by;
+      inside.deletion = deletion_step::ordered;
+      inside.error.clear();
+      facts.push_back(note(std::move(inside)).front());
+    }
+  for (auto& fact : settle(now))
+    facts.push_back(std::move(fact));
   return facts;
 }
 
@@ -304,14 +300,69 @@ places::decided places::remove(const commands::project_remove& wanted, const std
     return missing("project", wanted.id.value);
   if (wanted.id == first_project)
     return error{errc::invalid, "cannot delete immutable project '" + known->second.name + "'"};
-  if (holds_experiments(wanted.id))
-    return error{errc::conflict,
-                 "project '" + known->second.name + "' holds experiments\nhint: move or delete them first"};
   auto x = known->second;
   x.at = now;
   x.by = by;
-  x.deleted = true;
-  return note(std::move(x));
+  x.deletion = deletion_step::ordered;
+  x.error.clear();
+  auto facts = note(std::move(x));
+  for (auto& fact : settle(now))
+    facts.push_back(std::move(fact));
+  return facts;
+}
+
+std::vector<std::pair<experiment_id, std::string>> places::doomed() const {
+  std::vector<std::pair<experiment_id, std::string>> out;
+  for (const auto& [id, x] : experiments_) {
+    auto project = projects_.find(x.project);
+    if (x.deletion == deletion_step::none && project != projects_.end() &&
+        project->second.deletion == deletion_step::ordered)
+      out.emplace_back(id, project->second.by);
+  }
+  return out;
+}
+
+std::vector<place_fact> places::settle(time_point now) {
+  std::vector<place_fact> facts;
+  for (const auto& [id, project] : std::map(projects_)) {
+    if (project.deletion != deletion_step::ordered)
+      continue;
+    bool empty = true, waits = false;
+    auto x = project;
+    for (const auto& [experiment, one] : experiments_)
+      if (one.project == id) {
+        empty = false;
+        waits = waits || one.deletion != deletion_step::failed;
+        if (x.error.empty() && !one.stuck.empty())
+          x.error = "experiment " + to_string(experiment) + ": " + one.stuck;
+      }
+    if (waits)
+      continue;
+    x.at = now;
+    x.deleted = empty;
+    x.deletion = empty ? deletion_step::done : deletion_step::failed;
+    facts.push_back(note(std::move(x)).front());
+  }
+  for (const auto& [id, workspace] : std::map(workspaces_)) {
+    if (workspace.deletion != deletion_step::ordered)
+      continue;
+    bool empty = true, waits = false;
+    auto x = workspace;
+    for (const auto& [project, one] : projects_)
+      if (one.workspace == id) {
+        empty = false;
+        waits = waits || one.deletion == deletion_step::ordered;
+        if (x.error.empty() && !one.error.empty())
+          x.error = "project '" + one.name + "': " + one.error;
+      }
+    if (waits)
+      continue;
+    x.at = now;
+    x.deleted = empty;
+    x.deletion = empty ? deletion_step::done : deletion_step::failed;
+    facts.push_back(note(std::move(x)).front());
+  }
+  return facts;
 }
 
 places::decided places::change(const commands::experiment_describe& wanted, bool ended, const std::string& by,
@@ -341,6 +392,8 @@ places::decided places::change(const commands::experiment_move& wanted, const st
     return missing("experiment", wanted.id.value);
   if (known->second.said.archived)
     return error{errc::invalid, "experiment " + to_string(wanted.id) + " is archived: it cannot be moved"};
+  if (known->second.deletion == deletion_step::ordered)
+    return error{errc::invalid, "experiment " + to_string(wanted.id) + " is being deleted"};
   if (auto fine = takes_experiments(known->second.project); !fine)
     return error{errc::invalid, "experiment " + to_string(wanted.id) + ": " + fine.error().what};
   if (auto fine = takes_experiments(wanted.project); !fine)
@@ -377,6 +430,11 @@ std::string places::workspace_of(experiment_id id) const {
   return workspace == workspaces_.end() ? std::string() : workspace->second.name;
 }
 
+workspace_id places::workspace_id_of(project_id id) const {
+  auto at = projects_.find(id);
+  return at == projects_.end() ? workspace_id{} : at->second.workspace;
+}
+
 value places::storage_of(project_id id) const {
   auto project = projects_.find(id);
   auto workspace =
@@ -399,6 +457,12 @@ void places::replay(const place_fact& fact) {
                    projects_.erase(f.id);
                  else
                    projects_[f.id] = f;
+                 if (f.deletion == deletion_step::ordered) // what had failed is tried anew
+                   for (auto& [id, one] : experiments_)
+                     if (one.project == f.id && one.deletion == deletion_step::failed) {
+                       one.deletion = deletion_step::none;
+                       one.stuck.clear();
+                     }
                },
                [this](const experiment_moved& f) {
                  if (auto it = experiments_.find(f.id); it != experiments_.end())
@@ -426,6 +490,13 @@ void places::replay(const cluster_fact& fact) {
           for (const auto& label : f.config.value("labels", value::array()))
             if (label.is_string())
               made.said.labels.push_back(label);
+      } else if constexpr (std::is_same_v<of, experiment_deleted>) {
+        if (f.step == deletion_step::done)
+          experiments_.erase(f.id);
+        else if (auto at = experiments_.find(f.id); at != experiments_.end()) {
+          at->second.deletion = f.step;
+          at->second.stuck = f.why;
+        }
       } else if constexpr (std::is_constructible_v<place_fact, of>)
         replay(place_fact{f});
     },

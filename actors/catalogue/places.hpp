@@ -31,10 +31,17 @@ public:
                                time_point now);
   [[nodiscard]] decided change(const commands::experiment_move& wanted, const std::string& by,
                                time_point now);
-  /// errc::conflict while it holds experiments.
+  /// What holds experiments is deleted with them, behind the answer: it is marked, `doomed` says which have
+  /// to go, and `settle` is asked after each. Again, what had failed is tried anew.
   [[nodiscard]] decided remove(const commands::workspace_remove& wanted, const std::string& by,
                                time_point now);
   [[nodiscard]] decided remove(const commands::project_remove& wanted, const std::string& by, time_point now);
+  /// Experiments in projects that are being deleted, whose own deletion has not been ordered and has not
+  /// failed; with who deletes the project.
+  std::vector<std::pair<experiment_id, std::string>> doomed() const;
+  /// Projects and workspaces that are empty now go; those where all that is left could not be deleted have
+  /// failed.
+  [[nodiscard]] std::vector<place_fact> settle(time_point now);
 
   /// Where a new experiment belongs: `asked` (0: what the configuration names, else 1). errc::not_found,
   /// errc::invalid where it takes none.
@@ -43,7 +50,8 @@ public:
   value storage_of(project_id id) const;
   std::string workspace_of(experiment_id id) const; ///< name of the one that it is in
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
-  bool open(workspace_id id) const; ///< it is there and not archived
+  bool open(workspace_id id) const;                  ///< it is there, not archived and not being deleted
+  workspace_id workspace_id_of(project_id id) const; ///< 0 where there is no such project
 
   void replay(const place_fact& fact);
   void replay(const cluster_fact& fact);
@@ -57,7 +65,9 @@ private:
   struct placed {
     project_id project;
     experiment_described said;
-    MSGPACK_DEFINE_ARRAY(project, said)
+    deletion_step deletion = deletion_step::none;
+    std::string stuck; ///< why its deletion failed
+    MSGPACK_DEFINE_ARRAY(project, said, deletion, stuck)
   };
 
   std::vector<place_fact> note(place_fact fact);
@@ -66,7 +76,6 @@ private:
   result<std::string> key_for(const std::string& wanted, const std::string& name, project_id of) const;
   result<void> takes_projects(workspace_id id) const;
   result<void> takes_experiments(project_id id) const;
-  bool holds_experiments(project_id id) const;
 
   std::map<workspace_id, workspace_changed> workspaces_;
   std::map<project_id, project_changed> projects_;

@@ -90,6 +90,21 @@ const template_changed* registry::find_template(const std::string& name) const {
   return known == templates_.end() ? nullptr : &known->second;
 }
 
+const model_version_changed* registry::version_of(const std::string& checkpoint) const {
+  const model_version_changed* found = nullptr;
+  for (const auto& [id, version] : versions_)
+    if (version.checkpoint == checkpoint)
+      found = &version;
+  return found;
+}
+
+std::vector<std::string> registry::registered() const {
+  std::vector<std::string> out;
+  for (const auto& [id, version] : versions_)
+    out.push_back(version.checkpoint);
+  return out;
+}
+
 bool registry::holds_models(workspace_id id) const {
   return std::any_of(models_.begin(), models_.end(),
                      [&](const auto& one) { return one.second.workspace == id; });

@@ -40,6 +40,9 @@ public:
   void replay(const cluster_fact& fact);
 
   const std::map<model_id, model_changed>& models() const { return models_; }
+  /// The newest version of a model that this checkpoint is; null where it is none.
+  const model_version_changed* version_of(const std::string& checkpoint) const;
+  std::vector<std::string> registered() const; ///< every checkpoint that is a version of a model
   std::string snapshot() const;
   value describe() const; ///< the state, for people
 

@@ -19,17 +19,42 @@ value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
   return storage;
 }
 
+value in_resources(const value& config, const char* key) {
+  const auto resources = config.is_object() ? config.value("resources", value()) : value();
+  return resources.is_object() ? resources.value(key, value()) : value();
+}
+
+/// The pool of the workspace for an experiment that names none; empty where it does, or there is none.
+std::string pool_of_workspace(const value& text, const config_layers& below, const value& cluster) {
+  for (const auto* layer : {&text, &below.template_config})
+    if (const auto named = in_resources(*layer, "resource_pool"); named.is_string() && named != "")
+      return {};
+  auto slots = in_resources(text, "slots_per_trial");
+  if (slots.is_null())
+    slots = in_resources(below.template_config, "slots_per_trial");
+  const auto& pool = slots == 0 ? below.aux_pool : below.compute_pool;
+  return config::has_pool(cluster, pool) ? pool : std::string(); // one that a new cluster file has no more
+}
+
 } // namespace
 
 result<accepted_config> accept_config(const value& text, const std::string& file,
                                       const std::string& checkpoint_dir, const value& cluster,
-                                      const config_layers& below) {
+                                      const config_layers& layers) {
+  auto below = layers;
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   config::surroundings around;
   around.checkpoint_storage = config::default_storage(cluster);
   if (around.checkpoint_storage.is_null())
     around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
-  auto pool = config::pool_of_experiment(cluster, config::to_value(config::read_document(source, file).root));
+  const auto submitted = config::to_value(config::read_document(source, file).root);
+  auto pool = config::pool_of_experiment(cluster, submitted);
+  if (const auto usual = pool_of_workspace(submitted, below, cluster); !usual.empty()) {
+    pool = usual;
+    if (!below.template_config.is_object())
+      below.template_config = value::object();
+    below.template_config["resources"]["resource_pool"] = usual;
+  }
   if (!pool)
     return error{errc::invalid, file + ": " + pool.error().what};
   around.workspace_checkpoint_storage = below.workspace_checkpoint_storage;
@@ -50,6 +75,16 @@ result<accepted_config> accept_config(const value& text, const std::string& file
     for (const auto& fault : checked.faults)
       all += config::render(fault, source) + "\n";
     return error{errc::invalid, all};
+  }
+  if (!below.invariant.is_null()) { // its values win; what both are is checked anew
+    auto both = config::merge_as("experiment", to_json(below.invariant), "config policies",
+                                 to_json(checked.config), file);
+    if (!both.ok())
+      return error{errc::invalid, config::render(both.faults.front(), to_json(below.invariant))};
+    const auto text_of_both = to_json(both.config);
+    checked = config::load_experiment(text_of_both, "config policies", config::level::complete, {});
+    if (!checked.ok())
+      return error{errc::invalid, config::render(checked.faults.front(), text_of_both)};
   }
   auto& settings = checked.config;
   if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),

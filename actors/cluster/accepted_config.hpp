@@ -11,6 +11,9 @@ namespace troupe {
 /// What stands below a text, above what the cluster says; null: nothing.
 struct config_layers {
   value template_config, workspace_checkpoint_storage;
+  value invariant; ///< above the text: what a policy says; null: nothing
+  std::string compute_pool,
+    aux_pool; ///< where experiments with and without slots go that name no pool; empty: the cluster's
 };
 
 struct accepted_config {
@@ -25,6 +28,6 @@ struct accepted_config {
 /// in force, whose defaults lie below the experiment's and whose pools there are; may be null.
 result<accepted_config> accept_config(const value& text, const std::string& file,
                                       const std::string& checkpoint_dir, const value& cluster,
-                                      const config_layers& below = {});
+                                      const config_layers& layers = {});
 
 } // namespace troupe

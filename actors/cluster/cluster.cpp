@@ -22,6 +22,32 @@ std::vector<cluster_fact> cluster::swept(experiment_id id, time_point now) {
   return {std::move(fact)};
 }
 
+std::vector<cluster_fact> cluster::order_deletion(experiment_id id, const std::string& by, time_point now) {
+  if (deleting_.contains(id))
+    return {};
+  cluster_fact fact = experiment_deleted{now, by, id, deletion_step::ordered, {}, {}};
+  replay(fact);
+  return {std::move(fact)};
+}
+
+std::vector<cluster_fact> cluster::deleted(experiment_id id, std::vector<trial_id> trials, time_point now) {
+  auto at = deleting_.find(id);
+  if (at == deleting_.end())
+    return {};
+  cluster_fact fact = experiment_deleted{now, at->second, id, deletion_step::done, {}, std::move(trials)};
+  replay(fact);
+  return {std::move(fact)};
+}
+
+std::vector<cluster_fact> cluster::deletion_failed(experiment_id id, const std::string& why, time_point now) {
+  auto at = deleting_.find(id);
+  if (at == deleting_.end())
+    return {};
+  cluster_fact fact = experiment_deleted{now, at->second, id, deletion_step::failed, why, {}};
+  replay(fact);
+  return {std::move(fact)};
+}
+
 trial_id cluster::reserve_trials(std::uint64_t count) {
   trial_id first{ids_.newest_trial.value + 1};
   ids_.newest_trial.value += count;
@@ -37,12 +63,24 @@ void cluster::replay(const cluster_fact& fact) {
                  unswept_.insert(f.id);
                },
                [this](const experiment_swept& f) { unswept_.erase(f.id); },
+               [this](const experiment_deleted& f) {
+                 if (f.step == deletion_step::ordered)
+                   deleting_[f.id] = f.by;
+                 else
+                   deleting_.erase(f.id);
+                 if (f.step != deletion_step::done)
+                   return;
+                 unswept_.erase(f.id);
+                 std::erase_if(keys_, [&](const auto& one) { return one.second == f.id; });
+               },
                [](const auto&) {},
              },
              fact);
 }
 
-std::string cluster::snapshot() const { return pack(std::tuple{ids_.newest_experiment, keys_, unswept_}); }
+std::string cluster::snapshot() const {
+  return pack(std::tuple{ids_.newest_experiment, keys_, unswept_, deleting_});
+}
 
 value cluster::describe() const {
   value unswept = value::array();
@@ -51,7 +89,8 @@ value cluster::describe() const {
   return {{"newest_experiment", ids_.newest_experiment.value},
           {"newest_trial", ids_.newest_trial.value},
           {"keys", keys_.size()},
-          {"unswept", unswept}};
+          {"unswept", unswept},
+          {"deleting", deleting_.size()}};
 }
 
 } // namespace troupe

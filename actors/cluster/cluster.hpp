@@ -34,6 +34,17 @@ public:
   [[nodiscard]] std::vector<cluster_fact> swept(experiment_id id, time_point now);
   bool unswept(experiment_id id) const { return unswept_.contains(id); }
 
+  /// Orders the end of an experiment that has ended. No fact where it is ordered already.
+  [[nodiscard]] std::vector<cluster_fact> order_deletion(experiment_id id, const std::string& by,
+                                                         time_point now);
+  /// What was ordered is done, or failed for this reason. No fact where it was not ordered.
+  [[nodiscard]] std::vector<cluster_fact> deleted(experiment_id id, std::vector<trial_id> trials,
+                                                  time_point now);
+  [[nodiscard]] std::vector<cluster_fact> deletion_failed(experiment_id id, const std::string& why,
+                                                          time_point now);
+  /// Who ordered each deletion that is under way.
+  const std::map<experiment_id, std::string>& deleting() const { return deleting_; }
+
   /// Facts of the members change nothing here.
   void replay(const cluster_fact& fact);
   std::string snapshot() const;
@@ -43,6 +54,7 @@ private:
   id_counters ids_;
   std::map<std::string, experiment_id> keys_;
   std::set<experiment_id> unswept_;
+  std::map<experiment_id, std::string> deleting_;
 };
 
 } // namespace troupe

@@ -1,12 +1,14 @@
 #include "actors/cluster/cluster_actor.hpp"
 
 #include "actors/catalogue/catalogue_commands.hpp"
+#include "actors/catalogue/house_changes.hpp"
 #include "actors/catalogue/place_changes.hpp"
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_explain_part.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
 #include "actors/experiment/experiment_actor.hpp"
+#include "actors/retention/globs.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"
 #include "actors/shells/durable.hpp"
@@ -20,6 +22,8 @@ namespace troupe {
 namespace {
 
 using base = actor_base<cluster_actor>;
+constexpr auto deletion_timeout = std::chrono::minutes(10); ///< of one experiment
+
 using command_promise = caf::typed_response_promise<command_result>;
 
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, members_action> {
@@ -46,6 +50,7 @@ public:
       [this](const experiment_finished& x) {
         forget(x.id);
         self_->send(retention_, sweep_experiment{x.id});
+        delete_doomed();
       },
       [this](route_validation& x) {
         if (auto it = experiments_.find(x.experiment); it != experiments_.end())
@@ -119,12 +124,80 @@ private:
   }
 
   void make_retention() {
-    retention_ = spawn_retention(self_->system(), {cluster_actor{self_}, peers_.journal, peers_.reads});
+    retention_ = spawn_retention(self_->system(), {cluster_actor{self_}, peers_.journal, peers_.reads,
+                                                   setup_.tokens.cluster_id, setup_.checkpoint_dir});
     self_->monitor(retention_);
     if (auto rows = peers_.reads->experiments())
       for (const auto& row : *rows)
         if (terminal(row.state) && machine_->ids.unswept(row.id))
           self_->send(retention_, sweep_experiment{row.id});
+    erasing_ = {};
+    delete_next();
+    delete_doomed();
+  }
+
+  // ---- deletion
+
+  /// One experiment after the other: what was ordered before a restart is found in the machine again.
+  void delete_next() {
+    const auto& ordered = machine_->ids.deleting();
+    if (erasing_ || closing_ || ordered.empty())
+      return;
+    erasing_ = ordered.begin()->first;
+    erase_stored all;
+    all.experiment = erasing_;
+    self_->request(retention_, deletion_timeout, all)
+      .then([this, id = erasing_](
+              const stored_erased& x) { noted(id, machine_->ids.deleted(id, x.trials, self_->now())); },
+            [this, id = erasing_](const caf::error& why) {
+              if (why == caf::sec::request_receiver_down)
+                return; // its successor is asked again
+              noted(id, machine_->ids.deletion_failed(id, from_caf(why).what, self_->now()));
+            });
+  }
+  void noted(experiment_id id, std::vector<cluster_fact> facts) {
+    pass_on(facts);
+    take(std::move(facts), {}, [this, id](const caf::error&) {
+      if (erasing_ == id)
+        erasing_ = {};
+      delete_next();
+    });
+  }
+  /// What `ids` has decided, for the places, and what these decide on it.
+  void pass_on(std::vector<cluster_fact>& facts) {
+    machine_->pass_on(facts);
+    for (auto& one : machine_->where.settle(self_->now()))
+      std::visit([&](auto& f) { facts.emplace_back(std::move(f)); }, one);
+  }
+
+  /// Experiments in projects that are being deleted: those that run are killed first.
+  void delete_doomed() {
+    std::vector<cluster_fact> facts;
+    for (const auto& [id, by] : machine_->where.doomed()) {
+      if (auto it = experiments_.find(id); it != experiments_.end()) {
+        self_->request(it->second, journal_timeout, experiment_stop{true, "killed: its project is deleted"})
+          .then([](const committed&) {}, [](const caf::error&) {}); // its end is heard of in any case
+        continue;
+      }
+      auto ordered = machine_->ids.order_deletion(id, by, self_->now());
+      if (auto held = registered_in(id); !held.empty())
+        for (auto& fact : machine_->ids.deletion_failed(id, held, self_->now()))
+          ordered.push_back(std::move(fact));
+      for (auto& fact : ordered)
+        facts.push_back(std::move(fact));
+    }
+    if (facts.empty())
+      return;
+    pass_on(facts);
+    take(std::move(facts), {}, [this](const caf::error&) { delete_next(); });
+  }
+
+  /// Why its checkpoints have to stay; empty where they need not.
+  std::string registered_in(experiment_id id) const {
+    for (const auto& uuid : machine_->books.registered())
+      if (auto row = peers_.reads->checkpoint(uuid); row && row->experiment == id)
+        return "checkpoints are registered as model versions";
+    return {};
   }
 
   open_tasks tasks_in_journal() const {
@@ -489,9 +562,140 @@ private:
       return refused(decided.error());
     auto promise = self_->make_response_promise<command_result>();
     take(std::move(decided->facts), {},
+         [this, promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
+           promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
+           if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
+                         std::is_same_v<Change, commands::project_remove>)
+             delete_doomed();
+         });
+    return promise;
+  }
+  template <class Change>
+  requires(commands::contains<commands::people_commands, Change> ||
+           commands::contains<commands::rule_commands, Change>)
+    caf::result<command_result> on(const caller& by, const Change& x) {
+    const people::world known{[this](user_id id) { return machine_->records.users().contains(id); },
+                              [this](workspace_id id) { return machine_->where.knows(id); }};
+    auto decided = decide(machine_->folk, machine_->rules, known, x, by.user, self_->now());
+    if (!decided)
+      return refused(decided.error());
+    auto promise = self_->make_response_promise<command_result>();
+    take(std::move(decided->facts), {},
          [promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
            promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
          });
+    return promise;
+  }
+  caf::result<command_result> on(const caller& by, const commands::experiment_delete& x) {
+    auto row = peers_.reads->experiment(x.id);
+    if (!row)
+      return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
+    if (!terminal(row->state) || experiments_.contains(x.id))
+      return refused(
+        {errc::conflict, "cannot delete experiment in " + std::string(troupe::name(row->state)) + " state"});
+    if (auto held = registered_in(x.id); !held.empty())
+      return refused({errc::invalid, held});
+    auto facts = machine_->ids.order_deletion(x.id, by.user, self_->now());
+    pass_on(facts);
+    auto promise = self_->make_response_promise<command_result>();
+    take(std::move(facts), {}, [this, promise](const caf::error& why) mutable {
+      promise.deliver(why ? refused(from_caf(why)) : answered());
+      delete_next();
+    });
+    return promise;
+  }
+  caf::result<command_result> on(const caller&, const commands::experiment_erase_tensorboards& x) {
+    auto row = peers_.reads->experiment(x.id);
+    if (!row)
+      return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
+    if (!terminal(row->state))
+      return refused({errc::conflict, "cannot delete tensorboard files of an experiment in " +
+                                        std::string(troupe::name(row->state)) + " state"});
+    erase_stored files;
+    files.experiment = x.id;
+    files.tensorboards_only = true;
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(retention_, deletion_timeout, files)
+      .then([promise](const stored_erased&) mutable { promise.deliver(answered()); },
+            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+  caf::result<command_result> on(const caller& by, const commands::checkpoint_remove& x) {
+    erase_stored files;
+    files.globs = x.globs;
+    files.only_look = true;
+    for (const auto& glob : x.globs)
+      if (auto fine = check_glob(glob); !fine)
+        return refused(fine.error());
+    std::string held;
+    for (const auto& uuid : x.uuids) {
+      if (auto row = peers_.reads->checkpoint(uuid); !row)
+        return refused(row.error());
+      if (const auto* version = machine_->books.version_of(uuid))
+        held += (held.empty() ? "" : "; ") + uuid + ", registered to " +
+                machine_->books.models().at(version->model).name + " (model #" + to_string(version->model) +
+                "), version " + std::to_string(version->version);
+      files.checkpoints.push_back(uuid);
+    }
+    if (!held.empty())
+      return refused({errc::invalid, "this subset of checkpoints provided are in the model registry and "
+                                     "cannot be deleted: " +
+                                       held});
+    auto promise = self_->make_response_promise<command_result>();
+    self_->request(retention_, deletion_timeout, files)
+      .then(
+        [this, promise, files, user = by.user](const stored_erased& seen) mutable {
+          note_left(seen, user, [this, promise, files](command_result& done) mutable {
+            if (!done.got) {
+              promise.deliver(std::move(done));
+              return;
+            }
+            files.only_look = false;
+            self_->request(retention_, deletion_timeout, files)
+              .then([promise](const stored_erased&) mutable { promise.deliver(answered()); },
+                    [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+          });
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+  /// Facts of what will be left of checkpoints; `done` with the worst answer.
+  void note_left(const stored_erased& seen, const std::string& by,
+                 std::function<void(command_result&)> done) {
+    struct pending {
+      std::size_t left = 1;
+      command_result worst = answered();
+    };
+    auto all = std::make_shared<pending>();
+    const change_done one_done = [all, done = std::move(done)](command_result& one) {
+      if (!one.got && all->worst.got)
+        all->worst = one;
+      if (--all->left == 0)
+        done(all->worst);
+    };
+    for (const auto& [uuid, files] : seen.left) {
+      auto saved = peers_.reads->checkpoint(uuid);
+      auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
+      if (!row || saved->saved.files == files)
+        continue; // gone meanwhile, or nothing of it goes
+      ++all->left;
+      change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, files}),
+                   checkpoint_changed{self_->now(), uuid, files, by}, one_done);
+    }
+    auto last = answered();
+    one_done(last);
+  }
+  caf::result<command_result> on(const caller& by, const commands::checkpoint_describe& x) {
+    auto saved = peers_.reads->checkpoint(x.uuid);
+    auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
+    if (!row)
+      return refused(row.error());
+    auto promise = self_->make_response_promise<command_result>();
+    auto call = x;
+    call.by = by.user;
+    change_trial(*row, task_call_of({row->id, {}}, call),
+                 checkpoint_described{self_->now(), by.user, x.uuid, x.metadata},
+                 [promise](command_result& done) mutable { promise.deliver(std::move(done)); });
     return promise;
   }
   caf::result<command_result> on(const caller&, const commands::node_shutdown&) {
@@ -570,7 +774,7 @@ private:
         continue;
       ++all->left;
       change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{one.uuid, *one.files}),
-                   checkpoint_changed{self_->now(), one.uuid, *one.files}, done);
+                   checkpoint_changed{self_->now(), one.uuid, *one.files, {}}, done);
     }
     auto last = answered();
     done(last);
@@ -666,11 +870,59 @@ private:
     if (!project)
       return project.error();
     below.workspace_checkpoint_storage = machine_->where.storage_of(*project);
-    if (!below.workspace_checkpoint_storage.is_null())
+    const auto workspace = machine_->where.workspace_id_of(*project);
+    below.invariant = machine_->rules.invariant_of(workspace);
+    const auto& place = machine_->where.workspaces().at(workspace);
+    below.compute_pool = place.compute_pool;
+    below.aux_pool = place.aux_pool;
+    if (!below.workspace_checkpoint_storage.is_null() || !below.invariant.is_null() ||
+        !(below.compute_pool + below.aux_pool).empty())
       checked = accept();
     if (!checked)
       return checked.error();
+    auto& settings = checked->settings;
+    if (auto fine = check_constraints(settings, machine_->rules.constraints_of(workspace)); !fine)
+      return fine.error();
+    if (auto pool = config::pool_of_experiment(machine_->who.configuration(), settings);
+        pool && !machine_->rules.may_use(*pool, workspace))
+      return error{errc::invalid,
+                   "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'"};
+    if (auto fine = resolve_source(settings); !fine)
+      return fine.error();
     return placed_config{std::move(*checked), *project};
+  }
+
+  /// The checkpoint that a warm start names becomes certain: that of a trial is the newest it has now.
+  result<void> resolve_source(value& settings) const {
+    auto searcher = settings.find("searcher");
+    if (searcher == settings.end() || !searcher->is_object())
+      return {};
+    auto trial = searcher->value("source_trial_id", value()),
+         uuid = searcher->value("source_checkpoint_uuid", value());
+    if (trial.is_number_integer()) {
+      const trial_id id{static_cast<std::uint64_t>(trial.get<std::int64_t>())};
+      auto row = peers_.reads->trial(id);
+      if (!row)
+        return error{errc::invalid, "searcher.source_trial_id: trial " + to_string(id) + " not found"};
+      auto saved = peers_.reads->checkpoints(id);
+      if (!saved)
+        return saved.error();
+      std::erase_if(*saved, [](const auto& one) { return one.state != checkpoint_state::completed; });
+      if (saved->empty())
+        return error{errc::invalid,
+                     "searcher.source_trial_id: trial " + to_string(id) + " has no checkpoint"};
+      const auto newest = std::max_element(saved->begin(), saved->end(), [](const auto& a, const auto& b) {
+        return a.saved.steps < b.saved.steps;
+      });
+      (*searcher)["source_checkpoint_uuid"] = newest->saved.uuid;
+      (*searcher)["source_trial_id"] = nullptr; // the two exclude each other
+    } else if (uuid.is_string()) {
+      auto row = peers_.reads->checkpoint(uuid.get<std::string>());
+      if (!row || row->state != checkpoint_state::completed)
+        return error{errc::invalid, "searcher.source_checkpoint_uuid: checkpoint '" +
+                                      uuid.get<std::string>() + "' " + (row ? "is deleted" : "not found")};
+    }
+    return {};
   }
 
   caf::result<command_result> on(const caller& by, commands::experiment_create x) {
@@ -851,6 +1103,7 @@ private:
   std::optional<cluster_members> members_;
   std::optional<cluster_explain> explain_;
   retention_actor retention_;
+  experiment_id erasing_;   ///< which retention deletes now
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;

@@ -3,6 +3,8 @@
 // others.
 
 #include "actors/catalogue/catalogue.hpp"
+#include "actors/catalogue/house_rules.hpp"
+#include "actors/catalogue/people.hpp"
 #include "actors/catalogue/places.hpp"
 #include "actors/catalogue/registry.hpp"
 #include "actors/cluster/cluster.hpp"
@@ -16,7 +18,14 @@ struct cluster_machines {
   catalogue records;
   places where;
   registry books;
+  people folk = {};
+  house_rules rules = {};
 
+  /// Facts that one machine has decided and taken, for those beside it.
+  void pass_on(const std::vector<cluster_fact>& facts) {
+    for (const auto& fact : facts)
+      where.replay(fact);
+  }
   cluster::created create(experiment_created wanted) {
     auto made = ids.create(std::move(wanted));
     for (const auto& fact : made.facts)
@@ -29,9 +38,12 @@ struct cluster_machines {
     records.replay(fact);
     where.replay(fact);
     books.replay(fact);
+    folk.replay(fact);
+    rules.replay(fact);
   }
   std::string snapshot() const {
-    return ids.snapshot() + who.snapshot() + records.snapshot() + where.snapshot() + books.snapshot();
+    return ids.snapshot() + who.snapshot() + records.snapshot() + where.snapshot() + books.snapshot() +
+           folk.snapshot() + rules.snapshot();
   }
   value describe() const {
     auto shown = ids.describe();
@@ -39,6 +51,8 @@ struct cluster_machines {
     shown.update(records.describe());
     shown.update(where.describe());
     shown.update(books.describe());
+    shown.update(folk.describe());
+    shown.update(rules.describe());
     return shown;
   }
 };

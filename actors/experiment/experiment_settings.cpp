@@ -105,6 +105,8 @@ void read_search(config_reader& config, experiment_settings& out) {
     if (const auto& several = config.find(path); several.is_array())
       for (const auto& one : several)
         out.more_metrics.push_back(config.text_in(path, one));
+  out.source_checkpoint =
+    config.text_in("searcher.source_checkpoint_uuid", config.find("searcher.source_checkpoint_uuid"));
   const auto name = config.text_in("searcher.name", config.find("searcher.name"));
   out.hears_checkpoints = name == "pbt" || name == "custom";
 }
@@ -211,7 +213,7 @@ trial_spec trial_spec_of(const experiment_settings& of, const trial_created& mad
   spec.slots = of.slots;
   spec.least_slots = of.least_slots;
   spec.max_restarts = of.max_restarts;
-  spec.warm_start = made.source_checkpoint;
+  spec.warm_start = made.source_checkpoint.empty() ? of.source_checkpoint : made.source_checkpoint;
   spec.warm_start_steps = made.source_steps;
   spec.tells_checkpoints = of.hears_checkpoints;
   spec.stop_limit = of.preemption_timeout;

@@ -27,6 +27,8 @@ struct experiment_settings {
   std::string time_metric;               ///< or empty
   std::vector<std::string> more_metrics; ///< further metrics by which the search compares trials
   bool hears_checkpoints = false;        ///< whether the search wants to know of them
+  std::string
+    source_checkpoint; ///< uuid with which every trial begins that the search gives none; empty: anew
   // Every trial.
   int slots = 1;
   int least_slots = 0; ///< fewer than `slots` that will do; 0: none

@@ -64,7 +64,9 @@ public:
       [this](store_snapshot& x) {
         return take<committed>(journal_->keep_snapshot(x.entity, {x.facts, std::move(x.bytes)}), committed{});
       },
-      [this](const erase_log& x) { return take<committed>(journal_->erase_log(x.task), committed{}); },
+      [this](const erase_log& x) {
+        return take<committed>(journal_->erase_log(x.task, x.reports), committed{});
+      },
       [this](const log_position& x) { return log_position_is{journal_->log_position(x.source)}; },
       [this](const flush_journal&) {
         scheduled_ = false;

@@ -82,6 +82,17 @@ time_point sweep_due(std::string_view source, time_point ended) {
   return ended + std::chrono::hours(1);
 }
 
+std::optional<int> log_days(const retention_policy& policy, const std::vector<log_retention_changed>& changes,
+                            trial_id trial) {
+  const log_retention_changed* last = nullptr;
+  for (const auto& one : changes)
+    if ((!one.trial || one.trial == trial) && (!last || last->at <= one.at))
+      last = &one;
+  if (!last)
+    return policy.log_days;
+  return last->days < 0 ? std::nullopt : std::optional{last->days};
+}
+
 bool log_expired(const retention_policy& policy, time_point ended, time_point now) {
   return policy.log_days && ended != time_point{} && ended + std::chrono::hours(24) * *policy.log_days <= now;
 }

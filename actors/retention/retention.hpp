@@ -38,6 +38,11 @@ std::vector<std::string> superfluous(const retention_policy& policy, bool smalle
 /// still finds all of them.
 time_point sweep_due(std::string_view source, time_point ended);
 
+/// Days after its end that the log of a trial is kept; none: for ever. `changes`: what was said of its
+/// experiment since; the last one that is about the trial counts.
+std::optional<int> log_days(const retention_policy& policy, const std::vector<log_retention_changed>& changes,
+                            trial_id trial);
+
 /// May the log of a trial go that ended at `ended`?
 bool log_expired(const retention_policy& policy, time_point ended, time_point now);
 

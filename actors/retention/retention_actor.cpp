@@ -1,11 +1,16 @@
 #include "actors/retention/retention_actor.hpp"
 
+#include "actors/experiment/experiment_settings.hpp"
+#include "actors/retention/globs.hpp"
 #include "actors/retention/retention.hpp"
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/driven.hpp"
 #include "model/checkpoint_place.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "storage/keys.hpp"
+
+#include <algorithm>
 
 #include <caf/all.hpp>
 
@@ -55,6 +60,7 @@ public:
         step(sweep_asked{x.id, due(x.id)});
       },
       [this](const clean_logs&) { return clean(); },
+      [this](const erase_stored& x) { return erase_what(x); },
       [this](const time_passed&) {
         armed_.reset();
         step(time_passed{});
@@ -171,7 +177,7 @@ private:
       return step(deletion_refused{x.id, x.trial});
     append_facts message{stream, *first, {}};
     for (const auto& one : doomed_[x.id][x.trial])
-      message.facts.push_back(encode(checkpoint_changed{self_->now(), one.uuid, {}}));
+      message.facts.push_back(encode(checkpoint_changed{self_->now(), one.uuid, {}, {}}));
     self_->request(peers_.journal, journal_timeout, std::move(message))
       .then(
         [this, x](const committed&) {
@@ -188,6 +194,125 @@ private:
     const auto place = place_of(saved);
     if (auto store = storage::open_checkpoint_store(place.store))
       (void)(*store)->erase(place.key); // what stays is tried at the next sweep
+  }
+
+  // ---- what somebody wants to be gone
+
+  struct erasing {
+    std::vector<trial_id> left;
+    stored_erased done;
+    caf::typed_response_promise<stored_erased> promise;
+  };
+
+  caf::result<stored_erased> erase_what(const erase_stored& x) {
+    auto work = std::make_shared<erasing>(erasing{{}, {}, self_->make_response_promise<stored_erased>()});
+    auto files = x.experiment ? erase_experiment(x, *work) : erase_checkpoints(x, work->done);
+    if (!files)
+      work->promise.deliver(to_caf(files.error()));
+    else
+      erase_rows(work);
+    return work->promise;
+  }
+
+  result<void> erase_experiment(const erase_stored& x, erasing& work) {
+    auto experiment = peers_.reads->experiment(x.experiment);
+    if (!experiment)
+      return experiment.error();
+    auto trials = peers_.reads->trials(x.experiment);
+    if (!trials)
+      return trials.error();
+    const auto policy = retention_of(experiment->config);
+    for (const auto& trial : x.tensorboards_only ? std::vector<trial_row>{} : *trials) {
+      auto saved = peers_.reads->checkpoints(trial.id);
+      if (!saved)
+        return saved.error();
+      for (const auto& row : *saved) {
+        const auto place = place_of(row.saved);
+        if (row.state == checkpoint_state::deleted)
+          continue;
+        if (!policy.deletes_here || !removable(row.saved))
+          return error{errc::unsupported, "checkpoint " + row.saved.uuid +
+                                            " lies where this cluster cannot "
+                                            "delete (" +
+                                            (place.store.empty() ? "a bucket" : place.store) + ")"};
+        auto store = storage::open_checkpoint_store(place.store);
+        auto erased = store ? (*store)->erase(place.key) : result<void>(store.error());
+        if (!erased)
+          return erased;
+      }
+      work.left.push_back(trial.id);
+    }
+    work.done.trials = work.left;
+    return erase_tensorboards(*experiment);
+  }
+
+  /// They lie beside the checkpoints, as the stock client puts them.
+  result<void> erase_tensorboards(const experiment_row& experiment) {
+    auto settings = experiment_settings_of(
+      {experiment.id, experiment.config, {}, experiment.owner, peers_.checkpoint_dir, experiment.created});
+    const auto& folder = settings ? settings->launch.checkpoint_dir : peers_.checkpoint_dir;
+    if (folder.empty() || peers_.cluster_id.empty())
+      return {};
+    auto store = storage::open_checkpoint_store("directory:" + folder + "/" + peers_.cluster_id +
+                                                "/tensorboard/experiment");
+    return store ? (*store)->erase(to_string(experiment.id)) : result<void>(store.error());
+  }
+
+  static bool goes(const erase_stored& x, const std::string& path) {
+    bool out = x.globs.empty();
+    for (const auto& glob : x.globs)
+      out = out || matches_glob(glob, path);
+    return out && !path.ends_with('/');
+  }
+
+  /// Looked at first, then noted by the cluster, then erased: what is noted as gone and still there.
+  result<void> erase_checkpoints(const erase_stored& x, stored_erased& done) {
+    for (const auto& uuid : x.checkpoints) {
+      auto row = peers_.reads->checkpoint(uuid);
+      if (!row)
+        return row.error();
+      if (!removable(row->saved))
+        return error{errc::unsupported, "checkpoint " + uuid + " lies where this cluster cannot delete"};
+      if (x.only_look) {
+        auto& left = done.left[uuid] = row->saved.files;
+        std::erase_if(left, [&](const auto& one) { return goes(x, one.first); });
+        if (std::all_of(left.begin(), left.end(), [](const auto& one) { return one.first.ends_with('/'); }))
+          left.clear(); // folders alone are no checkpoint
+        continue;
+      }
+      const auto place = place_of(row->saved);
+      auto store = storage::open_checkpoint_store(place.store);
+      if (!store)
+        return store.error();
+      if (row->saved.files.empty()) {
+        if (auto erased = (*store)->erase(place.key); !erased)
+          return erased;
+        continue;
+      }
+      auto there = (*store)->list(place.key);
+      if (!there)
+        return there.error();
+      std::vector<std::string> doomed;
+      for (const auto& [path, bytes] : *there)
+        if (goes(x, path) && !row->saved.files.contains(path))
+          doomed.push_back(path);
+      if (auto erased = (*store)->erase_files(place.key, doomed); !erased)
+        return erased;
+    }
+    return {};
+  }
+
+  /// Lines and reports of the trials, one after the other.
+  void erase_rows(const std::shared_ptr<erasing>& work) {
+    if (work->left.empty()) {
+      work->promise.deliver(work->done);
+      return;
+    }
+    const auto trial = work->left.back();
+    work->left.pop_back();
+    self_->request(peers_.journal, journal_timeout, erase_log{trial, true})
+      .then([this, work](const committed&) { erase_rows(work); },
+            [work](const caf::error& why) { work->promise.deliver(why); });
   }
 
   // ---- logs
@@ -209,9 +334,14 @@ private:
     std::vector<trial_id> out;
     auto experiments = peers_.reads->experiments();
     for (const auto& experiment : experiments ? *experiments : std::vector<experiment_row>{}) {
-      const auto policy = retention_of(experiment.config);
-      auto trials = policy.log_days ? peers_.reads->trials(experiment.id) : std::vector<trial_row>{};
+      auto policy = retention_of(experiment.config);
+      const auto standing = policy;
+      auto said =
+        storage::records_of<log_retention_changed>(*peers_.reads, storage::keys::one(experiment.id.value));
+      auto trials = said && (policy.log_days || !said->empty()) ? peers_.reads->trials(experiment.id)
+                                                                : std::vector<trial_row>{};
       for (const auto& trial : trials ? *trials : std::vector<trial_row>{}) {
+        policy.log_days = log_days(standing, *said, trial.id);
         auto lines = log_expired(policy, trial.ended, self_->now()) ? peers_.reads->logs(trial.id, 0, 1)
                                                                     : std::vector<log_line>{};
         if (lines && !lines->empty())
@@ -229,7 +359,7 @@ private:
     }
     auto trial = work->left.back();
     work->left.pop_back();
-    self_->request(peers_.journal, journal_timeout, erase_log{trial})
+    self_->request(peers_.journal, journal_timeout, erase_log{trial, false})
       .then(
         [this, work](const committed&) {
           ++work->erased;

@@ -10,6 +10,8 @@ struct retention_peers {
   cluster_actor cluster; ///< hears sweep_finished
   journal_actor journal;
   std::shared_ptr<storage::reader> reads;
+  std::string cluster_id;     ///< names the folder of TensorBoard files
+  std::string checkpoint_dir; ///< where checkpoints lie whose configuration names no folder
   duration look_at_logs = std::chrono::hours(1);
 };
 

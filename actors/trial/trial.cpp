@@ -23,6 +23,8 @@ trial_step trial::apply(const trial_event& ev, time_point now) {
       on(s, *changed, now);
     else if (auto* given = std::get_if<metadata_given>(&ev))
       on(s, *given, now);
+    else if (auto* said = std::get_if<description_given>(&ev))
+      on(s, *said, now);
     else if (auto* late = std::get_if<checkpoint_saved>(&ev))
       s.actions.push_back(acknowledge_checkpoint{late->run, late->saved.uuid, "the trial has ended"});
     else if (std::holds_alternative<trial_stop>(ev))
@@ -130,11 +132,15 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
 void trial::on(trial_step&, const time_passed&, time_point) {}
 
 void trial::on(trial_step& s, const checkpoint_files_changed& ev, time_point now) {
-  note(s, checkpoint_changed{now, ev.uuid, ev.left});
+  note(s, checkpoint_changed{now, ev.uuid, ev.left, {}});
 }
 
 void trial::on(trial_step& s, const metadata_given& ev, time_point now) {
   note(s, trial_metadata_set{now, ev.metadata});
+}
+
+void trial::on(trial_step& s, const description_given& ev, time_point now) {
+  note(s, checkpoint_described{now, ev.by, ev.uuid, ev.metadata});
 }
 
 void trial::on(trial_step& s, const progress_told& ev, time_point now) {

@@ -62,12 +62,16 @@ struct checkpoint_files_changed { ///< changed by a user or the script; no file 
 struct metadata_given {
   value metadata;
 };
+struct description_given { ///< by a user, of a checkpoint
+  std::string uuid, by;
+  value metadata;
+};
 struct progress_told {
   double progress = 0; ///< 0..1
 };
 using trial_event =
   std::variant<trial_activate, trial_pause, trial_stop, trial_perturb, checkpoint_saved, allocation_ended,
-               time_passed, checkpoint_files_changed, metadata_given, progress_told>;
+               time_passed, checkpoint_files_changed, metadata_given, progress_told, description_given>;
 
 // Actions.
 struct start_allocation {
@@ -144,6 +148,7 @@ private:
   void on(trial_step& s, const checkpoint_files_changed& ev, time_point now);
   void on(trial_step& s, const metadata_given& ev, time_point now);
   void on(trial_step& s, const progress_told& ev, time_point now);
+  void on(trial_step& s, const description_given& ev, time_point now);
   void advance(trial_step& s, time_point now);
   void give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now);
   void note(trial_step& s, trial_fact fact);
@@ -161,6 +166,7 @@ private:
   void set(const trial_perturbed& f);
   void set(const checkpoint_changed& f);
   void set(const trial_metadata_set&) {}
+  void set(const checkpoint_described&) {}
   void set(const trial_progressed& f) { progress_ = f.progress; }
 
   trial_spec spec_;

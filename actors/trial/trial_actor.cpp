@@ -93,11 +93,16 @@ private:
 
   // ---- commands; those of its allocation are handed on
 
-  using commands_here = commands::join<commands::trial_commands, commands::list<commands::trial_set_metadata>,
-                                       commands::allocation_commands>;
+  using commands_here =
+    commands::join<commands::trial_commands,
+                   commands::list<commands::trial_set_metadata, commands::checkpoint_describe>,
+                   commands::allocation_commands>;
 
   caf::result<command_result> on(const allocation_id&, commands::checkpoint_files x) {
     return durably(checkpoint_files_changed{std::move(x.uuid), std::move(x.files)});
+  }
+  caf::result<command_result> on(const allocation_id&, commands::checkpoint_describe x) {
+    return durably(description_given{std::move(x.uuid), std::move(x.by), std::move(x.metadata)});
   }
   caf::result<command_result> on(const allocation_id&, commands::trial_set_metadata x) {
     return durably(metadata_given{std::move(x.metadata)});

@@ -31,6 +31,24 @@ const std::vector<rule>& rules() {
     {{view, configuration}, users::all, tasks::none},
     {{change, configuration}, users::admins, tasks::none},
 
+    {{view, group}, users::all, tasks::none},
+    {{change, group}, users::admins, tasks::none},
+    {{view, role}, users::all, tasks::none},
+    {{change, role}, users::admins, tasks::none},
+    {{view, policy}, users::all, tasks::none},
+    {{change, policy}, users::owner, tasks::none}, // of the workspace; those of the cluster have none
+    {{view, pool}, users::all, tasks::none},
+    {{change, pool}, users::admins, tasks::none},
+    {{view, webhook}, users::all, tasks::none},
+    {{create, webhook}, users::owner, tasks::none}, // of the workspace
+    {{change, webhook}, users::owner, tasks::none},
+    {{remove, webhook}, users::owner, tasks::none},
+    {{report, webhook}, users::all, tasks::all}, // of its own experiment: the handler compares the ids
+    {{view, cluster_message}, users::admins, tasks::none},
+    {{change, cluster_message}, users::admins, tasks::none},
+    {{view, master}, users::admins, tasks::none},
+    {{change, master}, users::admins, tasks::none},
+
     {{create, workspace}, users::all, tasks::none},
     {{view, workspace}, users::all, tasks::none},
     {{change, workspace}, users::owner, tasks::none},
@@ -50,7 +68,7 @@ const std::vector<rule>& rules() {
     {{view, experiment}, users::all, tasks::own},
     {{change, experiment}, users::all, tasks::none},
     {{kill, experiment}, users::all, tasks::none},
-    {{remove, experiment}, users::admins, tasks::none},
+    {{remove, experiment}, users::owner, tasks::none},
     {{move, experiment}, users::owner, tasks::none},
     {{view, search}, users::all, tasks::none},
     {{view, trial}, users::all, tasks::own},
@@ -67,7 +85,7 @@ const std::vector<rule>& rules() {
     {{report, checkpoint},
      users::nobody,
      tasks::all}, // of its own allocation: the command carries the caller's
-    {{remove, checkpoint}, users::admins, tasks::none},
+    {{remove, checkpoint}, users::all, tasks::none},
     {{view, files}, users::all, tasks::none},
     {{view, log}, users::all, tasks::own},
     {{report, log}, users::nobody, tasks::all}, // lines of other tasks are dropped
@@ -214,6 +232,20 @@ const char* name(thing what) {
     return "fault";
   case thing::secret:
     return "secret";
+  case thing::group:
+    return "group";
+  case thing::role:
+    return "role";
+  case thing::policy:
+    return "policy";
+  case thing::pool:
+    return "pool";
+  case thing::webhook:
+    return "webhook";
+  case thing::cluster_message:
+    return "cluster message";
+  case thing::master:
+    return "master";
   }
   return "";
 }

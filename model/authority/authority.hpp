@@ -43,6 +43,13 @@ enum class thing {
   actor,  ///< what the shell looks at
   fault,  ///< disturbances for tests
   secret, ///< a command whose own token is checked by whoever takes it
+  group,  ///< users that belong together
+  role,
+  policy,  ///< what configurations have to be
+  pool,    ///< who may use it
+  webhook, ///< a receiver of events
+  cluster_message,
+  master, ///< settings of the node's program
 };
 
 struct need {

@@ -69,7 +69,8 @@ struct workspace_remove {
     cluster,
     {action::remove, thing::workspace},
     repeat::safe,
-    "Deletes a workspace with its templates and projects; `conflict` while it owns models or experiments."};
+    "Deletes a workspace with all it holds, experiments behind the answer; `conflict` while it owns models.",
+    "{completed}"};
 };
 
 struct note {
@@ -128,7 +129,8 @@ struct project_remove {
                             cluster,
                             {action::remove, thing::project},
                             repeat::safe,
-                            "Deletes a project; `conflict` while it holds experiments."};
+                            "Deletes a project with its experiments, these behind the answer.",
+                            "{completed}"};
 };
 
 struct experiment_describe {

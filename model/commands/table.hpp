@@ -2,6 +2,7 @@
 // The table of all commands, and how a name finds its struct: checking, dispatch and documents come from
 // here.
 
+#include "model/commands/house_commands.hpp"
 #include "model/commands/place_commands.hpp"
 #include "model/commands/pool_commands.hpp"
 #include "model/commands/shell_commands.hpp"
@@ -24,10 +25,19 @@ using node_commands =
        token_name, token_revoke>;
 using scheduling_commands =
   list<experiment_set, pool_details, job_list, allocation_explain, trial_explain, experiment_explain>;
-using cluster_commands = join<node_commands, place_commands, registry_commands, scheduling_commands>;
+/// Those whose facts actors/catalogue/people and house_rules decide.
+using people_commands = list<user_set, project_visit, group_create, group_change, group_remove, role_assign>;
+using rule_commands = list<policy_set, pool_bind, webhook_create, webhook_change, webhook_remove,
+                           cluster_message_set, log_retain, trial_source_declare>;
+/// Those that end what is stored.
+using removal_commands =
+  list<experiment_delete, experiment_erase_tensorboards, checkpoint_remove, checkpoint_describe>;
+using access_commands = list<token_create, token_change>;
+using cluster_commands = join<node_commands, place_commands, registry_commands, scheduling_commands,
+                              people_commands, rule_commands, removal_commands, access_commands>;
 /// Those whose facts the catalogue decides (actors/catalogue/).
-using catalogue_commands =
-  list<configuration_record, setting_change, user_create, user_change, token_name, token_revoke>;
+using catalogue_commands = list<configuration_record, setting_change, user_create, user_change, token_name,
+                                token_revoke, token_create, token_change>;
 /// By tasks, through cluster and experiment to the trial, which hands the first list on to its open run.
 using allocation_calls = list<allocation_preemption, allocation_ack_preemption, allocation_pending_preemption,
                               allocation_rendezvous, allocation_daemon, trial_early_exit>;

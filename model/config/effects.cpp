@@ -34,8 +34,6 @@ bool runs_trial_class(const node& root) {
 
 const std::vector<without_effect>& keys_without_effect() {
   static const std::vector<without_effect> all{
-    {"searcher.source_trial_id", "has no effect yet: trials begin anew"},
-    {"searcher.source_checkpoint_uuid", "has no effect yet: trials begin anew"},
     {"searcher.max_length", by_the_code},
     {"searcher.stop_once", "has no effect, as in Determined 0.38: trials are never resumed by this searcher"},
     {"searcher.train_stragglers", of_old},

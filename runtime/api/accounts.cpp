@@ -387,6 +387,15 @@ result<token_holder> accounts::holder(std::string_view token, time_point now) co
     auto u = users_.find(h.user_id);
     return u != users_.end() && u->second.active ? result<token_holder>(h) : wrong;
   }
+  if (parts[0] == "p1" && parts.size() == 4) {
+    h.user_id = number(parts[1]);
+    auto u = users_.find(h.user_id);
+    return u != users_.end() && u->second.active &&
+               micros(now) < static_cast<std::int64_t>(number(parts[3])) &&
+               !revoked_.contains(std::string(parts[2]))
+             ? result<token_holder>(h)
+             : wrong;
+  }
   if (parts[0] != "u1" || parts.size() != 5)
     return wrong;
   h.user_id = number(parts[1]);
@@ -402,9 +411,16 @@ std::optional<session_claim> accounts::session_of(std::string_view token, time_p
   if (!h || h->what != token_holder::kind::session)
     return std::nullopt; // an experiment's token ends with its experiment
   auto parts = split(token, '.');
+  if (parts[0] != "u1") // a logout ends no access token
+    return std::nullopt;
   return session_claim{h->user_id, std::string(parts[3]),
                        at_micros(static_cast<std::int64_t>(number(parts[4])))};
 }
+
+std::string accounts::access_token(std::uint64_t user_id, const std::string& id, time_point until) const {
+  return sealed("p1." + std::to_string(user_id) + "." + id + "." + std::to_string(micros(until)));
+}
+std::string accounts::new_token_id() { return random_hex(9); }
 
 std::string accounts::experiment_token(experiment_id experiment, std::uint64_t user_id) const {
   return sealed("e1." + to_string(experiment) + "." + std::to_string(user_id));

@@ -96,6 +96,11 @@ public:
   /// What a valid token of a session says; nullopt of any other.
   std::optional<session_claim> session_of(std::string_view token, time_point now) const;
 
+  /// An access token: valid until then unless it is revoked or its user is not active, whatever becomes of
+  /// the user's logins and password. `id` is random (new_token_id).
+  std::string access_token(std::uint64_t user_id, const std::string& id, time_point until) const;
+  static std::string new_token_id();
+
   /// For tasks: DET_USER_TOKEN, and DET_SESSION_TOKEN. The same arguments give the same token.
   std::string experiment_token(experiment_id experiment, std::uint64_t user_id) const;
   std::string allocation_token(allocation_id allocation) const;

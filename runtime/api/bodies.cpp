@@ -67,6 +67,107 @@ value unix_account() {
     {{"agentUid", whole()}, {"agentGid", whole()}, {"agentUser", text()}, {"agentGroup", text()}});
 }
 
+/// Of users, groups, roles, policies, removals.
+void add_bodies_of_people(std::map<std::string, value>& all) {
+  const auto ids = list_of(whole());
+  const auto texts = list_of(text());
+  const auto days = whole();
+  all["v1CheckpointsRemoveFilesRequest"] =
+    object({{"checkpointUuids", texts, "", true},
+            {"checkpointGlobs", texts, "patterns of paths, `**` over folders", true}});
+  all["v1DeleteCheckpointsRequest"] = object({{"checkpointUuids", texts, "", true}});
+  all["v1PostCheckpointMetadataRequest"] =
+    object({{"checkpoint", object({{"uuid", text(), "as in the path"}, {"metadata", any_object(), "", true}}),
+             "", true}});
+  all["v1ReportTrialSourceInfoRequest"] =
+    object({{"trialSourceInfo",
+             object({{"trialId", whole(), "", true},
+                     {"checkpointUuid", text(), "", true},
+                     {"trialSourceInfoType", text(), "TRIAL_SOURCE_INFO_TYPE_INFERENCE or _FINE_TUNING"},
+                     {"description", text()},
+                     {"modelId", whole()},
+                     {"modelVersion", whole()}}),
+             "", true}});
+  const auto retain = object({{"numDays", days, "-1: for ever", true}});
+  all["v1PutExperimentRetainLogsRequest"] = all["v1PutTrialRetainLogsRequest"] = retain;
+  all["v1PutExperimentsRetainLogsRequest"] = object({{"numDays", days, "-1: for ever", true},
+                                                     {"experimentIds", ids},
+                                                     {"filters", any_object(), "in place of the ids"},
+                                                     {"projectId", whole(), "as in the path"}});
+  all["v1PatchUsersRequest"] = object({{"userIds", ids},
+                                       {"activate", flag(), "false: they cannot log in", true},
+                                       {"filters", any_object(), "in place of the ids: name, admin"}});
+  all["v1PostUserSettingRequest"] = object(
+    {{"settings",
+      list_of(object(
+        {{"key", text(), "", true}, {"value", text(), "empty: it is removed"}, {"storagePath", text()}})),
+      "", true}});
+  all["v1PostUserActivityRequest"] = object({{"activityType", text(), "ACTIVITY_TYPE_GET"},
+                                             {"entityType", text(), "ENTITY_TYPE_PROJECT"},
+                                             {"entityId", whole(), "", true}});
+  all["v1PostAccessTokenRequest"] =
+    object({{"userId", whole(), "missing: the caller"},
+            {"lifespan", text(), "as 720h; -1 or missing: 30 days, the longest"},
+            {"description", text()}});
+  all["v1PatchAccessTokenRequest"] = object({{"tokenId", whole(), "as in the path"},
+                                             {"description", text()},
+                                             {"setRevoked", flag(), "true: void from now on"}});
+  all["v1CreateGroupRequest"] = object({{"name", text(), "", true}, {"addUsers", ids}});
+  all["v1UpdateGroupRequest"] = object(
+    {{"name", text()}, {"addUsers", ids}, {"removeUsers", ids}, {"groupId", whole(), "as in the path"}});
+  all["v1GetGroupsRequest"] = object({{"limit", whole(), "1 to 500", true},
+                                      {"offset", whole()},
+                                      {"name", text()},
+                                      {"userId", whole(), "only groups with this user"}});
+  all["v1AssignMultipleGroupsRequest"] =
+    object({{"userIds", ids, "", true}, {"addGroups", ids}, {"removeGroups", ids}});
+  all["v1ListRolesRequest"] = object({{"limit", whole(), "1 to 500", true}, {"offset", whole()}});
+  all["v1SearchRolesAssignableToScopeRequest"] =
+    object({{"limit", whole(), "1 to 500", true},
+            {"offset", whole()},
+            {"workspaceId", whole(), "only roles that can be given in a workspace"}});
+  all["v1GetRolesByIDRequest"] = object({{"roleIds", ids, "", true}});
+  const auto given = object({{"role", object({{"roleId", whole(), "", true}}), "", true},
+                             {"scopeWorkspaceId", whole(), "missing: everywhere"}});
+  all["v1AssignRolesRequest"] = all["v1RemoveAssignmentsRequest"] =
+    object({{"userRoleAssignments",
+             list_of(object({{"userId", whole(), "", true}, {"roleAssignment", given, "", true}}))},
+            {"groupRoleAssignments",
+             list_of(object({{"groupId", whole(), "", true}, {"roleAssignment", given, "", true}}))}});
+  all["v1PutGlobalConfigPoliciesRequest"] = all["v1PutWorkspaceConfigPoliciesRequest"] =
+    object({{"configPolicies", text(), "YAML or JSON: invariant_config, constraints", true},
+            {"workloadType", text(), "as in the path"},
+            {"workspaceId", whole(), "as in the path"}});
+  all["v1BindRPToWorkspaceRequest"] = all["v1OverwriteRPWorkspaceBindingsRequest"] =
+    all["v1UnbindRPFromWorkspaceRequest"] = object(
+      {{"workspaceIds", ids}, {"workspaceNames", texts}, {"resourcePoolName", text(), "as in the path"}});
+  all["v1SetClusterMessageRequest"] = object({{"message", text(), "1 to 250 characters", true},
+                                              {"startTime", text(), "RFC 3339; missing: now"},
+                                              {"endTime", text(), "RFC 3339; missing: never"},
+                                              {"duration", text(), "as 2h30m, in place of endTime"}});
+}
+
+/// Of searches over experiments and runs, and of actions on runs.
+void add_bodies_of_searches(std::map<std::string, value>& all) {
+  const auto ids = list_of(whole());
+  all["v1SearchExperimentsRequest"] = all["v1SearchRunsRequest"] =
+    object({{"projectId", whole(), "missing: all"},
+            {"offset", whole()},
+            {"limit", whole(), "0: 100, -1: all, -2: none"},
+            {"sort", text(), "column=asc|desc, several with commas"},
+            {"filter", text(), "JSON: filterGroup, showArchived"}});
+  for (const char* verb : {"Kill", "Pause", "Resume", "Archive", "Unarchive", "Delete"})
+    all[std::string("v1") + verb + "RunsRequest"] =
+      object({{"runIds", ids}, {"filter", text(), "in place of the ids"}, {"projectId", whole()}});
+  all["v1MoveRunsRequest"] = object({{"runIds", ids},
+                                     {"filter", text(), "in place of the ids"},
+                                     {"sourceProjectId", whole()},
+                                     {"destinationProjectId", whole(), "", true},
+                                     {"skipMultitrial", flag(), "runs of searches stay"}});
+  all["v1PreviewHPSearchRequest"] =
+    object({{"config", any_object(), "configuration of an experiment", true}, {"seed", whole()}});
+}
+
 std::map<std::string, value> made() {
   using namespace commands;
   std::map<std::string, value> all;
@@ -278,6 +379,8 @@ std::map<std::string, value> made() {
   all["v1MarkAllocationResourcesDaemonRequest"] = of_path({{"resourcesId", text(), "as in the path"}});
   all["v1PostAllocationAcceleratorDataRequest"] =
     of_path({{"acceleratorData", any_object(), "taken, not kept"}});
+  add_bodies_of_people(all);
+  add_bodies_of_searches(all);
   return all;
 }
 

@@ -48,6 +48,8 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
   std::lock_guard lock{mutex_};
   for (auto& now : *standings) {
     auto one = found(now, storage, false);
+    if (!one && one.error().code == errc::not_found)
+      continue; // deleted since
     if (!one)
       return one.error();
     out.push_back({std::move(now), (*one)->lasting});

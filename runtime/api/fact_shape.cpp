@@ -57,11 +57,8 @@ value shape(const user_changed& x) {
           {"generation", x.generation}};
 }
 value shape(const token_changed& x) {
-  return {{"by", x.by},
-          {"user", x.user.value},
-          {"name", x.name},
-          {"until", time_or_null(x.until)},
-          {"revoked", x.revoked}};
+  return {{"by", x.by},           {"user", x.user.value}, {"name", x.name}, {"until", time_or_null(x.until)},
+          {"revoked", x.revoked}, {"number", x.number}};
 }
 value shape(const configuration_changed& x) { return {{"by", x.by}, {"revision", x.revision}}; }
 value shape(const setting_changed& x) { return {{"by", x.by}, {"key", x.key}, {"to", x.to}}; }
@@ -99,6 +96,80 @@ value shape(const experiment_moved& x) {
 value shape(const experiment_described& x) {
   return {{"by", x.by},         {"id", x.id.value}, {"name", x.name},        {"description", x.description},
           {"labels", x.labels}, {"notes", x.notes}, {"archived", x.archived}};
+}
+const char* name(deletion_step step) {
+  switch (step) {
+  case deletion_step::none:
+    return "none";
+  case deletion_step::ordered:
+    return "ordered";
+  case deletion_step::failed:
+    return "failed";
+  case deletion_step::done:
+    return "done";
+  }
+  return "none";
+}
+template <class Id>
+value numbers(const std::vector<Id>& ids) {
+  value list = value::array();
+  for (const auto id : ids)
+    list.push_back(id.value);
+  return list;
+}
+value shape(const experiment_deleted& x) {
+  return {
+    {"by", x.by}, {"id", x.id.value}, {"step", name(x.step)}, {"why", x.why}, {"trials", numbers(x.trials)}};
+}
+value shape(const log_retention_changed& x) {
+  return {{"by", x.by}, {"experiment", x.experiment.value}, {"trial", x.trial.value}, {"days", x.days}};
+}
+value shape(const group_changed& x) {
+  return {{"by", x.by},
+          {"id", x.id.value},
+          {"name", x.name},
+          {"members", numbers(x.members)},
+          {"deleted", x.deleted}};
+}
+value shape(const roles_changed& x) {
+  return {{"by", x.by},
+          {"role", x.role},
+          {"user", x.user.value},
+          {"group", x.group.value},
+          {"workspace", x.workspace.value},
+          {"deleted", x.deleted}};
+}
+value shape(const policy_changed& x) {
+  return {{"by", x.by}, {"workspace", x.workspace.value}, {"kind", x.kind}, {"policies", x.policies}};
+}
+value shape(const pool_bound& x) {
+  return {{"by", x.by}, {"pool", x.pool}, {"workspaces", numbers(x.workspaces)}};
+}
+// The address of a webhook may hold what lets others write to its receiver: it stays out.
+value shape(const webhook_changed& x) {
+  return {{"by", x.by},
+          {"id", x.id.value},
+          {"name", x.name},
+          {"workspace", x.workspace.value},
+          {"triggers", x.triggers},
+          {"deleted", x.deleted}};
+}
+value shape(const webhook_event& x) {
+  return {{"id", x.id}, {"webhook", x.webhook.value}, {"step", name(x.step)}, {"why", x.why}};
+}
+value shape(const cluster_message_changed& x) {
+  return {{"by", x.by}, {"message", x.message}, {"from", x.from}, {"until", x.until}};
+}
+value shape(const user_setting_changed& x) {
+  return {{"by", x.by}, {"user", x.user.value}, {"key", x.key}, {"path", x.path}};
+}
+value shape(const project_visited& x) { return {{"user", x.user.value}, {"project", x.project.value}}; }
+value shape(const trial_source_declared& x) {
+  return {{"by", x.by},     {"trial", x.trial.value}, {"checkpoint", x.checkpoint},
+          {"kind", x.kind}, {"model", x.model.value}, {"version", x.version}};
+}
+value shape(const checkpoint_described& x) {
+  return {{"by", x.by}, {"uuid", x.uuid}, {"metadata", x.metadata}};
 }
 value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
 value shape(const search_stepped& x) {
@@ -160,7 +231,7 @@ value shape(const checkpoint_recorded& x) {
             {"path", x.saved.path},
             {"place", {{"store", x.saved.place.store}, {"key", x.saved.place.key}}}}}};
 }
-value shape(const checkpoint_changed& x) { return {{"uuid", x.uuid}, {"files", x.files}}; }
+value shape(const checkpoint_changed& x) { return {{"uuid", x.uuid}, {"files", x.files}, {"by", x.by}}; }
 value shape(const trial_metadata_set& x) { return {{"metadata", x.metadata}}; }
 value shape(const trial_progressed& x) { return {{"progress", x.progress}}; }
 value shape(const allocation_ready&) { return value::object(); }

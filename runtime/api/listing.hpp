@@ -2,6 +2,7 @@
 // What lists have in common: how text is looked for, and which way they are sorted.
 
 #include "runtime/api/http.hpp"
+#include "storage/journal.hpp"
 
 #include <string>
 
@@ -10,5 +11,11 @@ namespace troupe::api {
 std::string folded(std::string_view text); ///< lower case, ASCII only
 bool contains_folded(std::string_view text, std::string_view part);
 bool is_descending(const query_list& query); ///< by `orderBy`
+
+/// A duration as Go writes it, "720h" or "1h30m"; errc::invalid for anything else, and for one below 0.
+result<duration> go_duration(const std::string& text);
+
+/// What everybody is told now, null where there is nothing; `begun`: not what begins later.
+result<value> cluster_message(const storage::reader& storage, time_point now, bool begun);
 
 } // namespace troupe::api

@@ -4,6 +4,24 @@
 
 namespace troupe::api {
 
+namespace {
+
+const char* deletion_name(deletion_step step) {
+  switch (step) {
+  case deletion_step::ordered:
+    return "WORKSPACE_STATE_DELETING";
+  case deletion_step::failed:
+    return "WORKSPACE_STATE_DELETE_FAILED";
+  case deletion_step::done:
+    return "WORKSPACE_STATE_DELETED";
+  case deletion_step::none:
+    break;
+  }
+  return "WORKSPACE_STATE_UNSPECIFIED";
+}
+
+} // namespace
+
 std::uint64_t number_of(const std::string& owner, const accounts& users) {
   auto known = users.find(owner);
   return known ? known->id : 0;
@@ -72,8 +90,8 @@ value place_book::shape(const workspace_changed& x, const accounts& users, const
                {"numProjects", projects},
                {"numExperiments", experiments},
                {"pinned", pinned},
-               {"state", "WORKSPACE_STATE_UNSPECIFIED"},
-               {"errorMessage", ""},
+               {"state", deletion_name(x.deletion)},
+               {"errorMessage", x.error},
                {"agentUserGroup", nullptr},
                {"checkpointStorageConfig", x.checkpoint_storage},
                {"defaultComputePool", x.compute_pool},
@@ -110,8 +128,8 @@ value place_book::shape(const project_changed& x, const accounts& users) const {
           {"numActiveExperiments", of.active},
           {"numRuns", of.runs},
           {"lastExperimentStartedAt", nullptr},
-          {"state", "WORKSPACE_STATE_UNSPECIFIED"},
-          {"errorMessage", ""}};
+          {"state", deletion_name(x.deletion)},
+          {"errorMessage", x.error}};
 }
 
 value place_book::place_of(project_id id, const accounts& users) const {

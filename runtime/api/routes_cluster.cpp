@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/listing.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 
@@ -22,14 +23,24 @@ result<value> info(const call& c) {
 
 result<value> master(const call& c) {
   const auto& about = c.parts->about;
-  return value{{"version", determined_version}, {"masterId", about.master_id},
-               {"clusterId", about.cluster_id}, {"clusterName", about.cluster_name},
-               {"hasCustomLogo", false},        {"strictJobQueueControl", false},
-               {"rbacEnabled", false},          {"telemetryEnabled", false},
-               {"userManagementEnabled", true}, {"product", "PRODUCT_COMMUNITY"},
-               {"branding", "determined"},      {"featureSwitches", value::array()},
-               {"externalLoginUri", ""},        {"externalLogoutUri", ""},
-               {"clusterMessage", nullptr}};
+  auto told = cluster_message(*c.parts->storage, c.now, true);
+  if (!told)
+    return told.error();
+  return value{{"version", determined_version},
+               {"masterId", about.master_id},
+               {"clusterId", about.cluster_id},
+               {"clusterName", about.cluster_name},
+               {"hasCustomLogo", false},
+               {"strictJobQueueControl", false},
+               {"rbacEnabled", false},
+               {"telemetryEnabled", false},
+               {"userManagementEnabled", true},
+               {"product", "PRODUCT_COMMUNITY"},
+               {"branding", "determined"},
+               {"featureSwitches", value::array()},
+               {"externalLoginUri", ""},
+               {"externalLogoutUri", ""},
+               {"clusterMessage", std::move(*told)}};
 }
 
 /// The element of `list` whose "name" or "id" is `id`; nullptr where there is none.

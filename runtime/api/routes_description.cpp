@@ -294,6 +294,30 @@ void bulk_move(const call_ptr& c, const reply& back) {
   });
 }
 
+void bulk_delete(const call_ptr& c, const reply& back) {
+  on_each(c, back, [&](const experiment_row& row) -> result<commands::experiment_delete> {
+    if (auto fine =
+          authority::may(c->by.asks(), action::remove, {thing::experiment, to_string(row.id), row.owner});
+        !fine)
+      return fine.error();
+    return commands::experiment_delete{row.id};
+  });
+}
+
+void bulk_retain(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  f.need("numDays");
+  const auto days = f.number("numDays");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  on_each(c, back, [&](const experiment_row& row) -> result<commands::log_retain> {
+    return commands::log_retain{row.id, {}, days};
+  });
+}
+
 } // namespace
 
 std::vector<route> description_routes() {
@@ -335,6 +359,16 @@ std::vector<route> description_routes() {
          "v1CancelExperimentsResponse", "Cancels many experiments."),
     bulk("kill", bulk_of<commands::experiment_kill>(), {action::kill, thing::experiment}, "v1BulkAction",
          "v1KillExperimentsResponse", "Kills many experiments."),
+    asks_again({"DELETE",
+                "/api/v1/projects/{projectId}/experiments/delete",
+                {action::remove, thing::experiment},
+                bulk_delete,
+                "v1BulkAction",
+                "v1DeleteExperimentsResponse",
+                "Deletes many ended experiments, behind the answer."}),
+    {"PUT", "/api/v1/projects/{projectId}/experiments/retain_logs", change, bulk_retain,
+     "v1PutExperimentsRetainLogsRequest", "v1PutExperimentsRetainLogsResponse",
+     "Says how many days the logs of many experiments are kept."},
   };
 }
 

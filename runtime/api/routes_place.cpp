@@ -193,7 +193,7 @@ handler pin_workspace(bool on) {
   };
 }
 
-result<value> completed(value) { return value{{"completed", true}}; }
+result<value> completed(value got) { return value{{"completed", got.value("completed", true)}}; }
 
 void delete_workspace(const call_ptr& c, const reply& back) {
   auto book = book_of(*c);
@@ -442,7 +442,7 @@ std::vector<route> place_routes() {
                 delete_workspace,
                 "",
                 "v1DeleteWorkspaceResponse",
-                "Deletes a workspace that holds no models or experiments."}),
+                "Deletes a workspace that owns no models, and behind the answer what it holds."}),
     asks_again({"POST", "/api/v1/workspaces/{id}/archive", change, archive_workspace(true), "", "Empty",
                 "Archives a workspace: nothing in it can be changed."}),
     asks_again({"POST", "/api/v1/workspaces/{id}/unarchive", change, archive_workspace(false), "", "Empty",
@@ -472,7 +472,7 @@ std::vector<route> place_routes() {
                 delete_project,
                 "",
                 "v1DeleteProjectResponse",
-                "Deletes a project that holds no experiments."}),
+                "Deletes a project, and behind the answer its experiments."}),
     asks_again({"POST", "/api/v1/projects/{id}/archive", change_project, archive_project(true), "", "Empty",
                 "Archives a project: its experiments are hidden."}),
     asks_again({"POST", "/api/v1/projects/{id}/unarchive", change_project, archive_project(false), "",

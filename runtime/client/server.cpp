@@ -176,8 +176,10 @@ result<snapshot> server::get(const std::string& path, const query& with) {
   return got;
 }
 
-result<value> server::post(const std::string& path, const value& body) {
-  auto what = make("POST", path, {});
+result<value> server::post(const std::string& path, const value& body) { return change("POST", path, body); }
+
+result<value> server::change(const std::string& method, const std::string& path, const value& body) {
+  auto what = make(method, path, {});
   if (!body.empty())
     what.body = to_json(body);
   auto answer = send(std::move(what));

@@ -56,6 +56,9 @@ public:
 
   result<snapshot> get(const std::string& path, const query& with = {});
   result<value> post(const std::string& path, const value& body = value::object());
+  /// By another method: "PUT", "PATCH", "DELETE".
+  result<value> change(const std::string& method, const std::string& path,
+                       const value& body = value::object());
 
   result<experiment_id> create(const new_experiment& what);
   /// All rows of a Determined list: `{KEY: [...], "pagination"}`, page by page.

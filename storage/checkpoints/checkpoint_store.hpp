@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::storage {
 
@@ -29,6 +30,9 @@ public:
   virtual result<std::map<std::string, std::int64_t>> list(const std::string& key) const = 0;
   /// What is not there is no fault.
   virtual result<void> erase(const std::string& key) = 0;
+  /// Files of it alone, as `list` names them; folders that are empty then go too. What is not there is no
+  /// fault.
+  virtual result<void> erase_files(const std::string& key, const std::vector<std::string>& paths) = 0;
   /// Whether files can be kept here now: errc::io or errc::denied with what is wrong.
   virtual result<void> probe() = 0;
 };

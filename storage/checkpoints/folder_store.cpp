@@ -146,6 +146,26 @@ result<void> folder_store::erase(const std::string& key) {
   return {};
 }
 
+result<void> folder_store::erase_files(const std::string& key, const std::vector<std::string>& paths) {
+  auto there = list(key); // symbolic links are none of it, so no path leads out
+  if (!there)
+    return there.error();
+  for (const auto& path : paths) {
+    if (path.ends_with('/') || !there->contains(path))
+      continue;
+    std::error_code fault;
+    fs::remove(root_ / key / path, fault);
+    if (fault && fault != std::errc::no_such_file_or_directory)
+      return fault_of(root_ / key / path, "remove", fault);
+  }
+  for (auto at = there->rbegin(); at != there->rend(); ++at) // the inner ones come last in the order of paths
+    if (at->first.ends_with('/')) {
+      ::rmdir( // one that is not empty stays
+        (root_ / key / at->first).c_str());
+    }
+  return {};
+}
+
 result<void> folder_store::probe() {
   if (auto ok = make_root(); !ok)
     return ok;

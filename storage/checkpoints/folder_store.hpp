@@ -15,6 +15,7 @@ public:
   result<void> get(const std::string& key, const std::filesystem::path& to) const override;
   result<std::map<std::string, std::int64_t>> list(const std::string& key) const override;
   result<void> erase(const std::string& key) override;
+  result<void> erase_files(const std::string& key, const std::vector<std::string>& paths) override;
   result<void> probe() override;
 
 private:

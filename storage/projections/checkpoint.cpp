@@ -30,6 +30,11 @@ void change(const checkpoint_changed& x, const subject& of, tables& rows) {
 void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   if (const auto* changed = std::get_if<checkpoint_changed>(&x))
     return change(*changed, of, rows);
+  if (const auto* said = std::get_if<checkpoint_described>(&x)) {
+    if (auto* place = rows.checkpoints.change(said->uuid); place && place->trial == of.trial())
+      place->described = of.number + 1;
+    return;
+  }
   const auto* recorded = std::get_if<checkpoint_recorded>(&x);
   if (!recorded)
     return;
@@ -46,7 +51,7 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   auto& place = rows.checkpoints.make(uuid);
   trial->checkpoint_bytes += total - place.bytes;
   const auto before = fresh ? trial->newest_recorded : place.before;
-  place = {of.trial(), constant->experiment, of.number, total, 0, false, before};
+  place = {of.trial(), constant->experiment, of.number, total, 0, false, before, place.described};
   if (fresh) {
     ++trial->checkpoint_count;
     trial->newest_recorded = of.number + 1;

@@ -87,10 +87,38 @@ void on(const trial_progressed& x, const subject& of, tables& rows) {
   add_progress(trial->experiment, *row, rows);
 }
 
+void on(const experiment_deleted& x, const subject&, tables& rows) {
+  auto* row = x.step == deletion_step::done ? nullptr : rows.experiment_states.change(x.id);
+  if (!row)
+    return; // fold_deletion has what is done
+  row->state = x.step == deletion_step::failed ? experiment_state::delete_failed : experiment_state::deleting;
+  row->why = x.why;
+}
+
 template <class Other>
 void on(const Other&, const subject&, tables&) {}
 
 } // namespace
+
+void fold_deletion(const fact& x, tables& rows) {
+  const auto* gone = std::get_if<experiment_deleted>(&x);
+  if (!gone || gone->step != deletion_step::done)
+    return;
+  if (auto* row = rows.experiments.change(gone->id))
+    *row = {};
+  if (auto* row = rows.experiment_states.change(gone->id))
+    *row = {}, row->project = {};
+  if (auto* row = rows.described.change(gone->id))
+    *row = {};
+  for (const auto trial : gone->trials) {
+    if (auto* row = rows.trials.change(trial))
+      *row = {};
+    if (auto* row = rows.trial_states.change(trial))
+      *row = {};
+    if (auto* row = rows.tasks.change(trial))
+      *row = {};
+  }
+}
 
 void fold_experiment(const fact& x, const subject& of, tables& rows) {
   std::visit([&](const auto& one) { on(one, of, rows); }, x);

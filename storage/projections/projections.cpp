@@ -119,7 +119,7 @@ tables::tables(row_source from)
       trial_states('T', source), checkpoints('P', source), tasks('A', source), users('U', source),
       tokens('R', source), configurations('O', source), settings('S', source), workspaces('W', source),
       projects('J', source), templates('Q', source), models('M', source), versions('V', source),
-      described('D', source) {}
+      described('D', source), records('Z', source) {}
 
 std::string version_key(model_id model, std::uint64_t version) {
   char key[34];
@@ -145,6 +145,7 @@ void tables::write(batch& into) {
   models.write(into);
   versions.write(into);
   described.write(into);
+  records.write(into);
   for (const auto& [key, data] : entries)
     into.put(family::rows, key, data);
 }
@@ -166,6 +167,7 @@ void tables::settle() {
   models.settle();
   versions.settle();
   described.settle();
+  records.settle();
   entries.clear();
 }
 
@@ -180,6 +182,7 @@ void tables::forget(std::size_t limit) {
   tokens.forget(limit);
   configurations.forget(limit);
   settings.forget(limit);
+  records.forget(limit);
 }
 
 std::optional<error> tables::fault() const {

@@ -77,8 +77,9 @@ struct checkpoint_entry {
   std::int64_t bytes = 0;
   std::uint64_t changed = 0; ///< 1 + the number of the fact that changed its files last; 0: none did
   bool deleted = false;
-  std::uint64_t before = 0; ///< newest_recorded of the trial before this checkpoint
-  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted, before)
+  std::uint64_t before = 0;    ///< newest_recorded of the trial before this checkpoint
+  std::uint64_t described = 0; ///< 1 + the number of the fact that described it last; 0: none did
+  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted, before, described)
 };
 
 /// `described`: null where nobody has.
@@ -125,6 +126,7 @@ struct tables {
   table<model_id, model_changed> models;
   table<std::string, model_version_changed> versions; ///< by version_key
   table<experiment_id, experiment_described> described;
+  table<std::string, std::string> records;                  ///< encoded facts by keys::record
   std::vector<std::pair<std::string, std::string>> entries; ///< key and data of indexes, not yet written
 };
 
@@ -135,6 +137,11 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows);
 void fold_task(const fact& x, const subject& of, tables& rows);
 void fold_catalogue(const fact& x, tables& rows);
 void fold_places(const fact& x, tables& rows);
+void fold_records(const fact& x, tables& rows);
+/// Slots that each run had, with what was true when it got them (storage/usage.hpp): deletions leave it.
+void fold_usage(const fact& x, const subject& of, tables& rows);
+/// What was deleted keeps its rows, empty: they begin with no id, and readers pass over them.
+void fold_deletion(const fact& x, tables& rows);
 
 inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_experiment(x, of, rows);
@@ -143,6 +150,9 @@ inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_task(x, of, rows);
   fold_catalogue(x, rows);
   fold_places(x, rows);
+  fold_records(x, rows);
+  fold_usage(x, of, rows);
+  fold_deletion(x, rows);
 }
 
 /// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies

@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 namespace troupe {
 namespace {
@@ -115,6 +116,43 @@ TEST_F(RetentionActor, ErasesTheLogOfATrialWhoseTimeIsOver) {
   answer.receive([&](const logs_cleaned& x) { trials = x.trials; },
                  [](const caf::error&) { ADD_FAILURE() << "no answer"; });
   EXPECT_EQ(trials, 1u);
+}
+
+TEST_F(RetentionActor, ErasesAllThatAnExperimentHas) {
+  erase_stored all;
+  all.experiment = {1};
+  auto answer = self->request(retention, 60s, all);
+  erase_log asked;
+  self->receive(
+    [&](const erase_log& x) {
+      asked = x;
+      return committed{};
+    },
+    caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+  EXPECT_EQ(asked.task, task_id{trial_id{7}});
+  EXPECT_TRUE(asked.reports);
+  std::vector<trial_id> trials;
+  answer.receive([&](const stored_erased& x) { trials = x.trials; },
+                 [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  EXPECT_EQ(trials, std::vector<trial_id>{{7}});
+  EXPECT_FALSE(fs::exists(folder / old));
+  EXPECT_FALSE(fs::exists(folder / latest));
+}
+
+TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
+  std::ofstream(folder / latest / "weights") << "x";
+  std::ofstream(folder / latest / "other") << "x"; // not one of the checkpoint's own
+  erase_stored look;
+  look.checkpoints = {latest};
+  look.globs = {"w*"};
+  look.only_look = true;
+  std::map<std::string, std::map<std::string, std::int64_t>> left;
+  self->request(retention, 60s, look)
+    .receive([&](const stored_erased& x) { left = x.left; },
+             [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  ASSERT_TRUE(left.contains(latest));
+  EXPECT_TRUE(left.at(latest).empty());
+  EXPECT_TRUE(fs::exists(folder / latest / "weights")) << "it only looked";
 }
 
 } // namespace

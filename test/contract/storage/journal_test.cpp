@@ -392,6 +392,45 @@ TEST_P(Journal, ErasesTheLogOfOneTrial) {
   EXPECT_EQ(r()->logs(trial_id{2}, 0, 100)->size(), 2u);
 }
 
+TEST_P(Journal, ForgetsADeletedExperimentAndKeepsRecords) {
+  set_up_trials(2);
+  const checkpoint saved{"u", 10, {{"a", 3}}, value{{"m", 1}}, "/p", {}};
+  ASSERT_TRUE(append("trial/1", 1, {checkpoint_recorded{t0, {1}, saved}}));
+  ASSERT_TRUE(append("trial/1", 2, {checkpoint_described{t0, "ada", "u", value{{"m", 2}}}}));
+  ASSERT_TRUE(j().report(reports({trial_id{1}, {1}}, 1, 3)));
+  ASSERT_TRUE(j().report(reports({trial_id{2}, {1}}, 1, 3)));
+  commit();
+  EXPECT_EQ(r()->checkpoint("u")->saved.metadata["m"], 2) << "as people described it last";
+  ASSERT_TRUE(
+    append(cluster_entity, 1,
+           {group_changed{t0, "ada", {1}, "a", {}, false}, group_changed{t0, "ada", {2}, "b", {}, false},
+            group_changed{t0, "ada", {1}, "a", {}, true},
+            experiment_deleted{t0, "ada", {1}, deletion_step::done, "", {{1}, {2}}}}));
+  for (std::uint64_t trial : {1, 2})
+    EXPECT_TRUE(j().erase_log(trial_id{trial}, true));
+  commit();
+  for (int opened = 0; opened < 2; ++opened) {
+    EXPECT_EQ(r()->experiment({1}).error().code, errc::not_found);
+    EXPECT_TRUE(r()->experiments()->empty());
+    EXPECT_TRUE(r()->experiment_standings()->empty());
+    EXPECT_EQ(r()->experiment_with_key("key-1").error().code, errc::not_found);
+    EXPECT_TRUE(r()->trials({1})->empty());
+    EXPECT_EQ(r()->trial({1}).error().code, errc::not_found);
+    EXPECT_EQ(r()->task(trial_id{1}).error().code, errc::not_found);
+    EXPECT_EQ(r()->checkpoint("u").error().code, errc::not_found);
+    EXPECT_TRUE(r()->metrics({1}, 0, 100)->empty());
+    EXPECT_TRUE(r()->metrics({2}, 0, 100)->empty());
+    EXPECT_EQ(r()->newest_trial(), trial_id{2}) << "numbers do not come again";
+    const auto groups = records_of<group_changed>(*r());
+    ASSERT_TRUE(groups);
+    ASSERT_EQ(groups->size(), 1u) << "what is deleted is left out";
+    EXPECT_EQ(groups->front().name, "b");
+    EXPECT_EQ(r()->records("group_changed", keys::one(1))->size(), 1u);
+    EXPECT_TRUE(r()->records("group", {})->empty()) << "a tag is whole";
+    w->reopen();
+  }
+}
+
 TEST_P(Journal, KeepsTheLogsOfEveryKindOfTaskApart) {
   const auto shell = task_id::of(task_kind::shell, 1, 2),
              last = task_id::of(task_kind::generic, ~0ULL, ~0ULL);

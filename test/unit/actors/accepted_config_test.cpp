@@ -35,5 +35,38 @@ TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
   EXPECT_NE(got.error().what.find("mine.yaml:4:1"), std::string::npos) << got.error().what;
 }
 
+TEST(AcceptConfig, APolicyLiesOverTheTextAndIsCheckedWithIt) {
+  config_layers layers;
+  layers.invariant = {{"max_restarts", 2}, {"resources", {{"priority", 30}}}};
+  const std::string text =
+    "entrypoint: x\nhyperparameters: {}\nmax_restarts: 7\nresources: {weight: 2}\n" + single;
+  auto got = accept_config(text, "mine.yaml", "/data/checkpoints", nullptr, layers);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->settings["max_restarts"], 2);
+  EXPECT_EQ(got->settings["resources"]["priority"], 30);
+  EXPECT_EQ(got->settings["resources"]["weight"], 2);
+  layers.invariant = {{"max_restart", 2}};
+  got = accept_config(text, "mine.yaml", "/data/checkpoints", nullptr, layers);
+  ASSERT_FALSE(got) << "a policy that makes no configuration is refused where it is used";
+  EXPECT_EQ(got.error().code, errc::invalid);
+}
+
+TEST(AcceptConfig, AWorkspaceSaysThePoolOfWhatNamesNone) {
+  const value cluster = {{"pools", {{"cpu", value::object()}, {"gpu", {{"default", true}}}}}};
+  config_layers layers;
+  layers.compute_pool = "cpu";
+  layers.aux_pool = "gone";
+  const auto pool = [&](const std::string& more) {
+    auto got = accept_config("entrypoint: x\nhyperparameters: {}\n" + single + more, "mine.yaml",
+                             "/data/checkpoints", cluster, layers);
+    return got ? to_json(got->settings["resources"]["resource_pool"]) : got.error().what;
+  };
+  EXPECT_EQ(pool(""), "\"cpu\"");
+  EXPECT_EQ(pool("resources: {resource_pool: gpu}\n"), "\"gpu\"") << "what it names wins";
+  EXPECT_NE(pool("resources: {slots_per_trial: 0}\n"), "\"gone\"") << "a pool that is no more is passed over";
+  layers.template_config = {{"resources", {{"resource_pool", "gpu"}}}};
+  EXPECT_EQ(pool(""), "\"gpu\"") << "so does a template";
+}
+
 } // namespace
 } // namespace troupe

@@ -170,10 +170,6 @@ TEST(Places, ExperimentsMoveAndAreDescribed) {
   EXPECT_EQ(w.run(experiment_move{{7}, {2}}), "nothing new");
   EXPECT_EQ(w.run(experiment_move{{7}, {9}}), "not_found: project '9' not found");
   EXPECT_EQ(w.run(experiment_move{{8}, {2}}), "not_found: experiment '8' not found");
-  EXPECT_EQ(w.run(project_remove{{2}}),
-            "conflict: project 'p' holds experiments\nhint: move or delete them first");
-  EXPECT_EQ(w.run(workspace_remove{{2}}),
-            "conflict: project 'p' holds experiments\nhint: move or delete them first");
   experiment_describe x;
   x.id = {7};
   x.labels = {"b", "c", "b"};

@@ -90,6 +90,42 @@ inline std::string show(const experiment_moved& x) {
 inline std::string show(const experiment_described& x) {
   return "described(" + text(x.id) + " " + x.name + ")";
 }
+inline std::string show(const experiment_deleted& x) {
+  static constexpr const char* steps[] = {"none", "ordered", "failed", "done"};
+  return "deleted(" + text(x.id) + " " + steps[int(x.step)] + (x.why.empty() ? "" : ": " + x.why) + ")";
+}
+inline std::string show(const log_retention_changed& x) {
+  return "retained(" + text(x.experiment) + "/" + text(x.trial) + " " + text(x.days) + ")";
+}
+inline std::string show(const group_changed& x) {
+  return "group(" + text(x.id) + " " + x.name + " " + text(x.members.size()) + text(x.deleted, "deleted") +
+         ")";
+}
+inline std::string show(const roles_changed& x) {
+  return "role(" + text(x.role) + " " + (x.user ? "user " + text(x.user) : "group " + text(x.group)) +
+         (x.workspace ? " in " + text(x.workspace) : "") + text(x.deleted, "deleted") + ")";
+}
+inline std::string show(const policy_changed& x) {
+  return "policy(" + text(x.workspace) + " " + x.kind + " " + to_json(x.policies) + ")";
+}
+inline std::string show(const pool_bound& x) {
+  return "bound(" + x.pool + " " + text(x.workspaces.size()) + ")";
+}
+inline std::string show(const webhook_changed& x) {
+  return "webhook(" + text(x.id) + " " + x.url + text(x.deleted, "deleted") + ")";
+}
+inline std::string show(const webhook_event& x) { return "event(" + x.id + ")"; }
+inline std::string show(const cluster_message_changed& x) { return "message(" + x.message + ")"; }
+inline std::string show(const user_setting_changed& x) {
+  return "setting(" + text(x.user) + " " + x.key + "=" + x.text + ")";
+}
+inline std::string show(const project_visited& x) {
+  return "visited(" + text(x.project) + " by " + text(x.user) + ")";
+}
+inline std::string show(const trial_source_declared& x) {
+  return "uses(" + text(x.trial) + " " + x.checkpoint + ")";
+}
+inline std::string show(const checkpoint_described& x) { return "described(" + x.uuid + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
   static constexpr const char* inputs[] = {"started", "validated",    "exited_early",
@@ -154,6 +190,7 @@ inline std::string show(const checkpoint_files_changed& x) {
   return "files(" + x.uuid + " " + text(x.left.size()) + ")";
 }
 inline std::string show(const metadata_given&) { return "metadata"; }
+inline std::string show(const description_given& x) { return "description(" + x.uuid + ")"; }
 inline std::string show(const progress_told& x) {
   return "progress(" + text(std::int64_t(x.progress * 100)) + ")";
 }

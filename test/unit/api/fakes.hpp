@@ -4,6 +4,7 @@
 #include "runtime/api/gate.hpp"
 #include "runtime/api/server.hpp"
 #include "storage/journal.hpp"
+#include "storage/keys.hpp"
 
 #include <arpa/inet.h>
 #include <condition_variable>
@@ -249,6 +250,16 @@ struct fake_reader : storage::reader {
   result<std::optional<configuration_changed>> configuration() const override {
     return std::optional<configuration_changed>{};
   }
+  result<std::vector<std::string>> records(std::string_view tag, std::string_view prefix) const override {
+    std::lock_guard lock{mutex};
+    std::vector<std::string> all;
+    const auto from = storage::keys::record(tag, prefix);
+    for (const auto& [key, bytes] : record_rows)
+      if (key.starts_with(from))
+        all.push_back(bytes);
+    return all;
+  }
+  std::map<std::string, std::string> record_rows; ///< by storage::keys::record
   result<std::vector<workspace_changed>> workspaces() const override {
     return std::vector{uncategorized_workspace()};
   }

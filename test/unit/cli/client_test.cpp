@@ -283,7 +283,7 @@ TEST(CommandLine, SpeaksToAClusterAndEndsWithItsOutcome) {
   auto waited = call(fake, {"experiment", "wait", "7"});
   EXPECT_EQ(waited.code, 1);
   EXPECT_EQ(waited.out, "experiment 7 ERROR\n");
-  auto described = call(fake, {"e", "d", "last", "-o", "json"});
+  auto described = call(fake, {"e", "des", "last", "-o", "json"});
   EXPECT_EQ(value::parse(described.out)["bestTrialId"], 1) << described.err;
   EXPECT_EQ(call(fake, {"e", "ls", "-q"}).out, "7\n");
   EXPECT_EQ(value::parse(call(fake, {"status", "-o", "json"}).out)["slots"]["total"], 4);

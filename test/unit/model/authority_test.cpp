@@ -29,7 +29,8 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {kill, {actor, ""}, "unauthorized", "denied", "denied", "yes"},
     {kill, {cluster, ""}, "unauthorized", "denied", "denied", "yes"},
     {remove, {experiment, "7"}, "unauthorized", "denied", "denied", "yes"},
-    {remove, {checkpoint, "7"}, "unauthorized", "denied", "denied", "yes"},
+    {remove, {experiment, "7", "ada"}, "unauthorized", "denied", "yes", "yes"},
+    {remove, {checkpoint, "7"}, "unauthorized", "denied", "yes", "yes"},
     {remove, {log, ""}, "unauthorized", "denied", "denied", "yes"},
     // accounts
     {view, {user, ""}, "unauthorized", "denied", "yes", "yes"},

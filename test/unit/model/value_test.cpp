@@ -55,5 +55,15 @@ TEST(Time, PrintsRfc3339) {
   EXPECT_EQ(to_rfc3339(time_point{1742388296123456us}), "2025-03-19T12:44:56.123456Z");
 }
 
+TEST(Time, ReadsRfc3339) {
+  const time_point at{1742388296123456us};
+  EXPECT_EQ(from_rfc3339("2025-03-19T12:44:56.123456Z"), at);
+  EXPECT_EQ(from_rfc3339("2025-03-19T14:14:56.123456+01:30"), at);
+  EXPECT_EQ(from_rfc3339("2025-03-19T12:44:56Z"), time_point{1742388296000000us});
+  for (const char* bad : {"", "noon", "2025-03-19", "2025-02-30T00:00:00Z", "2025-03-19T24:00:00Z",
+                          "2025-03-19T12:44:56", "2025-03-19T12:44:56Zx", "2025-03-19T12:44:56+1"})
+    EXPECT_EQ(from_rfc3339(bad), std::nullopt) << bad;
+}
+
 } // namespace
 } // namespace troupe

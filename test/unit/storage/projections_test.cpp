@@ -1,4 +1,5 @@
 #include "storage/projections/projections.hpp"
+#include "storage/usage.hpp"
 
 #include <gtest/gtest.h>
 
@@ -244,6 +245,44 @@ TEST(Tables, NameTheRowThatDoesNotRead) {
   EXPECT_EQ(rows.trials.find({1}), nullptr);
   ASSERT_TRUE(rows.fault());
   EXPECT_EQ(rows.fault()->code, errc::corrupt);
+}
+
+TEST(Deletion, LeavesRowsThatNameNothingAndWhatWasUsed) {
+  folded f;
+  f.say("trial/7", started);
+  f.say("allocation/7.1", placed);
+  f.say("trial/7", run_ended{t0 + std::chrono::seconds(5), {1}, end::completed});
+  f.say("cluster", experiment_deleted{t0, "ada", {1}, deletion_step::ordered, "", {}});
+  EXPECT_EQ(f.rows.experiment_states.find({1})->state, experiment_state::deleting);
+  f.say("cluster", experiment_deleted{t0, "ada", {1}, deletion_step::failed, "disk", {}});
+  EXPECT_EQ(f.rows.experiment_states.find({1})->state, experiment_state::delete_failed);
+  EXPECT_EQ(f.rows.experiment_states.find({1})->why, "disk");
+  f.say("cluster", experiment_deleted{t0, "ada", {1}, deletion_step::done, "", {{7}, {8}}});
+  EXPECT_FALSE(f.rows.experiments.find({1})->id);
+  EXPECT_TRUE(f.rows.experiments.find({1})->config.is_null());
+  EXPECT_FALSE(f.rows.trials.find({7})->id);
+  EXPECT_TRUE(f.rows.trial_states.find({7})->runs.empty());
+  EXPECT_FALSE(f.rows.tasks.find(trial_id{7})->id);
+  const auto* bytes = f.rows.records.find(keys::record(usage_record::tag, keys::two(7, 1)));
+  ASSERT_TRUE(bytes);
+  const auto used = unpack<usage_record>(*bytes);
+  ASSERT_TRUE(used);
+  EXPECT_EQ(used->user, "owner");
+  EXPECT_EQ(used->workspace, "Uncategorized");
+  EXPECT_EQ(used->slots, 1);
+  EXPECT_EQ(used->ended - used->began, std::chrono::seconds(5));
+}
+
+TEST(CheckpointPlace, KeepsWherePeopleDescribedIt) {
+  folded f;
+  f.say("trial/7", checkpoint_recorded{t0, {1}, {"u", 10, {{"a", 3}}, value{{"m", 1}}, "/p", {}}});
+  fact said = checkpoint_described{t0, "ada", "u", value{{"m", 2}}};
+  auto of = subject_of("trial/7");
+  of.number = 4;
+  fold(said, of, f.rows);
+  EXPECT_EQ(f.rows.checkpoints.find("u")->described, 5u);
+  fold(said, subject_of("trial/8"), f.rows);
+  EXPECT_EQ(f.rows.checkpoints.find("u")->described, 5u) << "another trial's says nothing";
 }
 
 } // namespace

@@ -1,0 +1,345 @@
+#include "actors/catalogue/house_rules.hpp"
+
+#include "actors/catalogue/wishes.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_text = 4096;
+
+const value* member(const value& of, const char* key) {
+  if (!of.is_object())
+    return nullptr;
+  auto at = of.find(key);
+  return at == of.end() || at->is_null() ? nullptr : &*at;
+}
+
+result<void> only_keys(const value& of, std::initializer_list<const char*> known, const std::string& where) {
+  if (!of.is_object())
+    return error{errc::invalid, where + ": has to be an object"};
+  for (const auto& [key, x] : of.items())
+    if (std::none_of(known.begin(), known.end(), [&, &name = key](const char* k) { return name == k; }))
+      return error{errc::invalid, where + ": unknown field \"" + key + "\""};
+  return {};
+}
+
+result<void> check_document(const std::string& kind, const value& policies) {
+  const std::string where =
+    std::string("invalid ") + (kind == "NTSC" ? "ntsc" : "experiment") + " config policy";
+  if (auto fine = only_keys(policies, {"invariant_config", "constraints"}, where); !fine)
+    return fine;
+  if (const auto* invariant = member(policies, "invariant_config")) {
+    if (kind == "NTSC")
+      return error{errc::invalid, where + ": invariant_config of NTSC: not supported"};
+    if (!invariant->is_object())
+      return error{errc::invalid, where + ": invariant_config: has to be an object"};
+  }
+  const auto* constraints = member(policies, "constraints");
+  if (!constraints)
+    return {};
+  if (auto fine = only_keys(*constraints, {"resources", "priority_limit"}, where + ": constraints"); !fine)
+    return fine;
+  if (const auto* limit = member(*constraints, "priority_limit"))
+    if (!limit->is_number_integer() || limit->get<std::int64_t>() < 1 || limit->get<std::int64_t>() > 99)
+      return error{errc::invalid, where + ": constraints.priority_limit: has to be 1 to 99"};
+  const auto* resources = member(*constraints, "resources");
+  if (!resources)
+    return {};
+  if (auto fine = only_keys(*resources, {"max_slots"}, where + ": constraints.resources"); !fine)
+    return fine;
+  if (const auto* most = member(*resources, "max_slots"))
+    if (!most->is_number_integer() || most->get<std::int64_t>() < 0)
+      return error{errc::invalid, where + ": constraints.resources.max_slots: has to be 0 or more"};
+  return {};
+}
+
+value merged(const value& below, const value& above) {
+  if (!below.is_object() || !above.is_object())
+    return above;
+  auto out = below;
+  for (const auto& [key, x] : above.items())
+    out[key] = out.contains(key) ? merged(out[key], x) : x;
+  return out;
+}
+
+result<void> check_url(const std::string& url) {
+  const bool web = url.starts_with("http://") || url.starts_with("https://");
+  const auto host = url.find("//");
+  const bool bad =
+    std::any_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
+  if (!web || url.size() > 2048 || bad || url.size() <= host + 2 || url[host + 2] == '/' ||
+      url.find('@') != url.npos)
+    return error{errc::invalid, "valid url required: http or https, with a host"};
+  return {};
+}
+
+result<void> check_trigger(const value& one, bool specific) {
+  const auto* type = member(one, "type");
+  const auto* condition = member(one, "condition");
+  if (!type || !type->is_string())
+    return error{errc::invalid, "a trigger has a type"};
+  if (*type == "CUSTOM")
+    return specific ? result<void>{}
+                    : error{errc::invalid, "custom triggers need the mode WEBHOOK_MODE_SPECIFIC"};
+  if (*type == "EXPERIMENT_STATE_CHANGE") {
+    const auto* state = condition ? member(*condition, "state") : nullptr;
+    for (const char* known : {"COMPLETED", "ERROR", "CANCELED"})
+      if (state && *state == known)
+        return {};
+    return error{errc::invalid, "a trigger on states has one of COMPLETED, ERROR, CANCELED"};
+  }
+  return error{errc::invalid, "triggers of the type '" + type->get<std::string>() + "' are not built"};
+}
+
+} // namespace
+
+result<void> check_constraints(const value& config, const value& constraints) {
+  const auto* resources = member(config, "resources");
+  const auto* limits = member(constraints, "resources");
+  const auto* most = limits ? member(*limits, "max_slots") : nullptr;
+  const auto whole = [&](const char* key) -> std::optional<std::int64_t> {
+    const auto* x = resources ? member(*resources, key) : nullptr;
+    return x && x->is_number_integer() ? std::optional{x->get<std::int64_t>()} : std::nullopt;
+  };
+  if (most && most->is_number_integer())
+    for (auto [key, name] :
+         {std::pair{"slots_per_trial", "resources.slots"}, {"max_slots", "resources.max_slots"}})
+      if (auto asked = whole(key); asked && *asked > most->get<std::int64_t>())
+        return error{errc::invalid, std::string("requested ") + name + " [" + std::to_string(*asked) +
+                                      "] exceeds limit set by admin [" + most->dump() +
+                                      "]: submitted workload failed a resource constraint"};
+  const auto* limit = member(constraints, "priority_limit");
+  if (auto asked = whole("priority");
+      asked && limit && limit->is_number_integer() && *asked < limit->get<std::int64_t>())
+    return error{errc::invalid, "requested priority [" + std::to_string(*asked) +
+                                  "] exceeds limit set by admin [" + limit->dump() +
+                                  "]: submitted workload failed priority constraint"};
+  return {};
+}
+
+rule_fact house_rules::note(rule_fact fact) {
+  replay(fact);
+  return fact;
+}
+
+const value* house_rules::policies_of(workspace_id in, const std::string& kind) const {
+  auto at = policies_.find({in, kind});
+  return at == policies_.end() ? nullptr : &at->second.policies;
+}
+
+house_rules::decided house_rules::set(const commands::policy_set& wanted, const std::string& by,
+                                      time_point now) {
+  if (!wanted.policies.is_null()) {
+    if (wanted.policies.dump().size() > 64 << 10)
+      return error{errc::invalid, "config policies have at most 64 KiB"};
+    if (auto fine = check_document(wanted.kind, wanted.policies); !fine)
+      return fine.error();
+    const auto* invariant = member(wanted.policies, "invariant_config");
+    for (const auto* limits : {&wanted.policies, policies_of({}, wanted.kind)})
+      if (const auto* constraints = limits && invariant ? member(*limits, "constraints") : nullptr)
+        if (auto fine = check_constraints(*invariant, *constraints); !fine)
+          return fine.error();
+  }
+  const auto* known = policies_of(wanted.workspace, wanted.kind);
+  if (known ? *known == wanted.policies : wanted.policies.is_null())
+    return std::vector<rule_fact>{};
+  return std::vector{note(policy_changed{now, by, wanted.workspace, wanted.kind, wanted.policies})};
+}
+
+value house_rules::invariant_of(workspace_id in) const {
+  value out;
+  for (const auto scope : {in, workspace_id{}})
+    if (const auto* policies = policies_of(scope, "EXPERIMENT"))
+      if (const auto* invariant = member(*policies, "invariant_config"))
+        out = out.is_null() ? *invariant : merged(out, *invariant);
+  return out;
+}
+
+value house_rules::constraints_of(workspace_id in) const {
+  value out;
+  for (const auto scope : {in, workspace_id{}})
+    if (const auto* policies = policies_of(scope, "EXPERIMENT"))
+      if (const auto* constraints = member(*policies, "constraints"))
+        out = out.is_null() ? *constraints : merged(out, *constraints);
+  return out;
+}
+
+house_rules::decided house_rules::bind(const commands::pool_bind& wanted, const std::string& by,
+                                       time_point now) {
+  auto workspaces = wanted.workspaces;
+  std::sort(workspaces.begin(), workspaces.end());
+  workspaces.erase(std::unique(workspaces.begin(), workspaces.end()), workspaces.end());
+  if (workspaces.size() > 10'000)
+    return error{errc::invalid, "a pool is bound to at most 10000 workspaces"};
+  auto at = bindings_.find(wanted.pool);
+  if (at == bindings_.end() ? workspaces.empty() : at->second.workspaces == workspaces)
+    return std::vector<rule_fact>{};
+  return std::vector{note(pool_bound{now, by, wanted.pool, std::move(workspaces)})};
+}
+
+bool house_rules::may_use(const std::string& pool, workspace_id in) const {
+  auto at = bindings_.find(pool);
+  return at == bindings_.end() || at->second.workspaces.empty() ||
+         std::find(at->second.workspaces.begin(), at->second.workspaces.end(), in) !=
+           at->second.workspaces.end();
+}
+
+house_rules::decided house_rules::make(const commands::webhook_create& wanted, const std::string& by,
+                                       time_point now) {
+  if (auto fine = check_url(wanted.url); !fine)
+    return fine.error();
+  if (!wanted.triggers.is_array() || wanted.triggers.empty())
+    return error{errc::invalid, "at least one trigger required"};
+  if (wanted.triggers.size() > 100 || wanted.triggers.dump().size() > 64 << 10 || wanted.name.size() > 256)
+    return error{errc::invalid, "a webhook has at most 100 triggers, and 256 characters of name"};
+  for (const auto& one : wanted.triggers)
+    if (auto fine = check_trigger(one, wanted.specific); !fine)
+      return fine.error();
+  for (const auto& [id, other] : webhooks_)
+    if (!wanted.name.empty() && other.name == wanted.name && other.workspace == wanted.workspace)
+      return error{errc::conflict, "a webhook named '" + wanted.name + "' exists already"};
+  webhook_changed x;
+  x.at = now;
+  x.by = by;
+  x.id = {newest_webhook_.value + 1};
+  x.name = wanted.name;
+  x.url = wanted.url;
+  x.slack = wanted.slack;
+  x.workspace = wanted.workspace;
+  x.specific = wanted.specific;
+  x.triggers = wanted.triggers;
+  return std::vector{note(std::move(x))};
+}
+
+house_rules::decided house_rules::change(const commands::webhook_change& wanted, const std::string& by,
+                                         time_point now) {
+  auto at = webhooks_.find(wanted.id);
+  if (at == webhooks_.end())
+    return error{errc::not_found, "webhook '" + to_string(wanted.id) + "' not found"};
+  if (auto fine = check_url(wanted.url); !fine)
+    return fine.error();
+  auto x = at->second;
+  x.url = wanted.url;
+  return differs(x, at->second, by, now) ? std::vector{note(std::move(x))} : std::vector<rule_fact>{};
+}
+
+house_rules::decided house_rules::remove(const commands::webhook_remove& wanted, const std::string& by,
+                                         time_point now) {
+  auto at = webhooks_.find(wanted.id);
+  if (at == webhooks_.end())
+    return error{errc::not_found, "webhook '" + to_string(wanted.id) + "' not found"};
+  auto x = at->second;
+  x.at = now;
+  x.by = by;
+  x.deleted = true;
+  return std::vector{note(std::move(x))};
+}
+
+house_rules::decided house_rules::say(const commands::cluster_message_set& wanted, const std::string& by,
+                                      time_point now) {
+  cluster_message_changed x;
+  x.at = now;
+  x.by = by;
+  x.message = wanted.message;
+  if (wanted.message.empty())
+    return message_.message.empty() ? std::vector<rule_fact>{} : std::vector{note(std::move(x))};
+  std::size_t characters = 0;
+  for (unsigned char c : wanted.message)
+    characters += (c & 0xc0) != 0x80;
+  if (characters > 250)
+    return error{errc::invalid, "message must be at most 250 characters"};
+  const auto time = [](const std::string& text, time_point otherwise) -> result<time_point> {
+    if (text.empty())
+      return otherwise;
+    auto at = from_rfc3339(text);
+    return at ? result<time_point>(*at)
+              : error{errc::invalid, "'" + text.substr(0, 50) + "' is not a time as RFC 3339 writes it"};
+  };
+  auto begins = time(wanted.from, now), ends = time(wanted.until, {});
+  if (!begins)
+    return begins.error();
+  if (!ends)
+    return ends.error();
+  if (!wanted.until.empty() && *ends <= *begins)
+    return error{errc::invalid, "end time must be after start time"};
+  if (!wanted.until.empty() && *ends <= now)
+    return error{errc::invalid, "end time must be after current time"};
+  x.from = wanted.from.empty() ? to_rfc3339(now) : wanted.from;
+  x.until = wanted.until;
+  x.begins = *begins;
+  x.ends = *ends;
+  return std::vector{note(std::move(x))};
+}
+
+house_rules::decided house_rules::retain(const commands::log_retain& wanted, const std::string& by,
+                                         time_point now) {
+  if (wanted.days < -1 || wanted.days > 32767)
+    return error{errc::invalid, "the number of days has to be -1 (for ever) to 32767"};
+  return std::vector{
+    note(log_retention_changed{now, by, wanted.experiment, wanted.trial, static_cast<int>(wanted.days)})};
+}
+
+house_rules::decided house_rules::declare(const commands::trial_source_declare& wanted, const std::string& by,
+                                          time_point now) {
+  trial_source_declared x{
+    now, by, wanted.trial, wanted.checkpoint, wanted.kind, wanted.description, wanted.model, wanted.version};
+  if (auto at = sources_.find({x.checkpoint, x.trial}); at != sources_.end() && same(x, at->second))
+    return std::vector<rule_fact>{};
+  return std::vector{note(std::move(x))};
+}
+
+void house_rules::replay(const rule_fact& fact) {
+  std::visit(overloaded{
+               [this](const policy_changed& f) {
+                 if (f.policies.is_null())
+                   policies_.erase({f.workspace, f.kind});
+                 else
+                   policies_[{f.workspace, f.kind}] = f;
+               },
+               [this](const pool_bound& f) { bindings_[f.pool] = f; },
+               [this](const webhook_changed& f) {
+                 newest_webhook_ = std::max(newest_webhook_, f.id);
+                 if (f.deleted)
+                   webhooks_.erase(f.id);
+                 else
+                   webhooks_[f.id] = f;
+               },
+               [](const webhook_event&) {},
+               [this](const cluster_message_changed& f) { message_ = f; },
+               [this](const log_retention_changed& f) {
+                 retentions_[{f.experiment, f.trial}] = f;
+               },
+               [this](const trial_source_declared& f) {
+                 sources_[{f.checkpoint, f.trial}] = f;
+               },
+             },
+             fact);
+}
+
+void house_rules::replay(const cluster_fact& fact) {
+  std::visit(
+    [this](const auto& f) {
+      if constexpr (std::is_constructible_v<rule_fact, decltype(f)>)
+        replay(rule_fact{f});
+    },
+    fact);
+}
+
+std::string house_rules::snapshot() const {
+  std::vector<std::string> parts{pack(std::tuple{bindings_, webhooks_, newest_webhook_, message_})};
+  for (const auto& [key, x] : policies_)
+    parts.push_back(pack(x));
+  for (const auto& [key, x] : retentions_)
+    parts.push_back(pack(x));
+  for (const auto& [key, x] : sources_)
+    parts.push_back(pack(x));
+  return pack(parts);
+}
+
+value house_rules::describe() const {
+  return {{"policies", policies_.size()}, {"webhooks", webhooks_.size()}, {"message", message_.message}};
+}
+
+} // namespace troupe

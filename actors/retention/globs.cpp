@@ -1,0 +1,103 @@
+#include "actors/retention/globs.hpp"
+
+#include <vector>
+
+namespace troupe {
+namespace {
+
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (std::size_t from = 0; from <= text.size();) {
+    auto slash = text.find('/', from);
+    if (slash == text.npos)
+      slash = text.size();
+    out.push_back(text.substr(from, slash - from));
+    from = slash + 1;
+  }
+  return out;
+}
+
+/// The length of the set at the beginning of `pattern`, 0 where it is not closed; whether `c` is in it.
+std::size_t set_at(std::string_view pattern, char c, bool& in) {
+  const auto end = pattern.find(']', 2);
+  if (end == pattern.npos)
+    return 0;
+  const bool negated = pattern[1] == '!' || pattern[1] == '^';
+  in = false;
+  for (std::size_t i = negated ? 2 : 1; i < end; ++i)
+    if (i + 2 < end && pattern[i + 1] == '-') {
+      in = in || (pattern[i] <= c && c <= pattern[i + 2]);
+      i += 2;
+    } else
+      in = in || pattern[i] == c;
+  in = in != negated;
+  return end + 1;
+}
+
+/// One part of a path; the last `*` alone is taken back.
+bool part_matches(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = pattern.npos, then = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      then = t;
+      continue;
+    }
+    bool same = false;
+    std::size_t step = 1;
+    if (p < pattern.size() && pattern[p] == '[') {
+      const auto length = set_at(pattern.substr(p), text[t], same);
+      step = length ? length : 1;
+      if (!length)
+        same = text[t] == '[';
+    } else
+      same = p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]);
+    if (same) {
+      p += step;
+      ++t;
+    } else if (star != pattern.npos) {
+      p = star + 1;
+      t = ++then;
+    } else
+      return false;
+  }
+  while (p < pattern.size() && pattern[p] == '*')
+    ++p;
+  return p == pattern.size();
+}
+
+} // namespace
+
+result<void> check_glob(const std::string& pattern) {
+  if (pattern.empty())
+    return error{errc::invalid, "cannot have empty string glob"};
+  if (pattern.front() == '/' || pattern.size() > 1024 || pattern.find('\0') != pattern.npos ||
+      pattern.find('\\') != pattern.npos)
+    return error{errc::invalid, "glob '" + pattern.substr(0, 100) +
+                                  "': at most 1024 characters, not absolute, without back slashes"};
+  for (const auto part : parts_of(pattern))
+    if (part == "..")
+      return error{errc::invalid, "glob '" + pattern.substr(0, 100) + "' cannot contain '..'"};
+  return {};
+}
+
+bool matches_glob(std::string_view pattern, std::string_view path) {
+  const auto wanted = parts_of(pattern), given = parts_of(path);
+  // reached[j]: the patterns so far match the first j parts of the path
+  std::vector<char> reached(given.size() + 1, 0);
+  reached[0] = 1;
+  for (const auto part : wanted) {
+    std::vector<char> next(given.size() + 1, 0);
+    if (part == "**") {
+      char any = 0;
+      for (std::size_t j = 0; j <= given.size(); ++j)
+        next[j] = any = static_cast<char>(any | reached[j]);
+    } else
+      for (std::size_t j = 0; j < given.size(); ++j)
+        next[j + 1] = reached[j] && part_matches(part, given[j]);
+    reached = std::move(next);
+  }
+  return reached[given.size()];
+}
+
+} // namespace troupe

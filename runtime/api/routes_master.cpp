@@ -1,0 +1,377 @@
+// The master as an administrator sees it: what everybody is told, the configuration in force, who used the
+// slots; and what a cluster without Kubernetes answers about it.
+
+#include "model/config/cluster_config.hpp"
+#include "model/names.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/listing.hpp"
+#include "runtime/api/place_shapes.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+#include "storage/usage.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace troupe::api {
+namespace {
+
+using std::chrono::sys_days;
+
+// ---- what everybody is told
+
+result<value> message(const call& c) {
+  auto now = cluster_message(*c.parts->storage, c.now, false);
+  return now ? result<value>(value{{"clusterMessage", *now}}) : now.error();
+}
+
+void set_message(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  f.need("message");
+  commands::cluster_message_set with;
+  with.message = f.text("message");
+  with.from = f.text("startTime");
+  with.until = f.text("endTime");
+  const auto lasts = f.text("duration");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  if (with.message.empty())
+    return back(failure({errc::invalid, "message must have 1 to 250 characters"}));
+  if (!lasts.empty() && !with.until.empty())
+    return back(failure({errc::invalid, "duration and endTime exclude each other"}));
+  if (!lasts.empty()) {
+    auto life = go_duration(lasts);
+    if (!life)
+      return back(failure({errc::invalid, "duration: " + life.error().what}));
+    const auto from = with.from.empty() ? std::optional{c->now} : from_rfc3339(with.from);
+    if (!from)
+      return back(failure({errc::invalid, "startTime has to be a time as RFC 3339 writes it"}));
+    with.until = to_rfc3339(*from + *life);
+  }
+  command(c, back, std::move(with));
+}
+
+void delete_message(const call_ptr& c, const reply& back) {
+  command(c, back, commands::cluster_message_set{});
+}
+
+// ---- the configuration
+
+result<value> master_config(const call& c) {
+  auto now = c.parts->storage->configuration();
+  if (!now)
+    return now.error();
+  return value{{"config", *now ? config::printable_cluster((*now)->configuration) : value::object()}};
+}
+
+result<value> telemetry(const call&) { return value{{"enabled", false}}; }
+
+/// Tasks besides trials that run, by kind.
+result<value> task_counts(const call& c) {
+  auto open = c.parts->storage->open_tasks();
+  if (!open)
+    return open.error();
+  value out = {{"commands", 0}, {"notebooks", 0}, {"shells", 0}, {"tensorboards", 0}};
+  for (const auto& task : *open)
+    if (auto at = out.find(std::string(name(task.id.kind())) + "s"); at != out.end())
+      *at = at->get<int>() + 1;
+  return out;
+}
+
+// ---- usage
+
+result<std::vector<storage::usage_record>> usage(const call& c, time_point from, time_point until) {
+  auto bytes = c.parts->storage->records(storage::usage_record::tag);
+  if (!bytes)
+    return bytes.error();
+  std::vector<storage::usage_record> out;
+  for (const auto& one : *bytes) {
+    auto record = unpack<storage::usage_record>(one);
+    if (!record)
+      return record.error();
+    if (record->ended == time_point{} || record->ended > c.now)
+      record->ended = c.now; // a running one counts to now
+    if (record->began < until && record->ended > from)
+      out.push_back(std::move(*record));
+  }
+  return out;
+}
+
+struct span {
+  time_point from, until;
+};
+
+result<span> asked_span(const call& c) {
+  const std::string after(c.query.first("timestampAfter")), before(c.query.first("timestampBefore"));
+  const auto from = from_rfc3339(after), until = from_rfc3339(before);
+  if (!from || !until)
+    return error{errc::invalid,
+                 "timestamp_after and timestamp_before have to be times as RFC 3339 writes them"};
+  if (*until < *from)
+    return error{errc::invalid, "timestamp_after has to be before timestamp_before"};
+  return span{*from, *until};
+}
+
+double seconds(time_point from, time_point until) {
+  return std::chrono::duration<double>(until - from).count();
+}
+
+result<value> raw_usage(const call& c) {
+  auto asked = asked_span(c);
+  auto all =
+    asked ? usage(c, asked->from, asked->until) : result<std::vector<storage::usage_record>>(asked.error());
+  if (!all)
+    return all.error();
+  value list = value::array();
+  for (const auto& one : *all)
+    list.push_back({{"kind", "training"},
+                    {"startTime", to_rfc3339(one.began)},
+                    {"endTime", to_rfc3339(one.ended)},
+                    {"experimentId", one.experiment.value},
+                    {"username", one.user},
+                    {"userId", number_of(one.user, *c.parts->users)},
+                    {"labels", one.labels},
+                    {"seconds", seconds(one.began, one.ended)},
+                    {"slots", one.slots}});
+  return value{{"resourceEntries", std::move(list)}};
+}
+
+/// Slot-seconds of one day or month.
+struct period_sum {
+  double total = 0;
+  std::map<std::string, double> by_user, by_label, by_pool;
+};
+struct aggregation {
+  bool monthly = false;
+  std::map<std::string, period_sum> periods; ///< by their names, "2026-11-23" or "2026-11"
+};
+
+std::optional<sys_days> day_in(std::string_view text, bool month) {
+  const auto whole = from_rfc3339(std::string(text) + (month ? "-01" : "") + "T00:00:00Z");
+  return whole && text.size() == (month ? 7U : 10U)
+           ? std::optional{std::chrono::floor<std::chrono::days>(*whole)}
+           : std::nullopt;
+}
+
+sys_days next_period(sys_days at, bool monthly) {
+  if (!monthly)
+    return at + std::chrono::days(1);
+  const std::chrono::year_month_day date{at};
+  return sys_days{(date.year() / date.month() + std::chrono::months(1)) / 1};
+}
+
+result<aggregation> aggregated(const call& c) {
+  aggregation out;
+  const auto period = c.query.first("period");
+  out.monthly = period.find("MONTHLY") != period.npos || period == "monthly";
+  const auto first = day_in(c.query.first("startDate"), out.monthly),
+             last = day_in(c.query.first("endDate"), out.monthly);
+  if (!first || !last)
+    return error{errc::invalid, out.monthly ? "start_date and end_date have to be YYYY-MM"
+                                            : "start_date and end_date have to be YYYY-MM-DD"};
+  if (*last < *first)
+    return error{errc::invalid, "start_date has to be before end_date"};
+  if (*last - *first > std::chrono::days(366 * 100))
+    return error{errc::invalid, "start_date and end_date are at most 100 years apart"};
+  const auto end = next_period(*last, out.monthly);
+  auto all = usage(c, time_point(*first), time_point(end));
+  if (!all)
+    return all.error();
+  for (auto at = *first; at < end; at = next_period(at, out.monthly)) {
+    const auto from = time_point(at), until = time_point(next_period(at, out.monthly));
+    auto& sums = out.periods[to_rfc3339(from).substr(0, out.monthly ? 7 : 10)];
+    for (const auto& one : *all) {
+      const auto inside = seconds(std::max(from, one.began), std::min(until, one.ended));
+      if (inside <= 0)
+        continue;
+      const auto used = inside * static_cast<double>(one.slots);
+      sums.total += used;
+      sums.by_user[one.user] += used;
+      sums.by_pool[one.pool] += used;
+      for (const auto& label : one.labels)
+        sums.by_label[label] += used;
+    }
+  }
+  return out;
+}
+
+result<value> aggregated_usage(const call& c) {
+  auto all = aggregated(c);
+  if (!all)
+    return all.error();
+  value list = value::array();
+  for (const auto& [name, sums] : all->periods)
+    list.push_back({{"periodStart", name},
+                    {"period", all->monthly ? "RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY"
+                                            : "RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY"},
+                    {"seconds", sums.total},
+                    {"byUsername", sums.by_user},
+                    {"byExperimentLabel", sums.by_label},
+                    {"byResourcePool", sums.by_pool}});
+  return value{{"resourceEntries", std::move(list)}};
+}
+
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos)
+    return text;
+  std::string out = "\"";
+  for (char c : text)
+    out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string figure(double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3f", x);
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const auto& one : parts)
+    out += (out.empty() ? "" : ",") + one;
+  return out;
+}
+
+response csv(std::string text) {
+  response out;
+  out.content_type = "text/csv";
+  out.body = std::move(text);
+  out.headers.emplace_back("Content-Disposition", "attachment; filename=allocation.csv");
+  return out;
+}
+
+result<response> raw_csv(const call& c) {
+  auto asked = asked_span(c);
+  auto all =
+    asked ? usage(c, asked->from, asked->until) : result<std::vector<storage::usage_record>>(asked.error());
+  if (!all)
+    return all.error();
+  std::string out = "experiment_id,kind,username,labels,slots,start_time,end_time,seconds\n";
+  for (const auto& one : *all)
+    out += to_string(one.experiment) + ",training," + cell(one.user) + "," + cell(joined(one.labels)) + "," +
+           std::to_string(one.slots) + "," + to_rfc3339(one.began) + "," + to_rfc3339(one.ended) + "," +
+           figure(seconds(one.began, one.ended)) + "\n";
+  return csv(std::move(out));
+}
+
+result<response> allocations_csv(const call& c) {
+  auto asked = asked_span(c);
+  auto all =
+    asked ? usage(c, asked->from, asked->until) : result<std::vector<storage::usage_record>>(asked.error());
+  if (!all)
+    return all.error();
+  std::string out = "allocation_id,task_type,username,workspace_name,experiment_id,slots,start_time,end_time,"
+                    "imagepulling_time,slot_hours,resource_pool\n";
+  for (const auto& one : *all)
+    out += task_name(one.experiment, one.trial) + "." + to_string(one.run) + ",TRIAL," + cell(one.user) +
+           "," + cell(one.workspace) + "," + to_string(one.experiment) + "," + std::to_string(one.slots) +
+           "," + to_rfc3339(one.began) + "," + to_rfc3339(one.ended) + ",0," +
+           figure(seconds(one.began, one.ended) * static_cast<double>(one.slots) / 3600) + "," +
+           cell(one.pool) + "\n";
+  return csv(std::move(out));
+}
+
+result<response> aggregated_csv(const call& c) {
+  auto all = aggregated(c);
+  if (!all)
+    return all.error();
+  std::string out = "aggregation_type,aggregation_key,date,seconds\n";
+  for (const auto& [name, sums] : all->periods) {
+    out += "total,total," + name + "," + figure(sums.total) + "\n";
+    for (const auto& [type, by] : {std::pair{"username", &sums.by_user},
+                                   {"experiment_label", &sums.by_label},
+                                   {"resource_pool", &sums.by_pool}})
+      for (const auto& [key, used] : *by)
+        out += std::string(type) + "," + cell(key) + "," + name + "," + figure(used) + "\n";
+  }
+  return csv(std::move(out));
+}
+
+// ---- Kubernetes: a cluster of agents has none
+
+result<value> no_managers(const call&) { return value{{"resourceManagers", value::array()}}; }
+result<value> no_bindings(const call&) { return value{{"workspaceIds", value::array()}}; }
+result<value> no_namespaces(const call&) {
+  return error{errc::not_found, "there are no namespaces: this cluster has agents, not Kubernetes"};
+}
+result<value> not_supported(const call&) {
+  return error{errc::invalid, "operation not supported: this cluster has agents, not Kubernetes"};
+}
+
+} // namespace
+
+result<value> cluster_message(const storage::reader& storage, time_point now, bool begun) {
+  auto all = storage::records_of<cluster_message_changed>(storage);
+  if (!all)
+    return all.error();
+  for (const auto& one : *all) {
+    if (one.message.empty() || (one.ends != time_point{} && one.ends <= now) || (begun && now < one.begins))
+      continue;
+    value out = {{"message", one.message}, {"startTime", one.from}, {"createdTime", to_rfc3339(one.at)}};
+    if (!one.until.empty())
+      out["endTime"] = one.until;
+    return out;
+  }
+  return value(nullptr);
+}
+
+std::vector<route> master_routes() {
+  const authority::need see_message{action::view, thing::cluster_message},
+    change_message{action::change, thing::cluster_message}, see{action::view, thing::cluster},
+    workspace{action::view, thing::workspace}, change_pools{action::change, thing::pool};
+  const char* message_path = "/api/v1/master/cluster_message";
+  return {
+    {"GET", message_path, see_message, answer_with(message), "", "v1GetClusterMessageResponse",
+     "What everybody is told, also before it begins."},
+    {"PUT", message_path, change_message, set_message, "v1SetClusterMessageRequest", "Empty",
+     "Says what everybody is told."},
+    {"DELETE", message_path, change_message, delete_message, "", "Empty",
+     "There is nothing to tell any more."},
+    {"GET",
+     "/api/v1/master/config",
+     {action::view, thing::master},
+     answer_with(master_config),
+     "",
+     "v1GetMasterConfigResponse",
+     "The configuration in force, without secrets."},
+    {"GET", "/api/v1/master/telemetry", see, answer_with(telemetry), "", "v1GetTelemetryResponse",
+     "Nothing is reported to anybody."},
+    {"GET", "/api/v1/tasks/count", see, answer_with(task_counts), "", "v1GetActiveTasksCountResponse",
+     "How many tasks besides trials run."},
+    {"GET", "/api/v1/resources/allocation/raw", see, answer_with(raw_usage), "",
+     "v1ResourceAllocationRawResponse", "Who used how many slots, from when to when."},
+    {"GET", "/api/v1/resources/allocation/aggregated", see, answer_with(aggregated_usage), "",
+     "v1ResourceAllocationAggregatedResponse", "Slot-seconds by day or month."},
+    {"GET", "/resources/allocation/raw", see, respond_with(raw_csv), "", "csv",
+     "Who used how many slots, from when to when."},
+    {"GET", "/resources/allocation/allocations-csv", see, respond_with(allocations_csv), "", "csv",
+     "Each allocation with its slot-hours."},
+    {"GET", "/resources/allocation/aggregated", see, respond_with(aggregated_csv), "", "csv",
+     "Slot-seconds by day or month."},
+    {"GET", "/api/v1/k8s-resource-managers", see, answer_with(no_managers), "",
+     "v1GetKubernetesResourceManagersResponse", "None: this cluster has agents."},
+    {"GET", "/api/v1/namespace-bindings/workspace-ids-with-default-bindings", workspace,
+     answer_with(no_bindings), "", "v1ListWorkspaceIDsWithDefaultNamespaceBindingsResponse",
+     "None: this cluster has agents."},
+    {"GET", "/api/v1/workspaces/{id}/list-namespace-bindings", workspace, answer_with(no_namespaces), "",
+     "v1ListWorkspaceNamespaceBindingsResponse", "404: this cluster has agents."},
+    {"GET", "/api/v1/workspaces/{id}/get-k8s-resource-quotas", workspace, answer_with(not_supported), "",
+     "v1GetKubernetesResourceQuotasResponse", "400: this cluster has agents."},
+    {"POST", "/api/v1/namespace-bindings/bulk-auto-create", change_pools, answer_with(not_supported), "",
+     "Empty", "400: this cluster has agents."},
+    {"POST", "/api/v1/workspaces/{id}/set-resource-quota", change_pools, answer_with(not_supported), "",
+     "Empty", "400: this cluster has agents."},
+    {"POST", "/api/v1/workspaces/{workspaceId}/namespace-bindings", change_pools, answer_with(not_supported),
+     "", "Empty", "400: this cluster has agents."},
+    {"DELETE", "/api/v1/workspaces/{workspaceId}/namespace-bindings", change_pools,
+     answer_with(not_supported), "", "Empty", "400: this cluster has agents."},
+  };
+}
+
+} // namespace troupe::api

@@ -1,0 +1,944 @@
+// Experiments and runs by filter and sort, which columns and ranges they have, and actions on many runs. A
+// run is a trial with its place.
+
+#include "model/names.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/place_shapes.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/search_filter.hpp"
+#include "runtime/api/series_columns.hpp"
+#include "runtime/api/shapes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace troupe::api {
+namespace {
+
+struct fixed_column {
+  const char *name, *title, *type;
+};
+
+const std::vector<fixed_column> experiment_columns = {
+  {"id", "ID", "NUMBER"},
+  {"name", "Name", "TEXT"},
+  {"description", "Description", "TEXT"},
+  {"tags", "Tags", "TEXT"},
+  {"forkedFrom", "Forked", "NUMBER"},
+  {"startTime", "Start time", "DATE"},
+  {"endTime", "End time", "DATE"},
+  {"duration", "Duration", "NUMBER"},
+  {"numTrials", "Trials", "NUMBER"},
+  {"state", "State", "TEXT"},
+  {"searcherType", "Searcher", "TEXT"},
+  {"searcherMetric", "Searcher metric", "TEXT"},
+  {"searcherMetricsVal", "Searcher metric value", "NUMBER"},
+  {"resourcePool", "Resource pool", "TEXT"},
+  {"projectId", "Project", "NUMBER"},
+  {"progress", "Progress", "NUMBER"},
+  {"user", "User", "TEXT"},
+  {"checkpointCount", "Checkpoints", "NUMBER"},
+  {"checkpointSize", "Checkpoint size", "NUMBER"},
+  {"externalExperimentId", "External experiment ID", "TEXT"},
+  {"externalTrialId", "External trial ID", "TEXT"},
+};
+
+const std::vector<fixed_column> run_columns = {
+  {"id", "Global run ID", "NUMBER"},
+  {"experimentDescription", "Search description", "TEXT"},
+  {"tags", "Tags", "TEXT"},
+  {"forkedFrom", "Forked", "NUMBER"},
+  {"startTime", "Start time", "DATE"},
+  {"endTime", "End time", "DATE"},
+  {"duration", "Duration", "NUMBER"},
+  {"state", "State", "TEXT"},
+  {"searcherType", "Searcher", "TEXT"},
+  {"searcherMetric", "Searcher metric", "TEXT"},
+  {"searcherMetricsVal", "Searcher metric value", "NUMBER"},
+  {"resourcePool", "Resource pool", "TEXT"},
+  {"projectId", "Project", "NUMBER"},
+  {"experimentProgress", "Search progress", "NUMBER"},
+  {"user", "User", "TEXT"},
+  {"checkpointCount", "Checkpoints", "NUMBER"},
+  {"checkpointSize", "Checkpoint size", "NUMBER"},
+  {"externalExperimentId", "External experiment ID", "TEXT"},
+  {"externalRunId", "External run ID", "TEXT"},
+  {"experimentId", "Search ID", "NUMBER"},
+  {"experimentName", "Search name", "TEXT"},
+  {"isExpMultitrial", "Part of a search", "TEXT"},
+  {"parentArchived", "Parent archived", "TEXT"},
+};
+
+std::vector<std::string> names_of(const std::vector<fixed_column>& columns) {
+  std::vector<std::string> out;
+  for (const auto& one : columns)
+    out.push_back(one.name);
+  return out;
+}
+
+value config_at(const value& config, const char* outer, const char* inner) {
+  const auto section = config.is_object() ? config.value(outer, value()) : value();
+  return section.is_object() ? section.value(inner, value()) : value();
+}
+
+/// By a path with dots; null where there is none.
+value at_path(const value& x, std::string_view path) {
+  const value* at = &x;
+  for (;;) {
+    const auto dot = path.find('.');
+    const std::string key(path.substr(0, dot));
+    auto next = at->is_object() ? at->find(key) : at->end();
+    if (!at->is_object() || next == at->end())
+      return nullptr;
+    at = &*next;
+    if (dot == path.npos)
+      return *at;
+    path.remove_prefix(dot + 1);
+  }
+}
+
+/// GROUP.NAME.(min|max|mean|last) of the trial's summary: a name may have dots.
+result<value> metric_at(const call& c, const trial_row& trial, const std::string& name) {
+  const auto first = name.find('.'), last = name.rfind('.');
+  if (first == name.npos || first == last)
+    return value(nullptr);
+  auto known = c.parts->columns->summaries(trial, *c.parts->storage);
+  if (!known)
+    return known.error();
+  const auto group = (*known)->find(name.substr(0, first));
+  if (group == (*known)->end())
+    return value(nullptr);
+  const auto metric = group->second.find(name.substr(first + 1, last - first - 1));
+  if (metric == group->second.end() || metric->second.kind != metric_kind::number)
+    return value(nullptr);
+  const auto how = name.substr(last + 1);
+  if (how == "mean") {
+    auto points = c.parts->columns->column(trial, group->first, metric->first, *c.parts->storage);
+    if (!points)
+      return points.error();
+    const given_up over(trial.runs);
+    double sum = 0;
+    std::uint64_t count = 0;
+    for (const auto& one : **points)
+      if (!over(one.run, one.steps) && std::isfinite(one.y)) {
+        sum += one.y;
+        ++count;
+      }
+    return count ? value(sum / static_cast<double>(count)) : value();
+  }
+  const double number = how == "min"   ? metric->second.min
+                        : how == "max" ? metric->second.max
+                                       : metric->second.last;
+  return std::isfinite(number) ? value(number) : value();
+}
+
+/// A row of a list, with what is read only where a condition asks for it.
+class candidate {
+public:
+  candidate(const call& c, experiment_row experiment) : c_(&c), experiment_(std::move(experiment)) {}
+  candidate(const call& c, std::shared_ptr<const experiment_row> experiment, trial_row trial)
+      : c_(&c), shared_(std::move(experiment)), trial_(std::move(trial)) {}
+
+  const experiment_row& experiment() const { return shared_ ? *shared_ : experiment_; }
+  const trial_row* trial() const { return trial_ ? &*trial_ : nullptr; }
+
+  result<value> at(const column_name& column) {
+    const auto& row = experiment();
+    switch (column.of) {
+    case column_of::metadata:
+      return trial_ && trial_->metadata.is_object() ? at_path(trial_->metadata, column.name) : value();
+    case column_of::hyperparameter:
+      return trial_ ? at_path(trial_->hparams, column.name)
+                    : at_path(row.config.is_object() ? row.config.value("hyperparameters", value()) : value(),
+                              column.name);
+    case column_of::metric:
+      if (trial_)
+        return metric_at(*c_, *trial_, column.name);
+      if (!row.best_trial)
+        return value(nullptr);
+      if (!best_) {
+        auto best = c_->parts->storage->trial(row.best_trial);
+        if (!best)
+          return best.error().code == errc::not_found ? result<value>(value(nullptr)) : best.error();
+        best_ = std::move(*best);
+      }
+      return metric_at(*c_, *best_, column.name);
+    case column_of::row:
+      break;
+    }
+    return trial_ ? of_run(column.name) : of_experiment(column.name);
+  }
+
+private:
+  static value time_of(time_point at) { return at == time_point{} ? value() : value(to_rfc3339(at)); }
+  static value seconds_of(time_point from, time_point until) {
+    return std::chrono::duration_cast<std::chrono::seconds>(until - from).count();
+  }
+
+  result<value> shared_column(const std::string& name) {
+    const auto& row = experiment();
+    if (name == "tags")
+      return value(row.labels);
+    if (name == "searcherType")
+      return config_at(row.config, "searcher", "name");
+    if (name == "searcherMetric")
+      return value(row.metric);
+    if (name == "forkedFrom")
+      return row.parent ? value(row.parent.value) : value();
+    if (name == "resourcePool") {
+      auto pool = config_at(row.config, "resources", "resource_pool");
+      return pool.is_string() && pool != "" ? pool : value("default");
+    }
+    if (name == "projectId")
+      return value(row.project.value);
+    if (name == "user")
+      return value(number_of(row.owner, *c_->parts->users));
+    return value(nullptr); // ids that only unmanaged ones have
+  }
+
+  result<value> of_experiment(const std::string& name) {
+    const auto& row = experiment();
+    if (name == "id")
+      return value(row.id.value);
+    if (name == "name")
+      return value(row.name);
+    if (name == "description")
+      return value(row.description);
+    if (name == "startTime")
+      return time_of(row.created);
+    if (name == "endTime")
+      return time_of(row.ended);
+    if (name == "duration")
+      return seconds_of(row.created, row.ended == time_point{} ? c_->now : row.ended);
+    if (name == "state")
+      return value(troupe::name(row.state));
+    if (name == "numTrials")
+      return value(row.num_trials);
+    if (name == "progress")
+      return value(std::round(row.progress * 100));
+    if (name == "searcherMetricsVal")
+      return row.best_trial && std::isfinite(row.best_metric) ? value(row.best_metric) : value();
+    if (name == "checkpointCount" || name == "checkpointSize") {
+      if (!checkpoints_) {
+        auto trials = c_->parts->storage->trials(row.id);
+        if (!trials)
+          return trials.error();
+        checkpoints_.emplace(0, 0);
+        for (const auto& one : *trials) {
+          checkpoints_->first += one.checkpoint_count;
+          checkpoints_->second += one.checkpoint_bytes;
+        }
+      }
+      return name == "checkpointCount" ? value(checkpoints_->first) : value(checkpoints_->second);
+    }
+    return shared_column(name);
+  }
+
+  result<value> of_run(const std::string& name) {
+    const auto& row = experiment();
+    const auto& t = *trial_;
+    if (name == "id")
+      return value(t.id.value);
+    if (name == "experimentDescription")
+      return value(row.description);
+    if (name == "experimentName")
+      return value(row.name);
+    if (name == "experimentId")
+      return value(row.id.value);
+    if (name == "startTime")
+      return time_of(t.created);
+    if (name == "endTime")
+      return time_of(t.ended);
+    if (name == "duration")
+      return seconds_of(t.created, t.ended == time_point{} ? c_->now : t.ended);
+    if (name == "state")
+      return value(troupe::name(t.state));
+    if (name == "experimentProgress")
+      return value(std::round(row.progress * 100));
+    if (name == "searcherMetricsVal")
+      return t.best.row && std::isfinite(t.best.metric) ? value(t.best.metric) : value();
+    if (name == "checkpointCount")
+      return value(t.checkpoint_count);
+    if (name == "checkpointSize")
+      return value(t.checkpoint_bytes);
+    if (name == "isExpMultitrial")
+      return value(config_at(row.config, "searcher", "name") != "single");
+    if (name == "parentArchived")
+      return value(row.archived);
+    return shared_column(name);
+  }
+
+  const call* c_;
+  experiment_row experiment_;
+  std::shared_ptr<const experiment_row> shared_;
+  std::optional<trial_row> trial_, best_;
+  std::optional<std::pair<std::uint64_t, std::int64_t>> checkpoints_;
+};
+
+/// What the body of a search asks for.
+struct search_request {
+  std::int64_t project = 0; ///< 0: all
+  query_list paging;
+  search_filter filter;
+  std::vector<sort_key> sort;
+};
+
+result<search_request> request_of(const call& c, const std::vector<fixed_column>& columns) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  search_request out;
+  out.project = f.number("projectId");
+  for (const char* key : {"offset", "limit"})
+    if (f.has(key))
+      out.paging.all.emplace_back(key, std::to_string(f.number(key)));
+  const auto filter = f.text("filter"), sort = f.text("sort");
+  if (f.bad())
+    return *f.bad();
+  auto read = search_filter::read(filter, names_of(columns));
+  if (!read)
+    return read.error();
+  auto keys = read_sort(sort, names_of(columns));
+  if (!keys)
+    return keys.error();
+  out.filter = std::move(*read);
+  out.sort = std::move(*keys);
+  return out;
+}
+
+/// What fits, in order: the id decides ties. Only ids and what is sorted by stay in memory.
+template <class Id>
+struct found_row {
+  Id id;
+  std::vector<value> keys;
+};
+
+template <class Id>
+result<bool> consider(const search_request& what, candidate& one, Id id, std::vector<found_row<Id>>& found) {
+  const auto at = [&](const column_name& column) { return one.at(column); };
+  auto fits = what.filter.takes(at);
+  if (!fits || !*fits)
+    return fits;
+  found_row<Id> row{id, {}};
+  for (const auto& key : what.sort) {
+    auto x = one.at(key.column);
+    if (!x)
+      return x.error();
+    if (auto number = number_in(*x); number && std::isnan(*number))
+      *x = nullptr;
+    row.keys.push_back(std::move(*x));
+  }
+  found.push_back(std::move(row));
+  return true;
+}
+
+template <class Id>
+void sort_found(const search_request& what, std::vector<found_row<Id>>& found) {
+  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+    if (sorts_before(what.sort, a.keys, b.keys))
+      return true;
+    return !sorts_before(what.sort, b.keys, a.keys) && a.id < b.id;
+  });
+}
+
+bool in_project(const search_request& what, const experiment_standing& x, const place_book& places) {
+  return what.project > 0 ? x.project.value == static_cast<std::uint64_t>(what.project)
+                          : what.filter.show_archived() || !places.hidden(x.project);
+}
+
+result<std::vector<found_row<experiment_id>>> find_experiments(const call& c, const search_request& what,
+                                                               const place_book& places) {
+  auto all = c.parts->storage->experiment_standings();
+  if (!all)
+    return all.error();
+  std::vector<found_row<experiment_id>> found;
+  for (const auto& standing : *all) {
+    if ((standing.archived && !what.filter.show_archived()) || !in_project(what, standing, places))
+      continue;
+    auto row = c.parts->storage->experiment(standing.id);
+    if (!row && row.error().code == errc::not_found)
+      continue; // deleted since
+    if (!row)
+      return row.error();
+    candidate one(c, std::move(*row));
+    if (auto done = consider(what, one, standing.id, found); !done)
+      return done.error();
+  }
+  sort_found(what, found);
+  return found;
+}
+
+result<value> search_experiments(const call& c) {
+  auto what = request_of(c, experiment_columns);
+  if (!what)
+    return what.error();
+  auto places = place_book::read(*c.parts->storage);
+  if (!places)
+    return places.error();
+  auto found = find_experiments(c, *what, *places);
+  if (!found)
+    return found.error();
+  auto part = page_of(what->paging, found->size(), 100);
+  if (!part)
+    return part.error();
+  value list = value::array();
+  for (auto i = part->first; i < part->last; ++i) {
+    auto row = c.parts->storage->experiment((*found)[i].id);
+    if (!row)
+      continue; // deleted since
+    value one = {{"experiment", experiment_shape(*row, *c.parts->users, *places)}};
+    if (one["experiment"]["notes"] != "")
+      one["experiment"]["notes"] = "omitted";
+    if (row->best_trial)
+      if (auto best = c.parts->storage->trial(row->best_trial)) {
+        auto shape = trial_shape(*best, *c.parts->storage, c.now);
+        if (!shape)
+          return shape.error();
+        one["bestTrial"] = std::move(*shape);
+      }
+    list.push_back(std::move(one));
+  }
+  return value{{"experiments", std::move(list)}, {"pagination", part->pagination}};
+}
+
+// ---- runs
+
+result<std::vector<found_row<trial_id>>> find_runs(const call& c, const search_request& what,
+                                                   const place_book& places) {
+  auto all = c.parts->storage->experiment_standings();
+  if (!all)
+    return all.error();
+  std::vector<found_row<trial_id>> found;
+  for (const auto& standing : *all) {
+    if ((standing.archived && !what.filter.show_archived()) || !in_project(what, standing, places))
+      continue;
+    auto row = c.parts->storage->experiment(standing.id);
+    auto trials = c.parts->storage->trials(standing.id);
+    if (!row && row.error().code == errc::not_found)
+      continue;
+    if (!row || !trials)
+      return row ? trials.error() : row.error();
+    const auto shared = std::make_shared<const experiment_row>(std::move(*row));
+    for (auto& trial : *trials) {
+      const auto id = trial.id;
+      candidate one(c, shared, std::move(trial));
+      if (auto done = consider(what, one, id, found); !done)
+        return done.error();
+    }
+  }
+  sort_found(what, found);
+  return found;
+}
+
+bool is_search(const experiment_row& row) { return config_at(row.config, "searcher", "name") != "single"; }
+
+result<value> run_shape(const call& c, trial_id id, const place_book& places) {
+  auto trial = c.parts->storage->trial(id);
+  auto row = trial ? c.parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());
+  if (!row)
+    return row.error();
+  auto known = c.parts->columns->summaries(*trial, *c.parts->storage);
+  if (!known)
+    return known.error();
+  value summary = value::object();
+  for (const auto& [group, metrics] : **known)
+    for (const auto& [name, one] : metrics)
+      if (one.kind == metric_kind::number) {
+        auto& to = summary[group == "training"     ? "avg_metrics"
+                           : group == "validation" ? "validation_metrics"
+                                                   : group][name];
+        to = {{"type", "number"}, {"count", one.reports}};
+        for (const auto& [key, number] : {std::pair{"min", one.min}, {"max", one.max}, {"last", one.last}})
+          if (std::isfinite(number))
+            to[key] = number;
+      }
+  const auto place = places.place_of(row->project, *c.parts->users);
+  value out = {{"id", id.value},
+               {"startTime", to_rfc3339(trial->created)},
+               {"state", state_name(trial->state)},
+               {"labels", row->labels},
+               {"checkpointSize", std::to_string(trial->checkpoint_bytes)},
+               {"checkpointCount", trial->checkpoint_count},
+               {"hyperparameters", trial->hparams.is_null() ? value::object() : trial->hparams},
+               {"summaryMetrics", std::move(summary)},
+               {"userId", number_of(row->owner, *c.parts->users)},
+               {"projectId", place["projectId"]},
+               {"projectName", place["projectName"]},
+               {"workspaceId", place["workspaceId"]},
+               {"workspaceName", place["workspaceName"]},
+               {"parentArchived", place["parentArchived"]},
+               {"archived", row->archived},
+               {"experiment",
+                {{"id", row->id.value},
+                 {"name", row->name},
+                 {"searcherType", config_at(row->config, "searcher", "name").is_string()
+                                    ? config_at(row->config, "searcher", "name")
+                                    : value("")},
+                 {"searcherMetric", row->metric},
+                 {"description", row->description},
+                 {"resourcePool", config_at(row->config, "resources", "resource_pool").is_string()
+                                    ? config_at(row->config, "resources", "resource_pool")
+                                    : value("default")},
+                 {"progress", row->progress},
+                 {"forkedFrom", row->parent ? value(row->parent.value) : value()},
+                 {"isMultitrial", is_search(*row)},
+                 {"unmanaged", false}}}};
+  if (trial->ended != time_point{}) {
+    out["endTime"] = to_rfc3339(trial->ended);
+    out["duration"] = std::chrono::duration_cast<std::chrono::seconds>(trial->ended - trial->created).count();
+  }
+  if (trial->best.row && std::isfinite(trial->best.metric))
+    out["searcherMetricValue"] = trial->best.metric;
+  if (trial->metadata.is_object())
+    out["metadata"] = trial->metadata;
+  return out;
+}
+
+result<value> search_runs(const call& c) {
+  auto what = request_of(c, run_columns);
+  if (!what)
+    return what.error();
+  auto places = place_book::read(*c.parts->storage);
+  if (!places)
+    return places.error();
+  auto found = find_runs(c, *what, *places);
+  if (!found)
+    return found.error();
+  auto part = page_of(what->paging, found->size(), 100);
+  if (!part)
+    return part.error();
+  value list = value::array();
+  for (auto i = part->first; i < part->last; ++i) {
+    auto one = run_shape(c, (*found)[i].id, *places);
+    if (!one && one.error().code == errc::not_found)
+      continue; // deleted since
+    if (!one)
+      return one.error();
+    list.push_back(std::move(*one));
+  }
+  return value{{"runs", std::move(list)}, {"pagination", part->pagination}};
+}
+
+// ---- columns and ranges
+
+std::optional<project_id> named_project(const call& c, const place_book& places) {
+  const auto id = parse_id<project_id>(c.named(c.path.contains("id") ? "id" : "projectId"));
+  return places.find(id) ? std::optional{id} : std::nullopt;
+}
+
+error no_project(const call& c) {
+  return {errc::not_found, "project '" +
+                             std::string(c.named(c.path.contains("id") ? "id" : "projectId").substr(0, 30)) +
+                             "' not found"};
+}
+
+/// Calls `each` with every experiment of the project that the path names.
+template <class F>
+result<void> each_experiment(const call& c, F each) {
+  auto places = place_book::read(*c.parts->storage);
+  if (!places)
+    return places.error();
+  const auto project = named_project(c, *places);
+  if (!project)
+    return no_project(c);
+  auto all = c.parts->storage->experiment_standings();
+  if (!all)
+    return all.error();
+  for (const auto& standing : *all)
+    if (standing.project == *project)
+      if (auto row = c.parts->storage->experiment(standing.id))
+        if (auto done = each(*row); !done)
+          return done;
+  return {};
+}
+
+/// The keys of a map with dots, where a section with a `type` ends.
+void add_paths(const value& x, const std::string& before, std::map<std::string, std::set<std::string>>& to,
+               int depth = 0) {
+  if (!x.is_object() || depth > 10)
+    return;
+  for (const auto& [key, one] : x.items()) {
+    const auto path = before.empty() ? key : before + "." + key;
+    const bool section = one.is_object() && one.contains("type") && one["type"].is_string();
+    if (one.is_object() && !section) {
+      add_paths(one, path, to, depth + 1);
+      continue;
+    }
+    const auto type = section ? one["type"].get<std::string>() : std::string();
+    const auto& leaf = type == "const" ? one.value("val", value()) : one;
+    const bool number = section && type != "const"
+                          ? type != "categorical" || std::all_of(one.value("vals", value::array()).begin(),
+                                                                 one.value("vals", value::array()).end(),
+                                                                 [](const value& v) { return v.is_number(); })
+                          : leaf.is_number();
+    to[path].insert(number ? "NUMBER" : leaf.is_array() ? "ARRAY" : "TEXT");
+  }
+}
+
+value column_shape(const std::string& column, const char* location, const std::string& type,
+                   const std::string& title = "") {
+  return {{"column", column},
+          {"location", std::string("LOCATION_TYPE_") + location},
+          {"type", "COLUMN_TYPE_" + type},
+          {"displayName", title}};
+}
+
+result<value> columns(const call& c) {
+  const bool runs = c.query.first("tableType") == "TABLE_TYPE_RUN";
+  std::map<std::string, std::set<std::string>> hparams, metadata, metrics;
+  auto done = each_experiment(c, [&](const experiment_row& row) -> result<void> {
+    if (!runs && row.config.is_object())
+      add_paths(row.config.value("hyperparameters", value()), "", hparams);
+    auto trials = c.parts->storage->trials(row.id);
+    if (!trials)
+      return trials.error();
+    for (const auto& trial : *trials) {
+      if (runs) {
+        add_paths(trial.hparams, "", hparams);
+        add_paths(trial.metadata, "", metadata);
+      }
+      auto known = c.parts->columns->summaries(trial, *c.parts->storage);
+      if (!known)
+        return known.error();
+      for (const auto& [group, all] : **known)
+        for (const auto& [name, one] : all)
+          metrics[group + "." + name].insert(one.kind == metric_kind::number ? "NUMBER" : "TEXT");
+    }
+    return {};
+  });
+  if (!done)
+    return done.error();
+  value list = value::array();
+  for (const auto& one : runs ? run_columns : experiment_columns)
+    list.push_back(column_shape(one.name, runs ? "RUN" : "EXPERIMENT", one.type, one.title));
+  const auto type_of = [](const std::set<std::string>& seen) {
+    return seen.size() == 1 ? *seen.begin() : std::string("UNSPECIFIED");
+  };
+  for (const auto& [name, seen] : metrics) {
+    const char* location = name.starts_with("training.")     ? "TRAINING"
+                           : name.starts_with("validation.") ? "VALIDATIONS"
+                                                             : "CUSTOM_METRIC";
+    const auto type = type_of(seen);
+    for (const char* how : {"last", "max", "mean", "min"})
+      if (type == "NUMBER" || std::string_view(how) == "last")
+        list.push_back(column_shape(name + "." + how, location, type));
+  }
+  for (const auto& [name, seen] : hparams)
+    list.push_back(
+      column_shape("hp." + name, runs ? "RUN_HYPERPARAMETERS" : "HYPERPARAMETERS", type_of(seen)));
+  for (const auto& [name, seen] : metadata)
+    list.push_back(column_shape("metadata." + name, "RUN_METADATA", type_of(seen)));
+  return value{{"columns", std::move(list)}};
+}
+
+result<value> metric_ranges(const call& c) {
+  std::map<std::string, std::pair<double, double>> ranges;
+  const auto add = [&](const std::string& name, double x) {
+    if (!std::isfinite(x))
+      return;
+    auto [at, fresh] = ranges.try_emplace(name, x, x);
+    at->second = {std::min(at->second.first, x), std::max(at->second.second, x)};
+  };
+  auto done = each_experiment(c, [&](const experiment_row& row) -> result<void> {
+    if (!row.best_trial)
+      return {};
+    add("searcherMetricsVal", row.best_metric);
+    auto best = c.parts->storage->trial(row.best_trial);
+    if (!best)
+      return best.error().code == errc::not_found ? result<void>{} : best.error();
+    auto known = c.parts->columns->summaries(*best, *c.parts->storage);
+    if (!known)
+      return known.error();
+    for (const auto& [group, all] : **known)
+      for (const auto& [name, one] : all)
+        if (one.kind == metric_kind::number) {
+          add(group + "." + name + ".last", one.last);
+          add(group + "." + name + ".min", one.min);
+          add(group + "." + name + ".max", one.max);
+        }
+    return {};
+  });
+  if (!done)
+    return done.error();
+  value list = value::array();
+  for (const auto& [name, range] : ranges)
+    list.push_back({{"metricsName", name}, {"min", range.first}, {"max", range.second}});
+  return value{{"ranges", std::move(list)}};
+}
+
+result<value> metadata_values(const call& c) {
+  std::string key(c.named("key"));
+  if (key.starts_with("metadata."))
+    key = key.substr(9);
+  std::set<std::string> seen;
+  auto done = each_experiment(c, [&](const experiment_row& row) -> result<void> {
+    auto trials = c.parts->storage->trials(row.id);
+    if (!trials)
+      return trials.error();
+    for (const auto& trial : *trials)
+      if (const auto x = at_path(trial.metadata, key); x.is_string() && seen.size() < 1000)
+        seen.insert(x.get<std::string>());
+    return {};
+  });
+  return done ? result<value>(value{{"values", seen}}) : done.error();
+}
+
+// ---- actions on many runs
+
+struct chosen_runs {
+  std::vector<trial_id> ids;
+  project_id project; ///< that they have to be in; 0: any
+  value body;
+};
+
+constexpr std::size_t most_runs = 10'000;
+
+result<chosen_runs> runs_in(const call& c, const char* project_key) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  chosen_runs out;
+  out.body = *body;
+  fields f{out.body};
+  for (const auto& one : f.list("runIds")) {
+    const auto id = parse_id<trial_id>(one.is_string() ? one.get<std::string>() : one.dump());
+    if (!id)
+      f.fault("runIds", "has to be a list of ids");
+    out.ids.push_back(id);
+  }
+  const auto filter = f.text("filter");
+  out.project = f.id<project_id>(project_key);
+  if (f.bad())
+    return *f.bad();
+  if (filter.empty())
+    return out.ids.size() > most_runs
+             ? result<chosen_runs>(error{errc::invalid, "runIds: at most 10000 at once"})
+             : out;
+  if (!out.ids.empty())
+    return error{errc::invalid, "if filter is provided run id list must be empty"};
+  search_request what;
+  what.project = static_cast<std::int64_t>(out.project.value);
+  auto read = search_filter::read(filter, names_of(run_columns));
+  auto places = place_book::read(*c.parts->storage);
+  if (!read || !places)
+    return read ? places.error() : read.error();
+  what.filter = std::move(*read);
+  auto found = find_runs(c, what, *places);
+  if (!found)
+    return found.error();
+  for (const auto& one : *found)
+    out.ids.push_back(one.id);
+  return out;
+}
+
+/// {results: [{id, error}]}: each run's order is made by `make`, which answers nothing where all is as it
+/// should be already.
+template <class Order>
+using order_of_run = std::function<result<std::optional<Order>>(const trial_row&, const experiment_row&)>;
+
+template <class Order>
+void on_runs(const call_ptr& c, const reply& back, const chosen_runs& chosen, const order_of_run<Order>& make,
+             bool by_project = true) {
+  struct work {
+    std::mutex mutex;
+    std::size_t left = 0;
+    std::map<trial_id, std::string> errors;
+  };
+  auto all = std::make_shared<work>();
+  all->left = chosen.ids.size() + 1;
+  const auto done = [all, back, c](trial_id id, const std::string& why) {
+    std::lock_guard lock(all->mutex);
+    if (id)
+      all->errors[id] = why;
+    if (--all->left)
+      return;
+    value results = value::array();
+    for (const auto& [one, text] : all->errors)
+      results.push_back({{"id", one.value}, {"error", text}});
+    back(json({{"results", std::move(results)}}, c->query.has("pretty")));
+  };
+  for (const auto id : chosen.ids) {
+    auto trial = c->parts->storage->trial(id);
+    auto row =
+      trial ? c->parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());
+    if (!row || (by_project && chosen.project && row->project != chosen.project)) {
+      done(id,
+           "Run with id '" + to_string(id) + "' not found" +
+             (by_project && chosen.project ? " in project with id '" + to_string(chosen.project) + "'" : ""));
+      continue;
+    }
+    auto order = make(*trial, *row);
+    if (!order || !*order) {
+      done(id, order ? std::string() : order.error().what);
+      continue;
+    }
+    c->parts->cluster.order(c->by.who, std::move(**order), [done, id](result<value> got) {
+      done(id, got ? std::string() : got.error().what);
+    });
+  }
+  done({}, "");
+}
+
+std::string quoted(trial_id id) { return "'" + to_string(id) + "'"; }
+
+void kill_runs(const call_ptr& c, const reply& back) {
+  auto chosen = runs_in(*c, "projectId");
+  if (!chosen)
+    return back(failure(chosen.error()));
+  on_runs<commands::trial_kill>(
+    c, back, *chosen,
+    [](const trial_row& t, const experiment_row&) -> result<std::optional<commands::trial_kill>> {
+      if (terminal(t.state))
+        return std::optional<commands::trial_kill>{};
+      return std::optional{commands::trial_kill{t.id}};
+    },
+    false);
+}
+
+template <class Order>
+handler pause_or_resume() {
+  return [](const call_ptr& c, const reply& back) {
+    auto chosen = runs_in(*c, "projectId");
+    if (!chosen)
+      return back(failure(chosen.error()));
+    on_runs<Order>(
+      c, back, *chosen, [](const trial_row& t, const experiment_row& row) -> result<std::optional<Order>> {
+        if (is_search(row))
+          return error{errc::invalid, "Cannot pause/unpause run " + quoted(t.id) + " (part of multi-trial)."};
+        if (row.archived)
+          return error{errc::invalid, "Run is archived."};
+        return std::optional{Order{row.id}};
+      });
+  };
+}
+
+handler archive_runs(bool archived) {
+  return [archived](const call_ptr& c, const reply& back) {
+    auto chosen = runs_in(*c, "projectId");
+    if (!chosen)
+      return back(failure(chosen.error()));
+    on_runs<commands::experiment_describe>(
+      c, back, *chosen,
+      [archived](const trial_row& t,
+                 const experiment_row& row) -> result<std::optional<commands::experiment_describe>> {
+        if (is_search(row))
+          return error{errc::invalid, "Cannot archive/unarchive run " + quoted(t.id) +
+                                        " (part of multi-trial): archive its search (id: '" +
+                                        to_string(row.id) + "')."};
+        if (row.archived == archived)
+          return std::optional<commands::experiment_describe>{};
+        if (archived && !terminal(row.state))
+          return error{errc::invalid, "Run is not in terminal state."};
+        commands::experiment_describe with;
+        with.id = row.id;
+        with.archived = archived;
+        return std::optional{with};
+      });
+  };
+}
+
+void delete_runs(const call_ptr& c, const reply& back) {
+  auto chosen = runs_in(*c, "projectId");
+  if (!chosen)
+    return back(failure(chosen.error()));
+  on_runs<commands::experiment_delete>(
+    c, back, *chosen,
+    [c](const trial_row& t, const experiment_row& row) -> result<std::optional<commands::experiment_delete>> {
+      if (is_search(row))
+        return error{errc::invalid, "Cannot delete run " + quoted(t.id) +
+                                      " (part of multi-trial): delete its search (id: '" + to_string(row.id) +
+                                      "')."};
+      if (!terminal(row.state))
+        return error{errc::invalid, "Run is not in a terminal state."};
+      if (auto fine =
+            authority::may(c->by.asks(), action::remove, {thing::experiment, to_string(row.id), row.owner});
+          !fine)
+        return fine.error();
+      return std::optional{commands::experiment_delete{row.id}};
+    });
+}
+
+void move_runs(const call_ptr& c, const reply& back) {
+  auto chosen = runs_in(*c, "sourceProjectId");
+  if (!chosen)
+    return back(failure(chosen.error()));
+  fields f{chosen->body};
+  const auto to = f.id<project_id>("destinationProjectId");
+  const bool skip = f.flag("skipMultitrial");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  auto moved = std::make_shared<std::set<experiment_id>>(); // a search goes once, whole
+  on_runs<commands::experiment_move>(
+    c, back, *chosen,
+    [c, to, skip, moved](const trial_row& t,
+                         const experiment_row& row) -> result<std::optional<commands::experiment_move>> {
+      if (is_search(row) && skip)
+        return error{errc::invalid, "Skipping run " + quoted(t.id) + " (part of multi-trial)."};
+      if (row.archived)
+        return error{errc::invalid, "Run is archived."};
+      if (auto fine =
+            authority::may(c->by.asks(), action::move, {thing::experiment, to_string(row.id), row.owner});
+          !fine)
+        return fine.error();
+      if (!moved->insert(row.id).second)
+        return std::optional<commands::experiment_move>{};
+      return std::optional{commands::experiment_move{row.id, to}};
+    });
+}
+
+} // namespace
+
+std::vector<route> run_routes() {
+  const authority::need view{action::view, thing::experiment}, change{action::change, thing::experiment},
+    view_project{action::view, thing::project};
+  std::vector<route> rows = {
+    {"POST", "/api/v1/experiments-search", view, answer_with(search_experiments),
+     "v1SearchExperimentsRequest", "v1SearchExperimentsResponse",
+     "Experiments by filter and sort, 100 unless a limit is given."},
+    {"POST", "/api/v1/runs", view, answer_with(search_runs), "v1SearchRunsRequest", "v1SearchRunsResponse",
+     "Trials with their places, by filter and sort."},
+    {"GET", "/api/v1/projects/{id}/columns", view_project, answer_with(columns), "",
+     "v1GetProjectColumnsResponse", "What its experiments, or runs, can be filtered and sorted by."},
+    {"GET", "/api/v1/projects/{id}/experiments/metric-ranges", view_project, answer_with(metric_ranges), "",
+     "v1GetProjectNumericMetricsRangeResponse", "The least and greatest of each metric of its best trials."},
+    {"GET", "/api/v1/projects/{projectId}/metadata/{key}", view_project, answer_with(metadata_values), "",
+     "v1GetMetadataValuesResponse", "Texts that its runs have under a key of their metadata."},
+    {"POST",
+     "/api/v1/runs/kill",
+     {action::kill, thing::experiment},
+     kill_runs,
+     "v1KillRunsRequest",
+     "v1KillRunsResponse",
+     "Ends many runs at once."},
+    {"POST", "/api/v1/runs/pause", change, pause_or_resume<commands::experiment_pause>(),
+     "v1PauseRunsRequest", "v1PauseRunsResponse", "Pauses many runs that are part of no search."},
+    {"POST", "/api/v1/runs/resume", change, pause_or_resume<commands::experiment_activate>(),
+     "v1ResumeRunsRequest", "v1ResumeRunsResponse", "Goes on with many runs that are part of no search."},
+    {"POST", "/api/v1/runs/archive", change, archive_runs(true), "v1ArchiveRunsRequest",
+     "v1ArchiveRunsResponse", "Archives many runs that are part of no search."},
+    {"POST", "/api/v1/runs/unarchive", change, archive_runs(false), "v1UnarchiveRunsRequest",
+     "v1UnarchiveRunsResponse", "Opens many archived runs again."},
+    asks_again({"POST",
+                "/api/v1/runs/delete",
+                {action::remove, thing::experiment},
+                delete_runs,
+                "v1DeleteRunsRequest",
+                "v1DeleteRunsResponse",
+                "Deletes many ended runs that are part of no search, behind the answer."}),
+    asks_again({"POST",
+                "/api/v1/runs/move",
+                {action::move, thing::experiment},
+                move_runs,
+                "v1MoveRunsRequest",
+                "v1MoveRunsResponse",
+                "Moves many runs to another project, each with its whole experiment."}),
+  };
+  for (auto& row : rows)
+    row.slow = true; // reads every row of a project
+  return rows;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,258 @@
+#include "runtime/api/search_filter.hpp"
+
+#include "model/time.hpp"
+#include "runtime/api/listing.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace troupe::api {
+namespace {
+
+constexpr int most_depth = 32, most_conditions = 500;
+
+const char* const operators[] = {"=",  "!=",       "<",           "<=",      ">",
+                                 ">=", "contains", "notContains", "isEmpty", "notEmpty"};
+
+std::string text_at(const value& x, const char* key) {
+  auto at = x.find(key);
+  return at != x.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+result<column_name> column_in(const std::string& name, const std::string& location,
+                              const std::vector<std::string>& known) {
+  const auto is = [&](const char* tail) { return location == std::string("LOCATION_TYPE_") + tail; };
+  if (name.empty() || name.size() > 500)
+    return error{errc::invalid, "invalid filter: a column has a name of at most 500 characters"};
+  if (is("VALIDATIONS") || is("TRAINING") || is("CUSTOM_METRIC"))
+    return column_name{column_of::metric, name};
+  if (is("HYPERPARAMETERS") || is("RUN_HYPERPARAMETERS"))
+    return column_name{column_of::hyperparameter, name.starts_with("hp.") ? name.substr(3) : name};
+  if (is("RUN_METADATA"))
+    return column_name{column_of::metadata, name.starts_with("metadata.") ? name.substr(9) : name};
+  if (!location.empty() && !is("EXPERIMENT") && !is("RUN") && !is("UNSPECIFIED"))
+    return error{errc::invalid, "invalid filter: unknown location '" + location.substr(0, 50) + "'"};
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    return error{errc::invalid, "invalid filter: unknown column '" + name.substr(0, 50) + "'"};
+  return column_name{column_of::row, name};
+}
+
+bool empty(const value& x) { return x.is_null() || x == "" || x == "[]" || (x.is_array() && x.empty()); }
+
+std::string without_prefix(const std::string& text) {
+  return text.starts_with("STATE_") ? text.substr(6) : text;
+}
+
+std::string as_text(const value& x) { return x.is_string() ? x.get<std::string>() : to_json(x); }
+
+/// <0, 0, >0; nullopt where the two cannot be compared.
+std::optional<int> compared(const value& a, const value& b) {
+  const auto x = a.is_boolean() ? std::nullopt : number_in(a),
+             y = b.is_boolean() ? std::nullopt : number_in(b);
+  if (x && y)
+    return *x < *y ? -1 : *x > *y ? 1 : *x == *y ? std::optional{0} : std::nullopt; // NaN
+  if (a.is_boolean() && b.is_boolean())
+    return static_cast<int>(a.get<bool>()) - static_cast<int>(b.get<bool>());
+  if (!a.is_string() || !b.is_string())
+    return std::nullopt;
+  const auto left = a.get<std::string>(), right = b.get<std::string>();
+  const auto t = from_rfc3339(left);
+  auto u = from_rfc3339(right);
+  if (t && !u) // a day alone
+    u = from_rfc3339(right.size() == 7 ? right + "-01T00:00:00Z" : right + "T00:00:00Z");
+  if (t && u)
+    return *t < *u ? -1 : *t > *u ? 1 : 0;
+  return without_prefix(left).compare(without_prefix(right));
+}
+
+bool contains(const value& x, const value& wanted, bool folded_case) {
+  if (x.is_array())
+    return std::any_of(x.begin(), x.end(),
+                       [&](const value& one) { return contains(one, wanted, folded_case); });
+  const auto text = as_text(x), part = as_text(wanted);
+  return folded_case ? contains_folded(text, part) : text.find(part) != text.npos;
+}
+
+bool plain_condition(const std::string& op, const value& x, const value& wanted, bool folded_case) {
+  if (op == "contains")
+    return !x.is_null() && contains(x, wanted, folded_case);
+  if (op == "notContains")
+    return x.is_null() || !contains(x, wanted, folded_case);
+  const auto order = x.is_null() ? std::nullopt : compared(x, wanted);
+  if (op == "=")
+    return order == 0;
+  if (op == "!=")
+    return order != 0;
+  if (!order)
+    return false;
+  return op == "<" ? *order < 0 : op == "<=" ? *order <= 0 : op == ">" ? *order > 0 : *order >= 0;
+}
+
+/// Of a search's section: a const compares its value, a list of values holds one, a range compares its
+/// bounds.
+bool searched_condition(const std::string& op, const value& section, const value& wanted) {
+  const auto type = text_at(section, "type");
+  if (type == "const")
+    return plain_condition(op, section.value("val", value()), wanted, false);
+  if (type == "categorical") {
+    const auto all = section.value("vals", value::array());
+    const bool any =
+      std::any_of(all.begin(), all.end(), [&](const value& one) { return compared(one, wanted) == 0; });
+    return op == "contains" || op == "=" ? any : op == "notContains" || op == "!=" ? !any : false;
+  }
+  const auto least = section.value("minval", value()), most = section.value("maxval", value());
+  const auto low = number_in(least), high = number_in(most), at = number_in(wanted);
+  if (!low || !high || !at)
+    return op == "!=" || op == "notContains";
+  const bool inside = *low <= *at && *at <= *high;
+  return op == "=" || op == "contains"       ? inside
+         : op == "!=" || op == "notContains" ? !inside
+         : op == "<"                         ? *low < *at
+         : op == "<="                        ? *low <= *at
+         : op == ">"                         ? *high > *at
+                                             : *high >= *at;
+}
+
+} // namespace
+
+struct search_filter::node {
+  bool any = false, group = false; ///< of a group: whether one of its children is enough
+  std::vector<std::shared_ptr<const node>> children;
+  column_name column;
+  std::string op;
+  value wanted;
+};
+
+result<std::shared_ptr<const search_filter::node>>
+search_filter::read_node(const value& x, const std::vector<std::string>& known, int depth, int& conditions) {
+  if (!x.is_object())
+    return error{errc::invalid, "invalid filter: a condition has to be an object"};
+  if (depth > most_depth || ++conditions > most_conditions)
+    return error{errc::invalid, "invalid filter: at most 32 levels and 500 conditions"};
+  auto made = std::make_shared<node>();
+  const auto kind = text_at(x, "kind");
+  if (kind == "group") {
+    made->group = true;
+    const auto how = text_at(x, "conjunction");
+    if (how != "and" && how != "or")
+      return error{errc::invalid, "invalid filter: a group has the conjunction `and` or `or`"};
+    made->any = how == "or";
+    const auto children = x.find("children");
+    if (children == x.end() || !children->is_array())
+      return error{errc::invalid, "invalid filter: a group has children"};
+    for (const auto& one : *children) {
+      auto child = read_node(one, known, depth + 1, conditions);
+      if (!child)
+        return child.error();
+      made->children.push_back(std::move(*child));
+    }
+    return std::shared_ptr<const node>(std::move(made));
+  }
+  if (kind != "field")
+    return error{errc::invalid, "invalid filter: unknown kind '" + kind.substr(0, 50) + "'"};
+  auto column = column_in(text_at(x, "columnName"), text_at(x, "location"), known);
+  if (!column)
+    return column.error();
+  made->column = std::move(*column);
+  made->op = text_at(x, "operator");
+  if (std::none_of(std::begin(operators), std::end(operators),
+                   [&](const char* op) { return made->op == op; }))
+    return error{errc::invalid, "invalid filter: unknown operator '" + made->op.substr(0, 50) + "'"};
+  if (auto wanted = x.find("value"); wanted != x.end())
+    made->wanted = *wanted;
+  return std::shared_ptr<const node>(std::move(made));
+}
+
+result<search_filter> search_filter::read(const std::string& text, const std::vector<std::string>& known) {
+  search_filter out;
+  if (text.empty())
+    return out;
+  if (text.size() > 256 << 10)
+    return error{errc::invalid, "invalid filter: at most 256 KiB"};
+  auto whole = parse_json(text);
+  if (!whole || !whole->is_object())
+    return error{errc::invalid, "invalid filter: it has to be a JSON object"};
+  if (auto archived = whole->find("showArchived"); archived != whole->end() && archived->is_boolean())
+    out.show_archived_ = archived->get<bool>();
+  auto group = whole->find("filterGroup");
+  if (group == whole->end() || group->is_null())
+    return out;
+  int conditions = 0;
+  auto root = read_node(*group, known, 1, conditions);
+  if (!root)
+    return root.error();
+  out.root_ = std::move(*root);
+  return out;
+}
+
+result<bool> search_filter::holds(const node& x, const row_values& of) {
+  if (x.group) {
+    for (const auto& child : x.children) {
+      auto one = holds(*child, of);
+      if (!one || *one == x.any)
+        return one;
+    }
+    return x.children.empty() || !x.any;
+  }
+  const bool asks_empty = x.op == "isEmpty" || x.op == "notEmpty";
+  if (x.wanted.is_null() && !asks_empty)
+    return true;
+  auto has = of(x.column);
+  if (!has)
+    return has.error();
+  if (asks_empty)
+    return empty(*has) == (x.op == "isEmpty");
+  if (x.column.of == column_of::hyperparameter && has->is_object() && has->contains("type"))
+    return searched_condition(x.op, *has, x.wanted);
+  return plain_condition(x.op, *has, x.wanted, x.column.of == column_of::row);
+}
+
+result<bool> search_filter::takes(const row_values& of) const {
+  return root_ ? holds(*root_, of) : result<bool>(true);
+}
+
+result<std::vector<sort_key>> read_sort(const std::string& text, const std::vector<std::string>& known) {
+  std::vector<sort_key> out;
+  for (std::size_t from = 0; from < text.size();) {
+    auto end = std::min(text.find(',', from), text.size());
+    const auto one = text.substr(from, end - from);
+    from = end + 1;
+    const auto equals = one.rfind('=');
+    if (equals == one.npos || out.size() == 20)
+      return error{errc::invalid,
+                   "invalid sort parameter: '" + one.substr(0, 50) + "' is not column=asc or column=desc"};
+    const auto name = one.substr(0, equals), way = one.substr(equals + 1);
+    if (way != "asc" && way != "desc")
+      return error{errc::invalid, "invalid sort direction: '" + way.substr(0, 50) + "'"};
+    sort_key key;
+    key.down = way == "desc";
+    if (name.starts_with("hp."))
+      key.column = {column_of::hyperparameter, name.substr(3)};
+    else if (name.starts_with("metadata."))
+      key.column = {column_of::metadata, name.substr(9)};
+    else if (std::find(known.begin(), known.end(), name) != known.end())
+      key.column = {column_of::row, name};
+    else if (std::count(name.begin(), name.end(), '.') >= 2)
+      key.column = {column_of::metric, name};
+    else
+      return error{errc::invalid, "invalid sort col: '" + name.substr(0, 50) + "'"};
+    out.push_back(std::move(key));
+  }
+  return out;
+}
+
+bool sorts_before(const std::vector<sort_key>& by, const std::vector<value>& a, const std::vector<value>& b) {
+  for (std::size_t i = 0; i < by.size(); ++i) {
+    if (a[i].is_null() || b[i].is_null()) {
+      if (a[i].is_null() != b[i].is_null())
+        return b[i].is_null();
+      continue;
+    }
+    const auto order = compared(a[i], b[i]).value_or(as_text(a[i]).compare(as_text(b[i])));
+    if (order != 0)
+      return by[i].down ? order > 0 : order < 0;
+  }
+  return false;
+}
+
+} // namespace troupe::api

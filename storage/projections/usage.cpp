@@ -1,0 +1,63 @@
+#include "storage/usage.hpp"
+
+#include "storage/projections/projections.hpp"
+
+namespace troupe::storage::projections {
+namespace {
+
+std::string key_of(trial_id trial, run_id run) {
+  std::string name;
+  keys::add_number(name, trial.value);
+  keys::add_number(name, run.value);
+  return keys::record(usage_record::tag, name);
+}
+
+void on(const allocation_placed& x, const subject& of, tables& rows) {
+  const auto* trial = of.trial() ? rows.trials.find(of.trial()) : nullptr;
+  const auto* experiment = trial ? rows.experiments.find(trial->experiment) : nullptr;
+  const auto* standing = trial ? rows.experiment_states.find(trial->experiment) : nullptr;
+  if (!experiment || !standing)
+    return;
+  usage_record made;
+  made.trial = of.trial();
+  made.run = of.run;
+  made.experiment = trial->experiment;
+  made.user = experiment->owner;
+  made.pool = x.pool;
+  made.began = x.at;
+  for (const auto& part : x.on)
+    made.slots += static_cast<std::int64_t>(part.slots.size());
+  const auto* project = rows.projects.find(standing->project);
+  const auto* workspace = project ? rows.workspaces.find(project->workspace) : nullptr;
+  made.workspace = workspace ? workspace->name : "Uncategorized";
+  const auto* said = standing->edits ? rows.described.find(trial->experiment) : nullptr;
+  if (said)
+    made.labels = said->labels;
+  else if (experiment->config.is_object())
+    if (auto labels = experiment->config.find("labels");
+        labels != experiment->config.end() && labels->is_array())
+      for (const auto& one : *labels)
+        if (one.is_string())
+          made.labels.push_back(one);
+  rows.records.make(key_of(made.trial, made.run)) = pack(made);
+}
+
+void on(const run_ended& x, const subject& of, tables& rows) {
+  auto* bytes = of.trial() ? rows.records.change(key_of(of.trial(), x.run)) : nullptr;
+  auto known = bytes ? unpack<usage_record>(*bytes) : result<usage_record>(error{errc::not_found, ""});
+  if (!known)
+    return;
+  known->ended = x.at;
+  *bytes = pack(*known);
+}
+
+template <class Other>
+void on(const Other&, const subject&, tables&) {}
+
+} // namespace
+
+void fold_usage(const fact& x, const subject& of, tables& rows) {
+  std::visit([&](const auto& one) { on(one, of, rows); }, x);
+}
+
+} // namespace troupe::storage::projections

@@ -1,0 +1,338 @@
+// Groups, roles, settings, policies, bindings, webhooks and the cluster's message; deletion of experiments
+// and of the places that hold them.
+
+#include "actors/catalogue/house_changes.hpp"
+#include "actors/cluster/cluster_machines.hpp"
+#include "actors/retention/globs.hpp"
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using namespace commands;
+
+constexpr time_point t0{1'700'000'000s};
+
+/// Users 1 to 9 and workspaces 1 to 3 are there. A twin sees the facts alone, as the journal has them.
+struct house {
+  people folk, folk_twin;
+  house_rules rules, rules_twin;
+  std::int64_t clock = 0;
+
+  template <class Command>
+  std::string run(const Command& x) {
+    const people::world known{[](user_id id) { return id.value >= 1 && id.value <= 9; },
+                              [](workspace_id id) { return id.value >= 1 && id.value <= 3; }};
+    auto done = decide(folk, rules, known, x, "ada", t0 + std::chrono::seconds(++clock));
+    if (!done)
+      return std::string(name(done.error().code)) + ": " + done.error().what;
+    for (const auto& one : done->facts) {
+      const auto read = *decode_as<cluster_fact>(encode_as(one));
+      folk_twin.replay(read);
+      rules_twin.replay(read);
+    }
+    EXPECT_EQ(folk_twin.snapshot(), folk.snapshot());
+    EXPECT_EQ(rules_twin.snapshot(), rules.snapshot());
+    return show(done->facts);
+  }
+  std::string make(const std::string& text, std::vector<user_id> add = {}) {
+    group_create x;
+    x.name = text;
+    x.add = std::move(add);
+    return run(x);
+  }
+  std::string change(std::uint64_t id, std::vector<user_id> add, std::vector<user_id> remove) {
+    group_change x;
+    x.id = {id};
+    x.add = std::move(add);
+    x.remove = std::move(remove);
+    return run(x);
+  }
+  std::string assign(role_assign::one x, bool taken = false) { return run(role_assign{{x}, taken}); }
+};
+
+TEST(People, Groups) {
+  house h;
+  EXPECT_EQ(h.make("team", {{3}, {1}, {3}}), "group(1 team 2)");
+  EXPECT_EQ(h.make("TEAM"), "conflict: a group named 'TEAM' exists already");
+  EXPECT_EQ(h.make("other", {{10}}), "not_found: user '10' not found");
+  EXPECT_TRUE(h.make("  ").starts_with("invalid: the name of a group has 1 to 80 characters"));
+  EXPECT_TRUE(h.make(std::string(81, 'x')).starts_with("invalid: "));
+  EXPECT_TRUE(h.make("a\nb").starts_with("invalid: "));
+  EXPECT_TRUE(h.make("1DeterminedPersonalGroup").ends_with("are reserved"));
+  EXPECT_EQ(h.change(1, {{2}}, {{1}}), "group(1 team 2)");
+  EXPECT_EQ(h.change(1, {}, {{1}}), "not_found: user '1' is not in group 'team'");
+  EXPECT_EQ(h.change(1, {{2}}, {}), "") << "nothing changes";
+  EXPECT_EQ(h.change(2, {{2}}, {}), "not_found: group '2' not found");
+  h.assign({5, {}, {1}, {2}});
+  EXPECT_EQ(h.run(group_remove{{1}}), "role(5 group 1 in 2 deleted) group(1 team 2 deleted)");
+  EXPECT_EQ(h.run(group_remove{{1}}), "not_found: group '1' not found");
+  EXPECT_EQ(h.make("next"), "group(2 next 0)") << "numbers do not come again";
+}
+
+TEST(People, Roles) {
+  house h;
+  EXPECT_EQ(h.assign({5, {3}, {}, {2}}), "role(5 user 3 in 2)");
+  EXPECT_EQ(h.assign({5, {3}, {}, {2}}), "conflict: role 5 is assigned so already");
+  EXPECT_EQ(h.assign({5, {3}, {}, {}}), "role(5 user 3)") << "everywhere is another place";
+  EXPECT_EQ(h.assign({1, {3}, {}, {2}}), "invalid: role 1 cannot be given for one workspace");
+  EXPECT_EQ(h.assign({5, {3}, {}, {9}}), "not_found: workspace '9' not found");
+  EXPECT_EQ(h.assign({5, {}, {7}, {}}), "not_found: group '7' not found");
+  EXPECT_EQ(h.assign({5, {}, {}, {}}), "invalid: a role is given to a user or to a group");
+  EXPECT_EQ(h.run(role_assign{}), "invalid: must provide at least one group or user role assignment");
+  EXPECT_EQ(h.run(role_assign{{{4, {1}, {}, {}}, {4, {1}, {}, {}}}, false}),
+            "conflict: role 4 is assigned so already")
+    << "twice in one order: none is given";
+  EXPECT_EQ(h.assign({4, {1}, {}, {}}), "role(4 user 1)");
+  EXPECT_EQ(h.assign({5, {3}, {}, {2}}, true), "role(5 user 3 in 2 deleted)");
+  EXPECT_EQ(h.assign({5, {3}, {}, {2}}, true), "not_found: role 5 is not assigned so");
+}
+
+TEST(People, SettingsAndVisits) {
+  house h;
+  EXPECT_EQ(h.run(user_set{{2}, {{"theme", "ui", "dark"}, {"width", "ui", "7"}}, false}),
+            "setting(2 theme=dark) setting(2 width=7)");
+  EXPECT_EQ(h.run(user_set{{2}, {{"theme", "ui", "dark"}, {"none", "ui", ""}}, false}), "");
+  EXPECT_EQ(h.run(user_set{{2}, {{"theme", "ui", ""}}, false}), "setting(2 theme=)");
+  EXPECT_EQ(h.run(user_set{{3}, {{"theme", "ui", "light"}}, false}), "setting(3 theme=light)");
+  EXPECT_EQ(h.run(user_set{{2}, {}, true}), "setting(2 width=)") << "those of another stay";
+  EXPECT_TRUE(h.run(user_set{{2}, {{"", "ui", "x"}}, false}).starts_with("invalid: settings: a key"));
+  EXPECT_EQ(h.run(project_visit{{2}, {4}}), "visited(4 by 2)");
+  EXPECT_EQ(h.run(project_visit{{2}, {4}}), "") << "at most one an hour while it is the last";
+  EXPECT_EQ(h.run(project_visit{{2}, {5}}), "visited(5 by 2)");
+  EXPECT_EQ(h.run(project_visit{{2}, {4}}), "visited(4 by 2)") << "it is the last again";
+}
+
+value json(const char* text) { return parse_json(text).value(); }
+
+TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
+  house h;
+  const auto set = [&](std::uint64_t workspace, const char* kind, const char* text) {
+    return h.run(policy_set{{workspace}, kind, json(text)});
+  };
+  EXPECT_EQ(set(2, "EXPERIMENT", R"({"invarian_config": {}})"),
+            "invalid: invalid experiment config policy: unknown field \"invarian_config\"");
+  EXPECT_EQ(set(0, "NTSC", R"({"invariant_config": {"debug": true}})"),
+            "invalid: invalid ntsc config policy: invariant_config of NTSC: not supported");
+  EXPECT_TRUE(set(0, "EXPERIMENT", R"({"constraints": {"priority_limit": 0}})").starts_with("invalid: "));
+  EXPECT_TRUE(set(9, "EXPERIMENT", "{}").starts_with("not_found: workspace '9'"));
+  EXPECT_TRUE(
+    set(0, "EXPERIMENT", R"({"constraints": {"resources": {"max_slots": 4}, "priority_limit": 10}})")
+      .starts_with("policy(0 EXPERIMENT"));
+  EXPECT_EQ(
+    set(2, "EXPERIMENT", R"({"invariant_config": {"resources": {"max_slots": 5}}})"),
+    "invalid: requested resources.max_slots [5] exceeds limit set by admin [4]: submitted workload failed "
+    "a resource constraint")
+    << "the cluster's limits hold for a workspace's policy";
+  set(2, "EXPERIMENT",
+      R"({"invariant_config": {"max_restarts": 1, "resources": {"weight": 2}},
+          "constraints": {"resources": {"max_slots": 2}}})");
+  set(0, "EXPERIMENT",
+      R"({"invariant_config": {"resources": {"weight": 3}}, "constraints": {"priority_limit": 10}})");
+  EXPECT_EQ(h.rules.invariant_of({2}), json(R"({"max_restarts": 1, "resources": {"weight": 3}})"));
+  EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"resources": {"max_slots": 2}, "priority_limit": 10})"));
+  EXPECT_EQ(h.rules.invariant_of({3}), json(R"({"resources": {"weight": 3}})"));
+  EXPECT_TRUE(check_constraints(json(R"({"resources": {"slots_per_trial": 2, "priority": 10}})"),
+                                h.rules.constraints_of({2})));
+  const auto too_many =
+    check_constraints(json(R"({"resources": {"slots_per_trial": 3}})"), h.rules.constraints_of({2}));
+  ASSERT_FALSE(too_many);
+  EXPECT_EQ(too_many.error().what,
+            "requested resources.slots [3] exceeds limit set by admin [2]: submitted workload "
+            "failed a resource constraint");
+  const auto urgent =
+    check_constraints(json(R"({"resources": {"priority": 9}})"), h.rules.constraints_of({2}));
+  ASSERT_FALSE(urgent);
+  EXPECT_EQ(urgent.error().what,
+            "requested priority [9] exceeds limit set by admin [10]: submitted workload failed "
+            "priority constraint");
+  EXPECT_EQ(h.run(policy_set{{2}, "EXPERIMENT", nullptr}), "policy(2 EXPERIMENT null)");
+  EXPECT_EQ(h.run(policy_set{{2}, "EXPERIMENT", nullptr}), "");
+  EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"priority_limit": 10})"));
+}
+
+TEST(HouseRules, ABoundPoolIsForItsWorkspacesAlone) {
+  house h;
+  EXPECT_EQ(h.run(pool_bind{"gpu", {}}), "");
+  EXPECT_EQ(h.run(pool_bind{"gpu", {{3}, {2}, {3}}}), "bound(gpu 2)");
+  EXPECT_EQ(h.run(pool_bind{"gpu", {{9}}}), "not_found: workspace '9' not found");
+  EXPECT_TRUE(h.rules.may_use("gpu", {2}));
+  EXPECT_FALSE(h.rules.may_use("gpu", {1}));
+  EXPECT_TRUE(h.rules.may_use("cpu", {1}));
+  EXPECT_EQ(h.run(pool_bind{"gpu", {}}), "bound(gpu 0)");
+  EXPECT_TRUE(h.rules.may_use("gpu", {1}));
+}
+
+TEST(HouseRules, TheMessageOfTheCluster) {
+  house h;
+  const auto past = to_rfc3339(t0 - 10s), soon = to_rfc3339(t0 + 1h), later = to_rfc3339(t0 + 2h);
+  EXPECT_EQ(h.run(cluster_message_set{}), "") << "there was none";
+  EXPECT_EQ(h.run(cluster_message_set{"down at noon", soon, later}), "message(down at noon)");
+  EXPECT_EQ(h.run(cluster_message_set{"x", later, soon}), "invalid: end time must be after start time");
+  EXPECT_EQ(h.run(cluster_message_set{"x", to_rfc3339(t0 - 1h), past}),
+            "invalid: end time must be after current time");
+  EXPECT_TRUE(h.run(cluster_message_set{"x", "noon", ""}).starts_with("invalid: 'noon' is not a time"));
+  std::string long_one;
+  for (int i = 0; i < 250; ++i)
+    long_one += "\xc3\xa4"; // 250 characters in 500 bytes
+  EXPECT_TRUE(h.run(cluster_message_set{long_one, "", ""}).starts_with("message("));
+  EXPECT_TRUE(h.run(cluster_message_set{long_one + "x", "", ""}).starts_with("invalid: "));
+  EXPECT_EQ(h.run(cluster_message_set{}), "message()");
+}
+
+TEST(AccessTokens, AreCountedAndEndWithTheirUser) {
+  catalogue c;
+  user_wish wish;
+  wish.name = "eve";
+  ASSERT_TRUE(c.make_user(wish, "ada", t0));
+  const auto until = (t0 + 24h).time_since_epoch().count();
+  const auto first = c.make_access_token({{1}, "aaa", "nightly", until}, "eve", t0);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(std::get<token_changed>(first->front()).number, 1u);
+  const auto second = c.make_access_token({{1}, "bbb", "", until}, "eve", t0);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(std::get<token_changed>(second->front()).number, 2u);
+  EXPECT_FALSE(c.make_access_token({{9}, "ccc", "", until}, "eve", t0)) << "no such user";
+  EXPECT_FALSE(c.make_access_token({{1}, "ddd", "", t0.time_since_epoch().count()}, "eve", t0))
+    << "over at once";
+  token_change revoke;
+  revoke.number = 1;
+  revoke.revoked = true;
+  EXPECT_TRUE(c.change_access_token(revoke, "eve", t0));
+  EXPECT_EQ(c.change_access_token(revoke, "eve", t0).error().code, errc::invalid) << "it is void";
+  revoke.number = 7;
+  EXPECT_EQ(c.change_access_token(revoke, "eve", t0).error().what, "Token with id: 7 not found");
+  user_wish off;
+  off.active = false;
+  EXPECT_EQ(show(*c.change_user({1}, off, "ada", t0)),
+            "user(1 eve inactive /2 by ada) token(bbb of 1 '' revoked)");
+  EXPECT_FALSE(c.make_access_token({{1}, "eee", "", until}, "eve", t0)) << "the user is inactive";
+}
+
+// ---- deletion
+
+/// The machines of the cluster, and a twin that sees the facts alone.
+struct machines {
+  cluster_machines live = made(), twin = made();
+
+  static cluster_machines made() { return {troupe::cluster({}), members({{}, t0, {}})}; }
+  std::string keep(std::vector<cluster_fact> facts) {
+    for (const auto& one : facts)
+      twin.replay(*decode_as<cluster_fact>(encode_as(one)));
+    EXPECT_EQ(twin.snapshot(), live.snapshot());
+    return show(facts);
+  }
+  /// As the shell does it: what `ids` decided, then what the places decide on it.
+  std::string keep_with_places(std::vector<cluster_fact> facts) {
+    live.pass_on(facts);
+    for (auto& one : live.where.settle(t0))
+      std::visit([&](auto& f) { facts.emplace_back(std::move(f)); }, one);
+    return keep(std::move(facts));
+  }
+  template <class Command>
+  std::string run(const Command& x) {
+    auto done = decide(live.where, live.books, x, true, "ada", t0);
+    if (!done)
+      return std::string(name(done.error().code)) + ": " + done.error().what;
+    const auto completed = done->answer.contains("completed") ? " " + done->answer["completed"].dump() : "";
+    return keep(std::move(done->facts)) + completed;
+  }
+  void experiment(std::uint64_t project, const char* key = "") {
+    experiment_created wanted;
+    wanted.project = {project};
+    wanted.key = key;
+    keep(live.create(wanted).facts);
+  }
+};
+
+TEST(Deletion, IsAStateThatOutlivesARestart) {
+  machines m;
+  m.experiment(1, "mine");
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deleted({1}, {}, t0)), "") << "nobody ordered it";
+  EXPECT_EQ(m.keep_with_places(m.live.ids.order_deletion({1}, "ada", t0)), "deleted(1 ordered)");
+  EXPECT_EQ(m.keep_with_places(m.live.ids.order_deletion({1}, "bob", t0)), "") << "again is nothing new";
+  EXPECT_EQ(m.twin.ids.deleting().at({1}), "ada") << "who begins anew knows what to do";
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deletion_failed({1}, "disk", t0)), "deleted(1 failed: disk)");
+  EXPECT_TRUE(m.live.ids.deleting().empty());
+  EXPECT_EQ(m.keep_with_places(m.live.ids.order_deletion({1}, "ada", t0)), "deleted(1 ordered)");
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deleted({1}, {{7}}, t0)), "deleted(1 done)");
+  EXPECT_FALSE(m.live.ids.unswept({1}));
+  experiment_created again;
+  again.key = "mine";
+  EXPECT_EQ(m.live.create(again).id, experiment_id{2}) << "its key is free again, its number is not";
+}
+
+TEST(Deletion, OfAWorkspaceTakesAllItHolds) {
+  machines m;
+  workspace_create w;
+  w.name = "v";
+  m.run(w);
+  project_create p;
+  p.workspace = {2};
+  p.name = "p";
+  m.run(p);
+  p.name = "q";
+  m.run(p);
+  m.experiment(2);
+  m.experiment(2);
+  EXPECT_EQ(m.run(project_remove{{3}}), "project(3 q) project(3 q deleted) true")
+    << "an empty one goes at once";
+  EXPECT_EQ(m.run(workspace_remove{{2}}), "workspace(2 v) project(2 p) false");
+  p.name = "r";
+  EXPECT_EQ(m.run(p), "invalid: workspace 'v' is being deleted");
+  EXPECT_EQ(m.live.where.place_of({2}, value::object()).error().what, "project 'p' is being deleted");
+  const auto doomed = m.live.where.doomed();
+  ASSERT_EQ(doomed.size(), 2u);
+  EXPECT_EQ(doomed[0].second, "ada");
+  for (std::uint64_t id : {1, 2})
+    m.keep_with_places(m.live.ids.order_deletion({id}, "ada", t0));
+  EXPECT_TRUE(m.live.where.doomed().empty()) << "all are ordered";
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deleted({1}, {}, t0)), "deleted(1 done)");
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deletion_failed({2}, "disk", t0)),
+            "deleted(2 failed: disk) project(2 p) workspace(2 v)");
+  EXPECT_EQ(m.live.where.workspaces().at({2}).error, "project 'p': experiment 2: disk");
+  EXPECT_TRUE(m.live.where.doomed().empty()) << "what has failed is not tried again by itself";
+  EXPECT_EQ(m.run(workspace_remove{{2}}), "workspace(2 v) project(2 p) false");
+  EXPECT_EQ(m.live.where.doomed().size(), 1u) << "asked again, it is";
+  m.keep_with_places(m.live.ids.order_deletion({2}, "ada", t0));
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deleted({2}, {}, t0)),
+            "deleted(2 done) project(2 p deleted) workspace(2 v deleted)");
+  EXPECT_FALSE(m.live.where.knows({2}));
+}
+
+TEST(Globs, MatchPathsInACheckpoint) {
+  const struct {
+    const char *pattern, *path;
+    bool matches;
+  } cases[] = {
+    {"**/*", "model.pt", true},
+    {"**/*", "a/b/c", true},
+    {"*", "a/b", false},
+    {"*.pt", "model.pt", true},
+    {"*.pt", "sub/model.pt", false},
+    {"**/*.pt", "sub/model.pt", true},
+    {"a/**/z", "a/z", true},
+    {"a/**/z", "a/b/c/z", true},
+    {"a/**", "a/b/c", true},
+    {"a/**", "b/a", false},
+    {"?.txt", "x.txt", true},
+    {"?.txt", "xy.txt", false},
+    {"[ab].bin", "b.bin", true},
+    {"[!ab].bin", "b.bin", false},
+    {"[a-c]x", "bx", true},
+    {"[", "[", true},
+    {"", "", true},
+    {"*a*b*c*", "xaxxbxc", true},
+  };
+  for (const auto& one : cases)
+    EXPECT_EQ(matches_glob(one.pattern, one.path), one.matches) << one.pattern << " " << one.path;
+  for (const char* bad : {"", "/etc/*", "../x", "a/../b", "a\\b"})
+    EXPECT_FALSE(check_glob(bad)) << bad;
+  EXPECT_TRUE(check_glob("**/..x"));
+  EXPECT_FALSE(matches_glob("a*a*a*a*a*a*a*a*a*a*b", std::string(2000, 'a'))) << "and takes no time for it";
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,138 @@
+// The filter and sort language of experiments-search and runs.
+
+#include "runtime/api/search_filter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace troupe::api {
+namespace {
+
+const std::vector<std::string> known = {"id", "name", "tags", "state", "startTime", "forkedFrom"};
+
+/// One row: numbers, texts, a list, a time, something unset, a search's hyperparameters.
+result<value> row(const column_name& column) {
+  static const value fields = {{"id", 7},
+                               {"name", "Digits of Ada"},
+                               {"tags", {"good", "old"}},
+                               {"state", "COMPLETED"},
+                               {"startTime", "2026-03-04T05:06:07.000000Z"}};
+  static const value hparams = {{"lr", {{"type", "log"}, {"minval", -4}, {"maxval", -1}}},
+                                {"n", {{"type", "const"}, {"val", 64}}},
+                                {"opt", {{"type", "categorical"}, {"vals", {"adam", "sgd"}}}}};
+  const auto& from = column.of == column_of::hyperparameter ? hparams : fields;
+  if (column.of == column_of::metric)
+    return column.name == "validation.loss.last" ? value(0.25) : value();
+  auto at = from.find(column.name);
+  return at == from.end() ? value() : *at;
+}
+
+std::string condition(const std::string& column, const std::string& op, const std::string& wanted,
+                      const std::string& location = "LOCATION_TYPE_EXPERIMENT") {
+  return R"({"kind":"field","columnName":")" + column + R"(","location":")" + location + R"(","operator":")" +
+         op + R"(","value":)" + wanted + "}";
+}
+std::string filter_of(const std::string& children, const char* how = "and") {
+  return R"({"filterGroup":{"kind":"group","conjunction":")" + std::string(how) + R"(","children":[)" +
+         children + R"(]},"showArchived":false})";
+}
+std::string taken(const std::string& filter) {
+  auto read = search_filter::read(filter, known);
+  if (!read)
+    return read.error().what;
+  auto takes = read->takes(row);
+  return !takes ? takes.error().what : *takes ? "yes" : "no";
+}
+
+TEST(SearchFilter, ComparesEachKindOfColumn) {
+  const char* hp = "LOCATION_TYPE_HYPERPARAMETERS";
+  const char* metric = "LOCATION_TYPE_VALIDATIONS";
+  const struct {
+    std::string one;
+    const char* outcome;
+  } cases[] = {
+    {condition("id", "=", "7"), "yes"},
+    {condition("id", "=", "\"7\""), "yes"},
+    {condition("id", "!=", "7"), "no"},
+    {condition("id", "<", "7"), "no"},
+    {condition("id", "<=", "7"), "yes"},
+    {condition("id", ">", "6.5"), "yes"},
+    {condition("name", "contains", "\"of ada\""), "yes"},
+    {condition("name", "notContains", "\"of ada\""), "no"},
+    {condition("name", "=", "\"digits of ada\""), "no"},
+    {condition("tags", "contains", "\"OLD\""), "yes"},
+    {condition("tags", "isEmpty", "null"), "no"},
+    {condition("tags", "notEmpty", "null"), "yes"},
+    {condition("state", "=", "\"STATE_COMPLETED\""), "yes"},
+    {condition("startTime", ">=", "\"2026-03-04\""), "yes"},
+    {condition("startTime", "<", "\"2026-03-04T07:00:00+02:00\""), "no"},
+    {condition("forkedFrom", "isEmpty", "null"), "yes"},
+    {condition("forkedFrom", "=", "1"), "no"},
+    {condition("forkedFrom", "!=", "1"), "yes"},
+    {condition("forkedFrom", "<", "1"), "no"},
+    {condition("forkedFrom", "notContains", "\"1\""), "yes"},
+    {condition("name", "=", "null"), "yes"}, // asks for nothing
+    {condition("validation.loss.last", "<", "0.3", metric), "yes"},
+    {condition("validation.other.last", "<", "0.3", metric), "no"},
+    {condition("hp.n", "=", "64", hp), "yes"},
+    {condition("hp.opt", "contains", "\"sgd\"", hp), "yes"},
+    {condition("hp.opt", "contains", "\"SGD\"", hp), "no"}, // case as it is
+    {condition("hp.lr", "=", "-2", hp), "yes"},
+    {condition("hp.lr", "=", "0", hp), "no"},
+    {condition("hp.lr", "<", "-3", hp), "yes"}, // some of it
+    {condition("hp.lr", ">", "-1", hp), "no"},
+    {condition("hp.none", "isEmpty", "null", hp), "yes"},
+  };
+  for (const auto& one : cases)
+    EXPECT_EQ(taken(filter_of(one.one)), one.outcome) << one.one;
+}
+
+TEST(SearchFilter, GroupsAreAndOrOr) {
+  const auto yes = condition("id", "=", "7"), no = condition("id", "=", "8");
+  EXPECT_EQ(taken(filter_of(yes + "," + no)), "no");
+  EXPECT_EQ(taken(filter_of(yes + "," + no, "or")), "yes");
+  EXPECT_EQ(taken(filter_of(no + "," + no, "or")), "no");
+  EXPECT_EQ(taken(filter_of("")), "yes");
+  EXPECT_EQ(taken(filter_of("", "or")), "yes") << "an empty group is true";
+  EXPECT_EQ(taken(""), "yes");
+  EXPECT_FALSE(search_filter::read(filter_of(""), known)->show_archived());
+  EXPECT_TRUE(search_filter::read("", known)->show_archived());
+}
+
+TEST(SearchFilter, RefusesWhatIsNone) {
+  std::string deep = condition("id", "=", "7");
+  for (int i = 0; i < 100; ++i)
+    deep = R"({"kind":"group","conjunction":"and","children":[)" + deep + "]}";
+  std::string many = condition("id", "=", "7");
+  for (int i = 0; i < 600; ++i)
+    many += "," + condition("id", "=", "7");
+  for (const auto& bad :
+       {std::string("("), std::string("[]"), filter_of(deep), filter_of(many), filter_of("7"),
+        filter_of(R"({"kind":"else"})"), filter_of(R"({"kind":"group","children":[]})"),
+        filter_of(R"({"kind":"group","conjunction":"xor","children":[]})"),
+        filter_of(condition("id", "~", "1")), filter_of(condition("nothing", "=", "1")),
+        filter_of(condition("id", "=", "1", "LOCATION_TYPE_MOON"))})
+    EXPECT_TRUE(taken(bad).starts_with("invalid filter: ")) << bad.substr(0, 200) << " " << taken(bad);
+}
+
+TEST(SearchSort, ReadsColumnsAndOrdersRows) {
+  const auto fault = [](const char* text) { return read_sort(text, known).error().what; };
+  EXPECT_TRUE(fault("id").starts_with("invalid sort parameter"));
+  EXPECT_TRUE(fault("id=up").starts_with("invalid sort direction"));
+  EXPECT_TRUE(fault("nothing=asc").starts_with("invalid sort col"));
+  const auto by = read_sort("name=desc,validation.loss.min=asc,hp.n=asc", known);
+  ASSERT_TRUE(by) << by.error().what;
+  ASSERT_EQ(by->size(), 3u);
+  EXPECT_EQ((*by)[1].column.of, column_of::metric);
+  EXPECT_EQ((*by)[2].column.name, "n");
+  const std::vector<value> a = {"b", 1, 2}, b = {"a", 1, 2}, unset = {nullptr, 1, 2}, c = {"b", 0.5, 2};
+  EXPECT_TRUE(sorts_before(*by, a, b)) << "downwards";
+  EXPECT_TRUE(sorts_before(*by, c, a)) << "the next key decides";
+  EXPECT_TRUE(sorts_before(*by, a, unset)) << "what is unset comes last, whichever way";
+  EXPECT_FALSE(sorts_before(*by, unset, a));
+  EXPECT_FALSE(sorts_before(*by, a, a));
+}
+
+} // namespace
+} // namespace troupe::api
