@@ -9,10 +9,13 @@ set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
 add_link_options($<$<CONFIG:Release>:-Wl,--gc-sections>) # libtroupe.so maps what a host uses, not whole object files
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
-option(TROUPE_WERROR "a warning is an error; no preset sets it yet" OFF)
-if(TROUPE_WERROR) # but what the optimiser of GCC 12 guesses of std::optional, std::variant and short strings, wrongly each time so far
-  add_compile_options(-Werror -Wno-error=maybe-uninitialized -Wno-error=array-bounds -Wno-error=free-nonheap-object
-                      -Wno-error=stringop-overflow -Wno-error=stringop-overread -Wno-error=restrict -Wno-error=dangling-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU) # what the optimiser of GCC 12 guesses of std::optional, std::variant and short strings, wrongly each time so far
+  add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds -Wno-free-nonheap-object -Wno-stringop-overflow -Wno-stringop-overread
+                      -Wno-restrict -Wno-dangling-pointer)
+endif()
+option(TROUPE_WERROR "a warning is an error; the presets say so" OFF)
+if(TROUPE_WERROR)
+  add_compile_options(-Werror)
 endif()
 add_compile_definitions(CAF_ENABLE_TYPE_ID_CHECKS BOOST_ERROR_CODE_HEADER_ONLY MSGPACK_NO_BOOST)
 if(TROUPE_SANITIZE)
