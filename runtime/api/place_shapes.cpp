@@ -20,6 +20,14 @@ const char* deletion_name(deletion_step step) {
   return "WORKSPACE_STATE_UNSPECIFIED";
 }
 
+/// A storage's section as it may be shown: with `********` for what opens a bucket.
+value without_secrets(value storage) {
+  for (const char* key : {"access_key", "secret_key", "connection_string", "credential", "session_token"})
+    if (auto at = storage.find(key); at != storage.end() && !at->is_null())
+      *at = "********";
+  return storage;
+}
+
 } // namespace
 
 std::uint64_t number_of(const std::string& owner, const accounts& users) {
@@ -93,7 +101,7 @@ value place_book::shape(const workspace_changed& x, const accounts& users, const
                {"state", deletion_name(x.deletion)},
                {"errorMessage", x.error},
                {"agentUserGroup", nullptr},
-               {"checkpointStorageConfig", x.checkpoint_storage},
+               {"checkpointStorageConfig", without_secrets(x.checkpoint_storage)},
                {"defaultComputePool", x.compute_pool},
                {"defaultAuxPool", x.aux_pool}};
   if (pinned)

@@ -357,7 +357,7 @@ std::vector<route> master_routes() {
     {"GET", "/api/v1/k8s-resource-managers", see, answer_with(no_managers), "",
      "v1GetKubernetesResourceManagersResponse", "None: this cluster has agents."},
     {"GET", "/api/v1/namespace-bindings/workspace-ids-with-default-bindings", workspace,
-     answer_with(no_bindings), "", "v1ListWorkspaceIDsWithDefaultNamespaceBindingsResponse",
+     answer_with(no_bindings), "", "v1GetWorkspacesWithDefaultNamespaceBindingsResponse",
      "None: this cluster has agents."},
     {"GET", "/api/v1/workspaces/{id}/list-namespace-bindings", workspace, answer_with(no_namespaces), "",
      "v1ListWorkspaceNamespaceBindingsResponse", "404: this cluster has agents."},

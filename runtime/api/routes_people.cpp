@@ -137,6 +137,7 @@ void visit(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   fields f{*body};
+  f.text("activityType"); // there is one
   const auto type = f.text("entityType", "ENTITY_TYPE_PROJECT");
   const auto id = f.id<project_id>("entityId");
   if (f.bad())
@@ -361,6 +362,7 @@ void change_group(const call_ptr& c, const reply& back) {
     with.name = f.text("name");
   with.add = ids_in<user_id>(f, "addUsers");
   with.remove = ids_in<user_id>(f, "removeUsers");
+  f.number("groupId"); // the path says it
   if (f.bad())
     return back(failure(*f.bad()));
   const auto id = with.id;

@@ -77,8 +77,6 @@ void set_metadata(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   const std::string uuid(c->named("checkpointUuid"));
-  if (auto row = checkpoint_with(*c, uuid); !row)
-    return back(failure(row.error()));
   fields f{*body};
   fields inside{f.object("checkpoint"), "checkpoint"};
   commands::checkpoint_describe with;
@@ -87,6 +85,8 @@ void set_metadata(const call_ptr& c, const reply& back) {
   for (const auto* part : {&f, &inside})
     if (part->bad())
       return back(failure(*part->bad()));
+  if (auto row = checkpoint_with(*c, uuid); !row)
+    return back(failure(row.error()));
   command(c, back, std::move(with), [c, uuid](value) -> result<value> {
     auto row = checkpoint_with(*c, uuid);
     auto shape = row ? checkpoint_shape(*row, *c->parts->storage) : result<value>(row.error());

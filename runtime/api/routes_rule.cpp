@@ -84,6 +84,8 @@ void put_policies(const call_ptr& c, const reply& back) {
     return back(failure(body.error()));
   fields f{*body};
   const auto text = f.text("configPolicies");
+  f.text("workloadType"); // the path says it, and the next one
+  f.number("workspaceId");
   if (f.bad())
     return back(failure(*f.bad()));
   if (text.find_first_not_of(" \t\r\n") == text.npos)
@@ -153,29 +155,29 @@ enum class binding { add, overwrite, remove };
 
 handler bind(binding how) {
   return [how](const call_ptr& c, const reply& back) {
-    auto now = named_binding(*c);
-    if (!now)
-      return back(failure(now.error()));
     auto body = parse_object(c->body);
     if (!body)
       return back(failure(body.error()));
-    auto cluster = cluster_in_force(*c);
-    auto book = place_book::read(*c->parts->storage);
-    if (!cluster || !book)
-      return back(failure(cluster ? book.error() : cluster.error()));
     fields f{*body};
     std::vector<workspace_id> named;
     for (const auto& one : f.list("workspaceIds"))
       named.push_back(parse_id<workspace_id>(one.is_string() ? one.get<std::string>() : one.dump()));
-    for (const auto& name : f.texts("workspaceNames")) {
+    const auto names = f.texts("workspaceNames");
+    f.text("resourcePoolName"); // the path says it
+    if (f.bad())
+      return back(failure(*f.bad()));
+    auto now = named_binding(*c);
+    auto cluster = cluster_in_force(*c);
+    auto book = place_book::read(*c->parts->storage);
+    if (!now || !cluster || !book)
+      return back(failure(!now ? now.error() : cluster ? book.error() : cluster.error()));
+    for (const auto& name : names) {
       const auto& all = book->workspaces();
       const auto at = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
       if (at == all.end())
         return back(failure({errc::not_found, "workspace '" + name.substr(0, 100) + "' not found"}));
       named.push_back(at->id);
     }
-    if (f.bad())
-      return back(failure(*f.bad()));
     for (const auto id : named)
       if (!book->find(id))
         return back(failure({errc::not_found, "workspace '" + to_string(id) + "' not found"}));

@@ -4,6 +4,7 @@
 #include "runtime/api/listing.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 namespace troupe::api {
@@ -45,10 +46,24 @@ std::string without_prefix(const std::string& text) {
 
 std::string as_text(const value& x) { return x.is_string() ? x.get<std::string>() : to_json(x); }
 
+/// A number, also one written as text.
+std::optional<double> read_number(const value& x) {
+  if (x.is_boolean())
+    return std::nullopt;
+  if (auto number = number_in(x))
+    return number;
+  const auto* text = x.get_ptr<const std::string*>();
+  if (!text || text->empty())
+    return std::nullopt;
+  double number = 0;
+  auto [end, fault] = std::from_chars(text->data(), text->data() + text->size(), number);
+  return fault == std::errc{} && end == text->data() + text->size() ? std::optional{number} : std::nullopt;
+}
+
 /// <0, 0, >0; nullopt where the two cannot be compared.
 std::optional<int> compared(const value& a, const value& b) {
-  const auto x = a.is_boolean() ? std::nullopt : number_in(a),
-             y = b.is_boolean() ? std::nullopt : number_in(b);
+  const bool numbers = a.is_number() || b.is_number(); // two texts are compared as texts
+  const auto x = numbers ? read_number(a) : std::nullopt, y = numbers ? read_number(b) : std::nullopt;
   if (x && y)
     return *x < *y ? -1 : *x > *y ? 1 : *x == *y ? std::optional{0} : std::nullopt; // NaN
   if (a.is_boolean() && b.is_boolean())
