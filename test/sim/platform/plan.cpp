@@ -5,7 +5,8 @@
 namespace troupe::sim {
 namespace {
 
-constexpr const char* kind_names[] = {"an actor dies", "the master dies", "an agent dies", "a sandbox dies"};
+constexpr const char* kind_names[] = {"an actor dies", "the master dies", "an agent dies", "a sandbox dies",
+                                      "a host dies",   "a user pauses",   "a user kills"};
 
 /// Short ones, and one in ten so long that leases end.
 duration draw_away(rng& random) {
@@ -33,8 +34,8 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
   }
   const auto faults = random.below(6);
   for (std::uint64_t n = 0; n < faults; ++n)
-    plan.faults.push_back(
-      {platform_fault_kind(random.below(4)), 20 + int(random.below(900)), draw_away(random), random()});
+    plan.faults.push_back({platform_fault_kind(random.below(platform_fault_kinds)),
+                           20 + int(random.below(900)), draw_away(random), random()});
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const auto& a, const auto& b) { return a.after < b.after; });
   return plan;

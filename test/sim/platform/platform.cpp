@@ -48,6 +48,7 @@ struct sandbox {
   value hparams;
   std::int64_t step = 0, saved = 0;
   bool dead = false, asked_to_stop = false, ordered = false, in_flight = false;
+  bool seen = true;         ///< its end, by anybody
   bool drain_asked = false; ///< by its gateway
   int code = 0, signal = 0;
   enum class waits { nothing, report, checkpoint } waiting = waits::nothing;
@@ -107,6 +108,9 @@ public:
         caf::anon_send_exit(x.agent, caf::exit_reason::user_shutdown);
     scheduler_->run();
     hosts_.clear();
+    for (const auto& one : users_)
+      caf::anon_send_exit(one, caf::exit_reason::kill);
+    users_.clear();
     caf::anon_send_exit(ticker_, caf::exit_reason::kill);
     scheduler_->run();
     ticker_ = nullptr;
@@ -389,6 +393,7 @@ private:
     news.change = change;
     news.task = {x.id, x.slots, x.dead, std::int64_t(x.serial), x.code, x.signal};
     news.task.ordered = x.ordered;
+    news.task.certain = x.seen;
     news.token = x.token;
     news.checkpoint_dir = x.checkpoint_dir;
     news.spool = "spool";
@@ -556,6 +561,12 @@ private:
       return kill_agent(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
     case platform_fault_kind::sandbox_dies:
       return kill_some_sandbox(x.pick);
+    case platform_fault_kind::host_dies:
+      return kill_host(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
+    case platform_fault_kind::user_pauses:
+      return pause(x.pick, x.away);
+    case platform_fault_kind::user_kills:
+      return kill_some_trial(x.pick);
     }
   }
   void kill_some_actor(std::uint64_t pick) {
@@ -581,6 +592,60 @@ private:
     trace("ends", name);
     if (who)
       end_with_fault(who);
+  }
+  void kill_host(int n, duration away) {
+    auto& on = hosts_.at(std::size_t(n));
+    for (const auto& [id, box] : on.records)
+      if (!box->dead) {
+        box->dead = true;
+        box->seen = false;
+      }
+    if (on.agent_lives)
+      kill_agent(n, away);
+  }
+  void pause(std::uint64_t pick, duration away) {
+    if (submitted_.empty())
+      return;
+    const value which{{"id", submitted_[pick % submitted_.size()].value}};
+    insist("experiment.pause", which, [this, which, away] {
+      users_.push_back(system_->spawn([this, which, away](caf::event_based_actor* self) -> caf::behavior {
+        self->delayed_send(self, away, true);
+        return {[this, self, which](bool) {
+          insist("experiment.activate", which, [] {});
+          self->quit();
+        }};
+      }));
+    });
+  }
+  void kill_some_trial(std::uint64_t pick) {
+    const auto newest = journal_ ? journal_->reads()->newest_trial() : trial_id{};
+    if (!newest)
+      return;
+    const trial_id id{1 + pick % newest.value};
+    killed_.insert(id);
+    insist("trial.kill", {{"id", id.value}}, [] {});
+  }
+  /// Says it until the master has answered; `then` comes also where it says no, since the thing has ended.
+  void insist(std::string order, value fields, std::function<void()> then) {
+    users_.push_back(
+      system_->spawn([this, order, fields, then](caf::event_based_actor* self) -> caf::behavior {
+        self->send(self, true);
+        return {[this, self, order, fields, then](bool) {
+          if (over_)
+            return self->quit();
+          if (!cluster_)
+            return self->delayed_send(self, std::chrono::milliseconds(200), true);
+          self->request(cluster_, std::chrono::seconds(10), client_command{"ada", true, "", order, fields})
+            .then(
+              [self, then](const command_result& x) {
+                if (!x.got && (x.got.error().code == errc::timeout || x.got.error().code == errc::internal))
+                  return self->delayed_send(self, std::chrono::milliseconds(200), true);
+                then();
+                self->quit();
+              },
+              [self](const caf::error&) { self->delayed_send(self, std::chrono::milliseconds(200), true); });
+        }};
+      }));
   }
   void kill_some_sandbox(std::uint64_t pick) {
     std::vector<sandbox*> some;
@@ -609,7 +674,10 @@ private:
       for (const auto& trial : *trials) {
         const bool of_signal = hit_.contains(trial.id);
         hit |= of_signal;
-        if (trial.state != trial_state::completed && !(of_signal && trial.state == trial_state::error))
+        hit |= killed_.contains(trial.id); // the last of a search takes it along
+        const bool of_user = killed_.contains(trial.id) && trial.state == trial_state::canceled;
+        if (trial.state != trial_state::completed && !of_user &&
+            !(of_signal && trial.state == trial_state::error))
           fail("trial " + to_string(trial.id) + " is " + std::string(name(trial.state)) + ": " + trial.why);
         if (trial.restarts > 0 && !of_signal)
           fail("a restart of trial " + to_string(trial.id) + " was counted");
@@ -648,6 +716,7 @@ private:
   caf::scheduler::test_coordinator* scheduler_ = nullptr;
   time_point began_ = {};
   caf::actor ticker_;
+  std::vector<caf::actor> users_; ///< who wait to say something, or for an answer
   caf::event_based_actor* ticker_self_ = nullptr;
   std::shared_ptr<storage::store> store_ = storage::make_memory_store();
   std::shared_ptr<storage::journal> journal_;
@@ -658,6 +727,7 @@ private:
   std::set<std::pair<int, allocation_id>> started_;
   std::vector<std::pair<trial_id, std::int64_t>> promised_; ///< validations that scripts were told are stored
   std::set<trial_id> hit_;                                  ///< whose sandbox died of a signal
+  std::set<trial_id> killed_;                               ///< by a user
   std::vector<experiment_id> submitted_;
   std::vector<std::string> ended_agents_;
   std::string struck_, last_refusal_, wrong_;

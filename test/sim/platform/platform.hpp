@@ -16,12 +16,17 @@
 
 namespace troupe::sim {
 
+/// Also what users do at an odd moment.
 enum class platform_fault_kind {
   actor_dies,   ///< any that is supervised
   master_dies,  ///< with its journal; what is stored stays
   agent_dies,   ///< its sandboxes go on
   sandbox_dies, ///< of a signal that nobody sent
+  host_dies,    ///< agent and sandboxes; nobody sees how those end
+  user_pauses,  ///< an experiment, and activates it after the time away
+  user_kills,   ///< a trial
 };
+inline constexpr int platform_fault_kinds = 7;
 struct platform_fault {
   platform_fault_kind kind = platform_fault_kind::actor_dies;
   int after = 0; ///< messages
