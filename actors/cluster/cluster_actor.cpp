@@ -11,9 +11,9 @@
 #include "actors/retention/globs.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"
+#include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
-#include "actors/shells/driven.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>

@@ -41,7 +41,8 @@ def faults_of(root):
         for file in sorted((root / folder).rglob("*.[hc]pp")):
             name = file.relative_to(root).as_posix()
             text = file.read_text()
-            shares_a_thread = name.endswith("_actor.cpp") and "caf::detached" not in text
+            own_thread = "caf::detached" in text or "spawn_with_own_thread<" in text
+            shares_a_thread = name.endswith("_actor.cpp") and not own_thread
             for number, line in enumerate(text.splitlines(), 1):
                 if shares_a_thread and READS.search(line):
                     yield f"{name}:{number}: storage is read on a thread of the scheduler: {line.strip()}"
