@@ -9,9 +9,9 @@
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"
+#include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
-#include "actors/shells/driven.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>

@@ -2,8 +2,8 @@
 
 #include "actors/retention/retention.hpp"
 #include "actors/retention/sweeps.hpp"
-#include "actors/shells/durable.hpp"
 #include "actors/shells/driven.hpp"
+#include "actors/shells/durable.hpp"
 #include "model/checkpoint_place.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 
