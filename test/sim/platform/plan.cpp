@@ -5,8 +5,9 @@
 namespace troupe::sim {
 namespace {
 
-constexpr const char* kind_names[] = {"an actor dies", "the master dies", "an agent dies", "a sandbox dies",
-                                      "a host dies",   "a user pauses",   "a user kills"};
+constexpr const char* kind_names[] = {"an actor dies",  "the master dies", "an agent dies",
+                                      "a sandbox dies", "a host dies",     "a user pauses",
+                                      "a user kills",   "a link breaks",   "a link stalls"};
 
 /// Short ones, and one in ten so long that leases end.
 duration draw_away(rng& random) {

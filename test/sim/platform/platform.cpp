@@ -59,6 +59,13 @@ struct sandbox {
   }
 };
 
+/// Between an agent and its master, for one registration.
+struct link {
+  bool stalled = false;
+  std::vector<std::function<void()>> held; ///< what was sent meanwhile
+  std::vector<caf::actor> wires;
+};
+
 struct host {
   std::string name;
   fs::path folder;
@@ -72,6 +79,7 @@ struct host {
   worker_runtime_actor runtime;
   harness_actor gateway;
   log_pump_actor pump;
+  std::shared_ptr<link> line = std::make_shared<link>();
 };
 
 class platform {
@@ -108,9 +116,9 @@ public:
         caf::anon_send_exit(x.agent, caf::exit_reason::user_shutdown);
     scheduler_->run();
     hosts_.clear();
-    for (const auto& one : users_)
+    for (const auto& one : others_)
       caf::anon_send_exit(one, caf::exit_reason::kill);
-    users_.clear();
+    others_.clear();
     caf::anon_send_exit(ticker_, caf::exit_reason::kill);
     scheduler_->run();
     ticker_ = nullptr;
@@ -293,9 +301,8 @@ private:
       [this, n](auto&, agent_actor agent) { return make_pump(n, std::move(agent)); },
       [this, n](auto&, auto, agent_actor agent) { return make_runtime(n, std::move(agent)); }};
     on.agent_lives = true;
-    on.agent = spawn_agent(*system_, std::move(setup), [this](const agent_actor& self) {
-      caf::anon_send(
-        self, master_found{cluster_ ? caf::actor_cast<caf::actor>(cluster_) : caf::actor{}, "", false});
+    on.agent = spawn_agent(*system_, std::move(setup), [this, n](const agent_actor& self) {
+      caf::anon_send(self, master_found{cluster_ ? far_end(n, cluster_) : caf::actor{}, "", false});
     });
   }
   void kill_agent(int n, duration away) {
@@ -311,6 +318,83 @@ private:
     on.journal = nullptr;
     on.agent_lives = on.runtime_lives = false;
     caf::delayed_anon_send(ticker_, away, n);
+  }
+
+  // ---- links
+
+  /// Passes on what it is sent, answers to requests go their own way. It ends with who it stands for.
+  caf::actor wire(const std::shared_ptr<link>& line, const caf::actor& to) {
+    auto made = system_->spawn([line, to](caf::event_based_actor* self) -> caf::behavior {
+      self->monitor(to);
+      self->set_down_handler([self](const caf::down_msg& x) { self->quit(x.reason); });
+      self->set_default_handler(
+        [self, line, to](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
+          auto promise = self->make_response_promise();
+          auto send = [promise, to, what = x.move_content_to_message()]() mutable {
+            promise.delegate(to, std::move(what));
+          };
+          if (line->stalled)
+            line->held.emplace_back(std::move(send));
+          else
+            send();
+          return caf::delegated<caf::message>{};
+        });
+      return {[](bool) {}}; // an actor without a behavior would end
+    });
+    line->wires.push_back(made);
+    others_.push_back(made);
+    return made;
+  }
+  /// The master as an agent sees it: each registration has a link of its own.
+  caf::actor far_end(int n, const cluster_actor& master) {
+    auto made = system_->spawn([this, n, master](caf::event_based_actor* self) -> caf::behavior {
+      return {[this, self, n, master](register_agent& x, agent_actor& who) -> caf::result<registered> {
+                auto line = hosts_.at(std::size_t(n)).line = std::make_shared<link>();
+                auto promise = self->make_response_promise<registered>();
+                auto seen = caf::actor_cast<agent_actor>(wire(line, caf::actor_cast<caf::actor>(who)));
+                self->request(master, std::chrono::seconds(20), std::move(x), seen)
+                  .then(
+                    [this, line, promise](registered& got) mutable {
+                      got.twin =
+                        caf::actor_cast<twin_actor>(wire(line, caf::actor_cast<caf::actor>(got.twin)));
+                      got.journal =
+                        caf::actor_cast<journal_actor>(wire(line, caf::actor_cast<caf::actor>(got.journal)));
+                      promise.deliver(std::move(got));
+                    },
+                    [promise](const caf::error& why) mutable { promise.deliver(why); });
+                return promise;
+              },
+              [](const client_command&) { return answered(); }, [](const node_joined&) {}};
+    });
+    others_.push_back(made);
+    return made;
+  }
+  void break_link(int n) {
+    auto& line = hosts_.at(std::size_t(n)).line;
+    line->held.clear();
+    for (const auto& one : line->wires)
+      end_with_fault(one);
+    line->wires.clear();
+  }
+  void stall_link(int n, duration time) {
+    auto line = hosts_.at(std::size_t(n)).line;
+    if (std::exchange(line->stalled, true))
+      return;
+    later(time, [line] {
+      line->stalled = false;
+      for (auto& send : std::exchange(line->held, {}))
+        send();
+    });
+  }
+  void later(duration wait, std::function<void()> what) {
+    others_.push_back(
+      system_->spawn([wait, what = std::move(what)](caf::event_based_actor* self) -> caf::behavior {
+        self->delayed_send(self, wait, true);
+        return {[self, what](bool) {
+          what();
+          self->quit();
+        }};
+      }));
   }
 
   result<harness_gateway> make_gateway(int n, agent_actor agent) {
@@ -567,6 +651,10 @@ private:
       return pause(x.pick, x.away);
     case platform_fault_kind::user_kills:
       return kill_some_trial(x.pick);
+    case platform_fault_kind::link_breaks:
+      return break_link(int(x.pick % std::uint64_t(plan_.hosts)));
+    case platform_fault_kind::link_stalls:
+      return stall_link(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
     }
   }
   void kill_some_actor(std::uint64_t pick) {
@@ -608,13 +696,7 @@ private:
       return;
     const value which{{"id", submitted_[pick % submitted_.size()].value}};
     insist("experiment.pause", which, [this, which, away] {
-      users_.push_back(system_->spawn([this, which, away](caf::event_based_actor* self) -> caf::behavior {
-        self->delayed_send(self, away, true);
-        return {[this, self, which](bool) {
-          insist("experiment.activate", which, [] {});
-          self->quit();
-        }};
-      }));
+      later(away, [this, which] { insist("experiment.activate", which, [] {}); });
     });
   }
   void kill_some_trial(std::uint64_t pick) {
@@ -627,7 +709,7 @@ private:
   }
   /// Says it until the master has answered; `then` comes also where it says no, since the thing has ended.
   void insist(std::string order, value fields, std::function<void()> then) {
-    users_.push_back(
+    others_.push_back(
       system_->spawn([this, order, fields, then](caf::event_based_actor* self) -> caf::behavior {
         self->send(self, true);
         return {[this, self, order, fields, then](bool) {
@@ -716,7 +798,7 @@ private:
   caf::scheduler::test_coordinator* scheduler_ = nullptr;
   time_point began_ = {};
   caf::actor ticker_;
-  std::vector<caf::actor> users_; ///< who wait to say something, or for an answer
+  std::vector<caf::actor> others_; ///< links, and users who wait
   caf::event_based_actor* ticker_self_ = nullptr;
   std::shared_ptr<storage::store> store_ = storage::make_memory_store();
   std::shared_ptr<storage::journal> journal_;

@@ -25,8 +25,10 @@ enum class platform_fault_kind {
   host_dies,    ///< agent and sandboxes; nobody sees how those end
   user_pauses,  ///< an experiment, and activates it after the time away
   user_kills,   ///< a trial
+  link_breaks,  ///< of an agent: what is on its way is lost, both sides notice
+  link_stalls,  ///< what is sent arrives after the time away, in its order
 };
-inline constexpr int platform_fault_kinds = 7;
+inline constexpr int platform_fault_kinds = 9;
 struct platform_fault {
   platform_fault_kind kind = platform_fault_kind::actor_dies;
   int after = 0; ///< messages
