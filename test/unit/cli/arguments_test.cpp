@@ -21,7 +21,7 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
      2,
      "error: unknown command 'experiment lst'\nhint: did you mean 'list'?   troupe experiment list\n"},
     {{"s"}, 2, "error: 's' may mean status, slot, search, shell\nhint: troupe status\n"},
-    {{"quux"}, 2, "error: unknown command 'quux'\nhint: troupe --help\n"},
+    {{"xyzzy"}, 2, "error: unknown command 'xyzzy'\nhint: troupe --help\n"},
     {{"experiment", "create"},
      2,
      "error: 'experiment create' needs CONFIG\nhint: troupe experiment create --help\n"},

@@ -47,16 +47,16 @@ TEST(LoadExperiment, CompletesAConfigurationWithDefaults) {
 
 TEST(Resources, RefuseWhatNoPoolCouldMeet) {
   struct {
-    const char *resources, *fault;
+    const char *resources, *fault; ///< the value that the rule is about; the caret stands at its key
   } cases[] = {
-    {"{slots_per_trial: 4, max_slots: 3}", "resources.max_slots"},
-    {"{slots_per_trial: {min: 4, max: 8}, max_slots: 3}", "resources.max_slots"},
+    {"{slots_per_trial: 4, max_slots: 3}", "resources"},
+    {"{slots_per_trial: {min: 4, max: 8}, max_slots: 3}", "resources"},
     {"{slots_per_trial: {min: 2, max: 8}, max_slots: 3}", ""},
     {"{slots_per_trial: 0, max_slots: 0}", ""},
     {"{max_slots: null}", ""},
     {"{weight: -0.5}", "resources.weight"},
     {"{weight: 0}", ""},
-    {"{constraints: {agents: [a, b], not_agents: [b]}}", "resources.constraints.agents"},
+    {"{constraints: {agents: [a, b], not_agents: [b]}}", "resources.constraints"},
     {"{constraints: {agents: [a], not_agents: [b], same_label: rack, prefer_labels: {x: [y, z]}}}", ""},
   };
   for (const auto& c : cases) {
