@@ -9,6 +9,7 @@ import pytest
 from determined.common import api
 from determined.common.api import bindings as b, errors
 
+from cluster_under_test import wait_for
 from test_task_routes import ByHand, Task
 
 BUILT_LATER = [
@@ -63,7 +64,14 @@ def test_every_endpoint_of_the_first_tiers(cluster, user):
                                   ("mine", 5, {"x": "text", "y": [1, {"z": None}]})]:
         sent = b.v1TrialMetrics(metrics=b.v1Metrics(avgMetrics=metrics), trialId=1, trialRunId=1, stepsCompleted=steps)
         b.post_ReportTrialMetrics(mine, metrics_trialId=1, body=b.v1ReportTrialMetricsRequest(group=group, metrics=sent))
-    assert b.get_GetBestSearcherValidationMetric(mine, experimentId=cluster.experiment).metric == 1.25
+
+    def best():  # known once the search has decided on the validation
+        try:
+            return b.get_GetBestSearcherValidationMetric(mine, experimentId=cluster.experiment).metric
+        except errors.NotFoundException:
+            return None
+
+    assert wait_for(best, 30) == 1.25
     uuid = "0f0e0d0c-0000-4000-8000-000000000001"
     b.post_ReportCheckpoint(mine, body=b.v1Checkpoint(
         allocationId=task.allocation, taskId=task.task, uuid=uuid, state=b.checkpointv1State.COMPLETED, training=b.v1CheckpointTrainingMetadata(),
