@@ -339,7 +339,7 @@ std::vector<route> master_routes() {
      answer_with(master_config),
      "",
      "v1GetMasterConfigResponse",
-     "The configuration in force, without secrets."},
+     "The configuration in force, passwords and keys left out."},
     {"GET", "/api/v1/master/telemetry", see, answer_with(telemetry), "", "v1GetTelemetryResponse",
      "Nothing is reported to anybody."},
     {"GET", "/api/v1/tasks/count", see, answer_with(task_counts), "", "v1GetActiveTasksCountResponse",

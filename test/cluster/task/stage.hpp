@@ -44,7 +44,9 @@ inline std::vector<int> processes_of(const std::string& id) {
 /// The state letter of a process: 'T' stopped, 0 gone.
 inline char process_state(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string
+    text; // getline: reading of one that ends right now fails, which the iterators of the buffer throw
+  std::getline(file, text);
   auto at = text.rfind(')');
   return at == std::string::npos ? '\0' : text[at + 2];
 }

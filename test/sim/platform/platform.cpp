@@ -369,19 +369,22 @@ private:
     others_.push_back(made);
     return made;
   }
-  void break_link(int n) {
-    auto& line = hosts_.at(std::size_t(n)).line;
-    line->held.clear();
-    for (const auto& one : line->wires)
+  static void end(link& line) {
+    line.held.clear();
+    for (const auto& one : std::exchange(line.wires, {}))
       end_with_fault(one);
-    line->wires.clear();
   }
+  void break_link(int n) { end(*hosts_.at(std::size_t(n)).line); }
+  /// The link's own heartbeats end one that is silent for ten seconds.
   void stall_link(int n, duration time) {
     auto line = hosts_.at(std::size_t(n)).line;
     if (std::exchange(line->stalled, true))
       return;
-    later(time, [line] {
+    const bool ends = time > std::chrono::seconds(10);
+    later(ends ? duration(std::chrono::seconds(10)) : time, [line, ends] {
       line->stalled = false;
+      if (ends)
+        return end(*line);
       for (auto& send : std::exchange(line->held, {}))
         send();
     });
