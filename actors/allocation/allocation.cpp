@@ -167,6 +167,8 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   auto it = parts_.find(ev.agent);
   if (it == parts_.end() || it->second.state == part::over)
     return;
+  if (!ev.certain && stop() && !killing())
+    kill_by(now + spec_.end_grace);
   if (!ev.certain)
     return part_over(s, ev.agent, stop() || (killing() && ev.ordered) ? end::stopped : end::lost, -1,
                      ev.detail, now);
@@ -232,6 +234,8 @@ void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
     return;
   if (go_on_without(s, ev.agent, ev.why, now))
     return;
+  if (stop() && !killing()) // the other parts may wait for it in a collective
+    kill_by(now + spec_.end_grace);
   part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1, "agent " + ev.agent + ": " + ev.why, now);
 }
 

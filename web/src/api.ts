@@ -171,9 +171,15 @@ export interface Explanation {
   state: string;
   since: string;
   reason: { code: string; text: string };
-  wouldFree: string[];
+  wouldFree: { allocation: string; agents: string[]; slots: number; how: "ends" | "preempted"; costSeconds: number | null; expectedSeconds: number | null }[];
   advice: string;
   log?: number[];
+}
+/** What of an experiment runs, waits and is paused; `waiting` has at most 20 of its trials. */
+export interface ExperimentExplanation {
+  state: string;
+  trials: { running: number; waiting: number; paused: number };
+  waiting: (Explanation & { trial: number })[];
 }
 export interface Checkpoint {
   uuid: string;

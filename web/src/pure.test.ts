@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { comparator, holds, parse, type Cell } from "./filter";
 import { band, clipped, smoothed } from "./smooth";
 import { fitting, linear, logarithmic, looks, niceTicks } from "./scales";
+import { standing, wouldFree } from "./reasons";
 import { lastState, segments } from "./terminal";
 import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
 import { patched, read } from "./address";
@@ -131,4 +132,21 @@ test("the address keeps what is not its default", () => {
   expect(read("?sel=1,2,,3").list("sel")).toEqual(["1", "2", "3"]);
   expect(read("?smooth=2").number("smooth", 0, 0, 0.99)).toBe(0.99);
   expect(read("?logy=1").flag("logy")).toBe(true);
+});
+
+describe("why something waits", () => {
+  const waits = {
+    state: "QUEUED", since: "", trial: 4, reason: { code: "busy", text: "it is next; its slots are held" }, advice: "",
+    wouldFree: [
+      { allocation: "1.1", agents: ["a", "b"], slots: 8, how: "ends" as const, costSeconds: null, expectedSeconds: 360 },
+      { allocation: "2.1", agents: ["c"], slots: 1, how: "preempted" as const, costSeconds: 41, expectedSeconds: null },
+    ],
+  };
+  test.each([
+    [{ state: "ACTIVE", trials: { running: 2, waiting: 1, paused: 0 }, waiting: [waits] }, "2 running, 1 waiting; trial 4: it is next; its slots are held"],
+    [{ state: "ACTIVE", trials: { running: 0, waiting: 1, paused: 0 }, waiting: [{ ...waits, advice: "ask" }] }, "1 waiting; trial 4: it is next; its slots are held (ask)"],
+    [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "paused"],
+    [{ state: "COMPLETED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, ""],
+  ])("%#", (x, text) => expect(standing(x)).toBe(text));
+  test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted`));
 });

@@ -87,6 +87,13 @@ TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
+    {{task_exited{id, "a", -1, 0, "its host restarted", false}}, 6s, " | "},
+    {time_passed{}, 7s, " | kill(b)"},
+    {exit_of("b", -1, 9), 8s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  });
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
     {exit_of("a", 0), 6s, " | "},
     {time_passed{}, 20s, " | "}, // it saves, perhaps
     {exit_of("b", 0), 21s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},

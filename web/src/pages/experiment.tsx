@@ -1,10 +1,11 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { get, may, post, explain, type Experiment, type Trial } from "../api";
+import { get, may, post, explain, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../app";
 import { Curves } from "../curves";
 import { Grid } from "../grid";
 import { listen, returns } from "../live";
+import { standing } from "../reasons";
 import { go, params } from "../router";
 import { clean, flat, number, short, span, state } from "../text";
 import { namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
@@ -186,7 +187,7 @@ export function smallerIsBetter(e: Experiment): boolean {
 function Overview(props: { of: Experiment }) {
   const e = props.of;
   const { now, again } = useRead(`outcome ${e.id} ${e.bestTrialId} ${e.bestTrialSearcherMetric} ${e.state}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, {}, signal));
-  const why = useRead(`explain ${e.id} ${e.state} ${e.numTrials}`, (signal) => get<{ reason: { text: string }; advice: string }>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
+  const why = useRead(`explain ${e.id} ${e.state} ${e.numTrials}`, (signal) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
   const { rows } = useTrials(e.id, []);
   const { metrics } = useMetrics(e.id);
   const best = useMemo(() => ranked(rows.value ?? [], smallerIsBetter(e)).slice(0, 10), [rows.value]);
@@ -198,7 +199,7 @@ function Overview(props: { of: Experiment }) {
       <Facts
         rows={[
           ["State", <State of={e.state} />],
-          ["Why", <span data-testid="explain">{clean(x?.reason.text ?? "")}{x?.advice ? `; ${clean(x.advice)}` : ""}</span>],
+          ["Why", <span data-testid="explain">{clean(o?.why || (x ? standing(x) : ""))}</span>],
           ["Progress", <Progress of={e.progress} />],
           ["Trials", String(e.numTrials)],
           ["Owner", e.username],

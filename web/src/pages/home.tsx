@@ -1,8 +1,9 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get, session, type Experiment, type Explanation } from "../api";
+import { get, session, type Experiment, type ExperimentExplanation } from "../api";
 import { usePage } from "../app";
 import { listen, returns } from "../live";
+import { standing } from "../reasons";
 import { short, clean, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
 
@@ -12,7 +13,7 @@ interface Status {
 interface View {
   all: Experiment[];
   status: Status;
-  waiting: { id: number; name: string; why: Explanation }[];
+  waiting: { id: number; name: string; why: ExperimentExplanation }[];
 }
 
 async function read(signal: AbortSignal): Promise<View> {
@@ -21,11 +22,11 @@ async function read(signal: AbortSignal): Promise<View> {
     get<Status>("/troupe/v1/status", {}, signal),
   ]);
   const open = list.experiments.filter((e) => !ended(e)).slice(0, 20);
-  const why = await Promise.all(open.map((e) => get<Explanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal).catch(() => null)));
+  const why = await Promise.all(open.map((e) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal).catch(() => null)));
   return {
     all: list.experiments,
     status,
-    waiting: open.flatMap((e, i) => (why[i] && why[i].reason.code !== "runs" ? [{ id: e.id, name: e.name, why: why[i] }] : [])),
+    waiting: open.flatMap((e, i) => (why[i] && (why[i].trials.waiting > 0 || why[i].trials.running === 0) ? [{ id: e.id, name: e.name, why: why[i] }] : [])),
   };
 }
 
@@ -131,7 +132,7 @@ function Overview(props: View) {
                 <Link to={`/experiments/${w.id}`}>
                   {w.id} {clean(w.name)}
                 </Link>
-                <div>{clean(w.why.reason.text)}</div>
+                <div>{clean(standing(w.why))}</div>
               </li>
             ))}
           </ul>

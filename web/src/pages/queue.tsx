@@ -4,6 +4,7 @@ import { get, type Explanation, type Waiting } from "../api";
 import { usePage } from "../app";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
+import { wouldFree } from "../reasons";
 import { clean } from "../text";
 import { Empty, Failed, Link, Time, useRead } from "../ui";
 
@@ -52,7 +53,7 @@ export default function Queue() {
     { key: "pool", title: "Pool", value: (r) => r.pool, width: 110 },
     { key: "since", title: "Since", value: (r) => r.why?.since ?? null, show: (r) => <Time at={r.why?.since} />, width: 170 },
     { key: "why", title: "Why it waits", value: (r) => r.why?.reason.text ?? null, width: 420 },
-    { key: "free", title: "What would free slots", value: (r) => r.why?.wouldFree.join(", ") ?? null, width: 240 },
+    { key: "free", title: "What would free slots", value: (r) => (r.why ? wouldFree(r.why) : null), width: 240 },
   ];
   const all = rows.value;
   usePage("Queue", now.value.state === "error" && !all ? "error" : !all ? "loading" : all.length === 0 ? "empty" : "ready");

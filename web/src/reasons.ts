@@ -1,0 +1,23 @@
+// Explanations as sentences for readers.
+
+import type { Explanation, ExperimentExplanation } from "./api";
+import { span } from "./text";
+
+/** How many trials of an experiment run, wait and are paused, and why the first of those that wait does; "" where nothing is open. */
+export function standing(x: ExperimentExplanation): string {
+  const counts = (["running", "waiting", "paused"] as const).filter((k) => x.trials[k] > 0).map((k) => `${x.trials[k]} ${k}`);
+  const first = x.waiting[0];
+  const text = counts.join(", ") || (x.state === "PAUSED" ? "paused" : "");
+  return first ? `${text}; trial ${first.trial}: ${first.reason.text}${first.advice ? ` (${first.advice})` : ""}` : text;
+}
+
+/** What would free slots for a run that waits, each with its allocation, and when, where that is known. */
+export function wouldFree(x: Explanation): string {
+  return x.wouldFree
+    .map((f) => {
+      const what = `${f.allocation} (${f.slots} ${f.slots === 1 ? "slot" : "slots"} on ${f.agents.join(", ")}) `;
+      if (f.how === "preempted") return what + "could be preempted";
+      return what + (f.expectedSeconds === null ? "ends" : `ends in about ${span(f.expectedSeconds)}`);
+    })
+    .join("; ");
+}
