@@ -4,7 +4,7 @@
 // The writer queues what arrives and makes it durable with one synced write per commit; nothing may be
 // acknowledged before the commit that holds it has returned. Facts are never held up; of reports and log
 // lines at most `lane_bytes` go into one commit, lines at most half of that (one batch alone may be larger);
-// more is `errc::busy`. A commit of log lines alone is not synced.
+// more is `errc::busy`. A commit of log lines and samples (group "system") alone is not synced.
 
 #include "model/rows.hpp"
 
@@ -27,7 +27,8 @@ struct report_batch {
   std::string process; ///< random, one per library instance
   std::uint64_t first_sequence = 1;
   struct report {
-    std::string group; ///< "training" or "validation"; empty: refused before, its number is used up
+    std::string group; ///< "training", "validation", or "system" for samples of its host; empty: refused
+                       ///< before, its number is used up
     std::int64_t steps = 0;
     time_point at;
     std::string metrics; ///< a msgpack map, checked by the gateway

@@ -79,6 +79,8 @@ private:
 
   std::unordered_map<std::string, std::uint64_t> marks_; ///< highest number by key, pending reports included
   std::vector<std::string> changed_marks_;
+  bool awaited_ = false; ///< whether reports are queued that a script waits for; samples of the group
+                         ///< "system" alone cause no sync
   std::unordered_map<task_id, task_cursor> cursors_;
   std::size_t report_bytes_ = 0; ///< queued
 
@@ -357,6 +359,7 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
   keys::add_number(key_, x.allocation.trial().value);
   for (auto i = skip; i < x.reports.size(); ++i) {
     const auto& r = x.reports[i];
+    awaited_ = awaited_ || r.group != "system";
     if (r.group.empty())
       continue; // refused at the gateway: only its number is used up
     key_.resize(8);
@@ -500,7 +503,7 @@ result<commit_summary> stored_journal::commit() {
     return *closed_;
   if (!dirty())
     return commit_summary{sequence_, {}};
-  const bool sync = !pending_.empty() || !changed_marks_.empty();
+  const bool sync = !pending_.empty() || awaited_;
   if (auto room = store_->admit(queued_bytes()); !room) {
     abandon();
     return room.error();
@@ -533,6 +536,7 @@ void stored_journal::settle() {
   }
   pending_.clear();
   changed_marks_.clear();
+  awaited_ = false;
   changed_sources_.clear();
   report_bytes_ = log_bytes_ = 0;
   unsynced_ = false;

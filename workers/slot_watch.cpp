@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <unistd.h>
 
@@ -15,13 +16,18 @@ namespace {
 
 struct process {
   std::int64_t parent = 0;
-  std::uint64_t ticks = 0;
+  process_use use;
 };
 
-// Field 4 is the parent, 14 to 17 the times; field 2, the name, may hold anything but ends at the last ')'.
-std::optional<process> read_stat(const std::filesystem::path& file) {
+std::string whole(const std::filesystem::path& file) {
   std::ifstream in(file);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Field 4 is the parent, 14 to 17 the times, 24 the resident pages; field 2, the name, may hold anything but
+// ends at the last ')'.
+std::optional<process> read_stat(const std::filesystem::path& file) {
+  const auto text = whole(file);
   const auto name_end = text.rfind(')');
   if (name_end == text.npos)
     return std::nullopt;
@@ -34,18 +40,36 @@ std::optional<process> read_stat(const std::filesystem::path& file) {
   for (int i = 0; i < 4; ++i) {
     std::uint64_t n = 0;
     fields >> n;
-    p.ticks += n;
+    p.use.ticks += n;
   }
-  return fields ? std::optional(p) : std::nullopt;
+  if (!fields)
+    return std::nullopt;
+  for (int i = 18; i < 24; ++i)
+    fields >> skipped;
+  std::uint64_t pages = 0;
+  if (fields >> pages)
+    p.use.resident_bytes = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return p;
+}
+
+/// Bytes from and to disks; stays 0 where the kernel tells them to nobody, or not to us.
+void read_io(const std::filesystem::path& file, process_use& into) {
+  std::istringstream lines(whole(file));
+  std::string name;
+  for (std::uint64_t bytes = 0; lines >> name >> bytes;)
+    if (name == "read_bytes:")
+      into.read_bytes += bytes;
+    else if (name == "write_bytes:")
+      into.written_bytes += bytes;
 }
 
 } // namespace
 
-std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int64_t>& roots,
-                                                     const std::string& proc) {
-  std::map<std::int64_t, std::uint64_t> sums;
+std::map<std::int64_t, process_use> use_of_trees(const std::vector<std::int64_t>& roots,
+                                                 const std::string& proc) {
+  std::map<std::int64_t, process_use> sums;
   for (const auto root : roots)
-    sums[root] = 0;
+    sums[root] = {};
   if (roots.empty())
     return sums;
   std::map<std::int64_t, process> all;
@@ -62,7 +86,9 @@ std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int6
     auto at = pid;
     for (int depth = 0; depth < 64; ++depth) {
       if (auto sum = sums.find(at); sum != sums.end()) {
-        sum->second += p.ticks;
+        sum->second.ticks += p.use.ticks;
+        sum->second.resident_bytes += p.use.resident_bytes;
+        read_io(std::filesystem::path(proc) / std::to_string(pid) / "io", sum->second);
         break;
       }
       auto up = all.find(at);
@@ -97,6 +123,11 @@ std::vector<slot_look> slot_watch::newest() const {
   return newest_;
 }
 
+std::vector<task_look> slot_watch::newest_of_tasks() const {
+  std::lock_guard guard(lock_);
+  return tasks_;
+}
+
 std::uint64_t slot_watch::looks() const {
   std::lock_guard guard(lock_);
   return looks_;
@@ -105,28 +136,52 @@ std::uint64_t slot_watch::looks() const {
 void slot_watch::run() {
   std::unique_lock guard(lock_);
   while (!closing_) {
+    const auto held = held_;
     guard.unlock();
-    auto seen = devices_ ? devices_->look() : look_at_processors();
+    auto tasks = look_at_tasks(held);
+    auto seen = devices_ ? devices_->look() : look_at_processors(held, tasks);
     guard.lock();
     newest_ = std::move(seen);
+    tasks_ = std::move(tasks);
     ++looks_;
     changed_.wait_for(guard, every_, [this] { return closing_; });
   }
 }
 
-std::vector<slot_look> slot_watch::look_at_processors() {
-  std::vector<held> tasks;
-  {
-    std::lock_guard guard(lock_);
-    tasks = held_;
-  }
+std::vector<task_look> slot_watch::look_at_tasks(const std::vector<held>& tasks) {
   std::vector<std::int64_t> roots;
   for (const auto& task : tasks)
     if (task.pid > 0)
       roots.push_back(task.pid);
-  auto ticks = ticks_of_trees(roots);
+  auto used = use_of_trees(roots);
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - looked_at_).count();
+  std::vector<task_look> looks;
+  for (const auto& [pid, use] : used) {
+    auto& look = looks.emplace_back();
+    look.pid = pid;
+    if (use.resident_bytes > 0)
+      look.memory_bytes = static_cast<double>(use.resident_bytes);
+    const auto before = used_.find(pid);
+    if (before == used_.end() || seconds <= 0)
+      continue;
+    // What processes used that have ended meanwhile may be missing from the newer sum.
+    const auto rate = [&](std::uint64_t older, std::uint64_t newer) {
+      return static_cast<double>(newer - std::min(older, newer)) / seconds;
+    };
+    look.cpu_percent =
+      std::round(1000 * rate(before->second.ticks, use.ticks) / static_cast<double>(sysconf(_SC_CLK_TCK))) /
+      10;
+    look.read_bytes_per_s = std::round(rate(before->second.read_bytes, use.read_bytes));
+    look.write_bytes_per_s = std::round(rate(before->second.written_bytes, use.written_bytes));
+  }
+  used_ = std::move(used);
+  looked_at_ = now;
+  return looks;
+}
+
+std::vector<slot_look> slot_watch::look_at_processors(const std::vector<held>& tasks,
+                                                      const std::vector<task_look>& used) const {
   std::vector<slot_look> looks(static_cast<std::size_t>(slots_));
   for (auto& x : looks) {
     x.kind = "cpu";
@@ -134,23 +189,17 @@ std::vector<slot_look> slot_watch::look_at_processors() {
     x.utilization_percent = 0;
   }
   for (const auto& task : tasks) {
-    auto before = ticks_.find(task.pid);
-    const auto used = ticks.find(task.pid);
+    const auto look =
+      std::find_if(used.begin(), used.end(), [&](const task_look& x) { return x.pid == task.pid; });
     for (const int slot : task.slots) {
       if (slot < 0 || slot >= slots_)
         continue;
       auto& shown = looks[static_cast<std::size_t>(slot)].utilization_percent;
       shown.reset(); // not known before the second look
-      if (before == ticks_.end() || used == ticks.end() || seconds <= 0)
-        continue;
-      const auto more = static_cast<double>(used->second - std::min(before->second, used->second));
-      shown = std::round(1000 * more / static_cast<double>(sysconf(_SC_CLK_TCK)) / seconds /
-                         static_cast<double>(task.slots.size())) /
-              10;
+      if (look != used.end() && look->cpu_percent)
+        shown = std::round(10 * *look->cpu_percent / static_cast<double>(task.slots.size())) / 10;
     }
   }
-  ticks_ = std::move(ticks);
-  looked_at_ = now;
   return looks;
 }
 

@@ -11,6 +11,23 @@
 
 namespace troupe::workers {
 
+/// What the processes of a task use. Empty: not known, as it takes two looks, or the kernel does not tell.
+struct task_look {
+  std::int64_t pid = 0;               ///< the first process of the task
+  std::optional<double> cpu_percent;  ///< 100: one core
+  std::optional<double> memory_bytes; ///< resident, of each process; what they share counts for each
+  std::optional<double> read_bytes_per_s, write_bytes_per_s; ///< from and to disks
+};
+
+/// What a process and its descendants have used, those that have ended and were waited for included in
+/// `ticks`.
+struct process_use {
+  std::uint64_t ticks = 0; ///< of the clock
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t read_bytes = 0, written_bytes = 0; ///< from and to disks
+  friend bool operator==(const process_use&, const process_use&) = default;
+};
+
 class slot_watch {
 public:
   struct held {
@@ -25,30 +42,33 @@ public:
   void hold(std::vector<held> tasks); ///< replaces the tasks that run now
   /// The newest look, one for each slot; none before the first.
   std::vector<slot_look> newest() const;
-  std::uint64_t looks() const; ///< how often it has looked
+  std::vector<task_look> newest_of_tasks() const; ///< one for each task that was held then
+  std::uint64_t looks() const;                    ///< how often it has looked
 
 private:
   void run();
-  std::vector<slot_look> look_at_processors();
+  std::vector<task_look> look_at_tasks(const std::vector<held>& tasks);
+  std::vector<slot_look> look_at_processors(const std::vector<held>& tasks,
+                                            const std::vector<task_look>& used) const;
 
   std::shared_ptr<slot_devices> devices_;
   int slots_;
   std::chrono::milliseconds every_;
   std::string processor_;
-  std::map<std::int64_t, std::uint64_t> ticks_; ///< at the last look, by the task's first process
+  std::map<std::int64_t, process_use> used_; ///< at the last look, by the task's first process
   std::chrono::steady_clock::time_point looked_at_{};
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::vector<held> held_;
   std::vector<slot_look> newest_;
+  std::vector<task_look> tasks_;
   std::uint64_t looks_ = 0;
   bool closing_ = false;
   std::thread thread_;
 };
 
-/// Clock ticks that each of these processes and their descendants have used, those that have ended and were
-/// waited for included. `proc` is /proc.
-std::map<std::int64_t, std::uint64_t> ticks_of_trees(const std::vector<std::int64_t>& roots,
-                                                     const std::string& proc = "/proc");
+/// What each of these processes and their descendants have used. `proc` is /proc.
+std::map<std::int64_t, process_use> use_of_trees(const std::vector<std::int64_t>& roots,
+                                                 const std::string& proc = "/proc");
 
 } // namespace troupe::workers

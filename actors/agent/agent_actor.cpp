@@ -501,6 +501,7 @@ private:
       return;
     looks_told_ = looks;
     const auto seen = watch_->newest();
+    const auto used = watch_->newest_of_tasks();
     value slots = value::array();
     for (const auto& one : seen)
       slots.push_back(shape(one));
@@ -509,7 +510,7 @@ private:
       .then([](const command_result&) {}, [](const caf::error&) {});
     for (const auto& task : running)
       if (!task.exited && task.pid > 0 && !endings_.contains(task.allocation))
-        report_slots(task, seen);
+        report_use(task, seen, used);
     std::erase_if(reported_, [&](const auto& x) { return !machine_->runs(x.first); });
   }
 
@@ -542,9 +543,21 @@ private:
     bool waits = false; ///< for the answer to its last report
   };
 
-  void report_slots(const task_report& task, const std::vector<workers::slot_look>& seen) {
+  void report_use(const task_report& task, const std::vector<workers::slot_look>& seen,
+                  const std::vector<workers::task_look>& used) {
     auto& series = reported_[task.allocation];
     value metrics = value::object();
+    const auto add = [&](const char* name, const std::optional<double>& number) {
+      if (number)
+        metrics[name] = *number;
+    };
+    for (const auto& look : used)
+      if (look.pid == task.pid) {
+        add("cpu_percent", look.cpu_percent);
+        add("memory_bytes", look.memory_bytes);
+        add("read_bytes_per_s", look.read_bytes_per_s);
+        add("write_bytes_per_s", look.write_bytes_per_s);
+      }
     for (const int slot : task.slots)
       if (slot >= 0 && static_cast<std::size_t>(slot) < seen.size())
         for (const auto& [name, number] : numbers(seen[static_cast<std::size_t>(slot)]))

@@ -41,7 +41,7 @@ struct agent_setup {
   caf::actor inspector; ///< of this process, told to the master; null where that is in this process
   std::string programs; ///< put behind the tasks' PATH: the folder of this program; may be empty
   std::shared_ptr<workers::slot_devices> devices; ///< what the slots are; null: processors
-  std::chrono::milliseconds look_every{10'000};   ///< at the slots' utilisation; 0: never
+  std::chrono::milliseconds look_every{5'000};    ///< at what slots and tasks use; 0: never
   agent_children children = agent_children::real();
   std::map<std::string, std::string> labels; ///< of the host; those of the cluster file win
   std::string pool; ///< that it wants to be in; empty: as the cluster file says, else the default one

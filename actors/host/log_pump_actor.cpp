@@ -15,20 +15,6 @@ using base = actor_base<log_pump_actor>;
 constexpr std::size_t batch_lines = 2000, batch_bytes = 256 << 10;
 constexpr std::chrono::seconds journal_patience{30};
 
-/// A progress bar writes one endless line, each state after a carriage return: to a reader these are lines.
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\r', begin), text.size());
-    if (end > begin)
-      parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  if (parts.empty())
-    parts.push_back({});
-  return parts;
-}
-
 class pump_state {
 public:
   static inline const char* name = "log_pump";
@@ -100,11 +86,9 @@ private:
       const char* stream = line.stream == workers::log_stream::err      ? "stderr"
                            : line.stream == workers::log_stream::notice ? "troupe"
                                                                         : "stdout";
-      for (auto part : parts_of(line.text)) {
-        const auto prefix = workers::read_log_prefix(part);
-        mail.lines.push_back({0, line.at, x.allocation, x.agent, prefix.rank.value_or(line.rank), stream,
-                              std::string(prefix.level), std::string(prefix.rest)});
-      }
+      const auto prefix = workers::read_log_prefix(line.text);
+      mail.lines.push_back({0, line.at, x.allocation, x.agent, prefix.rank.value_or(line.rank), stream,
+                            std::string(prefix.level), std::string(prefix.rest)});
     }
     const auto what = mail.lines.empty() ? outcome::none : outcome::lines;
     if (what == outcome::lines)

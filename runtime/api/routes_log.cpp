@@ -1,6 +1,7 @@
 // Logs to look into: lines around any place, and a search over many logs.
 
 #include "runtime/api/errors.hpp"
+#include "runtime/api/line_pattern.hpp"
 #include "runtime/api/log_shape.hpp"
 #include "runtime/api/route.hpp"
 
@@ -67,11 +68,11 @@ result<value> lines(const call& c) {
 /// Looks through the logs of some trials, one batch of lines at a time.
 class search : public body_stream {
 public:
-  search(std::shared_ptr<const services> parts, std::vector<trial_id> of, std::string text,
+  search(std::shared_ptr<const services> parts, std::vector<trial_id> of, line_pattern pattern,
          std::vector<std::string> levels, std::vector<std::string> ranks, std::uint64_t limit,
          trial_id after_trial, std::uint64_t after_line)
-      : parts_(std::move(parts)), of_(std::move(of)), text_(std::move(text)), levels_(std::move(levels)),
-        ranks_(std::move(ranks)), limit_(limit), line_(after_line) {
+      : parts_(std::move(parts)), of_(std::move(of)), pattern_(std::move(pattern)),
+        levels_(std::move(levels)), ranks_(std::move(ranks)), limit_(limit), line_(after_line) {
     while (index_ < of_.size() && of_[index_] < after_trial)
       ++index_;
     if (index_ < of_.size() && of_[index_] != after_trial)
@@ -113,12 +114,11 @@ private:
     };
     if (!in(levels_, line.level) || !in(ranks_, std::to_string(line.rank)))
       return false;
-    value spans = value::array();
-    for (auto at = line.text.find(text_); at != line.text.npos && spans.size() < 20;
-         at = line.text.find(text_, at + text_.size()))
-      spans.push_back({at, at + text_.size()});
-    if (spans.empty())
+    if (!pattern_.in(line.text))
       return false;
+    value spans = value::array();
+    for (const auto& [begin, end] : pattern_.spans(line.text))
+      spans.push_back({begin, end});
     auto shape = log_shape(line);
     shape["trial"] = of_[index_].value;
     shape["spans"] = std::move(spans);
@@ -136,7 +136,7 @@ private:
 
   std::shared_ptr<const services> parts_;
   std::vector<trial_id> of_;
-  std::string text_;
+  line_pattern pattern_;
   std::vector<std::string> levels_, ranks_;
   std::uint64_t limit_, line_ = 0, scanned_ = 0, hits_ = 0;
   std::size_t index_ = 0;
@@ -174,8 +174,9 @@ result<response> search_logs(const call& c) {
   const auto text = std::string(c.query.first("q"));
   if (text.empty())
     return error{errc::invalid, "q is missing: the text to look for"};
-  if (c.query.flag("regex"))
-    return error{errc::unsupported, "a search of logs by regular expression is not built in Troupe"};
+  auto pattern = line_pattern::make(text, c.query.flag("regex"));
+  if (!pattern)
+    return pattern.error();
   auto limit = c.query.number("limit", 1000);
   if (!limit)
     return limit.error();
@@ -198,9 +199,9 @@ result<response> search_logs(const call& c) {
   };
   response out;
   out.content_type = "application/x-ndjson";
-  out.stream = std::make_unique<search>(c.parts, std::move(*of), text, owned(c.query.every("levels")),
-                                        owned(c.query.every("ranks")), static_cast<std::uint64_t>(*limit),
-                                        after_trial, after_line);
+  out.stream = std::make_unique<search>(c.parts, std::move(*of), std::move(*pattern),
+                                        owned(c.query.every("levels")), owned(c.query.every("ranks")),
+                                        static_cast<std::uint64_t>(*limit), after_trial, after_line);
   return out;
 }
 
@@ -221,8 +222,8 @@ std::vector<route> log_routes() {
      respond_with(search_logs),
      "",
      "stream of LogHit",
-     "Lines that hold the text `q`, of one trial, one experiment, or all; newline-delimited, as they are "
-     "found."},
+     "Lines that hold the text `q`, or with `regex` match it (RE2), of one trial, one experiment, or all; "
+     "newline-delimited, as they are found."},
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fact_shape.hpp"
+#include "runtime/api/line_pattern.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -234,8 +235,9 @@ result<log_request> log_request_of(const query_list& query) {
     return error{errc::invalid, "limit has to be 0 or more"};
   if (*limit > 0 && what.follow)
     return error{errc::invalid, "limit and follow exclude each other"};
-  if (query.flag("enableRegex"))
-    return error{errc::unsupported, "a search of logs by regular expression is not built in Troupe"};
+  auto pattern = line_pattern::make(std::string(query.first("searchText")), query.flag("enableRegex"));
+  if (!pattern)
+    return pattern.error();
   what.limit = static_cast<std::uint64_t>(*limit);
   const auto order = query.first("orderBy");
   what.newest_first = order == "ORDER_BY_DESC" || order == "2";
@@ -245,8 +247,7 @@ result<log_request> log_request_of(const query_list& query) {
   what.keep = [agents = owned(query.every("agentIds")), ranks = owned(query.every("rankIds")),
                levels = owned(query.every("levels")), types = owned(query.every("stdtypes")),
                sources = owned(query.every("sources")), containers = owned(query.every("containerIds")),
-               allocations = owned(query.every("allocationIds")),
-               text = std::string(query.first("searchText")),
+               allocations = owned(query.every("allocationIds")), pattern = std::move(*pattern),
                before = std::string(query.first("timestampBefore")),
                after = std::string(query.first("timestampAfter"))](const log_line& line) {
     const auto in = [](const std::vector<std::string>& wanted, const std::string& own) {
@@ -260,8 +261,7 @@ result<log_request> log_request_of(const query_list& query) {
     return in(agents, line.agent) && in(ranks, std::to_string(line.rank)) &&
            in(levels, "LOG_LEVEL_" + (line.level.empty() ? std::string("UNSPECIFIED") : line.level)) &&
            in(types, line.stream) && in(sources, line.stream == "troupe" ? "master" : "task") &&
-           containers.empty() && allocation_wanted() &&
-           (text.empty() || line.text.find(text) != line.text.npos) &&
+           containers.empty() && allocation_wanted() && pattern.in(line.text) &&
            (before.empty() || to_rfc3339(line.at) < before) && (after.empty() || to_rfc3339(line.at) > after);
   };
   return what;

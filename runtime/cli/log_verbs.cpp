@@ -65,11 +65,24 @@ private:
 
 std::string log_path(trial_id id) { return "/api/v1/trials/" + to_string(id) + "/logs"; }
 
+/// What of the lines is asked for.
+client::query wanted_lines(const session& s) {
+  client::query out;
+  if (s.given.has("--search"))
+    out.emplace_back("searchText", s.given.text("--search"));
+  if (s.given.has("--regex"))
+    out.emplace_back("enableRegex", "true");
+  return out;
+}
+
 /// The last lines, oldest first.
-result<void> print_tail(client::server& cluster, trial_id id, std::int64_t count, log_printer& printer) {
+result<void> print_tail(client::server& cluster, trial_id id, std::int64_t count, client::query with,
+                        log_printer& printer) {
   std::vector<value> lines;
-  auto ok = cluster.lines(log_path(id), {{"limit", std::to_string(count)}, {"orderBy", "ORDER_BY_DESC"}},
-                          false, [&](value line) { return lines.push_back(std::move(line)), true; });
+  with.emplace_back("limit", std::to_string(count));
+  with.emplace_back("orderBy", "ORDER_BY_DESC");
+  auto ok = cluster.lines(log_path(id), with, false,
+                          [&](value line) { return lines.push_back(std::move(line)), true; });
   for (auto line = lines.rbegin(); line != lines.rend(); ++line)
     printer.take(*line);
   return ok;
@@ -79,8 +92,8 @@ result<void> print_logs(session& s, client::server& cluster, trial_id id, log_pr
                         const interrupt_watch& watch) {
   bool follow = s.given.has("--follow");
   if (s.given.has("--tail") && !follow)
-    return print_tail(cluster, id, s.given.number("--tail", 0), printer);
-  client::query with;
+    return print_tail(cluster, id, s.given.number("--tail", 0), wanted_lines(s), printer);
+  auto with = wanted_lines(s);
   if (follow)
     with.emplace_back("follow", "true");
   return cluster.lines(
@@ -125,10 +138,12 @@ int follow_experiment(session& s, client::server& cluster, experiment_id id, log
   auto is_end = [](const std::string& x) { return x == "COMPLETED" || x == "CANCELED" || x == "ERROR"; };
   std::set<trial_id> known;
   std::list<live_log> open;
+  auto with = wanted_lines(s);
+  with.emplace_back("follow", "true");
   auto add = [&](trial_id trial) {
     if (!trial || !known.insert(trial).second)
       return;
-    if (auto stream = cluster.open(log_path(trial), {{"follow", "true"}}, {}, std::chrono::hours(24 * 365)))
+    if (auto stream = cluster.open(log_path(trial), with, {}, std::chrono::hours(24 * 365)))
       open.push_back({trial, *std::move(stream), ""});
   };
   for (const auto& trial : part(got->body, "trials"))

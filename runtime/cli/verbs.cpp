@@ -140,6 +140,8 @@ constexpr option_spec log_flags[] = {
   {"--tail", "N", "Show only the last N lines", number},
   {"--rank", "N", "Show only lines of rank N", number},
   {"-t,--timestamps", "", "Show time, source and level of each line", toggle},
+  {"--search", "TEXT", "Show only lines that hold TEXT", text},
+  {"--regex", "", "TEXT of --search is a regular expression (RE2)", toggle},
 };
 constexpr option_spec metrics_flags[] = {
   {"--group", "GROUP",

@@ -349,6 +349,28 @@ def test_a_running_search_moves_without_a_reload(site, page):
     page.fine()
 
 
+def test_what_a_trial_uses_is_drawn(site, page):
+    search = site.submit_search(name="uses", trials=1, epoch_s=4)
+    trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
+    page.go(f"/trials/{trial}/resources")
+    memory = '[data-testid=resources] [data-testid=chart][data-metric="system.memory_bytes"][data-state=ready]'
+    page.page.wait_for_selector(memory, timeout=60000)
+    wait_for(lambda: int(page.page.get_attribute(memory, "data-points") or 0) >= 2, 60)
+    site.cli("experiment", "kill", str(search))
+    page.fine()
+
+
+def test_a_search_by_regular_expression(site, page):
+    page.go(f"/trials/{best_trial(site)}/logs")
+    page.page.get_by_label("Regular expression").check()
+    page.page.get_by_label("Search log").fill("[0-9]+")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("[data-testid=hits][data-state=ready]:not([data-hits='0'])")
+    page.page.get_by_label("Search log").fill("(")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("[role=alert]:has-text('cannot be read')")
+
+
 def test_pause_stops_the_page_and_goes_on_where_it_was(site, page):
     page.go("/experiments")
     page.page.keyboard.press(".")

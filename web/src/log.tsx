@@ -7,7 +7,7 @@ import { searchBoxes } from "./keys";
 import { listen, returns } from "./live";
 import { params, set } from "./router";
 import { zone } from "./settings";
-import { segments } from "./terminal";
+import { lastStates, segments } from "./terminal";
 import { clean, moment } from "./text";
 import { CopyLink } from "./ui";
 
@@ -189,7 +189,7 @@ export function Log(props: { trial: number }) {
         </div>
       )}
       <div class="logbox" role="log" aria-live="off" aria-label="Log" tabIndex={0} ref={box} onScroll={onScroll} data-lines={ends.value.last} data-state={ready.value ? "ready" : "loading"}>
-        {shown.value.map((l) => (
+        {lastStates(shown.value).map((l) => (
           <LogLineView key={l.line} line={l} marked={String(l.line) === at} />
         ))}
         {ready.value && shown.value.length === 0 && !fault.value && <p class="empty">No line yet.</p>}
@@ -201,6 +201,7 @@ export function Log(props: { trial: number }) {
 /** Full-text search over one log or many; hits come as they are found. */
 export function SearchLog(props: { where: string; onHit: (h: Hit) => void; wide?: boolean }) {
   const q = params.value.text("q");
+  const regex = params.value.flag("regex");
   const typed = useSignal(q);
   const hits = useSignal<Hit[]>([]);
   const end = useSignal<{ scanned: number; hits: number } | null>(null);
@@ -221,7 +222,7 @@ export function SearchLog(props: { where: string; onHit: (h: Hit) => void; wide?
     let found: Hit[] = [];
     let due = 0;
     lines(
-      `/troupe/v1/logs/search?q=${encodeURIComponent(q)}${props.where ? "&" + props.where : ""}&limit=1000`,
+      `/troupe/v1/logs/search?q=${encodeURIComponent(q)}${regex ? "&regex=true" : ""}${props.where ? "&" + props.where : ""}&limit=1000`,
       (x: { result?: Hit; end?: { scanned: number; hits: number } }) => {
         if (x.result) found.push(x.result);
         if (x.end) end.value = x.end;
@@ -239,7 +240,7 @@ export function SearchLog(props: { where: string; onHit: (h: Hit) => void; wide?
       abort.abort();
       cancelAnimationFrame(due);
     };
-  }, [q, props.where]);
+  }, [q, regex, props.where]);
   const list = hits.value.slice(0, props.wide ? 500 : 100);
   return (
     <section class="search" aria-label="Search">
@@ -254,6 +255,9 @@ export function SearchLog(props: { where: string; onHit: (h: Hit) => void; wide?
         <label class="grow">
           <span>Search log</span>
           <input ref={input} type="search" value={typed.value} onInput={(e) => (typed.value = e.currentTarget.value)} spellcheck={false} />
+        </label>
+        <label>
+          <input type="checkbox" checked={regex} onChange={(e) => set({ regex: e.currentTarget.checked })} /> <span>Regular expression</span>
         </label>
         <button type="submit">Search</button>
       </form>

@@ -3,7 +3,7 @@ import { comparator, holds, parse, type Cell } from "./filter";
 import { band, clipped, smoothed } from "./smooth";
 import { fitting, linear, logarithmic, looks, niceTicks } from "./scales";
 import { standing, wouldFree } from "./reasons";
-import { lastState, segments } from "./terminal";
+import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
 import { patched, read } from "./address";
 
@@ -94,6 +94,11 @@ describe("scales", () => {
 describe("a line of a log", () => {
   test("shows its last state", () => {
     expect(lastState(" 1%|\r 50%|#####\r100%|##########\r")).toBe("100%|##########");
+  });
+  test("of a progress bar the state that stands is shown, for each rank and stream", () => {
+    const line = (text: string, rank = 0, stream = "stderr") => ({ text, rank, stream });
+    const lines = [line("10 %\r"), line("a"), line("20 %\r"), line("5 %\r", 1), line("out\r", 0, "stdout"), line("30 %")];
+    expect(lastStates(lines).map((l) => l.text)).toEqual(["a", "5 %\r", "out\r", "30 %"]);
   });
   test("has the colours of a terminal, and no other sequence", () => {
     expect(segments("a\u001b[1;31mred\u001b[0mb\u001b[2Kc\u001b]0;title\u0007d")).toEqual([

@@ -13,6 +13,18 @@ export function lastState(line: string): string {
   return parts[parts.length - 1] ?? "";
 }
 
+/** The lines without those states of a progress bar that a later line of its rank and stream has written over. */
+export function lastStates<T extends { rank: number; stream: string; text: string }>(lines: readonly T[]): T[] {
+  const over = new Set<string>();
+  const out: T[] = [];
+  for (const line of lines.slice().reverse()) {
+    const source = `${line.rank} ${line.stream}`;
+    if (!line.text.endsWith("\r") || !over.has(source)) out.push(line);
+    over.add(source);
+  }
+  return out.reverse();
+}
+
 export function segments(line: string): Segment[] {
   const out: Segment[] = [];
   let fg = "";

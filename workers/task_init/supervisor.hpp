@@ -40,7 +40,10 @@ private:
   struct source {
     int fd = -1;
     std::size_t used = 0;
-    char* line = nullptr; ///< the unfinished line, max_payload_bytes
+    char* line = nullptr;  ///< the unfinished line, max_payload_bytes
+    bool returned = false; ///< a carriage return came last: what comes next is written over the line
+    std::int64_t state_ms =
+      0; ///< when a state of the unfinished line was last given or begun to wait; 0: none
   };
   struct connection {
     int fd = -1;
@@ -98,6 +101,9 @@ private:
 
   void read_stream(std::size_t rank, bool err, bool to_the_end);
   void take_bytes(std::size_t rank, bool err, const char* bytes, std::size_t n);
+  void take_states(std::size_t rank, bool err, const char* bytes, std::size_t n);
+  void write_over(std::size_t rank, bool err);
+  void add_line(std::size_t rank, bool err, std::uint8_t flags, const char* bytes, std::size_t size);
   void close_stream(std::size_t rank, bool err);
 
   sandbox box_;

@@ -8,6 +8,8 @@ namespace troupe::task_init {
 
 using namespace task_format;
 
+constexpr std::int64_t state_every_ms = 10'000;
+
 void supervisor::read_stream(std::size_t rank, bool err, bool to_the_end) {
   static char bytes[64 << 10];
   auto& s = streams_[2 * rank + err];
@@ -25,34 +27,73 @@ void supervisor::read_stream(std::size_t rank, bool err, bool to_the_end) {
 
 void supervisor::take_bytes(std::size_t rank, bool err, const char* bytes, std::size_t n) {
   auto& s = streams_[2 * rank + err];
-  auto stream = err ? spool_stream::err : spool_stream::out;
-  auto number = static_cast<unsigned>(rank);
-  while (n > 0) {
-    auto* newline = static_cast<const char*>(memchr(bytes, '\n', n));
-    std::size_t part = newline ? static_cast<std::size_t>(newline - bytes) : n;
+  const char* end = bytes + n;
+  while (bytes != end) {
+    const auto left = static_cast<std::size_t>(end - bytes);
+    auto* newline = static_cast<const char*>(memchr(bytes, '\n', left));
+    const std::size_t part = newline ? static_cast<std::size_t>(newline - bytes) : left;
     // Whole lines that are already here need no copy.
-    if (newline && s.used == 0 && part <= max_payload_bytes) {
-      spool_.add(number, stream, 0, bytes, part);
+    if (newline && s.used == 0 && !s.returned && part <= max_payload_bytes && !memchr(bytes, '\r', part)) {
+      add_line(rank, err, 0, bytes, part);
     } else {
-      std::size_t taken = part < max_payload_bytes - s.used ? part : max_payload_bytes - s.used;
-      memcpy(s.line + s.used, bytes, taken);
-      s.used += taken;
-      if (taken < part) {
-        spool_.add(number, stream, line_continues, s.line, s.used);
-        s.used = 0;
-        bytes += taken;
-        n -= taken;
-        continue;
-      }
+      take_states(rank, err, bytes, part);
       if (newline) {
-        spool_.add(number, stream, 0, s.line, s.used);
+        add_line(rank, err, 0, s.line, s.used);
+        s.used = 0;
+        s.returned = false;
+        s.state_ms = 0;
+      }
+    }
+    bytes += part + (newline ? 1 : 0);
+  }
+}
+
+/// Bytes of one line. After a carriage return the line is written over, as by a progress bar; of one that
+/// goes on, a state is given every ten seconds, with the carriage return that ended it.
+void supervisor::take_states(std::size_t rank, bool err, const char* bytes, std::size_t n) {
+  auto& s = streams_[2 * rank + err];
+  while (n > 0) {
+    auto* back = static_cast<const char*>(memchr(bytes, '\r', n));
+    const std::size_t part = back ? static_cast<std::size_t>(back - bytes) : n;
+    if (part > 0 && s.returned) {
+      write_over(rank, err);
+      s.returned = false;
+    }
+    for (std::size_t done = 0; done < part;) {
+      const std::size_t room = max_payload_bytes - s.used;
+      const std::size_t taken = part - done < room ? part - done : room;
+      memcpy(s.line + s.used, bytes + done, taken);
+      s.used += taken;
+      done += taken;
+      if (done < part) {
+        add_line(rank, err, line_continues, s.line, s.used);
         s.used = 0;
       }
     }
-    part += newline ? 1 : 0;
-    bytes += part;
-    n -= part;
+    if (back)
+      s.returned = true;
+    const std::size_t passed = part + (back ? 1 : 0);
+    bytes += passed;
+    n -= passed;
   }
+}
+
+void supervisor::write_over(std::size_t rank, bool err) {
+  auto& s = streams_[2 * rank + err];
+  const auto now = boot_ms();
+  if (s.used > 0 && s.state_ms == 0)
+    s.state_ms = now;
+  if (s.used > 0 && s.used < max_payload_bytes && now - s.state_ms >= state_every_ms) {
+    s.line[s.used] = '\r';
+    add_line(rank, err, 0, s.line, s.used + 1);
+    s.state_ms = now;
+  }
+  s.used = 0;
+}
+
+void supervisor::add_line(std::size_t rank, bool err, std::uint8_t flags, const char* bytes,
+                          std::size_t size) {
+  spool_.add(static_cast<unsigned>(rank), err ? spool_stream::err : spool_stream::out, flags, bytes, size);
 }
 
 void supervisor::close_stream(std::size_t rank, bool err) {
@@ -60,8 +101,7 @@ void supervisor::close_stream(std::size_t rank, bool err) {
   if (s.fd < 0)
     return;
   if (s.used > 0)
-    spool_.add(static_cast<unsigned>(rank), err ? spool_stream::err : spool_stream::out, line_unended, s.line,
-               s.used);
+    add_line(rank, err, line_unended, s.line, s.used);
   s.used = 0;
   close(s.fd);
   s.fd = -1;

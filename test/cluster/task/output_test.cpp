@@ -29,11 +29,23 @@ TEST_P(TaskOutput, KeepsBytesThatAreNoText) {
   s.await<task_exited>(id);
   auto lines = s.log(id);
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[0].text, std::string("a\377\0\200b\r", 6));
+  EXPECT_EQ(lines[0].text, std::string("a\377\0\200b", 5));
   EXPECT_EQ(lines[1].text, "");
   EXPECT_EQ(lines[2].text, "end");
   EXPECT_TRUE(lines[2].unended);
   EXPECT_FALSE(lines[0].unended);
+}
+
+TEST_P(TaskOutput, OfAProgressBarTheLastStateIsALine) {
+  auto id = s.run("echo before; for i in $(seq 100); do printf '\\r%3d %%' $i; done; echo; printf '\\rleft'");
+  s.await<task_exited>(id);
+  EXPECT_EQ(s.text(id), "before\n100 %\nleft");
+}
+
+TEST_P(TaskOutput, OfAProgressBarThatGoesOnAStateIsGivenEveryTenSeconds) {
+  auto id = s.run("printf '\\r1'; sleep 1; printf '\\r2'; sleep 10; printf '\\r3'; printf '\\r4\\n'");
+  s.await<task_exited>(id);
+  EXPECT_EQ(s.text(id), "2\r\n4\n");
 }
 
 TEST_P(TaskOutput, SpoolsWhatWasWrittenBeforeAKill) {

@@ -84,7 +84,7 @@ protected:
     std::filesystem::create_directories(folder_ / std::to_string(pid));
     std::ofstream(folder_ / std::to_string(pid) / "stat")
       << pid << " (a (b) c) S " << parent << " 1 1 0 -1 0 1 2 3 4 " << user << " " << system << " " << waited
-      << " 0 20 0 1 0\n";
+      << " 0 20 0 1 0 77 5000 7\n";
   }
   std::filesystem::path folder_ =
     std::filesystem::temp_directory_path() / ("fake-proc-" + std::to_string(getpid()));
@@ -98,8 +98,12 @@ TEST_F(FakeProc, TheTimeOfATaskIsThatOfItsWholeTree) {
   process(20, 1, 30, 0);
   std::filesystem::create_directories(folder_ / "self"); // no number
   std::ofstream(folder_ / "uptime") << "1 2";
-  const auto sums = ticks_of_trees({10, 20, 99}, folder_.string());
-  EXPECT_EQ(sums, (std::map<std::int64_t, std::uint64_t>{{10, 139}, {20, 30}, {99, 0}}));
+  std::ofstream(folder_ / "10" / "io") << "rchar: 9\nread_bytes: 4096\nwrite_bytes: 10\n";
+  std::ofstream(folder_ / "12" / "io") << "read_bytes: 1\nwrite_bytes: 20\n";
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto sums = use_of_trees({10, 20, 99}, folder_.string());
+  EXPECT_EQ(sums, (std::map<std::int64_t, process_use>{
+                    {10, {139, 3 * 7 * page, 4097, 30}}, {20, {30, 7 * page, 0, 0}}, {99, {}}}));
 }
 
 TEST(SlotWatch, ShowsHowBusyTheProcessesInASlotAre) {
@@ -121,6 +125,11 @@ TEST(SlotWatch, ShowsHowBusyTheProcessesInASlotAre) {
     }
   }
   EXPECT_GE(most, 5);
+  const auto tasks = watch.newest_of_tasks();
+  ASSERT_EQ(tasks.size(), 1u);
+  EXPECT_EQ(tasks[0].pid, getpid());
+  EXPECT_GT(tasks[0].memory_bytes.value_or(0), 1 << 20);
+  EXPECT_TRUE(tasks[0].cpu_percent && tasks[0].write_bytes_per_s);
 }
 
 } // namespace

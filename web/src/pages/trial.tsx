@@ -8,6 +8,7 @@ import { EventGrid } from "../events";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { Log } from "../log";
+import { Resources } from "../resources";
 import { params, set } from "../router";
 import { Structured } from "../structured";
 import { clean, flat, number, short, span, state } from "../text";
@@ -20,6 +21,7 @@ const tabs: [string, string][] = [
   ["", "Curves"],
   ["metrics", "Metrics"],
   ["logs", "Logs"],
+  ["resources", "Resources"],
   ["checkpoints", "Checkpoints"],
   ["events", "Events"],
 ];
@@ -134,6 +136,7 @@ export default function TrialPage(props: PageProps) {
           {props.tab === "" && <Overview {...v} />}
           {props.tab === "metrics" && <Reports trial={v.trial} />}
           {props.tab === "logs" && <Log trial={id} />}
+          {props.tab === "resources" && <TrialResources {...v} />}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
           {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} />}
           {!known && <p>There is no such page of a trial.</p>}
@@ -141,6 +144,11 @@ export default function TrialPage(props: PageProps) {
       )}
     </>
   );
+}
+
+function TrialResources(props: View) {
+  const { metrics } = useMetrics(props.experiment.id);
+  return <Resources trial={props.trial.id} experiment={props.experiment.id} metrics={metrics.value} />;
 }
 
 const filterOf = (k: string, x: unknown): string => `${k}=${typeof x === "string" && /\s/.test(x) ? `'${x}'` : String(x)}`;

@@ -1,0 +1,64 @@
+#include "runtime/api/line_pattern.hpp"
+
+#include <gmock/gmock.h>
+
+namespace troupe::api {
+namespace {
+
+using spans = std::vector<std::pair<std::size_t, std::size_t>>;
+
+TEST(LinePattern, FindsATextAndAnExpression) {
+  const struct {
+    const char* pattern;
+    bool regex;
+    const char* line;
+    spans at;
+  } rows[] = {
+    {"loss", false, "loss 1, loss 2", {{0, 4}, {8, 12}}},
+    {"l.ss", false, "loss", {}},
+    {"l.ss", true, "loss", {{0, 4}}},
+    {"[0-9]+", true, "a 12 b 345", {{2, 4}, {7, 10}}},
+    {"^error", true, "an error", {}},
+    {"(?i)ERR", true, "an error", {{3, 6}}},
+    {"aa", false, "aaaa", {{0, 2}, {2, 4}}},
+    {"\xc3\xa9", true, "caf\xc3\xa9", {{3, 5}}},
+  };
+  for (const auto& row : rows) {
+    const auto pattern = line_pattern::make(row.pattern, row.regex);
+    ASSERT_TRUE(pattern) << row.pattern;
+    EXPECT_EQ(pattern->spans(row.line), row.at) << row.pattern;
+    EXPECT_EQ(pattern->in(row.line), !row.at.empty()) << row.pattern;
+  }
+}
+
+TEST(LinePattern, AnExpressionThatMatchesNothingMarksNothing) {
+  const auto pattern = line_pattern::make("x*", true);
+  ASSERT_TRUE(pattern);
+  EXPECT_TRUE(pattern->in("abc"));
+  EXPECT_EQ(pattern->spans("abc"), spans{});
+  EXPECT_EQ(pattern->spans("axxc"), (spans{{1, 3}}));
+}
+
+TEST(LinePattern, GivesAtMostTwentyPlaces) {
+  EXPECT_EQ(line_pattern::make("a", true)->spans(std::string(100, 'a')).size(), 20u);
+  EXPECT_EQ(line_pattern::make("a", false)->spans(std::string(100, 'a')).size(), 20u);
+}
+
+TEST(LinePattern, RefusesWhatCannotBeRead) {
+  for (const char* wrong : {"(", "a{2", "(?=a)", "\\1", "[z-a]"})
+    if (const auto pattern = line_pattern::make(wrong, true))
+      EXPECT_STREQ(wrong, "a{2"); // RE2 takes it as a text
+    else
+      EXPECT_THAT(pattern.error().what, testing::HasSubstr("cannot be read"));
+  EXPECT_THAT(line_pattern::make(std::string(5000, 'a'), true).error().what, testing::HasSubstr("4096"));
+  EXPECT_TRUE(line_pattern::make("(", false));
+}
+
+TEST(LinePattern, AnExpressionThatBacktracksElsewhereIsLinearHere) {
+  const auto pattern = line_pattern::make("(a+)+$", true);
+  ASSERT_TRUE(pattern);
+  EXPECT_FALSE(pattern->in(std::string(1 << 16, 'a') + "b"));
+}
+
+} // namespace
+} // namespace troupe::api

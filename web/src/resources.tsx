@@ -1,0 +1,63 @@
+// What a trial used of its hosts over time: samples of the group "system", one chart each.
+
+import { Chart, type Drawn } from "./chart";
+import { useSeries } from "./curves";
+import type { MetricInfo } from "./api";
+import { looks } from "./scales";
+import { clean, csv } from "./text";
+import { Empty, Failed, save } from "./ui";
+import { params, set } from "./router";
+
+const usual: [string, string][] = [
+  ["cpu_percent", "Processor, percent of one core"],
+  ["memory_bytes", "Memory, bytes"],
+  ["read_bytes_per_s", "Read from disk, bytes a second"],
+  ["write_bytes_per_s", "Written to disk, bytes a second"],
+];
+
+export function Resources(props: { trial: number; experiment: number; metrics: readonly MetricInfo[] }) {
+  const own = new Set(usual.map(([name]) => name));
+  const devices = props.metrics.filter((m) => m.group === "system" && m.kind === "number" && !own.has(m.name)).map((m) => [m.name, m.name] as [string, string]);
+  return (
+    <div data-testid="resources" class="grid2">
+      {[...usual, ...devices].map(([name, title]) => (
+        <One key={name} name={name} title={title} trial={props.trial} experiment={props.experiment} />
+      ))}
+      <p class="hint">Every agent looks every 5 s.</p>
+    </div>
+  );
+}
+
+function One(props: { name: string; title: string; trial: number; experiment: number }) {
+  const metric = `system.${props.name}`;
+  const x = params.value.text("x", "time");
+  const { lines, fault, again } = useSeries(metric, { trials: [props.trial] }, x, null, [props.experiment]);
+  const drawn: Drawn[] | null = lines.value?.map((l) => ({ id: String(l.trial), label: `trial ${l.trial}`, x: l.x, y: l.y, ...looks(l.trial % 32) })) ?? null;
+  const none = drawn !== null && drawn.every((l) => l.x.length === 0);
+  return (
+    <section>
+      <h2>
+        <bdi>{clean(props.title)}</bdi>
+      </h2>
+      {fault.value != null && !lines.value ? (
+        <Failed why={fault.value} again={again} />
+      ) : none ? (
+        <Empty>No sample yet.</Empty>
+      ) : (
+        <Chart
+          name={`${props.title} of trial ${props.trial}`}
+          metric={metric}
+          lines={drawn}
+          xTitle={x}
+          logX={false}
+          logY={false}
+          yRange={null}
+          height={220}
+          onZoom={(a, b) => set({ from: a, to: b })}
+          numbers={lines}
+          onCsv={() => save(`${metric}.csv`, "text/csv", csv([[x, metric], ...(lines.value ?? []).flatMap((l) => l.x.map((v, i) => [v, l.y[i]!] as (string | number | null)[]))]))}
+        />
+      )}
+    </section>
+  );
+}
