@@ -24,10 +24,15 @@ struct rank_key {
 };
 
 constexpr number_key number_keys[] = {
-  {"lease-ms", &task_spec::lease_ms, 0},       {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
-  {"linger-ms", &task_spec::linger_ms, 0},     {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
-  {"spool-files", &task_spec::spool_files, 2}, {"memory-bytes", &task_spec::memory_bytes, 1},
-  {"open-files", &task_spec::open_files, 1},   {"cpu-seconds", &task_spec::cpu_seconds, 1},
+  {"lease-ms", &task_spec::lease_ms, 0},
+  {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
+  {"adopt-ms", &task_spec::adopt_ms, 0},
+  {"linger-ms", &task_spec::linger_ms, 0},
+  {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
+  {"spool-files", &task_spec::spool_files, 2},
+  {"memory-bytes", &task_spec::memory_bytes, 1},
+  {"open-files", &task_spec::open_files, 1},
+  {"cpu-seconds", &task_spec::cpu_seconds, 1},
 };
 
 constexpr text_key text_keys[] = {{"fence", &task_spec::fence},
