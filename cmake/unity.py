@@ -61,6 +61,8 @@ class Source:
                     self.own.update(x for x in found.groups() if x)
                 elif not line.startswith(PASSED) and (found := DECLARED.search(re.sub(r"<[^<>]*>", "", line))):
                     self.own.add(found[1])
+                    if line.startswith("const"):  # several in one declaration
+                        self.own.update(re.findall(r", (\w+) =", line))
         self.headers = all_below(included_by(self.path, raw))
         self.includes = []
         for line in raw.splitlines():
