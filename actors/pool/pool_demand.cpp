@@ -14,8 +14,9 @@ pool_demand pool::demand() const {
   std::map<run_shape, bool> fits;
   for (const auto* runs : {&waiting_, &aux_waiting_})
     for (const auto* run : *runs) {
-      const auto bar = run->bar.of;
-      if (bar == run_bar::user || bar == run_bar::workspace || bar == run_bar::pool)
+      const auto limits = limits_of(*run);
+      if (std::any_of(limits.begin(), limits.end(),
+                      [&](const auto& key) { return key.of != run_bar::job && exceeds(*run, key); }))
         continue;
       const auto [known, fresh] = fits.try_emplace(run->shape());
       if (fresh)

@@ -69,8 +69,7 @@ def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
     two = submit(lab, "two", 1, "resource_pool: burst, constraints: {labels: {spot: x}}")
     assert lab.wait_end(one) == "COMPLETED"
     assert lab.wait_end(two) == "COMPLETED"
-    names = {a["name"] for a in lab.json("agent", "list")["agents"]}
-    assert {"burst-1"} <= names <= {"burst-1", "burst-2"} | (names - {"burst-1", "burst-2"}), names
+    assert "burst-1" in {a["name"] for a in lab.json("agent", "list")}
     wait_for(lambda: pool(lab, "burst")["provider"]["instances"] == 0, 30, what=lambda: pool(lab, "burst"))
     whats = [f["what"] for f in lab.facts("instance_changed")]
     assert whats.count("ordered") == whats.count("launched") >= 1 and "ended" in whats, whats

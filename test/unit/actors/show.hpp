@@ -360,6 +360,9 @@ inline std::string show(const report_unplaceable& x) { return "unplaceable(" + t
 
 // ---- members
 inline std::string show(const make_pool& x) { return "pool(" + x.pool + text(x.again, "again") + ")"; }
+inline std::string show(const supply_pool& x) {
+  return "supply(" + x.pool + (x.settings.is_null() ? " none" : "") + ")";
+}
 inline std::string show(const end_pool& x) { return "end_pool(" + x.pool + ")"; }
 inline std::string show(const make_twin& x) {
   return "twin(" + x.agent + " in " + x.pool + text(x.again, "again") + ")";

@@ -220,8 +220,8 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
     {"quotas: [{user: x, max_slots: -1}]", "pools.a.quotas[0].max_slots: must be at least 0"},
     {"fallback: [a]", "lab.yaml:3:18 pools.a.fallback[0]: a pool does not fall back to itself"},
     {"fallback: [c]", "lab.yaml:3:18 pools.a.fallback[0]: there is no pool 'c' in this file"},
-    {"fallback_after: soon", "pools.a.fallback_after: must be a duration as 30s, 5m"},
-    {"provider: {type: cloud}", "pools.a.provider.type: must be one of"},
+    {"fallback_after: soon", "pools.a.fallback_after: expected a duration as 30s, 5m"},
+    {"provider: {type: cloud}", "pools.a.provider.type: expected one of"},
     {"provider: {max_instances: 2}", "pools.a.provider: the key 'type' is missing"},
     {"provider: {type: local, min_instances: 3, max_instances: 2}",
      "pools.a.provider.min_instances: min_instances is above max_instances"},
@@ -231,7 +231,7 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
      "pools.a.provider: the key 'instance_slots' is missing"},
     {"provider: {type: command, instance_slots: 1, list: [l], terminate: [t]}",
      "pools.a.provider: the command 'launch' is missing"},
-    {"provider: {type: local, max_idle_agent_period: soon}", "max_idle_agent_period: must be a duration"},
+    {"provider: {type: local, max_idle_agent_period: soon}", "max_idle_agent_period: expected a duration"},
     {"provider: {type: local, colour: red}", "unknown key 'colour'"},
   };
   for (const auto& [keys, fault] : rows)
@@ -282,7 +282,7 @@ TEST(ClusterFile, RefusesLeasesWithWhichARunCouldBeAtTwoPlaces) {
   EXPECT_NE(of("give_away: 20s").find("cluster.leases.freeze: freeze is above give_away"), std::string::npos);
   EXPECT_NE(of("heartbeat: 30s").find("cluster.leases.heartbeat: heartbeat is not below freeze"),
             std::string::npos);
-  EXPECT_NE(of("adopt: soon").find("cluster.leases.adopt: must be a duration"), std::string::npos);
+  EXPECT_NE(of("adopt: soon").find("cluster.leases.adopt: expected a duration"), std::string::npos);
   EXPECT_NE(of("freez: 5s").find("unknown key 'freez'"), std::string::npos);
   EXPECT_EQ(of("freeze: 10s, give_away: 10s, heartbeat: 200ms"), "");
 }

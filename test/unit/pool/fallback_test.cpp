@@ -67,7 +67,6 @@ TEST_F(Fallback, ChangedListIsSaidAndTakenBack) {
   EXPECT_EQ(wait(1s), "fall_back(1.1 b)");
   EXPECT_EQ(tell(pool_configured{{{"fallback", {"c"}}, {"fallback_after", "1s"}}}), "fall_back(1.1 c)");
   EXPECT_EQ(tell(pool_configured{value::object()}), "fall_back(1.1)");
-  EXPECT_EQ(machine.deadline(), std::nullopt);
 }
 
 TEST_F(Fallback, GuestGetsWhatIsFreeAtOnceOrHearsThatItWaits) {
@@ -151,7 +150,7 @@ TEST_F(Fallback, ElasticPoolSaysWhatItsAgentsCouldHold) {
   static_cast<void>(tell(agent_up{"i1", 2}));
   EXPECT_EQ(shown(machine.demand()), "1x4@2 i1! ");
   static_cast<void>(tell(agent_down{"i1"}));
-  EXPECT_EQ(shown(machine.demand()), "1x4@2 i1?! ") << "what it held may still run there";
+  EXPECT_EQ(shown(machine.demand()), "1x4@2 i1? ");
 }
 
 // resource_pool_test.go::TestScalingInfoAgentSummary of Determined 0.38.1

@@ -254,12 +254,14 @@ TEST_F(Provision, TakesTheFirstOfTwoThatClaimOneAgent) {
   EXPECT_EQ(machine->supply().faults.size(), 1u);
 }
 
-TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) { EXPECT_EQ(tell(list({"x1"}), 0s), " | end x1 (unknown)"); }
+TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) {
+  EXPECT_EQ(tell(list({"x1"}), 0s), "ended x1 | end x1 (unknown)");
+}
 
 TEST_F(Provision, TakesWhatWasLaunchedWhileTheMasterDied) {
   past({t0, "gpu", "ordered", 1, 2, {}, ""}); // and nobody heard the answer
   static_cast<void>(tell(work(2), 0s));
-  EXPECT_EQ(tell(list({"i1", "i2", "x3"}), 1s), "adopted 1 i1 i2 | end x3 (unknown)");
+  EXPECT_EQ(tell(list({"i1", "i2", "x3"}), 1s), "adopted 1 i1 i2 ended x3 | end x3 (unknown)");
   EXPECT_EQ(machine->instances(), 2);
 }
 
