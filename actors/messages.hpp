@@ -10,6 +10,7 @@
 #include "actors/cluster/cluster.hpp"
 #include "actors/experiment/experiment.hpp"
 #include "actors/pool/pool_events.hpp"
+#include "actors/provider/provisioner_events.hpp"
 #include "actors/trial/trial.hpp"
 #include "storage/journal.hpp"
 #include "workers/harness_link.hpp"
@@ -446,8 +447,9 @@ struct drop_order {
   MSGPACK_DEFINE_ARRAY(allocation)
 };
 struct renew_order {
-  time_point lease_from; ///< leases end `freeze` after it
-  MSGPACK_DEFINE_ARRAY(lease_from)
+  time_point lease_from;                    ///< leases end `freeze` after it
+  std::int64_t freeze_us = 0, adopt_us = 0; ///< of the cluster; 0: as it was
+  MSGPACK_DEFINE_ARRAY(lease_from, freeze_us, adopt_us)
 };
 struct adopt_order {
   MSGPACK_DEFINE_ARRAY()
@@ -556,7 +558,7 @@ using allocation_actor =
                    caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>,
                    caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<twin_renewed>,
                    caf::reacts_to<preempt_allocation>, caf::reacts_to<job_changed>,
-                   caf::reacts_to<pool_chosen>>;
+                   caf::reacts_to<pool_chosen>, caf::reacts_to<fall_back>, caf::reacts_to<guest_waits>>;
 
 using twin_actor = caf::typed_actor<
   caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>, caf::reacts_to<link_report>,
@@ -566,6 +568,14 @@ using twin_actor = caf::typed_actor<
   caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>,
   caf::replies_to<pool_renewed>::with<pool_joined>>;
 
+/// Calls the provider of an elastic pool, on a thread of its own: a call may take a minute.
+using provider_calls_actor = caf::typed_actor<caf::replies_to<list_instances>::with<instances_listed>,
+                                              caf::replies_to<launch_instances>::with<instances_launched>,
+                                              caf::replies_to<terminate_instances>::with<instances_ended>>;
+using provisioner_actor =
+  caf::typed_actor<caf::reacts_to<pool_demand>, caf::reacts_to<provider_configured>,
+                   caf::reacts_to<time_passed>, caf::replies_to<pool_renewed>::with<pool_joined>>;
+
 using pool_actor = caf::typed_actor<
   caf::reacts_to<agent_up>, caf::reacts_to<agent_down>, caf::reacts_to<slots_requested>,
   caf::reacts_to<slots_released>, caf::reacts_to<watch_by_name>, caf::reacts_to<agent_drain>,
@@ -573,7 +583,8 @@ using pool_actor = caf::typed_actor<
   caf::replies_to<describe_pool>::with<pool_description>, caf::replies_to<slots_held>::with<pool_joined>,
   caf::reacts_to<holders_heard>, caf::reacts_to<agent_forgotten>, caf::reacts_to<job_changed>,
   caf::reacts_to<pool_configured>, caf::reacts_to<time_passed>,
-  caf::replies_to<explain_allocation>::with<allocation_explained>>;
+  caf::replies_to<explain_allocation>::with<allocation_explained>, caf::reacts_to<supply_told>,
+  caf::reacts_to<provisioner_actor>>;
 
 struct pool_renewed {
   std::string name;
@@ -634,11 +645,13 @@ struct registered {
   std::int64_t freeze_us = 0;
   std::uint16_t http_port = 0;
   std::string fence_token; ///< token of this agent's sandboxes
+  /// `cluster.leases` of the cluster file, with freeze_us; 0: the agent's own.
+  std::int64_t heartbeat_us = 0, adopt_us = 0;
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, registered& x) {
   return f(caf::meta::type_name("registered"), x.epoch, x.twin, x.journal, x.freeze_us, x.http_port,
-           x.fence_token);
+           x.fence_token, x.heartbeat_us, x.adopt_us);
 }
 
 /// The only actor that a node publishes.
@@ -792,4 +805,17 @@ CAF_ADD_TYPE_ID(troupe, (troupe::experiment_set))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_chosen))
 CAF_ADD_TYPE_ID(troupe, (troupe::erase_stored))
 CAF_ADD_TYPE_ID(troupe, (troupe::stored_erased))
+CAF_ADD_TYPE_ID(troupe, (troupe::fall_back))
+CAF_ADD_TYPE_ID(troupe, (troupe::guest_waits))
+CAF_ADD_TYPE_ID(troupe, (troupe::supply_told))
+CAF_ADD_TYPE_ID(troupe, (troupe::pool_demand))
+CAF_ADD_TYPE_ID(troupe, (troupe::provider_configured))
+CAF_ADD_TYPE_ID(troupe, (troupe::list_instances))
+CAF_ADD_TYPE_ID(troupe, (troupe::launch_instances))
+CAF_ADD_TYPE_ID(troupe, (troupe::terminate_instances))
+CAF_ADD_TYPE_ID(troupe, (troupe::instances_listed))
+CAF_ADD_TYPE_ID(troupe, (troupe::instances_launched))
+CAF_ADD_TYPE_ID(troupe, (troupe::instances_ended))
+CAF_ADD_TYPE_ID(troupe, (troupe::provider_calls_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::provisioner_actor))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -552,7 +552,8 @@ struct allocation_placed { ///< committed before the start order leaves
   std::vector<placement> on;
   std::string pool;        ///< empty in facts of older builds
   bool backfilled = false; ///< while a more urgent request waited
-  MSGPACK_DEFINE_ARRAY(at, on, pool, backfilled)
+  std::string home;        ///< the pool that it fell back from; empty: none
+  MSGPACK_DEFINE_ARRAY(at, on, pool, backfilled, home)
 };
 struct allocation_preempted { ///< the pool wants its slots: it is asked to save and exit
   static constexpr const char* tag = "allocation_preempted";
@@ -617,6 +618,22 @@ struct allocation_closed {
   MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
 };
 
+// ---- stream "provider/POOL"
+
+/// Of the instances of an elastic pool. `ordered` is committed before the provider is called.
+struct instance_changed {
+  static constexpr const char* tag = "instance_changed";
+  time_point at;
+  std::string pool;
+  std::string what;             ///< "ordered", "launched", "failed", "adopted", "ended" or "gone"
+  std::uint64_t order = 0;      ///< number of the launch, counts from 1; 0: it belongs to none
+  int count = 0;                ///< instances that are ordered
+  std::vector<std::string> ids; ///< of the instances
+  std::string why;              ///< why it failed or ended; text for people
+  MSGPACK_DEFINE_ARRAY(at, pool, what, order, count, ids, why)
+};
+
+using provider_fact = std::variant<instance_changed>;
 using catalogue_fact =
   std::variant<user_changed, token_changed, configuration_changed, setting_changed>; ///< of stream "cluster"
 using place_fact = std::variant<workspace_changed, project_changed, experiment_moved,
@@ -654,7 +671,7 @@ using fact =
                experiment_resources_changed, allocation_preempted, experiment_deleted, log_retention_changed,
                group_changed, roles_changed, policy_changed, pool_bound, webhook_changed, webhook_event,
                cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
-               checkpoint_described>;
+               checkpoint_described, instance_changed>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

@@ -104,7 +104,7 @@ result<void> process_runtime::engine::queue(order x, bool wake) {
 }
 
 result<void> process_runtime::engine::launch(const task_spec& spec, owned_fd zygote) {
-  auto bytes = encode(spec, options_.sandbox);
+  auto bytes = encode(spec, settings_now());
   std::lock_guard lock(mutex_);
   if (known_.contains(spec.id))
     return error{errc::conflict, "task " + spec.id + ": is known already, " + name(known_[spec.id].phase)};
@@ -188,6 +188,20 @@ void process_runtime::engine::discard(const std::string& id) {
 result<void> process_runtime::engine::adopt_all() {
   std::lock_guard lock(mutex_);
   return queue(adopt_order{});
+}
+
+void process_runtime::engine::set_leases(std::chrono::milliseconds lease, std::chrono::milliseconds adopt) {
+  lease_ms_ = lease.count();
+  adopt_ms_ = adopt.count();
+}
+
+sandbox_settings process_runtime::engine::settings_now() const {
+  auto settings = options_.sandbox;
+  if (const auto lease = lease_ms_.load(); lease > 0)
+    settings.lease = std::chrono::milliseconds(lease);
+  if (const auto adopt = adopt_ms_.load(); adopt >= 0)
+    settings.adopt = std::chrono::milliseconds(adopt);
+  return settings;
 }
 
 result<void> process_runtime::engine::renew_all() {
@@ -513,7 +527,7 @@ void process_runtime::engine::obey(adopt_order&) {
 }
 
 void process_runtime::engine::obey(renew_all_order&) {
-  auto line = "renew " + std::to_string(options_.sandbox.lease.count()) + "\n";
+  auto line = "renew " + std::to_string(settings_now().lease.count()) + "\n";
   for (auto& [serial, box] : boxes_)
     if (box.started_told && !box.done)
       say(box, line);

@@ -4,6 +4,7 @@
 #include "workers/process_runtime.hpp"
 #include "workers/task_link.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -24,6 +25,8 @@ public:
   void discard(const std::string& id);
   result<void> adopt_all();
   result<void> renew_all();
+  void set_leases(std::chrono::milliseconds lease, std::chrono::milliseconds adopt);
+  sandbox_settings settings_now() const;
   result<void> send(const std::string& id, std::string line);
   result<void> kill(const std::string& id);
   result<void> forget(const std::string& id);
@@ -166,6 +169,7 @@ private:
   bool keep_folder(const sweep& job);
 
   const process_runtime_options options_;
+  std::atomic<std::int64_t> lease_ms_{0}, adopt_ms_{-1}; ///< set later; 0 and -1: as in the options
   const listener tell_;
   owned_fd root_, poll_, wake_;
 

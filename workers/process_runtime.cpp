@@ -48,6 +48,9 @@ result<void> process_runtime::adopt_all() { return engine_->adopt_all(); }
 result<void> process_runtime::renew(const std::string& id, std::chrono::milliseconds lease) {
   return engine_->send(id, "renew " + std::to_string(lease.count()) + "\n");
 }
+void process_runtime::set_leases(std::chrono::milliseconds lease, std::chrono::milliseconds adopt) {
+  engine_->set_leases(lease, adopt);
+}
 result<void> process_runtime::renew_all() { return engine_->renew_all(); }
 
 result<void> process_runtime::freeze(const std::string& id) { return engine_->send(id, "freeze\n"); }

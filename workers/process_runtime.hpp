@@ -76,7 +76,10 @@ public:
 
   /// The lease ends `lease` from now; 0 is none. Changes nothing on a frozen task: that needs thaw().
   result<void> renew(const std::string& id, std::chrono::milliseconds lease);
-  /// Every task that runs, by the options' lease.
+  /// For tasks that are launched from now on, in place of those of the options. A lease of 0 leaves it as it
+  /// is.
+  void set_leases(std::chrono::milliseconds lease, std::chrono::milliseconds adopt);
+  /// Every task that runs, by its lease in force.
   result<void> renew_all();
 
   result<void> freeze(const std::string& id);

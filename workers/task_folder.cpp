@@ -167,6 +167,7 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
   put(bytes, "id", spec.id);
   put(bytes, "lease-ms", static_cast<std::uint64_t>(settings.lease.count()));
   put(bytes, "frozen-kill-ms", static_cast<std::uint64_t>(settings.frozen_limit.count()));
+  put(bytes, "adopt-ms", static_cast<std::uint64_t>(settings.adopt.count()));
   put(bytes, "linger-ms", static_cast<std::uint64_t>(settings.linger.count()));
   put(bytes, "spool-file-bytes", settings.spool_file_bytes);
   put(bytes, "spool-files", static_cast<std::uint64_t>(settings.spool_files));

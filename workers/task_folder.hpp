@@ -13,6 +13,7 @@ namespace troupe::workers {
 struct sandbox_settings {
   std::chrono::milliseconds lease{30'000};               ///< 0: none
   std::chrono::milliseconds frozen_limit{24 * 3600'000}; ///< a task frozen by its lease is killed after this
+  std::chrono::milliseconds adopt{200};                  ///< a task waits so long for a new agent
   std::chrono::milliseconds linger{10 * 60'000};         ///< troupe-task waits so long to be dismissed
   std::uint64_t spool_file_bytes = 4 << 20;
   int spool_files = 16;

@@ -25,6 +25,8 @@ void agent::on(out& o, const link_up& ev, time_point now) {
   lease_from_ = std::max(lease_from_, ev.sent);
   // Nothing is thawed yet: a run that was given away is killed by an order that comes before the first
   // acknowledgement.
+  if (ev.heartbeat > duration{0})
+    heartbeat_ = ev.heartbeat;
   next_heartbeat_ = now + heartbeat_;
   o.push_back(send_heartbeat{epoch_, now});
   for (const auto& [id, t] : tasks_) { // what changed since the inventory was taken was said to nobody

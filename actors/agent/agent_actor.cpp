@@ -278,7 +278,9 @@ private:
           self_->send(pump_, x.journal);
           journal_ = x.journal;
           looks_told_ = 0;
-          step(link_up{x.epoch, sent});
+          leases_ = {{}, x.freeze_us, x.adopt_us};
+          self_->send(runtime_, leases_); // before anything is launched
+          step(link_up{x.epoch, sent, duration{x.heartbeat_us}});
           if (setup_.inspector)
             self_->send(master, node_joined{setup_.name, setup_.inspector});
           if (setup_.on_registered)
@@ -464,9 +466,10 @@ private:
     self_->send(runtime_, drop_order{x.allocation});
   }
   void run(const renew_leases& x) {
-    self_->send(runtime_, renew_order{x.lease_from});
+    leases_.lease_from = x.lease_from;
+    self_->send(runtime_, leases_);
     for (const auto& [id, one] : stand_ins_)
-      self_->send(one, renew_order{x.lease_from});
+      self_->send(one, leases_);
   }
   void run(const send_heartbeat& x) {
     if (twin_)
@@ -634,7 +637,8 @@ private:
   int runtime_life_ = 0;
   bool called_ = false; ///< whether the master was called for the first time
   child_restarts<std::string> restarts_;
-  int dials_ = 0; ///< in vain, since the last registration
+  int dials_ = 0;      ///< in vain, since the last registration
+  renew_order leases_; ///< the newest, with what the cluster says of leases
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;
   std::optional<time_point> armed_;

@@ -5,7 +5,8 @@
 namespace troupe {
 
 agent_twin::agent_twin(std::string name, lease_times lease, time_point now)
-    : name_(std::move(name)), lease_(lease), lease_until_(now + lease.give_away) {}
+    : name_(std::move(name)), lease_(lease),
+      lease_until_(now + std::max(lease.give_away, lease.first_give_away)) {}
 
 std::vector<twin_action> agent_twin::apply(const twin_event& ev, time_point now) {
   out o;
@@ -67,11 +68,10 @@ void agent_twin::on(out& o, const agent_heartbeat& ev, time_point now) {
   o.push_back(acknowledge_heartbeat{epoch_, ev.sent});
 }
 
-void agent_twin::on(out& o, const link_lost& ev, time_point now) {
+void agent_twin::on(out& o, const link_lost& ev, time_point) {
   if (status_ != status::alive || ev.epoch != epoch_)
     return;
-  status_ = status::away;
-  lease_until_ = now + lease_.give_away;
+  status_ = status::away; // its lease is as old as its last word
   o.push_back(tell_pool{agent_down{name_}});
   // A task that was killed just before its agent died with it is lost, not failed: its allocation judges so
   // when it hears of both.

@@ -33,7 +33,12 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
   if (const auto* end = std::get_if<allocation_closed>(&phase_)) {
     // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
     std::visit(overloaded{
-                 [&](const slots_granted&) { s.actions.push_back(release_slots{}); },
+                 [&](const slots_granted& x) {
+                   if (x.pool.empty() || spec_.home.empty())
+                     s.actions.push_back(release_slots{});
+                   else
+                     s.actions.push_back(leave_pool{x.pool});
+                 },
                  [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
                  [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
                  [&](const allocation_stop&) {
@@ -56,10 +61,20 @@ allocation_step allocation::apply(const allocation_task_event& ev, time_point no
 }
 
 void allocation::on(allocation_step& s, const slots_granted& ev, time_point now) {
-  if (!std::holds_alternative<asking>(phase_))
-    return; // a repeat of the grant that is in use
-  note(s, allocation_placed{now, ev.on, ev.pool, ev.backfilled});
+  if (!std::holds_alternative<asking>(phase_)) {
+    if (ev.pool != pool_ && !ev.pool.empty() && !pool_.empty())
+      s.actions.push_back(leave_pool{ev.pool}); // another one was faster
+    return;                                     // else a repeat of the grant that is in use
+  }
+  const bool elsewhere = !ev.pool.empty() && !spec_.home.empty() && ev.pool != spec_.home;
+  note(s, allocation_placed{now, ev.on, ev.pool, ev.backfilled, elsewhere ? spec_.home : std::string()});
   phase_ = running{now, {}};
+  if (elsewhere)
+    s.actions.push_back(leave_pool{spec_.home});
+  asked_.erase(ev.pool);
+  for (const auto& pool : std::exchange(asked_, {}))
+    s.actions.push_back(leave_pool{pool});
+  fallback_.clear();
   for (std::size_t i = 0; i < ev.on.size(); ++i) {
     parts_[ev.on[i].agent] = {};
     s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size())});
@@ -128,6 +143,54 @@ void allocation::on(allocation_step& s, const preempt_allocation& ev, time_point
 
 /// What it waits for is what the job may have now; the pool has heard of it as well.
 void allocation::on(allocation_step&, const job_changed& ev, time_point) { spec_.run.job = ev.job; }
+
+/// It goes on to wait at home; what it asked of others before, and is not named now, it asks no more.
+void allocation::on(allocation_step& s, const fall_back& ev, time_point) {
+  if (!std::holds_alternative<asking>(phase_))
+    return;
+  fallback_ = ev.pools;
+  std::erase(fallback_, spec_.home);
+  for (const auto& pool : std::set(asked_))
+    if (std::find(fallback_.begin(), fallback_.end(), pool) == fallback_.end()) {
+      asked_.erase(pool);
+      s.actions.push_back(leave_pool{pool});
+    }
+  if (!asked_.contains(answers_next_))
+    ask_next(s);
+}
+
+/// The next pool is asked once the one before it has said that it has nothing now.
+void allocation::on(allocation_step& s, const guest_waits& ev, time_point) {
+  if (std::holds_alternative<asking>(phase_) && ev.pool == answers_next_)
+    ask_next(s);
+}
+
+void allocation::ask_next(allocation_step& s) {
+  answers_next_.clear();
+  for (const auto& pool : fallback_)
+    if (asked_.insert(pool).second) {
+      answers_next_ = pool;
+      s.actions.push_back(ask_pool{pool});
+      return;
+    }
+}
+
+std::vector<allocation_action> allocation::meet_guest_pool(const std::string& pool) const {
+  if (std::holds_alternative<asking>(phase_) && asked_.contains(pool))
+    return {ask_pool{pool}};
+  return {};
+}
+
+std::vector<allocation_action> allocation::move_home(std::string pool) {
+  spec_.home = std::move(pool);
+  std::vector<allocation_action> out;
+  for (const auto& one : std::exchange(asked_, {}))
+    if (one != spec_.home)
+      out.push_back(leave_pool{one});
+  fallback_.clear();
+  answers_next_.clear();
+  return out;
+}
 
 /// Tells what it was asked to all that runs; also again, where an order may be lost.
 void allocation::order_stop(allocation_step& s, time_point now) {
@@ -492,6 +555,8 @@ void allocation::close(allocation_step& s, end why, int code, std::string detail
   const bool finished = finished_ && why == end::completed;
   note(s, allocation_closed{now, why, code, detail, finished});
   s.actions.push_back(release_slots{}); // or withdraws the request
+  for (const auto& pool : std::exchange(asked_, {}))
+    s.actions.push_back(leave_pool{pool});
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
   s.actions.push_back(report_allocation_end{why, std::move(detail), finished});
@@ -506,6 +571,7 @@ void allocation::replay(const allocation_fact& fact) {
   std::visit(overloaded{
                [this](const allocation_placed& f) {
                  on_ = f.on;
+                 pool_ = f.pool;
                  placed_at_ = f.at;
                  phase_ = running{};
                },
@@ -609,7 +675,7 @@ std::string allocation::snapshot() const {
   const auto* end = std::get_if<allocation_closed>(&phase_);
   return pack(std::tuple{on_, end ? encode(*end) : "", ready_, yielded_.has_value(), yielded_.value_or(false),
                          gave_up_.value_or(time_point{}), daemons_, generation_, members_, given_up_, lost_,
-                         placed_at_, preempted_ ? encode(*preempted_) : ""});
+                         placed_at_, preempted_ ? encode(*preempted_) : "", pool_});
 }
 
 slots_requested allocation::request(const request_slots& x) const {

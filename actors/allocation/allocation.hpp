@@ -22,6 +22,7 @@ struct allocation_spec {
   int least = 0;             ///< fewer than `slots` that will do as well; 0: none
   duration grow_after = 10s; ///< how long a smaller gang trains before it makes room for a larger one
   run_terms run;             ///< what its pool has to know of it
+  std::string home;          ///< its own pool
 };
 
 // Events; they are also messages.
@@ -89,9 +90,9 @@ struct slots_spare {
   int slots = 0;
   MSGPACK_DEFINE_ARRAY(allocation, slots)
 };
-using allocation_event =
-  std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown, agent_lost,
-               time_passed, member_failed, worker_said, slots_spare, preempt_allocation, job_changed>;
+using allocation_event = std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown,
+                                      agent_lost, time_passed, member_failed, worker_said, slots_spare,
+                                      preempt_allocation, job_changed, fall_back, guest_waits>;
 
 // What the task says of itself over the HTTP API; the shell makes these of `task_call`.
 /// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it
@@ -158,9 +159,17 @@ struct order_worker {     ///< an order to one rank of a trial in C++
   int member = 0;
   std::string order; ///< an order of workers/worker_messages.hpp
 };
-using allocation_action =
-  std::variant<request_slots, release_slots, start_task, preempt_task, kill_task, watch_task, forget_task,
-               report_allocation_end, answer_signals, answer_gang, order_worker, hold_slots>;
+/// It waits at home, and asks this pool for what is left over there.
+struct ask_pool {
+  std::string pool;
+};
+/// It wants nothing of this pool any more.
+struct leave_pool {
+  std::string pool;
+};
+using allocation_action = std::variant<request_slots, release_slots, start_task, preempt_task, kill_task,
+                                       watch_task, forget_task, report_allocation_end, answer_signals,
+                                       answer_gang, order_worker, hold_slots, ask_pool, leave_pool>;
 using allocation_step = step_of<allocation_fact, allocation_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -182,6 +191,10 @@ public:
   [[nodiscard]] std::vector<allocation_action> meet_pool() const;
   /// The same for the twin of `agent`: what was ordered of the dead one may not have reached the agent.
   [[nodiscard]] std::vector<allocation_action> meet_twin(const std::string& agent) const;
+  /// The same for a pool that it asked beside its own one.
+  [[nodiscard]] std::vector<allocation_action> meet_guest_pool(const std::string& pool) const;
+  /// While it waits: an operator chose another pool for its job.
+  [[nodiscard]] std::vector<allocation_action> move_home(std::string pool);
   std::optional<time_point> deadline() const;
   std::string snapshot() const; ///< bytes of the state that facts hold
   value describe() const;       ///< the state, for people
@@ -189,6 +202,11 @@ public:
 
   bool closed() const { return std::holds_alternative<allocation_closed>(phase_); }
   const std::vector<placement>& placed() const { return on_; }
+  const std::string& pool() const { return pool_; } ///< the one that placed it; empty: none, or nobody said
+  const std::string& home() const { return spec_.home; }
+  int wanted() const { return spec_.slots; }
+  int least() const { return spec_.least; }
+  const std::set<std::string>& asked() const { return asked_; } ///< pools beside its own
   /// What it says to a pool: of itself, and of the slots that it holds.
   slots_requested request(const request_slots& x) const;
   slots_held holding(const std::vector<placement>& on) const;
@@ -233,6 +251,9 @@ private:
   void on(allocation_step& s, const slots_spare& ev, time_point now);
   void on(allocation_step& s, const preempt_allocation& ev, time_point now);
   void on(allocation_step& s, const job_changed& ev, time_point now);
+  void on(allocation_step& s, const fall_back& ev, time_point now);
+  void on(allocation_step& s, const guest_waits& ev, time_point now);
+  void ask_next(allocation_step& s);
   void on(allocation_step& s, const signal_polled& ev, time_point now);
   void on(allocation_step& s, const stop_agreed& ev, time_point now);
   void on(allocation_step& s, const hyperparameters_refused& ev, time_point now);
@@ -259,6 +280,7 @@ private:
 
   allocation_spec spec_;
   std::vector<placement> on_; ///< durable
+  std::string pool_;          ///< that placed it
   time_point placed_at_;
   std::optional<allocation_preempted> preempted_; ///< the newest order of its pool
   bool ready_ = false;
@@ -272,6 +294,9 @@ private:
   phase phase_;                    ///< of what is durable only whether it was placed, gave up or is closed
   // Soft state.
   std::map<std::string, part_state> parts_;
+  std::vector<std::string> fallback_; ///< pools that it may ask, in their order
+  std::set<std::string> asked_;       ///< of these
+  std::string answers_next_;          ///< of these, the one that has not answered yet
   bool polls_ = false;   ///< whether the script asks if it should stop; learned again soon after a recovery
   std::set<int> called_; ///< node ranks that came to the rendezvous
   bool finished_ = false;

@@ -39,6 +39,10 @@ public:
     machine_.emplace(spec);
     for (const auto& fact : past)
       machine_->replay(fact);
+    if (past.empty()) // one before it may have died with what it was granted elsewhere
+      for (const auto& [pool, actor] : peers_.pools.all)
+        if (actor && actor != peers_.pool)
+          self_->send(actor, slots_released{id_, {}});
     begin(name, past.size(), peers_.journal, machine_->resume());
     return {
       [this](const slots_granted& ev) { locate(ev); },
@@ -64,9 +68,26 @@ public:
       [this](const worker_said& ev) { from_twin(ev); },
       [this](const slots_spare& ev) { step(ev); },
       [this](const preempt_allocation& ev) { step(ev); },
-      [this](const job_changed& ev) { step(ev); },
+      [this](const job_changed& ev) {
+        step(ev);
+        auto pools = machine_->asked();
+        if (!machine_->pool().empty() && machine_->pool() != machine_->home())
+          pools.insert(machine_->pool());
+        for (const auto& pool : pools) // its own one has heard of it
+          if (const auto actor = pool_named(pool))
+            self_->send(actor, ev);
+      },
+      [this](const fall_back& ev) {
+        if (!has_left(peers_.pool_name))
+          step(ev);
+      },
+      [this](const guest_waits& ev) { step(ev); },
       [this](pool_renewed& x) -> caf::result<pool_joined> {
-        if (has_left(x.name))
+        peers_.pools.all[x.name] = x.pool;
+        if (machine_->asked().contains(x.name))
+          for (const auto& action : machine_->meet_guest_pool(x.name))
+            std::visit([this](const auto& one) { run(one); }, action);
+        if (!peers_.pool_name.empty() && x.name != peers_.pool_name)
           return pool_joined{};
         return meet(std::move(x.pool));
       },
@@ -219,7 +240,23 @@ private:
 
   /// A grant of a pool that it has left is void: that pool has heard so.
   bool has_left(const std::string& pool) const {
-    return !pool.empty() && !peers_.pool_name.empty() && pool != peers_.pool_name;
+    return !pool.empty() && !peers_.pool_name.empty() && pool != peers_.pool_name &&
+           !machine_->asked().contains(pool);
+  }
+  pool_actor pool_named(const std::string& pool) const {
+    return pool.empty() || pool == peers_.pool_name ? peers_.pool : peers_.pools.find(pool);
+  }
+  void run(const ask_pool& x) {
+    auto request = machine_->request({machine_->wanted(), machine_->least()});
+    request.home = machine_->home();
+    if (const auto pool = pool_named(x.pool))
+      self_->send(pool, std::move(request));
+    else // the cluster file has dropped it
+      self_->send(allocation_actor{self_}, guest_waits{id_, x.pool});
+  }
+  void run(const leave_pool& x) {
+    if (const auto pool = pool_named(x.pool))
+      self_->send(pool, slots_released{id_, {}});
   }
 
   /// The machine thinks in names; the handles of its agents' twins are learned before it hears of a grant.
@@ -227,15 +264,20 @@ private:
     std::vector<std::string> names;
     for (const auto& part : ev.on)
       names.push_back(part.agent);
-    if (has_left(ev.pool))
+    const auto pool = pool_named(ev.pool);
+    if (has_left(ev.pool) || !pool)
       return;
-    self_->request(peers_.pool, journal_timeout, locate_agents{names})
+    self_->request(pool, journal_timeout, locate_agents{names})
       .then(
-        [this, ev, names](const std::vector<twin_actor>& twins) {
+        [this, ev, names, pool](const std::vector<twin_actor>& twins) {
           if (has_left(ev.pool))
             return;
           for (std::size_t i = 0; i < names.size() && i < twins.size(); ++i)
             twins_[names[i]] = twins[i];
+          if (machine_->placed().empty() && !machine_->closed() && pool != peers_.pool) {
+            peers_.pools.all[peers_.pool_name] = std::exchange(peers_.pool, pool);
+            peers_.pool_name = ev.pool; // until its end
+          }
           step(ev);
         },
         [this](const caf::error& why) {
@@ -252,6 +294,8 @@ private:
     if (!machine_->placed().empty())
       return step(preempt_allocation{id_, {}, "pool"});
     self_->send(peers_.pool, slots_released{id_, {}});
+    for (const auto& action : machine_->move_home(x.name))
+      std::visit([this](const auto& one) { run(one); }, action);
     peers_.pool = std::move(x.pool);
     peers_.pool_name = std::move(x.name);
     for (const auto& action : machine_->meet_pool()) // what it waits for

@@ -3,6 +3,7 @@
 
 #include "actors/allocation/task_launch.hpp"
 #include "actors/messages.hpp"
+#include "actors/pool/pool_actor.hpp"
 
 namespace troupe {
 
@@ -11,6 +12,7 @@ struct allocation_peers {
   journal_actor journal;
   pool_actor pool;
   std::string pool_name;
+  known_pools pools; ///< to ask others than its own
 };
 
 /// `launch`: without the token and what belongs to one part, which the allocation adds. `past`: the facts of

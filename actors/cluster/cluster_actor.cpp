@@ -9,6 +9,7 @@
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
 #include "actors/experiment/experiment_actor.hpp"
+#include "actors/provider/provisioner_actor.hpp"
 #include "actors/retention/globs.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"
@@ -79,6 +80,15 @@ private:
     take(std::move(s.facts), std::move(s.actions), std::move(done));
   }
 
+  std::vector<provider_fact> instances_of(const std::string& pool) const {
+    std::vector<provider_fact> past;
+    if (auto facts = peers_.reads->facts_of(provider_entity(pool)))
+      for (const auto& bytes : *facts)
+        if (auto fact = decode_as<provider_fact>(bytes))
+          past.push_back(std::move(*fact));
+    return past;
+  }
+
   // ---- recovery
 
   void recover() {
@@ -94,14 +104,21 @@ private:
     if (auto facts = peers_.reads->facts_of(cluster_entity))
       for (const auto& bytes : *facts) {
         ++stored;
-        if (auto fact = decode_as<cluster_fact>(bytes))
+        if (auto fact = decode_as<cluster_fact>(bytes)) {
           machine_->replay(*fact);
+          if (const auto* changed = std::get_if<configuration_changed>(&*fact)) // of an earlier life
+            setup_.lease.first_give_away =
+              std::max(setup_.lease.first_give_away, config::leases(changed->configuration).give_away);
+        }
       }
+    if (stored == 0) // nobody holds a lease of an earlier life
+      setup_.lease.first_give_away = setup_.lease.give_away;
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
     members_.emplace(self_, setup_, machine_->who,
                      cluster_members::needs{[this] { return tasks_in_journal(); },
                                             [this] { return all_experiments(); },
-                                            [this](const caf::error& why) { leave(why); }});
+                                            [this](const std::string& pool) { return instances_of(pool); },
+                                            peers_.journal, [this](const caf::error& why) { leave(why); }});
     explain_.emplace(
       self_, peers_.reads,
       cluster_explain::needs{[this](const std::string& name) {
@@ -373,7 +390,9 @@ private:
       auto epoch = ++epoch_;
       self_->send(twin, agent_registered{epoch, x.slots, std::move(x.inventory), std::move(x.traits)}, who);
       promise.deliver(registered{epoch, twin, peers_.journal, setup_.lease.freeze.count(), http_port,
-                                 setup_.fence_token ? setup_.fence_token(x.name) : std::string()});
+                                 setup_.fence_token ? setup_.fence_token(x.name) : std::string(),
+                                 setup_.lease.heartbeat.count(),
+                                 std::max<std::int64_t>(1, setup_.lease.adopt.count())});
     });
     return promise;
   }

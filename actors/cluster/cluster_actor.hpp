@@ -3,6 +3,7 @@
 // routes commands. The only actor that a node publishes.
 
 #include "actors/messages.hpp"
+#include "actors/provider/instance_provider.hpp"
 #include "actors/task_tokens.hpp"
 
 #include <functional>
@@ -24,6 +25,11 @@ struct cluster_setup {
   /// Agents that an operator drained under a version that kept no facts of it, each with who did it.
   std::vector<std::pair<std::string, std::string>> drained_before;
   std::function<void(const catalogue_fact&)> recorded; ///< each that is durable now; thread-safe
+  /// Of an elastic pool, by the settings of its provider; null where it cannot be made. Thread-safe, as
+  /// `say`.
+  std::function<std::unique_ptr<instance_provider>(const std::string& pool, const value& settings)>
+    make_provider;
+  std::function<void(const std::string&)> say; ///< a line for people; may be empty
 };
 
 struct cluster_peers {

@@ -2,6 +2,7 @@
 
 #include "actors/agent_twin/agent_twin_actor.hpp"
 #include "actors/pool/pool_actor.hpp"
+#include "actors/provider/provisioner_actor.hpp"
 #include "actors/same_secret.hpp"
 #include "model/config/cluster_config.hpp"
 
@@ -78,7 +79,22 @@ void cluster_members::introduce(const std::string& name, duration patience) {
     }
   for (const auto& experiment : with_.experiments()) // also of other pools: a run may have stayed here
     tell(experiment);
+  if (const auto provisioner = provisioners_.find(name); provisioner != provisioners_.end())
+    tell(provisioner->second);
   one_less();
+}
+
+void cluster_members::run(const supply_pool& x) {
+  if (const auto known = provisioners_.find(x.pool); known != provisioners_.end() && known->second)
+    return self_->send(known->second, provider_configured{x.settings});
+  const auto pool = pools_.find(x.pool);
+  if (pool == pools_.end())
+    return;
+  auto& provisioner = provisioners_[x.pool];
+  provisioner = spawn_provisioner(
+    self_->system(), {x.pool, x.settings, with_.journal, pool->second, setup_.make_provider, setup_.say},
+    with_.instances_in_journal(x.pool));
+  self_->monitor(provisioner);
 }
 
 void cluster_members::run(const configure_pool& x) {
@@ -92,6 +108,10 @@ void cluster_members::run(const end_pool& x) {
     return;
   self_->demonitor(pool.mapped().address());
   self_->send_exit(pool.mapped(), caf::exit_reason::user_shutdown);
+  if (auto provisioner = provisioners_.extract(x.pool); provisioner && provisioner.mapped()) {
+    self_->demonitor(provisioner.mapped().address());
+    self_->send_exit(provisioner.mapped(), caf::exit_reason::user_shutdown);
+  }
 }
 
 void cluster_members::release(const allocation_id& run) {
@@ -154,6 +174,11 @@ std::optional<members_event> cluster_members::child_down(const caf::down_msg& do
   for (const auto& [pool, actor] : pools_)
     if (down.source == actor.address())
       return pool_died{pool, from_caf(down.reason).what};
+  for (auto& [pool, actor] : provisioners_)
+    if (actor && down.source == actor.address()) {
+      actor = nullptr;
+      return provisioner_died{pool, from_caf(down.reason).what};
+    }
   for (auto& [agent, link] : links_) {
     if (link.twin && down.source == link.twin.address())
       return twin_died{agent, from_caf(down.reason).what};
@@ -169,6 +194,9 @@ void cluster_members::end_all(const caf::error& why) {
   for (auto& [agent, link] : links_)
     if (link.twin)
       self_->send_exit(link.twin, why);
+  for (const auto& [name, provisioner] : provisioners_)
+    if (provisioner)
+      self_->send_exit(provisioner, why);
   for (const auto& [name, pool] : pools_)
     self_->send_exit(pool, why);
 }
@@ -250,6 +278,7 @@ value cluster_members::description(const commands::pool_details& what, std::size
   if (pool == pools.end()) // it ended while it was asked
     return value::object();
   auto row = pool_row(what.name, pool->second);
+  row["provider"] = pool->second.details.at("provider");
   for (const char* key : {"quotas", "jobs"})
     row[key] = pool->second.details.at(key);
   return row;
@@ -296,6 +325,11 @@ value cluster_members::agent_rows(const pool_description& all) const {
 }
 
 value cluster_members::pool_row(const std::string& name, const pool_description& pool) const {
+  auto provider = pool.details.at("provider");
+  if (provider.is_object()) {
+    provider.erase("faults");
+    provider.erase("maxSlots");
+  }
   return {{"name", name},
           {"default", name == config::default_pool(machine_.configuration())},
           {"scheduler", pool.details.at("scheduler")},
@@ -304,7 +338,7 @@ value cluster_members::pool_row(const std::string& name, const pool_description&
           {"agents", pool.agents.size()},
           {"waiting", pool.waiting.size()},
           {"experiments", machine_.experiments_in(name)},
-          {"provider", nullptr}};
+          {"provider", std::move(provider)}};
 }
 
 } // namespace troupe

@@ -21,6 +21,8 @@ public:
   struct needs {
     std::function<open_tasks()> open_tasks_now; ///< as the journal has them
     std::function<std::vector<experiment_actor>()> experiments;
+    std::function<std::vector<provider_fact>(const std::string& pool)> instances_in_journal;
+    journal_actor journal;
     std::function<void(const caf::error&)> leave; ///< the cluster cannot go on
   };
 
@@ -32,6 +34,7 @@ public:
   void run(const make_pool& x);
   void run(const configure_pool& x);
   void run(const end_pool& x);
+  void run(const supply_pool& x);
   void run(const make_twin& x);
   void run(const end_twin& x);
   void run(const order_agent& x);
@@ -89,6 +92,7 @@ private:
   const members& machine_;
   needs with_;
   std::map<std::string, pool_actor> pools_;
+  std::map<std::string, provisioner_actor> provisioners_; ///< of elastic pools
   std::map<std::string, agent_link> links_;
 };
 

@@ -164,6 +164,8 @@ int members::slots_in(const std::string& pool) const {
   for (const auto& [name, known] : agents_)
     if (is_here(name) && pool_of(name) == pool)
       slots += known.slots;
+  if (const auto provider = config::provider_settings(configuration_, pool); provider.is_object())
+    slots = std::max(slots, provider.value("max_instances", 5) * provider.value("instance_slots", 1));
   return slots;
 }
 
@@ -178,9 +180,21 @@ void members::make_pools(std::vector<members_action>& out) {
   for (const auto& pool : config::pool_names(configuration_))
     if (pools_.insert(pool).second)
       out.push_back(make_pool{pool});
-  for (const auto& pool : pools_)
+  for (const auto& pool : pools_) {
     configure(out, pool);
+    supply(out, pool);
+  }
   tell_orders(out);
+}
+
+/// A provider that the configuration drops ends what is idle, and launches nothing.
+void members::supply(std::vector<members_action>& out, const std::string& pool) {
+  auto settings = config::provider_settings(configuration_, pool);
+  const auto known = supplied_.find(pool);
+  if (known == supplied_.end() ? settings.is_null() : known->second == settings)
+    return;
+  supplied_[pool] = settings;
+  out.push_back(supply_pool{pool, std::move(settings)});
 }
 
 /// A pool that the configuration no longer names keeps what it has until it ends.
@@ -269,8 +283,10 @@ void members::settle(std::vector<members_action>& out) {
       std::any_of(presence_.begin(), presence_.end(), [&](const auto& p) { return p.second.pool == *it; });
     if (!used)
       out.push_back(end_pool{*it});
-    if (!used)
+    if (!used) {
       told_.erase(*it);
+      supplied_.erase(*it);
+    }
     it = used ? std::next(it) : pools_.erase(it);
   }
 }
@@ -289,6 +305,17 @@ void members::on(members_step& s, const pool_died& ev, time_point now) {
   told_.erase(ev.pool);
   configure(s.actions, ev.pool);
   tell_orders(s.actions);
+}
+
+void members::on(members_step& s, const provisioner_died& ev, time_point now) {
+  const auto known = supplied_.find(ev.pool);
+  if (known == supplied_.end())
+    return;
+  if (restarts_.again("provider/" + ev.pool, now))
+    s.actions.push_back(supply_pool{ev.pool, known->second});
+  else
+    s.actions.push_back(
+      give_up{{errc::internal, "the provider of pool " + ev.pool + " died again and again: " + ev.why}});
 }
 
 void members::on(members_step& s, const twin_died& ev, time_point now) {

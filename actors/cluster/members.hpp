@@ -73,9 +73,12 @@ struct pool_died {
 struct twin_died {
   std::string agent, why;
 };
+struct provisioner_died {
+  std::string pool, why;
+};
 using members_event =
   std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured, experiment_entered,
-               experiment_gone, pool_died, twin_died, experiment_placed>;
+               experiment_gone, pool_died, twin_died, experiment_placed, provisioner_died>;
 
 // Actions.
 struct make_pool {
@@ -89,6 +92,11 @@ struct configure_pool { ///< what `pools.NAME` of the configuration says now
 };
 struct end_pool {
   std::string pool;
+};
+/// The provider of an elastic pool, as `pools.NAME.provider` says now; null: it has none any more.
+struct supply_pool {
+  std::string pool;
+  value settings;
 };
 struct make_twin {
   std::string agent, pool;
@@ -110,8 +118,8 @@ struct forget_agent {
 struct give_up { ///< the cluster cannot go on
   error why;
 };
-using members_action =
-  std::variant<make_pool, configure_pool, end_pool, make_twin, end_twin, order_agent, forget_agent, give_up>;
+using members_action = std::variant<make_pool, configure_pool, end_pool, make_twin, end_twin, order_agent,
+                                    forget_agent, give_up, supply_pool>;
 using members_step = step_of<cluster_fact, members_action>;
 
 /// Not thread-safe: one actor owns it. An agent, where `away` lasts until the agent registers or an operator
@@ -138,7 +146,7 @@ public:
   std::string pool_of(experiment_id id) const;
   std::ptrdiff_t experiments_in(const std::string& pool) const;
   bool is_here(const std::string& agent) const;
-  /// Slots of the agents that are here, in this pool.
+  /// Slots of the agents that are here, in this pool; of an elastic one, of all that there may be.
   int slots_in(const std::string& pool) const;
 
   /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any
@@ -168,6 +176,7 @@ private:
   void on(members_step& s, const experiment_placed& ev, time_point now);
   void on(members_step& s, const pool_died& ev, time_point now);
   void on(members_step& s, const twin_died& ev, time_point now);
+  void on(members_step& s, const provisioner_died& ev, time_point now);
   std::optional<error> no(const agent_asked& ev, time_point now) const;
   std::optional<error> no(const agent_ordered& ev, time_point now) const;
   std::optional<error> no(const agent_removed& ev, time_point now) const;
@@ -178,9 +187,11 @@ private:
   std::optional<error> no(const agent_went_away&, time_point) const { return std::nullopt; }
   std::optional<error> no(const pool_died&, time_point) const { return std::nullopt; }
   std::optional<error> no(const twin_died&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const provisioner_died&, time_point) const { return std::nullopt; }
   void note(members_step& s, cluster_fact fact);
   void make_pools(std::vector<members_action>& out);
   void configure(std::vector<members_action>& out, const std::string& pool);
+  void supply(std::vector<members_action>& out, const std::string& pool);
   void place_twin(std::vector<members_action>& out, const std::string& agent);
   void settle(std::vector<members_action>& out);
   void tell_orders(std::vector<members_action>& out) const;
@@ -195,7 +206,8 @@ private:
   // Soft state.
   std::map<std::string, presence> presence_;
   std::set<std::string> pools_;
-  std::map<std::string, value> told_; ///< settings that a pool has, where they are not the defaults
+  std::map<std::string, value> told_;     ///< settings that a pool has, where they are not the defaults
+  std::map<std::string, value> supplied_; ///< settings of the providers that there are
   std::map<experiment_id, std::string> pool_of_; ///< of those that run
   child_restarts<std::string> restarts_;
 };

@@ -128,6 +128,13 @@ void worker_runtime::renew(out& o, entry it, time_point now) {
 }
 
 void worker_runtime::on(out& o, const leases_renewed& ev, time_point now) {
+  const auto freeze = ev.freeze > duration{0} ? ev.freeze : freeze_;
+  if (freeze != freeze_ || ev.adopt != adopt_)
+    o.push_back(set_leases{freeze, ev.adopt});
+  freeze_ = freeze;
+  adopt_ = ev.adopt;
+  if (ev.from == time_point{})
+    return;
   lease_from_ = std::max(lease_from_, ev.from);
   if (!std::exchange(looking_at_disks_, true))
     o.push_back(look_at_disks{disks()});

@@ -61,8 +61,10 @@ struct drop_sandbox_ordered {
   allocation_id allocation;
 };
 struct leases_renewed {
-  time_point from;
+  time_point from;              ///< none: only what follows counts
+  duration freeze{0}, adopt{0}; ///< of this cluster; 0: as before
 };
+
 struct adoption_ordered {};
 /// Its files are there; its process is started next.
 struct task_prepared {
@@ -119,6 +121,10 @@ struct renew_lease {
   std::chrono::milliseconds left; ///< at least 1
   bool thaw = false;
 };
+/// Of tasks that start from now on.
+struct set_leases {
+  duration freeze{0}, adopt{0};
+};
 struct adopt_sandboxes {};
 struct keep_ports { ///< of a task that an earlier life has started
   allocation_id allocation;
@@ -145,8 +151,8 @@ struct tell_ended {
 struct tell_all_adopted {};
 using worker_runtime_action =
   std::variant<start_sandbox, recall_task, look_after_end, look_at_disks, kill_sandbox, drop_sandbox,
-               renew_lease, adopt_sandboxes, keep_ports, release_task, tell_started, tell_rank_failed,
-               tell_ended, tell_all_adopted>;
+               renew_lease, set_leases, adopt_sandboxes, keep_ports, release_task, tell_started,
+               tell_rank_failed, tell_ended, tell_all_adopted>;
 
 /// Not thread-safe: one actor owns it.
 ///
@@ -195,7 +201,8 @@ private:
   void check_adopted(out& o);
   std::vector<std::string> disks() const;
 
-  const duration freeze_;
+  duration freeze_;
+  duration adopt_{0}; ///< as the runtime was told
   const int most_starts_;
   std::map<allocation_id, task> tasks_;
   std::deque<allocation_id> waiting_;

@@ -95,7 +95,9 @@ public:
       },
       [this](const destroy_order& x) { step(kill_sandbox_ordered{x.allocation}); },
       [this](const drop_order& x) { step(drop_sandbox_ordered{x.allocation}); },
-      [this](const renew_order& x) { step(leases_renewed{x.lease_from}); },
+      [this](const renew_order& x) {
+        step(leases_renewed{x.lease_from, duration{x.freeze_us}, duration{x.adopt_us}});
+      },
       [this](const adopt_order&) { step(adoption_ordered{}); },
       [this](const task_news&) {
         for (auto& ev : inbox_->take())
@@ -173,6 +175,12 @@ private:
   void run(const renew_lease& x) {
     const auto id = to_string(x.allocation);
     static_cast<void>(x.thaw ? runtime_->thaw(id, x.left) : runtime_->renew(id, x.left));
+  }
+  void run(const set_leases& x) {
+    using std::chrono::milliseconds;
+    runtime_->set_leases(std::chrono::duration_cast<milliseconds>(x.freeze),
+                         x.adopt > duration{0} ? std::chrono::duration_cast<milliseconds>(x.adopt)
+                                               : milliseconds(-1));
   }
   void run(const adopt_sandboxes&) { static_cast<void>(runtime_->adopt_all()); }
   void run(const keep_ports& x) { starter_->keep_ports(x.allocation, x.ports); }

@@ -39,6 +39,8 @@ std::optional<time_point> pool::deadline() const {
   auto next = ripe_;
   if (!reserved_for_ && !young_.empty())
     next = next ? std::min(*next, young_.begin()->first) : young_.begin()->first;
+  if (!patient_.empty())
+    next = next ? std::min(*next, patient_.begin()->first) : patient_.begin()->first;
   return next;
 }
 
@@ -176,6 +178,14 @@ void pool::on(actions& out, const slots_requested& ev) {
   run.granted = true;
   run.since = now_;
   run.entered = ++clock_;
+  if (!ev.home.empty()) {
+    run.guest = true;
+    guests_.insert(&run);
+    new_guests_.insert(run.id);
+    return;
+  }
+  if (!settings_.fallback.empty())
+    patient_.insert({run.since + settings_.fallback_after, run.id});
   if (run.slots == 0) {
     aux_waiting_.insert(&run);
     return;
@@ -210,6 +220,13 @@ void pool::withdraw(actions& out, pool_run& run) {
 }
 
 void pool::stop_waiting(pool_run& run) {
+  if (std::exchange(run.guest, false)) {
+    guests_.erase(&run);
+    new_guests_.erase(run.id);
+    return;
+  }
+  patient_.erase({run.since + settings_.fallback_after, run.id});
+  run.fell_back = false;
   if (run.slots == 0) {
     aux_waiting_.erase(&run);
     return;
@@ -296,7 +313,17 @@ void pool::on(actions& out, const pool_configured& ev) {
     return; // the cluster has checked it
   for (const auto id : std::set(keepers_))
     drop_kept(&out, runs_.at(id));
+  const bool elsewhere = settings->fallback != settings_.fallback;
   settings_ = *settings;
+  patient_.clear();
+  for (const auto* runs : {&waiting_, &aux_waiting_})
+    for (auto* run : *runs) {
+      if (run->fell_back && elsewhere && settings_.fallback.empty())
+        out.push_back(fall_back{run->id, {}});
+      run->fell_back = run->fell_back && !elsewhere;
+      if (!run->fell_back && !settings_.fallback.empty())
+        patient_.insert({run->since + settings_.fallback_after, run->id});
+    }
   policy_ = make_policy(settings_);
   for (auto& [name, agent] : agents_) // their order of fitting may be another
     for (auto* group : agent.groups) {
@@ -329,6 +356,8 @@ void pool::on(actions& out, const pool_configured& ev) {
 
 void pool::on(actions&, const time_passed&) {}
 
+void pool::on(actions&, const supply_told& ev) { supply_ = ev; }
+
 // ---- who gets what
 
 void pool::decide(actions& out, time_point now) {
@@ -343,6 +372,8 @@ void pool::decide(actions& out, time_point now) {
   } while (!eased_.empty());
   pass_aux(out, now);
   reserve(out, now);
+  pass_guests(out, now);
+  let_fall_back(out, now);
   offer_rest(out);
 }
 
@@ -448,29 +479,63 @@ void pool::grant(actions& out, pool_run& run, std::vector<placement> on, bool ba
   hold(run, std::move(on), now);
 }
 
+const pool_agent* pool::aux_agent_for(const pool_run& run) const {
+  const pool_agent* best = nullptr;
+  double best_score = 0;
+  for (const auto& [name, agent] : agents_) {
+    const int most = aux_of(agent);
+    if (!agent.present || agent.drained || !viable(0, 0, 0, most, agent.aux_used) ||
+        !refusal(run.terms.rules, name, agent.traits).empty())
+      continue;
+    const double score = fitting_score(settings_.fitting, 0, 0, 0, most, agent.aux_used);
+    if (!best || score > best_score) {
+      best = &agent;
+      best_score = score;
+    }
+  }
+  return best;
+}
+
 void pool::pass_aux(actions& out, time_point now) {
   for (auto it = aux_waiting_.begin(); it != aux_waiting_.end();) {
     auto& run = **it;
-    const pool_agent* best = nullptr;
-    double best_score = 0;
-    for (const auto& [name, agent] : agents_) {
-      const int most = aux_of(agent);
-      if (!agent.present || agent.drained || !viable(0, 0, 0, most, agent.aux_used) ||
-          !refusal(run.terms.rules, name, agent.traits).empty())
-        continue;
-      const double score = fitting_score(settings_.fitting, 0, 0, 0, most, agent.aux_used);
-      if (!best || score > best_score) {
-        best = &agent;
-        best_score = score;
-      }
-    }
     ++it;
+    const auto* best = aux_agent_for(run);
     if (!best)
       continue;
     stop_waiting(run);
     std::vector<placement> on{{best->now.name, {}}};
     out.push_back(grant_slots{run.id, on, false});
     hold(run, std::move(on), now);
+  }
+}
+
+/// What nobody of this pool takes goes to those who wait elsewhere too; who gets nothing at first is told so.
+void pool::pass_guests(actions& out, time_point now) {
+  std::set<run_shape> blocked;
+  for (auto* run : std::vector<pool_run*>(guests_.begin(), guests_.end())) {
+    std::vector<placement> on;
+    if (run->slots == 0) {
+      if (const auto* agent = aux_agent_for(*run); agent && aux_waiting_.empty())
+        on.push_back({agent->now.name, {}});
+    } else if (!blocked.contains(run->shape()) && full_limit(*run).of == run_bar::none && !is_behind(*run)) {
+      on = fit_range(*run);
+      if (on.empty())
+        blocked.insert(run->shape());
+    }
+    if (!on.empty())
+      grant(out, *run, std::move(on), false, now);
+  }
+  for (const auto id : std::exchange(new_guests_, {}))
+    out.push_back(guest_waits{id, {}});
+}
+
+void pool::let_fall_back(actions& out, time_point now) {
+  while (!patient_.empty() && patient_.begin()->first <= now) {
+    const auto id = patient_.begin()->second;
+    patient_.erase(patient_.begin());
+    runs_.at(id).fell_back = true;
+    out.push_back(fall_back{id, settings_.fallback});
   }
 }
 

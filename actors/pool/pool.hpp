@@ -5,6 +5,7 @@
 // within limits, by preemption, out of a reservation.
 
 #include "actors/pool/policy.hpp"
+#include "actors/provider/provisioner_events.hpp"
 
 #include <array>
 
@@ -31,7 +32,7 @@ struct drop_reservation {
   allocation_id allocation;
 };
 using pool_action = std::variant<grant_slots, report_unplaceable, report_spare, preempt_allocation,
-                                 reserve_slots, drop_reservation>;
+                                 reserve_slots, drop_reservation, fall_back, guest_waits>;
 
 /// Not thread-safe: one actor owns it. Invariants: a slot is held by one allocation at most, and nothing is
 /// granted above a limit.
@@ -73,6 +74,9 @@ public:
   std::string snapshot() const;
   value describe() const; ///< the state, for people
   value details();        ///< of pool.describe: jobs, quotas, queue
+  /// What a provider has to know: all that waits for slots that it may have, and the agents. In the order of
+  /// jobs and names.
+  pool_demand demand() const;
 
   static pool_settings first_come();
 
@@ -91,6 +95,7 @@ private:
   void on(actions& out, const job_changed& ev);
   void on(actions& out, const pool_configured& ev);
   void on(actions& out, const time_passed& ev);
+  void on(actions& out, const supply_told& ev);
 
   // Runs and jobs (pool_runs.cpp).
   pool_run& enter(allocation_id id, const run_terms& terms, int slots, int least);
@@ -154,6 +159,9 @@ private:
   void decide(actions& out, time_point now);
   void pass(actions& out, time_point now);
   void pass_aux(actions& out, time_point now);
+  const pool_agent* aux_agent_for(const pool_run& run) const;
+  void pass_guests(actions& out, time_point now);
+  void let_fall_back(actions& out, time_point now);
   std::vector<placement> place(actions& out, pool_run& run);
   std::vector<placement> fit_range(const pool_run& run) const;
   void grant(actions& out, pool_run& run, std::vector<placement> on, bool backfill, time_point now);
@@ -177,6 +185,8 @@ private:
   std::optional<int> priority_that_starts(const pool_run& run);
   std::vector<const pool_job*> jobs_in_turn() const;
   reason_text aux_reason(const pool_run& run) const;
+  bool supply_can_hold(const pool_run& run) const; // pool_demand.cpp
+  std::optional<reason_text> supply_reason(const pool_run& run) const;
   bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
@@ -215,6 +225,10 @@ private:
   std::map<std::uint64_t, run_rank> grants_;             ///< by time, the ranks that no later grant exceeds
   std::optional<time_point> ripe_;                       ///< when somebody will have run long enough
   std::set<allocation_id> elastic_;                      ///< runs that hold fewer slots than they would take
+  std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that wait, not yet for fallback_after
+  ranked_runs guests_;                                     ///< all that wait in another pool as well
+  std::set<allocation_id> new_guests_;                     ///< of these, those that were not answered yet
+  supply_told supply_;                                     ///< of its provider; no type: it has none
 };
 
 } // namespace troupe

@@ -84,6 +84,12 @@ public:
         twins_.erase(ev.agent);
         step(ev);
       },
+      [this](const supply_told& ev) { step(ev); },
+      [this](provisioner_actor& x) {
+        provisioner_ = std::move(x);
+        told_.clear();
+        tell_demand();
+      },
     };
   }
 
@@ -97,6 +103,17 @@ private:
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
     arm_timer();
+    tell_demand();
+  }
+  /// Each change of what waits and of the agents, where somebody has to know.
+  void tell_demand() {
+    if (!provisioner_)
+      return;
+    auto demand = machine_.demand();
+    if (auto bytes = pack(demand); bytes != told_) {
+      told_ = std::move(bytes);
+      self_->send(provisioner_, std::move(demand));
+    }
   }
   /// One at a time, but for an earlier one: the machine checks again.
   void arm_timer() {
@@ -126,6 +143,14 @@ private:
     if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
       self_->send(it->second, x);
   }
+  void run(const fall_back& x) {
+    if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
+      self_->send(it->second, x);
+  }
+  void run(const guest_waits& x) {
+    if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
+      self_->send(it->second, guest_waits{x.allocation, pool_name_});
+  }
   void run(const reserve_slots&) {} // the machine keeps them; whoever asks is told
   void run(const drop_reservation&) {}
   void run(const report_spare& x) {
@@ -143,6 +168,8 @@ private:
   std::optional<time_point> timer_at_;
   std::map<allocation_id, allocation_actor> waiting_; ///< and those that hold slots
   std::map<std::string, twin_actor> twins_;
+  provisioner_actor provisioner_; ///< null: the pool is not elastic
+  std::string told_;              ///< bytes of the demand that it was told of last
 };
 
 } // namespace

@@ -71,7 +71,10 @@ struct slots_requested {
   int slots = 1; ///< 0: none, but one of the agent's aux units
   int least = 0; ///< that will do; 0: no fewer. By one that holds some: it would take more
   run_terms run;
-  MSGPACK_DEFINE_ARRAY(allocation, slots, least, run)
+  /// Where it waits as well, of a guest: this pool is one of those that it falls back to. A guest gets what
+  /// is free when nobody before it waits; nothing is preempted or reserved for it. Empty: its own pool.
+  std::string home;
+  MSGPACK_DEFINE_ARRAY(allocation, slots, least, run, home)
 };
 /// Also withdraws a request that waits. Unknown allocations are no error.
 struct slots_released {
@@ -127,9 +130,36 @@ struct run_outlook {
   MSGPACK_DEFINE_ARRAY(allocation, seconds, from, saved)
 };
 
+/// What the provider of an elastic pool has and can have; it replaces what was said before.
+struct supply_told {
+  std::string type; ///< "local" or "command"; empty: the pool has no provider any more
+  int instance_slots = 0, max_instances = 0;
+  int instances = 0, starting = 0;
+  std::string error;                         ///< the newest failure that stands; empty: none
+  std::vector<std::string> faults;           ///< what the provider does wrong, for people
+  std::map<std::string, std::string> labels; ///< of its instances
+  MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels)
+};
+
 using pool_event =
   std::variant<agent_up, agent_down, slots_requested, slots_released, agent_drain, slots_held, holders_heard,
-               agent_forgotten, job_changed, pool_configured, time_passed>;
+               agent_forgotten, job_changed, pool_configured, time_passed, supply_told>;
+
+/// It has waited for so long that it may ask these pools, the first before the others. It goes on to wait
+/// here until one of them, or this one, grants. It replaces an earlier list. An action of the pool, and a
+/// message to the allocation.
+struct fall_back {
+  allocation_id allocation;
+  std::vector<std::string> pools;
+  MSGPACK_DEFINE_ARRAY(allocation, pools)
+};
+/// A guest that gets nothing now waits here: it may ask the next pool. An action of the pool, and a message
+/// to the allocation, with the name of the pool.
+struct guest_waits {
+  allocation_id allocation;
+  std::string pool;
+  MSGPACK_DEFINE_ARRAY(allocation, pool)
+};
 
 /// All slots of this pool together could not hold it now. Said once per request; the request stays queued,
 /// and lets others pass. An action of the pool, and a message to the allocation.

@@ -54,11 +54,16 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   }
   const bool any =
     std::any_of(agents_.begin(), agents_.end(), [](const auto& x) { return x.second.present; });
-  if (!any)
+  const bool elastic = supply_can_hold(run);
+  if (!any && !elastic)
     return {{"no_agents", "the pool has no agents"}};
+  if (run.slots == 0 && elastic) {
+    auto supply = supply_reason(run);
+    return {supply ? *supply : aux_reason(run)};
+  }
   if (run.slots == 0)
     return {aux_reason(run)};
-  if (!could_hold(run)) {
+  if (!could_hold(run) && !elastic) {
     placement_rules rules;
     if (!fits_bare(run, rules))
       return {
@@ -85,6 +90,9 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
       all.push_back({"quota", text(std::string("the quota of ") +
                                    (limit.of == run_bar::user ? "user " : "workspace ") + limit.name)});
   }
+  if (elastic)
+    if (auto supply = supply_reason(run))
+      all.push_back(std::move(*supply));
   if (!run.kept.empty() && !run.reserved) {
     all.push_back({"preempting", "those that it preempted save and exit"});
     return all;
@@ -103,6 +111,18 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   else if (all.empty())
     all.push_back({"busy", "it is next; its slots are held"});
   return all;
+}
+
+/// What its provider does for it, of an elastic pool that could hold it.
+std::optional<pool::reason_text> pool::supply_reason(const pool_run&) const {
+  if (!supply_.error.empty())
+    return reason_text{"provider_failed", "the provider of the pool failed: " + supply_.error};
+  if (supply_.starting > 0)
+    return reason_text{"scaling", std::to_string(supply_.starting) + " instances of " +
+                                    slots_text(supply_.instance_slots) + " start"};
+  if (supply_.instances < supply_.max_instances)
+    return reason_text{"scaling", "the provider is asked for instances"};
+  return std::nullopt;
 }
 
 bool pool::is_behind(const pool_run& run) const {
@@ -283,6 +303,8 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     return "loosen resources.constraints, or start agents that meet them";
   if (code == "drained")
     return "troupe agent enable NAME";
+  if (code == "provider_failed")
+    return "troupe pool describe shows what its provider says";
   if (code == "max_slots")
     return set + " --max-slots " + std::to_string(run.job->held + run.need());
   if (code == "behind" || code == "busy" || code == "reserved")
@@ -384,6 +406,14 @@ value pool::details() {
           {"device", devices ? "cuda" : "cpu"},
           {"preemption", settings_.preemption},
           {"reserved", reserved_slots()},
+          {"provider", supply_.type.empty()
+                         ? value()
+                         : value{{"type", supply_.type},
+                                 {"instances", supply_.instances},
+                                 {"starting", supply_.starting},
+                                 {"error", supply_.error.empty() ? value() : value(supply_.error)},
+                                 {"faults", supply_.faults},
+                                 {"maxSlots", std::int64_t{supply_.max_instances} * supply_.instance_slots}}},
           {"quotas", quotas},
           {"jobs", jobs},
           {"waiting", queue}};

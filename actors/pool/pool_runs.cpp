@@ -66,12 +66,12 @@ void pool::rerank(pool_job& job) {
     }
     if (run.waits()) {
       const auto bar = run.bar;
-      auto& all = run.slots > 0 ? waiting_ : aux_waiting_;
+      auto& all = run.guest ? guests_ : run.slots > 0 ? waiting_ : aux_waiting_;
       leave_queue(run);
       all.erase(&run);
       run.rank = rank;
       all.insert(&run);
-      if (run.slots == 0)
+      if (run.slots == 0 || run.guest)
         continue;
       if (bar.of == run_bar::none)
         compete(run);
@@ -126,7 +126,7 @@ void pool::step_aside(pool_run& run, limit_key bar) {
 }
 
 void pool::leave_queue(pool_run& run) {
-  if (run.slots == 0)
+  if (run.slots == 0 || run.guest)
     return;
   const auto shape = run.shape();
   const auto leave = [&](run_queue& from, bool tidy) {

@@ -77,9 +77,11 @@ struct pool_run {
   std::optional<time_point> reserved; ///< since when `kept` is a reservation; none: others give it back
   agent_view* view = nullptr;
   agent_view* preferred = nullptr;
-  limit_key bar;       ///< why it does not compete
-  limit_key came_from; ///< the limit that it waited for until this pass
-  bool aged = false;   ///< it has waited for reserve_after
+  limit_key bar;          ///< why it does not compete
+  limit_key came_from;    ///< the limit that it waited for until this pass
+  bool aged = false;      ///< it has waited for reserve_after
+  bool guest = false;     ///< it waits in another pool as well, and takes here what is left over
+  bool fell_back = false; ///< it was told of the pools that it may fall back to
 
   int need() const { return least > 0 && least < slots ? least : slots; }
   int held() const;

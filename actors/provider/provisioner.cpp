@@ -1,8 +1,24 @@
 #include "actors/provider/provisioner.hpp"
 
+#include "model/config/duration_text.hpp"
+
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+/// One that was launched a moment ago may not be listed yet.
+constexpr duration list_delay = 20s;
+constexpr duration end_again = 60s;
+
+std::string ids_text(const std::vector<std::string>& ids) {
+  std::string text;
+  for (std::size_t i = 0; i < ids.size() && i < 5; ++i)
+    text += (i ? ", " : "") + ids[i];
+  return ids.size() > 5 ? text + ", ..." : text;
+}
+
+} // namespace
 
 int wanted_instances(const std::vector<waiting_run>& waiting,
                      const std::map<std::uint64_t, job_limit>& limits, int slots, int aux) {
@@ -10,9 +26,9 @@ int wanted_instances(const std::vector<waiting_run>& waiting,
   std::int64_t alone = 0, without = 0;
   for (const auto& run : waiting) {
     if (run.slots == 0)
-      ++without;
+      without += run.count;
     else if (slots > 0 && (run.slots <= slots || run.slots % slots == 0))
-      (run.job ? by_job[run.job] : alone) += run.slots;
+      (run.job ? by_job[run.job] : alone) += std::int64_t{run.slots} * run.count;
   }
   auto sum = alone;
   for (const auto& [job, wanted] : by_job) {
@@ -22,83 +38,276 @@ int wanted_instances(const std::vector<waiting_run>& waiting,
                   : wanted;
   }
   const auto up = [](std::int64_t n, std::int64_t by) { return by > 0 ? (n + by - 1) / by : 0; };
-  return static_cast<int>(std::max(up(sum, slots), up(without, aux)));
+  return static_cast<int>(std::min<std::int64_t>(std::max(up(sum, slots), up(without, aux)), 1'000'000));
 }
 
-std::vector<provisioner_action> provisioner::apply(const provisioner_event& ev, time_point now) {
-  actions out;
-  std::visit([&](const auto& x) { on(out, x, now); }, ev);
-  next_.reset();
-  if (listed_) {
-    end_some(out, now);
-    launch_some(out, now);
+provisioner_settings provisioner_settings_of(const value& provider) {
+  provisioner_settings out;
+  if (!provider.is_object()) {
+    out.retiring = true;
+    out.max_instances = 0;
+    return out;
   }
+  const auto count = [&](const char* key, int& to) {
+    if (const auto it = provider.find(key); it != provider.end() && it->is_number_integer())
+      to = it->get<int>();
+  };
+  const auto time = [&](const char* key, duration& to) {
+    if (const auto it = provider.find(key); it != provider.end() && it->is_string())
+      to = config::parse_duration(it->get<std::string>()).value_or(to);
+  };
+  out.type = provider.value("type", std::string());
+  count("instance_slots", out.instance_slots);
+  count("aux_per_agent", out.aux_per_agent);
+  count("min_instances", out.min_instances);
+  count("max_instances", out.max_instances);
+  count("launch_error_retries", out.error_retries);
+  time("max_idle_agent_period", out.max_idle);
+  time("max_agent_starting_period", out.max_starting);
+  time("launch_error_timeout", out.error_timeout);
+  if (const auto labels = provider.find("labels"); labels != provider.end() && labels->is_object())
+    for (const auto& [key, content] : labels->items())
+      out.labels[key] = content.is_string() ? content.get<std::string>() : to_json(content);
   return out;
+}
+
+provisioner_step provisioner::apply(const provisioner_event& ev, time_point now) {
+  out s;
+  next_.reset();
+  std::visit([&](const auto& x) { on(s, x, now); }, ev);
+  if (listed_) {
+    end_some(s, now);
+    launch_some(s, now);
+  }
+  list_again(s, now);
+  if (auto now_has = supply(); pack(now_has) != pack(told_)) {
+    told_ = now_has;
+    s.actions.push_back(tell_supply{std::move(now_has)});
+  }
+  return s;
+}
+
+std::vector<provisioner_action> provisioner::resume(time_point now) {
+  listing_ = true;
+  list_at_ = now;
+  told_ = supply();
+  return {list_instances{}, tell_supply{told_}};
 }
 
 std::optional<time_point> provisioner::deadline() const { return next_; }
 
-void provisioner::on(actions&, const work_waits& ev, time_point) { work_ = ev; }
+bool provisioner::due(time_point at, time_point now) {
+  if (now >= at)
+    return true;
+  next_ = next_ ? std::min(*next_, at) : at;
+  return false;
+}
 
-void provisioner::on(actions& out, const instances_listed& ev, time_point now) {
+void provisioner::note(out& s, instance_changed fact) {
+  fact.pool = pool_;
+  replay(fact);
+  s.facts.push_back(std::move(fact));
+}
+
+void provisioner::replay(const provider_fact& fact) {
+  const auto& f = std::get<instance_changed>(fact);
+  if (f.what == "ordered") {
+    ordered_[f.order] = f.count;
+    orders_ = std::max(orders_, f.order);
+  } else if (f.what == "launched" || f.what == "adopted") {
+    ordered_.erase(f.order);
+    for (const auto& id : f.ids)
+      instances_.insert_or_assign(id, instance{{id, cloud_instance::phase::starting, "", f.at}, f.at});
+  } else if (f.what == "failed") {
+    ordered_.erase(f.order);
+  } else { // "ended" or "gone"
+    for (const auto& id : f.ids)
+      instances_.erase(id);
+  }
+}
+
+void provisioner::on(out&, const pool_demand& ev, time_point now) {
+  work_ = ev;
+  std::set<std::string> there;
+  for (const auto& one : ev.agents) {
+    there.insert(one.agent);
+    auto& agent = agents_[one.agent];
+    if (agent.since == time_point{} || agent.connected != one.connected || agent.idle != one.idle)
+      agent.since = now;
+    if (one.connected && !agent.connected && is_own(one.agent)) { // so launches work
+      failures_ = 0;
+      retry_at_.reset();
+      went_well("launch");
+    }
+    agent.connected = one.connected;
+    agent.idle = one.idle;
+  }
+  std::erase_if(agents_, [&](const auto& x) { return !there.contains(x.first); });
+}
+
+void provisioner::on(out& s, const instances_listed& ev, time_point now) {
+  listing_ = false;
+  if (!ev.failed.empty()) {
+    list_at_ = now + settings_.first_pause * (errors_.contains("list") ? 4 : 1);
+    errors_["list"] = ev.failed;
+    return;
+  }
+  list_at_ = now + settings_.list_every;
+  went_well("list");
   listed_ = true;
-  if (ordered_.empty())
-    error_.clear();
-  std::map<std::string, instance> there;
-  std::set<std::string> listed, twice;
+  std::set<std::string> listed, twice, unknown, stopped;
   std::map<std::string, std::string> by_agent;
+  std::vector<std::string> adopted;
+  std::size_t lost = 0; // launches of an earlier life, whose answer nobody heard
+  if (!calling_)
+    for (const auto& [order, count] : ordered_)
+      lost += static_cast<std::size_t>(count);
+  const auto live = [](const cloud_instance& x) {
+    return x.state != cloud_instance::phase::stopping && x.state != cloud_instance::phase::stopped;
+  };
   for (const auto& one : ev.all) {
-    listed.insert(one.id);
-    if (ended_.contains(one.id) || one.state == cloud_instance::phase::stopping ||
-        one.state == cloud_instance::phase::stopped)
-      continue;
-    const auto known = instances_.find(one.id);
-    if (!there.emplace(one.id, instance{one, known == instances_.end() ? now : known->second.seen}).second)
+    if (!listed.insert(one.id).second)
       continue; // said twice: one instance
+    if (ended_.contains(one.id))
+      continue;
+    if (!live(one)) {
+      stopped.insert(one.id);
+      continue;
+    }
+    const auto known = instances_.find(one.id);
+    if (known != instances_.end()) {
+      known->second.is = one;
+    } else if (adopted.size() < lost) {
+      adopted.push_back(one.id);
+    } else if (!calling_) { // else it may be one of those that are launched right now
+      unknown.insert(one.id);
+      continue;
+    }
     if (!one.agent.empty() && !by_agent.emplace(one.agent, one.id).second)
       twice.insert(one.id); // two that claim one agent: the first stays
   }
-  // One that was launched a moment ago may not be listed yet.
-  for (const auto& [id, x] : instances_)
-    if (!listed.contains(id) && now < x.seen + settings_.first_pause * 4)
-      there.emplace(id, x);
-  instances_ = std::move(there);
-  std::erase_if(ended_, [&](const auto& id) { return !listed.contains(id); });
-  end(out, twice, "reported twice");
+  if (!calling_) {
+    auto orders = ordered_;
+    std::size_t next = 0;
+    for (const auto& [order, count] : orders) {
+      std::vector<std::string> ids;
+      for (int i = 0; i < count && next < adopted.size(); ++i)
+        ids.push_back(adopted[next++]);
+      if (ids.empty())
+        note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
+      else
+        note(s, {now, {}, "adopted", order, count, ids, {}});
+    }
+    for (const auto& one : ev.all)
+      if (const auto known = instances_.find(one.id); known != instances_.end() && live(one))
+        known->second.is = one;
+  }
+  std::vector<std::string> gone, forgotten;
+  std::string unseen;
+  for (const auto& [id, x] : instances_) {
+    if (listed.contains(id) && !stopped.contains(id))
+      continue;
+    const auto* agent = agent_of(x);
+    if (!listed.contains(id) && agent && agent->connected)
+      forgotten.push_back(id);
+    else if (stopped.contains(id) || now >= x.seen + list_delay) {
+      gone.push_back(id);
+      unseen = agent ? unseen : id;
+    }
+  }
+  if (!unseen.empty())
+    failed("launch", "launch: " + unseen + " went before its agent had registered", now);
+  if (!gone.empty())
+    note(s, {now, {}, "gone", 0, 0, gone, "the provider does not list it"});
+  std::erase_if(ended_, [&](const auto& x) { return !listed.contains(x.first); });
+  const auto say = [&](const char* kind, const std::string& text, bool is) {
+    if (is)
+      faults_[kind] = text;
+    else
+      faults_.erase(kind);
+  };
+  say("forgotten", "it does not list " + ids_text(forgotten) + ", whose agents are connected",
+      !forgotten.empty());
+  say("twice", "it lists several instances with one agent: " + ids_text({twice.begin(), twice.end()}),
+      !twice.empty());
+  say("unknown",
+      "it lists instances that were not launched from here: " + ids_text({unknown.begin(), unknown.end()}),
+      !unknown.empty());
+  end(s, twice, "reported twice", now);
+  end(s, unknown, "unknown", now);
 }
 
-void provisioner::on(actions&, const list_failed& ev, time_point now) { failed(ev.why, now); }
-
-void provisioner::on(actions&, const instances_launched& ev, time_point now) {
-  if (!ordered_.erase(ev.order))
+void provisioner::on(out& s, const instances_launched& ev, time_point now) {
+  const auto order = ordered_.find(ev.order);
+  if (order == ordered_.end() || !calling_)
     return; // a repeat
+  calling_ = false;
+  const auto count = static_cast<std::size_t>(order->second);
+  std::vector<std::string> ids;
+  for (const auto& id : ev.ids)
+    if (const auto known = instances_.find(id); std::find(ids.begin(), ids.end(), id) == ids.end() &&
+                                                (known == instances_.end() || is_lost(known->second)))
+      ids.push_back(id); // a name that is used again, or a new one
+  if (ids.empty()) {
+    const auto why = ev.failed.empty() ? std::string("launch: it launched no instance") : ev.failed;
+    note(s, {now, {}, "failed", ev.order, static_cast<int>(count), {}, why});
+    failed("launch", why, now);
+    return;
+  }
+  note(s, {now, {}, "launched", ev.order, static_cast<int>(count), ids, {}});
+  for (const auto& id : ids)
+    ended_.erase(id); // a name that is used again
+  const auto said = "it launched " + std::to_string(ids.size()) + " instances where " +
+                    std::to_string(count) + " were ordered";
+  if (ids.size() == count)
+    faults_.erase("launch");
+  else
+    faults_["launch"] = said;
+  if (ids.size() < count) {
+    failed("launch", "launch: " + said, now);
+  } else { // how long the next pause is says the next agent that comes
+    retry_at_.reset();
+    went_well("launch");
+  }
+  if (ids.size() > count)
+    end(s, {ids.begin() + static_cast<std::ptrdiff_t>(count), ids.end()}, "too many", now);
+  list_at_ = std::min(list_at_, now + 1s);
+}
+
+void provisioner::on(out&, const instances_ended& ev, time_point now) {
+  if (ev.failed.empty())
+    return went_well("terminate");
+  errors_["terminate"] = ev.failed;
+  for (const auto& id : ev.ids)
+    if (const auto it = ended_.find(id); it != ended_.end())
+      it->second = now + settings_.first_pause * 4;
+}
+
+void provisioner::on(out&, const provider_configured& ev, time_point now) {
+  settings_ = provisioner_settings_of(ev.settings);
   failures_ = 0;
   retry_at_.reset();
-  error_.clear();
-  for (const auto& id : ev.ids)
-    instances_.try_emplace(id, instance{{id, cloud_instance::phase::starting, "", now}, now});
+  list_at_ = std::min(list_at_, now);
 }
 
-void provisioner::on(actions&, const launch_failed& ev, time_point now) {
-  if (ordered_.erase(ev.order))
-    failed(ev.why, now);
-}
-
-void provisioner::on(actions&, const pool_agent_seen& ev, time_point now) {
-  auto& agent = agents_[ev.agent];
-  if (agent.since == time_point{} || agent.connected != ev.connected || agent.idle != ev.idle)
-    agent.since = now;
-  agent.connected = ev.connected;
-  agent.idle = ev.idle;
-}
-
-void provisioner::failed(const std::string& why, time_point now) {
-  error_ = why;
+void provisioner::failed(const char* call, const std::string& why, time_point now) {
   auto pause = settings_.first_pause;
   for (int i = 0; i < failures_ && pause < settings_.longest_pause; ++i)
     pause *= 2;
+  if (failures_ == 0)
+    failing_since_ = now;
   ++failures_;
   retry_at_ = now + std::min(pause, settings_.longest_pause);
+  if (failures_ > settings_.error_retries && now >= failing_since_ + settings_.error_timeout)
+    errors_[call] = why;
+}
+
+void provisioner::went_well(const char* call) { errors_.erase(call); }
+
+bool provisioner::is_own(const std::string& agent) const {
+  return std::any_of(instances_.begin(), instances_.end(), [&](const auto& x) {
+    return x.second.is.agent.empty() ? x.first == agent : x.second.is.agent == agent;
+  });
 }
 
 const provisioner::agent_state* provisioner::agent_of(const instance& x) const {
@@ -116,51 +325,81 @@ int provisioner::instances() const {
 int provisioner::starting() const {
   int n = instances() - static_cast<int>(instances_.size());
   for (const auto& [id, x] : instances_)
-    n += agent_of(x) == nullptr;
+    n += starts(x);
   return n;
 }
 
-void provisioner::end(actions& out, const std::set<std::string>& ids, const char* why) {
+/// Its agent has not come since it was launched.
+bool provisioner::starts(const instance& x) const {
+  const auto* agent = agent_of(x);
+  return !agent || (!agent->connected && agent->since < x.seen);
+}
+
+bool provisioner::is_lost(const instance& x) const {
+  const auto* agent = agent_of(x);
+  return agent && !agent->connected;
+}
+
+supply_told provisioner::supply() const {
+  supply_told out;
+  out.type = settings_.retiring ? std::string() : settings_.type;
+  out.instance_slots = settings_.instance_slots;
+  out.max_instances = settings_.max_instances;
+  out.instances = instances();
+  out.starting = starting();
+  for (const char* call : {"launch", "list", "terminate"})
+    if (const auto it = errors_.find(call); it != errors_.end() && out.error.empty())
+      out.error = it->second;
+  for (const auto& [kind, text] : faults_)
+    out.faults.push_back(text);
+  out.labels = settings_.labels;
+  return out;
+}
+
+void provisioner::end(out& s, const std::set<std::string>& ids, const char* why, time_point now) {
   if (ids.empty())
     return;
-  for (const auto& id : ids) {
-    if (const auto it = instances_.find(id); it != instances_.end()) {
-      agents_.erase(it->second.is.agent.empty() ? id : it->second.is.agent);
-      instances_.erase(it);
-    }
-    ended_.insert(id);
-  }
-  out.push_back(terminate_instances{{ids.begin(), ids.end()}, why});
+  for (const auto& id : ids)
+    ended_[id] = now + end_again;
+  note(s, {now, {}, "ended", 0, 0, {ids.begin(), ids.end()}, why});
+  s.actions.push_back(terminate_instances{{ids.begin(), ids.end()}, why});
 }
 
 /// Those that never came, that are disconnected for long, that are idle for long, and that are too many: of
 /// these first those that start, then the idle, the disconnected, the newest.
-void provisioner::end_some(actions& out, time_point now) {
+void provisioner::end_some(out& s, time_point now) {
+  std::vector<std::string> again;
+  for (auto& [id, at] : ended_)
+    if (due(at, now)) { // it is still listed
+      again.push_back(id);
+      at = now + end_again;
+    }
+  if (!again.empty())
+    s.actions.push_back(terminate_instances{again, "ordered before"});
   std::set<std::string> late, lost, idle;
-  const auto due = [&](time_point at) {
-    if (now >= at)
-      return true;
-    next_ = next_ ? std::min(*next_, at) : at;
-    return false;
-  };
   for (const auto& [id, x] : instances_) {
     const auto* agent = agent_of(x);
-    if (!agent ? due(x.seen + settings_.max_starting) : false)
+    if (starts(x) && due(x.seen + settings_.max_starting, now))
       late.insert(id);
-    if (agent && !agent->connected && due(agent->since + settings_.max_disconnected))
+    if (!starts(x) && !agent->connected && due(agent->since + settings_.max_disconnected, now))
       lost.insert(id);
   }
-  end(out, late, "never came");
-  end(out, lost, "disconnected");
-  const bool work = !work_.runs.empty();
+  if (!late.empty())
+    failed("launch", "launch: the agent of " + *late.begin() + " did not register", now);
+  end(s, late, "never came", now);
+  end(s, lost, "disconnected", now);
+  const bool work = !settings_.retiring && !work_.runs.empty();
+  const auto max_idle = settings_.retiring ? duration{0} : settings_.max_idle;
   int spare = static_cast<int>(instances_.size()) - settings_.min_instances;
   for (const auto& [id, x] : instances_)
-    if (const auto* agent = agent_of(x); agent && agent->connected && agent->idle && !work && spare > 0 &&
-                                         due(agent->since + settings_.max_idle)) {
+    if (const auto* agent = agent_of(x);
+        agent && agent->connected && agent->idle && !work && spare > 0 && due(agent->since + max_idle, now)) {
       idle.insert(id);
       --spare;
     }
-  end(out, idle, "idle");
+  end(s, idle, "idle", now);
+  if (settings_.retiring)
+    return; // what runs there ends by itself
   std::set<std::string> many;
   std::vector<std::tuple<int, time_point, std::string>> order;
   for (const auto& [id, x] : instances_) {
@@ -177,14 +416,12 @@ void provisioner::end_some(actions& out, time_point now) {
   const auto over = static_cast<std::ptrdiff_t>(instances_.size()) - settings_.max_instances;
   for (std::ptrdiff_t i = 0; i < over; ++i)
     many.insert(std::get<2>(order[static_cast<std::size_t>(i)]));
-  end(out, many, "too many");
+  end(s, many, "too many", now);
 }
 
-void provisioner::launch_some(actions& out, time_point now) {
-  if (retry_at_ && now < *retry_at_) {
-    next_ = next_ ? std::min(*next_, *retry_at_) : *retry_at_;
+void provisioner::launch_some(out& s, time_point now) {
+  if (calling_ || settings_.retiring || (retry_at_ && !due(*retry_at_, now)))
     return;
-  }
   const int have = instances();
   const int wanted =
     wanted_instances(work_.runs, work_.limits, settings_.instance_slots, settings_.aux_per_agent) -
@@ -193,8 +430,46 @@ void provisioner::launch_some(actions& out, time_point now) {
     std::min(std::max(settings_.min_instances - have, wanted), settings_.max_instances - have);
   if (count <= 0)
     return;
-  ordered_[++orders_] = count;
-  out.push_back(launch_instances{orders_, count});
+  calling_ = true;
+  const auto order = orders_ + 1;
+  note(s, {now, {}, "ordered", order, count, {}, {}});
+  s.actions.push_back(launch_instances{order, count});
+}
+
+void provisioner::list_again(out& s, time_point now) {
+  if (listing_ || !due(list_at_, now))
+    return;
+  listing_ = true;
+  s.actions.push_back(list_instances{});
+}
+
+std::string provisioner::snapshot() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, x] : instances_)
+    ids.push_back(id);
+  return pack(std::tuple{ids, ordered_, orders_});
+}
+
+value provisioner::describe() const {
+  value all = value::object();
+  for (const auto& [id, x] : instances_) {
+    const auto* agent = agent_of(x);
+    const bool comes = starts(x);
+    all[id] = {{"agent", x.is.agent.empty() ? id : x.is.agent},
+               {"state", comes               ? "starting"
+                         : !agent->connected ? "disconnected"
+                         : agent->idle       ? "idle"
+                                             : "busy"},
+               {"seen", to_rfc3339(x.seen)}};
+  }
+  const auto now_has = supply();
+  return {{"pool", pool_},
+          {"type", now_has.type},
+          {"instances", all},
+          {"starting", now_has.starting},
+          {"orders", ordered_.size()},
+          {"error", now_has.error},
+          {"faults", now_has.faults}};
 }
 
 } // namespace troupe

@@ -1,9 +1,9 @@
 #pragma once
-// How many instances an elastic pool should have: launches where work waits, ends what is idle, lost or too
-// many. Pure; it knows no vendor. Whoever runs its actions lists, launches and terminates instances, and says
-// what came of it.
+// How many instances an elastic pool should have: launches where work waits, ends what is idle, lost, unknown
+// or too many. Pure; it knows no vendor. Its shell is provisioner_actor.cpp, which calls a provider.
 
-#include "actors/machine.hpp"
+#include "actors/pool/pool_events.hpp"
+#include "actors/provider/provisioner_events.hpp"
 
 #include <optional>
 #include <set>
@@ -11,21 +11,14 @@
 
 namespace troupe {
 
-/// A run that waits in the pool.
-struct waiting_run {
-  int slots = 1;
-  std::uint64_t job = 0; ///< 0: a job of its own
-};
-struct job_limit {
-  int max_slots = -1; ///< below 0: any number
-  int held = 0;       ///< slots that it holds already
-};
 /// Instances of `slots` slots and `aux` units that this work needs. What is larger than an instance counts
 /// only where whole instances hold it; each job counts up to its limit.
 int wanted_instances(const std::vector<waiting_run>& waiting,
                      const std::map<std::uint64_t, job_limit>& limits, int slots, int aux);
 
 struct provisioner_settings {
+  std::string type;      ///< "local" or "command"
+  bool retiring = false; ///< the pool has no provider any more: nothing new, and what is idle ends
   int instance_slots = 1;
   int aux_per_agent = 100;
   int min_instances = 0, max_instances = 5;
@@ -33,66 +26,45 @@ struct provisioner_settings {
   duration max_starting = 20min;
   duration max_disconnected = 10min;
   duration first_pause = 5s, longest_pause = 5min; ///< after failures
+  duration list_every = 5s;
+  duration error_timeout{0}; ///< launches may fail for so long, and so often, before it is called an error
+  int error_retries = 0;
+  std::map<std::string, std::string> labels; ///< of the agents
 };
+/// `pools.NAME.provider` of a cluster file, complete; null: retiring.
+provisioner_settings provisioner_settings_of(const value& provider);
 
-struct cloud_instance {
-  std::string id;
-  enum class phase { starting, running, stopping, stopped } state = phase::starting;
-  std::string agent; ///< name that its agent registers with
-  time_point launched;
+/// For the pool, and for people.
+struct tell_supply {
+  supply_told supply;
 };
+using provisioner_action = std::variant<list_instances, launch_instances, terminate_instances, tell_supply>;
+using provisioner_step = step_of<provider_fact, provisioner_action>;
 
-// Events.
-struct work_waits { ///< in the pool, all of it
-  std::vector<waiting_run> runs;
-  std::map<std::uint64_t, job_limit> limits;
-};
-struct instances_listed {
-  std::vector<cloud_instance> all;
-};
-struct list_failed {
-  std::string why;
-};
-struct instances_launched { ///< of one order
-  std::uint64_t order = 0;
-  std::vector<std::string> ids;
-};
-struct launch_failed {
-  std::uint64_t order = 0;
-  std::string why;
-};
-struct pool_agent_seen { ///< each change of an agent of the pool
-  std::string agent;
-  bool connected = true;
-  bool idle = true; ///< it runs nothing
-};
-using provisioner_event = std::variant<work_waits, instances_listed, list_failed, instances_launched,
-                                       launch_failed, pool_agent_seen, time_passed>;
-
-// Actions.
-struct launch_instances {
-  std::uint64_t order = 0; ///< counts from 1
-  int count = 0;
-};
-struct terminate_instances {
-  std::vector<std::string> ids;
-  std::string why; ///< "never came", "disconnected", "idle", "too many", "reported twice"
-};
-using provisioner_action = std::variant<launch_instances, terminate_instances>;
-
-/// Not thread-safe: one actor owns it. Launches nothing before the first list has told what there is.
+/// Not thread-safe: one actor owns it. Launches nothing before the first list has told what there is. One
+/// launch is in flight at a time. Facts say which instances are its own: another one that the provider lists
+/// is ended, but for those of a launch whose answer was lost with the master.
+///
+///   ordered --launched--> starting --agent registers--> there --idle, lost, too many--> ended
+///      '-- failed          '-- never came: ended           '-- gone from the list: gone
 class provisioner {
 public:
-  explicit provisioner(provisioner_settings settings) : settings_(std::move(settings)) {}
+  provisioner(std::string pool, provisioner_settings settings)
+      : pool_(std::move(pool)), settings_(std::move(settings)) {}
 
-  [[nodiscard]] std::vector<provisioner_action> apply(const provisioner_event& ev, time_point now);
+  [[nodiscard]] provisioner_step apply(const provisioner_event& ev, time_point now);
+  void replay(const provider_fact& fact);
+  /// Once, after replay.
+  [[nodiscard]] std::vector<provisioner_action> resume(time_point now);
   std::optional<time_point> deadline() const;
-  const std::string& error() const { return error_; } ///< the newest failure, until something succeeds
-  int instances() const;                              ///< not stopping, with those on order
-  int starting() const;                               ///< of these, those whose agent has not come
+  int instances() const; ///< not stopping, with those on order
+  int starting() const;  ///< of these, those whose agent has not come
+  supply_told supply() const;
+  std::string snapshot() const; ///< of what facts hold
+  value describe() const;       ///< the state, for people
 
 private:
-  using actions = std::vector<provisioner_action>;
+  using out = provisioner_step;
   struct agent_state {
     bool connected = false;
     bool idle = true;
@@ -103,31 +75,44 @@ private:
     time_point seen; ///< first
   };
 
-  void on(actions& out, const work_waits& ev, time_point now);
-  void on(actions& out, const instances_listed& ev, time_point now);
-  void on(actions& out, const list_failed& ev, time_point now);
-  void on(actions& out, const instances_launched& ev, time_point now);
-  void on(actions& out, const launch_failed& ev, time_point now);
-  void on(actions& out, const pool_agent_seen& ev, time_point now);
-  void on(actions&, const time_passed&, time_point) {}
-  void failed(const std::string& why, time_point now);
-  void end_some(actions& out, time_point now);
-  void launch_some(actions& out, time_point now);
-  void end(actions& out, const std::set<std::string>& ids, const char* why);
+  void on(out& s, const pool_demand& ev, time_point now);
+  void on(out& s, const instances_listed& ev, time_point now);
+  void on(out& s, const instances_launched& ev, time_point now);
+  void on(out& s, const instances_ended& ev, time_point now);
+  void on(out& s, const provider_configured& ev, time_point now);
+  void on(out&, const time_passed&, time_point) {}
+  void note(out& s, instance_changed fact);
+  void failed(const char* call, const std::string& why, time_point now);
+  void went_well(const char* call);
+  void end_some(out& s, time_point now);
+  void launch_some(out& s, time_point now);
+  void list_again(out& s, time_point now);
+  void end(out& s, const std::set<std::string>& ids, const char* why, time_point now);
+  bool due(time_point at, time_point now);
   const agent_state* agent_of(const instance& x) const;
+  bool starts(const instance& x) const;
+  bool is_lost(const instance& x) const;
+  bool is_own(const std::string& agent) const;
 
+  std::string pool_;
   provisioner_settings settings_;
-  bool listed_ = false;
-  work_waits work_;
-  std::map<std::string, instance> instances_; ///< by id, those that are not stopping
-  std::set<std::string> ended_;               ///< ordered to end, until a list no longer has them
+  std::map<std::string, instance> instances_; ///< its own, by id, those that are not ordered to end; durable
+  std::map<std::uint64_t, int> ordered_;      ///< launches without an answer, by number: how many; durable
+  std::uint64_t orders_ = 0;                  ///< durable
+  // Soft state.
+  bool listed_ = false, listing_ = false, calling_ = false;
+  pool_demand work_;
+  std::map<std::string, time_point>
+    ended_; ///< ordered to end, and when again, until a list no longer has them
   std::map<std::string, agent_state> agents_;
-  std::map<std::uint64_t, int> ordered_; ///< launches that were not answered, by number
-  std::uint64_t orders_ = 0;
-  int failures_ = 0; ///< in a row
+  time_point list_at_;
+  int failures_ = 0; ///< of launches, in a row
+  time_point failing_since_;
   std::optional<time_point> retry_at_;
-  std::optional<time_point> next_; ///< when time alone changes something
-  std::string error_;
+  std::optional<time_point> next_;            ///< when time alone changes something
+  std::map<std::string, std::string> errors_; ///< failures that stand, by call
+  std::map<std::string, std::string> faults_; ///< what the provider does wrong, by kind
+  supply_told told_;
 };
 
 } // namespace troupe

@@ -41,7 +41,7 @@ std::string owner_by_name(const std::string& name) {
   const auto slash = name.find('/');
   const auto kind = name.substr(0, slash);
   const auto rest = slash == name.npos ? std::string() : name.substr(slash + 1);
-  if (kind == "experiment" || kind == "pool" || kind == "agent" || kind == "retention")
+  if (kind == "experiment" || kind == "pool" || kind == "agent" || kind == "retention" || kind == "provider")
     return "cluster";
   if (kind == "searcher")
     return "experiment/" + rest;

@@ -202,22 +202,25 @@ private:
     if (spec_.stop_limit)
       allocation.stop_limit = *spec_.stop_limit;
     const auto& own = peers_.pools.own;
-    const auto pool = pool_of(past);
+    const auto placed = placement_in(past);
+    const auto pool = placed ? placed->pool : own;
+    allocation.home = placed && !placed->home.empty() ? placed->home : pool;
     allocation_ = spawn_allocation(
       self_->system(), allocation, launch_,
-      {allocation_owner{trial_actor{self_}}, peers_.journal, peers_.pools.find(pool), pool}, past);
+      {allocation_owner{trial_actor{self_}}, peers_.journal, peers_.pools.find(pool), pool, peers_.pools},
+      past);
     self_->monitor(allocation_);
-    if (pool != own) // the master died before the run heard that it has to move
+    if (allocation.home != own) // the master died before the run heard that it has to move
       self_->send(allocation_, pool_chosen{own, peers_.pools.find(own)});
   }
 
   /// A run that was placed is known to the pool that placed it.
-  std::string pool_of(const std::vector<allocation_fact>& past) const {
+  std::optional<allocation_placed> placement_in(const std::vector<allocation_fact>& past) const {
     for (const auto& fact : past)
       if (const auto* placed = std::get_if<allocation_placed>(&fact);
           placed && peers_.pools.all.contains(placed->pool))
-        return placed->pool;
-    return peers_.pools.own;
+        return *placed;
+    return std::nullopt;
   }
 
   trial_spec spec_;

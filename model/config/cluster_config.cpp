@@ -2,6 +2,7 @@
 
 #include "model/config/check.hpp"
 #include "model/config/complete.hpp"
+#include "model/config/duration_text.hpp"
 #include "model/config/merge.hpp"
 
 #include <algorithm>
@@ -57,6 +58,44 @@ value as_checkpoint_storage(const value& s) {
   return out;
 }
 
+std::vector<std::string> fallback_of(const value& cluster, const std::string& pool) {
+  std::vector<std::string> out;
+  if (const auto& list = part(part(part(cluster, "pools"), pool.c_str()), "fallback"); list.is_array())
+    for (const auto& one : list)
+      if (one.is_string())
+        out.push_back(one.get<std::string>());
+  return out;
+}
+
+/// Whether who falls back from `from`, and on, comes to `to`.
+bool falls_back_to(const value& cluster, const std::string& from, const std::string& to,
+                   std::set<std::string>& seen) {
+  if (from == to)
+    return true;
+  if (!seen.insert(from).second)
+    return false;
+  const auto next = fallback_of(cluster, from);
+  return std::any_of(next.begin(), next.end(),
+                     [&](const auto& one) { return falls_back_to(cluster, one, to, seen); });
+}
+
+void fallback_faults(const value& cluster, std::vector<std::string>& out) {
+  const auto& pools = part(cluster, "pools");
+  if (!pools.is_object())
+    return;
+  for (const auto& [name, pool] : pools.items())
+    for (const auto& other : fallback_of(cluster, name)) {
+      const auto place = "pools." + name + ".fallback: ";
+      std::set<std::string> seen;
+      if (other == name)
+        out.push_back(place + "a pool does not fall back to itself");
+      else if (!pools.contains(other))
+        out.push_back(place + "there is no pool '" + other + "'");
+      else if (falls_back_to(cluster, other, name, seen))
+        out.push_back(place + "the pools '" + name + "' and '" + other + "' fall back in a circle");
+    }
+}
+
 value layer(const value& cluster, const value& partial) {
   if (!partial.is_object())
     return nullptr;
@@ -96,6 +135,32 @@ value pool_settings(const value& cluster, std::string_view pool) {
   for (auto it = settings.begin(); it != settings.end();)
     it = it->is_null() ? settings.erase(it) : std::next(it);
   return settings;
+}
+
+value provider_settings(const value& cluster, std::string_view pool) {
+  const auto& all = part(part(cluster, "pools"), std::string(pool).c_str());
+  auto settings = part(all, "provider");
+  if (!settings.is_object())
+    return nullptr;
+  for (auto it = settings.begin(); it != settings.end();)
+    it = it->is_null() ? settings.erase(it) : std::next(it);
+  const auto& aux = part(all, "aux_per_agent");
+  settings["aux_per_agent"] = aux.is_number_integer() ? aux : value(100);
+  return settings;
+}
+
+lease_settings leases(const value& cluster) {
+  lease_settings out;
+  const auto& said = part(part(cluster, "cluster"), "leases");
+  const auto take = [&](const char* key, duration& to) {
+    if (const auto time = parse_duration(text(said, key)))
+      to = *time;
+  };
+  take("heartbeat", out.heartbeat);
+  take("freeze", out.freeze);
+  take("give_away", out.give_away);
+  take("adopt", out.adopt);
+  return out;
 }
 
 bool has_pool(const value& cluster, std::string_view pool) {
@@ -170,6 +235,7 @@ std::vector<std::string> configuration_faults(const value& cluster) {
       std::count_if(pools.begin(), pools.end(), [](const value& p) { return part(p, "default") == true; });
   if (defaults > 1)
     out.emplace_back("pools: more than one is the default");
+  fallback_faults(cluster, out);
   if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
     for (const auto& one : nodes) {
       if (auto name = text(one, "name"); !names.insert(name).second)

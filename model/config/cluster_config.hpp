@@ -2,6 +2,7 @@
 // What the running cluster reads of a cluster file in its completed form (cluster_file.hpp). Null stands for
 // a cluster to which no file was ever applied: one pool, `default`.
 
+#include "model/time.hpp"
 #include "model/value.hpp"
 
 #include <map>
@@ -20,6 +21,16 @@ bool has_pool(const value& cluster, std::string_view pool);
 
 /// What the file says of how a pool gives out its slots; an empty map where it says nothing.
 value pool_settings(const value& cluster, std::string_view pool);
+
+/// `pools.NAME.provider`, complete, with `aux_per_agent`; null where the pool has none.
+value provider_settings(const value& cluster, std::string_view pool);
+
+/// `cluster.leases`; the defaults where the file says nothing.
+struct lease_settings {
+  duration heartbeat = std::chrono::seconds(1), freeze = std::chrono::seconds(30),
+           give_away = std::chrono::seconds(45), adopt = std::chrono::milliseconds(200);
+};
+lease_settings leases(const value& cluster);
 
 /// The pool of the agent `name`: what the file says of that node, else the one that the agent asks for, else
 /// the default one.

@@ -1,4 +1,5 @@
 #include "model/config/cluster_file_reader.hpp"
+#include "model/config/duration_text.hpp"
 
 #include <algorithm>
 #include <set>
@@ -46,6 +47,7 @@ public:
 private:
   void master() {
     const auto* cluster = root_.find("cluster");
+    leases(cluster ? cluster->find("leases") : nullptr);
     const auto* tls = cluster ? cluster->find("tls") : nullptr;
     const auto* listen = cluster ? cluster->find("listen") : nullptr;
     if (auto at = text_of(listen); !at.empty() && !tls && !is_true(cluster->find("plain_http")) &&
@@ -86,6 +88,8 @@ private:
           }))
         out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -", "");
       quotas(e.what.find("quotas"), "pools." + e.key + ".quotas");
+      fallbacks(e);
+      provider(e.what.find("provider"), "pools." + e.key + ".provider");
       if (!is_true(e.what.find("default")) && e.what.is(kind::map)) {
         defaults(e.what.find("defaults"), "pools." + e.key + ".defaults");
         continue;
@@ -99,6 +103,102 @@ private:
       if (e.what.is(kind::map) && !first)
         first = &e;
     }
+  }
+
+  const node* fallback_of(const std::string& pool) const {
+    const auto* pools = root_.find("pools");
+    const auto* one = pools ? pools->find(pool) : nullptr;
+    const auto* list = one ? one->find("fallback") : nullptr;
+    return list && list->is(kind::list) ? list : nullptr;
+  }
+
+  /// The way back to `to`, by names of pools; empty: there is none.
+  std::vector<std::string> way(const std::string& from, const std::string& to,
+                               std::set<std::string>& seen) const {
+    if (const auto* list = fallback_of(from); list && seen.insert(from).second)
+      for (const auto& next : list->items) {
+        if (text_of(&next) == to)
+          return {from, to};
+        if (auto rest = way(text_of(&next), to, seen); !rest.empty()) {
+          rest.insert(rest.begin(), from);
+          return rest;
+        }
+      }
+    return {};
+  }
+
+  void fallbacks(const entry& pool) {
+    const auto* list = fallback_of(pool.key);
+    const auto* pools = root_.find("pools");
+    std::set<std::string> named;
+    for (std::size_t i = 0; list && i < list->items.size(); ++i) {
+      const auto& one = list->items[i];
+      if (!one.is(kind::string))
+        continue; // the schema says so
+      const auto path = "pools." + pool.key + ".fallback[" + std::to_string(i) + "]";
+      std::set<std::string> seen;
+      if (one.text == pool.key)
+        out_.fault(one.at, path, "a pool does not fall back to itself", "leave it out");
+      else if (!pools->find(one.text))
+        known_pool(&one, path);
+      else if (!named.insert(one.text).second)
+        out_.fault(one.at, path, "'" + one.text + "' is named twice", "leave one out");
+      else if (const auto circle = way(one.text, pool.key, seen); !circle.empty()) {
+        std::string text = pool.key;
+        for (const auto& name : circle)
+          text += " -> " + name;
+        out_.fault(one.at, path, "the pools fall back in a circle: " + text, "leave one of them out");
+      }
+    }
+  }
+
+  static double number_of(const node* x, double standard) {
+    return x && x->is_integer() ? x->as_double() : standard;
+  }
+
+  void provider(const node* x, const std::string& path) {
+    if (!x || !x->is(kind::map))
+      return;
+    const auto *least = x->find("min_instances"), *most = x->find("max_instances");
+    if (number_of(least, 0) > number_of(most, 5))
+      out_.fault((least ? least : most)->at, path + (least ? ".min_instances" : ".max_instances"),
+                 "min_instances is above max_instances", "lower min_instances, or raise max_instances");
+    if (text_of(x->find("type")) != "command")
+      return;
+    for (const char* key : {"list", "launch", "terminate"}) {
+      const auto* words = x->find(key);
+      if (!words || (words->is(kind::list) && words->items.empty()))
+        out_.fault(x->at, path, std::string("the command '") + key + "' is missing",
+                   std::string("add ") + key + ": [PROGRAM, ARGUMENT...]");
+    }
+    if (!x->find("instance_slots"))
+      out_.fault(x->at, path, "the key 'instance_slots' is missing", "add instance_slots: NUMBER");
+  }
+
+  void leases(const node* x) {
+    if (!x || !x->is(kind::map))
+      return;
+    const auto time = [&](const char* key, const char* standard) {
+      const auto* said = x->find(key);
+      return parse_duration(said && said->is(kind::string) ? said->text : standard).value_or(duration{-1});
+    };
+    const auto heartbeat = time("heartbeat", "1s"), freeze = time("freeze", "30s"),
+               give_away = time("give_away", "45s");
+    const auto place = [&](const char* key, const char* other) {
+      const auto* said = x->find(key);
+      return (said ? said : x->find(other) ? x->find(other) : x)->at;
+    };
+    if (freeze > give_away && give_away >= duration{})
+      out_.fault(place("freeze", "give_away"), "cluster.leases.freeze",
+                 "freeze is above give_away: a run could go on at two places",
+                 "lower freeze, or raise give_away");
+    if (heartbeat == duration{})
+      out_.fault(place("heartbeat", "heartbeat"), "cluster.leases.heartbeat", "a heartbeat takes some time",
+                 "as 1s");
+    else if (heartbeat > duration{} && freeze >= duration{} && heartbeat >= freeze)
+      out_.fault(place("heartbeat", "freeze"), "cluster.leases.heartbeat",
+                 "heartbeat is not below freeze: tasks would stand still between two words",
+                 "lower heartbeat, or raise freeze");
   }
 
   void quotas(const node* list, const std::string& path) {

@@ -101,7 +101,43 @@ shape& quota(schema_table& t) {
      like(required("max_slots", integer(t, {.least = 0}), "Slots at once, at most.", "slots"), "8")});
 }
 
+shape& provider(schema_table& t, shape_ref wait) {
+  const auto words = list_of(t, text(t));
+  return map_with(
+    t, "Provider of agents that are started where work waits, and end when they are idle.",
+    {like(required("type", one_of(t, {"local", "command"}),
+                   "local: agents as processes of the master's host; command: three commands that reach a "
+                   "cloud."),
+          "local"),
+     like(quiet(unset("instance_slots", integer(t, {.least = 0}), "Slots of an instance; local: default 1.",
+                      "slots")),
+          "8"),
+     like(
+       given("min_instances", integer(t, {.least = 0}), 0, "Instances that are always there.", "instances"),
+       "1"),
+     like(given("max_instances", integer(t, {.least = 0}), 5, "Instances at once, at most.", "instances"),
+          "20"),
+     like(given("max_idle_agent_period", wait, "20m", "Time after which an idle instance is ended."), "5m"),
+     like(given("max_agent_starting_period", wait, "20m",
+                "Time after which an instance whose agent has not registered is replaced."),
+          "10m"),
+     like(given("launch_error_timeout", wait, "0s",
+                "Time for which launches may fail before waiting work says provider_failed."),
+          "2m"),
+     like(given("launch_error_retries", integer(t, {.least = 0}), 0,
+                "Launches that may fail in a row before waiting work says provider_failed."),
+          "3"),
+     like(quiet(unset("labels", map_of(t, text(t)), "Labels of the agents.")), "{ spot: \"yes\" }"),
+     like(quiet(unset("list", words, "Command that prints a line of JSON for each instance; for command.")),
+          "[/etc/troupe/gpu, list]"),
+     like(quiet(unset("launch", words, "Command that launches TROUPE_COUNT instances and prints their ids.")),
+          "[/etc/troupe/gpu, launch]"),
+     like(quiet(unset("terminate", words, "Command that ends the instances whose ids are its arguments.")),
+          "[/etc/troupe/gpu, terminate]")});
+}
+
 shape& pool(schema_table& t, shape_ref partial) {
+  const auto& wait = text_that(t, is_wait, "a duration as 30s, 5m");
   return map_with(
     t, "A pool of slots, with a queue of its own.",
     {like(
@@ -131,12 +167,18 @@ shape& pool(schema_table& t, shape_ref partial) {
              "How a trial spreads over agents: over any free slots; over whole idle agents of one size; over "
              "whole idle agents of any size."),
        "whole"),
-     like(given("reserve_after", &text_that(t, is_wait, "a duration as 30s, 5m"), "60s",
+     like(given("reserve_after", &wait, "60s",
                 "Time after which a request that others pass gets slots reserved."),
           "5m"),
-     like(given("min_run", &text_that(t, is_wait, "a duration as 30s, 5m"), "30s",
+     like(given("min_run", &wait, "30s",
                 "Time that a run has before one of the same priority, or for shares, may preempt it."),
           "2m"),
+     like(given("fallback", list_of(t, text(t)), value::array(),
+                "Pools that a request asks as well once it has waited for fallback_after, the first before "
+                "the others. It runs in the one that has room until its end; its next run begins at home."),
+          "[cpu]"),
+     like(given("fallback_after", &wait, "60s", "Time after which a request asks the pools of fallback."),
+          "5m"),
      like(given("quotas", list_of(t, &quota(t)), value::array(),
                 "Slots that a user or a workspace may hold at once."),
           "[{user: ada, max_slots: 8}]"),
@@ -153,6 +195,9 @@ shape& pool(schema_table& t, shape_ref partial) {
      like(quiet(unset("work_dir", &text_that(t, starts_at_root, "an absolute path"),
                       "Working directory of tasks that name none; $AGENT_USER and $DET_USER are filled in.")),
           "/home/$AGENT_USER"),
+     like(quiet(unset("provider", &provider(t, &wait),
+                      "Provider of agents that are started where work waits (default: none).")),
+          "{ type: local, instance_slots: 4, max_instances: 3 }"),
      like(quiet(unset(
             "defaults", partial,
             "Configuration merged under that of every experiment of this pool, over the file's defaults.")),
@@ -253,6 +298,20 @@ void add_cluster_file(schema_table& t) {
      like(quiet(unset("cert", &path, "Certificate of the HTTP port (default: the one in dir).")),
           "tls/server.pem"),
      like(quiet(unset("key", &path, "Private key of cert.")), "tls/server.key")});
+  const auto& wait = text_that(t, is_wait, "a duration as 200ms, 30s, 5m");
+  auto& leases = map_with(
+    t, "Times after which a silent host is given up; agents learn them when they register.",
+    {like(given("heartbeat", &wait, "1s", "Time between two words of an agent."), "500ms"),
+     like(given("freeze", &wait, "30s",
+                "Time after the last word of the master after which the tasks of a host stand still."),
+          "10s"),
+     like(given("give_away", &wait, "45s",
+                "Time after the last word of an agent after which its runs are started elsewhere."),
+          "20s"),
+     like(given("adopt", &wait, "200ms",
+                "Time that a task waits for a new agent where its own has died; then the master ends it, and "
+                "it runs elsewhere."),
+          "2s")});
   auto& cluster = map_with(
     t, "Settings of the master.",
     {like(given("name", &name, "troupe", "Name of the cluster as shown to users."), "lab"),
@@ -266,6 +325,7 @@ void add_cluster_file(schema_table& t) {
             "Folder in which the master keeps everything; --data-dir wins (default: as for `troupe up`).")),
           "/var/lib/troupe"),
      like(quiet(unset("tls", &tls, tls.doc)), "{ dir: tls }"),
+     like(quiet(unset("leases", &leases, leases.doc)), "{ freeze: 10s, give_away: 15s }"),
      like(quiet(unset("plain_http", boolean(t),
                       "Whether the HTTP API may be plain on an address that other hosts reach: only behind a "
                       "proxy that speaks TLS.")),

@@ -108,7 +108,9 @@ void answer_created(const call_ptr& c, const reply& back, value shape) {
       if (const auto range = shape.value(value::json_pointer("/config/resources/slots_per_trial"), value());
           range.is_object())
         wanted = number_in(range.value("min", value())); // of {min, max}
-      const auto there = now ? number(*now, "slots", "total") : std::nullopt;
+      auto there = now ? number(*now, "slots", "total") : std::nullopt;
+      if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt; there && most)
+        there = std::max(*there, *most); // of an elastic pool
       auto warnings = value::array();
       if (wanted && there && *wanted > *there)
         warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");

@@ -264,7 +264,14 @@ value shape(const trial_ended& x) {
   return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}};
 }
 value shape(const allocation_placed& x) {
-  return {{"on", placements(x.on)}, {"pool", x.pool}, {"backfilled", x.backfilled}};
+  return {{"on", placements(x.on)},
+          {"pool", x.pool},
+          {"backfilled", x.backfilled},
+          {"home", x.home.empty() ? value() : value(x.home)}};
+}
+value shape(const instance_changed& x) {
+  return {{"pool", x.pool},   {"what", x.what}, {"order", x.order},
+          {"count", x.count}, {"ids", x.ids},   {"why", x.why}};
 }
 value shape(const allocation_closed& x) {
   return {

@@ -101,6 +101,14 @@ int pool_describe(session& s, const arguments& given) {
     return code;
   if (options.format != output_format::table || options.quiet || !options.columns.empty())
     return exit_done;
+  if (const auto& provider = part(got->body, "provider"); provider.is_object()) {
+    s.io.out << "\nprovider " << provider.value("type", "") << ": " << provider.value("instances", 0)
+             << " instances, of which " << provider.value("starting", 0) << " start\n";
+    if (const auto& failure = part(provider, "error"); failure.is_string())
+      s.io.out << "  failed: " << failure.get<std::string>() << "\n";
+    for (const auto& fault : part(provider, "faults"))
+      s.io.out << "  wrong: " << fault.get<std::string>() << "\n";
+  }
   if (const auto& quotas = part(got->body, "quotas"); !quotas.empty()) {
     s.io.out << "\n";
     if (const int code = s.print(show_rows(quotas,

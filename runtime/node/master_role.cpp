@@ -1,9 +1,11 @@
 #include "runtime/node/master_role.hpp"
 
+#include "model/config/cluster_config.hpp"
 #include "runtime/node/fence_tokens.hpp"
 #include "runtime/node/first_facts.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/task_records.hpp"
+#include "runtime/provider/providers.hpp"
 #include "runtime/web/page.hpp"
 #include "storage/audit_log.hpp"
 #include "storage/own_threads.hpp"
@@ -179,6 +181,26 @@ result<void> master_role::open_users(const api::accounts::options& how) {
   return {};
 }
 
+/// Called on the thread of the pool's provider. Its agents dial the HTTP port, which listens a moment later.
+std::unique_ptr<instance_provider> master_role::make_provider(const std::string& pool,
+                                                              const value& settings) {
+  for (int i = 0; i < 500 && host_.http && !http_port_.load(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  if (!http_port_.load())
+    return nullptr; // agents of other processes cannot come
+  provider::world where;
+  where.pool = pool;
+  where.master = url_.substr(url_.find("://") + 3);
+  std::error_code ignored;
+  where.program = fs::read_symlink("/proc/self/exe", ignored);
+  where.folder = on_.dir.path() / "instances" / pool;
+  where.tls_dir = on_.options.tls_dir;
+  if (const auto token = on_.options.tls_dir / "join-token";
+      !on_.options.tls_dir.empty() && fs::exists(token))
+    where.join_token_file = token;
+  return provider::make_provider(settings, std::move(where));
+}
+
 result<void> master_role::open_cluster(const api::accounts::options& users) {
   const auto folder = on_.dir.path() / "master";
   cluster_setup setup;
@@ -204,6 +226,12 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
   if (!in_force)
     return in_force.error();
   setup.configuration = *in_force ? (*in_force)->configuration : value();
+  setup.say = [this](const std::string& line) { on_.say(line); };
+  setup.make_provider = [this](const std::string& pool, const value& settings) {
+    return make_provider(pool, settings);
+  };
+  const auto leases = config::leases(setup.configuration);
+  setup.lease = {leases.freeze, leases.give_away, leases.heartbeat, leases.adopt, leases.give_away};
   configuration_ = std::make_unique<configuration_store>(configuration_store::setup{
     folder, users.loopback, accounts_, in_force->value_or(configuration_changed{}), on_.options.configured});
   for (const auto& order : standing_orders(folder / "audit"))
@@ -263,7 +291,6 @@ result<void> master_role::open_http(const api::listen_address& where) {
     return error{server.error().code,
                  server.error().what + "\nhint: choose another one with --listen 127.0.0.1:PORT"};
   server_ = std::move(*server);
-  http_port_ = server_->port();
   listening_.store(server_.get(), std::memory_order_release);
   const auto asked = api::to_string({where.host, server_->port()});
   auto url = client::reachable_url(asked, how.tls.has_value());
@@ -271,6 +298,7 @@ result<void> master_role::open_http(const api::listen_address& where) {
     return url.error();
   url_ = std::move(*url);
   address_ = (how.tls ? "https://" : "http://") + asked;
+  http_port_ = server_->port();
   if (auto ok = on_.dir.publish(url_); !ok)
     return ok;
   return host_.remembered ? client::remember_data_dir(on_.dir.path()) : result<void>{};

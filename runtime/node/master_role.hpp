@@ -52,6 +52,7 @@ private:
   result<void> open_users(const api::accounts::options& how);
   void start_journal();
   result<void> open_cluster(const api::accounts::options& users);
+  std::unique_ptr<instance_provider> make_provider(const std::string& pool, const value& settings);
   result<void> open_desk();
   result<void> open_link(const api::listen_address& where);
   result<void> open_http(const api::listen_address& where);

@@ -490,8 +490,8 @@ std::string pool_replay::name_of(allocation_id id) const {
 
 value pool_replay::shown(const std::vector<pool_action>& actions) {
   value list = value::array();
-  for (const auto& action : actions)
-    list.push_back(std::visit(
+  for (const auto& action : actions) {
+    auto one = std::visit(
       overloaded{
         [&](const grant_slots& x) -> value {
           return {{"grant", name_of(x.allocation)}, {"on", shown_on(x.on)}, {"backfilled", x.backfilled}};
@@ -513,8 +513,12 @@ value pool_replay::shown(const std::vector<pool_action>& actions) {
         [&](const report_spare& x) -> value {
           return {{"spare", name_of(x.allocation)}, {"slots", x.slots}};
         },
+        [](const auto&) { return value(); }, // what only other pools answer
       },
-      action));
+      action);
+    if (!one.is_null())
+      list.push_back(std::move(one));
+  }
   return list;
 }
 

@@ -26,6 +26,7 @@ struct rank_key {
 constexpr number_key number_keys[] = {
   {"lease-ms", &task_spec::lease_ms, 0},
   {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
+  {"adopt-ms", &task_spec::adopt_ms, 0},
   {"linger-ms", &task_spec::linger_ms, 0},
   {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
   {"spool-files", &task_spec::spool_files, 2},

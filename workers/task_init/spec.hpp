@@ -24,7 +24,8 @@ struct task_spec {
   const char* id = "";
   std::int64_t lease_ms = 0;                        ///< 0: none
   std::int64_t frozen_kill_ms = 24ll * 3600 * 1000; ///< a task frozen by its lease is killed after this
-  std::int64_t linger_ms = 10ll * 60 * 1000;        ///< waits for `bye` so long after the end
+  std::int64_t adopt_ms = 200; ///< a new agent may adopt the task for so long before the master is asked
+  std::int64_t linger_ms = 10ll * 60 * 1000; ///< waits for `bye` so long after the end
   std::int64_t spool_file_bytes = 4 << 20;
   std::int64_t spool_files = 16;
   std::int64_t memory_bytes = -1, open_files = -1, cpu_seconds = -1; ///< -1: as inherited

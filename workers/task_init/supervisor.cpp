@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::int64_t never = INT64_MAX;
 constexpr std::int64_t retry_ms = 20;
-constexpr std::int64_t agent_patience_ms =
-  500; ///< time in which a new agent may adopt the task before the master is asked
 constexpr std::int64_t ask_again_ms = 1000;
 constexpr std::int64_t sync_after_ms = 1000;
 constexpr std::int64_t listen_again_ms = 1000;
@@ -246,8 +244,8 @@ std::int64_t supervisor::fence_deadline() const {
   if (fence_.open())
     return fence_.gives_up_at_ms();
   if (phase_ == phase::running && lonely_since_ms_)
-    return lonely_since_ms_ + agent_patience_ms > next_ask_ms_ ? lonely_since_ms_ + agent_patience_ms
-                                                               : next_ask_ms_;
+    return lonely_since_ms_ + spec_.adopt_ms > next_ask_ms_ ? lonely_since_ms_ + spec_.adopt_ms
+                                                            : next_ask_ms_;
   return phase_ == phase::ended && fenced_ && !death_told_ ? next_ask_ms_ : never;
 }
 

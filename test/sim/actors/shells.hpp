@@ -40,6 +40,7 @@ public:
   }
   void run(const configure_pool&) {} // no configuration names a pool here
   void run(const end_pool&) {}
+  void run(const supply_pool&) {}
   void run(const make_twin& x);
   void run(const end_twin&) {}
   void run(const order_agent&) {}
@@ -117,6 +118,8 @@ public:
   void run(const answer_signals&) {} // its tasks are told by preempt_task
   void run(const answer_gang&) {}
   void run(const order_worker&) {} // no trial in C++ here
+  void run(const ask_pool&) {}     // there is one pool
+  void run(const leave_pool&) {}
   void run(const hold_slots& x);
   void run(const report_allocation_end& x);
   std::optional<time_point> deadline() const { return machine.deadline(); }

@@ -66,10 +66,31 @@ TEST(Twin, KeepsTheRunsOfAnAgentThatComesBackInTime) {
     {link_lost{1, "closed"}, 10s, "pool(agent_down(a))"},
     {link_lost{1, "closed"}, 10s, ""},
     {kill_ordered{x}, 11s, ""}, // ordered again when the task is reported
-    {agent_registered{2, 2, {running(x)}}, 54s, "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a))"},
-    {agent_registered{2, 2, {}}, 54s, ""}, // repeated
-    {time_passed{}, 55s, ""},
+    {agent_registered{2, 2, {running(x)}}, 44s, "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a))"},
+    {agent_registered{2, 2, {}}, 44s, ""}, // repeated
+    {time_passed{}, 45s, ""},
   });
+}
+
+TEST(Twin, CountsTheLeaseFromTheLastWordNotFromTheLossOfTheLink) {
+  play({
+    up,
+    start,
+    {agent_heartbeat{1}, 5s, "ack"},
+    {link_lost{1, "silent"}, 15s, "pool(agent_down(a))"},
+    {time_passed{}, 49s, ""},
+    {time_passed{}, 50s, "tell(1.1 lost(a))"},
+  });
+}
+
+TEST(Twin, LeavesTheLeasesOfAnEarlierLifeOfTheMasterTheirTime) {
+  lease_times lease;
+  lease.freeze = 2s;
+  lease.give_away = 4s;
+  agent_twin t("a", lease, t0); // 45 s were in force before
+  EXPECT_EQ(t.deadline(), t0 + 45s);
+  lease.first_give_away = lease.give_away;
+  EXPECT_EQ(agent_twin("a", lease, t0).deadline(), t0 + 4s);
 }
 
 TEST(Twin, ReconcilesAnInventory) {

@@ -61,6 +61,60 @@ TEST(Allocation, AsksStartsAndCloses) {
   EXPECT_EQ(show(a.resume()), "release forget(a) report(completed)");
 }
 
+slots_granted by(const char* pool) { return {id, {{"a", {0}}}, pool}; }
+void play_at_home(const std::vector<row>& rows) {
+  allocation_spec spec{id, 1, 60s};
+  spec.home = "home";
+  allocation a(spec), twin(spec);
+  continue_with(a, twin, rows);
+}
+
+TEST(Allocation, AsksOnePoolAfterTheOtherWhereItFallsBack) {
+  play_at_home({
+    {fall_back{id, {"b", "c"}}, 0s, " | ask(b)"},
+    {fall_back{id, {"b", "c"}}, 0s, " | "}, // repeated
+    {guest_waits{id, "b"}, 1s, " | ask(c)"},
+    {guest_waits{id, "b"}, 1s, " | "},
+    {guest_waits{id, "c"}, 2s, " | "}, // it waits in all of them
+    {by("b"), 3s, "placed(a:0) | leave(home) leave(c) start(a:0)"},
+    {by("home"), 3s, " | leave(home)"}, // on its way before it had heard
+    {by("b"), 4s, " | "},               // repeated
+  });
+}
+
+TEST(Allocation, IsPlacedAtHomeWhereThatIsFaster) {
+  play_at_home({
+    {fall_back{id, {"home", "b", "c"}}, 0s, " | ask(b)"},
+    {by("home"), 1s, "placed(a:0) | leave(b) start(a:0)"},
+    {guest_waits{id, "b"}, 1s, " | "},
+    {by("b"), 2s, " | leave(b)"}, // two grants after a fallback
+    {fall_back{id, {"c"}}, 3s, " | "},
+  });
+}
+
+TEST(Allocation, LeavesPoolsThatItMayNoLongerAsk) {
+  play_at_home({
+    {fall_back{id, {"b", "c"}}, 0s, " | ask(b)"},
+    {guest_waits{id, "b"}, 1s, " | ask(c)"},
+    {fall_back{id, {"c", "d"}}, 2s, " | leave(b)"},
+    {guest_waits{id, "c"}, 3s, " | ask(d)"},
+    {fall_back{id, {}}, 4s, " | leave(c) leave(d)"},
+    {fall_back{id, {"b"}}, 5s, " | ask(b)"},
+    {allocation_stop{false, "pause"}, 6s, "closed(stopped) | release leave(b) report(stopped)"},
+    {by("b"), 7s, " | leave(b)"},
+  });
+}
+
+TEST(Allocation, KeepsAfterARestartWhereItFellBackTo) {
+  allocation_spec spec{id, 1, 60s};
+  spec.home = "home";
+  allocation a(spec);
+  a.replay(allocation_placed{t0, {{"a", {0}}}, "b", false, "home"});
+  EXPECT_EQ(a.pool(), "b");
+  EXPECT_EQ(a.home(), "home");
+  EXPECT_EQ(show(a.resume()), "watch(a)");
+}
+
 TEST(Allocation, JudgesHowItsTaskEnded) {
   struct {
     task_exited exit;

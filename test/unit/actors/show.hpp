@@ -344,10 +344,25 @@ inline std::string show(const reserve_slots& x) {
   return "reserve(" + text(x.allocation) + " " + show(x.on) + ")";
 }
 inline std::string show(const drop_reservation& x) { return "unreserve(" + text(x.allocation) + ")"; }
+inline std::string show(const fall_back& x) {
+  auto text_ = "fall_back(" + text(x.allocation);
+  for (const auto& pool : x.pools)
+    text_ += " " + pool;
+  return text_ + ")";
+}
+inline std::string show(const guest_waits& x) {
+  return "guest_waits(" + text(x.allocation) + (x.pool.empty() ? "" : " " + x.pool) + ")";
+}
+inline std::string show(const supply_told& x) { return "supply(" + x.type + ")"; }
+inline std::string show(const ask_pool& x) { return "ask(" + x.pool + ")"; }
+inline std::string show(const leave_pool& x) { return "leave(" + x.pool + ")"; }
 inline std::string show(const report_unplaceable& x) { return "unplaceable(" + text(x.allocation) + ")"; }
 
 // ---- members
 inline std::string show(const make_pool& x) { return "pool(" + x.pool + text(x.again, "again") + ")"; }
+inline std::string show(const supply_pool& x) {
+  return "supply(" + x.pool + (x.settings.is_null() ? " none" : "") + ")";
+}
 inline std::string show(const end_pool& x) { return "end_pool(" + x.pool + ")"; }
 inline std::string show(const make_twin& x) {
   return "twin(" + x.agent + " in " + x.pool + text(x.again, "again") + ")";

@@ -32,6 +32,10 @@ std::string text(const renew_lease& x) {
   return std::string(x.thaw ? "thaw(" : "renew(") + to_string(x.allocation) + " " +
          std::to_string(x.left.count()) + ")";
 }
+std::string text(const set_leases& x) {
+  return "leases(" + std::to_string(x.freeze.count() / 1000) + " " + std::to_string(x.adopt.count() / 1000) +
+         ")";
+}
 std::string text(const adopt_sandboxes&) { return "adopt"; }
 std::string text(const keep_ports& x) {
   return "keep(" + to_string(x.allocation) + " " + std::to_string(x.ports.size()) + ")";
@@ -213,6 +217,17 @@ TEST(WorkerRuntime, RenewsLeasesAndThawsWhatFroze) {
     {{sandbox_said{workers::task_frozen{"1.1", "lease"}}}, 40s, ""},
     {leases_renewed{t0 + 1s}, 60s, "disks( /checkpoints) thaw(1.1 1)"},
     {leases_renewed{t0 + 61s}, 61s, "renew(1.1 30000)"},
+  });
+}
+
+TEST(WorkerRuntime, TakesTheLeasesOfTheClusterBeforeAnythingIsLaunched) {
+  play({
+    {leases_renewed{{}, 4s, 1s}, 0s, "leases(4000 1000)"},
+    {leases_renewed{{}, 4s, 1s}, 0s, ""}, // repeated
+    {launch(one), 0s, "start(1.1)"},
+    {task_prepared{one, about()}, 0s, ""},
+    {start_ended{one, ""}, 0s, "renew(1.1 4000)"},
+    {leases_renewed{t0 + 1s, 4s, 1s}, 2s, "disks( /checkpoints) renew(1.1 3000)"},
   });
 }
 

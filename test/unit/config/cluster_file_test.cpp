@@ -218,6 +218,21 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
     {"quotas: [{user: x, max_slots: 1}, {user: x, max_slots: 2}]",
      "pools.a.quotas[1]: a second quota of 'x'"},
     {"quotas: [{user: x, max_slots: -1}]", "pools.a.quotas[0].max_slots: must be at least 0"},
+    {"fallback: [a]", "lab.yaml:3:18 pools.a.fallback[0]: a pool does not fall back to itself"},
+    {"fallback: [c]", "lab.yaml:3:18 pools.a.fallback[0]: there is no pool 'c' in this file"},
+    {"fallback_after: soon", "pools.a.fallback_after: expected a duration as 30s, 5m"},
+    {"provider: {type: cloud}", "pools.a.provider.type: expected one of"},
+    {"provider: {max_instances: 2}", "pools.a.provider: the key 'type' is missing"},
+    {"provider: {type: local, min_instances: 3, max_instances: 2}",
+     "pools.a.provider.min_instances: min_instances is above max_instances"},
+    {"provider: {type: local, min_instances: 6}",
+     "pools.a.provider.min_instances: min_instances is above max_instances"},
+    {"provider: {type: command, list: [l], launch: [l], terminate: [t]}",
+     "pools.a.provider: the key 'instance_slots' is missing"},
+    {"provider: {type: command, instance_slots: 1, list: [l], terminate: [t]}",
+     "pools.a.provider: the command 'launch' is missing"},
+    {"provider: {type: local, max_idle_agent_period: soon}", "max_idle_agent_period: expected a duration"},
+    {"provider: {type: local, colour: red}", "unknown key 'colour'"},
   };
   for (const auto& [keys, fault] : rows)
     EXPECT_NE(faults(load(std::string("troupe: 1\npools:\n  a: {") + keys + "}\n")).find(fault),
@@ -228,6 +243,48 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
       "troupe: 1\npools:\n  a: {reserve_after: 0s, min_run: 200ms, scheduler: round_robin, quotas: [{user: "
       "\"*\", max_slots: 0}, {workspace: v, max_slots: 2}]}\n")
       .ok());
+}
+
+TEST(ClusterFile, RefusesPoolsThatFallBackInACircle) {
+  const auto said = faults(
+    load("troupe: 1\npools:\n  a: {fallback: [b]}\n  b: {fallback: [c]}\n  c: {fallback: [a]}\n  d: {}\n"));
+  EXPECT_NE(said.find("lab.yaml:3:18 pools.a.fallback[0]: the pools fall back in a circle: a -> b -> c -> a"),
+            std::string::npos)
+    << said;
+  EXPECT_EQ(faults(load("troupe: 1\npools:\n  a: {fallback: [b, c]}\n  b: {fallback: [c]}\n  c: {}\n")), "");
+}
+
+TEST(ClusterFile, ReadsLeasesAndProviders) {
+  const auto got =
+    load("troupe: 1\ncluster: {leases: {freeze: 2s, give_away: 3s}}\npools:\n  a: {provider: {type: "
+         "local, labels: {spot: x}}}\n");
+  EXPECT_EQ(faults(got), "");
+  const auto lease = leases(got.config);
+  EXPECT_EQ(lease.freeze, std::chrono::seconds(2));
+  EXPECT_EQ(lease.give_away, std::chrono::seconds(3));
+  EXPECT_EQ(lease.heartbeat, std::chrono::seconds(1));
+  EXPECT_EQ(lease.adopt, std::chrono::milliseconds(200));
+  EXPECT_EQ(leases(value()).give_away, std::chrono::seconds(45)) << "of a cluster without a file";
+  const auto provider = provider_settings(got.config, "a");
+  EXPECT_EQ(provider.value("max_instances", 0), 5);
+  EXPECT_EQ(provider.value("aux_per_agent", 0), 100);
+  EXPECT_EQ(provider["labels"], value({{"spot", "x"}}));
+  EXPECT_TRUE(configuration_faults(got.config).empty());
+}
+
+TEST(ClusterFile, RefusesLeasesWithWhichARunCouldBeAtTwoPlaces) {
+  const auto of = [](const char* keys) {
+    return faults(load(std::string("troupe: 1\ncluster: {leases: {") + keys + "}}\n"));
+  };
+  EXPECT_NE(of("freeze: 50s").find("lab.yaml:2:28 cluster.leases.freeze: freeze is above give_away"),
+            std::string::npos)
+    << of("freeze: 50s");
+  EXPECT_NE(of("give_away: 20s").find("cluster.leases.freeze: freeze is above give_away"), std::string::npos);
+  EXPECT_NE(of("heartbeat: 30s").find("cluster.leases.heartbeat: heartbeat is not below freeze"),
+            std::string::npos);
+  EXPECT_NE(of("adopt: soon").find("cluster.leases.adopt: expected a duration"), std::string::npos);
+  EXPECT_NE(of("freez: 5s").find("unknown key 'freez'"), std::string::npos);
+  EXPECT_EQ(of("freeze: 10s, give_away: 10s, heartbeat: 200ms"), "");
 }
 
 TEST(ClusterFile, ReadsItsExperimentsWithTheDefaultsBelow) {

@@ -19,6 +19,11 @@ TEST(Provisioner, WantsAsManyAsTheWorkNeedsWithinTheLimitsOfJobs) {
   EXPECT_EQ(wanted_instances({{1, 2}, {1, 2}}, {{2, {2, 1}}}, 1, 10), 1);
 }
 
+TEST(Provisioner,
+     ScalingInfoAgentSummary) { // resource_pool_test.go: 5 slots on no number of whole agents of 4
+  EXPECT_EQ(wanted_instances({{1}, {5}}, {}, 4, 100), 1);
+}
+
 TEST(Provisioner, WantsAsManyAsFit) { // scaling_test.go::TestCalculatingDesiredInstanceNum
   struct row {
     const char* what;
@@ -46,94 +51,243 @@ TEST(Provisioner, WantsAsManyAsFit) { // scaling_test.go::TestCalculatingDesired
           << r.what << ", " << aux << " aux, " << slots << " slots";
 }
 
-std::string show(const std::vector<provisioner_action>& actions) {
+std::string show(const provisioner_step& step) {
   std::string text;
-  for (const auto& action : actions) {
+  for (const auto& fact : step.facts) {
+    const auto& x = std::get<instance_changed>(fact);
+    text += (text.empty() ? "" : " ") + x.what + (x.order ? " " + std::to_string(x.order) : "");
+    for (const auto& id : x.ids)
+      text += " " + id;
+  }
+  std::string orders;
+  for (const auto& action : step.actions) {
     if (const auto* x = std::get_if<launch_instances>(&action))
-      text += "launch " + std::to_string(x->order) + ":" + std::to_string(x->count) + " ";
+      orders += "launch " + std::to_string(x->order) + ":" + std::to_string(x->count) + " ";
     if (const auto* x = std::get_if<terminate_instances>(&action)) {
-      text += "end";
+      orders += "end";
       for (const auto& id : x->ids)
-        text += " " + id;
-      text += " (" + x->why + ") ";
+        orders += " " + id;
+      orders += " (" + x->why + ") ";
     }
   }
-  return text.empty() ? text : text.substr(0, text.size() - 1);
+  if (!orders.empty())
+    orders.pop_back();
+  return text + (text.empty() && orders.empty() ? "" : " | ") + orders;
 }
 
 class Provision : public ::testing::Test {
 protected:
-  std::string tell(const provisioner_event& ev, duration at) { return show(machine.apply(ev, t0 + at)); }
-  static instances_listed list(std::vector<std::string> ids) {
+  void SetUp() override { begin({.type = "local", .instance_slots = 1, .max_instances = 3}); }
+  void begin(const provisioner_settings& settings, const std::vector<std::string>& own = {}) {
+    machine.emplace("gpu", settings);
+    twin.emplace("gpu", settings);
+    if (!own.empty())
+      past({t0, "gpu", "launched", 1, static_cast<int>(own.size()), own, ""});
+    static_cast<void>(machine->resume(t0));
+  }
+  void past(const instance_changed& fact) {
+    machine->replay(fact);
+    twin->replay(fact);
+  }
+  /// Every step leaves the machine as its facts make another one.
+  std::string tell(const provisioner_event& ev, duration at) {
+    const auto step = machine->apply(ev, t0 + at);
+    for (const auto& fact : step.facts)
+      twin->replay(decode_as<provider_fact>(encode_as(fact)).value());
+    EXPECT_EQ(twin->snapshot(), machine->snapshot());
+    for (const auto& action : step.actions)
+      lists += std::holds_alternative<list_instances>(action);
+    return show(step);
+  }
+  static cloud_instance one(const std::string& id) {
+    return {id, cloud_instance::phase::running, "agent-" + id, t0};
+  }
+  static instances_listed list(const std::vector<std::string>& ids) {
     instances_listed all;
     for (const auto& id : ids)
-      all.all.push_back({id, cloud_instance::phase::running, "agent-" + id, t0});
+      all.all.push_back(one(id));
     return all;
   }
-  static work_waits work(int runs) { return {std::vector<waiting_run>(static_cast<std::size_t>(runs)), {}}; }
-  provisioner machine{provisioner_settings{.instance_slots = 1, .max_instances = 3}};
+  /// `runs` wait; the agents of these instances are there: "i1" is idle, "i2!" runs something, "i3?" is away.
+  static pool_demand work(int runs, const std::vector<std::string>& agents = {}) {
+    pool_demand out;
+    if (runs > 0)
+      out.runs.push_back({1, 0, runs});
+    for (auto name : agents) {
+      const char how = name.back();
+      if (how == '!' || how == '?')
+        name.pop_back();
+      out.agents.push_back({"agent-" + name, how != '?', how != '!'});
+    }
+    return out;
+  }
+  std::optional<provisioner> machine, twin;
+  int lists = 0;
 };
 
 TEST_F(Provision, LaunchesForWhatWaitsOnceAndNoMoreThanAllowed) {
   EXPECT_EQ(tell(work(2), 0s), "") << "not before it knows what there is";
-  EXPECT_EQ(tell(list({}), 1s), "launch 1:2");
+  EXPECT_EQ(tell(list({}), 1s), "ordered 1 | launch 1:2") << "the fact before the call";
   EXPECT_EQ(tell(work(2), 2s), "") << "they are on order";
-  EXPECT_EQ(tell(instances_launched{1, {"i1", "i2"}}, 3s), "");
-  EXPECT_EQ(tell(instances_launched{1, {"i1", "i2"}}, 3s), "") << "a repeat";
-  EXPECT_EQ(tell(work(9), 4s), "launch 2:1") << "at most three";
-  EXPECT_EQ(machine.instances(), 3);
+  EXPECT_EQ(tell(instances_launched{1, {"i1", "i2"}, ""}, 3s), "launched 1 i1 i2 | ");
+  EXPECT_EQ(tell(instances_launched{1, {"i1", "i2"}, ""}, 3s), "") << "a repeat";
+  EXPECT_EQ(tell(work(9), 4s), "ordered 2 | launch 2:1") << "at most three";
+  EXPECT_EQ(machine->instances(), 3);
+  EXPECT_EQ(machine->starting(), 3);
+}
+
+TEST_F(Provision, ListsEveryFiveSecondsAndOneAtATime) {
+  EXPECT_EQ(tell(list({}), 0s), "");
+  EXPECT_EQ(machine->deadline(), t0 + 5s);
+  static_cast<void>(tell(time_passed{}, 5s));
+  EXPECT_EQ(lists, 1);
+  static_cast<void>(tell(time_passed{}, 20s));
+  EXPECT_EQ(lists, 1) << "the first has no answer yet";
+  static_cast<void>(tell(instances_listed{{}, "no network"}, 21s));
+  EXPECT_EQ(machine->supply().error, "no network");
+  static_cast<void>(tell(time_passed{}, 25s));
+  EXPECT_EQ(lists, 1) << "it backs off";
+  static_cast<void>(tell(time_passed{}, 26s));
+  EXPECT_EQ(lists, 2);
+  static_cast<void>(tell(list({}), 26s));
+  EXPECT_EQ(machine->supply().error, "");
 }
 
 TEST_F(Provision, ReplacesWhatNeverComes) {
   static_cast<void>(tell(work(1), 0s));
-  EXPECT_EQ(tell(list({}), 0s), "launch 1:1");
-  EXPECT_EQ(tell(instances_launched{1, {"i1"}}, 1s), "");
-  ASSERT_EQ(machine.deadline(), t0 + 1s + 20min);
-  EXPECT_EQ(tell(time_passed{}, 20min), "");
-  EXPECT_EQ(tell(time_passed{}, 20min + 1s), "end i1 (never came) launch 2:1");
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:1");
+  EXPECT_EQ(tell(instances_launched{1, {"i1"}, ""}, 1s), "launched 1 i1 | ");
+  EXPECT_EQ(tell(list({"i1"}), 20min), "");
+  EXPECT_EQ(tell(time_passed{}, 20min + 1s), "ended i1 | end i1 (never came)");
+  EXPECT_EQ(tell(time_passed{}, 20min + 6s), "ordered 2 | launch 2:1") << "after a pause: it is a failure";
 }
 
 TEST_F(Provision, EndsWhatIsIdleOrDisconnectedForLong) {
+  begin({.instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
   EXPECT_EQ(tell(list({"i1", "i2"}), 0s), "");
-  EXPECT_EQ(tell(pool_agent_seen{"agent-i1", true, true}, 1s), "");
-  EXPECT_EQ(tell(pool_agent_seen{"agent-i2", true, false}, 1s), "");
-  EXPECT_EQ(tell(pool_agent_seen{"agent-i2", false, false}, 60s), "");
-  EXPECT_EQ(tell(time_passed{}, 60s + 10min), "end i2 (disconnected)");
-  EXPECT_EQ(tell(list({"i1", "i2"}), 11min + 10s), "") << "it was ordered to end";
-  EXPECT_EQ(tell(time_passed{}, 1s + 20min), "end i1 (idle)");
+  EXPECT_EQ(tell(work(0, {"i1", "i2!"}), 1s), "");
+  EXPECT_EQ(tell(work(0, {"i1", "i2?"}), 60s), "");
+  EXPECT_EQ(tell(time_passed{}, 60s + 10min), "ended i2 | end i2 (disconnected)");
+  EXPECT_EQ(tell(list({"i1", "i2"}), 10min + 70s), "") << "it was ordered to end";
+  EXPECT_EQ(tell(list({"i1", "i2"}), 12min + 10s), " | end i2 (ordered before)") << "and again";
+  EXPECT_EQ(tell(list({"i1"}), 12min + 20s), "");
+  EXPECT_EQ(tell(time_passed{}, 1s + 20min), "ended i1 | end i1 (idle)");
+}
+
+TEST_F(Provision, KeepsWhatIsIdleWhileWorkWaits) {
+  begin({.instance_slots = 1, .max_instances = 1}, {"i1"});
+  EXPECT_EQ(tell(list({"i1"}), 0s), "");
+  EXPECT_EQ(tell(work(1, {"i1"}), 1s), "") << "as many as there may be";
+  EXPECT_EQ(tell(time_passed{}, 60min), "");
 }
 
 TEST_F(Provision, KeepsTheLeastNumberAndEndsWhatIsTooMany) {
-  machine = provisioner(provisioner_settings{.instance_slots = 1, .min_instances = 1, .max_instances = 2});
-  EXPECT_EQ(tell(list({}), 0s), "launch 1:1");
-  EXPECT_EQ(tell(instances_launched{1, {"i1"}}, 1s), "");
-  EXPECT_EQ(tell(list({"i1"}), 2s), "");
-  EXPECT_EQ(tell(pool_agent_seen{"agent-i1", true, true}, 2s), "");
-  EXPECT_EQ(tell(time_passed{}, 60min), "") << "one stays";
-  EXPECT_EQ(tell(pool_agent_seen{"agent-i1", true, false}, 60min), "");
-  EXPECT_EQ(tell(list({"i1", "i2", "i3"}), 61min), "end i2 (too many)")
-    << "those that start before those that run";
+  begin({.instance_slots = 1, .min_instances = 1, .max_instances = 2});
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:1");
+  EXPECT_EQ(tell(instances_launched{1, {"i1"}, ""}, 1s), "launched 1 i1 | ");
+  EXPECT_EQ(tell(work(0, {"i1"}), 2s), "");
+  EXPECT_EQ(tell(list({"i1"}), 59min), "") << "one stays";
+  EXPECT_EQ(tell(work(0, {"i1!"}), 60min), "");
+  EXPECT_EQ(tell(provider_configured{{{"type", "local"}, {"max_instances", 0}}}, 61min),
+            "ended i1 | end i1 (too many)");
+}
+
+TEST_F(Provision, EndsTheIdleBeforeTheBusyWhereThereAreTooMany) {
+  begin({.instance_slots = 1, .max_instances = 1}, {"i1", "i2", "i3"});
+  EXPECT_EQ(tell(work(0, {"i1!", "i2"}), 0s), "");
+  EXPECT_EQ(tell(list({"i1", "i2", "i3"}), 1s), "ended i2 i3 | end i2 i3 (too many)");
 }
 
 TEST_F(Provision, BacksOffAfterFailuresAndLaunchesNoStorm) {
   static_cast<void>(tell(work(3), 0s));
-  EXPECT_EQ(tell(list({}), 0s), "launch 1:3");
-  EXPECT_EQ(tell(launch_failed{1, "no quota"}, 1s), "");
-  EXPECT_EQ(machine.error(), "no quota");
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:3");
+  EXPECT_EQ(tell(instances_launched{1, {}, "no quota"}, 1s), "failed 1 | ");
+  EXPECT_EQ(machine->supply().error, "no quota");
   EXPECT_EQ(tell(list({}), 2s), "");
-  EXPECT_EQ(tell(time_passed{}, 6s), "launch 2:3");
-  EXPECT_EQ(tell(launch_failed{2, "no quota"}, 7s), "");
+  EXPECT_EQ(tell(time_passed{}, 6s), "ordered 2 | launch 2:3");
+  EXPECT_EQ(tell(instances_launched{2, {}, "no quota"}, 7s), "failed 2 | ");
   EXPECT_EQ(tell(time_passed{}, 16s), "");
-  EXPECT_EQ(tell(time_passed{}, 17s), "launch 3:3");
-  EXPECT_EQ(tell(instances_launched{3, {"i1", "i2", "i3", "i4"}}, 18s), "end i1 (too many)")
+  EXPECT_EQ(tell(time_passed{}, 17s), "ordered 3 | launch 3:3");
+  EXPECT_EQ(tell(instances_launched{3, {"i1", "i2", "i3", "i4"}, ""}, 18s),
+            "launched 3 i1 i2 i3 i4 ended i4 | end i4 (too many)")
     << "more than it ordered";
-  EXPECT_EQ(machine.error(), "");
+  EXPECT_EQ(machine->supply().error, "");
+  EXPECT_EQ(machine->supply().faults.size(), 1u) << "that it launches more is said";
+}
+
+TEST_F(Provision, SaysAnErrorOnlyAfterTheRetriesAndTheTimeItWasGiven) {
+  begin({.type = "local", .instance_slots = 1, .error_timeout = 10s, .error_retries = 1});
+  static_cast<void>(tell(work(1), 0s));
+  static_cast<void>(tell(list({}), 0s));
+  static_cast<void>(tell(instances_launched{1, {}, "no quota"}, 1s));
+  EXPECT_EQ(machine->supply().error, "");
+  EXPECT_EQ(tell(time_passed{}, 6s), "ordered 2 | launch 2:1");
+  static_cast<void>(tell(instances_launched{2, {}, "no quota"}, 7s));
+  EXPECT_EQ(machine->supply().error, "") << "ten seconds are not over";
+  EXPECT_EQ(tell(time_passed{}, 17s), "ordered 3 | launch 3:1");
+  static_cast<void>(tell(instances_launched{3, {}, "no quota"}, 18s));
+  EXPECT_EQ(machine->supply().error, "no quota");
+}
+
+TEST_F(Provision, TakesFewerThanOrderedAndAsksForTheRestLater) {
+  static_cast<void>(tell(work(3), 0s));
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:3");
+  EXPECT_EQ(tell(instances_launched{1, {"i1"}, ""}, 1s), "launched 1 i1 | ");
+  EXPECT_EQ(tell(list({"i1"}), 3s), "") << "not at once";
+  EXPECT_EQ(tell(time_passed{}, 6s), "ordered 2 | launch 2:2");
+}
+
+TEST_F(Provision, SameIdAgainIsNoNewInstanceAndNoStorm) {
+  static_cast<void>(tell(work(2), 0s));
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:2");
+  EXPECT_EQ(tell(instances_launched{1, {"i1", "i1"}, ""}, 1s), "launched 1 i1 | ");
+  EXPECT_EQ(tell(time_passed{}, 6s), "ordered 2 | launch 2:1");
+  EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 7s), "failed 2 | ");
+  EXPECT_EQ(tell(time_passed{}, 8s), "");
 }
 
 TEST_F(Provision, TakesTheFirstOfTwoThatClaimOneAgent) {
-  instances_listed all = list({"i1", "i2"});
+  begin({.instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
+  auto all = list({"i1", "i2"});
   all.all[1].agent = "agent-i1";
-  EXPECT_EQ(tell(all, 0s), "end i2 (reported twice)");
+  EXPECT_EQ(tell(all, 0s), "ended i2 | end i2 (reported twice)");
+  EXPECT_EQ(machine->supply().faults.size(), 1u);
+}
+
+TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) {
+  EXPECT_EQ(tell(list({"x1"}), 0s), "ended x1 | end x1 (unknown)");
+}
+
+TEST_F(Provision, TakesWhatWasLaunchedWhileTheMasterDied) {
+  past({t0, "gpu", "ordered", 1, 2, {}, ""}); // and nobody heard the answer
+  static_cast<void>(tell(work(2), 0s));
+  EXPECT_EQ(tell(list({"i1", "i2", "x3"}), 1s), "adopted 1 i1 i2 ended x3 | end x3 (unknown)");
+  EXPECT_EQ(machine->instances(), 2);
+}
+
+TEST_F(Provision, OrdersAnewWhereTheMasterDiedBeforeTheCall) {
+  past({t0, "gpu", "ordered", 1, 2, {}, ""});
+  static_cast<void>(tell(work(2), 0s));
+  EXPECT_EQ(tell(list({}), 1s), "failed 1 ordered 2 | launch 2:2");
+}
+
+TEST_F(Provision, KeepsOneThatTheProviderForgetsWhileItsAgentIsThere) {
+  begin({.instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
+  static_cast<void>(tell(list({"i1", "i2"}), 0s));
+  static_cast<void>(tell(work(0, {"i1!", "i2?"}), 1s));
+  EXPECT_EQ(tell(list({}), 1min), "gone i2 | ") << "a spot instance that went";
+  EXPECT_EQ(machine->supply().faults.size(), 1u);
+  EXPECT_EQ(machine->instances(), 1);
+}
+
+TEST_F(Provision, WithoutAProviderEndsOnlyWhatIsIdle) {
+  begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
+  static_cast<void>(tell(list({"i1", "i2"}), 0s));
+  static_cast<void>(tell(work(0, {"i1!", "i2"}), 1s));
+  EXPECT_EQ(tell(provider_configured{}, 2s), "ended i2 | end i2 (idle)");
+  EXPECT_EQ(tell(work(5, {"i1!"}), 3s), "");
+  EXPECT_EQ(machine->supply().type, "");
+  EXPECT_EQ(tell(work(5, {"i1"}), 4s), "ended i1 | end i1 (idle)");
 }
 
 } // namespace

@@ -1,0 +1,67 @@
+// What an elastic pool tells its provider, and what it makes of what the provider has.
+
+#include "actors/pool/pool.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+/// Who waits for a quota, or for the limit of the pool, could not use more agents; nor could one whose
+/// constraints no instance meets.
+pool_demand pool::demand() const {
+  pool_demand out;
+  std::map<std::pair<std::uint64_t, int>, int> counts; ///< by job and slots
+  std::map<run_shape, bool> fits;
+  for (const auto* runs : {&waiting_, &aux_waiting_})
+    for (const auto* run : *runs) {
+      const auto limits = limits_of(*run);
+      if (std::any_of(limits.begin(), limits.end(),
+                      [&](const auto& key) { return key.of != run_bar::job && exceeds(*run, key); }))
+        continue;
+      const auto [known, fresh] = fits.try_emplace(run->shape());
+      if (fresh)
+        known->second = supply_can_hold(*run);
+      if (!known->second)
+        continue;
+      ++counts[{run->job->terms.job.value, run->slots == 0 ? 0 : run->need()}];
+    }
+  for (const auto& [key, count] : counts) {
+    out.runs.push_back({key.second, key.first, count});
+    if (const auto& job = jobs_.at(experiment_id{key.first}); job.terms.max_slots >= 0)
+      out.limits[key.first] = {job.terms.max_slots, job.held};
+  }
+  for (const auto& [name, agent] : agents_) {
+    const bool idle = agent.aux_used == 0 && std::none_of(agent.slots.begin(), agent.slots.end(),
+                                                          [](const auto& s) { return bool(s.holder); });
+    if (agent.present || !agent.slots.empty())
+      out.agents.push_back({name, agent.present, idle});
+  }
+  return out;
+}
+
+/// Whether instances of its provider, as many as there may be, could hold it. What is not known before an
+/// instance is there, as its device, forbids nothing.
+bool pool::supply_can_hold(const pool_run& run) const {
+  if (supply_.type.empty() || supply_.max_instances <= 0)
+    return false;
+  auto rules = run.terms.rules;
+  rules.device_types.clear();
+  rules.min_memory_bytes = 0;
+  rules.agents.clear();
+  agent_traits traits;
+  traits.labels = supply_.labels;
+  if (!refusal(rules, {}, traits).empty())
+    return false;
+  if (run.slots == 0)
+    return true;
+  const int size = supply_.instance_slots;
+  std::vector<agent_room> rooms(static_cast<std::size_t>(std::min(supply_.max_instances, run.need())));
+  room_index all(settings_.fitting);
+  for (std::size_t i = 0; i < rooms.size(); ++i) {
+    rooms[i] = {std::to_string(i), size, size, size > 0};
+    all.insert(rooms[i]);
+  }
+  return !all.fit(run.need(), rules.single_node, settings_.gangs).empty();
+}
+
+} // namespace troupe

@@ -1,0 +1,256 @@
+"""Pools whose agents come and go with the work, and runs that fall back to another pool, with real processes."""
+
+import json
+import os
+import stat
+import subprocess
+import textwrap
+import time
+
+import pytest
+
+from cluster_under_test import BINARY, Cluster, wait_for
+
+CONFIG = """
+name: {name}
+entrypoint: python3 job.py
+hyperparameters: {{x: 1}}
+searcher: {{name: single, metric: loss}}
+resources: {{slots_per_trial: {slots}, {more}}}
+max_restarts: 0
+environment: {{environment_variables: ["JOB_DIR={root}", "EPOCH_S={epoch_s}"]}}
+"""
+
+
+@pytest.fixture
+def lab(tmp_path):
+    cluster = Cluster(tmp_path)
+    yield cluster
+    cluster.close()
+
+
+def start(lab, pools, slots=1, cluster=""):
+    (lab.root / "cluster.yaml").write_text(f"troupe: 1\n{cluster}pools:\n{textwrap.indent(textwrap.dedent(pools), '  ')}\n")
+    lab.up(slots=slots)
+    lab.cli("apply", str(lab.root / "cluster.yaml"), "--yes")
+
+
+def submit(lab, name, slots=1, more="", epoch_s=0.05):
+    lab.prepare(1, epoch_s)
+    file = lab.root / f"{name}.yaml"
+    file.write_text(CONFIG.format(name=name, slots=slots, more=more, root=lab.root, epoch_s=epoch_s))
+    return lab.json("experiment", "create", str(file), str(lab.root / "job"))["id"]
+
+
+def pool(lab, name):
+    return lab.json("pool", "describe", name)
+
+
+def placements(lab):
+    return lab.facts("allocation_placed")
+
+
+def reason(lab, experiment):
+    trial = wait_for(lambda: lab.trials(experiment), 30)[0]["id"]
+    return lab.json("explain", "trial", str(trial))["reason"]
+
+
+ELASTIC = """
+main: {default: true}
+burst:
+  provider: {type: local, instance_slots: 2, max_instances: 2, max_idle_agent_period: 2s, labels: {spot: x}}
+"""
+
+
+def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
+    start(lab, ELASTIC)
+    assert pool(lab, "burst")["provider"]["type"] == "local"
+    one = submit(lab, "one", 2, "resource_pool: burst")
+    two = submit(lab, "two", 1, "resource_pool: burst, constraints: {labels: {spot: x}}")
+    assert lab.wait_end(one) == "COMPLETED"
+    assert lab.wait_end(two) == "COMPLETED"
+    assert "burst-1" in {a["name"] for a in lab.json("agent", "list")}
+    wait_for(lambda: pool(lab, "burst")["provider"]["instances"] == 0, 30, what=lambda: pool(lab, "burst"))
+    whats = [f["what"] for f in lab.facts("instance_changed")]
+    assert whats.count("ordered") == whats.count("launched") >= 1 and "ended" in whats, whats
+    # and once more from nothing
+    assert lab.wait_end(submit(lab, "again", 1, "resource_pool: burst")) == "COMPLETED"
+    lab.check_books(one, 1)
+
+
+def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
+    start(lab, ELASTIC.replace("2s", "60s"))
+    work = submit(lab, "long", 2, "resource_pool: burst", epoch_s=0.5)
+    wait_for(lambda: [a for a in lab.acks() if a["kind"] == "saved"], 60)
+    lab.kill_node()
+    lab.up(slots=1)
+    assert lab.wait_end(work) == "COMPLETED"
+    assert {a["run"] for a in lab.acks()} == {1}, "it was started twice"
+    provider = pool(lab, "burst")["provider"]
+    assert provider["instances"] == 1 and provider["error"] is None and provider["faults"] == [], provider
+    lab.down()  # an orderly end takes the instances along
+    wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
+
+
+def test_what_is_larger_than_the_pool_can_become_is_said(lab):
+    start(lab, ELASTIC)
+    huge = submit(lab, "huge", 5, "resource_pool: burst")
+    assert reason(lab, huge)["code"] in ("no_agents", "too_large")
+    fits = submit(lab, "fits", 4, "resource_pool: burst")
+    assert lab.wait_end(fits) == "COMPLETED"
+
+
+# ---- commands of the user's
+
+PROVIDER = """#!/usr/bin/env python3
+import json, os, pathlib, subprocess, sys, time
+root = pathlib.Path(os.environ["PROVIDER_ROOT"])
+how = (root / "how").read_text().strip()
+with open(root / "calls", "a") as f:
+    f.write(json.dumps({"at": time.time(), "words": sys.argv[1:], "env": {k: v for k, v in os.environ.items() if k.startswith("TROUPE_")}}) + "\\n")
+known = json.loads((root / "known").read_text()) if (root / "known").exists() else {}
+if how == "hang":
+    time.sleep(600)
+if how == "garbage":
+    print("{ this is no instance")
+    sys.exit(0)
+if how == "fails":
+    print("quota of instances is used up", file=sys.stderr)
+    sys.exit(3)
+if sys.argv[1] == "list":
+    for name, x in known.items():
+        if how != "forgets":
+            print(json.dumps({"id": name, "state": "running", "agent": x["agent"], "launched": x["launched"]}))
+elif sys.argv[1] == "launch":
+    count = int(os.environ["TROUPE_COUNT"])
+    count = {"more": count + 2, "fewer": max(1, count - 1)}.get(how, count)
+    for _ in range(count):
+        name = f"i-{len(known) + 1}"
+        known[name] = {"agent": "twin" if how == "same" else name, "launched": time.time(), "pid": 0}
+        if how != "never":
+            agent = subprocess.Popen([os.environ["PROVIDER_TROUPE"], "agent", "--master", os.environ["TROUPE_MASTER"], "--name", known[name]["agent"],
+                                      "--pool", os.environ["TROUPE_POOL"], "--slots", os.environ["TROUPE_SLOTS"], "--data-dir", str(root / "data" / name)],
+                                     stdin=subprocess.DEVNULL, stdout=open(root / f"{name}.log", "a"), stderr=subprocess.STDOUT, start_new_session=True)
+            known[name]["pid"] = agent.pid
+        print(name)
+else:
+    for name in sys.argv[2:]:
+        x = known.pop(name, None)
+        if x and x["pid"]:
+            try:
+                os.kill(x["pid"], 10)
+            except ProcessLookupError:
+                pass
+(root / "known").write_text(json.dumps(known))
+"""
+
+
+class Cloud:
+    def __init__(self, lab, how="well"):
+        self.root = lab.data / "cloud"  # so that its agents count as the cluster's
+        self.root.mkdir(parents=True)
+        self.program = self.root / "provider"
+        self.program.write_text(PROVIDER)
+        self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
+        self.be(how)
+        lab.env.update(PROVIDER_ROOT=str(self.root), PROVIDER_TROUPE=BINARY)
+
+    def be(self, how):
+        (self.root / "how").write_text(how)
+
+    def calls(self, which):
+        try:
+            lines = (self.root / "calls").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [x for x in map(json.loads, lines) if x["words"][0] == which]
+
+    def pool(self, more=""):
+        words = {which: json.dumps([str(self.program), which]) for which in ("list", "launch", "terminate")}
+        keys = ", ".join(f"{which}: {call}" for which, call in words.items())
+        return f"main: {{default: true}}\ncloud: {{provider: {{type: command, instance_slots: 1, max_instances: 2, max_idle_agent_period: 1s{more}, {keys}}}}}\n"
+
+
+def test_commands_of_the_user_bring_and_end_agents(lab):
+    cloud = Cloud(lab)
+    start(lab, cloud.pool(", labels: {zone: b, spot: x}"))
+    assert lab.wait_end(submit(lab, "one", 1, "resource_pool: cloud")) == "COMPLETED"
+    wait_for(lambda: pool(lab, "cloud")["provider"]["instances"] == 0, 30)
+    call = cloud.calls("launch")[0]["env"]
+    assert call["TROUPE_POOL"] == "cloud" and call["TROUPE_COUNT"] == "1" and call["TROUPE_SLOTS"] == "1", call
+    assert call["TROUPE_LABELS"] == "spot=x,zone=b" and call["TROUPE_MASTER"].startswith("127.0.0.1:"), call
+    assert "TROUPE_JOIN_TOKEN_FILE" in call
+    wait_for(lambda: cloud.calls("terminate"), 10)
+    assert cloud.calls("terminate")[0]["words"][1:] == ["i-1"]
+
+
+def test_a_provider_that_fails_is_asked_less_and_less_and_waiting_work_says_so(lab):
+    cloud = Cloud(lab)
+    start(lab, cloud.pool())
+    wait_for(lambda: cloud.calls("list"), 20)
+    cloud.be("fails")
+    work = submit(lab, "one", 1, "resource_pool: cloud")
+    why = wait_for(lambda: (r := reason(lab, work))["code"] == "provider_failed" and r, 30)
+    assert "quota of instances is used up" in why["text"], why
+    assert "quota" in pool(lab, "cloud")["provider"]["error"]
+    assert lab.state(work) in ("ACTIVE", "RUNNING", "QUEUED"), "it is never cancelled"
+    before = len(cloud.calls("launch"))
+    time.sleep(4)
+    assert len(cloud.calls("launch")) - before <= 1, "a storm of launches"
+    assert (lab.root / "up.log").read_text().count("quota of instances is used up") <= 2, "it is logged once for each call"
+    cloud.be("well")
+    assert lab.wait_end(work) == "COMPLETED"
+    assert pool(lab, "cloud")["provider"]["error"] is None
+
+
+@pytest.mark.parametrize("how", ["garbage", "more", "fewer", "same", "forgets"])
+def test_a_provider_that_does_wrong_is_shown_and_starts_no_storm(lab, how):
+    cloud = Cloud(lab)
+    start(lab, cloud.pool())
+    wait_for(lambda: cloud.calls("list"), 20)
+    cloud.be(how)
+    work = [submit(lab, f"w{n}", 1, "resource_pool: cloud", epoch_s=0.5) for n in range(2)]
+
+    def said():
+        provider = pool(lab, "cloud")["provider"]
+        return provider["error"] or provider["faults"]
+    wait_for(said, 40, what=lambda: pool(lab, "cloud"))
+    time.sleep(3)
+    assert len(cloud.calls("launch")) <= 3, [c["words"] for c in cloud.calls("launch")]
+    assert pool(lab, "cloud")["provider"]["instances"] <= 2
+    cloud.be("well")
+    for one in work:
+        assert lab.wait_end(one) == "COMPLETED"
+
+
+# ---- fallback
+
+def test_a_run_that_waits_falls_back_and_its_next_run_begins_at_home(lab):
+    start(lab, """
+        home: {default: true, fallback: [full, other], fallback_after: 1s, preemption: true}
+        full: {}
+        other: {}
+        """, slots=1)
+    agent = subprocess.Popen([BINARY, "agent", "--master", lab.url().split("://")[1], "--name", "there", "--slots", "1", "--pool", "other",
+                              "--data-dir", str(lab.data / "there")], env=lab.env, stdout=lab.log, stderr=lab.log, start_new_session=True)
+    try:
+        wait_for(lambda: pool(lab, "other")["slots"]["total"] == 1, 30)
+        first = submit(lab, "first", epoch_s=0.3)
+        wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 30)
+        second = submit(lab, "second", epoch_s=0.3)
+        placed = wait_for(lambda: [f for f in placements(lab) if f["pool"] == "other"], 30)
+        assert placed[0]["home"] == "home" and placed[0]["on"][0]["agent"] == "there"
+        trial = lab.trials(second)[0]["id"]
+        assert lab.json("explain", "trial", str(trial))["pool"] == "other"
+        lab.kill_node()  # it stays where it fell back to
+        lab.up(slots=1)
+        assert lab.wait_end(first) == "COMPLETED"
+        assert lab.wait_end(second) == "COMPLETED"
+        assert {a["run"] for a in lab.acks()} == {1}
+        assert not [f for f in lab.facts("allocation_preempted")]
+        third = submit(lab, "third")
+        assert lab.wait_end(third) == "COMPLETED"
+        assert placements(lab)[-1]["pool"] == "home"
+    finally:
+        agent.kill()
+        agent.wait()
