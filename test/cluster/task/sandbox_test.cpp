@@ -132,7 +132,7 @@ TEST_P(TaskSandbox, MountsThatAreReadOnlyAreSoWithAllBelowThemAndSeveralStandInE
   host_folder host, other;
   std::filesystem::create_directories(host.path() / "below");
   auto id = s.run("cat in below/in; touch here 2>/dev/null || echo read only; touch below/here && echo open; "
-                  "ls / | wc -l",
+                  "ls -A / | wc -l",
                   [&](task_spec& spec) {
                     spec.ranks[0].cwd = "/troupe-place";
                     spec.mounts = {{host.path(), "/troupe-place", true},
@@ -213,7 +213,7 @@ TEST_P(TaskSandbox, LinesForItsLogStandFirstAndARefusalStartsNothing) {
 
 TEST_P(TaskSandbox, RunsAsTheAccountThatItIsGivenAlsoWhereTheHostDoesNotKnowIt) {
   const std::uint32_t uid = 23456, gid = 23457;
-  auto id = s.run("id -u; id -g; id -G; stat -c %u /proc/self; kill -0 1 2>/dev/null || echo alone; "
+  auto id = s.run("id -u; id -g; id -G; stat -L -c %u /proc/self; kill -0 1 2>/dev/null || echo alone; "
                   "grep -c . /etc/shadow 2>/dev/null || echo no secrets",
                   [&](task_spec& spec) {
                     spec.account = account_spec{uid, gid};
@@ -250,9 +250,9 @@ TEST_P(TaskSandbox, AListOfAccountsFromItsFolderCoversThatOfTheHost) {
     .keep = {}};
   spec.mounts = {{"run/etc/passwd", "/etc/passwd", true, "private"}};
   ASSERT_TRUE(s.runtime->launch(spec));
-  s.await<task_exited>("with.accounts");
+  const auto exited = s.await<task_exited>("with.accounts");
   const auto text = s.text("with.accounts");
-  EXPECT_TRUE(text.starts_with("someone\n") && text.ends_with("kept\n")) << text;
+  EXPECT_TRUE(text.starts_with("someone\n") && text.ends_with("kept\n")) << text << exited.detail;
 }
 
 TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolderWithASpareAndWithoutOne) {
