@@ -27,7 +27,8 @@ ROOMS = {
     "api": {"api", "http"},
     "web": {"web", "api", "http"},
     "forward": {"forward", "http"},
-    "node": {"node", "api", "web", "http", "client", "forward"},
+    "provider": {"provider"},
+    "node": {"node", "api", "web", "http", "client", "forward", "provider"},
     "launch": {"launch", "node", "api", "cli", "client"},
     "embed": {"embed", "node", "api", "web"},
 }
