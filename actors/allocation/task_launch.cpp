@@ -31,7 +31,12 @@ private:
       to = shared_value(std::move(x));
     else if constexpr (std::is_same_v<T, std::string>)
       return x.is_string() && (to = std::move(x.get_ref<std::string&>()), true);
-    else if constexpr (std::is_same_v<T, experiment_id>)
+    else if constexpr (std::is_same_v<T, sandbox_terms>) {
+      auto terms = sandbox_terms_in(x);
+      if (terms)
+        to = std::move(*terms);
+      return terms.has_value();
+    } else if constexpr (std::is_same_v<T, experiment_id>)
       return x.is_number_integer() && (to = {x.get<std::uint64_t>()}, true);
     else
       return x.is_number_integer() && (to = x.get<T>(), true);
@@ -101,10 +106,12 @@ void each(Launch& x, Use use) {
   use("ranks", x.ranks);
   use("ports", x.ports);
   use("gpu_uuids", x.gpu_uuids);
+  use("sandbox", x.sandbox);
 }
 
 value shown(const experiment_id& x) { return x.value; }
 value shown(const shared_value& x) { return x.get(); }
+value shown(const sandbox_terms& x) { return to_value(x); }
 value shown(const launch_mode& x) { return modes[static_cast<int>(x)]; }
 template <class T>
 value shown(const T& x) {
@@ -138,8 +145,8 @@ std::string encode(const task_launch& x) {
     if constexpr (requires { one.has_value(); }) {
       if (one)
         out[key] = shown(*one);
-    } else {
-      out[key] = shown(one);
+    } else if (auto as = shown(one); !as.is_null()) {
+      out[key] = std::move(as);
     }
   });
   return to_msgpack(out);

@@ -3,6 +3,7 @@
 #include "actors/catalogue/catalogue_commands.hpp"
 #include "actors/catalogue/house_changes.hpp"
 #include "actors/catalogue/place_changes.hpp"
+#include "actors/catalogue/task_defaults.hpp"
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_explain_part.hpp"
 #include "actors/cluster/cluster_machines.hpp"
@@ -296,6 +297,7 @@ private:
              const std::string& pool = {}) {
     const auto id = settings.id;
     settings.job.workspace = machine_->where.workspace_of(id); // not only what its text names
+    add_defaults(settings.launch.sandbox, sandbox_defaults_of(settings, pool));
     tell_members(experiment_entered{id, settings.launch.config, pool});
     auto experiment = spawn_experiment(self_->system(), {std::move(settings), paused},
                                        {cluster_actor{self_},
@@ -307,6 +309,16 @@ private:
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
+  }
+
+  sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const {
+    const auto& configuration = machine_->records.configuration().configuration;
+    const auto named = config::pool_of_experiment(configuration, settings.launch.config);
+    return task_defaults(machine_->records, machine_->where,
+                         !pool.empty() ? pool
+                         : named       ? *named
+                                       : config::default_pool(configuration),
+                         machine_->where.workspace_id_of(settings.id), settings.launch.owner);
   }
 
   void forget(experiment_id id) {

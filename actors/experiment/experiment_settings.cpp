@@ -187,6 +187,10 @@ result<experiment_settings> experiment_settings_of(experiment_source from) {
   out.launch.checkpoint_dir = folder_of_store(out.launch.checkpoint_store);
   if (config.fault())
     return *config.fault();
+  auto sandbox = sandbox_terms_of(from.config);
+  if (!sandbox)
+    return sandbox.error();
+  out.launch.sandbox = std::move(*sandbox);
   out.job.job = from.id;
   out.job.submitted = from.submitted;
   out.job.user = from.owner;

@@ -53,6 +53,8 @@ bool is_name(std::string_view x) {
 
 bool is_duration(std::string_view x) { return duration_seconds(x) > 0; }
 
+bool starts_at_root(std::string_view path) { return path.starts_with('/'); }
+
 bool is_wait(std::string_view x) { return parse_duration(x).has_value(); }
 
 bool is_version(const node& x) {
@@ -189,6 +191,13 @@ shape& pool(schema_table& t, shape_ref partial) {
      like(quiet(unset("provider", &provider(t, &wait),
                       "Provider of agents that are started where work waits (default: none).")),
           "{ type: local, instance_slots: 4, max_instances: 3 }"),
+     like(
+       quiet(unset("startup_hook", text(t),
+                   "Shell script that every task of the pool runs first, before its own startup-hook.sh.")),
+       "module load cuda"),
+     like(quiet(unset("work_dir", &text_that(t, starts_at_root, "an absolute path"),
+                      "Working directory of tasks that name none; $AGENT_USER and $DET_USER are filled in.")),
+          "/home/$AGENT_USER"),
      like(quiet(unset(
             "defaults", partial,
             "Configuration merged under that of every experiment of this pool, over the file's defaults.")),

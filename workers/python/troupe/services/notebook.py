@@ -1,0 +1,147 @@
+"""JupyterLab as a task. Its lines stay in the task's log; it is ready when it says so; whether it is in use is looked at every 30 s and told
+to the master, which ends an idle one."""
+
+import http.client
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any, Dict, List, Optional
+
+from troupe.services._common import Surroundings, every, give_up
+
+look_seconds = float(os.environ.get("TROUPE_NOTEBOOK_LOOK_SECONDS", "30"))
+ready_line = re.compile(rb"^.*Jupyter Server .* is running.*$")
+
+
+class OverSocket(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float = 10) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Watch:
+    """Whether the notebook is idle, by `notebook_idle_type`. What cannot be asked is not idle."""
+
+    def __init__(self, around: Surroundings, token: str) -> None:
+        self.around = around
+        self.token = token
+        self.kind = around.config.get("idle_type") or "kernels_or_terminals"
+        self.newest: Optional[str] = None
+
+    def ask(self, what: str) -> List[Dict[str, Any]]:
+        connection = OverSocket(self.around.socket)
+        try:
+            connection.request("GET", f"{self.around.base_url()}/api/{what}", headers={"Authorization": f"token {self.token}"})
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status != 200:
+                raise ValueError(f"{what}: {answer.status}")
+            return json.loads(body)
+        finally:
+            connection.close()
+
+    def idle(self) -> bool:
+        kernels = self.ask("kernels")
+        if self.kind == "kernel_connections":
+            return all(kernel.get("connections", 0) == 0 for kernel in kernels)
+        terminals = self.ask("terminals")
+        if self.kind == "activity":
+            newest = max((str(x.get("last_activity", "")) for x in kernels + terminals), default="")
+            same = newest == self.newest
+            self.newest = newest
+            return same and all(kernel.get("execution_state") != "busy" for kernel in kernels)
+        return not (kernels or terminals or self.ask("sessions"))
+
+    def look(self) -> None:
+        try:
+            idle = self.idle()
+        except (OSError, ValueError, http.client.HTTPException, TypeError, AttributeError):
+            idle = False
+        try:
+            self.around.call("PUT", f"/api/v1/notebooks/{self.around.task}/report_idle", {"notebookId": self.around.task, "idle": idle})
+        except (OSError, ValueError, http.client.HTTPException):
+            pass  # the next round tells it
+
+
+def command(around: Surroundings) -> List[str]:
+    options = {
+        "ServerApp.sock": around.socket,
+        "ServerApp.sock_mode": "0600",
+        "ServerApp.base_url": around.base_url() + "/",
+        "ServerApp.open_browser": "False",
+        "ServerApp.allow_root": "True",
+        # Whom a request comes from and by which scheme is what the proxy says, which alone reaches the socket. `Host` is what the
+        # browser has sent, so that Jupyter's checks of origin and XSRF hold; which hosts there are is the proxy's to know.
+        "ServerApp.trust_xheaders": "True",
+        "ServerApp.allow_remote_access": "True",
+        "ServerApp.root_dir": "/",
+        "FileContentsManager.preferred_dir": os.getcwd(),
+        # Kernels speak over sockets of this task's folder: no port of this host is theirs.
+        "KernelManager.transport": "ipc",
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+        "LabApp.news_url": "None",
+    }
+    return [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
+
+
+def begin(around: Surroundings, token: str) -> None:
+    """Jupyter says that it runs a moment before it listens."""
+    while True:
+        connection = OverSocket(around.socket)
+        try:
+            connection.connect()
+            break
+        except OSError:
+            threading.Event().wait(0.02)
+        finally:
+            connection.close()
+    around.tell_ready()
+    every(look_seconds, Watch(around, token).look)
+
+
+def main() -> int:
+    around = Surroundings()
+    token = os.environ.get("JUPYTER_TOKEN", "")
+    if not token:
+        give_up("JUPYTER_TOKEN is not set: a notebook without a token would be open to everybody")
+    if importlib.util.find_spec("jupyterlab") is None:
+        give_up(f"JupyterLab is not installed for {sys.executable}: run './setup tasks' on this host, or '{sys.executable} -m pip install jupyterlab'")
+    folder = around.own_folder("jupyter")
+    env = dict(os.environ)
+    env.pop("TROUPE_SERVICE_CONFIG", None)
+    for name in ("config", "data", "runtime"):
+        env[f"JUPYTER_{name.upper()}_DIR"] = str(around.own_folder(f"jupyter/{name}"))
+    env.setdefault("SHELL", "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh")
+    env["IPYTHONDIR"] = str(folder / "ipython")
+    try:
+        os.unlink(around.socket)
+    except FileNotFoundError:
+        pass
+    server = subprocess.Popen(command(around), env=env, stderr=subprocess.PIPE)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda caught, _: server.send_signal(caught))
+    ready = False
+    assert server.stderr is not None
+    for line in server.stderr:
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+        if not ready and ready_line.match(line.rstrip()):
+            ready = True
+            threading.Thread(target=begin, args=(around, token), daemon=True).start()
+    code = server.wait()
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
