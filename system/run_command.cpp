@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,7 @@ std::vector<std::string> environment(const std::map<std::string, std::string>& a
   ::dup2(in, 0);
   ::dup2(out, 1);
   ::dup2(err, 2);
+  ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); // a library of ours may have opened a socket without it
   ::execvpe(argv[0], argv, envp);
   const int why = errno;
   static_cast<void>(!::write(fault, &why, sizeof why));

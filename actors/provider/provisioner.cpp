@@ -233,6 +233,8 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   say("unknown",
       "it lists instances that were not launched from here: " + ids_text({unknown.begin(), unknown.end()}),
       !unknown.empty());
+  if (!twice.empty()) // what takes its place would be the same
+    failed("launch", "launch: two instances have one agent: " + ids_text({twice.begin(), twice.end()}), now);
   end(s, twice, "reported twice", now);
   end(s, unknown, "unknown", now);
 }

@@ -188,6 +188,9 @@ shape& pool(schema_table& t, shape_ref partial) {
                 "Whether an experiment that asks for more slots than the pool has now is refused; else it is "
                 "accepted with a warning, and waits."),
           "true"),
+     like(quiet(unset("provider", &provider(t, &wait),
+                      "Provider of agents that are started where work waits (default: none).")),
+          "{ type: local, instance_slots: 4, max_instances: 3 }"),
      like(
        quiet(unset("startup_hook", text(t),
                    "Shell script that every task of the pool runs first, before its own startup-hook.sh.")),
@@ -195,9 +198,6 @@ shape& pool(schema_table& t, shape_ref partial) {
      like(quiet(unset("work_dir", &text_that(t, starts_at_root, "an absolute path"),
                       "Working directory of tasks that name none; $AGENT_USER and $DET_USER are filled in.")),
           "/home/$AGENT_USER"),
-     like(quiet(unset("provider", &provider(t, &wait),
-                      "Provider of agents that are started where work waits (default: none).")),
-          "{ type: local, instance_slots: 4, max_instances: 3 }"),
      like(quiet(unset(
             "defaults", partial,
             "Configuration merged under that of every experiment of this pool, over the file's defaults.")),

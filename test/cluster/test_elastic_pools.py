@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, wait_for
+from cluster_under_test import BINARY, Cluster, free_port, wait_for
 
 CONFIG = """
 name: {name}
@@ -69,16 +69,16 @@ def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
     two = submit(lab, "two", 1, "resource_pool: burst, constraints: {labels: {spot: x}}")
     assert lab.wait_end(one) == "COMPLETED"
     assert lab.wait_end(two) == "COMPLETED"
-    assert "burst-1" in {a["name"] for a in lab.json("agent", "list")}
+    assert "burst-1" in {a["id"] for a in lab.json("agent", "list")}
     wait_for(lambda: pool(lab, "burst")["provider"]["instances"] == 0, 30, what=lambda: pool(lab, "burst"))
     whats = [f["what"] for f in lab.facts("instance_changed")]
     assert whats.count("ordered") == whats.count("launched") >= 1 and "ended" in whats, whats
     # and once more from nothing
     assert lab.wait_end(submit(lab, "again", 1, "resource_pool: burst")) == "COMPLETED"
-    lab.check_books(one, 1)
 
 
 def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
+    lab.listen = f"127.0.0.1:{free_port()}"  # agents that outlive the master dial where it was
     start(lab, ELASTIC.replace("2s", "60s"))
     work = submit(lab, "long", 2, "resource_pool: burst", epoch_s=0.5)
     wait_for(lambda: [a for a in lab.acks() if a["kind"] == "saved"], 60)
@@ -123,7 +123,7 @@ if sys.argv[1] == "list":
             print(json.dumps({"id": name, "state": "running", "agent": x["agent"], "launched": x["launched"]}))
 elif sys.argv[1] == "launch":
     count = int(os.environ["TROUPE_COUNT"])
-    count = {"more": count + 2, "fewer": max(1, count - 1)}.get(how, count)
+    count = {"more": count + 2, "fewer": count - 1}.get(how, count)
     for _ in range(count):
         name = f"i-{len(known) + 1}"
         known[name] = {"agent": "twin" if how == "same" else name, "launched": time.time(), "pid": 0}
@@ -226,6 +226,7 @@ def test_a_provider_that_does_wrong_is_shown_and_starts_no_storm(lab, how):
 # ---- fallback
 
 def test_a_run_that_waits_falls_back_and_its_next_run_begins_at_home(lab):
+    lab.listen = f"127.0.0.1:{free_port()}"
     start(lab, """
         home: {default: true, fallback: [full, other], fallback_after: 1s, preemption: true}
         full: {}
