@@ -47,8 +47,8 @@ TEST(TaskSpec, EncodesToPairsThatEndInZero) {
   for (auto& c : shown)
     if (c == '\0')
       c = '|';
-  EXPECT_EQ(shown, "troupe-task-spec|1|id|12.3|lease-ms|30000|frozen-kill-ms|86400000|linger-ms|600000|"
-                   "spool-file-bytes|4194304|spool-files|16|keep-if-there|/|rank|/|arg|true|env|A=b|");
+  EXPECT_EQ(shown, "troupe-task-spec|1|id|12.3|lease-ms|30000|frozen-kill-ms|86400000|adopt-ms|200|linger-ms|"
+                   "600000|spool-file-bytes|4194304|spool-files|16|keep-if-there|/|rank|/|arg|true|env|A=b|");
 }
 
 TEST(ExitRecord, ReadsBackAsItWasWritten) {
