@@ -52,7 +52,8 @@ def submit(cluster, keep, logs=""):
 
 
 def folders(cluster):
-    return sorted(x.name for x in (cluster.root / "saved").iterdir())
+    # Beside checkpoints lies the folder of the cluster's event files.
+    return sorted(x.name for x in (cluster.root / "saved").iterdir() if not (x / "tensorboard").exists())
 
 
 def alive(cluster, id):
