@@ -37,6 +37,7 @@ task_launch full() {
   x.ranks = 4;
   x.ports = {1, 2, 3, 4};
   x.gpu_uuids = {"GPU-1"};
+  x.services = {{"7.t:80", 80, true, false, false}, {"7.t", 0, false, true, true}};
   return x;
 }
 
@@ -48,6 +49,8 @@ TEST(TaskLaunch, KeepsItsKeys) {
     R"("config":{"name":"n","searcher":{"metric":"loss"}},"context":"blob","entrypoint":["/bin/sh","-c","python3 train.py"],"env":{"A":"b"},"experiment":7,"first_rank":2,)"
     R"("gpu_uuids":["GPU-1"],"hparams":{"lr":0.1},"launch":"per_slot","master_id":"m","node_rank":1,"nodes":2,"owner":"alice",)"
     R"("ports":[1,2,3,4],"ranks":4,"resources_id":"r-1","resume":"uuid-9","resume_steps":1099511627776,"seed":4000000000,)"
+    R"("services":[{"id":"7.t:80","port":80,"socket":false,"tcp":true,"unauthenticated":false},)"
+    R"({"id":"7.t","port":0,"socket":true,"tcp":false,"unauthenticated":true}],)"
     R"("session_token":"S","slots":[2,3],"task_id":"7.t","token":"link","user_token":"U"})");
 }
 
