@@ -2,6 +2,8 @@
 // The root of the master role: it recovers everything from the journal, admits experiments and agents, and
 // routes commands. The only actor that a node publishes.
 
+#include "actors/catalogue/deliveries.hpp"
+#include "actors/journal/log_watch.hpp"
 #include "actors/messages.hpp"
 #include "actors/task_tokens.hpp"
 
@@ -24,6 +26,10 @@ struct cluster_setup {
   /// Agents that an operator drained under a version that kept no facts of it, each with who did it.
   std::vector<std::pair<std::string, std::string>> drained_before;
   std::function<void(const catalogue_fact&)> recorded; ///< each that is durable now; thread-safe
+  /// Sends an event and calls back once, from any thread; empty: nothing can be sent.
+  std::function<void(webhook_delivery, std::function<void(webhook_told)>)> deliver;
+  std::string base_url;             ///< address of this cluster's web page, for links; empty: none
+  std::shared_ptr<log_watch> lines; ///< what the journal looks for in logs; null: nothing
 };
 
 struct cluster_peers {

@@ -244,6 +244,21 @@ void add_cluster_file(schema_table& t) {
      like(quiet(unset("cert", &path, "Certificate of the HTTP port (default: the one in dir).")),
           "tls/server.pem"),
      like(quiet(unset("key", &path, "Private key of cert.")), "tls/server.key")});
+  auto& webhooks = map_with(
+    t, "Receivers of events; a change counts from the next start of the master.",
+    {like(quiet(unset("base_url", text(t),
+                      "Address of this cluster's web page for links in messages (default: no links).")),
+          "'https://head.lab:8080'"),
+     like(
+       quiet(unset("signing_key_file", &path,
+                   "File whose first line is the key of signatures (default: a key that the master makes at "
+                   "its first start).")),
+       "/etc/troupe/webhook-key"),
+     like(quiet(unset(
+            "allow", list_of(t, text(t)),
+            "Hosts, addresses and ranges of receivers in the own network; without them only a master on "
+            "loopback reaches loopback and private addresses.")),
+          "[ chat.lab, 10.1.0.0/16 ]")});
   auto& cluster = map_with(
     t, "Settings of the master.",
     {like(given("name", &name, "troupe", "Name of the cluster as shown to users."), "lab"),
@@ -265,7 +280,8 @@ void add_cluster_file(schema_table& t) {
             unset("web_hosts", list_of(t, &name),
                   "Names that a server on loopback answers to beside localhost; a request to another name is "
                   "refused.")),
-          "[ head.lab ]")});
+          "[ head.lab ]"),
+     like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",
     {like(required("file", &path, "File with the experiment's configuration."), "experiments/mnist.yaml"),
