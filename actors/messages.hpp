@@ -226,6 +226,10 @@ struct experiment_finished {
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
+struct task_finished { ///< a task that is no trial has ended, durably
+  task_id id;
+  MSGPACK_DEFINE_ARRAY(id)
+};
 struct route_validation { ///< from the journal, once durable: the cluster knows whose trial it is
   experiment_id experiment;
   validation_recorded what;
@@ -617,6 +621,12 @@ using experiment_actor = caf::typed_actor<
   caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>,
   caf::replies_to<experiment_set>::with<committed>, caf::reacts_to<pool_chosen>>;
 
+/// A task that is no trial; its orders are commands.
+using task_actor =
+  caf::typed_actor<caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>,
+                   caf::reacts_to<time_passed>, caf::replies_to<task_call>::with<command_result>,
+                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<pool_chosen>>;
+
 /// What an agent says at registration, and what it is told.
 struct register_agent {
   std::uint32_t protocol = link_protocol;
@@ -642,12 +652,12 @@ typename Inspector::result_type inspect(Inspector& f, registered& x) {
 }
 
 /// The only actor that a node publishes.
-using cluster_actor =
-  caf::typed_actor<caf::replies_to<register_agent, agent_actor>::with<registered>,
-                   caf::replies_to<client_command>::with<command_result>,
-                   caf::replies_to<reserve_trials>::with<trials_reserved>,
-                   caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
-                   caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>>;
+using cluster_actor = caf::typed_actor<caf::replies_to<register_agent, agent_actor>::with<registered>,
+                                       caf::replies_to<client_command>::with<command_result>,
+                                       caf::replies_to<reserve_trials>::with<trials_reserved>,
+                                       caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
+                                       caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>,
+                                       caf::reacts_to<node_joined>, caf::reacts_to<task_finished>>;
 
 inline command_result refused(error why) { return {std::move(why)}; }
 inline command_result answered(value with = value::object()) { return {std::move(with)}; }
@@ -792,4 +802,6 @@ CAF_ADD_TYPE_ID(troupe, (troupe::experiment_set))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_chosen))
 CAF_ADD_TYPE_ID(troupe, (troupe::erase_stored))
 CAF_ADD_TYPE_ID(troupe, (troupe::stored_erased))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_finished))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_actor))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -592,7 +592,12 @@ void process_runtime::engine::keep_spares() {
 bool process_runtime::engine::keep_folder(const sweep& job) {
   pollfd dead{job.helper.get(), POLLIN, 0};
   auto folder = open_folder(root_.get(), job.folder_name);
-  if (!folder || ::poll(&dead, 1, 3000) != 1 || !make_reusable(folder.get(), options_.reuse))
+  // That of a task which ran as another account could be written to by a process of that account elsewhere.
+  struct stat about {};
+  if (!folder || ::fstatat(folder.get(), task_format::run_folder, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
+      about.st_uid != ::geteuid() || about.st_gid != ::getegid())
+    return false;
+  if (::poll(&dead, 1, 3000) != 1 || !make_reusable(folder.get(), options_.reuse))
     return false;
   std::lock_guard lock(mutex_);
   if (free_.size() >= most_free)

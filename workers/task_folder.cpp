@@ -185,6 +185,23 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
       put(bytes, "fence-ca", spec.fence.ca);
     }
   }
+  for (const auto& note : spec.notes)
+    put(bytes, "note", note);
+  if (!spec.refusal.empty())
+    put(bytes, "refusal", spec.refusal);
+  if (spec.shm_bytes)
+    put(bytes, "shm-bytes", *spec.shm_bytes);
+  if (spec.account) {
+    put(bytes, "uid", std::uint64_t{spec.account->uid});
+    put(bytes, "gid", std::uint64_t{spec.account->gid});
+  }
+  for (const auto& one : spec.mounts) {
+    put(bytes, "mount", one.from);
+    put(bytes, "mount-at", one.at);
+    if (one.read_only)
+      put(bytes, "mount-read-only", "yes");
+    put(bytes, "mount-propagation", one.propagation);
+  }
   for (const auto& path : spec.keep_read_only)
     put(bytes, "keep-read-only", path);
   for (const auto& path : spec.keep)

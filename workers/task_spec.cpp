@@ -87,6 +87,18 @@ result<void> check(const task_spec& spec) {
       return wrong(where, "the path to keep '" + path + "' is not absolute");
   if (auto ok = check_strings(where, spec.keep_read_only); !ok)
     return ok;
+  for (const auto& one : spec.mounts) {
+    if (one.from.empty() || one.at.empty() || one.at[0] != '/')
+      return wrong(where, "the mount of '" + one.from + "' at '" + one.at + "' is not at an absolute path");
+    if (auto ok = check_strings(where, {one.from, one.at, one.propagation}); !ok)
+      return ok;
+  }
+  if (spec.shm_bytes && (*spec.shm_bytes == 0 || *spec.shm_bytes > INT64_MAX))
+    return wrong(where, "the size of /dev/shm is out of range");
+  if (auto ok = check_strings(where, spec.notes); !ok)
+    return ok;
+  if (auto ok = check_strings(where, {spec.refusal}); !ok)
+    return ok;
   return check_strings(where, spec.keep);
 }
 

@@ -38,6 +38,19 @@ struct fence_spec {
   std::string ca; ///< PEM; of the master's certificate
 };
 
+/// A folder or file of the host that a sandbox shows at another place, which is made where it is not there.
+struct mount_spec {
+  std::string from; ///< without links on the way; a relative one begins in the task's folder
+  std::string at;   ///< absolute, in the sandbox
+  bool read_only = false;
+  std::string propagation = "rprivate"; ///< of mount(8)
+};
+
+/// Account that the ranks become, once in the sandbox; the supervisor of the sandbox stays the agent's.
+struct account_spec {
+  std::uint32_t uid = 0, gid = 0;
+};
+
 /// All ranks of one allocation on this host share one sandbox: private /tmp, /run/determined and /proc; all
 /// else of the host's file system is where it was. It ends when its last rank has; what that left behind is
 /// killed.
@@ -51,6 +64,11 @@ struct task_spec {
   /// The same for paths below /tmp, kept before the others, which the task can only read.
   std::vector<std::string> keep_read_only;
   fence_spec fence;
+  std::vector<mount_spec> mounts;         ///< in this order, after what is kept
+  std::optional<std::uint64_t> shm_bytes; ///< size of a /dev/shm of its own; none: that of the host
+  std::optional<account_spec> account;    ///< none: that of the agent
+  std::vector<std::string> notes;         ///< lines for its log, before those of its ranks
+  std::string refusal; ///< why it is not to run: the sentence stands in its log, and it ends as `failed`
 };
 
 /// The first thing that is wrong with `spec`, naming the rank and the mend; codes: invalid.

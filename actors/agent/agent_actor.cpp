@@ -145,6 +145,7 @@ private:
                       setup_.fetch,
                       setup_.fence,
                       setup_.programs};
+    runtime_setup_.data = setup_.data;
     traits_.labels = setup_.labels;
     if (setup_.devices) {
       const auto all = setup_.devices->look();
@@ -162,11 +163,14 @@ private:
   result<void> make_harness() {
     const auto file = setup_.dir / "harness";
     harness_setup gateway;
+    gateway.tasks = setup_.dir / "tasks";
     if (auto last = first_line(file); !last.empty())
       gateway.endpoint = last; // the tasks of the last life look for it there
     auto opened = setup_.children.harness(self_->system(), gateway, agent_actor{self_});
-    if (!opened)
-      opened = setup_.children.harness(self_->system(), {}, agent_actor{self_});
+    if (!opened) {
+      gateway.endpoint = harness_setup().endpoint;
+      opened = setup_.children.harness(self_->system(), gateway, agent_actor{self_});
+    }
     if (!opened)
       return opened.error();
     harness_ = opened->actor;
@@ -409,7 +413,7 @@ private:
       return;
     auto task = std::move(it->second.task);
     endings_.erase(it);
-    step(task_ended{std::move(task)});
+    step(task_is_over{std::move(task)});
   }
 
   void step(const agent_event& ev) {

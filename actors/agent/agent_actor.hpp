@@ -45,6 +45,7 @@ struct agent_setup {
   agent_children children = agent_children::real();
   std::map<std::string, std::string> labels; ///< of the host; those of the cluster file win
   std::string pool; ///< that it wants to be in; empty: as the cluster file says, else the default one
+  std::filesystem::path data; ///< data directory of the node, which no task gets mounted; may be empty
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the

@@ -32,16 +32,17 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
   allocation_step s;
   if (const auto* end = std::get_if<allocation_closed>(&phase_)) {
     // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
-    std::visit(overloaded{
-                 [&](const slots_granted&) { s.actions.push_back(release_slots{}); },
-                 [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
-                 [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
-                 [&](const allocation_stop&) {
-                   s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished});
-                 },
-                 [](const auto&) {},
-               },
-               ev);
+    std::visit(
+      overloaded{
+        [&](const slots_granted&) { s.actions.push_back(release_slots{}); },
+        [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
+        [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
+        [&](const allocation_stop&) {
+          s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
+        },
+        [](const auto&) {},
+      },
+      ev);
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
@@ -494,7 +495,7 @@ void allocation::close(allocation_step& s, end why, int code, std::string detail
   s.actions.push_back(release_slots{}); // or withdraws the request
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
-  s.actions.push_back(report_allocation_end{why, std::move(detail), finished});
+  s.actions.push_back(report_allocation_end{why, std::move(detail), finished, code});
 }
 
 void allocation::note(allocation_step& s, allocation_fact fact) {
@@ -539,7 +540,7 @@ std::vector<allocation_action> allocation::resume() {
     std::vector<allocation_action> out{release_slots{}};
     for (const auto& part : on_)
       out.push_back(forget_task{part.agent});
-    out.push_back(report_allocation_end{end->why, end->detail, end->finished});
+    out.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
     return out;
   }
   if (on_.empty())

@@ -31,12 +31,29 @@ private:
       to = shared_value(std::move(x));
     else if constexpr (std::is_same_v<T, std::string>)
       return x.is_string() && (to = std::move(x.get_ref<std::string&>()), true);
-    else if constexpr (std::is_same_v<T, experiment_id>)
+    else if constexpr (std::is_same_v<T, sandbox_terms>) {
+      auto terms = sandbox_terms_in(x);
+      if (terms)
+        to = std::move(*terms);
+      return terms.has_value();
+    } else if constexpr (std::is_same_v<T, experiment_id>)
       return x.is_number_integer() && (to = {x.get<std::uint64_t>()}, true);
     else
       return x.is_number_integer() && (to = x.get<T>(), true);
     return true;
   }
+  static bool read(value& x, task_service& to) {
+    if (!x.is_object())
+      return false;
+    members from{x};
+    from.take("id", to.id);
+    from.take("port", to.port);
+    from.take("tcp", to.tcp);
+    from.take("unauthenticated", to.unauthenticated);
+    from.take("socket", to.socket);
+    return !from.fault();
+  }
+  static bool read(value& x, bool& to) { return x.is_boolean() && (to = x.get<bool>(), true); }
   static bool read(value& x, launch_mode& to) {
     if (!x.is_string() || (x != modes[0] && x != modes[1]))
       return false;
@@ -101,11 +118,24 @@ void each(Launch& x, Use use) {
   use("ranks", x.ranks);
   use("ports", x.ports);
   use("gpu_uuids", x.gpu_uuids);
+  use("services", x.services);
+  use("sandbox", x.sandbox);
 }
 
 value shown(const experiment_id& x) { return x.value; }
 value shown(const shared_value& x) { return x.get(); }
+value shown(const sandbox_terms& x) { return to_value(x); }
 value shown(const launch_mode& x) { return modes[static_cast<int>(x)]; }
+value shown(const std::vector<task_service>& x) {
+  value all = value::array();
+  for (const auto& one : x)
+    all.push_back({{"id", one.id},
+                   {"port", one.port},
+                   {"tcp", one.tcp},
+                   {"unauthenticated", one.unauthenticated},
+                   {"socket", one.socket}});
+  return all;
+}
 template <class T>
 value shown(const T& x) {
   return x;
@@ -138,8 +168,8 @@ std::string encode(const task_launch& x) {
     if constexpr (requires { one.has_value(); }) {
       if (one)
         out[key] = shown(*one);
-    } else {
-      out[key] = shown(one);
+    } else if (auto as = shown(one); !as.is_null()) {
+      out[key] = std::move(as);
     }
   });
   return to_msgpack(out);

@@ -3,8 +3,10 @@
 // for its next life. The owner of the allocation makes it, the allocation adds what it knows, the host what
 // is on the host. Pure.
 
+#include "actors/allocation/sandbox_terms.hpp"
 #include "model/ids.hpp"
 #include "model/result.hpp"
+#include "model/task_service.hpp"
 #include "model/value.hpp"
 
 #include <map>
@@ -63,6 +65,9 @@ struct task_launch {
   // The host of the part.
   std::vector<int> ports;                            ///< ports of the agent that this task alone uses
   std::optional<std::vector<std::string>> gpu_uuids; ///< none: its slots are not GPUs
+  std::vector<task_service> services;                ///< of the part of node rank 0
+  // The sandbox: of the task.
+  sandbox_terms sandbox;
 };
 
 /// errc::invalid with the field and the reason, where no agent could start it.

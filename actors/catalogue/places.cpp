@@ -423,10 +423,14 @@ result<project_id> places::place_of(project_id asked, const value& config) const
   return asked;
 }
 
-std::string places::workspace_of(experiment_id id) const {
+workspace_id places::workspace_id_of(experiment_id id) const {
   auto known = experiments_.find(id);
   auto project = known == experiments_.end() ? projects_.end() : projects_.find(known->second.project);
-  auto workspace = workspaces_.find(project == projects_.end() ? first_workspace : project->second.workspace);
+  return project == projects_.end() ? first_workspace : project->second.workspace;
+}
+
+std::string places::workspace_of(experiment_id id) const {
+  auto workspace = workspaces_.find(workspace_id_of(id));
   return workspace == workspaces_.end() ? std::string() : workspace->second.name;
 }
 

@@ -49,6 +49,7 @@ public:
   /// The section of its workspace; null where that has none.
   value storage_of(project_id id) const;
   std::string workspace_of(experiment_id id) const; ///< name of the one that it is in
+  workspace_id workspace_id_of(experiment_id id) const;
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
   bool open(workspace_id id) const;                  ///< it is there, not archived and not being deleted
   workspace_id workspace_id_of(project_id id) const; ///< 0 where there is no such project

@@ -3,10 +3,12 @@
 #include "actors/catalogue/catalogue_commands.hpp"
 #include "actors/catalogue/house_changes.hpp"
 #include "actors/catalogue/place_changes.hpp"
+#include "actors/catalogue/task_defaults.hpp"
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_explain_part.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
+#include "actors/cluster/cluster_tasks_part.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/retention/globs.hpp"
 #include "actors/retention/retention_actor.hpp"
@@ -57,6 +59,7 @@ public:
           self_->send(it->second, std::move(x.what));
       },
       [this](const time_passed&) { timer_fired(); },
+      [this](const task_finished& x) { tasks_->finished(x.id); },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
       [this](node_joined& x) {
         if (setup_.on_node)
@@ -98,9 +101,12 @@ private:
       }
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
     members_.emplace(self_, setup_, machine_->who,
-                     cluster_members::needs{[this] { return tasks_in_journal(); },
-                                            [this] { return all_experiments(); },
-                                            [this](const caf::error& why) { leave(why); }});
+                     cluster_members::needs{
+                       [this] { return tasks_in_journal(); }, [this] { return all_experiments(); },
+                       [this] { return tasks_->all(); }, [this](const caf::error& why) { leave(why); }});
+    tasks_.emplace(self_, setup_, peers_, *machine_,
+                   cluster_tasks::needs{[this] { return members_->pools(); },
+                                        [this](const members_event& ev) { tell_members(ev); }});
     explain_.emplace(
       self_, peers_.reads,
       cluster_explain::needs{[this](const std::string& name) {
@@ -119,6 +125,7 @@ private:
       for (const auto& row : *rows)
         if (!terminal(row.state))
           recover(row);
+    tasks_->recover();
     members_->recovered();
     make_retention();
   }
@@ -213,6 +220,7 @@ private:
           for (const auto& part : trial.runs.back().on)
             by_agent[part.agent].tasks.push_back({{trial.id, trial.runs.back().run}, part.slots});
     }
+    tasks_->add_open(by_agent);
     return by_agent;
   }
 
@@ -279,6 +287,7 @@ private:
              const std::string& pool = {}) {
     const auto id = settings.id;
     settings.job.workspace = machine_->where.workspace_of(id); // not only what its text names
+    add_defaults(settings.launch.sandbox, sandbox_defaults_of(settings, pool));
     tell_members(experiment_entered{id, settings.launch.config, pool});
     auto experiment = spawn_experiment(self_->system(), {std::move(settings), paused},
                                        {cluster_actor{self_},
@@ -290,6 +299,16 @@ private:
     experiments_[id] = experiment;
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
+  }
+
+  sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const {
+    const auto& configuration = machine_->records.configuration().configuration;
+    const auto named = config::pool_of_experiment(configuration, settings.launch.config);
+    return task_defaults(machine_->records, machine_->where,
+                         !pool.empty() ? pool
+                         : named       ? *named
+                                       : config::default_pool(configuration),
+                         machine_->where.workspace_id_of(settings.id), settings.launch.owner);
   }
 
   void forget(experiment_id id) {
@@ -313,6 +332,8 @@ private:
         return set_aside(id, "its actor died again and again: " + from_caf(down.reason).what);
       return recover(*row); // made again from what is durable
     }
+    if (tasks_->child_down(down))
+      return;
     if (!closing_ && down.source == retention_.address())
       return restarts_.again("retention", self_->now())
                ? make_retention()
@@ -328,6 +349,8 @@ private:
     closing_ = true;
     for (auto& [id, experiment] : experiments_)
       self_->send_exit(experiment, why);
+    if (tasks_)
+      tasks_->end_all(why);
     members_->end_all(why);
     self_->send_exit(retention_, why);
   }
@@ -561,9 +584,14 @@ private:
     if (!decided)
       return refused(decided.error());
     auto promise = self_->make_response_promise<command_result>();
+    workspace_id removed;
+    if constexpr (std::is_same_v<Change, commands::workspace_remove>)
+      removed = x.id;
     take(std::move(decided->facts), {},
-         [this, promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
+         [this, promise, removed, answer = std::move(decided->answer)](const caf::error& why) mutable {
            promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
+           if constexpr (std::is_same_v<Change, commands::workspace_remove>)
+             tasks_->kill_in(removed, "killed: its workspace is deleted");
            if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
                          std::is_same_v<Change, commands::project_remove>)
              delete_doomed();
@@ -722,15 +750,23 @@ private:
   requires(commands::contains<commands::task_calls, OfTask>) caf::result<command_result> on(const caller& by,
                                                                                             OfTask x) {
     const auto id = parse_allocation(by.allocation);
-    auto it = experiments_.find(x.experiment);
-    if (it == experiments_.end())
-      return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
     if constexpr (std::is_same_v<OfTask, commands::allocation_rendezvous>) {
       auto& hosts = x.hosts.emplace();
       for (const auto& [agent, known] : who().agents())
         hosts[agent] = known.host;
     }
+    if (id.task && !id.task.is_trial())
+      return tasks_->hand_on(id, task_call_of(id, std::move(x)));
+    auto it = experiments_.find(x.experiment);
+    if (it == experiments_.end())
+      return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
     return self_->delegate(it->second, task_call_of(id, std::move(x)));
+  }
+
+  template <class OfWork>
+  requires(commands::contains<commands::work_commands, OfWork>) caf::result<command_result> on(
+    const caller& by, OfWork x) {
+    return tasks_->on(by.user, std::move(x));
   }
 
   caf::result<command_result> on(const caller&, const commands::trial_metadata& x) {
@@ -1102,6 +1138,7 @@ private:
   std::optional<cluster_machines> machine_;
   std::optional<cluster_members> members_;
   std::optional<cluster_explain> explain_;
+  std::optional<cluster_tasks> tasks_;
   retention_actor retention_;
   experiment_id erasing_;   ///< which retention deletes now
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start

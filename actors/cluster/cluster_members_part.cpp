@@ -78,6 +78,8 @@ void cluster_members::introduce(const std::string& name, duration patience) {
     }
   for (const auto& experiment : with_.experiments()) // also of other pools: a run may have stayed here
     tell(experiment);
+  for (const auto& task : with_.tasks())
+    tell(task);
   one_less();
 }
 

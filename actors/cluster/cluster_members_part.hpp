@@ -21,7 +21,8 @@ public:
   struct needs {
     std::function<open_tasks()> open_tasks_now; ///< as the journal has them
     std::function<std::vector<experiment_actor>()> experiments;
-    std::function<void(const caf::error&)> leave; ///< the cluster cannot go on
+    std::function<std::vector<task_actor>()> tasks; ///< that are no trials
+    std::function<void(const caf::error&)> leave;   ///< the cluster cannot go on
   };
 
   /// `setup` and `machine` are the cluster actor's own and outlive this.

@@ -1,10 +1,12 @@
 #include "actors/harness/harness_actor.hpp"
 
+#include "actors/harness/event_writer_part.hpp"
 #include "actors/harness/harness.hpp"
 #include "actors/shells/probed.hpp"
 #include "workers/worker_messages.hpp"
 
 #include <caf/all.hpp>
+#include <iostream>
 
 namespace troupe {
 namespace {
@@ -25,11 +27,14 @@ public:
   static inline const char* name = "harness";
   explicit harness_state(base* self) : self_(self) {}
 
-  harness_actor::behavior_type make_behavior(shared_link link, agent_actor agent) {
+  harness_actor::behavior_type make_behavior(shared_link link, agent_actor agent,
+                                             const std::filesystem::path& tasks) {
     self_->enter("harness");
     self_->describe_by([this] { return machine_.describe(); });
     link_ = std::move(link);
     agent_ = std::move(agent);
+    if (!tasks.empty())
+      events_to_.emplace(tasks, [](const std::string& why) { std::cerr << "troupe: " << why << std::endl; });
     self_->set_exit_handler([this](caf::exit_msg& x) {
       {
         std::lock_guard lock(link_->mutex);
@@ -94,16 +99,29 @@ private:
     auto number = x.number;
     if (!journal_)
       return step(reports_answered{number, 0, error{errc::unreachable, "the master is away"}});
+    // What becomes durable goes into event files then.
+    auto copy = events_to_ ? x.batch.reports : std::vector<storage::report_batch::report>();
     append_reports mail{x.batch.allocation, x.batch.rank, x.batch.process, x.batch.first_sequence,
                         std::move(x.batch.reports)};
     self_->request(journal_, std::chrono::seconds(30), std::move(mail))
       .then(
-        [this, number](const reports_committed& answer) {
+        [this, number, of = x.batch.allocation, first = x.batch.first_sequence,
+         copy = std::move(copy)](const reports_committed& answer) mutable {
+          if (!answer.refused)
+            write_events(of, first, answer.up_to, std::move(copy));
           step(reports_answered{number, answer.refused ? 0 : answer.up_to, answer.refused});
         },
         [this, number](const caf::error& why) {
           step(reports_answered{number, 0, from_caf(why)});
         });
+  }
+  void write_events(allocation_id of, std::uint64_t first, std::uint64_t up_to,
+                    std::vector<storage::report_batch::report> reports) {
+    if (!events_to_)
+      return;
+    reports.resize(std::min<std::size_t>(reports.size(), up_to < first ? 0 : up_to - first + 1));
+    std::erase_if(reports, [](const auto& x) { return x.group.empty(); });
+    events_to_->add(of, std::move(reports));
   }
   void run(forward_checkpoint& x) {
     self_->send(
@@ -115,7 +133,11 @@ private:
                                      std::move(x.word)});
   }
   void run(const release_credit& x) { link_->link->release(x.bytes); }
-  void run(const reports_drained& x) { self_->send(agent_, harness_drained{x.allocation}); }
+  void run(const reports_drained& x) {
+    if (events_to_)
+      events_to_->end(x.allocation);
+    self_->send(agent_, harness_drained{x.allocation});
+  }
 
   base* self_;
   shared_link link_;
@@ -124,6 +146,7 @@ private:
   harness machine_;
   std::deque<harness_event> events_;
   std::optional<time_point> armed_;
+  std::optional<event_writer> events_to_;
 };
 
 } // namespace
@@ -149,7 +172,8 @@ result<harness_gateway> spawn_harness(caf::actor_system& sys, const harness_setu
   auto endpoint = (*opened)->endpoint();
   shared->link = std::move(*opened);
   auto actor =
-    sys.spawn<shell<harness_state, harness_actor, shared_link, agent_actor>>(shared, std::move(agent));
+    sys.spawn<shell<harness_state, harness_actor, shared_link, agent_actor, std::filesystem::path>>(
+      shared, std::move(agent), setup.tasks);
   std::lock_guard lock(shared->mutex);
   shared->to = actor;
   for (auto& messages : std::exchange(shared->early, {}))

@@ -3,11 +3,14 @@
 
 #include "actors/messages.hpp"
 
+#include <filesystem>
+
 namespace troupe {
 
 struct harness_setup {
   std::string endpoint =
-    "tcp://127.0.0.1:*"; ///< endpoint to take; the port of the last life, where there was one
+    "tcp://127.0.0.1:*";       ///< endpoint to take; the port of the last life, where there was one
+  std::filesystem::path tasks; ///< folder of all tasks of this host; empty: no event files are written
 };
 
 struct harness_gateway {

@@ -1,5 +1,7 @@
 #include "actors/host/stock_task.hpp"
 
+#include "actors/host/task_sandbox.hpp"
+
 #include <algorithm>
 #include <cctype>
 
@@ -64,11 +66,17 @@ fi
 constexpr char entrypoint_script[] = R"(# Starts a trial: entrypoint.sh COMMAND [ARGUMENT]...
 . /run/determined/task-setup.sh
 set -e
-if [ -f startup-hook.sh ]; then
-  set -x
-  . ./startup-hook.sh
-  set +x
+if [ "$DET_WORKDIR" != /run/determined/workdir ]; then
+  cp -R /run/determined/train/model/. .
 fi
+for TROUPE_HOOK in /run/determined/dynamic-tcd-startup-hook.sh ./startup-hook.sh; do
+  if [ -f "$TROUPE_HOOK" ]; then
+    set -x
+    . "$TROUPE_HOOK"
+    { set +x; } 2>/dev/null
+  fi
+done
+unset TROUPE_HOOK
 if [ "$TROUPE_NODES" != 1 ]; then
   TROUPE_MET=$("$DET_PYTHON_EXECUTABLE" -c 'import shlex, sys
 space = {}
@@ -124,7 +132,7 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const task_
     {"DET_USER_TOKEN", launch.user_token},
     {"DET_USER", launch.owner.empty() ? "determined" : launch.owner}, // the client refuses an empty one
     {"DET_RUN_DIR", task_run_dir},
-    {"DET_WORKDIR", task_workdir},
+    {"DET_WORKDIR", work_dir_of(launch, around)},
     {"DET_USE_TLS", "false"},
     {"DET_SEGMENT_ENABLED", "false"},
     {"DET_SKIP_PIP_INSTALL", "1"},
@@ -190,6 +198,10 @@ std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
     {"info/resources.json",
      to_json(value::object({{"gpu_uuids", launch.gpu_uuids.value_or(std::vector<std::string>())}}))},
   };
+  if (!launch.sandbox.startup_hook.empty())
+    files.push_back({pool_hook_file, launch.sandbox.startup_hook});
+  for (auto& file : account_files(launch, around))
+    files.push_back(std::move(file));
   if (id.task.is_trial())
     files.push_back({"info/trial.json", to_json(trial_info(id, launch))});
   if (launch.nodes == 1)

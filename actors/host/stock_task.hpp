@@ -23,6 +23,12 @@ struct task_ports {
   int ssh = 12350, communication_1 = 12360, communication_2 = 12365, c10d = 29400;
 };
 
+/// The account that the agent runs as.
+struct agent_account {
+  std::uint32_t uid = 0, gid = 0;
+  std::string user = "root"; ///< its number where it has no name
+};
+
 struct task_surroundings {
   std::string agent, agent_id;
   std::string harness_endpoint, harness_file;
@@ -35,10 +41,13 @@ struct task_surroundings {
   task_ports ports;
   /// What platform_paths() says of a PATH, perhaps remembered; empty: it is asked.
   std::function<std::vector<std::string>(const std::string&)> platform;
+  agent_account account;
+  std::vector<std::string> forbidden; ///< folders of the host, without links, that no task gets mounted
 };
 
 inline constexpr const char* task_run_dir = "/run/determined";
 inline constexpr const char* task_workdir = "/run/determined/workdir";
+inline constexpr const char* pool_hook_file = "dynamic-tcd-startup-hook.sh"; ///< below task_run_dir
 
 /// A file of a task, by its path below /run/determined.
 struct task_file {

@@ -1,6 +1,7 @@
 #include "actors/host/task_environment.hpp"
 
 #include "actors/host/platform_paths.hpp"
+#include "actors/host/task_sandbox.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -80,6 +81,8 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   for (auto& [key, one] : stock_variables(id, launch, around))
     env[key] = std::move(one);
   go_direct(env);
+  for (auto& [key, one] : account_variables(launch, around))
+    env[key] = std::move(one);
   for (const auto& [key, one] : launch.env)
     env[key] = one;
   auto& path = env["PYTHONPATH"];
@@ -110,7 +113,7 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   spec.id = to_string(id);
   workers::rank_spec rank;
   rank.argv = stock_command(launch.entrypoint, around.shell);
-  rank.cwd = task_workdir;
+  rank.cwd = work_dir_of(launch, around);
   for (std::size_t local = 0; local < processes; ++local) {
     auto of_rank = env;
     if (per_slot)
@@ -137,6 +140,7 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
     keep_named(spec.keep, argument);
   std::sort(spec.keep.begin(), spec.keep.end());
   spec.keep.erase(std::unique(spec.keep.begin(), spec.keep.end()), spec.keep.end());
+  add_terms(spec, launch, around);
   return spec;
 }
 

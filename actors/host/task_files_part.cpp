@@ -105,12 +105,15 @@ task_launch kept_of(const task_launch& x) {
   kept.ranks = x.ranks;
   kept.first_rank = x.first_rank;
   kept.nodes = x.nodes;
+  kept.experiment = x.experiment; // where its event files go
+  kept.cluster_id = x.cluster_id;
   return kept;
 }
 
 /// Of the files that stock_files() gives, by their path below `run`.
 constexpr const char* stock_names[] = {"task-setup.sh",   "train/entrypoint.sh", "info/cluster.json",
-                                       "info/trial.json", "info/resources.json", "info/rendezvous.json"};
+                                       "info/trial.json", "info/resources.json", "info/rendezvous.json",
+                                       pool_hook_file};
 
 } // namespace
 
@@ -142,6 +145,9 @@ result<void> write_task_files(const fs::path& path, allocation_id id, const task
   }
   std::set<std::string> left(std::begin(stock_names), std::end(stock_names));
   for (const auto& file : stock_files(id, launch, around)) {
+    if (const auto slash = file.path.rfind('/'); slash != file.path.npos)
+      if (auto ok = folder.make_folder("run/" + file.path.substr(0, slash)); !ok)
+        return ok;
     if (auto ok = folder.write("run/" + file.path, file.text, file.mode); !ok)
       return ok;
     left.erase(file.path);

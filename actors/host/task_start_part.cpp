@@ -4,6 +4,8 @@
 #include "actors/host/platform_paths.hpp"
 #include "actors/host/task_environment.hpp"
 #include "actors/host/task_files_part.hpp"
+#include "actors/host/task_owner_part.hpp"
+#include "actors/host/task_sandbox.hpp"
 #include "workers/process_runtime.hpp"
 #include "workers/zygote_keeper.hpp"
 
@@ -123,13 +125,21 @@ result<void> task_starter::start_in(const fs::path& folder, const start_order& o
                            setup_.master_url,
                            shell_,
                            {ports.at(0), ports.at(1), ports.at(2), ports.at(3)},
-                           {}};
+                           {},
+                           own_account(),
+                           {"/proc", "/sys"}};
+  std::error_code ignored;
+  if (const auto data = fs::canonical(setup_.data, ignored); !ignored)
+    around.forbidden.push_back(data.string());
   around.platform = [&](const std::string& path_variable) { return platform(around, path_variable); };
   if (auto ok = write_task_files(folder, order.allocation, launch, around,
                                  [this](const std::string& name) { return fetch(name); });
       !ok)
     return ok;
   auto spec = task_spec_of(order.allocation, launch, around);
+  if (spec.account)
+    if (auto ok = give_to_account(folder, launch, *spec.account); !ok)
+      return ok;
   auto zygote = choose_start(spec, launch, folder);
   if (setup_.fence && !order.fence_token.empty())
     spec.fence = fence_of(order);
@@ -148,11 +158,12 @@ workers::owned_fd task_starter::choose_start(workers::task_spec& spec, const tas
   const auto path = variable_in(env, "PYTHONUSERBASE") + "/bin:" + variable_in(env, "PATH");
   start_facts facts;
   facts.one_host = launch.nodes == 1;
-  facts.hook = fs::exists(work / "startup-hook.sh", ignored);
+  facts.hook = fs::exists(work / "startup-hook.sh", ignored) || !launch.sandbox.startup_hook.empty() ||
+               !launch.sandbox.work_dir.empty();
   const auto python = direct_start_of(launch.entrypoint, path);
   facts.python_script = python.has_value();
   facts.script_there = python && fs::is_regular_file(work / python->script, ignored);
-  facts.zygotes = python && zygotes_ && zygote_wanted(launch);
+  facts.zygotes = python && zygotes_ && zygote_wanted(launch) && !spec.account && spec.refusal.empty();
   std::optional<std::vector<std::string>> words;
   if (facts.one_host && !facts.hook)
     words = program_start_of(launch.entrypoint, path, work.string());

@@ -30,6 +30,7 @@ struct worker_runtime_setup {
   std::function<workers::fence_spec()> fence; ///< as in agent_setup
   std::string programs;                       ///< as in agent_setup
   std::vector<std::string> gpu_uuids;         ///< UUID of each slot's GPU; empty: the slots are not GPUs
+  std::filesystem::path data;                 ///< data directory of the node, which no task gets mounted
 };
 
 worker_runtime_actor spawn_worker_runtime(caf::actor_system& sys, worker_runtime_setup setup,

@@ -91,7 +91,7 @@ value pool_settings(const value& cluster, std::string_view pool) {
   auto settings = part(part(cluster, "pools"), std::string(pool).c_str());
   if (!settings.is_object())
     return value::object();
-  for (const char* other : {"default", "defaults", "provider"})
+  for (const char* other : {"default", "defaults", "provider", "startup_hook", "work_dir"})
     settings.erase(other);
   for (auto it = settings.begin(); it != settings.end();)
     it = it->is_null() ? settings.erase(it) : std::next(it);
@@ -135,6 +135,11 @@ result<std::string> pool_of_experiment(const value& cluster, const value& settin
     known += (known.empty() ? "" : ", ") + name;
   return error{errc::invalid, "resources.resource_pool: there is no pool '" + wish +
                                 "' in this cluster\nhint: one of " + known};
+}
+
+pool_tasks tasks_of_pool(const value& cluster, std::string_view pool) {
+  const auto& settings = part(part(cluster, "pools"), std::string(pool).c_str());
+  return {text(settings, "startup_hook"), text(settings, "work_dir")};
 }
 
 value experiment_defaults(const value& cluster, std::string_view pool) {

@@ -33,6 +33,12 @@ std::optional<std::map<std::string, std::string>> labels_of_agent(const value& c
 /// that name.
 result<std::string> pool_of_experiment(const value& cluster, const value& settings);
 
+/// What the file says of every task of a pool; empty where it says nothing.
+struct pool_tasks {
+  std::string startup_hook, work_dir;
+};
+pool_tasks tasks_of_pool(const value& cluster, std::string_view pool);
+
 /// The layer below the experiments of `pool`: the pool's defaults over those of the file, as a partial
 /// configuration; a storage that is named there stands in full. Null where there are none.
 value experiment_defaults(const value& cluster, std::string_view pool);

@@ -37,7 +37,6 @@ const std::vector<without_effect>& keys_without_effect() {
     {"searcher.max_length", by_the_code},
     {"searcher.stop_once", "has no effect, as in Determined 0.38: trials are never resumed by this searcher"},
     {"searcher.train_stragglers", of_old},
-    {"resources.shm_size", "has no effect: tasks share /dev/shm of their host"},
     {"resources.devices", "has no effect: tasks see all devices that their user may use"},
     {"resources.native_parallel", of_old},
     {"resources.agent_label", of_old},
@@ -55,7 +54,6 @@ const std::vector<without_effect>& keys_without_effect() {
      "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
     {"environment.environment_variables.gpu",
      "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
-    {"bind_mounts", "has no effect yet: tasks see the folders of their host as they are"},
     {"checkpoint_storage.type",
      "is for Determined's client in the task; checkpoints of the troupe package go to the cluster's own "
      "folder, and none is deleted in the bucket",

@@ -53,6 +53,9 @@ bool is_name(std::string_view x) {
 
 bool is_duration(std::string_view x) { return duration_seconds(x) > 0; }
 
+bool is_idle_time(std::string_view x) { return x == "off" || go_duration(x).has_value(); }
+bool starts_at_root(std::string_view path) { return path.starts_with('/'); }
+
 bool is_wait(std::string_view x) { return parse_duration(x).has_value(); }
 
 bool is_version(const node& x) {
@@ -144,6 +147,13 @@ shape& pool(schema_table& t, shape_ref partial) {
                 "Whether an experiment that asks for more slots than the pool has now is refused; else it is "
                 "accepted with a warning, and waits."),
           "true"),
+     like(
+       quiet(unset("startup_hook", text(t),
+                   "Shell script that every task of the pool runs first, before its own startup-hook.sh.")),
+       "module load cuda"),
+     like(quiet(unset("work_dir", &text_that(t, starts_at_root, "an absolute path"),
+                      "Working directory of tasks that name none; $AGENT_USER and $DET_USER are filled in.")),
+          "/home/$AGENT_USER"),
      like(quiet(unset(
             "defaults", partial,
             "Configuration merged under that of every experiment of this pool, over the file's defaults.")),
@@ -265,7 +275,16 @@ void add_cluster_file(schema_table& t) {
             unset("web_hosts", list_of(t, &name),
                   "Names that a server on loopback answers to beside localhost; a request to another name is "
                   "refused.")),
-          "[ head.lab ]")});
+          "[ head.lab ]"),
+     like(quiet(unset("notebook_timeout", &text_that(t, is_idle_time, "a time as 2h or 1h30m, or off"),
+                      "Time without use after which a notebook ends that says nothing else (default: off).")),
+          "8h"),
+     like(quiet(unset("tensorboard_timeout", &text_that(t, is_idle_time, "a time as 2h or 1h30m, or off"),
+                      "The same for TensorBoards (default: 5m).")),
+          "30m"),
+     like(quiet(unset("shells", one_of(t, {"sshd", "off"}),
+                      "Program that takes logins to shells, or off: there are none (default: sshd).")),
+          "off")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",
     {like(required("file", &path, "File with the experiment's configuration."), "experiments/mnist.yaml"),

@@ -32,10 +32,12 @@ struct user {
 
 /// Whom a valid token stands for.
 struct token_holder {
-  enum class kind { session, experiment, allocation } what = kind::session;
-  std::uint64_t user_id = 0; ///< of a session or an experiment's token
+  /// task: a task that is no trial acts for its owner; service: opens that task's service, and nothing else.
+  enum class kind { session, experiment, allocation, task, service } what = kind::session;
+  std::uint64_t user_id = 0; ///< of all but an allocation's token
   experiment_id experiment;  ///< of an experiment's token: dies with it
   allocation_id allocation;  ///< of an allocation's token: dies with it
+  task_id task;              ///< of a task's and a service's token: dies with it
 };
 
 /// What a session's token says of itself.
@@ -104,6 +106,14 @@ public:
   /// For tasks: DET_USER_TOKEN, and DET_SESSION_TOKEN. The same arguments give the same token.
   std::string experiment_token(experiment_id experiment, std::uint64_t user_id) const;
   std::string allocation_token(allocation_id allocation) const;
+  /// DET_USER_TOKEN of a task that is no trial, and the token of its service's address.
+  std::string task_token(task_id task, std::uint64_t user_id) const;
+  std::string service_token(task_id task, std::uint64_t user_id) const;
+
+  /// A text that may lie where others read, sealed with the secret of the tokens; each time other bytes.
+  std::string conceal(const std::string& text) const;
+  /// errc::corrupt where it was not sealed here.
+  result<std::string> reveal(const std::string& concealed) const;
 
   /// Keeps the hash of a password and returns its name, for user_changed. On disk when it returns; takes as
   /// long as `log_in`, and keeps nobody waiting. errc::invalid where a blank one is not allowed.

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t most_config_bytes = 4 << 20;
 
+} // namespace
+
 result<std::string> read_config(const std::filesystem::path& file, std::istream& in) {
   if (file == "-")
     return std::string(std::istreambuf_iterator<char>(in), {});
@@ -31,6 +33,8 @@ result<std::string> read_config(const std::filesystem::path& file, std::istream&
     return error{errc::invalid, file.string() + ": " + std::strerror(errno ? errno : ENOENT)};
   return std::string(std::istreambuf_iterator<char>(text), {});
 }
+
+namespace {
 
 result<void> check(const std::string& text, const std::string& name,
                    const std::vector<std::string>& overrides, const value& cluster) {
@@ -53,7 +57,8 @@ result<void> check(const std::string& text, const std::string& name,
   return error{errc::invalid, all};
 }
 
-/// The configuration as JSON with the overrides in it. Both have been checked.
+} // namespace
+
 result<std::string> with_overrides(const std::string& text, const std::string& name,
                                    const std::vector<std::string>& overrides) {
   auto config = config::to_value(config::read_document(text, name).root);
@@ -75,8 +80,6 @@ result<std::string> with_overrides(const std::string& text, const std::string& n
   }
   return to_json(config, 2) + "\n";
 }
-
-} // namespace
 
 result<prepared> prepare(const submission& what, std::istream& in) {
   auto text = read_config(what.config, in);

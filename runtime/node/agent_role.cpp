@@ -81,6 +81,7 @@ agent_setup agent_role::setup_of_host() const {
   }
   setup.slots = setup.devices ? static_cast<int>(setup.devices->count()) : slots.value_or(processors());
   setup.dir = on_.dir.path() / "agent" / on_.agent_name;
+  setup.data = on_.dir.path();
   setup.program = places_.troupe_task;
   setup.python = places_.python;
   setup.python_bin = places_.python_bin.string();

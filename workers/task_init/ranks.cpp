@@ -67,6 +67,15 @@ bool limit(int resource, std::int64_t value, pid_t pid = 0) {
   return prlimit(pid, static_cast<__rlimit_resource>(resource), &next, nullptr) == 0;
 }
 
+/// The calls themselves: the C library's also change the threads of a process, and this one shares its memory
+/// with its parent.
+bool become_account(const task_spec& spec) {
+  if (spec.gid >= 0 &&
+      (syscall(SYS_setgroups, 0, nullptr) != 0 || syscall(SYS_setresgid, spec.gid, spec.gid, spec.gid) != 0))
+    return false;
+  return spec.uid < 0 || syscall(SYS_setresuid, spec.uid, spec.uid, spec.uid) == 0;
+}
+
 [[noreturn]] void become_rank(const task_spec& spec, const rank_spec& rank, int host_proc, const int fds[3],
                               child_report& report) {
   auto give_up = [&report](const char* step) {
@@ -83,7 +92,6 @@ bool limit(int resource, std::int64_t value, pid_t pid = 0) {
   // A process that is forked from a zygote cannot join the sandbox's session, so that every rank has one of
   // its own.
   setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int fd = 0; fd < 3; ++fd)
     if (dup2(fds[fd], fd) < 0)
       give_up("redirecting output");
@@ -99,6 +107,9 @@ bool limit(int resource, std::int64_t value, pid_t pid = 0) {
     give_up("setting the limit of open files");
   if (!limit(RLIMIT_CPU, spec.cpu_seconds))
     give_up("setting the limit of CPU seconds");
+  if (!become_account(spec))
+    give_up("becoming the task's account");
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // a change of account clears it
   if (chdir(rank.cwd) != 0)
     give_up("entering the working directory");
   report.why = execute(rank);
@@ -205,8 +216,11 @@ fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, ra
   if (!report.step)
     return {};
   state.value = report.why == ENOENT ? 127 : 126;
-  bool in_folder = report.step[0] == 'e';
-  return complain("%s: %s: %s", report.step, in_folder ? rank.cwd : rank.argv[0], strerror(report.why));
+  char account[64];
+  snprintf(account, sizeof account, "uid %lld, gid %lld", static_cast<long long>(spec.uid),
+           static_cast<long long>(spec.gid));
+  const char* what = report.step[0] == 'e' ? rank.cwd : report.step[0] == 'b' ? account : rank.argv[0];
+  return complain("%s: %s: %s", report.step, what, strerror(report.why));
 }
 
 bool limit_process(pid_t pid, const task_spec& spec) {

@@ -41,46 +41,7 @@ fault copy_link(int folder, const char* name, const char* to) {
 fault cover_run(const host_view& host) {
   if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m") != 0)
     return complain("tmpfs on /run: %s", strerror(errno));
-  int again = openat(host.run, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* entries = again < 0 ? nullptr : fdopendir(again);
-  if (!entries)
-    return complain("reading /run: %s", strerror(errno));
-  fault f;
-  while (auto* entry = readdir(entries)) {
-    const char* name = entry->d_name;
-    struct stat about {};
-    char to[PATH_MAX];
-    snprintf(to, sizeof to, "/run/%s", name);
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-        fstatat(host.run, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
-      continue;
-    if (S_ISLNK(about.st_mode)) {
-      if ((f = copy_link(host.run, name, to)))
-        break;
-      continue;
-    }
-    int fd = openat(host.run, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-      continue;
-    int made = S_ISDIR(about.st_mode) ? mkdir(to, 0755) : mknod(to, S_IFREG | 0600, 0);
-    f = made != 0 ? complain("making %s: %s", to, strerror(errno)) : bind_fd(fd, to);
-    close(fd);
-    if (f)
-      break;
-  }
-  closedir(entries);
-  return f;
-}
-
-/// The rest of `path` below `root`, or null. "/tmp/a" below "/tmp" is "a", "/tmp" itself ".".
-const char* below(const char* path, const char* root) {
-  auto n = strlen(root);
-  if (strncmp(path, root, n) != 0 || (path[n] != '/' && path[n] != 0))
-    return nullptr;
-  path += n;
-  while (*path == '/')
-    ++path;
-  return *path ? path : ".";
+  return show_entries(host.run, "/run");
 }
 
 bool climbs(const char* path) {
@@ -93,7 +54,18 @@ bool climbs(const char* path) {
   return false;
 }
 
-/// Makes the folders above the last part of `path`.
+} // namespace
+
+const char* below(const char* path, const char* root) {
+  auto n = strlen(root);
+  if (strncmp(path, root, n) != 0 || (path[n] != '/' && path[n] != 0))
+    return nullptr;
+  path += n;
+  while (*path == '/')
+    ++path;
+  return *path ? path : ".";
+}
+
 void make_parents(char* path) {
   for (char* p = path + 1; *p; ++p)
     if (*p == '/') {
@@ -103,7 +75,37 @@ void make_parents(char* path) {
     }
 }
 
-} // namespace
+fault show_entries(int from, const char* to) {
+  int again = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* entries = again < 0 ? nullptr : fdopendir(again);
+  if (!entries)
+    return complain("reading what lies below %s: %s", to, strerror(errno));
+  fault f;
+  while (auto* entry = readdir(entries)) {
+    const char* name = entry->d_name;
+    struct stat about {};
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", strcmp(to, "/") == 0 ? "" : to, name);
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+        fstatat(from, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    if (S_ISLNK(about.st_mode)) {
+      if ((f = copy_link(from, name, path)))
+        break;
+      continue;
+    }
+    int fd = openat(from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+      continue;
+    int made = S_ISDIR(about.st_mode) ? mkdir(path, 0755) : mknod(path, S_IFREG | 0600, 0);
+    f = made != 0 ? complain("making %s: %s", path, strerror(errno)) : bind_fd(fd, path);
+    close(fd);
+    if (f)
+      break;
+  }
+  closedir(entries);
+  return f;
+}
 
 fault make_private_mounts(host_view& host, fault& remark) {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
@@ -131,6 +133,7 @@ fault make_private_mounts(host_view& host, fault& remark) {
   if (!there) {
     if (auto f = cover_run(host))
       return f;
+    host.covers_run = true;
     unlink("/run/determined");
     if (mkdir("/run/determined", 0755) != 0)
       return complain("making /run/determined: %s", strerror(errno));

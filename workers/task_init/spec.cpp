@@ -24,17 +24,40 @@ struct rank_key {
 };
 
 constexpr number_key number_keys[] = {
-  {"lease-ms", &task_spec::lease_ms, 0},       {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
-  {"linger-ms", &task_spec::linger_ms, 0},     {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
-  {"spool-files", &task_spec::spool_files, 2}, {"memory-bytes", &task_spec::memory_bytes, 1},
-  {"open-files", &task_spec::open_files, 1},   {"cpu-seconds", &task_spec::cpu_seconds, 1},
+  {"lease-ms", &task_spec::lease_ms, 0},
+  {"frozen-kill-ms", &task_spec::frozen_kill_ms, 1},
+  {"linger-ms", &task_spec::linger_ms, 0},
+  {"spool-file-bytes", &task_spec::spool_file_bytes, 64 << 10},
+  {"spool-files", &task_spec::spool_files, 2},
+  {"memory-bytes", &task_spec::memory_bytes, 1},
+  {"open-files", &task_spec::open_files, 1},
+  {"cpu-seconds", &task_spec::cpu_seconds, 1},
+  {"shm-bytes", &task_spec::shm_bytes, 1},
+  {"uid", &task_spec::uid, 0},
+  {"gid", &task_spec::gid, 0},
 };
 
-constexpr text_key text_keys[] = {{"fence", &task_spec::fence},
-                                  {"fence-ask", &task_spec::fence_ask},
-                                  {"fence-dead", &task_spec::fence_dead},
-                                  {"fence-program", &task_spec::fence_program},
-                                  {"fence-ca", &task_spec::fence_ca}};
+constexpr text_key text_keys[] = {
+  {"fence", &task_spec::fence},           {"fence-ask", &task_spec::fence_ask},
+  {"fence-dead", &task_spec::fence_dead}, {"fence-program", &task_spec::fence_program},
+  {"fence-ca", &task_spec::fence_ca},     {"refusal", &task_spec::refusal}};
+
+struct list_key {
+  const char* key;
+  list<const char*> task_spec::*field;
+};
+constexpr list_key list_keys[] = {{"keep", &task_spec::keep},
+                                  {"keep-read-only", &task_spec::keep_read_only},
+                                  {"keep-if-there", &task_spec::keep_if_there},
+                                  {"note", &task_spec::notes}};
+
+struct mount_key {
+  const char* key;
+  const char* mount_spec::*field;
+};
+constexpr mount_key mount_keys[] = {{"mount-at", &mount_spec::at},
+                                    {"mount-read-only", &mount_spec::read_only},
+                                    {"mount-propagation", &mount_spec::propagation}};
 
 fault take_pair(task_spec& spec, const char* key, char* value) {
   for (const auto& known : number_keys)
@@ -57,18 +80,22 @@ fault take_pair(task_spec& spec, const char* key, char* value) {
       spec.*known.field = value;
       return {};
     }
-  if (strcmp(key, "keep") == 0) {
-    spec.keep.push(value);
+  for (const auto& known : list_keys)
+    if (strcmp(key, known.key) == 0) {
+      (spec.*known.field).push(value);
+      return {};
+    }
+  if (strcmp(key, "mount") == 0) {
+    spec.mounts.push(mount_spec{}).from = value;
     return {};
   }
-  if (strcmp(key, "keep-read-only") == 0) {
-    spec.keep_read_only.push(value);
-    return {};
-  }
-  if (strcmp(key, "keep-if-there") == 0) {
-    spec.keep_if_there.push(value);
-    return {};
-  }
+  for (const auto& known : mount_keys)
+    if (strcmp(key, known.key) == 0) {
+      if (spec.mounts.size == 0)
+        return complain("spec: '%s' stands before the first mount", key);
+      spec.mounts[spec.mounts.size - 1].*known.field = value;
+      return {};
+    }
   if (strcmp(key, "rank") == 0) {
     if (spec.ranks.size == task_format::max_ranks)
       return complain("spec: more than %u ranks", task_format::max_ranks);

@@ -13,6 +13,13 @@ struct rank_spec {
   list<char*> direct_argv, direct_env;
 };
 
+struct mount_spec {
+  const char* from = ""; ///< on the host, without links; a relative one begins in the task's folder
+  const char* at = "";   ///< in the sandbox
+  const char* read_only = "";
+  const char* propagation = "rprivate";
+};
+
 struct task_spec {
   const char* id = "";
   std::int64_t lease_ms = 0;                        ///< 0: none
@@ -25,6 +32,11 @@ struct task_spec {
              *fence_dead = ""; ///< whom to ask without an agent, and the bodies; or empty
   const char *fence_program = "",
              *fence_ca = "";        ///< program for TLS, and its certificates; or empty
+  std::int64_t shm_bytes = -1;      ///< size of a /dev/shm of its own; -1: that of the host
+  std::int64_t uid = -1, gid = -1;  ///< of the ranks; -1: as troupe-task itself
+  const char* refusal = "";         ///< why it is not to run, or empty
+  list<const char*> notes;          ///< lines for the log
+  list<mount_spec> mounts;          ///< in this order, after what is kept
   list<const char*> keep;           ///< host paths below /tmp, /run/determined that stay the host's
   list<const char*> keep_if_there;  ///< the same for what lies below /tmp, without an error where it does not
   list<const char*> keep_read_only; ///< host paths below /tmp that stay visible, before the others

@@ -78,6 +78,10 @@ void supervisor::start(int spec, int zygote) {
     fence_.set({spec_.fence, spec_.fence_ask, spec_.fence_dead, spec_.fence_ca,
                 *spec_.fence_program ? open_host_program(box_.host, spec_.fence_program) : -1,
                 *spec_.fence_program != 0});
+  for (auto* line : spec_.notes)
+    note(line);
+  if (*spec_.refusal)
+    return fail(complain("%s", spec_.refusal));
   if (box_.pid_namespace) {
     for (auto* path : spec_.keep_read_only)
       if ((f = show_host_path(box_.host, path)))
@@ -87,6 +91,12 @@ void supervisor::start(int spec, int zygote) {
         return fail(f);
     for (auto* path : spec_.keep_if_there)
       keep_if_there(box_.host, path);
+    if ((f = make_mounts(box_.host, box_.folder, spec_)))
+      return fail(f);
+  } else if ((f = do_without_mounts(spec_))) {
+    return fail(f);
+  } else if (spec_.shm_bytes >= 0) {
+    note("resources.shm_size has no effect here: without namespaces the task shares /dev/shm with its host");
   }
   lease_end_ms_ = spec_.lease_ms ? boot_ms() + spec_.lease_ms : never;
   char here[PATH_MAX] = ".";
@@ -152,7 +162,18 @@ void supervisor::start_one(std::size_t n) {
     failure_ = f;
 }
 
+/// A line of its own in the task's log.
+void supervisor::note(const char* text) {
+  char line[1024];
+  const int bytes = snprintf(line, sizeof line, "troupe: %s", text);
+  spool_.add(0, spool_stream::notice, 0, line,
+             static_cast<std::size_t>(bytes) < sizeof line ? static_cast<std::size_t>(bytes)
+                                                           : sizeof line - 1);
+}
+
 void supervisor::fail(const fault& why) {
+  note(why.text);
+  spool_.flush();
   failure_ = why;
   why_ = "failed";
   phase_ = phase::ending;

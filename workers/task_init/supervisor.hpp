@@ -7,6 +7,7 @@
 //                   ending (kills what is left) --record written--> ended --bye or time--> gone
 
 #include "workers/task_init/fence.hpp"
+#include "workers/task_init/mounts.hpp"
 #include "workers/task_init/ranks.hpp"
 #include "workers/task_init/spool.hpp"
 
@@ -53,6 +54,7 @@ private:
   void start(int spec, int zygote);
   void start_one(std::size_t n);
   void tell_started();
+  void note(const char* text);
   void fail(const fault& why);
   void wait_for_news();
   void on_timer();

@@ -2,6 +2,7 @@
 
 #include "stage.hpp"
 
+#include <filesystem>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -87,6 +88,171 @@ TEST_P(TaskSandbox, RefusesToKeepWhatIsNotThere) {
   EXPECT_EQ(exited.why, end_reason::failed);
   EXPECT_NE(exited.detail.find("/tmp/no-such-folder-of-troupe"), std::string::npos) << exited.detail;
   EXPECT_TRUE(exited.ranks.empty());
+}
+
+/// A folder of the host with a file, outside of /tmp, that goes with the test.
+class host_folder {
+public:
+  host_folder() {
+    char pattern[] = "/var/tmp/troupe-host-XXXXXX";
+    path_ = ::mkdtemp(pattern);
+    std::ofstream(path_ / "in") << "from the host\n";
+  }
+  ~host_folder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+private:
+  std::filesystem::path path_;
+};
+
+TEST_P(TaskSandbox, ShowsFoldersOfTheHostAtOtherPlacesAndMakesNoneOnTheHost) {
+  if (!namespaces())
+    GTEST_SKIP() << "without them each folder is seen where it is";
+  host_folder host;
+  const std::string there[] = {"/troupe-new-place/deep", "/usr/share/troupe-new-place", "/srv",
+                               "/tmp/new/place"};
+  for (const auto& at : there) {
+    const bool known = std::filesystem::exists(at);
+    auto id = s.run("cat " + at + "/in; echo to the host >" + at + "/out; ls -A " + at + "/.. | wc -l; pwd",
+                    [&](task_spec& spec) {
+                      spec.ranks[0].cwd = at;
+                      spec.mounts = {{host.path(), at}};
+                    });
+    EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 0) << s.text(id);
+    const auto text = s.text(id);
+    EXPECT_TRUE(text.starts_with("from the host\n") && text.ends_with("\n" + at + "\n")) << text;
+    EXPECT_TRUE(std::filesystem::remove(host.path() / "out")) << at;
+    EXPECT_EQ(std::filesystem::exists(at), known) << at;
+  }
+}
+
+TEST_P(TaskSandbox, MountsThatAreReadOnlyAreSoWithAllBelowThemAndSeveralStandInEachOther) {
+  if (!namespaces())
+    GTEST_SKIP() << "without them each folder is seen where it is";
+  host_folder host, other;
+  std::filesystem::create_directories(host.path() / "below");
+  auto id = s.run("cat in below/in; touch here 2>/dev/null || echo read only; touch below/here && echo open; "
+                  "ls / | wc -l",
+                  [&](task_spec& spec) {
+                    spec.ranks[0].cwd = "/troupe-place";
+                    spec.mounts = {{host.path(), "/troupe-place", true},
+                                   {other.path(), "/troupe-place/below", false, "rslave"}};
+                  });
+  EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 0) << s.text(id);
+  std::size_t entries = 1; // the new place
+  for (const auto& entry : std::filesystem::directory_iterator("/"))
+    entries += !entry.path().empty();
+  EXPECT_EQ(s.text(id), "from the host\nfrom the host\nread only\nopen\n" + std::to_string(entries) + "\n");
+  EXPECT_FALSE(std::filesystem::exists(host.path() / "here"));
+  EXPECT_TRUE(std::filesystem::exists(other.path() / "here"));
+}
+
+TEST_P(TaskSandbox, AMountThatCannotBeSaysWhyInItsLogAndStartsNothing) {
+  host_folder host;
+  std::filesystem::create_directory_symlink(host.path(), host.path() / "link");
+  struct {
+    mount_spec wish;
+    std::string says;
+  } cases[] = {{{"/no/such/place", "/srv"}, "/no/such/place: No such file or directory"},
+               {{(host.path() / "link").string(), "/srv"}, "symbolic links"},
+               {{host.path(), "/etc/hostname/x"}, "is a file"},
+               {{host.path(), "/etc/hostname"}, "there is a file"},
+               {{(host.path() / "in").string(), "/srv"}, "there is a folder"},
+               {{host.path(), "/srv", false, "sideways"}, "'sideways' is not a propagation"}};
+  for (const auto& one : cases) {
+    auto id = s.run("echo never", [&](task_spec& spec) { spec.mounts = {one.wish}; });
+    auto exited = s.await<task_exited>(id);
+    EXPECT_EQ(exited.why, end_reason::failed) << one.says;
+    EXPECT_TRUE(exited.ranks.empty());
+    const auto expected = namespaces() ? one.says : std::string("no namespaces");
+    EXPECT_NE(exited.detail.find(expected), std::string::npos) << exited.detail;
+    EXPECT_EQ(s.text(id, log_stream::notice), "troupe: " + exited.detail + "\n");
+  }
+}
+
+TEST_P(TaskSandbox, WithoutNamespacesAFolderThatIsSeenWhereItIsNeedsNoMount) {
+  host_folder host;
+  auto id = s.run("cat " + (host.path() / "in").string(), [&](task_spec& spec) {
+    spec.mounts = {{host.path(), host.path()}};
+  });
+  EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, 0);
+  EXPECT_EQ(s.text(id), "from the host\n");
+}
+
+TEST_P(TaskSandbox, SharedMemoryOfItsOwnHasTheSizeThatWasAskedFor) {
+  const auto name = "troupe-shm-" + std::to_string(::getpid());
+  std::ofstream("/dev/shm/" + name) << "of the host";
+  auto id = s.run("test -e /dev/shm/" + name +
+                    " && echo shared; df -k /dev/shm | awk 'END {print $2}'; "
+                    "head -c 3000000 /dev/zero >/dev/shm/f 2>/dev/null || echo full",
+                  [](task_spec& spec) { spec.shm_bytes = 2 << 20; });
+  s.await<task_exited>(id);
+  std::filesystem::remove("/dev/shm/" + name);
+  if (namespaces()) {
+    EXPECT_EQ(s.text(id), "2048\nfull\n");
+  } else {
+    EXPECT_NE(s.text(id, log_stream::notice).find("resources.shm_size has no effect here"),
+              std::string::npos);
+    EXPECT_TRUE(s.text(id).starts_with("shared\n")) << s.text(id);
+    std::filesystem::remove("/dev/shm/f");
+  }
+}
+
+TEST_P(TaskSandbox, LinesForItsLogStandFirstAndARefusalStartsNothing) {
+  auto id = s.run("echo said", [](task_spec& spec) { spec.notes = {"one", "two"}; });
+  s.await<task_exited>(id);
+  EXPECT_EQ(s.text(id, log_stream::notice), "troupe: one\ntroupe: two\n");
+  EXPECT_EQ(s.text(id), "said\n");
+  id = s.run("echo never", [](task_spec& spec) { spec.refusal = "it is not to be"; });
+  auto exited = s.await<task_exited>(id);
+  EXPECT_EQ(exited.why, end_reason::failed);
+  EXPECT_EQ(exited.detail, "it is not to be");
+  EXPECT_EQ(s.text(id, log_stream::notice), "troupe: it is not to be\n");
+  EXPECT_EQ(s.text(id), "");
+}
+
+TEST_P(TaskSandbox, RunsAsTheAccountThatItIsGivenAlsoWhereTheHostDoesNotKnowIt) {
+  const std::uint32_t uid = 23456, gid = 23457;
+  auto id = s.run("id -u; id -g; id -G; stat -c %u /proc/self; kill -0 1 2>/dev/null || echo alone; "
+                  "grep -c . /etc/shadow 2>/dev/null || echo no secrets",
+                  [&](task_spec& spec) {
+                    spec.account = account_spec{uid, gid};
+                  });
+  auto exited = s.await<task_exited>(id);
+  if (::geteuid() != 0) { // the agent looks before; here it shows as any command that cannot be started
+    EXPECT_NE(exited.detail.find("becoming the task's account: uid 23456"), std::string::npos)
+      << exited.detail;
+    return;
+  }
+  EXPECT_EQ(s.text(id), "23456\n23457\n23457\n23456\nalone\nno secrets\n");
+  EXPECT_EQ(exited.ranks.at(0).value, 0);
+  id = s.run("sleep 100 & trap '' TERM; echo up; wait", [&](task_spec& spec) {
+    spec.account = account_spec{uid, gid};
+  });
+  s.await<task_started>(id);
+  ASSERT_TRUE(s.runtime->kill(id));
+  s.await<task_exited>(id);
+  EXPECT_TRUE(processes_of(id).empty()) << "root ends what another account runs";
+}
+
+TEST_P(TaskSandbox, AListOfAccountsFromItsFolderCoversThatOfTheHost) {
+  if (!namespaces())
+    GTEST_SKIP() << "nothing can be covered";
+  auto folder = s.runtime->prepare("with.accounts");
+  ASSERT_TRUE(folder) << folder.error().what;
+  std::filesystem::create_directories(*folder / "run" / "etc");
+  std::ofstream(*folder / "run" / "etc" / "passwd")
+    << "someone:x:" << ::getuid() << ":" << ::getgid() << "::/:/bin/sh\n";
+  task_spec spec{
+    .id = "with.accounts",
+    .ranks = {{{"sh", "-c", "id -un; echo x >>/etc/passwd || echo kept"}, {"PATH=/bin:/usr/bin"}, "/"}},
+    .limits = {},
+    .keep = {}};
+  spec.mounts = {{"run/etc/passwd", "/etc/passwd", true, "private"}};
+  ASSERT_TRUE(s.runtime->launch(spec));
+  s.await<task_exited>("with.accounts");
+  const auto text = s.text("with.accounts");
+  EXPECT_TRUE(text.starts_with("someone\n") && text.ends_with("kept\n")) << text;
 }
 
 TEST_P(TaskSandbox, FindsPreparedFilesInItsRunFolderWithASpareAndWithoutOne) {

@@ -37,6 +37,11 @@ task_launch full() {
   x.ranks = 4;
   x.ports = {1, 2, 3, 4};
   x.gpu_uuids = {"GPU-1"};
+  x.sandbox = {"/home/$AGENT_USER",
+               {{"/d", "data", true, "rslave"}},
+               1 << 20,
+               task_account{7, 8, "ada", "lab"},
+               "module load x\n"};
   return x;
 }
 
@@ -47,7 +52,9 @@ TEST(TaskLaunch, KeepsItsKeys) {
     R"({"allocation_name":"7.t.3","checkpoint_dir":"/data/ck","checkpoint_store":"shared_fs:/data/ck","cluster_id":"c",)"
     R"("config":{"name":"n","searcher":{"metric":"loss"}},"context":"blob","entrypoint":["/bin/sh","-c","python3 train.py"],"env":{"A":"b"},"experiment":7,"first_rank":2,)"
     R"("gpu_uuids":["GPU-1"],"hparams":{"lr":0.1},"launch":"per_slot","master_id":"m","node_rank":1,"nodes":2,"owner":"alice",)"
-    R"("ports":[1,2,3,4],"ranks":4,"resources_id":"r-1","resume":"uuid-9","resume_steps":1099511627776,"seed":4000000000,)"
+    R"("ports":[1,2,3,4],"ranks":4,"resources_id":"r-1","resume":"uuid-9","resume_steps":1099511627776,)"
+    R"("sandbox":{"account":{"gid":8,"group":"lab","uid":7,"user":"ada"},"mounts":[{"container_path":"data","host_path":"/d","propagation":"rslave","read_only":true}],)"
+    R"("shm_bytes":1048576,"startup_hook":"module load x\n","work_dir":"/home/$AGENT_USER"},"seed":4000000000,)"
     R"("session_token":"S","slots":[2,3],"task_id":"7.t","token":"link","user_token":"U"})");
 }
 
@@ -58,6 +65,8 @@ TEST(TaskLaunch, IsReadBack) {
   EXPECT_EQ(encode(*again), bytes);
   const auto empty = decode_launch(encode(task_launch{}));
   ASSERT_TRUE(empty);
+  EXPECT_EQ(empty->sandbox, sandbox_terms{});
+  EXPECT_EQ(again->sandbox, full().sandbox);
   EXPECT_FALSE(empty->gpu_uuids) << "none and an empty list differ: an empty list hides all GPUs";
 }
 
@@ -88,7 +97,8 @@ TEST(TaskLaunch, OfAnEarlierVersionIsRead) {
 }
 
 TEST(TaskLaunch, OfAnotherKindOfValueIsRefusedByItsKey) {
-  for (const char* key : {"entrypoint", "slots", "token", "nodes", "launch", "env", "experiment"}) {
+  for (const char* key :
+       {"entrypoint", "slots", "token", "nodes", "launch", "env", "experiment", "sandbox"}) {
     auto bad = parse_msgpack(encode(full())).value();
     bad[key] = true;
     const auto got = decode_launch(to_msgpack(bad));

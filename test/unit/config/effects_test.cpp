@@ -26,7 +26,7 @@ TEST(Warnings, NameWhatIsGivenAndNotWhatIsTheDefault) {
     {"retention_policy: {log_retention_days: 3}\n", ""},
     {"log_policies: [{pattern: x, action: cancel_retries}]\n", "1:15:log_policies"},
     {"log_policies: []\nbind_mounts: []\n", ""},
-    {"bind_mounts: [{host_path: /a, container_path: /a}]\n", "1:14:bind_mounts"},
+    {"bind_mounts: [{host_path: /a, container_path: /a}]\nresources: {shm_size: 4096}\n", ""},
     {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 1}\n", "1:28:checkpoint_storage.type"},
     {"checkpoint_storage: {type: shared_fs, host_path: /h}\n", ""},
     {"entrypoint: model_def:Trial\nscheduling_unit: 7\n", ""}, // Determined's client reads it there

@@ -1,0 +1,196 @@
+"""What the configuration wants of a trial's sandbox, in a whole cluster: mounts, working directory, shared memory, account, hooks, and
+the event files of its metrics. As root, and as an ordinary user where that differs."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
+
+from cluster_under_test import wait_for
+from test_stock_tasks import Stock, python_for
+
+CONFIG = """
+name: sandbox
+entrypoint: {entrypoint}
+hyperparameters: {{}}
+searcher: {{name: single, metric: loss, max_length: 1}}
+max_restarts: 0
+{more}
+"""
+
+
+class Lab(Stock):
+    def trial(self, entrypoint, files=None, **more):
+        """The experiment's state at its end, and the lines of its trial."""
+        number = len(list((self.root / "jobs").iterdir()))
+        job = self.root / "jobs" / str(number)
+        job.mkdir()
+        for name, text in (files or {"x": ""}).items():
+            (job / name).write_text(text)
+        config = self.root / f"job-{number}.yaml"
+        config.write_text(CONFIG.format(entrypoint=json.dumps(entrypoint), more="\n".join(f"{key}: {json.dumps(value)}" for key, value in more.items())))
+        id = self.json("experiment", "create", str(config), str(job))["id"]
+        state = self.wait_end(id)
+        self.newest = id
+        return state, self.logs(self.trials(id)[0]["id"])
+
+    def patch(self, path, body):
+        request = self.request(path, json.dumps(body).encode())
+        request.method = "PATCH"
+        return json.load(urllib.request.urlopen(request, timeout=30))
+
+    def run_as(self, uid, gid, user, group):
+        me = self.call("/api/v1/me")[1]["user"]
+        self.patch(f"/api/v1/users/{me['id']}", {"agentUserGroup": {"agentUid": uid, "agentGid": gid, "agentUser": user, "agentGroup": group}})
+
+
+@pytest.fixture(params=[os.getuid(), 65534], ids=["self", "nobody"])
+def lab(request):
+    # Not below pytest's own folder: another user could not go there.
+    root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
+    root.chmod(0o755)
+    it = None
+    try:
+        it = Lab(root, python_for(request.param, root), request.param)
+        it.up()
+        yield it
+    finally:
+        if it:
+            it.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+ROOT_ONLY = pytest.mark.parametrize("lab", [os.getuid()], ids=["self"], indirect=True)
+
+
+def test_mounts_and_shared_memory_are_the_trials_own(lab):
+    host = lab.root / "host"
+    host.mkdir()
+    (host / "in").write_text("from the host\n")
+    host.chmod(0o777)
+    state, said = lab.trial("cat /data-of-the-lab/deep/in here/in; echo x >/data-of-the-lab/deep/out || echo read only; pwd; df -k /dev/shm | tail -1",
+                            bind_mounts=[{"host_path": str(host), "container_path": "/data-of-the-lab/deep", "read_only": True},
+                                         {"host_path": str(host), "container_path": "here"}], resources={"shm_size": "3m"})
+    assert state == "COMPLETED" and said.count("from the host") == 2 and "read only" in said and " 3072 " in said, said
+    assert not os.path.exists("/data-of-the-lab") and "/run/determined/workdir" in said
+
+
+def test_a_mount_that_no_task_gets_is_refused_with_its_reason_in_the_log(lab):
+    (lab.root / "link").symlink_to(lab.data)
+    for host, reason in (("/no/such/folder", "cannot be mounted: No such file or directory"), ("/proc/1", "lies below /proc"), ("/sys/kernel", "lies below /sys"),
+                         (str(lab.data / "agent"), "lies below " + str(lab.data)), (str(lab.root / "link"), "lies below " + str(lab.data))):
+        state, said = lab.trial("echo it ran", bind_mounts=[{"host_path": host, "container_path": "/srv/x"}])
+        assert state == "ERROR" and reason in said and "it ran" not in said, (host, said)
+
+
+def test_a_propagation_that_does_not_exist_is_refused_at_once(lab):
+    config = lab.root / "bad.yaml"
+    config.write_text(CONFIG.format(entrypoint="true", more="bind_mounts: [{host_path: /a, container_path: /b, propagation: wide}]"))
+    done = lab.cli("experiment", "create", str(config), check=False)
+    assert done.returncode != 0 and "bind_mounts[0].propagation: 'wide' is not private" in done.stderr, done.stderr
+
+
+@ROOT_ONLY
+def test_a_trial_runs_as_the_account_of_its_user_or_workspace_and_owns_what_it_makes(lab):
+    if os.getuid() != 0:
+        pytest.skip("the agent has to be root")
+    lab.run_as(23456, 23457, "ada-of-the-lab", "the-lab")
+    script = """
+import os, troupe, pathlib, subprocess
+print("I am", os.getuid(), os.getgid(), os.getgroups(), subprocess.getoutput("id -un; id -gn").split(), os.environ["HOME"], os.environ["USER"])
+open("mine", "w").close(); open("/tmp/mine", "w").close(); open("/run/determined/mine", "w").close()
+print("token", os.stat("/run/determined/info/cluster.json").st_uid)
+troupe.log({"loss": 1.0}, step=1)
+with troupe.checkpoint(1) as path:
+    (path / "f").write_text("x")
+troupe.validate({"loss": 0.5}, step=1)
+"""
+    python = python_for(65534, lab.root)
+    lab.python_bin = python
+    state, said = lab.trial(f"{python}/python3 job.py", {"job.py": script})
+    assert state == "COMPLETED", said
+    assert "I am 23456 23457 [23457] ['ada-of-the-lab', 'the-lab'] /run/determined/workdir ada-of-the-lab" in said and "token 23456" in said, said
+    made = [p for p in lab.data.rglob("f") if p.read_text() == "x"]
+    assert len(made) == 1 and made[0].stat().st_uid == 23456 and made[0].parent.stat().st_gid == 23457, made
+    events = list(lab.data.rglob("*tfevents*"))
+    assert len(events) == 1 and events[0].stat().st_uid == 23456, events
+    # Another account's next trial finds nothing of it, and the one after it is root's again.
+    lab.run_as(0, 0, "root", "root")
+    state, said = lab.trial("id -u; stat -c '%u %n' /run/determined /run/determined/* /tmp /tmp/*")
+    assert state == "COMPLETED" and "23456" not in said, said
+    # The workspace's wins.
+    lab.run_as(1, 1, "daemon", "daemon")
+    lab.patch("/api/v1/workspaces/1", {"agentUserGroup": {"agentUid": 2, "agentGid": 2, "agentUser": "bin", "agentGroup": "bin"}})
+    state, said = lab.trial("id -un")
+    assert state == "COMPLETED" and "bin" in said, said
+
+
+@pytest.mark.parametrize("lab", [65534], ids=["nobody"], indirect=True)
+def test_an_agent_that_is_not_root_says_why_it_cannot_become_another_account(lab):
+    lab.run_as(23456, 23457, "ada", "lab")
+    state, said = lab.trial("echo it ran")
+    assert state == "ERROR" and "it ran" not in said
+    assert "it is to run as ada (uid 23456, gid 23457), and this agent runs as nobody (uid 65534), which cannot become another account: run the agent as root" in said, said
+    lab.run_as(65534, 65534, "nobody", "nogroup")
+    state, said = lab.trial("id -u")
+    assert state == "COMPLETED" and "65534" in said, said
+
+
+@ROOT_ONLY
+def test_hook_and_working_directory_of_the_pool(lab):
+    place = lab.root / "work" / "admin"
+    place.mkdir(parents=True)
+    file = lab.root / "lab.yaml"
+    file.write_text(f"name: lab\npools:\n  default:\n    startup_hook: |\n      export FROM_POOL=first\n      echo hook of the pool in $PWD\n    work_dir: {lab.root}/work/$DET_USER\n")
+    lab.cli("apply", str(file))
+    hook = "echo hook of the files after $FROM_POOL; export FROM_FILES=second"
+    state, said = lab.trial("echo then $FROM_POOL $FROM_FILES in $PWD; ls", {"startup-hook.sh": hook, "data.txt": "1"})
+    assert state == "COMPLETED", said
+    assert f"hook of the pool in {place}" in said and "hook of the files after first" in said and f"then first second in {place}" in said, said
+    assert "data.txt" in said and (place / "data.txt").exists()
+    state, said = lab.trial("echo it ran", {"startup-hook.sh": "false"})
+    assert state == "ERROR" and "it ran" not in said, said
+
+
+NATIVE = """
+import os, time, troupe
+root = os.environ["JOB_DIR"]
+for step in range(1, 21):
+    troupe.log({"loss": 1 / step, "deep": {"x": step}, "word": "none"}, step=step)
+troupe.validate({"loss": 0.5}, step=20)
+open(root + "/there", "w").close()
+while not os.path.exists(root + "/gate"):
+    time.sleep(0.05)
+"""
+
+
+def test_metrics_of_the_troupe_package_are_event_files_while_they_come(lab):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    (lab.root / "jobs" / "0").mkdir()
+    (lab.root / "jobs" / "0" / "job.py").write_text(NATIVE)
+    config = lab.root / "native.yaml"
+    config.write_text(CONFIG.format(entrypoint="python3 job.py", more=f"environment: {{environment_variables: ['JOB_DIR={lab.root}']}}"))
+    if lab.user != os.getuid():
+        lab.root.chmod(0o777)
+    id = lab.json("experiment", "create", str(config), str(lab.root / "jobs" / "0"))["id"]
+    wait_for(lambda: (lab.root / "there").exists(), 60, what=lab.everything_said)
+    trial = lab.trials(id)[0]["id"]
+    folder = wait_for(lambda: [p for p in lab.data.rglob(f"tensorboard/experiment/{id}/trial/{trial}")], 30)[0]
+
+    def scalars():
+        read = EventAccumulator(str(folder))
+        read.Reload()
+        return {tag: [(point.step, point.value) for point in read.Scalars(tag)] for tag in read.Tags()["scalars"]}
+
+    wait_for(lambda: len(scalars().get("Determined/loss", [])) == 20, 30, what=scalars)
+    got = scalars()
+    assert set(got) == {"Determined/loss", "Determined/deep/x", "Determined/val_loss"}, got
+    assert got["Determined/deep/x"] == [(n, float(n)) for n in range(1, 21)] and got["Determined/val_loss"] == [(20, 0.5)]
+    assert abs(got["Determined/loss"][2][1] - 1 / 3) < 1e-6
+    (lab.root / "gate").touch()
+    assert lab.wait_end(id) == "COMPLETED"

@@ -1,0 +1,19 @@
+#pragma once
+// What a task's specification asks for beside the usual mounts: folders of the host at other places, and a
+// /dev/shm of its own.
+
+#include "workers/task_init/sandbox.hpp"
+#include "workers/task_init/spec.hpp"
+
+namespace troupe::task_init {
+
+/// To call in the sandbox, after what is kept is there; `folder` is the task's, and the working directory.
+/// Where a place is not there, it is made in a tmpfs that covers the folder above it and shows the rest of
+/// that: nothing is made on the host. A mount that is read only is so with all that lies below it.
+fault make_mounts(const host_view& host, int folder, const task_spec& spec);
+
+/// Without namespaces: why the task cannot have what it asks for, if it cannot. What is to be seen where it
+/// is anyway needs no mount.
+fault do_without_mounts(const task_spec& spec);
+
+} // namespace troupe::task_init
