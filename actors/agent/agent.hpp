@@ -11,7 +11,7 @@ namespace troupe {
 struct link_up {
   std::uint64_t epoch = 0; ///< of the registration that was accepted
   time_point sent;         ///< when that registration was sent
-  duration heartbeat{0};   ///< of this cluster; 0: as before
+  duration heartbeat{0};   ///< pause between two heartbeats; 0: unchanged
 };
 /// To apply before the next registration is sent, also when this side gave the link up.
 struct link_down {};

@@ -101,7 +101,7 @@ using twin_action = std::variant<agent_order, tell_allocation, tell_pool, acknow
 struct lease_times {
   duration freeze = 30s;    ///< a sandbox whose lease is so old stops itself
   duration give_away = 45s; ///< the master gives a run away; never sooner after its own start
-  duration heartbeat = 1s;  ///< of an agent
+  duration heartbeat = 1s;  ///< pause between two heartbeats of an agent
   duration adopt = 200ms;   ///< a sandbox waits so long for a new agent before it asks the master
   /// After the master's start, for the leases of its earlier lives; at least give_away.
   duration first_give_away = 45s;

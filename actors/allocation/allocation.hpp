@@ -280,7 +280,7 @@ private:
 
   allocation_spec spec_;
   std::vector<placement> on_; ///< durable
-  std::string pool_;          ///< that placed it
+  std::string pool_;          ///< name of the pool that placed it
   time_point placed_at_;
   std::optional<allocation_preempted> preempted_; ///< the newest order of its pool
   bool ready_ = false;
@@ -295,8 +295,8 @@ private:
   // Soft state.
   std::map<std::string, part_state> parts_;
   std::vector<std::string> fallback_; ///< pools that it may ask, in their order
-  std::set<std::string> asked_;       ///< of these
-  std::string answers_next_;          ///< of these, the one that has not answered yet
+  std::set<std::string> asked_;       ///< names of the pools asked for slots
+  std::string answers_next_;          ///< name of the pool that has not answered yet
   bool polls_ = false;   ///< whether the script asks if it should stop; learned again soon after a recovery
   std::set<int> called_; ///< node ranks that came to the rendezvous
   bool finished_ = false;

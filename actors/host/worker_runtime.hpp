@@ -62,7 +62,7 @@ struct drop_sandbox_ordered {
 };
 struct leases_renewed {
   time_point from;              ///< none: only what follows counts
-  duration freeze{0}, adopt{0}; ///< of this cluster; 0: as before
+  duration freeze{0}, adopt{0}; ///< times of the lease; 0: unchanged
 };
 
 struct adoption_ordered {};
