@@ -26,9 +26,10 @@ endif()
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE)
   # Precompiled headers are cached only with these flags and allowances; relative paths let worktrees share hits. Whether a warning is an
-  # error changes no object.
+  # error changes no object. CCACHE_DEPEND: keys are of the headers' bytes. Preprocessed text has no comments, and a precompiled header whose
+  # headers differ from today's by a comment declares everything twice, as `#pragma once` compares bytes.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> $<$<COMPILE_LANGUAGE:CXX>:-fno-working-directory>)
-  set(ccache ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+  set(ccache ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     "CCACHE_IGNOREOPTIONS=-Werror* -Wno-error*" CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
   set(CMAKE_C_COMPILER_LAUNCHER ${ccache})
