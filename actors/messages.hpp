@@ -390,7 +390,8 @@ struct link_order { ///< master to agent: exactly one of the orders is set
   std::vector<kill_ordered> kill;
   std::vector<forget_ordered> forget;
   std::vector<worker_ordered> worker;
-  MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget, worker)
+  std::vector<service_ordered> services;
+  MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget, worker, services)
 };
 struct heartbeat_ack {
   std::uint64_t epoch = 0;
@@ -566,7 +567,7 @@ using twin_actor = caf::typed_actor<
   caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>, caf::reacts_to<expect_tasks>,
   caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
   caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>,
-  caf::replies_to<pool_renewed>::with<pool_joined>>;
+  caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<service_ordered>>;
 
 /// Calls the provider of an elastic pool, on a thread of its own: a call may take a minute.
 using provider_calls_actor = caf::typed_actor<caf::replies_to<list_instances>::with<instances_listed>,
@@ -818,4 +819,5 @@ CAF_ADD_TYPE_ID(troupe, (troupe::instances_launched))
 CAF_ADD_TYPE_ID(troupe, (troupe::instances_ended))
 CAF_ADD_TYPE_ID(troupe, (troupe::provider_calls_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::provisioner_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::service_ordered))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -105,6 +105,12 @@ void agent::obey(out& o, const worker_ordered& x) {
     o.push_back(tell_worker{x});
 }
 
+void agent::obey(out& o, const service_ordered& x) {
+  const auto it = tasks_.find(x.allocation);
+  const bool here = it != tasks_.end() && !it->second.report.exited && !it->second.waits_with;
+  o.push_back(open_service{x, here});
+}
+
 void agent::destroy(out& o, task& t) {
   t.report.ordered = true;
   o.push_back(destroy_task{t.report.allocation});

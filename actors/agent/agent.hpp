@@ -71,8 +71,12 @@ struct report_to_twin {
 struct tell_worker { ///< through its stand-in
   worker_ordered order;
 };
+struct open_service { ///< a connection to it, for the master
+  service_ordered order;
+  bool runs = true; ///< whether the task is here and has not ended; else the master is told that it is not
+};
 using agent_action = std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases,
-                                  send_heartbeat, report_to_twin, tell_worker>;
+                                  send_heartbeat, report_to_twin, tell_worker, open_service>;
 
 /// Not thread-safe: one actor owns it. Its clock is one of the host that never jumps (CLOCK_BOOTTIME): leases
 /// hang on it, no fact does.
@@ -113,6 +117,7 @@ private:
   void obey(out& o, const kill_ordered& x);
   void obey(out& o, const forget_ordered& x);
   void obey(out& o, const worker_ordered& x);
+  void obey(out& o, const service_ordered& x);
   void destroy(out& o, task& t);
   void never_start(out& o, task& t, int signal, std::string detail);
   void launch_waiting(out& o);

@@ -75,6 +75,7 @@ public:
         obey(x.kill);
         obey(x.forget);
         obey(x.worker);
+        obey(x.services);
       },
       [this](const heartbeat_ack& x) {
         step(heartbeat_acked{x.epoch, x.sent});
@@ -460,6 +461,10 @@ private:
   void run(tell_worker& x) {
     if (auto it = stand_ins_.find({x.order.allocation, x.order.member}); it != stand_ins_.end())
       self_->send(it->second, std::move(x.order)); // else it has not spoken since this agent started
+  }
+  void run(open_service& x) {
+    if (setup_.open_service)
+      setup_.open_service(std::move(x.order), x.runs);
   }
   void run(const drop_task& x) {
     at_host_.erase(x.allocation);

@@ -46,6 +46,9 @@ struct agent_setup {
   std::map<std::string, std::string> labels; ///< of the host; those of the cluster file win
   std::string pool; ///< that it wants to be in; empty: as the cluster file says, else the default one
   std::filesystem::path data; ///< data directory of the node, which no task gets mounted; may be empty
+  /// Opens a connection to a service of a task for the master, or tells the master that the task does not
+  /// run. From the agent's thread; must not block.
+  std::function<void(service_ordered, bool runs)> open_service;
 };
 
 /// `dial` is called, from the agent's thread and not blocking, whenever a master is wanted; its answer is the

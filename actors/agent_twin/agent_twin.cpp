@@ -126,6 +126,11 @@ void agent_twin::on(out& o, const worker_ordered& ev, time_point) {
     o.push_back(agent_order{ev}); // else the worker says again how it fares, and is led on
 }
 
+void agent_twin::on(out& o, const service_ordered& ev, time_point) {
+  if (status_ == status::alive && tasks_.contains(ev.allocation))
+    o.push_back(agent_order{ev}); // else nobody comes, and who waits for it is told so in time
+}
+
 void agent_twin::on(out& o, const member_failed& ev, time_point) {
   if (tasks_.contains(ev.allocation))
     o.push_back(tell_allocation{ev.allocation, ev});

@@ -73,18 +73,26 @@ struct worker_ordered {
   std::string order;
   MSGPACK_DEFINE_ARRAY(allocation, member, protocol, order)
 };
+/// Opens one connection to a service of the task and brings it to the master's HTTP port (runtime/proxy/).
+struct service_ordered {
+  allocation_id allocation;
+  std::string service;            ///< as task_service::id
+  std::string connection, secret; ///< what the agent names it by there, and proves itself with; good once
+  MSGPACK_DEFINE_ARRAY(allocation, service, connection, secret)
+};
 /// The sandbox of an agent that is away says that everything in it is dead.
 struct death_confirmed {
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
-using twin_event = std::variant<agent_registered, agent_heartbeat, link_lost, task_started, task_exited,
-                                start_ordered, preempt_ordered, kill_ordered, forget_ordered, watch_ordered,
-                                death_confirmed, time_passed, worker_ordered, member_failed, worker_said>;
+using twin_event =
+  std::variant<agent_registered, agent_heartbeat, link_lost, task_started, task_exited, start_ordered,
+               preempt_ordered, kill_ordered, forget_ordered, watch_ordered, death_confirmed, time_passed,
+               worker_ordered, member_failed, worker_said, service_ordered>;
 
 // Actions. Orders to the agent go with the current epoch.
 using agent_order =
-  std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered, worker_ordered>;
+  std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered, worker_ordered, service_ordered>;
 struct tell_allocation {
   allocation_id allocation;
   allocation_event event;
@@ -153,6 +161,7 @@ private:
   void on(out& o, const worker_ordered& ev, time_point now);
   void on(out& o, const member_failed& ev, time_point now);
   void on(out& o, const worker_said& ev, time_point now);
+  void on(out& o, const service_ordered& ev, time_point now);
   void lose(out& o, const std::string& why);
   void tell(out& o, allocation_id id, allocation_event news);
 

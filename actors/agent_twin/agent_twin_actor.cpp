@@ -72,6 +72,7 @@ public:
       [this](const checkpoint_answer& down) { to_agent(down); },
       [this](const validation_answer& down) { to_agent(down); },
       [this](const worker_ordered& ev) { from_allocation(ev); },
+      [this](const service_ordered& ev) { from_allocation(ev); },
       [this](pool_renewed& x) {
         pool_ = std::move(x.pool);
         run_all(machine_->meet_pool());
@@ -106,6 +107,7 @@ private:
                  [&](const kill_ordered& o) { order.kill = {o}; },
                  [&](const forget_ordered& o) { order.forget = {o}; },
                  [&](const worker_ordered& o) { order.worker = {o}; },
+                 [&](const service_ordered& o) { order.services = {o}; },
                },
                x);
     to_agent(std::move(order));

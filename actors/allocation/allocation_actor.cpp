@@ -147,6 +147,35 @@ private:
     return rank ? rendezvous(*rank, x.hosts ? std::move(*x.hosts) : host_names{}) : refused(rank.error());
   }
 
+  /// To the agent of node rank 0; nothing is kept of it here.
+  caf::result<command_result> on(const commands::allocation_connect& x) {
+    const auto known = std::any_of(launch_.services.begin(), launch_.services.end(),
+                                   [&](const task_service& one) { return one.id == x.service; });
+    if (!known)
+      return refused({errc::not_found, "service not found: " + x.service});
+    if (machine_->placed().empty() || machine_->closed())
+      return refused({errc::busy, "the task of service " + x.service + " does not run"});
+    const auto agent = machine_->placed().front().agent;
+    service_ordered order{id_, x.service, x.connection, x.secret};
+    if (auto it = twins_.find(agent); it != twins_.end() && it->second) {
+      self_->send(it->second, std::move(order));
+      return answered();
+    }
+    auto promise = self_->make_response_promise<command_result>(); // recovered, and the twin has not spoken
+    self_->request(peers_.pool, std::chrono::seconds(10), locate_agents{{agent}})
+      .then(
+        [this, promise, order = std::move(order)](const std::vector<twin_actor>& twins) mutable {
+          if (twins.empty() || !twins.front()) {
+            promise.deliver(refused({errc::busy, "the agent of " + order.service + " is away"}));
+            return;
+          }
+          self_->send(twins.front(), std::move(order));
+          promise.deliver(answered());
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+    return promise;
+  }
+
   result<int> rank_of(const std::string& resources) const {
     const auto part = named_part(resources);
     if (part.allocation != id_ || part.node_rank >= static_cast<int>(machine_->placed().size()))
@@ -367,6 +396,8 @@ private:
       part.ranks += slots;
     }
     part.ranks = std::max(part.ranks, 1); // a task without slots is one process
+    if (x.node_rank != 0)
+      part.services.clear();
     send_to(x.on.agent, start_ordered{id_, x.on.slots, encode(part)});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }

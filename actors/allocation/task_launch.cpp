@@ -42,6 +42,18 @@ private:
       return x.is_number_integer() && (to = x.get<T>(), true);
     return true;
   }
+  static bool read(value& x, task_service& to) {
+    if (!x.is_object())
+      return false;
+    members from{x};
+    from.take("id", to.id);
+    from.take("port", to.port);
+    from.take("tcp", to.tcp);
+    from.take("unauthenticated", to.unauthenticated);
+    from.take("socket", to.socket);
+    return !from.fault();
+  }
+  static bool read(value& x, bool& to) { return x.is_boolean() && (to = x.get<bool>(), true); }
   static bool read(value& x, launch_mode& to) {
     if (!x.is_string() || (x != modes[0] && x != modes[1]))
       return false;
@@ -107,12 +119,23 @@ void each(Launch& x, Use use) {
   use("ports", x.ports);
   use("gpu_uuids", x.gpu_uuids);
   use("sandbox", x.sandbox);
+  use("services", x.services);
 }
 
 value shown(const experiment_id& x) { return x.value; }
 value shown(const shared_value& x) { return x.get(); }
 value shown(const sandbox_terms& x) { return to_value(x); }
 value shown(const launch_mode& x) { return modes[static_cast<int>(x)]; }
+value shown(const std::vector<task_service>& x) {
+  value all = value::array();
+  for (const auto& one : x)
+    all.push_back({{"id", one.id},
+                   {"port", one.port},
+                   {"tcp", one.tcp},
+                   {"unauthenticated", one.unauthenticated},
+                   {"socket", one.socket}});
+  return all;
+}
 template <class T>
 value shown(const T& x) {
   return x;

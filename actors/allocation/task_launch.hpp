@@ -6,6 +6,7 @@
 #include "actors/allocation/sandbox_terms.hpp"
 #include "model/ids.hpp"
 #include "model/result.hpp"
+#include "model/task_service.hpp"
 #include "model/value.hpp"
 
 #include <map>
@@ -66,6 +67,7 @@ struct task_launch {
   std::optional<std::vector<std::string>> gpu_uuids; ///< none: its slots are not GPUs
   // The sandbox: of the task.
   sandbox_terms sandbox;
+  std::vector<task_service> services; ///< of the part of node rank 0
 };
 
 /// errc::invalid with the field and the reason, where no agent could start it.

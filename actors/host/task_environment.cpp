@@ -1,6 +1,7 @@
 #include "actors/host/task_environment.hpp"
 
 #include "actors/host/platform_paths.hpp"
+#include "actors/host/task_files_part.hpp"
 #include "actors/host/task_sandbox.hpp"
 
 #include <algorithm>
@@ -95,6 +96,9 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   env["TROUPE_HPARAMS"] = to_json(launch.hparams);
   env["TROUPE_CHECKPOINT_DIR"] = launch.checkpoint_dir;
   env["TROUPE_RESUME_CHECKPOINT"] = launch.resume;
+  if (std::any_of(launch.services.begin(), launch.services.end(),
+                  [](const task_service& one) { return one.socket; }))
+    env["TROUPE_SERVICE_SOCKET"] = service_socket_inside;
   env["TROUPE_TRIAL_SEED"] = std::to_string(launch.seed);
 
   if (launch.gpu_uuids) { // the agent's slots are GPUs: only its own

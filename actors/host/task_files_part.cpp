@@ -3,6 +3,7 @@
 #include "workers/context_files.hpp"
 #include "workers/owned_fd.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -24,13 +25,21 @@ public:
       : path_(path), folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
 
   /// With the folders above it.
-  result<void> make_folder(const std::string& name) {
-    if (::mkdirat(folder_.get(), name.c_str(), 0755) == 0 || errno == EEXIST)
+  result<void> make_folder(const std::string& name) { return make_folder_as(name, 0755); }
+  /// For its account alone.
+  result<void> make_private_folder(const std::string& name) {
+    if (auto ok = make_folder_as(name, 0700); !ok)
+      return ok;
+    owned_fd folder{::openat(folder_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    return folder && ::fchmod(folder.get(), 0700) == 0 ? result<void>{} : refused(name);
+  }
+  result<void> make_folder_as(const std::string& name, mode_t mode) {
+    if (::mkdirat(folder_.get(), name.c_str(), mode) == 0 || errno == EEXIST)
       return {};
     if (const auto slash = name.rfind('/'); errno == ENOENT && slash != std::string::npos) {
       if (auto ok = make_folder(name.substr(0, slash)); !ok)
         return ok;
-      if (::mkdirat(folder_.get(), name.c_str(), 0755) == 0 || errno == EEXIST)
+      if (::mkdirat(folder_.get(), name.c_str(), mode) == 0 || errno == EEXIST)
         return {};
     }
     return refused(name);
@@ -94,7 +103,7 @@ private:
   owned_fd folder_;
 };
 
-/// What hosted() reads: the rest of a launch is its command and its files, which are there.
+/// What hosted() and the proxy read: the rest of a launch is its command and its files, which are there.
 task_launch kept_of(const task_launch& x) {
   task_launch kept;
   kept.slots = x.slots;
@@ -107,6 +116,7 @@ task_launch kept_of(const task_launch& x) {
   kept.nodes = x.nodes;
   kept.experiment = x.experiment; // where its event files go
   kept.cluster_id = x.cluster_id;
+  kept.services = x.services;
   return kept;
 }
 
@@ -134,6 +144,10 @@ result<void> write_task_files(const fs::path& path, allocation_id id, const task
   task_folder folder(path);
   for (const char* one : task_folders)
     if (auto ok = folder.make_folder(std::string("run/") + one); !ok)
+      return ok;
+  if (std::any_of(launch.services.begin(), launch.services.end(),
+                  [](const task_service& one) { return one.socket; }))
+    if (auto ok = folder.make_private_folder("run/service"); !ok)
       return ok;
   if (!launch.context.empty()) {
     auto tar = fetch(launch.context);

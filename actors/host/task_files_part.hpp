@@ -12,6 +12,10 @@ namespace troupe {
 
 /// What the runtime keeps beside a task for its next life: slots, token, checkpoint folder.
 inline constexpr const char* launch_file = "launch";
+/// Where a service that listens on a Unix socket has it: in the task's folder, and as the task knows it. Its
+/// folder is for the task's account alone.
+inline constexpr const char* service_socket_file = "run/service/socket";
+inline constexpr const char* service_socket_inside = "/run/determined/service/socket";
 
 /// The tar of a context by its blob name; may block. An empty one has no files.
 using context_source = std::function<result<std::string>(const std::string&)>;

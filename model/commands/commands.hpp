@@ -594,6 +594,27 @@ struct allocation_daemon : from_task {
                             repeat::safe,
                             "The end of this part of the gang does not count."};
 };
+struct allocation_connect : from_task {
+  std::string service, connection, secret;
+  static constexpr auto fields() {
+    using t = allocation_connect;
+    return task_fields<t>(
+      need("service", &t::service, "a service of the task, as TASK or TASK:PORT"),
+      need("connection", &t::connection, "what the agent names the connection by at the master"),
+      need("secret", &t::secret, "what the agent proves itself with; good once"));
+  }
+  static constexpr about is{
+    "allocation.connect",
+    taker::allocation,
+    {action::report, thing::allocation},
+    repeat::again,
+    "Orders the agent of node rank 0 to open a connection to a service of the task and "
+    "to bring it to the master. By the proxy, which checked the caller's right. "
+    "`not_found`: no such service; `busy`: the task does not run.",
+    "{}",
+    {},
+    std::chrono::seconds(10)};
+};
 struct trial_early_exit : from_task {
   std::string reason;
   static constexpr auto fields() {

@@ -40,7 +40,7 @@ using catalogue_commands = list<configuration_record, setting_change, user_creat
                                 token_revoke, token_create, token_change>;
 /// By tasks, through cluster and experiment to the trial, which hands the first list on to its open run.
 using allocation_calls = list<allocation_preemption, allocation_ack_preemption, allocation_pending_preemption,
-                              allocation_rendezvous, allocation_daemon, trial_early_exit>;
+                              allocation_rendezvous, allocation_daemon, trial_early_exit, allocation_connect>;
 using trial_calls = list<trial_progress, checkpoint_report>;
 using task_calls = join<allocation_calls, trial_calls>;
 using allocation_commands = join<allocation_calls, list<worker_validate, worker_checkpoint, allocation_look>>;

@@ -211,6 +211,8 @@ private:
       check_experiment(x);
     if (s.name == "master-config")
       check_pools(x);
+    if (s.name == "environment")
+      check_ports(x);
   }
 
   /// The keys of `x` by `s`: those that `others` does not have, and not `done`.
@@ -291,6 +293,35 @@ private:
         fault(name->at, "resource pool has a duplicate name: " + name->text,
               "give each pool a name of its own");
       }
+  }
+
+  /// The ports of one task that the proxy leads to: each once, and one at most behind the task's own address.
+  void check_ports(const node& x) {
+    const auto* ports = x.find("proxy_ports");
+    if (!ports || !ports->is(kind::list))
+      return;
+    trail::guard step(way_, "proxy_ports");
+    std::set<double> seen;
+    bool standard = false;
+    for (std::size_t i = 0; i < ports->items.size(); ++i) {
+      trail::guard inner(way_, i);
+      const auto& one = ports->items[i];
+      if (!one.is(kind::map))
+        continue;
+      if (const auto* port = one.find("proxy_port");
+          port && port->is_integer() && !seen.insert(port->as_double()).second) {
+        trail::guard last(way_, "proxy_port");
+        fault(port->at, "the port " + std::to_string(static_cast<int>(port->as_double())) + " is named twice",
+              "leave one of them out");
+      }
+      const auto* means = one.find("default_service_id");
+      if (!means || !means->is(kind::boolean) || !means->flag)
+        continue;
+      trail::guard last(way_, "default_service_id");
+      if (std::exchange(standard, true))
+        fault(means->at, "two ports are meant by the task's own address",
+              "set default_service_id of one port at most");
+    }
   }
 
   /// Checks a free value: JSON has no infinite numbers.

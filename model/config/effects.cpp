@@ -41,7 +41,6 @@ const std::vector<without_effect>& keys_without_effect() {
     {"resources.native_parallel", of_old},
     {"resources.agent_label", of_old},
     {"environment.image", of_containers},
-    {"environment.proxy_ports", "has no effect yet: no port is forwarded"},
     {"environment.ports", of_containers},
     {"environment.force_pull_image", of_containers},
     {"environment.registry_auth", of_containers},

@@ -334,7 +334,12 @@ void add_cluster_file(schema_table& t) {
             unset("web_hosts", list_of(t, &name),
                   "Names that a server on loopback answers to beside localhost; a request to another name is "
                   "refused.")),
-          "[ head.lab ]")});
+          "[ head.lab ]"),
+     like(quiet(unset("proxy_domain", text(t),
+                      "Domain below which each page of a task has a name of its own, as ID.DOMAIN: all names "
+                      "below it have to lead to this master, over https (default: ID.localhost, where the "
+                      "master listens on loopback).")),
+          "tasks.example.org")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",
     {like(required("file", &path, "File with the experiment's configuration."), "experiments/mnist.yaml"),

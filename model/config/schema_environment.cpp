@@ -157,7 +157,7 @@ void add_ports(schema_table& t) {
   port.kinds = map_bit;
   port.doc = "A port of the task that the master forwards.";
   port.keys = {
-    required("proxy_port", number(t), "The port."),
+    required("proxy_port", integer(t, {.least = 1, .most = 65535}), "The port."),
     given("proxy_tcp", boolean(t), false, "Whether the port is forwarded as TCP, not as HTTP."),
     given("unauthenticated", boolean(t), false, "Whether the port may be used without login."),
     given("default_service_id", boolean(t), false, "Whether the task's own address means this port.")};

@@ -396,6 +396,17 @@ result<token_holder> accounts::holder(std::string_view token, time_point now) co
              ? result<token_holder>(h)
              : wrong;
   }
+  if (parts[0] == "v1" && parts.size() == 6) {
+    h.what = token_holder::kind::view;
+    h.task = parse_task(parts[1]);
+    h.user_id = number(parts[2]);
+    auto u = users_.find(h.user_id);
+    return h.task && u != users_.end() && u->second.active && u->second.generation == number(parts[3]) &&
+               !revoked_.contains(std::string(parts[4])) &&
+               micros(now) < static_cast<std::int64_t>(number(parts[5]))
+             ? result<token_holder>(h)
+             : wrong;
+  }
   if (parts[0] != "u1" || parts.size() != 5)
     return wrong;
   h.user_id = number(parts[1]);
@@ -415,6 +426,28 @@ std::optional<session_claim> accounts::session_of(std::string_view token, time_p
     return std::nullopt;
   return session_claim{h->user_id, std::string(parts[3]),
                        at_micros(static_cast<std::int64_t>(number(parts[4])))};
+}
+
+result<std::string> accounts::view_token(std::string_view shown, task_id task, time_point now) const {
+  auto h = holder(shown, now);
+  if (!h)
+    return h.error();
+  if (h->what == token_holder::kind::allocation || (h->what == token_holder::kind::view && h->task != task))
+    return error{errc::unauthorized, "this token opens no page"};
+  if (h->what == token_holder::kind::view)
+    return std::string(shown);
+  const auto parts = split(shown, '.');
+  std::string login = "-"; // an experiment's token ends with its experiment alone
+  auto until = micros(now + how_.session_life);
+  if (parts[0] == "u1" || parts[0] == "p1") {
+    login = parts[parts[0] == "u1" ? 3 : 2];
+    until = std::min(until, static_cast<std::int64_t>(number(parts[parts[0] == "u1" ? 4 : 3])));
+  }
+  std::lock_guard lock{mutex_};
+  const auto u = users_.find(h->user_id);
+  const auto generation = u == users_.end() ? 0 : u->second.generation;
+  return sealed("v1." + to_string(task) + "." + std::to_string(h->user_id) + "." +
+                std::to_string(generation) + "." + login + "." + std::to_string(until));
 }
 
 std::string accounts::access_token(std::uint64_t user_id, const std::string& id, time_point until) const {

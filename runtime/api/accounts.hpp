@@ -32,10 +32,11 @@ struct user {
 
 /// Whom a valid token stands for.
 struct token_holder {
-  enum class kind { session, experiment, allocation } what = kind::session;
+  enum class kind { session, experiment, allocation, view } what = kind::session;
   std::uint64_t user_id = 0; ///< of a session or an experiment's token
   experiment_id experiment;  ///< of an experiment's token: dies with it
   allocation_id allocation;  ///< of an allocation's token: dies with it
+  task_id task;              ///< of a view: opens the services of this task alone, and dies with it
 };
 
 /// What a session's token says of itself.
@@ -104,6 +105,10 @@ public:
   /// For tasks: DET_USER_TOKEN, and DET_SESSION_TOKEN. The same arguments give the same token.
   std::string experiment_token(experiment_id experiment, std::uint64_t user_id) const;
   std::string allocation_token(allocation_id allocation) const;
+
+  /// A pass to the services of one task, for who showed this valid token of a user: ends with that login or
+  /// access token, and with a change of the user's password. errc::unauthorized for an allocation's token.
+  result<std::string> view_token(std::string_view shown, task_id task, time_point now) const;
 
   /// Keeps the hash of a password and returns its name, for user_changed. On disk when it returns; takes as
   /// long as `log_in`, and keeps nobody waiting. errc::invalid where a blank one is not allowed.

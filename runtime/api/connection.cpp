@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/gzip.hpp"
+#include "runtime/api/proxied_exchange.hpp"
 #include "runtime/http/session.hpp"
 
 namespace troupe::api {
@@ -102,6 +103,10 @@ private:
       co_await send(why);
       co_return false;
     }
+    if (proxy::is_below_proxy(std::string_view(http_.head().target().data(), http_.head().target().size()))) {
+      co_await proxied_request();
+      co_return http_.keep_alive() && !taken_;
+    }
     zips_ = takes_gzip(std::string(http_.head()[wire::field::accept_encoding])) &&
             http_.head().method() == wire::verb::get;
     auto let_in = core_.api.admit(head_of(http_.head()));
@@ -112,6 +117,34 @@ private:
       co_await admitted(std::get<admission>(let_in));
     }
     co_return http_.keep_alive() && !taken_;
+  }
+
+  task<void> proxied_request() {
+    const auto& h = http_.head();
+    proxy_caller by;
+    error_code bad;
+    by.address = http_.lowest().socket().remote_endpoint(bad).address().to_string();
+    by.tls = http_.is_tls;
+    proxy::header_list all;
+    for (const auto& field : h)
+      all.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    const auto head = head_of(h);
+    for (const char c : head.headers.upgrade)
+      by.upgrade += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    auto decided = open_door(core_.api, head, all, by);
+    if (auto* answer = std::get_if<response>(&decided)) {
+      co_await http_.skip_body();
+      co_await send(*answer);
+      co_return;
+    }
+    proxied_exchange<Stream> exchange{core_, http_, std::get<proxied>(decided), taken_};
+    const bool had_body = exchange.has_body();
+    auto fault = co_await exchange.run();
+    if (!fault)
+      co_return;
+    if (had_body)
+      http_.end_after_answer();
+    co_await send(*fault);
   }
 
   task<void> admitted(admission& let_in) {

@@ -77,6 +77,10 @@ struct server_core : std::enable_shared_from_this<server_core> {
   net::io_context io;
 
   net::thread_pool& slow_thread();
+
+  /// Looks after connections to services, every few seconds while there are any.
+  void keep_watch();
+  std::atomic<bool> watches = false;
 };
 
 /// Serves until the client goes or the server stops; `over` runs at the end, on any thread.

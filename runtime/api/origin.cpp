@@ -85,4 +85,10 @@ result<void> host_is_ours(const request_headers& h, const browser_rules& rules) 
                                "'; start it with --web-host NAME to have it answer to that name"};
 }
 
+result<void> is_not_a_page(const request_headers& h, const browser_rules& rules) {
+  if (!proxy::is_page_host(host_alone(h.host), {false, rules.proxy_domain}))
+    return {};
+  return error{errc::denied, "this address shows a task's service, and nothing of the cluster"};
+}
+
 } // namespace troupe::api

@@ -28,4 +28,7 @@ result<void> is_not_from_elsewhere(const request_headers& headers, bool tls);
 /// foreign name was made to point here (DNS rebinding).
 result<void> host_is_ours(const request_headers& headers, const browser_rules& rules);
 
+/// errc::denied where the Host is that of a page of some task: the API does not answer there.
+result<void> is_not_a_page(const request_headers& headers, const browser_rules& rules);
+
 } // namespace troupe::api

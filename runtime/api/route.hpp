@@ -7,6 +7,7 @@
 #include "runtime/api/gate.hpp"
 #include "runtime/api/http.hpp"
 #include "runtime/api/login_codes.hpp"
+#include "runtime/api/proxy_desk.hpp"
 #include "runtime/api/runner_states.hpp"
 #include "storage/journal.hpp"
 
@@ -42,6 +43,7 @@ struct browser_rules {
   bool tls = false;               ///< cookies go over TLS alone
   std::vector<std::string> hosts; ///< further names that the server answers to
   std::shared_ptr<login_codes> codes = std::make_shared<login_codes>();
+  std::string proxy_domain; ///< LABEL.DOMAIN is the page of a task's service; empty: none
 };
 
 class series_columns;
@@ -57,6 +59,7 @@ struct services {
   std::shared_ptr<experiment_texts> texts = std::make_shared<experiment_texts>();
   browser_rules browsers = {};
   std::shared_ptr<series_columns> columns = {}; ///< made by the service where it is empty
+  std::shared_ptr<proxy_desk> proxy = std::make_shared<proxy_desk>();
 };
 
 struct call {
@@ -148,6 +151,7 @@ std::vector<route> analysis_routes();
 std::vector<route> live_routes();
 std::vector<route> log_routes();
 std::vector<route> file_routes();
+std::vector<route> proxy_routes();
 /// All of them, ours first; then what the contract knows and we have not built, answering 501.
 std::vector<route> all_routes();
 

@@ -267,7 +267,17 @@ job_standings standings_in(const value& pools) {
   return out;
 }
 
-value summary(const task_row& task, const run_row& run, const job_standing& job, int wanted) {
+value port_shapes(const std::vector<task_service>& services) {
+  value out = value::array();
+  for (const auto& one : services)
+    out.push_back({{"port", one.port},
+                   {"proxyTcp", one.tcp},
+                   {"serviceId", one.id},
+                   {"unauthenticated", one.unauthenticated}});
+  return out;
+}
+
+value summary(const task_row& task, const run_row& run, const job_standing& job, int wanted, value ports) {
   const auto id = allocation_name(task.experiment, {task.id, run.run});
   value resources = value::array();
   int slots = 0;
@@ -296,7 +306,7 @@ value summary(const task_row& task, const run_row& run, const job_standing& job,
           {"priority", job.priority},
           {"schedulerType", job.scheduler == "fair" ? "fair_share" : job.scheduler},
           {"resources", std::move(resources)},
-          {"proxyPorts", value::array()}};
+          {"proxyPorts", std::move(ports)}};
 }
 
 int slots_wanted(const storage::reader& storage, experiment_id id) {
@@ -325,9 +335,12 @@ void tasks(const call_ptr& c, const reply& back) {
       if (runs->empty())
         continue;
       const auto known = jobs.find(task.experiment);
+      auto services = c->parts->proxy->services_of(storage, task);
+      if (!services)
+        return services.error();
       all[allocation_name(task.experiment, {task.id, runs->back().run})] =
         summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
-                slots_wanted(storage, task.experiment));
+                slots_wanted(storage, task.experiment), port_shapes(*services));
     }
     return value{{"allocationIdToSummary", std::move(all)}};
   });

@@ -106,6 +106,28 @@ net::thread_pool& server_core::slow_thread() {
   return *slow;
 }
 
+void server_core::keep_watch() {
+  if (watches.exchange(true))
+    return;
+  struct round {
+    static void next(const std::shared_ptr<server_core>& core,
+                     const std::shared_ptr<net::steady_timer>& timer) {
+      timer->expires_after(std::chrono::seconds{5});
+      timer->async_wait([weak = core->weak_from_this(), timer](const boost::system::error_code& bad) {
+        const auto core = weak.lock();
+        if (!core || bad)
+          return;
+        auto& table = *core->api.parts().proxy->junctions;
+        table.sweep(std::chrono::steady_clock::now());
+        core->watches = table.busy();
+        if (core->watches)
+          next(core, timer);
+      });
+    }
+  };
+  round::next(shared_from_this(), std::make_shared<net::steady_timer>(io));
+}
+
 // ---- server
 
 struct server::inside {

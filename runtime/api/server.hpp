@@ -30,7 +30,9 @@ struct server_options {
   std::optional<tls_files> tls;
   unsigned threads = 2;
   cluster_identity about;
-  std::size_t max_connections = 4096;         ///< further ones wait in the kernel's queue
+  /// Further ones wait in the kernel's queue. Of the proxy there are 4,096 at most, each two: its viewer's,
+  /// and the agent's.
+  std::size_t max_connections = 12'288;
   std::size_t body_memory = 512u << 20;       ///< limit of all bodies over 1 MiB that are received or handled
   std::chrono::milliseconds head_time{30000}; ///< time for a request's head to arrive
   std::chrono::milliseconds idle_time{75000}; ///< a kept connection without a request

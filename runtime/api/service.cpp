@@ -59,6 +59,8 @@ result<identity> service::who(std::string_view token, time_point now) const {
     return holder.error();
   if (holder->what == token_holder::kind::allocation)
     return task(holder->allocation);
+  if (holder->what == token_holder::kind::view)
+    return error{errc::unauthorized, "this token opens the services of a task, and nothing else"};
   if (holder->what == token_holder::kind::experiment) {
     auto row = parts_->storage->experiment(holder->experiment);
     if (!row || terminal(row->state))
@@ -73,9 +75,28 @@ result<identity> service::who(std::string_view token, time_point now) const {
   return by;
 }
 
+result<identity> service::who_views(std::string_view token, task_id task, time_point now) const {
+  auto holder = parts_->users->holder(token, now);
+  if (!holder)
+    return holder.error();
+  if (holder->what != token_holder::kind::view)
+    return who(token, now);
+  if (holder->task != task)
+    return error{errc::unauthorized, "this token opens the services of another task"};
+  auto u = parts_->users->find(holder->user_id);
+  if (!u)
+    return error{errc::unauthorized, "the user of this token is gone"};
+  identity by;
+  by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
+  by.user_id = u->id;
+  return by;
+}
+
 std::variant<admission, response> service::admit(request_head head, const identity* known) const {
   if (auto fine = host_is_ours(head.headers, parts_->browsers); !fine && !known)
     return failure(fine.error());
+  if (auto page = is_not_a_page(head.headers, parts_->browsers); !page && !known)
+    return failure(page.error());
   auto where = parse_target(head.target);
   if (!where)
     return failure(where.error());

@@ -33,6 +33,9 @@ public:
   /// Answers through `back`, from any thread, now or later. Never throws.
   void run(admission let_in, std::string body, const reply& back) const;
 
+  /// Who may look at the services of a task with this token: a user, a task, or the bearer of a view of it.
+  result<identity> who_views(std::string_view token, task_id task, time_point now) const;
+  const services& parts() const { return *parts_; }
   const std::vector<route>& table() const { return router_.table(); }
 
 private:

@@ -79,6 +79,13 @@ constexpr option_spec service_flags[] = {
   {"--dir", "DIR", "Folder for the unit (default: the service manager's own folder)", text},
   {"--replace", "", "Replace another unit of this name", toggle},
 };
+constexpr argument_spec one_service[] = {{"SERVICE", "Name of the service: a task's id, or TASK:PORT"}};
+constexpr option_spec tunnel_flags[] = {
+  {"--listen", "HOST:PORT",
+   "Local address to listen on, as 127.0.0.1:8080; port 0 is any free one (default: standard input and "
+   "output)",
+   text},
+};
 constexpr argument_spec maybe_file[] = {
   {"FILE", "Cluster file (default: the configuration in force in the data directory)", false}};
 constexpr argument_spec one_file[] = {{"FILE", "Cluster file"}};
@@ -313,6 +320,11 @@ constexpr verb_spec table[] = {
    verbs::status},
   {"web", "Print a link to the web page that signs you in once, within ten minutes", maybe_page, web_flags,
    false, true, "troupe web\ntroupe web experiments/7\ntroupe web --open", "troupe status", verbs::web},
+  {"tunnel", "Carry bytes between standard input and output, or a local port, and a service of a task",
+   one_service, tunnel_flags, true, true,
+   "troupe tunnel 3f2c0a10-7d5e-4a51-9d3e-0c9a6f1b2c3d\n"
+   "troupe tunnel 7.00000000-0000-4000-8000-00000000000c:8080 --listen 127.0.0.1:8080",
+   "troupe status", verbs::tunnel},
   {"down",
    "Stop the cluster; running trials resume from their checkpoints when it is up again",
    {},

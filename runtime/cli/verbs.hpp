@@ -45,6 +45,8 @@ int tls_init(session&, const arguments&);
 int shell(session&, const arguments&);
 int version(session&, const arguments&);
 int completion(session&, const arguments&);
+// tunnel_verb.cpp
+int tunnel(session&, const arguments&);
 // experiment_verbs.cpp
 int experiment_create(session&, const arguments&);
 int experiment_list(session&, const arguments&);

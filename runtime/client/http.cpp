@@ -5,15 +5,20 @@
 #include <algorithm>
 #include <cctype>
 #include <curl/curl.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 namespace troupe::client {
 namespace {
 
 using curl_library = lazy_library<"libcurl.so.4">;
 TROUPE_LAZY_CALL(curl_library, curl_easy_cleanup);
+TROUPE_LAZY_CALL(curl_library, curl_easy_getinfo);
 TROUPE_LAZY_CALL(curl_library, curl_easy_init);
 TROUPE_LAZY_CALL(curl_library, curl_easy_perform);
+TROUPE_LAZY_CALL(curl_library, curl_easy_recv);
 TROUPE_LAZY_CALL(curl_library, curl_easy_reset);
+TROUPE_LAZY_CALL(curl_library, curl_easy_send);
 TROUPE_LAZY_CALL(curl_library, curl_easy_setopt);
 TROUPE_LAZY_CALL(curl_library, curl_easy_strerror);
 TROUPE_LAZY_CALL(curl_library, curl_global_init);
@@ -272,6 +277,111 @@ result<bool> http_stream::read(std::string& into, std::chrono::milliseconds wait
     return error{errc::timeout, "nothing came for " + std::to_string(x.quiet_limit.count() / 1000) + " s"};
   return true;
 }
+
+struct http_upgrade::impl {
+  CURL* easy = curl_easy_init();
+  curl_socket_t socket = CURL_SOCKET_BAD;
+  transfer one;
+  receiver nothing;
+  std::string early; ///< bytes that came with the head of the answer
+  ~impl() { curl_easy_cleanup(easy); }
+
+  /// Until the socket is ready, or the time is over.
+  bool wait(short what, std::chrono::steady_clock::time_point until) const {
+    const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    pollfd one_socket{socket, what, 0};
+    return left.count() > 0 && ::poll(&one_socket, 1, static_cast<int>(left.count())) > 0;
+  }
+};
+
+http_upgrade::http_upgrade(std::unique_ptr<impl> x) : impl_(std::move(x)) {}
+http_upgrade::~http_upgrade() = default;
+int http_upgrade::descriptor() const { return impl_->socket; }
+
+result<std::unique_ptr<http_upgrade>> http_upgrade::open(const request& what,
+                                                         const transport_options& options,
+                                                         const std::string& protocol, reply& refused) {
+  if (auto started = start_library(); !started)
+    return started.error();
+  auto x = std::make_unique<impl>();
+  x->one.prepare(x->easy, what, options, x->nothing);
+  curl_easy_setopt(x->easy, CURLOPT_CONNECT_ONLY, 1L);
+  if (const auto code = curl_easy_perform(x->easy); code != CURLE_OK)
+    return x->one.fault(code, x->nothing);
+  curl_easy_getinfo(x->easy, CURLINFO_ACTIVESOCKET, &x->socket);
+  const auto scheme = what.url.find("://");
+  const auto path = what.url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
+  auto head = what.method + " " + (path == std::string::npos ? "/" : what.url.substr(path)) +
+              " HTTP/1.1\r\nHost: " + what.url.substr(scheme + 3, path - scheme - 3) +
+              "\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n";
+  for (const auto& line : what.headers)
+    head += line + "\r\n";
+  head += "\r\n";
+  std::unique_ptr<http_upgrade> out{new http_upgrade(std::move(x))};
+  auto& in = *out->impl_;
+  const auto until = std::chrono::steady_clock::now() + what.timeout;
+  const error late{errc::timeout, "no answer in time"};
+  for (std::string_view rest = head; !rest.empty();) {
+    auto sent = out->write(rest);
+    if (!sent)
+      return sent.error();
+    rest.remove_prefix(*sent);
+    if (*sent == 0 && !in.wait(POLLOUT, until))
+      return late;
+  }
+  std::string answer;
+  auto end = answer.npos;
+  while ((end = answer.find("\r\n\r\n")) == answer.npos) {
+    auto more = out->read();
+    if (!more)
+      return more.error();
+    answer += more->bytes;
+    if (more->over || answer.size() > 65'536)
+      return error{errc::unreachable, "the connection ended before an answer"};
+    if (more->bytes.empty() && !in.wait(POLLIN, until))
+      return late;
+  }
+  refused.status = answer.size() > 12 ? std::atoi(answer.substr(9, 3).c_str()) : 0;
+  if (refused.status == 101) {
+    in.early = answer.substr(end + 4);
+    return out;
+  }
+  refused.body = answer.substr(end + 4);
+  const auto moment = std::min(until, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  while (refused.body.size() < 65'536 && refused.body.find('}') == std::string::npos &&
+         in.wait(POLLIN, moment)) {
+    auto more = out->read();
+    if (!more || more->over)
+      break;
+    refused.body += more->bytes;
+  }
+  return error{errc::conflict, "HTTP " + std::to_string(refused.status)};
+}
+
+result<http_upgrade::got> http_upgrade::read() {
+  if (!impl_->early.empty())
+    return got{std::exchange(impl_->early, {}), false};
+  got out;
+  out.bytes.resize(65'536);
+  std::size_t n = 0;
+  const auto code = curl_easy_recv(impl_->easy, out.bytes.data(), out.bytes.size(), &n);
+  out.bytes.resize(code == CURLE_OK ? n : 0);
+  out.over = code == CURLE_OK && n == 0;
+  if (code != CURLE_OK && code != CURLE_AGAIN)
+    return error{errc::unreachable, std::string("the connection broke: ") + curl_easy_strerror(code)};
+  return out;
+}
+
+result<std::size_t> http_upgrade::write(std::string_view bytes) {
+  std::size_t n = 0;
+  const auto code = curl_easy_send(impl_->easy, bytes.data(), bytes.size(), &n);
+  if (code != CURLE_OK && code != CURLE_AGAIN)
+    return error{errc::unreachable, std::string("the connection broke: ") + curl_easy_strerror(code)};
+  return code == CURLE_OK ? n : 0;
+}
+
+void http_upgrade::end_writing() { ::shutdown(impl_->socket, SHUT_WR); }
 
 std::string percent_encode(std::string_view text) {
   static constexpr char digits[] = "0123456789ABCDEF";

@@ -85,6 +85,34 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
+/// A connection that is no HTTP any more after its first request: bytes both ways. Not thread-safe.
+class http_upgrade {
+public:
+  /// Asks for `protocol` on a fresh connection. An answer other than 101 is given as `refused`, with
+  /// errc::conflict.
+  static result<std::unique_ptr<http_upgrade>> open(const request& what, const transport_options& options,
+                                                    const std::string& protocol, reply& refused);
+  ~http_upgrade();
+  http_upgrade(const http_upgrade&) = delete;
+  http_upgrade& operator=(const http_upgrade&) = delete;
+
+  int descriptor() const; ///< for `poll`; bytes may be here already although it is silent: read first
+  /// What is here: no bytes where nothing is, and `over` where the other side sends no more.
+  struct got {
+    std::string bytes;
+    bool over = false;
+  };
+  result<got> read();
+  /// As many as go now.
+  result<std::size_t> write(std::string_view bytes);
+  void end_writing();
+
+private:
+  struct impl;
+  explicit http_upgrade(std::unique_ptr<impl> x);
+  std::unique_ptr<impl> impl_;
+};
+
 /// Escapes for a URL: everything but letters, digits and `-._~` as %XX.
 std::string percent_encode(std::string_view text);
 

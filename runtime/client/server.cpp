@@ -305,6 +305,20 @@ result<std::unique_ptr<http_stream>> server::open(const std::string& path, const
   return std::make_unique<http_stream>(what, transport_, quiet_limit);
 }
 
+result<std::unique_ptr<http_upgrade>> server::tunnel(const std::string& service) {
+  if (token_.empty())
+    if (auto ok = log_in(); !ok)
+      return ok.error();
+  auto what = make("GET", "/proxy/" + percent_encode(service) + "/", {});
+  what.url = where_.url + what.url;
+  what.headers.push_back("Authorization: Bearer " + token_);
+  reply refused;
+  auto out = http_upgrade::open(what, transport_, "troupe-tunnel", refused);
+  if (!out && refused.status != 0)
+    return fault_of(refused);
+  return out ? std::move(out) : placed(out.error());
+}
+
 result<void> server::shut_down() {
   auto answer = post("/troupe/v1/shutdown");
   if (answer)

@@ -74,6 +74,8 @@ public:
   result<std::unique_ptr<http_stream>> open(const std::string& path, const query& with,
                                             std::vector<std::string> headers,
                                             std::chrono::milliseconds quiet_limit);
+  /// A connection to a service of a task, as bytes; see docs/tasks.md.
+  result<std::unique_ptr<http_upgrade>> tunnel(const std::string& service);
   /// Stops the node; logs in as `admin` where that is asked for.
   result<void> shut_down();
 

@@ -1,14 +1,10 @@
 #include "runtime/forward/forwarder.hpp"
 
 #include "model/back_off.hpp"
-#include "runtime/http/session.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ssl.hpp>
+#include "runtime/http/master_dial.hpp"
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 #include <thread>
 
@@ -31,9 +27,6 @@ constexpr std::uint32_t head_bytes = 32u << 10, answer_head_bytes = 64u << 10;
 constexpr std::size_t whole_answer = 1u << 20, piece_bytes = 64u << 10;
 constexpr milliseconds connect_time{5'000}, first_pause{20}, longest_pause{500};
 
-using plain_stream = beast::tcp_stream;
-using tls_stream = beast::ssl_stream<beast::tcp_stream>;
-
 /// What all connections share; touched by the one thread only. Sessions end inside `io`, which is therefore
 /// the last member: they still touch the others while it goes.
 struct shared {
@@ -42,23 +35,7 @@ struct shared {
   std::size_t open = 0, body_bytes = 0;
   bool stopping = false;
   std::function<void()> accept_more;
-  std::map<std::string, std::unique_ptr<net::ssl::context>> trust; ///< TLS contexts by CA file
-
-  net::ssl::context* context_of(const std::string& ca_file) {
-    auto& one = trust[ca_file];
-    if (!one) {
-      auto fresh = std::make_unique<net::ssl::context>(net::ssl::context::tls_client);
-      error_code bad;
-      fresh->load_verify_file(ca_file, bad);
-      if (bad)
-        return nullptr;
-      SSL_CTX_set_min_proto_version(fresh->native_handle(), TLS1_2_VERSION);
-      fresh->set_verify_mode(net::ssl::verify_peer);
-      one = std::move(fresh);
-    }
-    return one.get();
-  }
-
+  http::trust_store trust;
   net::io_context io{1};
 };
 
@@ -165,10 +142,7 @@ private:
   /// Nobody needs the answer.
   void client_left() {
     pause_.cancel();
-    if (plain_)
-      plain_->close();
-    if (tls_)
-      beast::get_lowest_layer(*tls_).close();
+    up_.close();
   }
 
   /// Brings the request to the master and its answer back.
@@ -195,10 +169,10 @@ private:
       if (!dialled)
         dialled = co_await dial();
       if (dialled) {
-        if (plain_)
-          went = co_await exchange(*plain_, ask, upgrade);
+        if (up_.plain)
+          went = co_await exchange(*up_.plain, ask, upgrade);
         else
-          went = co_await exchange(*tls_, ask, upgrade);
+          went = co_await exchange(*up_.tls, ask, upgrade);
       }
       if (went == outcome::answered)
         co_return;
@@ -231,15 +205,10 @@ private:
     }
   }
 
-  bool connected() const { return plain_ || tls_; }
+  bool connected() const { return up_.connected(); }
 
   void hang_up() {
-    if (plain_)
-      plain_->close();
-    if (tls_)
-      beast::get_lowest_layer(*tls_).close();
-    plain_.reset();
-    tls_.reset();
+    up_.hang_up();
     answer_buffer_.clear();
   }
 
@@ -247,43 +216,8 @@ private:
     auto where = all_.how.master();
     if (!where || where->port == 0)
       co_return false;
-    error_code bad;
-    std::vector<tcp::endpoint> ends;
-    if (auto address = net::ip::make_address(where->host, bad); !bad) {
-      ends.push_back({address, where->port});
-    } else {
-      auto found =
-        co_await tcp::resolver{all_.io}.async_resolve(where->host, std::to_string(where->port), into(bad));
-      if (bad)
-        co_return false;
-      for (const auto& one : found)
-        ends.push_back(one.endpoint());
-    }
-    const auto shown = where->host.find(':') == std::string::npos ? where->host : "[" + where->host + "]";
-    host_ = shown + ":" + std::to_string(where->port);
-    if (where->ca_file.empty()) {
-      plain_.emplace(all_.io);
-    } else {
-      auto* context = all_.context_of(where->ca_file.string());
-      if (!context)
-        co_return false;
-      tls_.emplace(all_.io, *context);
-      SSL_set_tlsext_host_name(tls_->native_handle(), where->host.c_str());
-      tls_->set_verify_callback(net::ssl::host_name_verification(where->host), bad);
-    }
-    auto& lowest = plain_ ? *plain_ : beast::get_lowest_layer(*tls_);
-    lowest.expires_after(connect_time);
-    co_await lowest.async_connect(ends, into(bad));
-    if (!bad) {
-      lowest.socket().set_option(tcp::no_delay(true), bad);
-      lowest.socket().set_option(net::socket_base::keep_alive(true), bad);
-    }
-    if (!bad && tls_) {
-      lowest.expires_after(connect_time);
-      co_await tls_->async_handshake(net::ssl::stream_base::client, into(bad));
-    }
-    lowest.expires_never();
-    if (bad || http_.gone())
+    co_await up_.dial(all_.io, all_.trust, *where, connect_time);
+    if (http_.gone())
       hang_up();
     co_return connected();
   }
@@ -292,7 +226,7 @@ private:
   task<outcome> exchange(Stream& up, request& ask, bool upgrade) {
     auto& lowest = beast::get_lowest_layer(up);
     error_code bad;
-    ask.set(wire::field::host, host_);
+    ask.set(wire::field::host, up_.host);
     lowest.expires_after(all_.how.body_time + all_.how.hold);
     co_await wire::async_write(up, ask, into(bad));
     lowest.expires_never(); // a long poll is silent as long as it likes
@@ -421,10 +355,8 @@ private:
   shared& all_;
   client_stream http_;
   beast::flat_buffer answer_buffer_;
-  std::optional<plain_stream> plain_;
-  std::optional<tls_stream> tls_;
+  http::master_connection up_;
   net::steady_timer pause_;
-  std::string host_; ///< of the master, as `Host` names it
   bool tunnelled_ = false;
 };
 

@@ -9,6 +9,7 @@
 // connections.
 
 #include "model/result.hpp"
+#include "runtime/http/master_address.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -20,11 +21,7 @@
 
 namespace troupe::forward {
 
-struct master_address {
-  std::string host; ///< a name or an address without brackets
-  std::uint16_t port = 0;
-  std::filesystem::path ca_file; ///< TLS with certificates of this CA; empty: plain
-};
+using http::master_address;
 
 struct forward_options {
   std::uint16_t port = 0; ///< port on 127.0.0.1; 0: any free one

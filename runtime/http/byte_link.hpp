@@ -3,6 +3,7 @@
 
 #include "model/result.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,9 +20,13 @@ public:
   virtual void read(std::function<void(result<std::string>)> done) = 0;
   /// All of them; the other side has the time of an answer to take them. One at a time.
   virtual void write(std::string bytes, std::function<void(result<void>)> done) = 0;
+  /// The time that the other side has to take what is written, from now on.
+  virtual void be_patient(std::chrono::milliseconds) {}
   /// The other side reads an end, and may go on sending.
   virtual void end_writing() = 0;
   virtual void close() = 0;
+  /// Closes it so that the other side sees a break, not an end.
+  virtual void abort() { close(); }
 };
 
 /// Gets the connection after "101 Switching Protocols" has gone out.

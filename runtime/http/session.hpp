@@ -20,12 +20,14 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <sys/socket.h>
+#include <vector>
 
 namespace troupe::http {
 
@@ -61,11 +63,11 @@ enum class heard {
 };
 
 /// Sends what comes from one stream to the other until the end, which is passed on; `waiting`: bytes of
-/// `from` that were read already.
+/// `from` that were read already. `write_time`: for a piece to be taken. False where one of them broke.
 template <class From, class To>
-task<void> pump(From& from, beast::flat_buffer& waiting, To& to) {
+task<bool> pump(From& from, beast::flat_buffer& waiting, To& to, milliseconds write_time) {
   error_code bad;
-  std::array<char, 16384> piece;
+  std::vector<char> piece(65536);
   while (!bad) {
     auto ready = net::const_buffer(waiting.data());
     if (ready.size() == 0) {
@@ -75,26 +77,39 @@ task<void> pump(From& from, beast::flat_buffer& waiting, To& to) {
         break;
       ready = net::buffer(piece.data(), got);
     }
-    beast::get_lowest_layer(to).expires_after(milliseconds{30'000});
-    co_await net::async_write(to, ready, into(bad));
+    beast::get_lowest_layer(to).expires_after(write_time);
+    error_code not_taken;
+    co_await net::async_write(to, ready, into(not_taken));
+    if (not_taken)
+      co_return false;
     waiting.clear();
   }
   error_code ignored;
   beast::get_lowest_layer(to).socket().shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+  co_return bad == net::error::eof || bad == net::ssl::error::stream_truncated;
 }
 
-/// Both ways, until each has ended.
+/// Both ways, until each has ended, or one broke: then both are closed.
 template <class A, class B>
-task<void> join(A& a, beast::flat_buffer& of_a, B& b, beast::flat_buffer& of_b) {
+task<void> join(A& a, beast::flat_buffer& of_a, B& b, beast::flat_buffer& of_b,
+                milliseconds write_time = milliseconds{30'000}) {
   const auto on = co_await net::this_coro::executor;
   net::steady_timer over(on);
   bool back_runs = true;
-  auto back = pump(b, of_b, a);
-  net::co_spawn(on, std::move(back), [&](std::exception_ptr) {
+  const auto closed = [&] {
+    beast::get_lowest_layer(a).close();
+    beast::get_lowest_layer(b).close();
+  };
+  auto back = pump(b, of_b, a, write_time);
+  net::co_spawn(on, std::move(back), [&](std::exception_ptr, bool whole) {
     back_runs = false;
+    if (!whole)
+      closed();
     over.cancel();
   });
-  co_await pump(a, of_a, b);
+  const bool whole = co_await pump(a, of_a, b, write_time);
+  if (!whole)
+    closed();
   while (back_runs) {
     error_code canceled;
     over.expires_at(steady::time_point::max());
@@ -213,6 +228,13 @@ public:
       co_return judged(bad, "malformed body: ");
     co_return heard::whole;
   }
+  /// Instead of `read_body`, for who reads it piece by piece from `stream()` and `unread()`; `head` is gone
+  /// then.
+  std::unique_ptr<wire::request_parser<wire::buffer_body>> take_body() {
+    auto out = std::make_unique<wire::request_parser<wire::buffer_body>>(std::move(*head_));
+    out->body_limit(std::numeric_limits<std::uint64_t>::max());
+    return out;
+  }
   /// After `read_body`; once.
   request take_request() { return body_->release(); }
 
@@ -330,6 +352,8 @@ public:
     if (bad)
       co_return;
     lent_ = std::make_shared<lent>(*this);
+    head_.reset();
+    body_.reset();
     to(std::make_shared<lent_link>(lent_));
     while (!lent_->ended || lent_->running > 0) {
       over_.expires_at(steady::time_point::max());
@@ -381,6 +405,9 @@ private:
       if (!run(std::move(work)))
         done(error{errc::unreachable, "the connection has ended"});
     }
+    void be_patient(milliseconds write_time) override {
+      run([x = x_, write_time] { x->at->limits_.write_time = write_time; });
+    }
     void end_writing() override {
       run([x = x_] {
         error_code ignored;
@@ -389,6 +416,13 @@ private:
     }
     void close() override {
       run([x = x_] { x->end(); });
+    }
+    void abort() override {
+      run([x = x_] {
+        error_code ignored;
+        x->at->lowest().socket().set_option(net::socket_base::linger(true, 0), ignored);
+        x->end();
+      });
     }
 
   private:
@@ -410,14 +444,24 @@ private:
   // What is awaited here belongs to a session that waits for the end of it; `x` outlives both.
   task<void> read_lent(std::shared_ptr<lent> x, std::function<void(result<std::string>)> done) {
     error_code bad;
-    std::string bytes(16384, '\0');
+    std::string bytes;
     std::size_t got = 0;
     if (buffer_.size() > 0) { // came with the request
+      bytes.resize(std::min<std::size_t>(buffer_.size(), 65536));
       got = net::buffer_copy(net::buffer(bytes), buffer_.data());
       buffer_.consume(got);
     } else {
       lowest().expires_never();
-      got = co_await stream_.async_read_some(net::buffer(bytes), into(bad));
+      if constexpr (is_tls) {
+        bytes.resize(16384);
+      } else { // a connection that waits holds no memory
+        co_await lowest().socket().async_wait(net::ip::tcp::socket::wait_read, into(bad));
+        error_code ignored;
+        if (!bad)
+          bytes.resize(std::clamp<std::size_t>(lowest().socket().available(ignored), 1, 65536));
+      }
+      if (!bad)
+        got = co_await stream_.async_read_some(net::buffer(bytes), into(bad));
     }
     --x->running;
     x->stepped();
@@ -456,7 +500,7 @@ private:
   }
 
   Stream stream_;
-  const session_limits limits_;
+  session_limits limits_;
   beast::flat_buffer buffer_{64u << 10};
   std::optional<wire::request_parser<wire::empty_body>> head_;
   std::optional<wire::request_parser<wire::string_body>> body_;

@@ -118,6 +118,7 @@ result<void> cluster_service::read(node::node_options& options) {
   options.plain_http = options.plain_http || cluster.value("plain_http", value()) == value(true);
   for (const auto& name : cluster.value("web_hosts", value::array()))
     options.web_hosts.push_back(name.get<std::string>());
+  options.proxy_domain = text("proxy_domain");
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
       options.tls_dir = tls->value("dir", std::string());

@@ -1,5 +1,7 @@
 #include "runtime/node/agent_role.hpp"
 
+#include "actors/allocation/task_launch.hpp"
+#include "actors/host/task_files_part.hpp"
 #include "runtime/node/master_role.hpp"
 #include "system/whole_file.hpp"
 #include "workers/slot_devices.hpp"
@@ -34,6 +36,10 @@ result<void> agent_role::start(std::function<void()> registered) {
     if (auto ok = open_listener(setup.dir); !ok)
       return ok;
     setup.master_url = "http://127.0.0.1:" + std::to_string(listener_->port());
+    make_opener(setup.dir / "tasks");
+    setup.open_service = [opener = opener_](service_ordered x, bool runs) {
+      opener->open({x.allocation, std::move(x.service), std::move(x.connection), std::move(x.secret), runs});
+    };
   }
   setup.kill_on_stop = [this] { return master_ || end_tasks_.load(); };
   setup.on_fatal = [link = link_, stop = on_.ask_to_stop](const error& why) {
@@ -102,10 +108,7 @@ std::function<void(const agent_actor&)> agent_role::dialler() const {
 /// The port stays the same over restarts: tasks of an earlier life have it.
 result<void> agent_role::open_listener(const fs::path& folder) {
   forward::forward_options how;
-  if (link_)
-    how.master = [link = link_] { return link->http_address(); };
-  else
-    how.master = [own = master_->http_address()] { return std::optional{own}; };
+  how.master = master_address();
   std::error_code fault;
   fs::create_directories(folder, fault);
   const auto file = folder / "listener";
@@ -123,6 +126,30 @@ result<void> agent_role::open_listener(const fs::path& folder) {
     return opened.error();
   listener_ = std::move(*opened);
   return replace_file(file, std::to_string(listener_->port()) + "\n", 0644, durability::written);
+}
+
+std::function<std::optional<http::master_address>()> agent_role::master_address() const {
+  if (link_)
+    return [link = link_] { return link->http_address(); };
+  return [own = master_->http_address()] { return std::optional{own}; };
+}
+
+/// Only what the task's own record names is connected to, and only where its task was started with it.
+void agent_role::make_opener(const fs::path& tasks) {
+  proxy::opener_options how;
+  how.master = master_address();
+  how.find = [tasks](allocation_id id, const std::string& service) -> result<proxy::service_target> {
+    const auto folder = tasks / to_string(id);
+    auto bytes = read_whole(folder / launch_file);
+    auto launch = bytes && *bytes ? decode_launch(**bytes) : result<task_launch>(error{errc::not_found, ""});
+    if (launch)
+      for (const auto& one : launch->services)
+        if (one.id == service)
+          return one.socket ? proxy::service_target{0, folder.string(), service_socket_file}
+                            : proxy::service_target{one.port, {}, {}};
+    return error{errc::not_found, "this task has no such service"};
+  };
+  opener_ = std::make_shared<proxy::service_opener>(std::move(how));
 }
 
 void agent_role::stop_dialling() {

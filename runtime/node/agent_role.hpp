@@ -7,6 +7,7 @@
 #include "runtime/node/link.hpp"
 #include "runtime/node/places.hpp"
 #include "runtime/node/role_ground.hpp"
+#include "runtime/proxy/service_opener.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -29,11 +30,17 @@ public:
   void stop_dialling();
   /// Ends the agent, and with it its tasks where the node is the master too; from any thread, more than once.
   void end();
-  void close_listener() { listener_.reset(); } ///< to be called after `end`
+  void close_listener() ///< to be called after `end`
+  {
+    listener_.reset();
+    opener_.reset();
+  }
 
 private:
   result<void> open_link();
   result<void> open_listener(const std::filesystem::path& folder);
+  void make_opener(const std::filesystem::path& tasks);
+  std::function<std::optional<http::master_address>()> master_address() const;
   agent_setup setup_of_host() const;
   std::function<void(const agent_actor&)> dialler() const;
 
@@ -44,6 +51,7 @@ private:
   agent_actor agent_;
   std::shared_ptr<master_link> link_; ///< null where the master is of this node
   std::unique_ptr<forward::forwarder> listener_;
+  std::shared_ptr<proxy::service_opener> opener_; ///< of connections to services of this host's tasks
   std::atomic<bool> end_tasks_{false};
 };
 

@@ -282,6 +282,7 @@ result<void> master_role::open_http(const api::listen_address& where) {
     how.more_routes = web::page_routes(options.web_dir);
   how.browsers.hosts = options.web_hosts;
   how.browsers.codes = codes_;
+  how.browsers.proxy_domain = options.proxy_domain;
   if (!options.tls_dir.empty())
     how.tls = api::tls_files{options.tls_dir / "master.pem", options.tls_dir / "master.key"};
   if (!options.tls_cert.empty())

@@ -57,6 +57,7 @@ struct node_options {
   bool web = true;               ///< the HTTP port has the web page
   std::filesystem::path web_dir; ///< folder of a built page instead of the one in the binary; may be empty
   std::vector<std::string> web_hosts; ///< names that a server on loopback answers to beside its own
+  std::string proxy_domain;           ///< below it each page of a task has a name of its own; empty: none
   bool any_port = false;              ///< `run`: nobody waits at a known address
   std::string cluster_name;           ///< only for the master role; empty: "troupe"
   std::filesystem::path tls_cert,

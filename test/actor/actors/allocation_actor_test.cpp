@@ -34,6 +34,7 @@ twin_actor spawn_listening_twin(caf::actor_system& sys,
       [](const validation_answer&) {},
       [](const worker_ordered&) {},
       [](const pool_renewed&) { return pool_joined{}; },
+      [](const service_ordered&) {},
     };
   });
 }
@@ -115,6 +116,7 @@ twin_actor spawn_twin_of_a_notebook(caf::actor_system& sys, std::shared_ptr<note
       [](const validation_answer&) {},
       [](const worker_ordered&) {},
       [](const pool_renewed&) { return pool_joined{}; },
+      [](const service_ordered&) {},
     };
   });
 }

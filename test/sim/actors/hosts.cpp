@@ -136,6 +136,7 @@ void hosts::run(agent_process& a, int host, const agent_action& action) {
       },
       [&](const drop_task& x) { hosts_[std::size_t(host)].folders.erase(x.allocation); },
       [](const tell_worker&) {}, // no trial in C++ here
+      [](const open_service&) {},
       [&](const renew_leases& x) {
         const auto tick = planted == planted_bug::lease_one_tick_long ? w_.plan.heartbeat : duration{0};
         for (auto& [id, s] : hosts_[std::size_t(host)].folders)

@@ -393,6 +393,12 @@ inline std::string show(const worker_ordered& x) {
   return "order(" + text(x.allocation) + "/" + text(x.member) + " " + show_worker(x.order) + ")";
 }
 inline std::string show(const tell_worker& x) { return show(x.order); }
+inline std::string show(const service_ordered& x) {
+  return "connect(" + text(x.allocation) + " " + x.service + ")";
+}
+inline std::string show(const open_service& x) {
+  return x.runs ? "open" + show(x.order) : "no" + show(x.order);
+}
 inline std::string show(const death_confirmed& x) { return "dead(" + text(x.allocation) + ")"; }
 inline std::string show(const tell_allocation& x) {
   return "tell(" + text(x.allocation) + " " + show(x.event) + ")";

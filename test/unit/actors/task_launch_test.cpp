@@ -42,6 +42,7 @@ task_launch full() {
                1 << 20,
                task_account{7, 8, "ada", "lab"},
                "module load x\n"};
+  x.services = {{"7.t:80", 80, true, false, false}, {"7.t", 0, false, true, true}};
   return x;
 }
 
@@ -55,6 +56,8 @@ TEST(TaskLaunch, KeepsItsKeys) {
     R"("ports":[1,2,3,4],"ranks":4,"resources_id":"r-1","resume":"uuid-9","resume_steps":1099511627776,)"
     R"("sandbox":{"account":{"gid":8,"group":"lab","uid":7,"user":"ada"},"mounts":[{"container_path":"data","host_path":"/d","propagation":"rslave","read_only":true}],)"
     R"("shm_bytes":1048576,"startup_hook":"module load x\n","work_dir":"/home/$AGENT_USER"},"seed":4000000000,)"
+    R"("services":[{"id":"7.t:80","port":80,"socket":false,"tcp":true,"unauthenticated":false},)"
+    R"({"id":"7.t","port":0,"socket":true,"tcp":false,"unauthenticated":true}],)"
     R"("session_token":"S","slots":[2,3],"task_id":"7.t","token":"link","user_token":"U"})");
 }
 

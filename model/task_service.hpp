@@ -1,0 +1,20 @@
+#pragma once
+// A service of a task: what listens inside it and is reached through the master under /proxy/ID.
+
+#include <msgpack.hpp>
+
+#include <string>
+
+namespace troupe {
+
+struct task_service {
+  std::string id;   ///< its name in /proxy/ID: the task's own name, or that and the port as TASK:8080
+  int port = 0;     ///< on the loopback address of the task's host; 0: it has none
+  bool tcp = false; ///< bytes as they come; else HTTP
+  bool unauthenticated = false; ///< open to whoever reaches the master: the service asks who comes
+  bool socket = false; ///< listens on the Unix socket that TROUPE_SERVICE_SOCKET names, not on a port
+  MSGPACK_DEFINE_ARRAY(id, port, tcp, unauthenticated, socket)
+  friend bool operator==(const task_service&, const task_service&) = default;
+};
+
+} // namespace troupe

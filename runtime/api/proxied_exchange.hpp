@@ -1,0 +1,477 @@
+#pragma once
+// One proxied request on its connection: to the service and back, in pieces both ways. No body is ever held
+// whole: a piece is read when the last one has been taken. Only for connection.cpp.
+
+#include "runtime/api/connection.hpp"
+#include "runtime/api/proxy_door.hpp"
+#include "runtime/http/session.hpp"
+#include "runtime/proxy/bridge.hpp"
+
+namespace troupe::api {
+
+template <class Stream>
+class proxied_exchange {
+  using error_code = http::error_code;
+  template <class T>
+  using task = http::task<T>;
+  using milliseconds = std::chrono::milliseconds;
+  using response_reader = http::wire::response_parser<http::wire::buffer_body>;
+
+public:
+  /// `taken`: set as soon as the connection is no HTTP any more.
+  proxied_exchange(server_core& core, http::session<Stream>& viewer, proxied& what, bool& taken)
+      : core_(core), http_(viewer), what_(what), taken_(taken), table_(core.api.parts().proxy->junctions),
+        method_(viewer.head().method_string()), length_(viewer.content_length()), chunked_(viewer.chunked()),
+        expects_(http::beast::iequals(viewer.head()[http::wire::field::expect], "100-continue")),
+        is_head_(viewer.head_only()) {}
+  proxied_exchange(const proxied_exchange&) = delete;
+  proxied_exchange& operator=(const proxied_exchange&) = delete;
+
+  bool has_body() const { return chunked_ || length_.value_or(0) > 0; }
+
+  /// The answer to send where nothing was sent yet.
+  task<std::optional<response>> run() {
+    core_.keep_watch();
+    switch (what_.how) {
+    case proxied::way::http:
+    case proxied::way::websocket:
+      co_return co_await forward();
+    case proxied::way::frames:
+    case proxied::way::bytes:
+      break;
+    }
+    co_return co_await tunnel();
+  }
+
+private:
+  struct upstream {
+    proxy::link_ptr link;
+    proxy::junctions::place held;
+  };
+  /// Where the answer of a call on another executor arrives; on the viewer's.
+  template <class T>
+  struct box {
+    explicit box(net::any_io_executor on) : timer(std::move(on)) {}
+    std::optional<T> got;
+    net::steady_timer timer;
+    void take(T x) {
+      if (!got)
+        got = std::move(x);
+      timer.cancel();
+    }
+  };
+  template <class T>
+  std::shared_ptr<box<T>> make_box() {
+    return std::make_shared<box<T>>(http_.stream().get_executor());
+  }
+  template <class T>
+  static auto into_box(const std::shared_ptr<box<T>>& to) {
+    return [to](T x) {
+      net::post(to->timer.get_executor(), [to, x = std::move(x)]() mutable { to->take(std::move(x)); });
+    };
+  }
+  template <class T>
+  static task<T> wait_for(std::shared_ptr<box<T>> at) {
+    error_code canceled;
+    while (!at->got) {
+      at->timer.expires_at(std::chrono::steady_clock::time_point::max());
+      co_await at->timer.async_wait(http::into(canceled));
+    }
+    co_return std::move(*at->got);
+  }
+
+  // ---- the connection to the service
+
+  task<result<upstream>> open_service() {
+    using opened = result<proxy::link_ptr>;
+    auto at = make_box<opened>();
+    const auto arrived = [to = std::weak_ptr<box<opened>>(at), core = core_.weak_from_this()](opened x) {
+      const auto alive = core.lock(); // the box's timer must not outlive the server
+      if (const auto box = to.lock(); alive && box)
+        into_box<opened>(box)(std::move(x));
+    };
+    auto ticket = table_->expect(what_.at.service.id, arrived, what_.most);
+    if (!ticket)
+      co_return ticket.error();
+    const allocation_id run{what_.at.task.id, what_.at.task.run};
+    commands::allocation_connect order;
+    order.allocation = to_string(run);
+    order.experiment = what_.at.task.experiment;
+    order.service = what_.at.service.id;
+    order.connection = ticket->connection;
+    order.secret = ticket->secret;
+    const principal by{.user = what_.at.task.owner, .admin = false, .allocation = to_string(run)};
+    core_.api.parts().cluster.order(
+      by, std::move(order), [table = table_, name = ticket->connection](const result<value>& done) {
+        if (!done)
+          table->give_up(name, done.error().code == errc::conflict ? error{errc::busy, done.error().what}
+                                                                   : done.error());
+      });
+    error_code canceled;
+    const auto until = std::chrono::steady_clock::now() + proxy::junctions::arrival_time;
+    while (!at->got && std::chrono::steady_clock::now() < until) {
+      at->timer.expires_at(until);
+      co_await at->timer.async_wait(http::into(canceled));
+    }
+    table_->give_up(ticket->connection, {errc::timeout, ""});
+    if (!at->got)
+      co_return error{errc::timeout, "the agent of service " + what_.at.service.id +
+                                       " has not answered: it is away, or its host is busy"};
+    if (!*at->got)
+      co_return at->got->error();
+    co_return upstream{std::move(**at->got), std::move(ticket->held)};
+  }
+
+  task<result<std::string>> read() {
+    auto at = make_box<result<std::string>>();
+    reading_ = at;
+    up_.link->read(into_box<result<std::string>>(at));
+    auto got = co_await wait_for<result<std::string>>(at);
+    reading_.reset();
+    co_return got;
+  }
+  task<result<void>> write(std::string bytes) {
+    auto at = make_box<result<void>>();
+    writing_ = at;
+    up_.link->write(std::move(bytes), into_box<result<void>>(at));
+    auto done = co_await wait_for<result<void>>(at);
+    writing_.reset();
+    co_return done;
+  }
+  /// After it no call of the link is answered any more.
+  void hang_up() {
+    const error gone{errc::unreachable, "the connection to the service has ended"};
+    if (up_.link)
+      up_.link->abort();
+    if (reading_)
+      reading_->take(gone);
+    if (writing_)
+      writing_->take(gone);
+  }
+
+  // ---- tunnels
+
+  task<std::optional<response>> tunnel() {
+    auto opened = co_await open_service();
+    if (!opened)
+      co_return service_fault(opened.error(), false);
+    const bool frames = what_.how == proxied::way::frames;
+    http::wire::response<http::wire::empty_body> answer;
+    answer.set(http::wire::field::server, "troupe");
+    answer.set(http::wire::field::upgrade, frames ? "websocket" : "troupe-tunnel");
+    if (frames)
+      answer.set(http::wire::field::sec_websocket_accept, what_.accept);
+    taken_ = true;
+    co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
+      proxy::bridge_ends ends{
+        std::move(viewer), std::move(opened->link), {}, std::move(opened->held), table_};
+      frames ? proxy::join_frames(std::move(ends)) : proxy::join_bytes(std::move(ends));
+    });
+    co_return std::nullopt;
+  }
+
+  // ---- HTTP
+
+  enum class outcome { done, stale, fault };
+
+  task<std::optional<response>> forward() {
+    const bool repeatable = !has_body() && what_.how == proxied::way::http &&
+                            (method_ == "GET" || method_ == "HEAD" || method_ == "OPTIONS");
+    if (repeatable)
+      if (auto rested = table_->take(what_.at.service.id)) {
+        up_ = {std::move(rested->link), std::move(rested->held)};
+        const auto went = co_await exchange();
+        if (went != outcome::stale)
+          co_return std::move(fault_);
+        hang_up();
+        up_ = {};
+      }
+    auto opened = co_await open_service();
+    if (!opened)
+      co_return service_fault(opened.error(), what_.page);
+    up_ = std::move(*opened);
+    const auto went = co_await exchange();
+    if (went == outcome::stale)
+      co_return service_fault({errc::unreachable, "the service ended the connection without an answer"},
+                              what_.page);
+    co_return std::move(fault_);
+  }
+
+  std::string head_text() const {
+    std::string out = method_ + " " + what_.target + " HTTP/1.1\r\n";
+    for (const auto& [name, text] : what_.head)
+      out += name + ": " + text + "\r\n";
+    if (what_.how == proxied::way::websocket)
+      out += "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    if (chunked_)
+      out += "Transfer-Encoding: chunked\r\n";
+    else if (length_)
+      out += "Content-Length: " + std::to_string(*length_) + "\r\n";
+    return out + "\r\n";
+  }
+
+  /// `stale`: nothing came back. `fault`: fault_ says what to answer, if anything was not sent yet.
+  task<outcome> exchange() {
+    auto sent = co_await write(head_text());
+    if (!sent)
+      co_return outcome::stale;
+    if (has_body())
+      start_upload();
+    else
+      http_.watch([this] { hang_up(); });
+    auto went = co_await answer();
+    http_.unwatch();
+    co_await end_upload();
+    if (went == outcome::done && reusable_ && !http_.gone())
+      table_->keep(what_.at.service.id, {std::move(up_.link), std::move(up_.held)});
+    else if (!taken_ && up_.link)
+      up_.link->abort();
+    co_return went;
+  }
+
+  task<outcome> answer() {
+    std::optional<response_reader> reader;
+    bool heard = false;
+    do {
+      reader.emplace();
+      reader->header_limit(64u << 10);
+      reader->body_limit(std::numeric_limits<std::uint64_t>::max());
+      if (is_head_)
+        reader->skip(true);
+      while (!reader->is_header_done()) {
+        error_code bad;
+        if (at_ < waiting_.size())
+          at_ += reader->put(net::buffer(waiting_.data() + at_, waiting_.size() - at_), bad);
+        if (bad && bad != http::wire::error::need_more)
+          co_return broken("the service answers what is no HTTP: " + bad.message());
+        if (reader->is_header_done())
+          break;
+        auto got = co_await read();
+        if (http_.gone() || upload_failed_)
+          co_return gone();
+        if (!got || got->empty())
+          co_return heard ? broken("the service ended the connection within its answer") : outcome::stale;
+        heard = true;
+        waiting_.erase(0, at_);
+        at_ = 0;
+        waiting_ += *got;
+      }
+    } while (reader->get().result_int() < 200 && reader->get().result_int() != 101);
+    if (reader->get().result() == http::wire::status::switching_protocols)
+      co_return co_await switched(*reader);
+    co_return co_await relay(*reader);
+  }
+
+  outcome broken(std::string why) {
+    fault_ = service_fault({errc::unreachable, std::move(why)}, what_.page);
+    return outcome::fault;
+  }
+  outcome gone() {
+    http_.end_after_answer();
+    return outcome::fault;
+  }
+
+  template <class Message>
+  void fill(Message& to, const response_reader& from) {
+    const auto& came = from.get();
+    to.result(came.result_int());
+    to.reason(came.reason());
+    proxy::header_list all;
+    for (const auto& field : came)
+      all.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    for (const auto& [name, text] : proxy::to_viewer(all))
+      to.insert(name, text);
+    if (what_.sandboxed) // the API's own origin: whatever this is, it is no page of the cluster
+      to.set("Content-Security-Policy", "sandbox");
+    if (to.find("Referrer-Policy") == to.end())
+      to.set("Referrer-Policy", "no-referrer");
+  }
+
+  task<outcome> switched(response_reader& reader) {
+    if (what_.how != proxied::way::websocket ||
+        !http::beast::iequals(reader.get()[http::wire::field::upgrade], "websocket"))
+      co_return broken("the service changes to a protocol that nobody asked for");
+    http::wire::response<http::wire::empty_body> answer;
+    fill(answer, reader);
+    answer.set(http::wire::field::upgrade, "websocket");
+    taken_ = true;
+    co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
+      proxy::join_bytes(
+        {std::move(viewer), std::move(up_.link), waiting_.substr(at_), std::move(up_.held), table_});
+    });
+    co_return outcome::done;
+  }
+
+  task<outcome> relay(response_reader& reader) {
+    http::wire::response<http::wire::buffer_body> out;
+    fill(out, reader);
+    out.version(http_.version());
+    const auto status = reader.get().result_int();
+    const bool bodiless = is_head_ || status == 204 || status == 304;
+    if (bodiless) {
+      if (const auto length = reader.get()[http::wire::field::content_length]; !length.empty())
+        out.set(http::wire::field::content_length, length);
+    } else if (const auto length = reader.content_length()) {
+      out.content_length(*length);
+    } else if (http_.version() >= 11) {
+      out.chunked(true);
+    } else {
+      http_.end_after_answer();
+    }
+    reusable_ = !reader.need_eof() && reader.get().keep_alive() && what_.how == proxied::way::http;
+    if (what_.how == proxied::way::websocket)
+      http_.end_after_answer();
+    out.keep_alive(http_.keep_alive());
+    http::wire::serializer<false, http::wire::buffer_body, http::wire::fields> writer{out};
+    std::vector<char> piece(65536);
+    error_code bad;
+    http_.lowest().expires_after(std::chrono::hours{1});
+    co_await http::wire::async_write_header(http_.stream(), writer, http::into(bad));
+    bool whole = bodiless;
+    while (!bad && !whole) {
+      reader.get().body() = {piece.data(), piece.size(), true};
+      bool over = reader.is_done();
+      if (!over)
+        over = co_await next_piece(reader, bad);
+      if (bad)
+        break;
+      const auto produced = piece.size() - reader.get().body().size;
+      out.body() = {produced ? piece.data() : nullptr, produced, !over};
+      http_.lowest().expires_after(std::chrono::hours{1}); // a viewer may read as slowly as it likes
+      co_await http::wire::async_write(http_.stream(), writer, http::into(bad));
+      if (bad == http::wire::error::need_buffer)
+        bad = {};
+      whole = over;
+    }
+    if (bad) {
+      reusable_ = false;
+      http_.end_after_answer();
+      http_.close(); // without the last piece: the reader sees that something is missing
+      co_return outcome::fault;
+    }
+    if (at_ < waiting_.size())
+      reusable_ = false;
+    co_return outcome::done;
+  }
+
+  /// Fills the body's piece with what comes next; true where that is the last of it.
+  task<bool> next_piece(response_reader& reader, error_code& bad) {
+    auto& body = reader.get().body();
+    const auto room = body.size;
+    while (!bad && !reader.is_done() && body.size == room) {
+      std::size_t used = 0;
+      if (at_ < waiting_.size())
+        used = reader.put(net::buffer(waiting_.data() + at_, waiting_.size() - at_), bad);
+      at_ += used;
+      if (bad == http::wire::error::need_buffer || bad == http::wire::error::need_more)
+        bad = {};
+      if (bad || reader.is_done() || body.size != room || used > 0)
+        continue;
+      auto got = co_await read();
+      if (!got) {
+        bad = net::error::connection_reset;
+      } else if (got->empty()) {
+        reader.put_eof(bad);
+        if (!bad && !reader.is_done())
+          bad = net::error::eof;
+      } else {
+        waiting_.erase(0, at_);
+        at_ = 0;
+        waiting_ += *got;
+      }
+    }
+    co_return reader.is_done();
+  }
+
+  // ---- the request's body
+
+  void start_upload() {
+    uploading_ = true;
+    auto work = upload(http_.take_body());
+    net::co_spawn(http_.stream().get_executor(), std::move(work), [this](std::exception_ptr) {
+      uploading_ = false;
+      uploaded_.cancel();
+    });
+  }
+
+  task<void> upload(std::unique_ptr<http::wire::request_parser<http::wire::buffer_body>> body) {
+    auto& reader = *body;
+    error_code bad;
+    if (expects_) {
+      http_.lowest().expires_after(std::chrono::seconds{30});
+      co_await net::async_write(http_.stream(), net::buffer("HTTP/1.1 100 Continue\r\n\r\n", 25),
+                                http::into(bad));
+    }
+    std::vector<char> piece(65536);
+    while (!bad && !reader.is_done()) {
+      reader.get().body() = {piece.data(), piece.size(), true};
+      http_.lowest().expires_after(std::chrono::minutes{2});
+      co_await http::wire::async_read_some(http_.stream(), http_.unread(), reader, http::into(bad));
+      if (bad == http::wire::error::need_buffer)
+        bad = {};
+      const auto produced = piece.size() - reader.get().body().size;
+      if (bad || produced == 0 || dropping_)
+        continue;
+      std::string bytes;
+      if (chunked_)
+        bytes = chunk_size(produced);
+      bytes.append(piece.data(), produced);
+      if (chunked_)
+        bytes += "\r\n";
+      auto taken = co_await write(std::move(bytes));
+      if (!taken)
+        dropping_ = true; // the service may have answered all the same
+    }
+    if (bad) {
+      upload_failed_ = true;
+      http_.end_after_answer();
+      hang_up();
+    } else if (chunked_ && !dropping_) {
+      auto taken = co_await write("0\r\n\r\n");
+      dropping_ = !taken;
+    }
+  }
+  static std::string chunk_size(std::size_t n) {
+    char text[24];
+    const int size = std::snprintf(text, sizeof text, "%zx\r\n", n);
+    return {text, static_cast<std::size_t>(size)};
+  }
+
+  /// The answer is out. What is left of the body is read for a moment, so that the client reads the answer.
+  task<void> end_upload() {
+    if (!uploading_)
+      co_return;
+    http_.end_after_answer();
+    reusable_ = false;
+    dropping_ = true;
+    hang_up();
+    error_code canceled;
+    uploaded_.expires_after(std::chrono::seconds{2});
+    co_await uploaded_.async_wait(http::into(canceled));
+    while (uploading_) {
+      http_.close();
+      uploaded_.expires_at(std::chrono::steady_clock::time_point::max());
+      co_await uploaded_.async_wait(http::into(canceled));
+    }
+  }
+
+  server_core& core_;
+  http::session<Stream>& http_;
+  proxied& what_;
+  bool& taken_;
+  const std::shared_ptr<proxy::junctions> table_;
+  const std::string method_;
+  const std::optional<std::uint64_t> length_;
+  const bool chunked_, expects_, is_head_;
+  upstream up_;
+  std::shared_ptr<box<result<std::string>>> reading_;
+  std::shared_ptr<box<result<void>>> writing_;
+  std::string waiting_; ///< bytes of the service from `at_` on are not read yet
+  std::size_t at_ = 0;
+  std::optional<response> fault_;
+  bool reusable_ = false;
+  bool uploading_ = false, upload_failed_ = false, dropping_ = false;
+  net::steady_timer uploaded_{http_.stream().get_executor()};
+};
+
+} // namespace troupe::api

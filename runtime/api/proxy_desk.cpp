@@ -1,0 +1,119 @@
+#include "runtime/api/proxy_desk.hpp"
+
+#include "model/names.hpp"
+#include "system/random.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::size_t most_experiments = 1024, most_codes = 1024;
+constexpr duration code_life = std::chrono::minutes{1};
+
+bool flag_in(const value& x, const char* key) {
+  const auto given = x.value(key, value());
+  return given.is_boolean() && given.get<bool>();
+}
+
+/// As the experiment's actor has them (experiment_settings.cpp): the id is "" or ":PORT" behind the task's
+/// name.
+std::vector<task_service> services_in(const value& config) {
+  std::vector<task_service> out;
+  if (!config.is_object())
+    return out;
+  const auto ports = config.value(value::json_pointer("/environment/proxy_ports"), value::array());
+  if (!ports.is_array())
+    return out;
+  for (const auto& one : ports) {
+    const auto port = one.is_object() ? one.value("proxy_port", value()) : value();
+    if (!port.is_number_integer())
+      continue;
+    task_service made;
+    made.port = port.get<int>();
+    made.id = flag_in(one, "default_service_id") ? "" : ":" + std::to_string(made.port);
+    made.tcp = flag_in(one, "proxy_tcp");
+    made.unauthenticated = flag_in(one, "unauthenticated");
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+} // namespace
+
+result<std::vector<task_service>> proxy_desk::services_of(const storage::reader& storage,
+                                                          const task_row& task) {
+  std::vector<task_service> out;
+  if (!task.id.is_trial())
+    return out;
+  const auto name = task_name(task.experiment, task.id);
+  {
+    std::lock_guard lock(mutex_);
+    if (auto known = ports_.find(task.experiment); known != ports_.end())
+      out = known->second;
+    else {
+      auto row = storage.experiment(task.experiment);
+      if (!row)
+        return row.error();
+      out = services_in(row->config);
+      if (ports_.size() >= most_experiments)
+        ports_.erase(ports_.begin());
+      ports_[task.experiment] = out;
+    }
+  }
+  for (auto& one : out)
+    one.id.insert(0, name);
+  return out;
+}
+
+result<proxy_desk::found_service> proxy_desk::find(const storage::reader& storage,
+                                                   const proxy::service_path& path) {
+  const error none{errc::not_found, "service not found: " + path.service};
+  const auto id = named_task(path.task);
+  if (!id)
+    return none;
+  auto row = storage.task(id);
+  if (!row)
+    return row.error().code == errc::not_found ? none : row.error();
+  if (task_name(row->experiment, id) != path.task || row->ended != time_point{})
+    return none;
+  auto all = services_of(storage, *row);
+  if (!all)
+    return all.error();
+  const auto it = std::find_if(all->begin(), all->end(), [&](const task_service& one) {
+    return one.id == path.service || (path.port != 0 && one.port == path.port);
+  });
+  if (it == all->end())
+    return none;
+  return found_service{std::move(*row), *it, path.task};
+}
+
+std::string proxy_desk::make_code(const std::string& service, const std::string& pass, time_point now) {
+  auto text = random_hex(20);
+  std::lock_guard lock(mutex_);
+  std::erase_if(codes_, [&](const auto& one) { return one.second.until <= now; });
+  if (codes_.size() >= most_codes)
+    codes_.erase(std::min_element(codes_.begin(), codes_.end(), [](const auto& a, const auto& b) {
+      return a.second.until < b.second.until;
+    }));
+  codes_[text] = {service, pass, now + code_life};
+  return text;
+}
+
+std::optional<std::string> proxy_desk::take_code(const std::string& service, const std::string& text,
+                                                 time_point now) {
+  std::lock_guard lock(mutex_);
+  auto found = codes_.find(text);
+  if (found == codes_.end() || found->second.service != service)
+    return std::nullopt;
+  const auto one = std::move(found->second);
+  codes_.erase(found);
+  return one.until > now ? std::optional{one.pass} : std::nullopt;
+}
+
+std::string page_cookie_name(const std::string& task_name) {
+  const auto id = named_task(task_name);
+  return "troupe-task-" + (id.is_trial() ? to_string(id) : task_name.substr(0, 8));
+}
+
+} // namespace troupe::api

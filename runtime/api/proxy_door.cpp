@@ -1,0 +1,353 @@
+#include "runtime/api/proxy_door.hpp"
+
+#include "model/names.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/origin.hpp"
+#include "runtime/proxy/frames.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+using proxy::opening;
+
+constexpr std::size_t most_strangers = 64; ///< connections at once of a service without a login
+constexpr const char* code_name = "troupe_code";
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (char c : text)
+    out += c == '<'   ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '&' ? "&amp;"
+           : c == '"' ? "&quot;"
+                      : std::string(1, c);
+  return out;
+}
+
+response plain_page(unsigned status, const std::string& text, const std::string& head = {}) {
+  response out;
+  out.status = status;
+  out.content_type = "text/html; charset=utf-8";
+  out.body =
+    "<!doctype html><meta charset=utf-8><title>Troupe</title>" + head + "<p>" + html_escaped(text) + "</p>\n";
+  out.headers = {{"Cache-Control", "no-store"},
+                 {"Referrer-Policy", "no-referrer"},
+                 {"Content-Security-Policy", "default-src 'none'"}};
+  return out;
+}
+
+response refused(const error& why, bool as_page) {
+  return as_page ? plain_page(http_of(why.code).status, why.what) : failure(why);
+}
+
+response see_other(const std::string& where) {
+  response out;
+  out.status = 303;
+  out.content_type = "text/plain";
+  out.headers = {{"Location", where}, {"Cache-Control", "no-store"}, {"Referrer-Policy", "no-referrer"}};
+  return out;
+}
+
+std::string path_and_query(const std::string& path, const std::string& query) {
+  return query.empty() ? path : path + "?" + query;
+}
+
+std::string host_alone(std::string_view text) {
+  const auto bracket = text.find(']');
+  return lower(text.substr(0, text.find(':', bracket == text.npos ? 0 : bracket)));
+}
+
+std::string url_escaped(std::string_view text) {
+  constexpr const char* digits = "0123456789ABCDEF";
+  std::string out;
+  for (unsigned char c : text)
+    if (std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '/' || c == '~')
+      out += static_cast<char>(c);
+    else
+      out += std::string{'%', digits[c >> 4], digits[c & 15]};
+  return out;
+}
+
+/// "token T", as Jupyter's clients send it; empty for another scheme.
+std::string_view own_scheme(std::string_view authorization) {
+  return lower(authorization.substr(0, 6)) == "token " ? authorization.substr(6) : std::string_view();
+}
+
+/// Whether it is a credential of this cluster's making, still good or not.
+bool is_of_ours(std::string_view token) {
+  for (std::string_view kind : {"u1.", "p1.", "e1.", "a1.", "v1."})
+    if (token.starts_with(kind))
+      return true;
+  return false;
+}
+
+/// A credential and whom it stands for.
+struct shown_pass {
+  std::string token;
+  result<identity> by = error{errc::unauthorized, "no token: log in first"};
+  explicit operator bool() const { return !token.empty() && bool(by); }
+};
+
+/// One request at the door.
+class visit {
+public:
+  visit(const service& api, const request_head& head, const proxy::header_list& all, const proxy_caller& by)
+      : api_(api), parts_(api.parts()), head_(head), all_(all), by_(by), now_(parts_.now()) {}
+
+  std::variant<proxied, response> run() {
+    const auto mode = proxy::first_of(all_, "sec-fetch-mode");
+    knock_.browser = !mode.empty();
+    knock_.navigates = mode == "navigate";
+    auto path = proxy::parse_service_path(head_.target);
+    if (!path)
+      return refused(path.error(), knock_.navigates);
+    path_ = std::move(*path);
+    knock_.at = whose_origin();
+    if (knock_.at == proxy::place::api)
+      if (auto fine = host_is_ours(head_.headers, parts_.browsers); !fine)
+        return failure(fine.error());
+    auto found = parts_.proxy->find(*parts_.storage, path_);
+    if (!found)
+      return refused(found.error(), knock_.navigates);
+    at_ = std::move(*found);
+    look_at_credentials();
+    return open();
+  }
+
+private:
+  proxy::page_names names() const { return {parts_.browsers.loopback, parts_.browsers.proxy_domain}; }
+
+  proxy::place whose_origin() const {
+    return proxy::place_of(host_alone(head_.headers.host), proxy::host_label(path_.service), names());
+  }
+
+  void look_at_credentials() {
+    auto headers = head_.headers;
+    headers.cookie.clear();
+    const auto own = own_scheme(headers.authorization);
+    by_header_ = pass(std::string(own.empty() ? shown_token(headers, parts_.about.cluster_id).token : own));
+    passes_on_ = !own.empty() && (!is_of_ours(own) || is_view(by_header_.token));
+    auto token = proxy::take_parameter(path_.query, "token");
+    by_query_ = pass(token.value);
+    clean_query_ = is_of_ours(token.value) ? token.rest : path_.query;
+    by_cookie_ = pass(std::string(proxy::cookie_in(head_.headers.cookie, page_cookie_name(at_.name))));
+    auto code = proxy::take_parameter(clean_query_, code_name);
+    if (code.found)
+      clean_query_ = code.rest;
+    const auto site = head_.headers.fetch_site;
+    const auto own_origin = (by_.tls ? "https://" : "http://") + head_.headers.host;
+    knock_.from_elsewhere = site.empty() ? !head_.headers.origin.empty() && head_.headers.origin != own_origin
+                                         : site != "same-origin" && site != "none";
+    knock_.navigates = knock_.navigates && proxy::first_of(all_, "sec-fetch-dest") == "document";
+    knock_.safe = (head_.method == "GET" || head_.method == "HEAD") && by_.upgrade.empty();
+    knock_.anyone = at_.service.unauthenticated;
+    knock_.header = bool(by_header_);
+    knock_.query = bool(by_query_);
+    knock_.page_cookie = bool(by_cookie_);
+    // Only where it decides: a code is good once.
+    if (code.found && knock_.at == proxy::place::own_page && knock_.safe)
+      if (auto stands_for = parts_.proxy->take_code(at_.service.id, code.value, now_)) {
+        by_code_ = pass(*stands_for);
+        knock_.code = bool(by_code_);
+      }
+    if (knock_.at == proxy::place::api) {
+      request_headers only_cookie;
+      only_cookie.cookie = head_.headers.cookie;
+      by_api_cookie_ = pass(std::string(shown_token(only_cookie, parts_.about.cluster_id).token));
+      knock_.api_cookie = bool(by_api_cookie_);
+    }
+  }
+
+  bool is_view(const std::string& token) const {
+    const auto holder = parts_.users->holder(token, now_);
+    return holder && holder->what == token_holder::kind::view;
+  }
+
+  /// Valid, and with the right to this task.
+  shown_pass pass(std::string token) const {
+    shown_pass out;
+    if (token.empty())
+      return out;
+    out.by = api_.who_views(token, at_.task.id, now_);
+    if (out.by)
+      if (auto fine = authority::may(out.by->asks(), action::view,
+                                     {thing::task, to_string(at_.task.id), at_.task.owner});
+          !fine)
+        out.by = fine.error();
+    out.token = std::move(token);
+    return out;
+  }
+
+  std::variant<proxied, response> open() {
+    switch (proxy::opening_of(knock_)) {
+    case opening::by_nobody:
+      return let_in(nullptr, true);
+    case opening::by_header:
+      return let_in(&by_header_);
+    case opening::by_query:
+      return let_in(&by_query_);
+    case opening::by_cookie:
+      return let_in(&by_cookie_);
+    case opening::exchange:
+      return exchange(by_code_);
+    case opening::exchange_query:
+      return exchange(by_query_);
+    case opening::send_on:
+      return send_to_page(parts_, at_.service.id, head_.headers.host,
+                          (by_header_  ? by_header_
+                           : by_query_ ? by_query_
+                                       : by_api_cookie_)
+                            .token,
+                          now_, path_and_query(path_.path, clean_query_));
+    case opening::send_back:
+      return send_back();
+    case opening::log_in:
+      return see_other("/ui/login?next=" +
+                       url_escaped("/det/interactive/" + at_.service.id + "/" + rest_of_path()));
+    case opening::foreign:
+      return refused({errc::denied, knock_.at == proxy::place::api
+                                      ? "a page does not show a task's service from the API's own address"
+                                      : "this service is shown by its own page alone"},
+                     knock_.navigates);
+    case opening::unauthorized:
+      break;
+    }
+    const auto& why = by_header_.token.empty() ? by_query_.by : by_header_.by;
+    return why ? failure({errc::unauthorized, "no token: log in first"}) : seen_from_outside(why.error());
+  }
+
+  /// A service that one may not see is not there.
+  response seen_from_outside(const error& why) const {
+    return failure(why.code == errc::denied ? error{errc::not_found, "service not found: " + path_.service}
+                                            : why);
+  }
+
+  std::string rest_of_path() const {
+    const auto slash = path_.path.find('/', std::string_view("/proxy/").size());
+    return slash == std::string::npos ? "" : path_.path.substr(slash + 1);
+  }
+
+  /// The API's server is where the page's port is, unless a domain says otherwise.
+  response send_back() const {
+    return plain_page(
+      401, "This page is open for those only who came from the cluster's own page, and that was too "
+           "long ago, or they logged out. Open it again from there, or with `troupe notebook open` "
+           "or `det notebook open`.");
+  }
+
+  response exchange(const shown_pass& by) const {
+    auto view = parts_.users->view_token(by.token, at_.task.id, now_);
+    if (!view)
+      return refused(view.error(), true);
+    const auto clean = path_and_query(path_.path, clean_query_);
+    const auto scope = "/proxy/" + path_.service + "/";
+    const auto site = head_.headers.fetch_site;
+    // A strict cookie does not go along where the way began on another site: then the page leads on itself.
+    auto out = site.empty() || site == "none" || site == "same-origin"
+                 ? see_other(clean)
+                 : plain_page(200, "One moment.",
+                              "<meta http-equiv=refresh content=\"0;url=" + html_escaped(clean) + "\">");
+    out.headers.emplace_back("Set-Cookie",
+                             page_cookie_name(at_.name) + "=" + *view + "; Path=" + scope +
+                               "; HttpOnly; SameSite=Strict" +
+                               (by_.tls || !parts_.browsers.proxy_domain.empty() ? "; Secure" : ""));
+    return out;
+  }
+
+  std::variant<proxied, response> let_in(const shown_pass* by, bool stranger = false) {
+    if (by && !*by)
+      return seen_from_outside(by->by.error());
+    proxied out;
+    out.page = knock_.navigates;
+    out.sandboxed = knock_.at == proxy::place::api;
+    out.most = stranger ? most_strangers : 0;
+    if (auto wrong = choose_way(out))
+      return std::move(*wrong);
+    out.target = path_and_query(path_.path, clean_query_);
+    proxy::viewer viewer{by_.address, by_.tls, passes_on_};
+    out.head = proxy::to_service(all_, viewer);
+    out.at = std::move(at_);
+    return out;
+  }
+
+  std::optional<response> choose_way(proxied& out) const {
+    const bool websocket = by_.upgrade == "websocket";
+    if (!at_.service.tcp && by_.upgrade.empty())
+      return std::nullopt;
+    if (by_.upgrade == "troupe-tunnel") {
+      out.how = proxied::way::bytes;
+      return std::nullopt;
+    }
+    if (!by_.upgrade.empty() && !websocket)
+      return failure({errc::invalid, "the proxy speaks HTTP, WebSocket and troupe-tunnel"});
+    if (!websocket)
+      return failure({errc::invalid, "the service " + path_.service +
+                                       " speaks TCP: bytes go through a WebSocket (`det shell open`, "
+                                       "`troupe tunnel`)"});
+    const auto accept = proxy::accept_of(proxy::first_of(all_, "sec-websocket-key"));
+    if (accept.empty() || proxy::first_of(all_, "sec-websocket-version") != "13" || head_.method != "GET")
+      return failure({errc::invalid, "a WebSocket begins with GET, Sec-WebSocket-Version 13 and a "
+                                     "Sec-WebSocket-Key of 16 bytes"});
+    if (at_.service.tcp && knock_.from_elsewhere)
+      return failure({errc::denied, "this service is not for pages of other origins"});
+    out.how = at_.service.tcp ? proxied::way::frames : proxied::way::websocket;
+    out.accept = accept;
+    return std::nullopt;
+  }
+
+  const service& api_;
+  const services& parts_;
+  const request_head& head_;
+  const proxy::header_list& all_;
+  const proxy_caller& by_;
+  const time_point now_;
+  proxy::service_path path_;
+  proxy_desk::found_service at_;
+  proxy::knock knock_;
+  shown_pass by_header_, by_query_, by_cookie_, by_code_, by_api_cookie_;
+  std::string clean_query_;
+  bool passes_on_ = false; ///< `Authorization` is the service's own
+};
+
+} // namespace
+
+std::variant<proxied, response> open_door(const service& api, const request_head& head,
+                                          const proxy::header_list& all, const proxy_caller& by) {
+  return visit(api, head, all, by).run();
+}
+
+response send_to_page(const services& parts, const std::string& service, const std::string& host,
+                      const std::string& token, time_point now, const std::string& path) {
+  const auto label = proxy::host_label(service);
+  const auto origin = proxy::page_origin(label, host, parts.browsers.tls,
+                                         {parts.browsers.loopback, parts.browsers.proxy_domain});
+  if (!origin)
+    return plain_page(
+      421, "This cluster shows no pages of tasks yet: they need an address of their own, so that they "
+           "cannot act in your name. Set cluster.proxy_domain in the cluster "
+           "file. Clients that are no browser go on working.");
+  const auto code = parts.proxy->make_code(service, token, now);
+  return see_other(*origin + path + (path.find('?') == path.npos ? "?" : "&") + code_name + "=" + code);
+}
+
+response service_fault(const error& why, bool as_page) {
+  const bool later = why.code == errc::busy || why.code == errc::timeout;
+  const auto kind = why.code == errc::not_found ? http_of(errc::not_found)
+                    : later                     ? http_of(errc::unreachable)
+                                                : http_error{502, 14, "Unavailable"};
+  auto out = as_page ? plain_page(kind.status, why.what, later ? "<meta http-equiv=refresh content=2>" : "")
+                     : failure(kind, why.what);
+  if (later)
+    out.headers.emplace_back("Retry-After", "2");
+  return out;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,536 @@
+"""Services of a trial through the proxy: a real HTTP, WebSocket and TCP server in a trial, the stock client's tunnel, and ours."""
+
+
+import hashlib
+import http.client
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+from cluster_under_test import BINARY, Cluster, free_port, wait_for
+
+SERVER = r'''
+import base64, hashlib, http.server, json, os, socket, socketserver, struct, threading, time
+
+seen = open(os.environ["SEEN"], "a", buffering=1)
+
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *words): pass
+    def setup(self):
+        seen.write("connection\n")
+        super().setup()
+    def answer(self, body, **headers):
+        self.send_response(200)
+        for name, text in headers.items():
+            self.send_header(name.replace("_", "-"), text)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+    def body(self):
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            while size := int(self.rfile.readline(), 16):
+                yield self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            left = int(self.headers.get("Content-Length", 0))
+            while left:
+                part = self.rfile.read(min(left, 65536))
+                left -= len(part)
+                yield part
+    def do_GET(self):
+        seen.write(self.path + "\n")
+        if self.headers.get("Upgrade") == "websocket":
+            return self.websocket()
+        path = self.path.partition("?")[0]
+        if path.endswith("/big"):
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for n in range(300):
+                part = bytes([n % 251]) * 65536
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\n\r\n")
+        elif path.endswith("/drip"):
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for n in range(5):
+                self.wfile.write(b"2\r\n%d\n\r\n" % n)
+                time.sleep(0.3)
+            self.wfile.write(b"0\r\n\r\n")
+        elif path.endswith("/until-the-end"):
+            self.send_response(200)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"x" * 100000)
+            self.close_connection = True
+        elif path.endswith("/die"):
+            os._exit(1)
+        elif path.endswith("/hang-up"):
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+        else:
+            body = json.dumps({"path": self.path, "headers": dict(self.headers.items())}).encode()
+            self.answer(body, Set_Cookie="theirs=1; Path=/; Domain=localhost", Service_Worker_Allowed="/", X_Own="kept")
+    do_HEAD = do_GET
+    def do_POST(self):
+        seen.write(self.path + "\n")
+        digest, size = hashlib.sha256(), 0
+        for part in self.body():
+            digest.update(part)
+            size += len(part)
+        self.answer(json.dumps({"sha256": digest.hexdigest(), "size": size}).encode())
+    do_PUT = do_POST
+    def websocket(self):
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.end_headers()
+        while data := self.connection.recv(65536):  # raw bytes: the proxy looks at none of them
+            self.connection.sendall(data[::-1])
+        self.close_connection = True
+
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        seen.write("tcp\n")
+        while data := self.request.recv(65536):
+            if data == b"bye\n":
+                return
+            self.request.sendall(data)
+        self.request.sendall(b"[end]")  # after a half-close
+
+class Pages(http.server.ThreadingHTTPServer):
+    daemon_threads, request_queue_size = True, 256
+class Echoes(socketserver.ThreadingTCPServer):
+    daemon_threads, allow_reuse_address, request_queue_size = True, True, 256
+
+pages = Pages(("127.0.0.1", int(os.environ["HTTP_PORT"])), Page)
+echoes = [Echoes(("127.0.0.1", int(os.environ[name])), Echo) for name in ("TCP_PORT", "OPEN_PORT")]
+for one in echoes:
+    threading.Thread(target=one.serve_forever, daemon=True).start()
+print("listening", flush=True)
+pages.serve_forever()
+'''
+CONFIG = """
+name: services
+entrypoint: python3 server.py
+searcher: {{name: single, metric: loss}}
+max_restarts: 0
+environment:
+  environment_variables: ["SEEN={seen}", "HTTP_PORT={http}", "TCP_PORT={tcp}", "OPEN_PORT={open}"]
+  proxy_ports:
+  - {{proxy_port: {http}, default_service_id: true}}
+  - {{proxy_port: {tcp}, proxy_tcp: true}}
+  - {{proxy_port: {open}, proxy_tcp: true, unauthenticated: true}}
+  - {{proxy_port: {dead}}}
+"""
+
+
+class Services(Cluster):
+    def start(self):
+        self.listen = f"127.0.0.1:{free_port()}"
+        self.up()
+        self.port = urllib.parse.urlsplit(self.url()).port
+        self.ports = {name: free_port() for name in ("http", "tcp", "open", "dead")}
+        job = self.root / "job"
+        job.mkdir()
+        (job / "server.py").write_text(SERVER)
+        self.seen_file = self.root / "seen"
+        config = self.root / "job.yaml"
+        config.write_text(CONFIG.format(seen=self.seen_file, **self.ports))
+        self.experiment = self.json("experiment", "create", str(config), str(job))["id"]
+        self.token = self.log_in()
+        self.bearer = {"Authorization": f"Bearer {self.token}"}
+        self.task = f"{self.experiment}.00000000-0000-4000-8000-000000000001"
+        wait_for(lambda: self.ask(f"/proxy/{self.task}/", self.bearer)[0] == 200, 60, 0.2, lambda: self.ask(f"/proxy/{self.task}/", self.bearer))
+
+    def log_in(self, name="determined"):
+        status, _, body = self.ask("/api/v1/auth/login", {"Content-Type": "application/json"}, "POST",
+                                   json.dumps({"username": name, "password": "", "isHashed": True}).encode())
+        assert status == 200
+        return json.loads(body)["token"]
+
+    def ask(self, target, headers=None, method="GET", body=None, host=None):
+        """A request as it is: (status, headers, body)."""
+        there = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            there.putrequest(method, target, skip_host=host is not None, skip_accept_encoding=True)
+            if host is not None:
+                there.putheader("Host", host)
+            for name, text in (headers or {}).items():
+                there.putheader(name, text)
+            if body is not None:
+                there.putheader("Content-Length", str(len(body)))
+            there.endheaders(body)
+            answer = there.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            there.close()
+
+    def seen(self):
+        return self.seen_file.read_text().splitlines() if self.seen_file.exists() else []
+
+    def raw(self, head, rest=b""):
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        s.sendall(head.replace("\n", "\r\n").encode() + rest)
+        return s
+
+    def websocket(self, service, path="", headers=(), bearer=True):
+        """A handshake; the socket and the head of the answer."""
+        lines = [f"GET /proxy/{service}/{path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", "Connection: Upgrade", "Upgrade: websocket",
+                 "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *headers]
+        if bearer:
+            lines.append(f"Authorization: Bearer {self.token}")
+        s = self.raw("\n".join(lines) + "\n\n")
+        head = b""
+        while b"\r\n\r\n" not in head:
+            more = s.recv(1)
+            assert more, head
+            head += more
+        return s, head.decode()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = Services(tmp_path_factory.mktemp("proxy"))
+    cluster.start()
+    yield cluster
+    cluster.close()
+
+
+def frame(payload, kind=2, first=0x80):
+    mask = os.urandom(4)
+    n = len(payload)
+    length = bytes([0x80 | n]) if n < 126 else bytes([0x80 | 126]) + struct.pack(">H", n) if n < 65536 else bytes([0x80 | 127]) + struct.pack(">Q", n)
+    return bytes([first | kind]) + length + mask + bytes(b ^ mask[i & 3] for i, b in enumerate(payload))
+
+
+def read_exactly(s, n):
+    got = b""
+    while len(got) < n:
+        more = s.recv(n - len(got))
+        assert more, f"ended after {len(got)} of {n} bytes"
+        got += more
+    return got
+
+
+def read_frame(s):
+    first, n = read_exactly(s, 2)
+    n = struct.unpack(">H", read_exactly(s, 2))[0] if n == 126 else struct.unpack(">Q", read_exactly(s, 8))[0] if n == 127 else n
+    return first & 15, read_exactly(s, n)
+
+
+def test_a_request_reaches_the_service_without_the_viewers_credentials(cluster):
+    headers = {**cluster.bearer, "Cookie": f"auth={cluster.token}; theirs=1; troupe-12345678=x", "X-Forwarded-For": "6.6.6.6",
+               "Grpc-Metadata-x-user-token": f"Bearer {cluster.token}", "X-Mine": "passes"}
+    status, answered, body = cluster.ask(f"/proxy/{cluster.task}/some/path%2Fhere?a=1&token={cluster.token}&b=2", headers)
+    assert status == 200
+    told = json.loads(body)
+    assert told["path"] == f"/proxy/{cluster.task}/some/path%2Fhere?a=1&b=2"
+    assert cluster.token not in body.decode()
+    got = told["headers"]
+    assert got["Cookie"] == "theirs=1" and got["X-Mine"] == "passes" and got["X-Forwarded-For"] == "127.0.0.1"
+    assert got["Host"] == f"127.0.0.1:{cluster.port}" and got["X-Real-IP"] == "127.0.0.1" and got["X-Forwarded-Proto"] == "http"
+    assert answered["Set-Cookie"] == "theirs=1; Path=/" and answered["X-Own"] == "kept"
+    assert "Service-Worker-Allowed" not in answered and answered["Content-Security-Policy"] == "sandbox"
+    # Nothing of it is in our log.
+    assert cluster.token not in (cluster.root / "up.log").read_text()
+
+
+def test_bodies_go_both_ways_in_pieces(cluster):
+    data = random.Random(7).randbytes(20 << 20)
+    status, _, body = cluster.ask(f"/proxy/{cluster.task}/up", cluster.bearer, "POST", data)
+    assert status == 200 and json.loads(body) == {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    there = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30)
+    there.request("PUT", f"/proxy/{cluster.task}/up", iter([data[:100], data[100:3 << 20], data[3 << 20:]]), cluster.bearer, encode_chunked=True)
+    assert json.loads(there.getresponse().read()) == {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    status, _, body = cluster.ask(f"/proxy/{cluster.task}/big", cluster.bearer)
+    assert status == 200 and body == b"".join(bytes([n % 251]) * 65536 for n in range(300))
+    assert cluster.ask(f"/proxy/{cluster.task}/until-the-end", cluster.bearer)[2] == b"x" * 100000
+    status, answered, body = cluster.ask(f"/proxy/{cluster.task}/x", cluster.bearer, "HEAD")
+    assert status == 200 and body == b"" and int(answered["Content-Length"]) > 0
+    there.request("GET", f"/proxy/{cluster.task}/drip", headers=cluster.bearer)
+    answer, begun = there.getresponse(), time.monotonic()
+    assert answer.readline() == b"0\n" and time.monotonic() - begun < 0.6, "a stream is passed on as it comes"
+    assert answer.read() == b"1\n2\n3\n4\n"
+    there.request("GET", f"/proxy/{cluster.task}/again", headers=cluster.bearer)  # on the same connection
+    assert there.getresponse().status == 200
+    there.close()
+
+
+def test_a_service_that_ends_is_an_answer_and_one_that_is_not_there_another(cluster):
+    assert cluster.ask(f"/proxy/{cluster.task}/hang-up", cluster.bearer)[0] == 502
+    status, answered, body = cluster.ask(f"/proxy/{cluster.task}:{cluster.ports['dead']}/", cluster.bearer)
+    assert status == 503 and answered["Retry-After"] == "2" and b"refused" in body
+    assert cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200
+
+
+def test_each_credential_opens_what_it_may(cluster):
+    own = f"/proxy/{cluster.task}/"
+    for headers, target, status in [
+        ({}, own, 401),
+        (cluster.bearer, own, 200),
+        ({"Grpc-Metadata-x-user-token": f"Bearer {cluster.token}"}, own, 200),
+        ({}, own + f"?token={cluster.token}", 200),
+        ({}, own + "?token=garbage", 401),
+        ({"Authorization": "Bearer garbage"}, own, 401),
+        ({"Authorization": f"Bearer {cluster.token}x"}, own, 401),
+        ({"Cookie": f"auth={cluster.token}"}, own, 401),  # never a cookie
+        (cluster.bearer, f"/proxy/{cluster.experiment}.00000000-0000-4000-8000-000000000009/", 404),
+        (cluster.bearer, f"/proxy/9{cluster.task}/", 404),
+        (cluster.bearer, f"/proxy/{cluster.task}:22/", 404),
+        (cluster.bearer, "/proxy/169.254.169.254/", 404),
+        (cluster.bearer, "/proxy/localhost:22/", 404),
+        (cluster.bearer, f"/proxy/{cluster.task}/..%2fx", 400),
+        (cluster.bearer, f"/proxy/{cluster.task}//x", 400),
+        (cluster.bearer, f"/proxy/{cluster.task}/%00", 400),
+        ({**cluster.bearer, "Sec-Fetch-Mode": "cors"}, own, 403),
+        ({**cluster.bearer, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Site": "cross-site"}, own, 403),
+    ]:
+        before = cluster.seen()
+        got = cluster.ask(target, headers)
+        assert got[0] == status, (headers, target, got)
+        if status != 200:
+            assert cluster.seen() == before, "nothing was dialled"
+
+
+def test_requests_that_mean_two_things_are_refused(cluster):
+    def status(head, rest=b""):
+        s = cluster.raw(head, rest)
+        got = s.recv(65536)
+        s.close()
+        return got.split(b" ")[1] if got else b"closed"
+
+    own = f"POST /proxy/{cluster.task}/ HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n"
+    before = cluster.seen()
+    assert status(own + "Content-Length: 5\nTransfer-Encoding: chunked\n\n", b"0\r\n\r\n") == b"400"
+    assert status(own + "Content-Length: 5\nContent-Length: 6\n\n", b"hello") == b"400"
+    assert status(own + "".join(f"X-{n}: y\n" for n in range(10_000)) + "\n") in (b"400", b"431", b"closed")
+    assert status(own.replace("HTTP/1.1", "HTTP/1.1\nTransfer-Encoding: chunked, gzip") + "\n") in (b"400", b"501")
+    assert cluster.seen() == before
+    # The second request on the connection is looked at as the first was: its credential is not the first one's.
+    two = (f"GET /proxy/{cluster.task}/one HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n\n"
+           f"GET /proxy/{cluster.task}/two HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\n\n")
+    s = cluster.raw(two)
+    got = b""
+    while got.count(b"HTTP/1.1 ") < 2:
+        got += s.recv(65536)
+    s.close()
+    assert b"HTTP/1.1 200" in got and b"HTTP/1.1 401" in got
+    assert not any(line.endswith("/two") for line in cluster.seen())
+
+
+def test_a_websocket_passes_as_it_is(cluster):
+    s, head = cluster.websocket(cluster.task, "ws?x=1")
+    assert head.startswith("HTTP/1.1 101") and "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head
+    s.sendall(b"any bytes at all")
+    assert read_exactly(s, 16) == b"any bytes at all"[::-1]
+    s.close()
+    # A service that knows no WebSocket there answers for itself, and a head that is no handshake goes nowhere.
+    for missing in ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"):
+        lines = [f"GET /proxy/{cluster.task}/ws HTTP/1.1", f"Host: 127.0.0.1:{cluster.port}", "Connection: Upgrade", "Upgrade: websocket",
+                 "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", f"Authorization: Bearer {cluster.token}"]
+        lines.remove(missing)
+        before = cluster.seen()
+        s = cluster.raw("\n".join(lines) + "\n\n")
+        assert s.recv(65536).startswith(b"HTTP/1.1 400")
+        assert cluster.seen() == before
+        s.close()
+
+
+def test_bytes_travel_in_binary_frames(cluster):
+    service = f"{cluster.task}:{cluster.ports['tcp']}"
+    assert cluster.ask(f"/proxy/{service}/", cluster.bearer)[0] == 400, "a plain request to a TCP service"
+    s, head = cluster.websocket(service)
+    assert head.startswith("HTTP/1.1 101"), head
+    data = random.Random(3).randbytes(100_000)
+    s.sendall(frame(data[:10]) + frame(b"ping", 9) + frame(b"") + frame(data[10:]))
+    got, pongs = b"", 0
+    while len(got) < len(data):
+        kind, payload = read_frame(s)
+        pongs += kind == 10 and payload == b"ping"
+        got += payload if kind == 2 else b""
+    assert got == data and pongs == 1
+    s.sendall(frame(b"bye\n"))  # the service ends: the client's side closes at once
+    assert read_frame(s) == (8, struct.pack(">H", 1000))
+    s.sendall(frame(b"", 8))
+    assert s.recv(1) == b""
+    for bad, code in [(frame(b"text", 1), 1003), (frame(b"part", 2, 0), 1003), (b"\x82\xff" + struct.pack(">Q", 2 << 30) + b"mask", 1009),
+                      (b"\x82\x01x", 1002)]:
+        s, _ = cluster.websocket(service)
+        s.sendall(bad)
+        assert read_frame(s)[1][:2] == struct.pack(">H", code)
+        s.close()
+    s, head = cluster.websocket(service, headers=["Origin: http://elsewhere.example"])
+    assert head.startswith("HTTP/1.1 403")
+    s, head = cluster.websocket(service, bearer=False)
+    assert head.startswith("HTTP/1.1 401")
+    s, head = cluster.websocket(f"{cluster.task}:{cluster.ports['open']}", bearer=False)
+    assert head.startswith("HTTP/1.1 101"), "open to strangers, as its configuration says"
+    s.close()
+
+
+def test_the_stock_tunnel_carries_bytes(cluster):
+    data = random.Random(5).randbytes(4 << 20)
+    env = {**cluster.env, "DET_USER": "determined", "DET_PASS": "", "HOME": str(cluster.root)}
+    listener = free_port()
+    tunnel = subprocess.Popen([sys.executable, "-m", "determined.cli.tunnel", "--auth", "--listener", str(listener), cluster.url(),
+                               f"{cluster.task}:{cluster.ports['tcp']}"], env=env, stdout=cluster.log, stderr=cluster.log)
+    try:
+        def connected():
+            try:
+                return socket.create_connection(("127.0.0.1", listener), timeout=30)
+            except OSError:
+                assert tunnel.poll() is None, (cluster.root / "up.log").read_text()[-2000:]
+
+        s = wait_for(connected, 60)
+        threading.Thread(target=s.sendall, args=(data,), daemon=True).start()
+        assert read_exactly(s, len(data)) == data
+        s.close()
+    finally:
+        tunnel.kill()
+        tunnel.wait()
+
+
+def test_our_tunnel_passes_half_closes(cluster):
+    service = f"{cluster.task}:{cluster.ports['tcp']}"
+    data = random.Random(6).randbytes(8 << 20)
+    done = subprocess.run([BINARY, "tunnel", service, "--master", cluster.url()], input=data, env=cluster.env, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == data + b"[end]"
+    for name, code in [(f"{cluster.task}:22", b"service not found"), (f"{cluster.task}:{cluster.ports['dead']}", b"refused")]:
+        done = subprocess.run([BINARY, "tunnel", name, "--master", cluster.url()], input=b"", env=cluster.env, capture_output=True, timeout=60)
+        assert done.returncode != 0 and code in done.stderr, done.stderr
+    tunnel = subprocess.Popen([BINARY, "tunnel", cluster.task, "--listen", "127.0.0.1:0", "--master", cluster.url()], env=cluster.env,
+                              stderr=subprocess.PIPE, text=True)
+    try:
+        line = tunnel.stderr.readline()
+        port = int(line.split(" to ")[0].rsplit(":", 1)[1])
+        for _ in range(3):
+            there = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            there.request("GET", "/x")
+            assert json.loads(there.getresponse().read())["path"] == "/x"
+            there.close()
+    finally:
+        tunnel.kill()
+        tunnel.wait()
+
+
+def test_a_page_has_an_origin_of_its_own(cluster):
+    label = cluster.task.replace(".", "-")
+    own = f"{label}.localhost:{cluster.port}"
+    browser = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
+    status, answered, _ = cluster.ask(f"/det/interactive/{cluster.task}/jupyter-lab/name/pool/wait", {"Cookie": f"auth={cluster.token}", **browser})
+    assert status == 303 and answered["Location"].startswith(f"http://{own}/proxy/{cluster.task}/?troupe_code=")
+    way = urllib.parse.urlsplit(answered["Location"])
+    target = f"{way.path}?{way.query}"
+    status, answered, _ = cluster.ask(target, browser, host=own)
+    assert status == 303 and answered["Location"] == f"/proxy/{cluster.task}/" and answered["Referrer-Policy"] == "no-referrer"
+    cookie = answered["Set-Cookie"]
+    assert cookie.startswith("troupe-task-1=v1.1.") and f"Path=/proxy/{cluster.task}/" in cookie
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Domain" not in cookie
+    pass_ = {"Cookie": cookie.partition(";")[0]}
+    assert cluster.ask(target, browser, host=own)[0] == 401, "a code works once"
+    status, answered, body = cluster.ask(f"/proxy/{cluster.task}/page", {**browser, **pass_}, host=own)
+    assert status == 200 and "Cookie" not in json.loads(body)["headers"] and "Content-Security-Policy" not in answered
+    fetch = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+    for headers, target, host, wanted in [
+        ({**pass_, **fetch, "Sec-Fetch-Site": "same-origin"}, f"/proxy/{cluster.task}/", own, 200),
+        ({**pass_, **fetch, "Sec-Fetch-Site": "same-site"}, f"/proxy/{cluster.task}/", own, 403),
+        ({**pass_, **fetch, "Sec-Fetch-Site": "cross-site"}, f"/proxy/{cluster.task}/", own, 403),
+        ({**pass_, "Origin": "http://other.localhost"}, f"/proxy/{cluster.task}/", own, 403),
+        ({**pass_, **browser, "Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site"}, f"/proxy/{cluster.task}/", own, 403),
+        (pass_, f"/proxy/{cluster.task}/", None, 401),                      # the API's origin
+        (pass_, "/api/v1/me", None, 401),
+        (pass_, "/api/v1/me", own, 403),                                    # the API is not there
+        (cluster.bearer, "/api/v1/me", own, 403),
+        (pass_, f"/proxy/{cluster.task}/", f"other.localhost:{cluster.port}", 403),
+        ({"Cookie": pass_["Cookie"][:-1] + "0"}, f"/proxy/{cluster.task}/", own, 401),
+        ({"Cookie": f"troupe-task-1={cluster.token}"}, "/api/v1/me", None, 401),
+        ({"Authorization": "Bearer " + pass_["Cookie"].partition("=")[2]}, "/api/v1/me", None, 401),
+    ]:
+        got = cluster.ask(target, headers, host=host)
+        assert got[0] == wanted, (headers, target, host, got)
+    # A browser with ?token= on the API's origin goes on with a code, and the token is in no address any more.
+    status, answered, _ = cluster.ask(f"/proxy/{cluster.task}/lab?token={cluster.token}", browser)
+    assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
+    # Nobody is known: the page for logging in.
+    assert cluster.ask(f"/proxy/{cluster.task}/lab", browser)[1]["Location"].startswith("/ui/login?next=")
+    # The view ends with the login that it came from.
+    token = cluster.log_in()
+    answered = cluster.ask(f"/det/interactive/{cluster.task}", {"Authorization": f"Bearer {token}"})[1]
+    way = urllib.parse.urlsplit(answered["Location"])
+    answered = cluster.ask(f"{way.path}?{way.query}", browser, host=own)[1]
+    pass_ = {"Cookie": answered["Set-Cookie"].partition(";")[0]}
+    assert cluster.ask(f"/proxy/{cluster.task}/", pass_, host=own)[0] == 200
+    assert cluster.ask("/api/v1/auth/logout", {"Authorization": f"Bearer {token}"}, "POST", b"{}")[0] == 200
+    assert cluster.ask(f"/proxy/{cluster.task}/", pass_, host=own)[0] == 401
+    assert cluster.ask("/det/interactive/12345678-0000-4000-8000-000000000000", cluster.bearer)[0] == 404
+
+
+def test_services_are_listed(cluster):
+    status, _, body = cluster.ask(f"/troupe/v1/tasks/{cluster.task}/services", cluster.bearer)
+    rows = {row["service"]: row for row in json.loads(body)}
+    assert status == 200 and set(rows) == {cluster.task, *(f"{cluster.task}:{cluster.ports[x]}" for x in ("tcp", "open", "dead"))}
+    first = rows[cluster.task]
+    assert first["port"] == cluster.ports["http"] and first["protocol"] == "http" and first["ready"] and first["lastUsed"]
+    assert rows[f"{cluster.task}:{cluster.ports['tcp']}"]["protocol"] == "tcp"
+    ports = json.loads(cluster.ask("/api/v1/tasks", cluster.bearer)[2])["allocationIdToSummary"]
+    assert sorted(p["port"] for p in next(iter(ports.values()))["proxyPorts"]) == sorted(cluster.ports.values())
+
+
+def test_nobody_brings_a_connection_that_was_not_ordered(cluster):
+    for secret in ("", "0" * 48, cluster.token):
+        head = (f"GET /troupe/v1/connections/0123456789abcdef01234567 HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nConnection: Upgrade\n"
+                f"Upgrade: troupe-connection\nAuthorization: Bearer {secret}\n\n")
+        s = cluster.raw(head)
+        assert s.recv(65536).startswith(b"HTTP/1.1 401")
+        s.close()
+
+
+def test_ports_that_cannot_be_are_refused_with_their_place(cluster):
+    config = cluster.root / "bad.yaml"
+    for ports, what in [("[{proxy_port: 0}]", "proxy_port"), ("[{proxy_port: 70000}]", "proxy_port"),
+                        ("[{proxy_port: 80}, {proxy_port: 80}]", "named twice"),
+                        ("[{proxy_port: 80, default_service_id: true}, {proxy_port: 81, default_service_id: true}]", "default_service_id")]:
+        config.write_text(f"name: x\nentrypoint: 'true'\nsearcher: {{name: single, metric: loss}}\nenvironment: {{proxy_ports: {ports}}}\n")
+        done = cluster.cli("config", "check", str(config), check=False)
+        assert done.returncode != 0 and what in done.stdout + done.stderr, (ports, done.stdout, done.stderr)
+
+
+def test_a_service_outlives_the_node(cluster):
+    """kill -9 of agent and master with connections open: the task goes on, and the next connection finds it."""
+    s, _ = cluster.websocket(f"{cluster.task}:{cluster.ports['tcp']}")
+    s.sendall(frame(b"before"))
+    assert read_frame(s) == (2, b"before")
+    cluster.kill_node()
+    try:
+        assert s.recv(1) == b""
+    except ConnectionError:
+        pass
+    cluster.up()
+    begun = time.monotonic()
+    wait_for(lambda: cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200, 30, 0.1)
+    assert time.monotonic() - begun < 10
+    s, head = cluster.websocket(f"{cluster.task}:{cluster.ports['tcp']}")
+    assert head.startswith("HTTP/1.1 101")
+    s.sendall(frame(b"after"))
+    assert read_frame(s) == (2, b"after")
+    # With the end of the task the connection ends, and the service is not there any more.
+    cluster.cli("experiment", "kill", str(cluster.experiment))
+    assert read_frame(s)[0] == 8
+    wait_for(lambda: cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 404, 30)
