@@ -227,6 +227,26 @@ struct experiment_finished {
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
+/// A line of a log, before it is stored, that a log policy or a webhook looks for.
+struct line_matched {
+  allocation_id allocation;
+  std::string agent, pattern, line; ///< `line` is cut to 1,000 bytes
+  webhook_id webhook;               ///< whose trigger looks for it; 0: a log policy does
+  std::string policy;               ///< name of the policy; may be empty
+  bool exclude_agent = false, cancel_retries = false;
+  MSGPACK_DEFINE_ARRAY(allocation, agent, pattern, line, webhook, policy, exclude_agent, cancel_retries)
+};
+struct lines_matched { ///< from the journal, which stores the lines once what they bring about is durable
+  std::vector<line_matched> lines;
+  MSGPACK_DEFINE_ARRAY(lines)
+};
+struct webhook_told { ///< from the sender of webhooks
+  std::string id;     ///< of the event
+  bool done = false;
+  bool final = false; ///< not done, and never will be
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(id, done, final, why)
+};
 struct route_validation { ///< from the journal, once durable: the cluster knows whose trial it is
   experiment_id experiment;
   validation_recorded what;
@@ -661,7 +681,8 @@ using cluster_actor =
                    caf::replies_to<client_command>::with<command_result>,
                    caf::replies_to<reserve_trials>::with<trials_reserved>,
                    caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
-                   caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>>;
+                   caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>,
+                   caf::replies_to<lines_matched>::with<committed>, caf::reacts_to<webhook_told>>;
 
 inline command_result refused(error why) { return {std::move(why)}; }
 inline command_result answered(value with = value::object()) { return {std::move(with)}; }
@@ -820,4 +841,6 @@ CAF_ADD_TYPE_ID(troupe, (troupe::instances_ended))
 CAF_ADD_TYPE_ID(troupe, (troupe::provider_calls_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::provisioner_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::service_ordered))
+CAF_ADD_TYPE_ID(troupe, (troupe::lines_matched))
+CAF_ADD_TYPE_ID(troupe, (troupe::webhook_told))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -233,6 +233,17 @@ struct experiment_deleted {
   std::vector<trial_id> trials; ///< when it is done: those that went with it
   MSGPACK_DEFINE_ARRAY(at, by, id, step, why, trials)
 };
+/// An ended experiment goes on: the trials that did not complete, then what its search has left.
+struct experiment_continued {
+  static constexpr const char* tag = "experiment_continued";
+  time_point at;
+  std::string by;
+  experiment_id id;
+  std::uint32_t number = 0;     ///< counts the continuations of the experiment from 1
+  std::vector<trial_id> trials; ///< those that run again, ascending
+  value config;                 ///< complete, in place of the one it had; null: as it was
+  MSGPACK_DEFINE_ARRAY(at, by, id, number, trials, config)
+};
 /// How long logs are kept, in place of what the configuration says.
 struct log_retention_changed {
   static constexpr const char* tag = "log_retention_changed";
@@ -306,7 +317,8 @@ struct webhook_event {
   std::string body;                            ///< JSON; empty where the delivery has ended
   deletion_step step = deletion_step::ordered; ///< done: delivered; failed: given up
   std::string why;                             ///< where it failed
-  MSGPACK_DEFINE_ARRAY(at, id, webhook, url, slack, body, step, why)
+  std::string about; ///< what it tells of, where that is told once: "log/TASK/TRIGGER"; empty: anything
+  MSGPACK_DEFINE_ARRAY(at, id, webhook, url, slack, body, step, why, about)
 };
 struct cluster_message_changed {
   static constexpr const char* tag = "cluster_message_changed";
@@ -391,8 +403,17 @@ struct trial_perturb_decided {
   MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, steps, hparams, number)
 };
 
-/// `ordered`: a process outside decides, and these are its orders (a `custom` search).
-enum class search_input : int { started = 0, validated, exited_early, exited, checkpointed, ordered };
+/// `ordered`: a process outside decides, and these are its orders (a `custom` search). `continued`: trials
+/// that had exited run again; `metrics` lists their keys.
+enum class search_input : int {
+  started = 0,
+  validated,
+  exited_early,
+  exited,
+  checkpointed,
+  ordered,
+  continued
+};
 
 /// One step of the search: what came in and all that was decided on it, as one fact.
 struct search_stepped {
@@ -427,6 +448,16 @@ struct experiment_resources_changed {
   int max_slots = -1; ///< below 0: any number
   std::string pool;
   MSGPACK_DEFINE_ARRAY(at, by, priority, weight, max_slots, pool)
+};
+
+/// What experiment_continued ordered has reached the experiment.
+struct experiment_resumed {
+  static constexpr const char* tag = "experiment_resumed";
+  time_point at;
+  std::uint32_t number = 0;     ///< of the continuation
+  std::vector<trial_id> trials; ///< those that run again
+  bool configured = false;      ///< with another configuration: what users had set of its pool is over
+  MSGPACK_DEFINE_ARRAY(at, number, trials, configured)
 };
 
 // ---- stream "trial/N"
@@ -537,6 +568,26 @@ struct trial_ended {
   std::string why;
   int exit_reason = -1; ///< searchers::exit_reason where the searcher must hear one, else -1
   MSGPACK_DEFINE_ARRAY(at, state, why, exit_reason)
+};
+
+/// Its experiment was continued: the trial is open again, without restarts, from its newest checkpoint.
+struct trial_continued {
+  static constexpr const char* tag = "trial_continued";
+  time_point at;
+  std::uint32_t number = 0; ///< as in experiment_resumed
+  run_id run;               ///< the latest before; 0: none
+  MSGPACK_DEFINE_ARRAY(at, number, run)
+};
+/// A line of its log matched a pattern of `log_policies`.
+struct log_policy_matched {
+  static constexpr const char* tag = "log_policy_matched";
+  time_point at;
+  run_id run;
+  std::string policy;          ///< name of the policy; empty: it has none
+  std::string pattern, line;   ///< `line` is cut to 1,000 bytes
+  std::string exclude_agent;   ///< agent on which no further run of the trial is placed; empty: none
+  bool cancel_retries = false; ///< the next failure of the trial is its last
+  MSGPACK_DEFINE_ARRAY(at, run, policy, pattern, line, exclude_agent, cancel_retries)
 };
 
 // ---- stream "allocation/N.R"
@@ -651,12 +702,13 @@ using cluster_fact =
                template_changed, model_changed, model_version_changed, experiment_moved, experiment_described,
                experiment_deleted, log_retention_changed, group_changed, roles_changed, policy_changed,
                pool_bound, webhook_changed, webhook_event, cluster_message_changed, user_setting_changed,
-               project_visited, trial_source_declared>;
-using experiment_fact = std::variant<experiment_changed, search_stepped, experiment_resources_changed>;
+               project_visited, trial_source_declared, experiment_continued>;
+using experiment_fact =
+  std::variant<experiment_changed, search_stepped, experiment_resources_changed, experiment_resumed>;
 using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
                trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed,
-               checkpoint_described>;
+               checkpoint_described, trial_continued, log_policy_matched>;
 using allocation_fact =
   std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
                part_made_daemon, member_lost, allocation_resized, allocation_preempted>;
@@ -671,7 +723,8 @@ using fact =
                experiment_resources_changed, allocation_preempted, experiment_deleted, log_retention_changed,
                group_changed, roles_changed, policy_changed, pool_bound, webhook_changed, webhook_event,
                cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
-               checkpoint_described, instance_changed>;
+               checkpoint_described, instance_changed, experiment_continued, experiment_resumed,
+               trial_continued, log_policy_matched>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

@@ -23,10 +23,24 @@ std::uint64_t number_of(std::string_view prefix, std::string_view text) {
   return fault == std::errc{} && end == digits.data() + digits.size() ? number : 0;
 }
 
+/// "…-2" without "-2", and 2: what follows the 36 characters of a UUID behind the first dot.
+std::pair<std::string_view, std::uint32_t> without_continuation(std::string_view text) {
+  const auto dash = text.find('.') + 1 + 36;
+  std::uint32_t number = 0;
+  if (dash >= text.size() || text[dash] != '-')
+    return {text, 0};
+  const auto digits = text.substr(dash + 1);
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool sound =
+    fault == std::errc{} && end == digits.data() + digits.size() && number && digits[0] != '0';
+  return sound ? std::pair{text.substr(0, dash), number} : std::pair{text, std::uint32_t{0}};
+}
+
 } // namespace
 
-std::string task_name(experiment_id experiment, task_id task) {
-  return task.is_trial() ? to_string(experiment) + "." + uuid(task_prefix, task.trial().value)
+std::string task_name(experiment_id experiment, task_id task, std::uint32_t continued) {
+  return task.is_trial() ? to_string(experiment) + "." + uuid(task_prefix, task.trial().value) +
+                             (continued ? "-" + std::to_string(continued) : "")
                          : to_string(task);
 }
 
@@ -76,9 +90,12 @@ allocation_part named_part(std::string_view text) {
   return {{trial_id{*trial}, run_id{*run}}, static_cast<int>(*node)};
 }
 
+std::uint32_t named_continuation(std::string_view text) { return without_continuation(text).second; }
+
 task_id named_task(std::string_view text) {
   if (const auto plain = parse_task(text); plain)
     return plain;
+  text = without_continuation(text).first;
   auto dot = text.find('.');
   if (dot == text.npos || !parse_id<experiment_id>(text.substr(0, dot)))
     return {};

@@ -11,7 +11,8 @@ namespace troupe {
 
 /// "7.00000000-0000-4000-8000-00000000000c": trial 12 of experiment 7. The stock client demands NUMBER.UUID
 /// of trials. Other tasks are their UUID.
-std::string task_name(experiment_id experiment, task_id task);
+/// `continued`: "-2" follows for the task that runs a trial after the second continuation; 0: the first task.
+std::string task_name(experiment_id experiment, task_id task, std::uint32_t continued = 0);
 /// "Trial 12 (Experiment 7)", "notebook UUID": for logs and lists.
 std::string people_name(experiment_id experiment, task_id task);
 /// task_name and the run: "7.00000000-0000-4000-8000-00000000000c.3".
@@ -31,8 +32,10 @@ std::string part_name(allocation_id allocation, int node_rank);
 /// Reads part_name. An empty allocation on anything else.
 allocation_part named_part(std::string_view text);
 
-/// Reads task_name; also plain "12". Empty on anything else.
+/// Reads task_name; also plain "12". Empty on anything else. All tasks of a continued trial are the trial.
 task_id named_task(std::string_view text);
+/// Number of the continuation that task_name tells, or 0.
+std::uint32_t named_continuation(std::string_view text);
 /// Reads allocation_name; also plain "12.3". Empty on anything else.
 allocation_id named_allocation(std::string_view text);
 /// Reads job_name. 0 on anything else.

@@ -40,6 +40,11 @@ double preempted_slot_seconds(const run_row& run, time_point now) {
   return static_cast<double>(slots) * lost.count();
 }
 
+std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run) {
+  return static_cast<std::uint32_t>(
+    std::count_if(continued.begin(), continued.end(), [&](const run_id& before) { return before < run; }));
+}
+
 bool archived(const metric_row& report, const std::vector<run_row>& runs) {
   return std::any_of(runs.begin(), runs.end(),
                      [&](const run_row& r) { return r.run > report.run && report.steps > r.from_steps; });

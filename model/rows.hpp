@@ -27,9 +27,11 @@ struct experiment_row {
   std::vector<std::string> labels;
   std::uint64_t edits = 0; ///< how often it was described anew, or its resources changed
   std::vector<experiment_resources_changed> resources; ///< none or one: what a user has set since
+  std::uint32_t continued = 0;                         ///< how often it was continued after its end
+  std::vector<trial_id> continued_trials;              ///< those that the latest continuation runs again
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
                        num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project,
-                       archived, description, notes, labels, edits, resources)
+                       archived, description, notes, labels, edits, resources, continued, continued_trials)
 };
 
 /// What of an experiment's row changes in its life; all else of it is as it was created.
@@ -86,13 +88,14 @@ double preempted_slot_seconds(const run_row& run, time_point now);
 /// What every task has, whatever it runs: to let its processes in, to fence its runs and to list it.
 struct task_row {
   task_id id;
-  experiment_id experiment;  ///< that it belongs to; 0: none
-  std::string owner;         ///< name of the account that it runs for
-  std::string workspace;     ///< as its configuration names it; may be empty
-  time_point created, ended; ///< ended is 0 while it is not
-  run_id run;                ///< the newest; 0: none yet
-  bool open = false;         ///< whether that run has not ended
-  MSGPACK_DEFINE_ARRAY(id, experiment, owner, workspace, created, ended, run, open)
+  experiment_id experiment;      ///< that it belongs to; 0: none
+  std::string owner;             ///< name of the account that it runs for
+  std::string workspace;         ///< as its configuration names it; may be empty
+  time_point created, ended;     ///< ended is 0 while it is not
+  run_id run;                    ///< the newest; 0: none yet
+  bool open = false;             ///< whether that run has not ended
+  std::vector<run_id> continued; ///< of each continuation of its trial the newest run before it
+  MSGPACK_DEFINE_ARRAY(id, experiment, owner, workspace, created, ended, run, open, continued)
 };
 
 struct trial_row {
@@ -116,10 +119,14 @@ struct trial_row {
   std::vector<trial_stop_decided> stopped; ///< none or one
   value metadata;                          ///< metadata from users or the script; null: none
   double progress = 0;                     ///< 0..1, as the script says
+  std::vector<run_id> continued; ///< as in task_row: each continuation has a name of task of its own
+  std::string log_policy;        ///< name of the log policy that matched last; empty: none did
   MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
                        latest, latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata,
-                       progress)
+                       progress, continued, log_policy)
 };
+/// Number of the continuation that a run belongs to: 0 for those before the first.
+std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run);
 
 enum class checkpoint_state : int { completed = 0, partially_deleted, deleted };
 

@@ -14,6 +14,7 @@ public:
       return {};
     return start_new{domain_->grid_point(fresh), {}};
   }
+  bool independent() const override { return true; }
   void persist(archive&) override {}
 
 private:

@@ -58,6 +58,8 @@ public:
   /// After every event, before the slots are filled: orders that an end brought about.
   virtual void settle(orders&) {}
   virtual void checkpointed(ordinal, double /*step*/, const std::string& /*checkpoint*/) {}
+  /// Whether no trial's fate depends on another's: an ended search can be continued.
+  virtual bool independent() const { return false; }
   virtual std::vector<bracket> brackets() const { return {}; }
   virtual std::vector<std::size_t> trial_brackets() const { return {}; }
   /// Writes or reads the whole state.

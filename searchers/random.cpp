@@ -9,6 +9,7 @@ public:
   uniform(std::shared_ptr<const space> domain, std::uint64_t seed)
       : domain_(std::move(domain)), seed_(seed) {}
   point propose(ordinal fresh) override { return domain_->sample(seed_, sample_stream, fresh); }
+  bool independent() const override { return true; }
 
 private:
   std::shared_ptr<const space> domain_;
@@ -27,6 +28,7 @@ public:
   }
   void reported(const report& r, orders&) override { source_->observe(r); }
   void left(ordinal trial, ending how) override { source_->left(trial, how); }
+  bool independent() const override { return source_->independent(); }
   void persist(archive& ar) override { source_->persist(ar); }
 
 private:

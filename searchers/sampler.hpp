@@ -25,6 +25,8 @@ public:
   }
   virtual void observe(const report&) {}
   virtual void left(ordinal, ending) {}
+  /// Whether a point depends on nothing that other trials report.
+  virtual bool independent() const { return false; }
   virtual void persist(archive&) {}
 };
 

@@ -58,6 +58,9 @@ result<std::vector<search_action>> search_core::apply(const search_event& event)
   } else if (std::holds_alternative<search_ordered>(event)) {
     return error{errc::unsupported,
                  "a `" + limits_.name + "` search decides by itself; only `custom` takes orders"};
+  } else if (const auto* continued = std::get_if<search_continued>(&event)) {
+    if (auto fine = on(*continued); !fine)
+      return fine.error();
   } else {
     on(search_started{});
   }
@@ -70,6 +73,38 @@ void search_core::on(const search_started&) {
     return;
   fill();
   finish();
+}
+
+result<void> search_core::on(const search_continued& event) {
+  if (!inner_->independent() || policies_)
+    return error{errc::unsupported, "a `" + limits_.name + "` search cannot be continued after its end"};
+  auto& book = *book_;
+  std::vector<ordinal> revived;
+  for (const auto& key : event.trials) {
+    const auto trial = ordinal_of(key);
+    if (!trial || *trial >= book.trials.size())
+      return error{errc::not_found, "trial `" + key + "` was never created by this search"};
+    revived.push_back(*trial);
+  }
+  book.over = 0;
+  for (const auto trial : revived) {
+    auto& record = book.trials[trial];
+    if (record.at == stage::running || record.at == stage::paused)
+      continue;
+    if (record.at != stage::closed)
+      --book.open;
+    if (std::exchange(record.invalid, 0))
+      --book.invalid;
+    set_progress(record, 0);
+    record.at = stage::paused;
+    record.left_early = 0;
+    record.again = 1;
+  }
+  // Whether the search failed is a matter of how its trials end from now on.
+  book.failed = book.canceled = 0;
+  fill();
+  finish();
+  return {};
 }
 
 report search_core::read(const trial_validated& event, ordinal trial) const {
@@ -237,7 +272,11 @@ void search_core::fill() {
     auto fresh = static_cast<ordinal>(book.trials.size());
     auto counted = book.trials.size() - (limits_.replaces_invalid ? book.invalid : 0);
     bool may_create = counted < limits_.max_trials && book.trials.size() < 0xffffffffu;
-    auto p = inner_->next(fresh, may_create);
+    const auto again = std::find_if(book.trials.begin(), book.trials.end(),
+                                    [](const trial_record& r) { return r.again != 0; });
+    auto p = again != book.trials.end()
+               ? proposal{continue_paused{static_cast<ordinal>(again - book.trials.begin()), 0}}
+               : inner_->next(fresh, may_create);
     if (auto* fresh_trial = std::get_if<start_new>(&p)) {
       TROUPE_ASSERT(may_create);
       auto seed = static_cast<std::uint32_t>(random_bits(limits_.seed, trial_seed_stream, fresh) >> 33);
@@ -246,13 +285,14 @@ void search_core::fill() {
       book.trials.emplace_back();
       ++book.live;
       ++book.open;
-    } else if (auto* again = std::get_if<continue_paused>(&p)) {
-      auto& record = book.trials[again->trial];
+    } else if (auto* paused = std::get_if<continue_paused>(&p)) {
+      auto& record = book.trials[paused->trial];
       TROUPE_ASSERT(record.at == stage::paused);
       record.at = stage::running;
+      record.again = 0;
       ++book.live;
       ++book.open;
-      auto key = key_of(again->trial);
+      auto key = key_of(paused->trial);
       // Paused and continued by the same event: it just goes on.
       auto just_paused = std::find_if(actions_.begin(), actions_.end(), [&](const search_action& a) {
         auto* x = std::get_if<pause_trial>(&a);
@@ -261,7 +301,7 @@ void search_core::fill() {
       if (just_paused != actions_.end())
         actions_.erase(just_paused);
       else
-        actions_.push_back(resume_trial{key, again->until});
+        actions_.push_back(resume_trial{key, paused->until});
     } else {
       break;
     }

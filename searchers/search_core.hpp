@@ -52,7 +52,8 @@ private:
     double progress = 0;
     std::uint32_t reports = 0;
     stage at = stage::running;
-    std::uint8_t left_early = 0, invalid = 0, spare = 0;
+    std::uint8_t left_early = 0, invalid = 0;
+    std::uint8_t again = 0; ///< 1: continued, and waits for a slot; such a record is paused
   };
   struct ledger {
     std::vector<trial_record> trials;
@@ -65,6 +66,7 @@ private:
   };
 
   void on(const search_started&);
+  result<void> on(const search_continued& event);
   void on(const trial_validated&, ordinal);
   void on(const trial_exited_early&, ordinal);
   void on(const trial_exited&, ordinal);

@@ -52,8 +52,15 @@ struct trial_checkpointed {
 struct search_ordered {
   value orders;
 };
+/// Trials that had exited run again, and what the search has left after them. Only of searches whose trials
+/// do not compete (`single`, `random`, `grid`); `errc::unsupported` of others. Answered with the resumption
+/// of those that may run at once; the others follow as slots become free. A trial that has not exited runs
+/// on.
+struct search_continued {
+  std::vector<trial_key> trials;
+};
 using search_event = std::variant<search_started, trial_validated, trial_exited_early, trial_exited,
-                                  trial_progressed, trial_checkpointed, search_ordered>;
+                                  trial_progressed, trial_checkpointed, search_ordered, search_continued>;
 
 // Actions, in order.
 struct create_trial {

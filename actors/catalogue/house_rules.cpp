@@ -1,5 +1,7 @@
 #include "actors/catalogue/house_rules.hpp"
 
+#include "actors/journal/log_patterns.hpp"
+
 #include "actors/catalogue/wishes.hpp"
 
 #include <algorithm>
@@ -90,7 +92,13 @@ result<void> check_trigger(const value& one, bool specific) {
         return {};
     return error{errc::invalid, "a trigger on states has one of COMPLETED, ERROR, CANCELED"};
   }
-  return error{errc::invalid, "triggers of the type '" + type->get<std::string>() + "' are not built"};
+  if (*type == "TASK_LOG") {
+    const auto* regex = condition ? member(*condition, "regex") : nullptr;
+    if (!regex || !regex->is_string() || regex->empty() || condition->size() != 1)
+      return error{errc::invalid, "a trigger on log lines has the condition {regex: TEXT}, and nothing else"};
+    return check_pattern(regex->get<std::string>());
+  }
+  return error{errc::invalid, "a trigger has one of the types EXPERIMENT_STATE_CHANGE, TASK_LOG, CUSTOM"};
 }
 
 } // namespace

@@ -35,6 +35,7 @@ public:
   /// none.
   value invariant_of(workspace_id in) const;
   value constraints_of(workspace_id in) const;
+  const std::map<webhook_id, webhook_changed>& webhooks() const { return webhooks_; }
   /// Whether work of the workspace may use the pool.
   bool may_use(const std::string& pool, workspace_id in) const;
 

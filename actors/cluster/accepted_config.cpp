@@ -36,7 +36,47 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
   return config::has_pool(cluster, pool) ? pool : std::string(); // one that a new cluster file has no more
 }
 
+/// What only building the searcher and the tasks' settings can tell.
+result<void> finish(value& settings, const std::string& checkpoint_dir) {
+  if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
+                                            settings.value("hyperparameters", value::object()), 0);
+      !works)
+    return error{errc::invalid, works.error().what};
+  settings["checkpoint_storage"] =
+    with_absolute_folder(settings.value("checkpoint_storage", value()), checkpoint_dir);
+  if (auto works = experiment_settings_of({{}, settings, "", "", checkpoint_dir}); !works)
+    return error{errc::invalid, works.error().what};
+  return {};
+}
+
 } // namespace
+
+result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir) {
+  constexpr auto file = "override config";
+  const std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
+  const auto given = config::to_value(config::read_document(source, file).root);
+  if (given.is_object())
+    for (const auto* fixed : {"workspace", "project"})
+      if (given.contains(fixed) && given[fixed] != before.value(fixed, value()))
+        return error{errc::invalid, std::string("override config: `") + fixed +
+                                      "` cannot be changed by continuing\nhint: move the experiment"};
+  auto both =
+    config::merge_as("experiment", source, file, to_json(before), "configuration of the experiment");
+  if (!both.ok())
+    return error{errc::invalid, config::render(both.faults.front(), source)};
+  const auto name_in = [](const value& config) {
+    return config.value(value::json_pointer("/searcher/name"), value());
+  };
+  if (name_in(both.config) != name_in(before))
+    return error{errc::invalid, "override config: searcher.name cannot be changed by continuing"};
+  const auto text_of_both = to_json(both.config);
+  auto checked = config::load_experiment(text_of_both, file, config::level::complete, {});
+  if (!checked.ok())
+    return error{errc::invalid, config::render(checked.faults.front(), text_of_both)};
+  if (auto fine = finish(checked.config, checkpoint_dir); !fine)
+    return fine.error();
+  return std::move(checked.config);
+}
 
 result<accepted_config> accept_config(const value& text, const std::string& file,
                                       const std::string& checkpoint_dir, const value& cluster,
@@ -86,16 +126,9 @@ result<accepted_config> accept_config(const value& text, const std::string& file
     if (!checked.ok())
       return error{errc::invalid, config::render(checked.faults.front(), text_of_both)};
   }
-  auto& settings = checked.config;
-  if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
-                                            settings.value("hyperparameters", value::object()), 0);
-      !works)
-    return error{errc::invalid, works.error().what};
-  settings["checkpoint_storage"] =
-    with_absolute_folder(settings.value("checkpoint_storage", value()), checkpoint_dir);
-  if (auto works = experiment_settings_of({{}, settings, "", "", checkpoint_dir}); !works)
-    return error{errc::invalid, works.error().what};
-  return accepted_config{std::move(settings), std::move(source)};
+  if (auto fine = finish(checked.config, checkpoint_dir); !fine)
+    return fine.error();
+  return accepted_config{std::move(checked.config), std::move(source)};
 }
 
 } // namespace troupe

@@ -30,4 +30,8 @@ result<accepted_config> accept_config(const value& text, const std::string& file
                                       const std::string& checkpoint_dir, const value& cluster,
                                       const config_layers& layers = {});
 
+/// `text` over the complete configuration of an experiment that is to be continued. Fails as accept_config
+/// does, and where it names a workspace, a project or another searcher.
+result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir);
+
 } // namespace troupe

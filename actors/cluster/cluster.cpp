@@ -48,6 +48,16 @@ std::vector<cluster_fact> cluster::deletion_failed(experiment_id id, const std::
   return {std::move(fact)};
 }
 
+std::vector<cluster_fact> cluster::go_on(experiment_continued wanted, std::uint32_t ended_as) {
+  const auto before = continued_.find(wanted.id);
+  if ((before == continued_.end() ? 0 : before->second) != ended_as || deleting_.contains(wanted.id))
+    return {};
+  wanted.number = ended_as + 1;
+  cluster_fact fact = std::move(wanted);
+  replay(fact);
+  return {std::move(fact)};
+}
+
 trial_id cluster::reserve_trials(std::uint64_t count) {
   trial_id first{ids_.newest_trial.value + 1};
   ids_.newest_trial.value += count;
@@ -71,7 +81,12 @@ void cluster::replay(const cluster_fact& fact) {
                  if (f.step != deletion_step::done)
                    return;
                  unswept_.erase(f.id);
+                 continued_.erase(f.id);
                  std::erase_if(keys_, [&](const auto& one) { return one.second == f.id; });
+               },
+               [this](const experiment_continued& f) {
+                 continued_[f.id] = f.number;
+                 unswept_.insert(f.id); // its checkpoints are looked through again at its next end
                },
                [](const auto&) {},
              },
@@ -79,7 +94,7 @@ void cluster::replay(const cluster_fact& fact) {
 }
 
 std::string cluster::snapshot() const {
-  return pack(std::tuple{ids_.newest_experiment, keys_, unswept_, deleting_});
+  return pack(std::tuple{ids_.newest_experiment, keys_, unswept_, deleting_, continued_});
 }
 
 value cluster::describe() const {

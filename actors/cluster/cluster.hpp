@@ -42,6 +42,9 @@ public:
                                                   time_point now);
   [[nodiscard]] std::vector<cluster_fact> deletion_failed(experiment_id id, const std::string& why,
                                                           time_point now);
+  /// An experiment that has ended goes on. `ended_as` is how often it had been continued when it ended: no
+  /// fact where it is continued already.
+  [[nodiscard]] std::vector<cluster_fact> go_on(experiment_continued wanted, std::uint32_t ended_as);
   /// Who ordered each deletion that is under way.
   const std::map<experiment_id, std::string>& deleting() const { return deleting_; }
 
@@ -55,6 +58,7 @@ private:
   std::map<std::string, experiment_id> keys_;
   std::set<experiment_id> unswept_;
   std::map<experiment_id, std::string> deleting_;
+  std::map<experiment_id, std::uint32_t> continued_; ///< how often, of those that were
 };
 
 } // namespace troupe

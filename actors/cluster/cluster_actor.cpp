@@ -17,6 +17,8 @@
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
+#include "model/names.hpp"
+#include "system/random.hpp"
 
 #include <caf/all.hpp>
 
@@ -51,15 +53,20 @@ public:
       [this](const reserve_trials& x) { return trials_reserved{machine_->ids.reserve_trials(x.count)}; },
       [this](const experiment_finished& x) {
         forget(x.id);
-        self_->send(retention_, sweep_experiment{x.id});
+        tell_receivers(x.id, [this, id = x.id] { self_->send(retention_, sweep_experiment{id}); });
         delete_doomed();
       },
       [this](route_validation& x) {
         if (auto it = experiments_.find(x.experiment); it != experiments_.end())
           self_->send(it->second, std::move(x.what));
       },
-      [this](const time_passed&) { timer_fired(); },
+      [this](const time_passed&) {
+        timer_fired();
+        send_due();
+      },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
+      [this](const lines_matched& x) { return take_matches(x); },
+      [this](const webhook_told& x) { heard_of_delivery(x); },
       [this](node_joined& x) {
         if (setup_.on_node)
           setup_.on_node(std::move(x));
@@ -68,9 +75,14 @@ public:
   }
 
 private:
+  struct caller {
+    const std::string& user;
+    const std::string& allocation; ///< where a task speaks
+  };
+
   cluster_machines& machine() { return *machine_; }
   members& who() { return machine_->who; }
-  std::optional<time_point> deadline() const { return std::nullopt; }
+  std::optional<time_point> deadline() const { return machine_->post.deadline(); }
   template <class Action>
   void run(const Action& x) {
     members_->run(x);
@@ -100,6 +112,7 @@ private:
     ids.newest_trial = peers_.reads->newest_trial();
     machine_.emplace(cluster_machines{
       cluster(ids), members({setup_.lease.give_away, self_->now(), std::move(setup_.configuration)})});
+    machine_->post = deliveries{setup_.base_url};
     std::size_t stored = 0;
     if (auto facts = peers_.reads->facts_of(cluster_entity))
       for (const auto& bytes : *facts) {
@@ -138,7 +151,9 @@ private:
         if (!terminal(row.state))
           recover(row);
     members_->recovered();
+    watch_triggers();
     make_retention();
+    send_due();
   }
 
   void make_retention() {
@@ -148,10 +163,166 @@ private:
     if (auto rows = peers_.reads->experiments())
       for (const auto& row : *rows)
         if (terminal(row.state) && machine_->ids.unswept(row.id))
-          self_->send(retention_, sweep_experiment{row.id});
+          tell_receivers(row.id, [this, id = row.id] { self_->send(retention_, sweep_experiment{id}); });
     erasing_ = {};
     delete_next();
     delete_doomed();
+  }
+
+  // ---- webhooks and log policies
+
+  webhook_subject subject_of(const experiment_row& row, trial_id trial = {}) const {
+    webhook_subject out;
+    out.id = row.id;
+    out.name = row.name;
+    out.in = machine_->where.workspace_id_of(row.project);
+    if (const auto at = machine_->where.workspaces().find(out.in); at != machine_->where.workspaces().end())
+      out.workspace = at->second.name;
+    if (const auto at = machine_->where.projects().find(row.project); at != machine_->where.projects().end())
+      out.project = at->second.name;
+    out.pool = pool_name_of(row);
+    out.config = row.config;
+    out.state = troupe::name(row.state);
+    out.created = row.created;
+    out.ended = row.ended;
+    const auto slots = row.config.value(value::json_pointer("/resources/slots_per_trial"), value(1));
+    out.slots = slots.is_number_integer() ? slots.get<int>() : 1;
+    out.trial = trial;
+    if (!trial && row.num_trials == 1)
+      if (const auto trials = peers_.reads->trials(row.id); trials && !trials->empty())
+        out.trial = trials->front().id;
+    return out;
+  }
+
+  /// Of an experiment's end. `then` runs once it is durable what is to be said of it; where that fails, the
+  /// next start finds the experiment unswept.
+  void tell_receivers(experiment_id id, std::function<void()> then) {
+    std::vector<cluster_fact> facts;
+    if (auto row = peers_.reads->experiment(id); row && !machine_->rules.webhooks().empty())
+      facts = machine_->post.ended(before(row->ended), subject_of(*row), self_->now());
+    queue_events(std::move(facts), [then = std::move(then)](const caf::error& why) {
+      if (!why)
+        then();
+    });
+  }
+  /// Those webhooks that there were then: none hears of what was before it.
+  deliveries::webhooks before(time_point at) const {
+    auto all = machine_->rules.webhooks();
+    std::erase_if(all, [&](const auto& one) { return one.second.at > at; });
+    return all;
+  }
+  void queue_events(std::vector<cluster_fact> facts, std::function<void(const caf::error&)> done) {
+    take(std::move(facts), {}, [this, done = std::move(done)](const caf::error& why) {
+      done(why);
+      send_due();
+    });
+  }
+  void send_due() {
+    if (!setup_.deliver || closing_)
+      return;
+    for (auto& one : machine_->post.due(self_->now()))
+      deliver(std::move(one));
+  }
+  void deliver(webhook_delivery one) {
+    setup_.deliver(std::move(one),
+                   [to = cluster_actor{self_}](webhook_told how) { caf::anon_send(to, std::move(how)); });
+  }
+  void heard_of_delivery(const webhook_told& x) {
+    if (auto test = tests_.extract(x.id)) {
+      test.mapped().deliver(x.done ? answered({{"completed", true}}) : refused({errc::invalid, x.why}));
+      return;
+    }
+    take(machine_->post.told(x.id, x.done, x.final, x.why, self_->now()), {});
+    send_due();
+  }
+
+  /// Before the lines are stored: the journal waits for the answer.
+  caf::result<committed> take_matches(const lines_matched& x) {
+    struct pending {
+      std::size_t left = 1;
+      caf::error worst;
+    };
+    auto all = std::make_shared<pending>();
+    auto promise = self_->make_response_promise<committed>();
+    auto one_less = [all, promise](const caf::error& why) mutable {
+      if (why)
+        all->worst = why;
+      if (--all->left)
+        return;
+      if (all->worst)
+        promise.deliver(all->worst);
+      else
+        promise.deliver(committed{});
+    };
+    std::vector<cluster_fact> events;
+    for (const auto& line : x.lines) {
+      auto task = peers_.reads->task(line.allocation.task);
+      auto row = task && task->experiment ? peers_.reads->experiment(task->experiment)
+                                          : result<experiment_row>(error{errc::not_found, ""});
+      if (!row)
+        continue;
+      if (line.webhook) {
+        const auto trial = line.allocation.task.is_trial() ? line.allocation.trial() : trial_id{};
+        auto made = machine_->post.matched(machine_->rules.webhooks(), line.webhook, line.pattern,
+                                           subject_of(*row, trial), task_name(row->id, line.allocation.task),
+                                           line.agent, line.line, self_->now());
+        for (auto& one : made)
+          events.push_back(std::move(one));
+        continue;
+      }
+      const auto it = experiments_.find(row->id);
+      if (it == experiments_.end() || !line.allocation.task.is_trial())
+        continue;
+      ++all->left;
+      const commands::log_match match{line.allocation.run, line.agent, line.policy,
+                                      line.pattern,        line.line,  line.exclude_agent,
+                                      line.cancel_retries};
+      self_->request(it->second, journal_timeout, task_call_of(line.allocation, match))
+        .then([one_less](const command_result&) mutable { one_less({}); }, // one that has ended needs none
+              [one_less](const caf::error& why) mutable {
+                one_less(why == caf::sec::request_receiver_down ? caf::error{} : why);
+              });
+    }
+    queue_events(std::move(events), [one_less](const caf::error& why) mutable { one_less(why); });
+    return promise;
+  }
+  void watch_triggers() {
+    if (!setup_.lines)
+      return;
+    std::vector<std::pair<webhook_id, std::string>> all;
+    for (const auto& [id, hook] : machine_->rules.webhooks())
+      for (const auto& trigger : hook.triggers)
+        if (trigger.value("type", value()) == "TASK_LOG")
+          all.emplace_back(id, trigger.at("condition").at("regex"));
+    setup_.lines->watch(std::move(all));
+  }
+
+  caf::result<command_result> on(const caller&, const commands::webhook_alert& x) {
+    auto row = peers_.reads->experiment(x.experiment);
+    if (!row)
+      return refused(row.error());
+    if (x.title.size() > 1000 || x.description.size() > 10'000 || x.level.size() > 50)
+      return refused({errc::invalid, "an event has at most 1,000 bytes of title and 10,000 of description"});
+    auto facts = machine_->post.alerted(
+      machine_->rules.webhooks(), subject_of(*row, x.trial),
+      {{"title", x.title}, {"description", x.description}, {"level", x.level}}, random_uuid(), self_->now());
+    auto promise = self_->make_response_promise<command_result>();
+    queue_events(std::move(facts), [promise](const caf::error& why) mutable {
+      promise.deliver(why ? refused(from_caf(why)) : answered());
+    });
+    return promise;
+  }
+  caf::result<command_result> on(const caller&, const commands::webhook_test& x) {
+    const auto at = machine_->rules.webhooks().find(x.id);
+    if (at == machine_->rules.webhooks().end())
+      return refused({errc::not_found, "webhook '" + to_string(x.id) + "' not found"});
+    if (!setup_.deliver || tests_.size() >= 100)
+      return refused({errc::busy, "too many tests of webhooks are under way\nhint: ask once more"});
+    const auto id = random_uuid();
+    auto promise = self_->make_response_promise<command_result>();
+    tests_.emplace(id, promise);
+    deliver(machine_->post.test(at->second, id, self_->now()));
+    return promise;
   }
 
   // ---- deletion
@@ -255,6 +426,7 @@ private:
     auto ok = past ? replayable(*past) : result<void>(past.error());
     if (!ok)
       return set_aside(row.id, ok.error().what);
+    past->again = {row.continued, row.continued_trials, row.resources.empty()};
     add_trials(*past, *peers_.reads, *settings, self_->now());
     start(std::move(*settings), *past, false, row.resources.empty() ? "" : row.resources.front().pool);
   }
@@ -265,12 +437,16 @@ private:
     append_facts last{
       entity(id), next ? *next : 0, {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
     self_->request(peers_.journal, journal_timeout, std::move(last))
-      .then([this, id](const committed&) { abandon_tasks(id); },
-            [this, id, why, tries](const caf::error& fault) {
-              if (from_caf(fault).code == errc::gap &&
-                  tries > 0)                   // what it had sent before it died came in between
-                set_aside(id, why, tries - 1); // else the next start does it
-            });
+      .then(
+        [this, id](const committed&) {
+          abandon_tasks(id);
+          tell_receivers(id, [] {});
+        },
+        [this, id, why, tries](const caf::error& fault) {
+          if (from_caf(fault).code == errc::gap &&
+              tries > 0)                   // what it had sent before it died came in between
+            set_aside(id, why, tries - 1); // else the next start does it
+        });
   }
   void abandon_tasks(experiment_id id) {
     auto trials = peers_.reads->trials(id);
@@ -298,6 +474,7 @@ private:
     const auto id = settings.id;
     settings.job.workspace = machine_->where.workspace_of(id); // not only what its text names
     add_defaults(settings.launch.sandbox, sandbox_defaults_of(settings, pool));
+    const auto log_policies = settings.launch.config.get().value("log_policies", value());
     tell_members(experiment_entered{id, settings.launch.config, pool});
     auto experiment = spawn_experiment(self_->system(), {std::move(settings), paused},
                                        {cluster_actor{self_},
@@ -307,6 +484,8 @@ private:
                                         setup_.tokens},
                                        past);
     experiments_[id] = experiment;
+    if (setup_.lines)
+      setup_.lines->watch(id, log_policies);
     by_address_[experiment.address()] = id;
     self_->monitor(experiment);
   }
@@ -325,6 +504,8 @@ private:
     if (auto it = experiments_.find(id); it != experiments_.end()) {
       by_address_.erase(it->second.address());
       experiments_.erase(it);
+      if (setup_.lines)
+        setup_.lines->forget(id);
       tell_members(experiment_gone{id});
     }
   }
@@ -401,11 +582,6 @@ private:
 
   using commands_here = commands::join<commands::cluster_commands, commands::task_calls>;
 
-  struct caller {
-    const std::string& user;
-    const std::string& allocation; ///< where a task speaks
-  };
-
   caf::result<command_result> on(const caller&, const commands::experiment_validate& x) {
     auto checked = accepted(x);
     return checked ? answered() : refused(checked.error());
@@ -415,6 +591,73 @@ private:
   }
   caf::result<command_result> on(const caller&, const commands::experiment_pause& x) {
     return tell_experiment(x.id, experiment_pause{});
+  }
+  caf::result<command_result> on(const caller& by, const commands::experiment_continue& x) {
+    auto row = peers_.reads->experiment(x.id);
+    if (!row)
+      return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
+    if (!terminal(row->state) || experiments_.contains(x.id))
+      return refused({errc::conflict, "experiment in non terminal state '" +
+                                        std::string(troupe::name(row->state)) + "', try again later"});
+    auto wanted = to_continue(*row, x);
+    if (!wanted)
+      return refused(wanted.error());
+    wanted->by = by.user;
+    auto facts = machine_->ids.go_on(std::move(*wanted), row->continued);
+    if (facts.empty())
+      return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued or deleted"});
+    auto promise = self_->make_response_promise<command_result>();
+    take(std::move(facts), {}, [this, promise, id = x.id](const caf::error& why) mutable {
+      if (why) {
+        promise.deliver(refused(from_caf(why)));
+        return;
+      }
+      if (auto now = peers_.reads->experiment(id)) // as after a restart, which would go on here, too
+        recover(*now);
+      promise.deliver(answered());
+    });
+    return promise;
+  }
+  /// What of an ended experiment runs again; errors are those that Determined's clients know.
+  result<experiment_continued> to_continue(const experiment_row& row,
+                                           const commands::experiment_continue& x) const {
+    const auto searcher = row.config.value(value::json_pointer("/searcher/name"), value());
+    const bool single = searcher == "single";
+    const auto given = x.config.is_string() ? x.config.get<std::string>() : std::string();
+    const bool overrides = !x.config.is_null() && x.config != value::object() && x.config != "" &&
+                           given.find_first_not_of(" \n{}") != given.npos;
+    if (!single && searcher != "random" && searcher != "grid")
+      return error{errc::invalid, "Unsupported searcher type provided"};
+    if (!single && overrides)
+      return error{errc::invalid, "override config is provided and experiment is not single searcher"};
+    if (!single && row.state == experiment_state::completed)
+      return error{errc::invalid, "experiment has been completed, cannot continue this experiment"};
+    experiment_continued out;
+    out.at = self_->now();
+    out.id = row.id;
+    if (overrides) {
+      auto config = continued_config(row.config, x.config, setup_.checkpoint_dir);
+      if (!config)
+        return config.error();
+      const auto workspace = machine_->where.workspace_id_of(row.project);
+      if (auto fine = check_constraints(*config, machine_->rules.constraints_of(workspace)); !fine)
+        return fine.error();
+      const auto pool = config::pool_of_experiment(machine_->who.configuration(), *config);
+      if (!pool)
+        return pool.error();
+      if (!machine_->rules.may_use(*pool, workspace))
+        return error{errc::invalid, "resource pool '" + *pool + "' is not available in its workspace"};
+      if (auto no = too_large(*config))
+        return *no;
+      out.config = std::move(*config);
+    }
+    auto trials = peers_.reads->trials(row.id);
+    if (!trials)
+      return trials.error();
+    for (const auto& trial : *trials)
+      if (single || trial.state != trial_state::completed)
+        out.trials.push_back(trial.id);
+    return out;
   }
   caf::result<command_result> on(const caller& by, const commands::experiment_cancel& x) {
     return tell_experiment(x.id, experiment_stop{false, "canceled by " + by.user});
@@ -612,7 +855,10 @@ private:
       return refused(decided.error());
     auto promise = self_->make_response_promise<command_result>();
     take(std::move(decided->facts), {},
-         [promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
+         [this, promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
+           if constexpr (std::is_same_v<Change, commands::webhook_create> ||
+                         std::is_same_v<Change, commands::webhook_remove>)
+             watch_triggers();
            promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
          });
     return promise;
@@ -1139,6 +1385,7 @@ private:
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<std::string> restarts_;
+  std::map<std::string, command_promise> tests_; ///< of webhooks, by the id of the event
   bool closing_ = false;
 };
 

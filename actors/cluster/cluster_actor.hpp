@@ -2,6 +2,8 @@
 // The root of the master role: it recovers everything from the journal, admits experiments and agents, and
 // routes commands. The only actor that a node publishes.
 
+#include "actors/catalogue/deliveries.hpp"
+#include "actors/journal/log_watch.hpp"
 #include "actors/messages.hpp"
 #include "actors/provider/instance_provider.hpp"
 #include "actors/task_tokens.hpp"
@@ -30,6 +32,10 @@ struct cluster_setup {
   std::function<std::unique_ptr<instance_provider>(const std::string& pool, const value& settings)>
     make_provider;
   std::function<void(const std::string&)> say; ///< a line for people; may be empty
+  /// Sends an event and calls back once, from any thread; empty: nothing can be sent.
+  std::function<void(webhook_delivery, std::function<void(webhook_told)>)> deliver;
+  std::string base_url;             ///< address of this cluster's web page, for links; empty: none
+  std::shared_ptr<log_watch> lines; ///< what the journal looks for in logs; null: nothing
 };
 
 struct cluster_peers {

@@ -3,6 +3,7 @@
 // others.
 
 #include "actors/catalogue/catalogue.hpp"
+#include "actors/catalogue/deliveries.hpp"
 #include "actors/catalogue/house_rules.hpp"
 #include "actors/catalogue/people.hpp"
 #include "actors/catalogue/places.hpp"
@@ -20,6 +21,7 @@ struct cluster_machines {
   registry books;
   people folk = {};
   house_rules rules = {};
+  deliveries post = deliveries{};
 
   /// Facts that one machine has decided and taken, for those beside it.
   void pass_on(const std::vector<cluster_fact>& facts) {
@@ -40,10 +42,11 @@ struct cluster_machines {
     books.replay(fact);
     folk.replay(fact);
     rules.replay(fact);
+    post.replay(fact);
   }
   std::string snapshot() const {
     return ids.snapshot() + who.snapshot() + records.snapshot() + where.snapshot() + books.snapshot() +
-           folk.snapshot() + rules.snapshot();
+           folk.snapshot() + rules.snapshot() + post.snapshot();
   }
   value describe() const {
     auto shown = ids.describe();
@@ -53,6 +56,7 @@ struct cluster_machines {
     shown.update(books.describe());
     shown.update(folk.describe());
     shown.update(rules.describe());
+    shown.update(post.describe());
     return shown;
   }
 };

@@ -8,7 +8,8 @@ experiment::experiment(experiment_spec spec) : spec_(std::move(spec)) {}
 
 experiment_step experiment::apply(const experiment_event& ev, time_point now) {
   experiment_step s;
-  if (terminal(state_)) {
+  const auto* again = std::get_if<experiment_resume>(&ev);
+  if (terminal(state_) && !(again && again->number > continued_)) {
     if (auto* late = std::get_if<validation_recorded>(&ev))
       s.actions.push_back(answer_validation{late->origin, true, "canceled"});
     if (auto* late = std::get_if<search_orders>(&ev))
@@ -63,6 +64,14 @@ void experiment::on(experiment_step& s, const experiment_set& ev, time_point now
     next.pool = ev.pool;
   note(s, next);
   s.actions.push_back(tell_resources{next});
+}
+
+void experiment::on(experiment_step& s, const experiment_resume& ev, time_point now) {
+  if (ev.number <= continued_)
+    return;
+  note(s, experiment_resumed{now, ev.number, ev.trials, ev.configured});
+  for (auto& action : resume(now))
+    s.actions.push_back(std::move(action));
 }
 
 void experiment::on(experiment_step& s, const validation_recorded& ev, time_point) {
@@ -332,11 +341,17 @@ void experiment::replay(const experiment_fact& fact) {
     resources_ = *changed;
     return;
   }
+  if (auto* again = std::get_if<experiment_resumed>(&fact)) {
+    set(*again);
+    return;
+  }
   const auto& f = std::get<search_stepped>(fact);
   if (remembers_)
     history_.push_back(
       event_of({f.input, f.trial, {}, f.row, f.steps, f.metrics, f.reason, f.checkpoint, f.time}));
   started_ = true;
+  if (f.input == search_input::continued)
+    to_continue_.reset();
   if (auto it = trials_.find(f.trial); it != trials_.end()) {
     it->second.heard_row = std::max(it->second.heard_row, f.row);
     it->second.exited |= f.input == search_input::exited;
@@ -366,6 +381,26 @@ void experiment::replay(const experiment_fact& fact) {
     over_ = f;
 }
 
+void experiment::set(const experiment_resumed& f) {
+  continued_ = f.number;
+  state_ = experiment_state::active;
+  over_.reset();
+  if (f.configured)
+    resources_.reset();
+  to_continue_ = value::array();
+  for (const auto id : f.trials) {
+    auto it = trials_.find(id);
+    if (it == trials_.end())
+      continue;
+    auto& t = it->second;
+    t.continued = f.number;
+    t.paused = t.exited; // until the search has a slot for it; it believes that the others run
+    t.exited = t.finished = false;
+    t.stop_why.clear();
+    to_continue_->push_back(t.made.key);
+  }
+}
+
 std::optional<error> experiment::refuses(const experiment_event& ev) const {
   bool runs = state_ == experiment_state::active || state_ == experiment_state::paused;
   bool asks = std::holds_alternative<experiment_activate>(ev) || std::holds_alternative<experiment_pause>(ev);
@@ -381,6 +416,8 @@ std::vector<experiment_action> experiment::resume(time_point) {
   for (const auto& [id, t] : trials_)
     for (auto& action : resume_trial(id))
       out.push_back(std::move(action));
+  if (to_continue_)
+    inputs_.push_front({.kind = search_input::continued, .metrics = *to_continue_});
   if (!started_)
     inputs_.push_front({});
   ask_next(out);
@@ -393,7 +430,7 @@ std::vector<experiment_action> experiment::resume_trial(trial_id id) const {
     return {};
   const auto& t = it->second;
   std::vector<experiment_action> out{
-    spawn_trial{t.made, state_ == experiment_state::active && !t.paused, t.perturb}};
+    spawn_trial{t.made, state_ == experiment_state::active && !t.paused, t.perturb, t.continued}};
   if (stopping(state_)) {
     bool broken = state_ == experiment_state::stopping_error;
     out.push_back(order_trial{order_trial::kind::stop, id,
@@ -421,6 +458,12 @@ searchers::search_event experiment::event_of(const input& x) const {
     return searchers::trial_checkpointed{key, x.time, x.checkpoint};
   case search_input::ordered:
     return searchers::search_ordered{x.metrics};
+  case search_input::continued: {
+    searchers::search_continued event;
+    for (const auto& one : x.metrics)
+      event.trials.push_back(one.get<std::string>());
+    return event;
+  }
   }
   return searchers::search_started{};
 }
@@ -498,7 +541,8 @@ struct kept_trial {
   std::vector<trial_perturb_decided> perturb; ///< none or one
   std::uint64_t reports = 0;
   std::vector<std::pair<std::int64_t, double>> times;
-  MSGPACK_DEFINE_ARRAY(made, heard_row, exited, paused, stop_why, perturb, reports, times)
+  std::uint32_t continued = 0;
+  MSGPACK_DEFINE_ARRAY(made, heard_row, exited, paused, stop_why, perturb, reports, times, continued)
 };
 
 struct kept_experiment {
@@ -510,19 +554,26 @@ struct kept_experiment {
   std::vector<kept_trial> trials;
   std::map<std::string, std::int64_t> checkpoint_steps;
   std::vector<experiment_resources_changed> resources; ///< none or one
-  MSGPACK_DEFINE_ARRAY(version, state, started, facts, over, trials, checkpoint_steps, resources)
+  std::uint32_t continued = 0;
+  std::vector<value> to_continue; ///< none or one
+  MSGPACK_DEFINE_ARRAY(version, state, started, facts, over, trials, checkpoint_steps, resources, continued,
+                       to_continue)
 };
 
 } // namespace
 
 std::string experiment::snapshot() const {
-  kept_experiment kept{snapshot_version, state_, started_, facts_, {}, {}, checkpoint_steps_, {}};
+  kept_experiment kept{snapshot_version,  state_, started_,   facts_, {}, {},
+                       checkpoint_steps_, {},     continued_, {}};
+  if (to_continue_)
+    kept.to_continue.push_back(*to_continue_);
   if (resources_)
     kept.resources.push_back(*resources_);
   if (over_)
     kept.over.push_back(*over_);
   for (const auto& [id, t] : trials_) {
-    kept.trials.push_back({t.made, t.heard_row, t.exited, t.paused, t.stop_why, {}, t.reports, t.times});
+    kept.trials.push_back(
+      {t.made, t.heard_row, t.exited, t.paused, t.stop_why, {}, t.reports, t.times, t.continued});
     if (t.perturb)
       kept.trials.back().perturb.push_back(*t.perturb);
   }
@@ -543,6 +594,9 @@ result<void> experiment::restore(std::string_view snapshot) {
   checkpoint_steps_ = std::move(kept->checkpoint_steps);
   if (!kept->resources.empty())
     resources_ = std::move(kept->resources.front());
+  continued_ = kept->continued;
+  if (!kept->to_continue.empty())
+    to_continue_ = std::move(kept->to_continue.front());
   for (auto& k : kept->trials) {
     const auto id = k.made.trial;
     by_key_[k.made.key] = id;
@@ -557,6 +611,7 @@ result<void> experiment::restore(std::string_view snapshot) {
     if (!k.perturb.empty())
       t.perturb = k.perturb.front();
     t.taken = !t.perturb;
+    t.continued = k.continued;
   }
   return {};
 }

@@ -106,9 +106,16 @@ struct search_decided {
   MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed,
                        perturbed, refused)
 };
-using experiment_event = std::variant<experiment_activate, experiment_pause, experiment_stop,
-                                      validation_recorded, checkpoint_reported, perturbation_taken,
-                                      search_orders, trial_finished, search_decided, experiment_set>;
+/// From the cluster, whose fact it is: after its end the experiment goes on. A repeat changes nothing.
+struct experiment_resume {
+  std::uint32_t number = 0;     ///< counts from 1
+  std::vector<trial_id> trials; ///< those that run again
+  bool configured = false;      ///< the configuration says anew what it may have of its pool
+};
+using experiment_event =
+  std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded,
+               checkpoint_reported, perturbation_taken, search_orders, trial_finished, search_decided,
+               experiment_set, experiment_resume>;
 
 // Actions.
 struct ask_searcher {
@@ -118,7 +125,8 @@ struct spawn_trial {
   trial_created trial;
   bool active = true;
   std::optional<trial_perturb_decided>
-    perturb; ///< perturbation that the trial must hear before anything else
+    perturb;                   ///< perturbation that the trial must hear before anything else
+  std::uint32_t continued = 0; ///< number of the continuation that runs it again; 0: none
 };
 struct order_trial {
   enum class kind { activate, pause, stop, perturb } what = kind::activate;
@@ -159,7 +167,7 @@ using experiment_step = step_of<experiment_fact, experiment_action>;
 /// Not thread-safe: one actor owns it.
 ///
 ///   active <-> paused;  both --search over--> completed, error;  --cancel, kill--> stopping --trials
-///   ended--> canceled
+///   ended--> canceled;  an end --continued--> active
 class experiment {
 public:
   explicit experiment(experiment_spec spec);
@@ -181,6 +189,7 @@ public:
   result<void> restore(std::string_view snapshot);
 
   experiment_state state() const { return state_; }
+  std::uint32_t continued() const { return continued_; } ///< number of the latest continuation; 0: none
   const std::optional<experiment_resources_changed>& resources() const { return resources_; }
   std::size_t live_trials() const;
   std::uint64_t facts() const { return facts_; } ///< number of facts in the stream so far
@@ -205,6 +214,7 @@ private:
     run_id void_until;     ///< once the trial has answered the perturbation: runs that count no more
     bool taken = true;     ///< whether the trial has taken `perturb`
     std::vector<validation_recorded> held; ///< reports that wait until `taken`
+    std::uint32_t continued = 0;           ///< number of the latest continuation that runs it again; durable
   };
   struct input {
     search_input kind = search_input::started;
@@ -228,6 +238,8 @@ private:
   void on(experiment_step& s, const trial_finished& ev, time_point now);
   void on(experiment_step& s, const search_decided& ev, time_point now);
   void on(experiment_step& s, const experiment_set& ev, time_point now);
+  void on(experiment_step& s, const experiment_resume& ev, time_point now);
+  void set(const experiment_resumed& f);
   search_stepped decided(const input& heard, const search_decided& ev, time_point now) const;
   void carry_out(experiment_step& s, const search_stepped& fact);
   void drop_inputs(experiment_step& s); ///< answers those who wait
@@ -249,6 +261,9 @@ private:
   bool started_ = false;                                  ///< the search has
   std::uint64_t facts_ = 0;
   std::optional<search_stepped> over_;
+  std::uint32_t continued_ = 0; ///< number of the latest continuation
+  std::optional<value>
+    to_continue_; ///< keys of the trials that run again, until the search has heard of them
   std::map<trial_id, trial_entry> trials_;
   std::map<std::string, trial_id> by_key_;
   std::map<std::string, std::int64_t>

@@ -78,9 +78,13 @@ public:
       take_resources(*machine_->resources());
     trials_past_ = past.trials;
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
-    if (!terminal(machine_->state()))
+    const bool goes_on = past.again.number > machine_->continued();
+    if (!terminal(machine_->state()) || goes_on)
       start_searcher(past.searcher);
-    if (setup.start_paused && !machine_->facts()) {
+    if (goes_on) {
+      begin(name, machine_->facts(), peers_.journal, {});
+      step(past.again);
+    } else if (setup.start_paused && !machine_->facts()) {
       begin(name, 0, peers_.journal, {});
       step(experiment_pause{}); // before anything that the machine resumes with
       take({}, machine_->resume(self_->now()));
@@ -301,7 +305,8 @@ private:
       return;
     }
     auto trial =
-      spawn_trial_actor(self_->system(), trial_spec_of(settings_, x.trial), launch_of(settings_, x.trial),
+      spawn_trial_actor(self_->system(), trial_spec_of(settings_, x.trial, x.continued),
+                        launch_of(settings_, x.trial, x.continued),
                         {experiment_actor{self_}, peers_.journal, peers_.pools, peers_.reads, peers_.tokens},
                         past->facts, past->of_run);
     trials_[id] = trial;
@@ -498,11 +503,15 @@ void add_trials(experiment_past& past, const storage::reader& reads, const exper
     static_cast<void>(machine.restore(past.machine));
   for (const auto& fact : past.facts)
     machine.replay(fact);
+  const bool goes_on = past.again.number > machine.continued();
+  auto actions = goes_on ? machine.apply(past.again, now).actions : std::vector<experiment_action>{};
   for (const auto& [trial, heard] : machine.heard_rows())
     if (auto rows = reads.metrics(trial, heard, 100'000, "validation"))
       for (const auto& row : *rows)
         past.missed.push_back({trial, {}, row.row, row.steps, row.metrics, row.run});
-  for (const auto& action : machine.resume(now)) {
+  if (!goes_on)
+    actions = machine.resume(now);
+  for (const auto& action : actions) {
     const auto* made = std::get_if<spawn_trial>(&action);
     if (!made)
       continue;

@@ -35,6 +35,7 @@ struct experiment_past {
   std::vector<experiment_fact> facts;            ///< oldest first
   std::map<trial_id, result<trial_past>> trials; ///< of those that go on; see add_trials
   std::vector<validation_recorded> missed;       ///< durable, and not decided on; see add_trials
+  experiment_resume again; ///< the latest continuation, which its own facts may not hold yet; number 0: none
 };
 
 /// Ends by itself once its end is durable and told.

@@ -235,7 +235,7 @@ experiment_spec experiment_spec_of(const experiment_settings& of) {
   return spec;
 }
 
-trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made) {
+trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made, std::uint32_t continued) {
   trial_spec spec;
   spec.id = made.trial;
   spec.slots = of.slots;
@@ -247,12 +247,13 @@ trial_spec trial_spec_of(const experiment_settings& of, const trial_created& mad
   spec.stop_limit = of.preemption_timeout;
   spec.job = of.job;
   spec.rules = of.rules;
+  spec.continued = continued;
   return spec;
 }
 
-task_launch launch_of(const experiment_settings& of, const trial_created& made) {
+task_launch launch_of(const experiment_settings& of, const trial_created& made, std::uint32_t continued) {
   auto launch = of.launch;
-  launch.task_name = task_name(of.id, made.trial);
+  launch.task_name = task_name(of.id, made.trial, continued);
   launch.seed = made.seed;
   launch.hparams = made.hparams;
   for (auto& one : launch.services)

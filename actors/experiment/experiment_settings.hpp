@@ -44,8 +44,10 @@ struct experiment_settings {
 result<experiment_settings> experiment_settings_of(experiment_source from);
 
 experiment_spec experiment_spec_of(const experiment_settings& of);
-trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made);
+/// `continued`: number of the continuation that runs the trial again; 0: none.
+trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made,
+                         std::uint32_t continued = 0);
 /// Settings of a trial, without what one run adds.
-task_launch launch_of(const experiment_settings& of, const trial_created& made);
+task_launch launch_of(const experiment_settings& of, const trial_created& made, std::uint32_t continued = 0);
 
 } // namespace troupe

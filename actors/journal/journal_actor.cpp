@@ -51,9 +51,26 @@ public:
         flush_soon();
         return promise;
       },
-      [this](append_log& x) {
-        return take<committed>(journal_->log({x.task, std::move(x.lines), std::move(x.source), x.position}),
-                               committed{});
+      [this](append_log& x) -> caf::result<committed> {
+        auto found = peers_.lines ? peers_.lines->look(x.lines) : std::vector<line_matched>();
+        if (found.empty())
+          return take<committed>(stored(x), committed{});
+        // What lines bring about is durable before they are: who sends them again after a fall of the master
+        // has it looked for again.
+        auto promise = self_->make_response_promise<committed>();
+        auto lines = std::make_shared<append_log>(std::move(x));
+        self_->request(peers_.cluster(), journal_timeout, lines_matched{found})
+          .then(
+            [this, promise, lines, found](const committed&) mutable {
+              peers_.lines->told(found);
+              const auto fine = stored(*lines);
+              if (fine)
+                return wait(promise, committed{});
+              look_after(fine.error());
+              promise.deliver(to_caf(fine.error()));
+            },
+            [promise](const caf::error& why) mutable { promise.deliver(why); });
+        return promise;
       },
       [this](store_blob& x) -> caf::result<blob_stored> {
         auto stored = journal_->put_blob(x.bytes);
@@ -95,6 +112,11 @@ private:
       return to_caf(queued.error());
     }
     auto promise = self_->make_response_promise<Answer>();
+    wait(promise, answer);
+    return promise;
+  }
+  template <class Answer>
+  void wait(caf::typed_response_promise<Answer> promise, Answer answer) {
     waiting_.push_back([promise, answer](const caf::error* why) mutable {
       if (why)
         promise.deliver(*why);
@@ -102,7 +124,9 @@ private:
         promise.deliver(answer);
     });
     flush_soon();
-    return promise;
+  }
+  result<void> stored(append_log& x) {
+    return journal_->log({x.task, std::move(x.lines), std::move(x.source), x.position});
   }
 
   /// The message goes to the end of the mailbox: what arrives before it is handled joins the same commit.

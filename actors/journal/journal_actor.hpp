@@ -1,7 +1,7 @@
 #pragma once
 // The only writer of the database: groups what arrives during a sync into the next commit.
 
-#include "actors/messages.hpp"
+#include "actors/journal/log_watch.hpp"
 
 #include <functional>
 #include <memory>
@@ -15,6 +15,9 @@ struct journal_peers {
   std::function<void(const error&)> on_fatal;
   /// Where durable validations go.
   std::function<void(storage::recorded_validation)> on_validation;
+  /// What is looked for in lines before they are stored, and who takes what was found; null: nothing.
+  std::shared_ptr<log_watch> lines;
+  std::function<cluster_actor()> cluster;
 };
 
 /// Detached: a sync blocks only its own thread.

@@ -24,6 +24,12 @@ searchers::search_event from_ask(const search_ask& x) {
     return searchers::trial_checkpointed{x.key, x.time, x.checkpoint};
   case search_input::ordered:
     return searchers::search_ordered{x.metrics};
+  case search_input::continued: {
+    searchers::search_continued event;
+    for (const auto& one : x.metrics)
+      event.trials.push_back(one.get<std::string>());
+    return event;
+  }
   }
   return searchers::search_started{};
 }
@@ -129,6 +135,9 @@ search_ask to_ask(const searchers::search_event& event) {
       },
       [](const searchers::search_ordered& x) {
         return search_ask{search_input::ordered, "", x.orders};
+      },
+      [](const searchers::search_continued& x) {
+        return search_ask{search_input::continued, "", x.trials};
       },
       [](const auto&) { return search_ask{}; },
     },

@@ -17,6 +17,8 @@ trial::trial(trial_spec spec)
 
 trial_step trial::apply(const trial_event& ev, time_point now) {
   trial_step s;
+  if (continued_ < spec_.continued)
+    note(s, trial_continued{now, spec_.continued, run_});
   if (ended_) {
     // The answer to everything is the end that was reached; a late checkpoint is refused.
     if (auto* changed = std::get_if<checkpoint_files_changed>(&ev))
@@ -112,6 +114,10 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     return give_end(s, trial_state::completed, "its hyperparameters cannot be trained",
                     int(searchers::exit_reason::invalid_hp), now);
   case end::failed:
+    if (!no_retry_.empty())
+      return give_end(s, trial_state::error,
+                      ev.detail + "; trial failed and matched logs to a don't retry policy " + no_retry_,
+                      int(searchers::exit_reason::errored), now);
     if (restarts > spec_.max_restarts)
       give_end(s, trial_state::error,
                ev.detail + " (restarts: " + std::to_string(spec_.max_restarts) + " of " +
@@ -141,6 +147,13 @@ void trial::on(trial_step& s, const metadata_given& ev, time_point now) {
 
 void trial::on(trial_step& s, const description_given& ev, time_point now) {
   note(s, checkpoint_described{now, ev.by, ev.uuid, ev.metadata});
+}
+
+void trial::on(trial_step& s, const log_matched& ev, time_point now) {
+  const auto agent = ev.exclude_agent ? ev.agent : std::string();
+  if (std::find(matched_.begin(), matched_.end(), ev.pattern + '\n' + agent) != matched_.end())
+    return;
+  note(s, log_policy_matched{now, ev.run, ev.policy, ev.pattern, ev.line, agent, ev.cancel_retries});
 }
 
 void trial::on(trial_step& s, const progress_told& ev, time_point now) {
@@ -177,7 +190,8 @@ stop_allocation trial::stop_order() const {
 }
 
 start_allocation trial::start_order() const {
-  return {run_, checkpoint_, steps_, perturbed_ ? perturbed_->hparams : value(), run_started_at_};
+  return {run_,       checkpoint_, steps_, perturbed_ ? perturbed_->hparams : value(), run_started_at_,
+          not_agents_};
 }
 
 bool trial::void_run(run_id run) const { return perturbed_ && run <= perturbed_->run; }
@@ -236,6 +250,25 @@ void trial::set(const run_ended& f) {
   retry_at_ = f.retry_at;
 }
 void trial::set(const trial_ended& f) { ended_ = f; }
+void trial::set(const trial_continued& f) {
+  continued_ = f.number;
+  ended_.reset();
+  stop_.reset();
+  active_ = leaving_ = false;
+  restarts_ = restarts_then_ = losses_ = 0;
+  retry_at_ = {};
+  progress_ = 0;
+  no_retry_.clear();
+  matched_.clear();
+}
+void trial::set(const log_policy_matched& f) {
+  matched_.push_back(f.pattern + '\n' + f.exclude_agent);
+  if (!f.exclude_agent.empty() &&
+      std::find(not_agents_.begin(), not_agents_.end(), f.exclude_agent) == not_agents_.end())
+    not_agents_.push_back(f.exclude_agent);
+  if (f.cancel_retries)
+    no_retry_ = "(log \"" + f.line + "\" matched regex \"" + f.pattern + "\")";
+}
 void trial::set(const trial_perturbed& f) {
   perturbed_ = f;
   earlier_.clear(); // of the weights that were given up
@@ -247,6 +280,9 @@ void trial::set(const trial_perturbed& f) {
 }
 
 std::vector<trial_action> trial::resume() const {
+  const bool goes_on = continued_ < spec_.continued; // with the first event
+  if (ended_ && goes_on)
+    return {};
   if (ended_)
     return {report_trial_end{ended_->state, ended_->exit_reason, ended_->why}};
   std::vector<trial_action> actions;
@@ -254,7 +290,7 @@ std::vector<trial_action> trial::resume() const {
     actions.push_back(report_checkpoint{checkpoint_, steps_});
   if (open_) {
     actions.push_back(start_order());
-    if (stop_ || leaving_)
+    if ((stop_ || leaving_) && !goes_on)
       actions.push_back(stop_order());
   }
   return actions;
@@ -267,10 +303,28 @@ std::optional<time_point> trial::deadline() const {
 }
 
 std::string trial::snapshot() const {
-  return pack(std::tuple{active_, open_, leaving_, run_, restarts_, restarts_then_, losses_, retry_at_,
-                         checkpoint_, steps_, recorded_, earlier_, progress_, stop_ ? encode(*stop_) : "",
-                         ended_ ? encode(*ended_) : "", perturbed_ ? encode(*perturbed_) : "",
-                         own_checkpoint_, run_started_at_});
+  return pack(std::tuple{active_,
+                         open_,
+                         leaving_,
+                         run_,
+                         restarts_,
+                         restarts_then_,
+                         losses_,
+                         retry_at_,
+                         checkpoint_,
+                         steps_,
+                         recorded_,
+                         earlier_,
+                         progress_,
+                         stop_ ? encode(*stop_) : "",
+                         ended_ ? encode(*ended_) : "",
+                         perturbed_ ? encode(*perturbed_) : "",
+                         own_checkpoint_,
+                         run_started_at_,
+                         continued_,
+                         matched_,
+                         not_agents_,
+                         no_retry_});
 }
 
 value trial::describe() const {

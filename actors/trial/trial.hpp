@@ -23,7 +23,8 @@ struct trial_spec {
   job_terms job;                     ///< what the pool has to know of the experiment
   placement_rules rules;             ///< which agents may hold it
   std::optional<duration>
-    stop_limit; ///< time from a graceful stop to the kill; none: that of allocation_spec
+    stop_limit;                ///< time from a graceful stop to the kill; none: that of allocation_spec
+  std::uint32_t continued = 0; ///< number of the continuation that runs it again; 0: none
 };
 
 // Events; they are also messages.
@@ -69,17 +70,25 @@ struct description_given { ///< by a user, of a checkpoint
 struct progress_told {
   double progress = 0; ///< 0..1
 };
-using trial_event =
-  std::variant<trial_activate, trial_pause, trial_stop, trial_perturb, checkpoint_saved, allocation_ended,
-               time_passed, checkpoint_files_changed, metadata_given, progress_told, description_given>;
+/// A line of its log matched a pattern of `log_policies`. Once for each pattern and agent.
+struct log_matched {
+  run_id run;
+  std::string agent; ///< where the line was written
+  std::string policy, pattern, line;
+  bool exclude_agent = false, cancel_retries = false;
+};
+using trial_event = std::variant<trial_activate, trial_pause, trial_stop, trial_perturb, checkpoint_saved,
+                                 allocation_ended, time_passed, checkpoint_files_changed, metadata_given,
+                                 progress_told, description_given, log_matched>;
 
 // Actions.
 struct start_allocation {
   run_id run;
   std::string from_checkpoint;
   std::int64_t from_steps = 0;
-  value hparams;      ///< null: those the trial was created with
-  time_point started; ///< run_started.at
+  value hparams;                       ///< null: those the trial was created with
+  time_point started;                  ///< run_started.at
+  std::vector<std::string> not_agents; ///< on which it is not placed
 };
 /// Graceful unless `kill`: the script is asked to checkpoint and exit.
 struct stop_allocation {
@@ -115,6 +124,7 @@ using trial_step = step_of<trial_fact, trial_action>;
 ///
 ///   waiting --active and due--> running --completed, stopped for good, given up--> ended
 ///      ^-- paused, perturbed; failed: backs off; lost: at once, then backs off --|
+///      ^-- ended, and its experiment was continued: as new, from the newest checkpoint
 class trial {
 public:
   explicit trial(trial_spec spec);
@@ -149,6 +159,7 @@ private:
   void on(trial_step& s, const metadata_given& ev, time_point now);
   void on(trial_step& s, const progress_told& ev, time_point now);
   void on(trial_step& s, const description_given& ev, time_point now);
+  void on(trial_step& s, const log_matched& ev, time_point now);
   void advance(trial_step& s, time_point now);
   void give_end(trial_step& s, trial_state state, std::string why, int exit_reason, time_point now);
   void note(trial_step& s, trial_fact fact);
@@ -168,6 +179,8 @@ private:
   void set(const trial_metadata_set&) {}
   void set(const checkpoint_described&) {}
   void set(const trial_progressed& f) { progress_ = f.progress; }
+  void set(const trial_continued& f);
+  void set(const log_policy_matched& f);
 
   trial_spec spec_;
   bool active_ = false;
@@ -190,6 +203,10 @@ private:
   std::optional<trial_stop_ordered> stop_;
   std::optional<trial_perturbed> perturbed_; ///< the latest
   std::optional<trial_ended> ended_;
+  std::uint32_t continued_ = 0;         ///< number of the latest continuation
+  std::vector<std::string> matched_;    ///< patterns of log policies that have matched, with the agent
+  std::vector<std::string> not_agents_; ///< agents that log policies exclude
+  std::string no_retry_;                ///< which line forbids another run after a failure; empty: none
 };
 
 } // namespace troupe

@@ -101,6 +101,10 @@ private:
   caf::result<command_result> on(const allocation_id&, commands::checkpoint_files x) {
     return durably(checkpoint_files_changed{std::move(x.uuid), std::move(x.files)});
   }
+  caf::result<command_result> on(const allocation_id&, commands::log_match x) {
+    return durably(log_matched{x.run, std::move(x.agent), std::move(x.policy), std::move(x.pattern),
+                               std::move(x.line), x.exclude_agent, x.cancel_retries});
+  }
   caf::result<command_result> on(const allocation_id&, commands::checkpoint_describe x) {
     return durably(description_given{std::move(x.uuid), std::move(x.by), std::move(x.metadata)});
   }
@@ -199,6 +203,8 @@ private:
     allocation_spec allocation{id, spec_.slots};
     allocation.least = spec_.least_slots;
     allocation.run = {spec_.job, x.started, "", true, spec_.rules};
+    auto& kept_away = allocation.run.rules.not_agents;
+    kept_away.insert(kept_away.end(), x.not_agents.begin(), x.not_agents.end());
     if (spec_.stop_limit)
       allocation.stop_limit = *spec_.stop_limit;
     const auto& own = peers_.pools.own;

@@ -118,6 +118,26 @@ struct experiment_kill {
                             {"kill", {"experiment"}, {"id"}}};
 };
 
+struct experiment_continue {
+  experiment_id id;
+  value config;
+  static constexpr auto fields() {
+    using t = experiment_continue;
+    return std::tuple{
+      need("id", &t::id, "number of the experiment"),
+      maybe("config", &t::config, "text that is laid over its configuration; of a `single` search alone")};
+  }
+  static constexpr about is{
+    "experiment.continue",
+    cluster,
+    {action::change, thing::experiment},
+    repeat::safe,
+    "Continues an experiment that has ended: the trial of a `single` search from its newest checkpoint, of "
+    "`random` "
+    "and `grid` the trials that did not complete, then the rest; `conflict` where it has not ended.",
+    "{}"};
+};
+
 struct trial_kill {
   trial_id id;
   static constexpr auto fields() { return std::tuple{need("id", &trial_kill::id, "number of the trial")}; }
@@ -227,6 +247,28 @@ struct checkpoint_files {
     {action::change, thing::checkpoint},
     repeat::safe,
     "Hands one checkpoint of checkpoint.patch from the cluster to the trial that owns it."};
+};
+
+/// From the cluster to the trial that lives: a line of its log matched a pattern.
+struct log_match {
+  run_id run;
+  std::string agent, policy, pattern, line;
+  bool exclude_agent = false, cancel_retries = false;
+  static constexpr auto fields() {
+    using t = log_match;
+    return std::tuple{need("run", &t::run, "number of the run that wrote it"),
+                      need("agent", &t::agent, "where it was written"),
+                      maybe("policy", &t::policy, "name of the policy"),
+                      need("pattern", &t::pattern, "the regular expression"),
+                      need("line", &t::line, "the line, cut to 1,000 bytes"),
+                      maybe("exclude_agent", &t::exclude_agent, "no further run is placed on the agent"),
+                      maybe("cancel_retries", &t::cancel_retries, "no run follows a failure")};
+  }
+  static constexpr about is{"log.match",
+                            trial,
+                            {action::report, thing::log},
+                            repeat::safe,
+                            "Tells a trial that a line of its log matched one of its log policies."};
 };
 
 // ---- the cluster

@@ -310,6 +310,36 @@ struct webhook_remove {
   static constexpr about is{
     "webhook.remove", cluster, {action::remove, thing::webhook}, repeat::safe, "Deletes a webhook."};
 };
+struct webhook_alert {
+  experiment_id experiment;
+  trial_id trial;
+  std::string title, description, level;
+  static constexpr auto fields() {
+    using t = webhook_alert;
+    return std::tuple{need("experiment", &t::experiment, "number of the experiment"),
+                      maybe("trial", &t::trial, "number of the trial; missing: none in particular"),
+                      maybe("title", &t::title, "at most 1,000 characters"),
+                      maybe("description", &t::description, "at most 10,000 characters"),
+                      maybe("level", &t::level, "as Determined names it: INFO, WARNING ...")};
+  }
+  static constexpr about is{"webhook.alert",
+                            cluster,
+                            {action::report, thing::webhook},
+                            repeat::again,
+                            "Tells the receivers that an experiment names of an event of its own."};
+};
+struct webhook_test {
+  webhook_id id;
+  static constexpr auto fields() {
+    return std::tuple{need("id", &webhook_test::id, "number of the webhook")};
+  }
+  static constexpr about is{
+    "webhook.test",
+    cluster,
+    {action::change, thing::webhook},
+    repeat::again,
+    "Sends one event for test, and answers when it has arrived; `invalid` where it did not."};
+};
 struct cluster_message_set {
   std::string message, from, until;
   static constexpr auto fields() {

@@ -23,18 +23,20 @@ using node_commands =
        checkpoint_patch, status, agent_list, queue_list, pool_list, agent_drain, agent_remove, agent_slots,
        fence, logs_cleanup, node_shutdown, configuration_record, setting_change, user_create, user_change,
        token_name, token_revoke>;
-using scheduling_commands =
-  list<experiment_set, pool_details, job_list, allocation_explain, trial_explain, experiment_explain>;
+using scheduling_commands = list<experiment_set, experiment_continue, pool_details, job_list,
+                                 allocation_explain, trial_explain, experiment_explain>;
 /// Those whose facts actors/catalogue/people and house_rules decide.
 using people_commands = list<user_set, project_visit, group_create, group_change, group_remove, role_assign>;
 using rule_commands = list<policy_set, pool_bind, webhook_create, webhook_change, webhook_remove,
                            cluster_message_set, log_retain, trial_source_declare>;
+using webhook_calls = list<webhook_alert, webhook_test>;
 /// Those that end what is stored.
 using removal_commands =
   list<experiment_delete, experiment_erase_tensorboards, checkpoint_remove, checkpoint_describe>;
 using access_commands = list<token_create, token_change>;
-using cluster_commands = join<node_commands, place_commands, registry_commands, scheduling_commands,
-                              people_commands, rule_commands, removal_commands, access_commands>;
+using cluster_commands =
+  join<node_commands, place_commands, registry_commands, scheduling_commands, people_commands, rule_commands,
+       webhook_calls, removal_commands, access_commands>;
 /// Those whose facts the catalogue decides (actors/catalogue/).
 using catalogue_commands = list<configuration_record, setting_change, user_create, user_change, token_name,
                                 token_revoke, token_create, token_change>;
@@ -44,7 +46,7 @@ using allocation_calls = list<allocation_preemption, allocation_ack_preemption, 
 using trial_calls = list<trial_progress, checkpoint_report>;
 using task_calls = join<allocation_calls, trial_calls>;
 using allocation_commands = join<allocation_calls, list<worker_validate, worker_checkpoint, allocation_look>>;
-using trial_commands = join<trial_calls, list<checkpoint_files>>;
+using trial_commands = join<trial_calls, list<checkpoint_files, log_match>>;
 using journal_commands = list<trial_report, task_log>;
 using configuration_commands = list<configuration_get, configuration_put>;
 using desk_looks = list<shell_nodes, shell_ps, shell_info, shell_tree, shell_state, shell_msgs, shell_stats,

@@ -312,6 +312,21 @@ void add_cluster_file(schema_table& t) {
                 "Time that a task waits for a new agent where its own has died; then the master ends it, and "
                 "it runs elsewhere."),
           "2s")});
+  auto& webhooks = map_with(
+    t, "Receivers of events; a change counts from the next start of the master.",
+    {like(quiet(unset("base_url", text(t),
+                      "Address of this cluster's web page for links in messages (default: no links).")),
+          "'https://head.lab:8080'"),
+     like(
+       quiet(unset("signing_key_file", &path,
+                   "File whose first line is the key of signatures (default: a key that the master makes at "
+                   "its first start).")),
+       "/etc/troupe/webhook-key"),
+     like(quiet(unset(
+            "allow", list_of(t, text(t)),
+            "Hosts, addresses and ranges of receivers in the own network; without them only a master on "
+            "loopback reaches loopback and private addresses.")),
+          "[ chat.lab, 10.1.0.0/16 ]")});
   auto& cluster = map_with(
     t, "Settings of the master.",
     {like(given("name", &name, "troupe", "Name of the cluster as shown to users."), "lab"),
@@ -339,7 +354,8 @@ void add_cluster_file(schema_table& t) {
                       "Domain below which each page of a task has a name of its own, as ID.DOMAIN: all names "
                       "below it have to lead to this master, over https (default: ID.localhost, where the "
                       "master listens on loopback).")),
-          "tasks.example.org")});
+          "tasks.example.org"),
+     like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",
     {like(required("file", &path, "File with the experiment's configuration."), "experiments/mnist.yaml"),

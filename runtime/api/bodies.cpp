@@ -281,6 +281,33 @@ std::map<std::string, value> made() {
                                                             {"aheadOf", text(), "refused"},
                                                             {"behindOf", text(), "refused"}})),
                                             "in this order"}});
+  all["TaskLogLines"] = list_of(object({{"task_id", text()},
+                                        {"timestamp", text(), "RFC 3339; missing: now"},
+                                        {"log", text()},
+                                        {"level", text()},
+                                        {"stdtype", text()},
+                                        {"rank_id", whole()}}));
+  all["v1PatchMasterConfigRequest"] = object(
+    {{"config", object({{"log", object({{"level", text(), "LOG_LEVEL_INFO ..."}, {"color", flag()}})}})},
+     {"fieldMask", object({{"paths", list_of(text()), "log, log.level or log.color"}})}});
+  all["v1ContinueExperimentRequest"] =
+    object({{"id", whole(), "number of the experiment", true},
+            {"overrideConfig", text(), "YAML or JSON, laid over its configuration; of `single` alone"}});
+  all["v1Webhook"] = object(
+    {{"name", text(), "by which experiments name it"},
+     {"url", text(), "http or https", true},
+     {"webhookType", text(), "WEBHOOK_TYPE_DEFAULT or WEBHOOK_TYPE_SLACK"},
+     {"workspaceId", whole(), "where it holds; missing: everywhere"},
+     {"mode", text(), "WEBHOOK_MODE_WORKSPACE, or WEBHOOK_MODE_SPECIFIC: of experiments that name it"},
+     {"triggers",
+      list_of(object({{"triggerType", text(), "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE, _TASK_LOG, _CUSTOM"},
+                      {"condition", any_object(), "{state}, {regex} or {}"}}))}});
+  all["v1PatchWebhook"] = object({{"url", text(), "http or https", true}});
+  all["v1PostWebhookEventDataRequest"] =
+    object({{"experimentId", whole(), "", true},
+            {"trialId", whole()},
+            {"data",
+             object({{"title", text()}, {"description", text()}, {"level", text(), "LOG_LEVEL_INFO ..."}})}});
   all["v1MoveExperimentRequest"] =
     object({{"destinationProjectId", whole(), "", true}, {"experimentId", whole(), "as in the path"}});
   std::vector<property> many{{"projectId", whole()},

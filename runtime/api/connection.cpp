@@ -338,7 +338,8 @@ private:
                    text(wire::field::origin),
                    text("Sec-Fetch-Site"),
                    text(wire::field::if_none_match),
-                   text(wire::field::accept_encoding)};
+                   text(wire::field::accept_encoding),
+                   text(wire::field::sec_websocket_key)};
     return out;
   }
 

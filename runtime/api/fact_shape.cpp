@@ -19,6 +19,8 @@ const char* name(search_input input) {
     return "checkpointed";
   case search_input::ordered:
     return "ordered";
+  case search_input::continued:
+    return "continued";
   }
   return "started";
 }
@@ -116,6 +118,22 @@ value numbers(const std::vector<Id>& ids) {
   for (const auto id : ids)
     list.push_back(id.value);
   return list;
+}
+value shape(const experiment_continued& x) {
+  value trials = value::array();
+  for (const auto& id : x.trials)
+    trials.push_back(id.value);
+  return {{"by", x.by}, {"experiment", x.id.value}, {"number", x.number}, {"trials", std::move(trials)}};
+}
+value shape(const experiment_resumed& x) { return {{"number", x.number}, {"trials", x.trials.size()}}; }
+value shape(const trial_continued& x) { return {{"number", x.number}, {"run", x.run.value}}; }
+value shape(const log_policy_matched& x) {
+  return {{"run", x.run.value},
+          {"policy", x.policy},
+          {"pattern", x.pattern},
+          {"line", x.line},
+          {"excludeAgent", x.exclude_agent},
+          {"cancelRetries", x.cancel_retries}};
 }
 value shape(const experiment_deleted& x) {
   return {

@@ -21,6 +21,7 @@ struct request_headers {
   std::string upgrade; ///< the protocols that the client offers for this connection instead of HTTP, or empty
   std::string host, origin, fetch_site; ///< what a browser says of where the request comes from
   std::string if_none_match, accept_encoding;
+  std::string websocket_key;
 };
 
 /// Name and value pairs of a query, decoded, names in camelCase, in their order.

@@ -111,7 +111,8 @@ std::vector<route> all_routes() {
                     live_routes(),       log_routes(),           file_routes(),       place_routes(),
                     registry_routes(),   description_routes(),   removal_routes(),    people_routes(),
                     rule_routes(),       master_routes(),        run_routes(),        insight_routes(),
-                    shell_routes(),      configuration_routes(), proxy_routes()})
+                    shell_routes(),      configuration_routes(), proxy_routes(),      webhook_routes(),
+                    stream_routes()})
     for (auto& row : part) {
       built.emplace(row.method, path_shape(row.path));
       all.push_back(std::move(row));

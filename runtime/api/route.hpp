@@ -142,6 +142,8 @@ std::vector<route> description_routes();
 std::vector<route> removal_routes();
 std::vector<route> people_routes();
 std::vector<route> rule_routes();
+std::vector<route> webhook_routes();
+std::vector<route> stream_routes();
 std::vector<route> master_routes();
 std::vector<route> run_routes();
 std::vector<route> insight_routes();

@@ -37,7 +37,7 @@ result<value> master(const call& c) {
                {"userManagementEnabled", true},
                {"product", "PRODUCT_COMMUNITY"},
                {"branding", "determined"},
-               {"featureSwitches", value::array()},
+               {"featureSwitches", {"streaming_updates"}},
                {"externalLoginUri", ""},
                {"externalLogoutUri", ""},
                {"clusterMessage", std::move(*told)}};

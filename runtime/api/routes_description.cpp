@@ -125,6 +125,35 @@ void move(const call_ptr& c, const reply& back) {
   command(c, back, commands::experiment_move{row->id, to});
 }
 
+void go_on(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  f.need("id");
+  commands::experiment_continue with{f.id<experiment_id>("id"), f.text("overrideConfig")};
+  if (f.bad())
+    return back(failure(*f.bad()));
+  auto row = c->parts->storage->experiment(with.id);
+  if (!row)
+    return back(failure({errc::not_found, "experiment '" + to_string(with.id) + "' not found"}));
+  if (auto fine =
+        authority::may(c->by.asks(), action::change, {thing::experiment, to_string(row->id), row->owner});
+      !fine)
+    return back(failure(fine.error()));
+  command(
+    c, back, std::move(with),
+    [after = experiment_after(c, row->id)](value got) -> result<value> {
+      auto out = after(std::move(got));
+      if (out)
+        (*out)["warnings"] = value::array();
+      return out;
+    },
+    [](const error& why) {
+      return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
+    });
+}
+
 result<value> labels_in_use(const call& c) {
   auto all = c.parts->texts->all(*c.parts->storage);
   if (!all)
@@ -343,6 +372,10 @@ std::vector<route> description_routes() {
      "Archives an experiment that has ended."},
     {"POST", "/api/v1/experiments/{experimentId}/unarchive", change, archive(false), "", "Empty",
      "Opens an archived experiment again."},
+    asks_again(
+      {"POST", "/api/v1/experiments/continue", change, go_on, "v1ContinueExperimentRequest",
+       "v1ContinueExperimentResponse",
+       "Continues an experiment that has ended: what did not complete, then what its search has left."}),
     asks_again({"POST", "/api/v1/experiments/{experimentId}/move", to_move, move, "v1MoveExperimentRequest",
                 "Empty", "Moves an experiment to another project."}),
     bulk("archive", bulk_archive(true), change, "v1BulkAction", "v1ArchiveExperimentsResponse",

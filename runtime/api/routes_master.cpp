@@ -4,6 +4,7 @@
 #include "model/config/cluster_config.hpp"
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
+#include "runtime/api/fact_shape.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
 #include "runtime/api/place_shapes.hpp"
@@ -304,6 +305,99 @@ result<value> not_supported(const call&) {
   return error{errc::invalid, "operation not supported: this cluster has agents, not Kubernetes"};
 }
 
+/// The master's log is its journal: each fact a line, numbered by its sequence. So it is whole over restarts.
+class master_log : public body_stream {
+public:
+  master_log(std::shared_ptr<storage::reader> storage, std::uint64_t after, std::uint64_t limit, bool follow)
+      : storage_(std::move(storage)), after_(after), left_(limit), follow_(follow) {}
+
+  result<piece> next(time_point) override {
+    piece out;
+    auto facts = storage_->facts_after(after_, std::min<std::uint64_t>(left_, 500));
+    if (!facts)
+      return facts.error();
+    for (const auto& one : *facts) {
+      after_ = one.sequence;
+      --left_;
+      if (auto shape = fact_shape(one))
+        out.bytes += to_json({{"result", {{"logEntry", line(one.sequence, std::move(*shape))}}}}) + "\n";
+    }
+    out.last = left_ == 0 || (facts->empty() && !follow_);
+    if (facts->empty() && follow_)
+      out.pause = 60s;
+    return out;
+  }
+
+private:
+  static value line(std::uint64_t sequence, value shape) {
+    const auto text = [&](const char* key) {
+      const auto x = shape.value(key, value());
+      return x.is_string() ? x.get<std::string>() : std::string();
+    };
+    const char* level = text("state") == "ERROR"                           ? "LOG_LEVEL_ERROR"
+                        : text("why") == "failed" || text("why") == "lost" ? "LOG_LEVEL_WARNING"
+                                                                           : "LOG_LEVEL_INFO";
+    const auto at = text("at"), said = text("entity") + ": " + text("type");
+    for (const auto* known : {"at", "entity", "type", "sequence", "number"})
+      shape.erase(known);
+    return {{"id", sequence},
+            {"timestamp", at},
+            {"level", level},
+            {"message", said + (shape.empty() ? std::string() : " " + to_json(shape))}};
+  }
+
+  std::shared_ptr<storage::reader> storage_;
+  std::uint64_t after_, left_;
+  bool follow_;
+};
+
+/// `offset` below 0: the last ones.
+result<response> master_logs(const call& c) {
+  const auto offset = c.query.number("offset", 0), limit = c.query.number("limit", 0);
+  for (const auto* number : {&offset, &limit})
+    if (!*number)
+      return number->error();
+  if (*limit < 0)
+    return error{errc::invalid, "limit has to be 0 or more"};
+  const auto newest = static_cast<std::int64_t>(c.parts->storage->sequence());
+  const auto after = *offset >= 0 ? *offset : std::max<std::int64_t>(newest + *offset, 0);
+  response out;
+  out.stream = std::make_unique<master_log>(c.parts->storage, static_cast<std::uint64_t>(after),
+                                            *limit ? static_cast<std::uint64_t>(*limit) : std::uint64_t(-1),
+                                            c.query.flag("follow"));
+  return out;
+}
+
+/// Only the log's level; a restart forgets nothing of it, as of every operator's setting.
+void patch_config(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  const auto& mask = f.object("fieldMask");
+  fields m{mask, "fieldMask"};
+  for (const auto& path : m.texts("paths"))
+    if (path != "log" && path != "log.level" && path != "log.color")
+      m.fault("paths", "'" + path.substr(0, 100) + "' cannot be changed; `log` can");
+  fields log{fields{f.object("config")}.object("log"), "config.log"};
+  auto level = log.text("level");
+  log.flag("color"); // our logs have none
+  for (const auto* one : {&f, &m, &log})
+    if (one->bad())
+      return back(failure(*one->bad()));
+  static const std::map<std::string, std::string> levels{
+    {"LOG_LEVEL_TRACE", "debug"},     {"LOG_LEVEL_DEBUG", "debug"}, {"LOG_LEVEL_INFO", "info"},
+    {"LOG_LEVEL_WARNING", "warning"}, {"LOG_LEVEL_ERROR", "error"}, {"LOG_LEVEL_CRITICAL", "error"}};
+  if (level.empty())
+    return back(json(value::object()));
+  const auto known = levels.find(level);
+  if (known == levels.end())
+    return back(failure({errc::invalid, "config.log.level: '" + level.substr(0, 50) + "' is not a level"}));
+  commands::shell_log_set with;
+  with.level = known->second;
+  command(c, back, std::move(with), [](value) -> result<value> { return value::object(); });
+}
+
 } // namespace
 
 result<value> cluster_message(const storage::reader& storage, time_point now, bool begun) {
@@ -340,6 +434,15 @@ std::vector<route> master_routes() {
      "",
      "v1GetMasterConfigResponse",
      "The configuration in force, passwords and keys left out."},
+    {"GET", "/api/v1/master/logs", see, respond_with(master_logs), "", "stream of v1MasterLogsResponse",
+     "What the master has noted, each fact a line; an offset below 0 is counted from the end."},
+    {"PATCH",
+     "/api/v1/master/config",
+     {action::change, thing::master},
+     patch_config,
+     "v1PatchMasterConfigRequest",
+     "Empty",
+     "Sets the level of the log."},
     {"GET", "/api/v1/master/telemetry", see, answer_with(telemetry), "", "v1GetTelemetryResponse",
      "Nothing is reported to anybody."},
     {"GET", "/api/v1/tasks/count", see, answer_with(task_counts), "", "v1GetActiveTasksCountResponse",

@@ -49,6 +49,7 @@ value event_shape(const search_stepped& x, const std::map<trial_id, std::string>
     shaped["checkpoint"] = x.checkpoint;
     break;
   case search_input::ordered:
+  case search_input::continued: // only of searches that no process outside drives
     return nullptr;
   }
   return shaped;

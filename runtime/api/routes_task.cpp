@@ -334,14 +334,7 @@ commands::task_log::line log_line_of(const call& c, const value& one) {
           std::move(text)};
 }
 
-void post_logs(const call_ptr& c, const reply& back) {
-  auto body = parse_object(c->body);
-  if (!body)
-    return back(failure(body.error()));
-  fields f{*body};
-  const auto& logs = f.list("logs");
-  if (f.bad())
-    return back(failure(*f.bad()));
+void take_lines(const call_ptr& c, const reply& back, const value& logs) {
   auto with = from<commands::task_log>(*c);
   for (const auto& one : logs) {
     fields l{one};
@@ -350,6 +343,28 @@ void post_logs(const call_ptr& c, const reply& back) {
       with.lines.push_back(log_line_of(*c, one));
   }
   command(c, back, std::move(with));
+}
+
+void post_logs(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  const auto& logs = f.list("logs");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  take_lines(c, back, logs);
+}
+
+/// The older form: a list without a name.
+void post_bare_logs(const call_ptr& c, const reply& back) {
+  auto body = parse_json(c->body);
+  if (!body)
+    return back(failure({errc::invalid, "the body has to be a JSON list: " + body.error().what}));
+  for (const auto& one : *body)
+    if (!body->is_array() || !one.is_object())
+      return back(failure({errc::invalid, "the body has to be a list of lines, each an object"}));
+  take_lines(c, back, body->is_array() ? *body : value::array());
 }
 
 /// A fraction; from older scripts (is_raw false) so much of searcher.max_length, in its unit.
@@ -583,6 +598,14 @@ std::vector<route> task_routes() {
            "v1PostTaskLogsRequest",
            "Empty",
            "Lines of the task's log."},
+          16 << 20),
+    sized({"POST",
+           "/task-logs",
+           {action::report, thing::log},
+           post_bare_logs,
+           "TaskLogLines",
+           "Empty",
+           "Lines of the task's log, as a list."},
           16 << 20),
     {"GET",
      "/api/v1/runs/{trialId}/metadata",

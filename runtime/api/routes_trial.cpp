@@ -34,6 +34,8 @@ result<task_row> task_of(const call& c) {
   if (!id && !trial.empty())
     return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is not an id of a trial"};
   auto row = id ? c.parts->storage->task(id) : result<task_row>(error{errc::not_found, ""});
+  if (row && named_continuation(text) > row->continued.size())
+    row = error{errc::not_found, ""};
   if (!row && row.error().code == errc::not_found)
     return error{errc::not_found, !trial.empty() ? "trial '" + to_string(id) + "' not found"
                                                  : "task '" + std::string(text) + "' not found"};
@@ -140,7 +142,7 @@ result<response> task_logs(const call& c) {
   if (!what)
     return what.error();
   what->task = task->id;
-  what->shape = [of = task->experiment](const log_line& line) { return task_log_shape(line, of); };
+  what->shape = [of = *task](const log_line& line) { return task_log_shape(line, of); };
   return streamed(log_stream(c.parts->storage, std::move(*what)));
 }
 
@@ -181,6 +183,37 @@ result<response> log_fields(const call& c) {
                  {"sources", sources},
                  {"stdtypes", types}};
   return streamed(std::make_unique<once>(to_json({{"result", std::move(shape)}}) + "\n"));
+}
+
+/// Of each allocation and host what it was placed on: devices are the agents', which tell of them.
+result<value> accelerators(const call& c) {
+  auto row = task_of(c);
+  if (!row)
+    return row.error();
+  auto runs = c.parts->storage->runs(row->id);
+  if (!runs)
+    return runs.error();
+  const auto which = named_continuation(c.named("taskId"));
+  value all = value::array();
+  for (const auto& run : *runs) {
+    if (continuation_of(row->continued, run.run) != which)
+      continue;
+    int node_rank = 0;
+    for (const auto& part : run.on) {
+      value uuids = value::array();
+      for (const int slot : part.slots)
+        uuids.push_back(part.agent + "-" + std::to_string(slot));
+      const allocation_id id{row->id, run.run};
+      all.push_back({{"allocationId", allocation_name(row->experiment, id)},
+                     {"taskId", task_name(row->experiment, row->id, which)},
+                     {"containerId", part_name(id, node_rank++)},
+                     {"nodeName", part.agent},
+                     {"resourcePool", run.pool},
+                     {"acceleratorType", "slot"},
+                     {"acceleratorUuids", std::move(uuids)}});
+    }
+  }
+  return value{{"acceleratorData", std::move(all)}};
 }
 
 handler metrics_of_group(const char* group) {
@@ -230,7 +263,8 @@ result<value> task(const call& c) {
   if (!row)
     return row.error();
   auto runs = c.parts->storage->runs(row->id);
-  return runs ? result<value>(value{{"task", task_shape(*row, *runs)}}) : runs.error();
+  return runs ? result<value>(value{{"task", task_shape(*row, *runs, named_continuation(c.named("taskId")))}})
+              : runs.error();
 }
 
 result<value> allocation(const call& c) {
@@ -298,7 +332,7 @@ value summary(const task_row& task, const run_row& run, const job_standing& job,
                          {"exited", nullptr}});
   }
   return {{"allocationId", id},
-          {"taskId", task_name(task.experiment, task.id)},
+          {"taskId", task_name(task.experiment, task.id, continuation_of(task.continued, run.run))},
           {"name", people_name(task.experiment, task.id)},
           {"registeredTime", to_rfc3339(run.started)},
           {"resourcePool", run.pool.empty() ? job.pool : run.pool},
@@ -414,6 +448,13 @@ std::vector<route> trial_routes() {
      "list of MetricReport",
      "Every report, never downsampled."},
     {"GET", "/api/v1/tasks", {action::view, thing::task}, tasks, "", "v1GetTasksResponse", "What runs now."},
+    {"GET",
+     "/api/v1/tasks/{taskId}/acceleratorData",
+     {action::view, thing::task},
+     answer_with(accelerators),
+     "",
+     "v1GetTaskAcceleratorDataResponse",
+     "The slots of each of its allocations."},
     {"GET",
      "/api/v1/tasks/{taskId}",
      {action::view, thing::task},

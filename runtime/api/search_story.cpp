@@ -25,6 +25,12 @@ searchers::search_event event_of(const search_stepped& x, const std::string& key
     return searchers::trial_checkpointed{key, x.time, x.checkpoint};
   case search_input::ordered:
     return searchers::search_ordered{x.metrics};
+  case search_input::continued: {
+    searchers::search_continued event;
+    for (const auto& one : x.metrics)
+      event.trials.push_back(one.get<std::string>());
+    return event;
+  }
   }
   return searchers::search_started{};
 }

@@ -39,10 +39,11 @@ value reported(const metric_row& report);
 
 value user_shape(const user& u);
 value trial_log_shape(const log_line& line, trial_id trial);
-value task_log_shape(const log_line& line, experiment_id experiment);
+value task_log_shape(const log_line& line, const task_row& of);
 std::string rendered(const log_line& line);
 
-value task_shape(const task_row& row, const std::vector<run_row>& runs);
+/// `continued`: number of the continuation whose task it is; 0: the first task of a trial.
+value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uint32_t continued = 0);
 value allocation_shape(const task_row& row, const run_row& run);
 
 /// `one` is an element of `agents` that the command agent.list answers.

@@ -182,6 +182,9 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
   if (!saved)
     return saved.error();
   const auto task = task_name(row.experiment, row.id);
+  value tasks = value::array();
+  for (std::uint32_t n = 0; n <= row.continued.size(); ++n)
+    tasks.push_back(task_name(row.experiment, row.id, n));
   const auto steps = std::max(steps_processed(row), *saved ? (*saved)->saved.steps : 0);
   value x = {{"id", row.id.value},
              {"experimentId", row.experiment.value},
@@ -202,7 +205,9 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
              {"why", row.why},
              {"summaryMetrics", nullptr},
              {"taskId", task},
-             {"taskIds", {task}}};
+             {"taskIds", std::move(tasks)}};
+  if (!row.log_policy.empty())
+    x["logPolicyMatched"] = row.log_policy;
   if (row.metadata.is_object())
     x["metadata"] = row.metadata;
   if (is_set(row.ended))
@@ -275,7 +280,7 @@ result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader&
   }
   return value{{"uuid", row.saved.uuid},
                {"trialId", row.trial.value},
-               {"taskId", task_name(row.experiment, row.trial)},
+               {"taskId", task_name(row.experiment, row.trial, continuation_of(trial->continued, row.run))},
                {"allocationId", allocation_name(row.experiment, {row.trial, row.run})},
                {"reportTime", to_rfc3339(row.at)},
                {"state", state_of(row)},
@@ -301,10 +306,11 @@ value trial_log_shape(const log_line& line, trial_id trial) {
   return x;
 }
 
-value task_log_shape(const log_line& line, experiment_id experiment) {
+value task_log_shape(const log_line& line, const task_row& of) {
   auto x = log_common(line);
-  x["taskId"] = task_name(experiment, line.allocation.task);
-  x["allocationId"] = allocation_name(experiment, line.allocation);
+  x["taskId"] =
+    task_name(of.experiment, line.allocation.task, continuation_of(of.continued, line.allocation.run));
+  x["allocationId"] = allocation_name(of.experiment, line.allocation);
   return x;
 }
 
@@ -332,7 +338,7 @@ value allocation_shape(const task_row& row, const run_row& run) {
   for (const auto& part : run.on)
     slots += static_cast<int>(part.slots.size());
   value x = {{"allocationId", allocation_name(row.experiment, {row.id, run.run})},
-             {"taskId", task_name(row.experiment, row.id)},
+             {"taskId", task_name(row.experiment, row.id, continuation_of(row.continued, run.run))},
              {"state", is_set(run.ended) ? "STATE_TERMINATED"
                        : run.on.empty()  ? "STATE_QUEUED"
                                          : "STATE_RUNNING"},
@@ -346,15 +352,24 @@ value allocation_shape(const task_row& row, const run_row& run) {
   return x;
 }
 
-value task_shape(const task_row& row, const std::vector<run_row>& runs) {
-  value x = {{"taskId", task_name(row.experiment, row.id)},
+value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uint32_t continued) {
+  value x = {{"taskId", task_name(row.experiment, row.id, continued)},
              {"taskType", task_type(row.id.kind())},
              {"startTime", to_rfc3339(row.created)},
              {"allocations", value::array()}};
-  for (const auto& run : runs)
+  time_point begun, ended = continued == row.continued.size() ? row.ended : time_point{};
+  for (const auto& run : runs) {
+    if (continuation_of(row.continued, run.run) != continued)
+      continue;
     x["allocations"].push_back(allocation_shape(row, run));
-  if (is_set(row.ended))
-    x["endTime"] = to_rfc3339(row.ended);
+    begun = is_set(begun) ? begun : run.started;
+    if (continued < row.continued.size())
+      ended = run.ended;
+  }
+  if (continued && is_set(begun))
+    x["startTime"] = to_rfc3339(begun);
+  if (is_set(ended))
+    x["endTime"] = to_rfc3339(ended);
   return x;
 }
 

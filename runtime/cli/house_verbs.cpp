@@ -1,7 +1,9 @@
 #include "runtime/cli/house_verbs.hpp"
 
 #include "runtime/cli/experiments.hpp"
+#include "runtime/cli/follow.hpp"
 #include "runtime/cli/session.hpp"
+#include "runtime/client/submission.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -124,6 +126,32 @@ int experiment_move(session& s, const arguments& given) {
   return on_experiments(s, "moved", [&](client::server& c, const std::string& id) {
     return c.post("/api/v1/experiments/" + id + "/move", {{"destinationProjectId", project}});
   });
+}
+int experiment_continue(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  std::string text;
+  if (given.has("--config-file")) {
+    std::ifstream in(given.text("--config-file"));
+    if (!in)
+      return s.fail({errc::invalid, given.text("--config-file") + ": cannot be read"});
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  if (const auto pairs = given.all("--config"); !pairs.empty()) {
+    auto both = client::with_overrides(text.empty() ? "{}" : text, "the configuration", pairs);
+    if (!both)
+      return s.fail(both.error());
+    text = std::move(*both);
+  }
+  auto id = named_experiment(**cluster, given.text("EXPERIMENT"));
+  if (!id)
+    return s.fail(id.error());
+  auto done = (*cluster)->post("/api/v1/experiments/continue", {{"id", id->value}, {"overrideConfig", text}});
+  if (!done)
+    return s.fail(done.error());
+  s.io.out << "continued experiment " << to_string(*id) << std::endl;
+  return given.has("--follow") ? follow_to_exit(s, **cluster, *id) : int(exit_done);
 }
 int experiment_label(session& s, const arguments& given) {
   return with_cluster(s, [&](client::server& cluster) -> result<std::string> {
@@ -478,6 +506,64 @@ int policy_delete(session& s, const arguments& given) {
     auto path = policy_path(cluster, given);
     auto done = path ? cluster.change("DELETE", *path) : result<value>(path.error());
     return done ? result<std::string>("deleted\n") : done.error();
+  });
+}
+
+// ---- webhooks
+
+int webhook_list(session& s, const arguments&) {
+  return listed(s, "/api/v1/webhooks", "webhooks",
+                {{"ID", "id"},
+                 {"NAME", "name"},
+                 {"URL", "url"},
+                 {"TYPE", "webhookType"},
+                 {"WORKSPACE", "workspaceId"},
+                 {"MODE", "mode"}});
+}
+int webhook_create(session& s, const arguments& given) {
+  return with_cluster(s, [&](client::server& cluster) -> result<std::string> {
+    value triggers = value::array();
+    for (const auto& state : given.all("--state")) {
+      auto upper = state;
+      std::transform(upper.begin(), upper.end(), upper.begin(),
+                     [](unsigned char c) { return std::toupper(c); });
+      triggers.push_back(
+        {{"triggerType", "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"}, {"condition", {{"state", upper}}}});
+    }
+    for (const auto& regex : given.all("--log"))
+      triggers.push_back({{"triggerType", "TRIGGER_TYPE_TASK_LOG"}, {"condition", {{"regex", regex}}}});
+    if (given.has("--custom"))
+      triggers.push_back({{"triggerType", "TRIGGER_TYPE_CUSTOM"}, {"condition", value::object()}});
+    value body{{"name", given.text("NAME")},
+               {"url", given.text("URL")},
+               {"webhookType", given.has("--slack") ? "WEBHOOK_TYPE_SLACK" : "WEBHOOK_TYPE_DEFAULT"},
+               {"mode", given.has("--specific") || given.has("--custom") ? "WEBHOOK_MODE_SPECIFIC"
+                                                                         : "WEBHOOK_MODE_WORKSPACE"},
+               {"triggers", std::move(triggers)}};
+    if (given.has("--workspace")) {
+      auto workspace = workspace_named(cluster, given.text("--workspace"));
+      if (!workspace)
+        return workspace.error();
+      body["workspaceId"] = part(*workspace, "id");
+    }
+    auto made = cluster.post("/api/v1/webhooks", body);
+    return made ? result<std::string>("webhook " + numbered(part(*made, "webhook.id")) + "\n") : made.error();
+  });
+}
+int webhook_delete(session& s, const arguments& given) {
+  return with_cluster(s, [&](client::server& cluster) -> result<std::string> {
+    auto at = named(cluster, "/api/v1/webhooks", "webhooks", "webhook", given.text("WEBHOOK"));
+    auto done = at ? cluster.change("DELETE", "/api/v1/webhooks/" + numbered(part(*at, "id")))
+                   : result<value>(at.error());
+    return done ? result<std::string>("deleted\n") : done.error();
+  });
+}
+int webhook_test(session& s, const arguments& given) {
+  return with_cluster(s, [&](client::server& cluster) -> result<std::string> {
+    auto at = named(cluster, "/api/v1/webhooks", "webhooks", "webhook", given.text("WEBHOOK"));
+    auto done = at ? cluster.post("/api/v1/webhooks/" + numbered(part(*at, "id")) + "/test")
+                   : result<value>(at.error());
+    return done ? result<std::string>("delivered\n") : done.error();
   });
 }
 

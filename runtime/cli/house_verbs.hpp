@@ -1,6 +1,6 @@
 #pragma once
-// `troupe workspace`, `project`, `model`, `template`, `user`, `token`, `group`, `role`, `policy`, and what of
-// `troupe experiment` is about its place and its end.
+// `troupe workspace`, `project`, `model`, `template`, `user`, `token`, `group`, `role`, `policy`, `webhook`,
+// and what of `troupe experiment` is about its place and its end.
 
 #include "runtime/cli/arguments.hpp"
 
@@ -11,6 +11,7 @@ int experiment_unarchive(session&, const arguments&);
 int experiment_delete(session&, const arguments&);
 int experiment_move(session&, const arguments&);
 int experiment_label(session&, const arguments&);
+int experiment_continue(session&, const arguments&);
 int workspace_list(session&, const arguments&);
 int workspace_create(session&, const arguments&);
 int workspace_delete(session&, const arguments&);
@@ -32,5 +33,9 @@ int role_give(session&, const arguments&);
 int policy_describe(session&, const arguments&);
 int policy_set(session&, const arguments&);
 int policy_delete(session&, const arguments&);
+int webhook_list(session&, const arguments&);
+int webhook_create(session&, const arguments&);
+int webhook_delete(session&, const arguments&);
+int webhook_test(session&, const arguments&);
 
 } // namespace troupe::cli::verbs

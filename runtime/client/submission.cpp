@@ -53,12 +53,16 @@ result<void> check(const std::string& text, const std::string& name,
   return error{errc::invalid, all};
 }
 
-/// The configuration as JSON with the overrides in it. Both have been checked.
+} // namespace
+
 result<std::string> with_overrides(const std::string& text, const std::string& name,
                                    const std::vector<std::string>& overrides) {
   auto config = config::to_value(config::read_document(text, name).root);
   for (const auto& one : overrides) {
     auto equals = one.find('=');
+    if (equals == one.npos || equals == 0)
+      return error{errc::invalid,
+                   "--config takes KEY=VALUE, not '" + one + "'\nhint: --config searcher.max_trials=8"};
     value* at = &config;
     std::string_view path = std::string_view(one).substr(0, equals);
     while (!path.empty()) {
@@ -75,8 +79,6 @@ result<std::string> with_overrides(const std::string& text, const std::string& n
   }
   return to_json(config, 2) + "\n";
 }
-
-} // namespace
 
 result<prepared> prepare(const submission& what, std::istream& in) {
   auto text = read_config(what.config, in);

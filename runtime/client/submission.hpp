@@ -30,4 +30,8 @@ struct prepared {
 /// unfit thing in the context, each with its place and reason. A hint may follow after "\nhint: ".
 result<prepared> prepare(const submission& what, std::istream& in);
 
+/// The configuration as JSON with the overrides in it. `text` has been read without fault.
+result<std::string> with_overrides(const std::string& text, const std::string& name,
+                                   const std::vector<std::string>& overrides);
+
 } // namespace troupe::client

@@ -140,6 +140,12 @@ journal_peers master_role::peers_of_journal() {
   };
   peers.on_fatal = on_.ask_to_stop;
   peers.on_validation = [this](storage::recorded_validation v) { route(std::move(v)); };
+  lines_ = std::make_shared<log_watch>([reads = journal_->reads()](task_id id) {
+    auto row = reads->task(id);
+    return row ? row->experiment : experiment_id{};
+  });
+  peers.lines = lines_;
+  peers.cluster = [this] { return cluster_; };
   return peers;
 }
 
@@ -232,6 +238,17 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
   };
   const auto leases = config::leases(setup.configuration);
   setup.lease = {leases.freeze, leases.give_away, leases.heartbeat, leases.adopt, leases.give_away};
+  if (auto ok = open_courier(setup.configuration, users.loopback); !ok)
+    return ok;
+  setup.deliver = [courier = courier_](webhook_delivery what, std::function<void(webhook_told)> done) {
+    courier->send(std::move(what), std::move(done));
+  };
+  if (setup.configuration.is_object())
+    if (const auto base =
+          setup.configuration.value(value::json_pointer("/cluster/webhooks/base_url"), value());
+        base.is_string())
+      setup.base_url = base;
+  setup.lines = lines_;
   configuration_ = std::make_unique<configuration_store>(configuration_store::setup{
     folder, users.loopback, accounts_, in_force->value_or(configuration_changed{}), on_.options.configured});
   for (const auto& order : standing_orders(folder / "audit"))
@@ -240,6 +257,38 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
                                         order.value("user", std::string()));
   cluster_ = spawn_cluster(on_.system, std::move(setup), {journal_actor_, journal_->reads()});
   watch(caf::actor_cast<caf::actor>(cluster_), "the cluster's actor");
+  return {};
+}
+
+/// The key of signatures is made at the first start, where the cluster file names none.
+result<void> master_role::open_courier(const value& configuration, bool loopback) {
+  const auto settings = configuration.is_object()
+                          ? configuration.value(value::json_pointer("/cluster/webhooks"), value::object())
+                          : value::object();
+  webhook_courier::settings how;
+  how.targets.local = loopback;
+  if (const auto allow = settings.value("allow", value()); allow.is_array())
+    for (const auto& one : allow)
+      how.targets.allow.push_back(one);
+  if (const auto named = settings.value("signing_key_file", value()); named.is_string()) {
+    auto key = read_whole(named.get<std::string>());
+    if (!key || !*key)
+      return error{errc::io, "cluster.webhooks.signing_key_file: '" + named.get<std::string>() + "' " +
+                               (key ? "is not there" : "cannot be read: " + key.error().what)};
+    how.key = (*key)->substr(0, (*key)->find_first_of("\r\n"));
+  } else if (host_.in_memory) {
+    how.key = random_hex(16);
+  } else {
+    const auto file = on_.dir.path() / "master" / "webhook-key";
+    auto stored = read_whole(file);
+    if (!stored)
+      return stored.error();
+    how.key = *stored ? (*stored)->substr(0, (*stored)->find('\n')) : random_hex(16);
+    if (!*stored)
+      if (auto ok = replace_file(file, how.key + "\n"); !ok)
+        return ok;
+  }
+  courier_ = std::make_shared<webhook_courier>(std::move(how));
   return {};
 }
 
@@ -340,6 +389,7 @@ void master_role::end_actors() {
   if (accounts_)
     accounts_->keep_last_logins();
   end_actor(on_.system, cluster_);
+  courier_.reset();
   last_of_journal_ = caf::actor_cast<caf::strong_actor_ptr>(journal_actor_);
   end_actor(on_.system, journal_actor_);
 }

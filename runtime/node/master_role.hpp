@@ -9,6 +9,7 @@
 #include "runtime/node/cluster_gate.hpp"
 #include "runtime/node/configuration_store.hpp"
 #include "runtime/node/role_ground.hpp"
+#include "runtime/node/webhook_courier.hpp"
 
 #include <atomic>
 
@@ -58,6 +59,7 @@ private:
   result<void> open_http(const api::listen_address& where);
   api::accounts::options accounts_options(const api::listen_address& http) const;
   journal_peers peers_of_journal();
+  result<void> open_courier(const value& configuration, bool loopback);
   void route(storage::recorded_validation v) const;
   void await_children(caf::strong_actor_ptr journal, std::size_t detached);
   void watch(const caf::actor& who, const std::string& what);
@@ -69,6 +71,8 @@ private:
   caf::strong_actor_ptr last_of_journal_; ///< the journal, from its end to let_go
   std::shared_ptr<api::accounts> accounts_;
   cluster_actor cluster_;
+  std::shared_ptr<log_watch> lines_; ///< what the journal looks for in logs
+  std::shared_ptr<webhook_courier> courier_;
   std::string join_token_;
   cluster_ids ids_;
   std::uint16_t link_port_ = 0;

@@ -25,13 +25,17 @@ void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
   row.progress = std::clamp(row.searched + row.running / most, 0.0, 1.0);
 }
 
-void on(const experiment_created& x, const subject&, tables& rows) {
-  auto& row = rows.experiments.make(x.id);
-  row = {x.id, x.name, x.owner, x.context, x.key, x.source, {}, true, x.config, x.at, x.parent};
+void read_search(experiment_constant& row) {
   if (const auto* metric = searcher_setting(row, "metric"); metric && metric->is_string())
     row.metric = metric->get<std::string>();
   if (const auto* smaller = searcher_setting(row, "smaller_is_better"); smaller && smaller->is_boolean())
     row.smaller_is_better = smaller->get<bool>();
+}
+
+void on(const experiment_created& x, const subject&, tables& rows) {
+  auto& row = rows.experiments.make(x.id);
+  row = {x.id, x.name, x.owner, x.context, x.key, x.source, {}, true, x.config, x.at, x.parent};
+  read_search(row);
   rows.experiment_states.make(x.id).project = x.project;
   if (!x.key.empty())
     rows.entries.emplace_back(keys::tagged('K', x.key), keys::one(x.id.value));
@@ -85,6 +89,26 @@ void on(const trial_progressed& x, const subject& of, tables& rows) {
     return;
   row->running = std::max(0.0, row->running + x.progress - before->progress);
   add_progress(trial->experiment, *row, rows);
+}
+
+void on(const experiment_continued& x, const subject&, tables& rows) {
+  auto* row = rows.experiment_states.change(x.id);
+  if (!row)
+    return;
+  row->state = experiment_state::active;
+  row->why.clear();
+  row->ended = {};
+  row->progress = row->searched = row->running = 0;
+  row->continued = x.number;
+  row->continued_trials = x.trials;
+  if (x.config.is_null())
+    return;
+  row->resources.clear(); // the configuration says them anew
+  ++row->resource_edits;
+  if (auto* constant = rows.experiments.change(x.id)) {
+    constant->config = x.config;
+    read_search(*constant);
+  }
 }
 
 void on(const experiment_deleted& x, const subject&, tables& rows) {

@@ -44,6 +44,8 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
   row.archived = s.archived;
   row.edits = s.edits + s.resource_edits;
   row.resources = s.resources;
+  row.continued = s.continued;
+  row.continued_trials = s.continued_trials;
   if (described) {
     row.name = described->name;
     row.description = described->description;
@@ -79,6 +81,8 @@ trial_row join(const trial_constant& c, const trial_changing& s) {
   row.stopped = s.stopped;
   row.metadata = s.metadata;
   row.progress = s.progress;
+  row.continued = s.continued;
+  row.log_policy = s.log_policy;
   return row;
 }
 

@@ -36,8 +36,10 @@ struct experiment_changing {
   std::uint64_t edits = 0; ///< how often it was described; from 1 on `described` has its row
   std::vector<experiment_resources_changed> resources; ///< none or one: what a user has set
   std::uint64_t resource_edits = 0;                    ///< how often
+  std::uint32_t continued = 0;                         ///< how often it was continued
+  std::vector<trial_id> continued_trials;
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
-                       project, archived, edits, resources, resource_edits)
+                       project, archived, edits, resources, resource_edits, continued, continued_trials)
 };
 struct trial_constant {
   trial_id id;
@@ -63,8 +65,10 @@ struct trial_changing {
   std::vector<trial_stop_decided> stopped;
   value metadata;
   double progress = 0;
+  std::vector<run_id> continued;
+  std::string log_policy;
   MSGPACK_DEFINE_ARRAY(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
-                       newest_recorded, checkpoint_bytes, stopped, metadata, progress)
+                       newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy)
 };
 
 /// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained,

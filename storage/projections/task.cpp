@@ -44,6 +44,14 @@ void on(const trial_ended& x, const subject& of, tables& rows) {
     row->ended = x.at;
 }
 
+void on(const trial_continued& x, const subject& of, tables& rows) {
+  auto* row = rows.tasks.change(of.task);
+  if (!row)
+    return;
+  row->ended = {};
+  row->continued.push_back(x.run);
+}
+
 template <class Other>
 void on(const Other&, const subject&, tables&) {}
 

@@ -80,8 +80,9 @@ void on(const trial_activated&, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial());
   if (!row || row->state != trial_state::paused)
     return;
-  bool placed =
-    std::any_of(row->runs.begin(), row->runs.end(), [](const run_row& r) { return !r.on.empty(); });
+  const auto since = row->continued.empty() ? run_id{} : row->continued.back();
+  bool placed = std::any_of(row->runs.begin(), row->runs.end(),
+                            [&](const run_row& r) { return r.run > since && !r.on.empty(); });
   row->state = placed ? trial_state::running : trial_state::queued;
 }
 
@@ -153,6 +154,25 @@ void on(const trial_ended& x, const subject& of, tables& rows) {
   row->state = x.state;
   row->why = x.why;
   row->ended = x.at;
+}
+
+void on(const trial_continued& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial());
+  if (!row)
+    return;
+  row->state = trial_state::paused; // until its experiment activates it, with its next fact
+  row->restarts = 0;
+  row->ended = {};
+  row->why.clear();
+  row->stopped.clear();
+  row->progress = 0;
+  row->log_policy.clear();
+  row->continued.push_back(x.run);
+}
+
+void on(const log_policy_matched& x, const subject& of, tables& rows) {
+  if (auto* row = rows.trial_states.change(of.trial()); row && !x.policy.empty())
+    row->log_policy = x.policy;
 }
 
 void on(const allocation_placed& x, const subject& of, tables& rows) {

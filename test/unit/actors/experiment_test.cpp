@@ -196,5 +196,47 @@ TEST(Experiment, AsksAgainToStartAfterACrashBeforeTheFirstDecision) {
   EXPECT_EQ(show(play({}, false).resume(t0)), "ask(started)");
 }
 
+TEST(Experiment, IsContinuedAfterItsEnd) {
+  auto twin = play({
+    {trial_finished{{1}, trial_state::error, 0}, " | ask(exited_early)"},
+    {search_decided{}, "stepped(exited_early 1) | ask(exited)"},
+    {search_decided{}, "stepped(exited 1) | "},
+    {experiment_stop{true, "killed"}, "changed(STOPPING_KILLED) | stop(2 CANCELED kill)"},
+    {trial_finished{{2}, trial_state::canceled}, "changed(CANCELED) | report(CANCELED)"},
+  });
+  auto ended = twin;
+  EXPECT_EQ(show(ended.apply(experiment_activate{}, t0)), " | ") << "an end is an end";
+  // As after a restart: the trial whose end the search has heard waits for a slot of the search's.
+  auto other = twin;
+  continue_with(
+    twin, other,
+    {{experiment_resume{1, {{1}, {2}}}, "resumed(#1 1 2) | spawn(1 paused #1) spawn(2 #1) ask(continued)"},
+     {experiment_resume{1, {{1}, {2}}}, " | "}}); // repeated
+  search_decided again;
+  again.resumed.emplace_back("1", 0);
+  continue_with(twin, other, {{again, "stepped(continued resume 1) | activate(1)"}});
+  EXPECT_EQ(show(other.resume(t0)), "spawn(1 #1) spawn(2 #1)");
+  continue_with(twin, other,
+                {{trial_finished{{2}}, " | ask(exited)"},
+                 {search_decided{}, "stepped(exited 2) | "},
+                 {trial_finished{{1}}, " | ask(exited)"},
+                 {over(), "stepped(exited 1 over) changed(COMPLETED) | report(COMPLETED)"}});
+}
+
+TEST(Experiment, AsksItsSearchAgainWhereItFellInTheMiddleOfAContinuation) {
+  auto e = play({
+    {experiment_stop{true, "killed"},
+     "changed(STOPPING_KILLED) | stop(1 CANCELED kill) stop(2 CANCELED kill)"},
+    {trial_finished{{1}, trial_state::canceled}, " | "},
+    {trial_finished{{2}, trial_state::canceled}, "changed(CANCELED) | report(CANCELED)"},
+  });
+  const auto facts = e.apply(experiment_resume{1, {{1}, {2}}}, t0).facts;
+  EXPECT_EQ(show(facts), "resumed(#1 1 2)");
+  experiment kept(spec);
+  ASSERT_TRUE(kept.restore(e.snapshot()));
+  EXPECT_EQ(kept.snapshot(), e.snapshot());
+  EXPECT_EQ(show(kept.resume(t0)), "spawn(1 #1) spawn(2 #1) ask(continued)");
+}
+
 } // namespace
 } // namespace troupe

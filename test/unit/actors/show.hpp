@@ -90,6 +90,25 @@ inline std::string show(const experiment_moved& x) {
 inline std::string show(const experiment_described& x) {
   return "described(" + text(x.id) + " " + x.name + ")";
 }
+inline std::string numbers_of(const std::vector<trial_id>& trials) {
+  std::string all;
+  for (const auto id : trials)
+    all += " " + text(id);
+  return all;
+}
+inline std::string show(const experiment_continued& x) {
+  return "continued(" + text(x.id) + "#" + text(x.number) + numbers_of(x.trials) + ")";
+}
+inline std::string show(const experiment_resumed& x) {
+  return "resumed(#" + text(x.number) + numbers_of(x.trials) + ")";
+}
+inline std::string show(const trial_continued& x) {
+  return "continued(#" + text(x.number) + " after " + text(x.run) + ")";
+}
+inline std::string show(const log_policy_matched& x) {
+  return "matched(" + x.policy + text(x.cancel_retries, "no retry") +
+         (x.exclude_agent.empty() ? "" : " not on " + x.exclude_agent) + ")";
+}
 inline std::string show(const experiment_deleted& x) {
   static constexpr const char* steps[] = {"none", "ordered", "failed", "done"};
   return "deleted(" + text(x.id) + " " + steps[int(x.step)] + (x.why.empty() ? "" : ": " + x.why) + ")";
@@ -128,8 +147,8 @@ inline std::string show(const trial_source_declared& x) {
 inline std::string show(const checkpoint_described& x) { return "described(" + x.uuid + ")"; }
 inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
 inline std::string show(const search_stepped& x) {
-  static constexpr const char* inputs[] = {"started", "validated",    "exited_early",
-                                           "exited",  "checkpointed", "ordered"};
+  static constexpr const char* inputs[] = {"started",      "validated", "exited_early", "exited",
+                                           "checkpointed", "ordered",   "continued"};
   std::string text_ = std::string("stepped(") + inputs[int(x.input)];
   if (x.trial)
     text_ += " " + to_string(x.trial);
@@ -191,6 +210,7 @@ inline std::string show(const checkpoint_files_changed& x) {
 }
 inline std::string show(const metadata_given&) { return "metadata"; }
 inline std::string show(const description_given& x) { return "description(" + x.uuid + ")"; }
+inline std::string show(const log_matched& x) { return "log(" + x.pattern + ")"; }
 inline std::string show(const progress_told& x) {
   return "progress(" + text(std::int64_t(x.progress * 100)) + ")";
 }
@@ -446,16 +466,17 @@ inline std::string show(const experiment_resources_changed& x) {
          x.pool + " by " + x.by + ")";
 }
 inline std::string show(const experiment_set& x) { return "set(" + text(x.priority) + " by " + x.by + ")"; }
+inline std::string show(const experiment_resume& x) { return "resume(#" + text(x.number) + ")"; }
 inline std::string show(const tell_resources& x) { return "tell_" + show(x.now); }
 inline std::string show(const keep_snapshot& x) { return "keep(" + std::to_string(x.facts) + ")"; }
 inline std::string show(const ask_searcher& x) {
   static constexpr const char* kinds[] = {"started",    "validated",    "exited_early", "exited",
-                                          "progressed", "checkpointed", "ordered"};
+                                          "progressed", "checkpointed", "ordered",      "continued"};
   return std::string("ask(") + kinds[x.event.index()] + ")";
 }
 inline std::string show(const spawn_trial& x) {
   return "spawn(" + text(x.trial.trial) + text(!x.active, "paused") +
-         text(x.perturb.has_value(), "perturbed") + ")";
+         text(x.perturb.has_value(), "perturbed") + (x.continued ? " #" + text(x.continued) : "") + ")";
 }
 inline std::string show(const order_trial& x) {
   static constexpr const char* kinds[] = {"activate(", "pause(", "stop(", "perturb("};

@@ -189,5 +189,58 @@ TEST(Trial, BacksOffUpToHalfAMinute) {
   EXPECT_EQ(waits, (std::vector<duration>{1s, 2s, 4s, 8s, 16s, 30s, 30s}));
 }
 
+TEST(Trial, GoesOnFromItsNewestCheckpointWhereItsExperimentIsContinued) {
+  const trial_spec of_first{.id = {7}, .max_restarts = 1};
+  std::vector<trial_fact> past;
+  trial first(of_first);
+  for (const auto& [event, at] :
+       std::vector<std::pair<trial_event, std::chrono::seconds>>{{trial_activate{}, 0s},
+                                                                 {checkpoint_saved{r1, at_step(200)}, 1s},
+                                                                 {allocation_ended{r1, end::failed}, 2s},
+                                                                 {time_passed{}, 3s},
+                                                                 {allocation_ended{r2, end::failed}, 4s}})
+    for (auto& fact : first.apply(event, t0 + at).facts)
+      past.push_back(fact);
+  ASSERT_TRUE(first.ended());
+  auto again = of_first;
+  again.continued = 1;
+  trial t(again);
+  for (const auto& fact : past)
+    t.replay(fact);
+  EXPECT_EQ(show(t.resume()), "") << "its old end is told to nobody";
+  EXPECT_EQ(show(t.apply(trial_activate{}, t0 + 9s)),
+            "continued(#1 after 2) activated started(3@200) | start(3@200)");
+  EXPECT_EQ(show(t.apply(allocation_ended{r3, end::failed}, t0 + 10s)), "ended(3 failed) | ")
+    << "restarts count anew";
+  EXPECT_EQ(show(t.apply(time_passed{}, t0 + 30s)), "started(4@200) | start(4@200)");
+  EXPECT_EQ(show(t.apply(allocation_ended{{4}, end::completed}, t0 + 40s)),
+            "ended(4 completed) done(COMPLETED) | report(COMPLETED)");
+  EXPECT_EQ(show(t.resume()), "report(COMPLETED)");
+}
+
+TEST(Trial, ObeysItsLogPolicies) {
+  const log_matched broken_host{r1, "a1", "ecc", "ECC", "an ECC fault", true, false},
+    elsewhere{r2, "a2", "ecc", "ECC", "an ECC fault", true, false},
+    hopeless{r2, "a2", "oom", "memory", "no memory", false, true};
+  auto t = play({.id = {7}, .max_restarts = 5},
+                {
+                  {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+                  {broken_host, 1s, "matched(ecc not on a1) | "},
+                  {broken_host, 1s, " | "}, // once for each agent
+                  {allocation_ended{r1, end::failed}, 2s, "ended(1 failed) | "},
+                  {time_passed{}, 3s, "started(2@0) | start(2@0)"},
+                  {elsewhere, 4s, "matched(ecc not on a2) | "},
+                  {hopeless, 4s, "matched(oom no retry) | "},
+                  {hopeless, 4s, " | "},
+                  {allocation_ended{r2, end::failed}, 5s, "ended(2 failed) done(ERROR) | report(ERROR 0)"},
+                });
+  trial other({.id = {7}, .max_restarts = 5});
+  static_cast<void>(other.apply(trial_activate{}, t0));
+  static_cast<void>(other.apply(broken_host, t0));
+  static_cast<void>(other.apply(allocation_ended{r1, end::lost}, t0));
+  const auto order = std::get<start_allocation>(other.resume().back());
+  EXPECT_EQ(order.not_agents, std::vector<std::string>{"a1"});
+}
+
 } // namespace
 } // namespace troupe

@@ -24,7 +24,7 @@ TEST(Warnings, NameWhatIsGivenAndNotWhatIsTheDefault) {
   } cases[] = {
     {"name: x\n", ""},
     {"retention_policy: {log_retention_days: 3}\n", ""},
-    {"log_policies: [{pattern: x, action: cancel_retries}]\n", "1:15:log_policies"},
+    {"log_policies: [{pattern: x, action: cancel_retries}]\n", ""},
     {"log_policies: []\nbind_mounts: []\n", ""},
     {"bind_mounts: [{host_path: /a, container_path: /a}]\nresources: {shm_size: 4096}\n", ""},
     {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 1}\n", "1:28:checkpoint_storage.type"},

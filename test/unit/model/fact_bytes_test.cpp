@@ -176,7 +176,8 @@ TEST(FactBytes, StayTheSame) {
     {webhook_changed{time_point{5us}, "ada", {2}, "n", "u", true, {3}, true, value{{"a", 1}}, true},
      "93af776562686f6f6b5f6368616e676564019a05a361646102a16ea175c303c3c40481a16101c3"},
     {webhook_event{time_point{5us}, "id", {2}, "u", true, "b", deletion_step::failed, "w"},
-     "93ad776562686f6f6b5f6576656e74019805a2696402a175c3a16202a177"},
+     "93ad776562686f6f6b5f6576656e74019905a2696402a175c3a16202a177a0",
+     {"93ad776562686f6f6b5f6576656e74019805a2696402a175c3a16202a177"}},
     {cluster_message_changed{time_point{5us}, "ada", "m", "f", "u", time_point{6us}, time_point{7us}},
      "93b7636c75737465725f6d6573736167655f6368616e676564019705a3616461a16da166a1750607"},
     {user_setting_changed{time_point{5us}, "ada", {3}, "k", "p", "t"},
@@ -188,6 +189,13 @@ TEST(FactBytes, StayTheSame) {
      "93b4636865636b706f696e745f646573637269626564019405a3616461a175c40481a16e01"},
     {instance_changed{time_point{5us}, "gpu", "ordered", 1, 2, {"i1"}, "w"},
      "93b0696e7374616e63655f6368616e676564019705a3677075a76f726465726564010291a26931a177"},
+    {experiment_continued{time_point{5us}, "ada", {7}, 2, {{12}, {13}}, value{{"a", 1}}},
+     "93b46578706572696d656e745f636f6e74696e756564019605a36164610702920c0dc40481a16101"},
+    {experiment_resumed{time_point{5us}, 2, {{12}, {13}}, true},
+     "93b26578706572696d656e745f726573756d656401940502920c0dc3"},
+    {trial_continued{time_point{5us}, 2, {4}}, "93af747269616c5f636f6e74696e7565640193050204"},
+    {log_policy_matched{time_point{5us}, {4}, "p", "x", "l", "a1", true},
+     "93b26c6f675f706f6c6963795f6d61746368656401970504a170a178a16ca26131c3"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
   for (const auto& f : all) {

@@ -206,5 +206,48 @@ TEST(NativeSearch, LendsTheSlotsOfAFinishedBracket) {
   }
 }
 
+TEST(NativeSearch, IsContinuedAfterItsEnd) {
+  const value random = {
+    {"name", "random"}, {"metric", "acc"}, {"max_trials", 4}, {"max_concurrent_trials", 2}};
+  auto s = std::move(make_searcher(random, space_of_two, 1)).value();
+  struct {
+    search_event event;
+    const char* answer;
+  } steps[] = {
+    {search_started{}, "create 1, create 2"},
+    {trial_exited_early{"1", exit_reason::errored}, "create 3"},
+    {trial_exited{"1"}, ""},
+    // A kill comes here: the search hears nothing of the ends of 2 and 3.
+    {search_continued{{"1", "2", "3"}}, ""}, // 2 and 3 run again and hold both slots
+    {trial_exited{"2"}, "resume 1 to 0.0"},
+    {trial_exited{"3"}, "create 4"},
+    {trial_exited_early{"1", exit_reason::errored}, ""},
+    {trial_exited{"1"}, ""},
+    {trial_exited_early{"4", exit_reason::errored}, ""},
+    {trial_exited{"4"}, "shutdown"},
+    {search_continued{{"1", "4"}}, "resume 1 to 0.0, resume 4 to 0.0"},
+    {trial_exited{"1"}, ""},
+    {trial_exited{"4"}, "shutdown"},
+    {search_continued{{"9"}}, "not_found"},
+  };
+  for (const auto& step : steps) {
+    EXPECT_EQ(show(s->apply(step.event)), step.answer);
+    auto again = load_searcher(random, space_of_two, 1, search_mode::native, s->snapshot());
+    ASSERT_TRUE(again);
+    s = std::move(*again);
+  }
+  auto halving = std::move(make_searcher(asha, space_of_two, 1)).value();
+  EXPECT_EQ(show(halving->apply(search_continued{})), "unsupported") << "its trials compete";
+}
+
+TEST(NativeSearch, ASingleTrialThatFailedMayStillComplete) {
+  auto s = std::move(make_searcher({{"name", "single"}, {"metric", "acc"}}, space_of_two, 1)).value();
+  EXPECT_EQ(show(s->apply(search_started{})), "create 1");
+  EXPECT_EQ(show(s->apply(trial_exited_early{"1", exit_reason::errored})), "");
+  EXPECT_EQ(show(s->apply(trial_exited{"1"})), "shutdown failure");
+  EXPECT_EQ(show(s->apply(search_continued{{"1"}})), "resume 1 to 0.0");
+  EXPECT_EQ(show(s->apply(trial_exited{"1"})), "shutdown");
+}
+
 } // namespace
 } // namespace troupe::searchers

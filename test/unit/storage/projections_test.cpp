@@ -285,5 +285,38 @@ TEST(CheckpointPlace, KeepsWherePeopleDescribedIt) {
   EXPECT_EQ(f.rows.checkpoints.find("u")->described, 5u) << "another trial's says nothing";
 }
 
+TEST(Continuation, OpensTheRowsAgain) {
+  folded f;
+  f.say("trial/7", trial_activated{t0});
+  f.say("trial/7", run_started{t0, {1}});
+  f.say("allocation/7.1", allocation_placed{t0, {{"a1", {0}}}});
+  f.say("trial/7", log_policy_matched{t0, {1}, "oom", "p", "l", "", true});
+  EXPECT_EQ(f.rows.trial_states.find({7})->log_policy, "oom");
+  f.say("trial/7", run_ended{t0, {1}, end::failed, 1});
+  f.say("trial/7", trial_ended{t0 + 9s, trial_state::error, "gone"});
+  f.say("experiment/1", experiment_changed{t0 + 9s, experiment_state::error, "gone"});
+  f.say("experiment/1", experiment_resources_changed{t0, "ada", 10});
+  f.say("cluster",
+        experiment_continued{t0 + 10s, "ada", {1}, 1, {{7}}, value{{"searcher", {{"metric", "acc"}}}}});
+  const auto row = join(*f.rows.experiments.find({1}), *f.rows.experiment_states.find({1}), nullptr);
+  EXPECT_EQ(row.state, experiment_state::active);
+  EXPECT_EQ(row.ended, time_point{});
+  EXPECT_EQ(row.metric, "acc");
+  EXPECT_EQ(row.continued, 1u);
+  EXPECT_EQ(row.continued_trials, std::vector<trial_id>{{7}});
+  EXPECT_TRUE(row.resources.empty()) << "the configuration says them anew";
+  EXPECT_EQ(f.rows.trial_states.find({7})->state, trial_state::error) << "until its own fact";
+  f.say("trial/7", trial_continued{t0 + 10s, 1, {1}});
+  f.say("trial/7", trial_activated{t0 + 10s});
+  const auto& trial = *f.rows.trial_states.find({7});
+  EXPECT_EQ(trial.state, trial_state::queued) << "it was placed before, and is not now";
+  EXPECT_EQ(trial.restarts, 0);
+  EXPECT_EQ(trial.log_policy, "");
+  EXPECT_EQ(trial.continued, std::vector<run_id>{{1}});
+  EXPECT_EQ(f.rows.tasks.find(trial_id{7})->ended, time_point{});
+  EXPECT_EQ(continuation_of(trial.continued, {1}), 0u);
+  EXPECT_EQ(continuation_of(trial.continued, {2}), 1u);
+}
+
 } // namespace
 } // namespace troupe::storage::projections

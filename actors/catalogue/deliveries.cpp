@@ -1,0 +1,331 @@
+#include "actors/catalogue/deliveries.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_remembered = 200'000;
+
+std::int64_t unix_seconds(time_point at) {
+  return std::chrono::duration_cast<std::chrono::seconds>(at.time_since_epoch()).count();
+}
+
+const value* in(const value& of, const char* key) {
+  if (!of.is_object())
+    return nullptr;
+  const auto found = of.find(key);
+  return found == of.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string text_in(const value& of, const char* key) {
+  const auto* x = in(of, key);
+  return x && x->is_string() ? x->get<std::string>() : std::string();
+}
+
+std::int64_t seconds_of(const webhook_subject& what) {
+  const auto until = what.ended == time_point{} ? what.created : what.ended;
+  return std::chrono::duration_cast<std::chrono::seconds>(until - what.created).count();
+}
+
+value field(const std::string& title, const std::string& text) {
+  return {{"type", "mrkdwn"}, {"text", "*" + title + "*: " + text}};
+}
+value section(const std::string& text) {
+  return {{"type", "section"}, {"text", {{"type", "mrkdwn"}, {"text", text}}}};
+}
+
+/// Slack gives a meaning to these three.
+std::string plain(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return out;
+}
+
+/// What a reader of JSON takes: bytes of a log that are no UTF-8 become marks.
+std::string dumped(const value& x) { return x.dump(-1, ' ', false, value::error_handler_t::replace); }
+
+value slack_body(const std::string& sentence, const char* colour, value fields, value more = value::array()) {
+  value blocks = value::array({section(sentence)});
+  value attached{{"color", colour}, {"blocks", value::array()}};
+  if (!fields.empty())
+    attached["blocks"].push_back({{"type", "section"}, {"fields", std::move(fields)}});
+  for (auto& one : more)
+    attached["blocks"].push_back(std::move(one));
+  return {{"blocks", std::move(blocks)}, {"attachments", value::array({std::move(attached)})}};
+}
+
+value places_of(const webhook_subject& what) {
+  value fields = value::array();
+  fields.push_back(field("Workspace", plain(what.workspace)));
+  fields.push_back(field("Project", plain(what.project)));
+  if (what.trial)
+    fields.push_back(field("Trial ID", to_string(what.trial)));
+  return fields;
+}
+
+} // namespace
+
+std::string event_id(std::initializer_list<std::string> parts) {
+  std::uint64_t high = 0xcbf29ce484222325ULL, low = 0x84222325cbf29ce4ULL;
+  for (const auto& part : parts)
+    for (const char c : part + '\0') {
+      high = (high ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+      low = (low ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL + 1;
+    }
+  char text[40];
+  std::snprintf(
+    text, sizeof text, "%08llx-%04llx-8%03llx-8%03llx-%012llx", static_cast<unsigned long long>(high >> 32),
+    static_cast<unsigned long long>(high >> 16 & 0xffff), static_cast<unsigned long long>(high & 0xfff),
+    static_cast<unsigned long long>(low >> 52), static_cast<unsigned long long>(low & 0xffffffffffffULL));
+  return text;
+}
+
+std::string receiver_of(const std::string& url) {
+  const auto host = url.find("//");
+  return host == url.npos ? url : url.substr(0, url.find_first_of("/?#", host + 2));
+}
+
+std::string deliveries::link_to(const webhook_subject& what) const {
+  const auto text = plain(what.name) + " (#" + to_string(what.id) + ")";
+  if (base_url_.empty())
+    return text;
+  return "<" + base_url_ + "/ui/experiments/" + to_string(what.id) + "|" + text + ">";
+}
+
+bool deliveries::applies(const webhook_changed& hook, const webhook_subject& what) const {
+  if (hook.deleted || (hook.workspace && hook.workspace != what.in))
+    return false;
+  const auto* integrations = in(what.config, "integrations");
+  const auto* wanted = integrations ? in(*integrations, "webhooks") : nullptr;
+  if (wanted && in(*wanted, "exclude") && *in(*wanted, "exclude") == true)
+    return false;
+  if (!hook.specific)
+    return true;
+  const auto names = [&](const char* key, const value& x) {
+    const auto* list = wanted ? in(*wanted, key) : nullptr;
+    return list && list->is_array() && std::find(list->begin(), list->end(), x) != list->end();
+  };
+  return names("webhook_id", hook.id.value) || (!hook.name.empty() && names("webhook_name", hook.name));
+}
+
+webhook_event deliveries::event_of(const webhook_changed& to, std::string id, const char* type,
+                                   value condition, value data, const webhook_subject* what,
+                                   time_point now) const {
+  webhook_event out;
+  out.at = now;
+  out.id = std::move(id);
+  out.webhook = to.id;
+  out.url = to.url;
+  out.slack = to.slack;
+  if (!to.slack) {
+    out.body = dumped({{"event_id", out.id},
+                       {"event_type", type},
+                       {"timestamp", unix_seconds(now)},
+                       {"condition", std::move(condition)},
+                       {"event_data", std::move(data)}});
+    return out;
+  }
+  const std::string kind = type;
+  if (!what) {
+    out.body = dumped(slack_body("A test of the webhook " + plain(to.name) + " has arrived.", "#009BDE", {}));
+  } else if (kind == "TASK_LOG") {
+    const auto& log = data.at("task_log");
+    out.body = dumped(slack_body("Experiment " + link_to(*what) + ": a line of the log of task `" +
+                                   plain(text_in(log, "task_id")) + "` on `" +
+                                   plain(text_in(log, "node_name")) + "` matched",
+                                 "#009BDE", places_of(*what),
+                                 {section("Expression: ```" + plain(text_in(condition, "regex")) + "```"),
+                                  section("Line: ```" + plain(text_in(log, "triggering_log")) + "```")}));
+  } else if (kind == "CUSTOM") {
+    const auto& custom = data.at("custom_data");
+    auto fields = places_of(*what);
+    for (const auto& [title, key] :
+         {std::pair{"Level", "level"}, {"Title", "title"}, {"Description", "description"}})
+      fields.push_back(field(title, plain(text_in(custom, key))));
+    out.body = dumped(slack_body("Event of experiment " + link_to(*what), "#009BDE", std::move(fields)));
+  } else {
+    const auto seconds = seconds_of(*what);
+    value fields = value::array(
+      {field("Status", what->state),
+       field("Duration", std::to_string(seconds / 3600) + "h " + std::to_string(seconds / 60 % 60) + "min")});
+    for (auto& one : places_of(*what))
+      fields.push_back(std::move(one));
+    const auto* colour = what->state == "COMPLETED" ? "#13B670"
+                         : what->state == "ERROR"   ? "#DD5040"
+                                                    : "#009BDE";
+    const auto* how = what->state == "COMPLETED" ? " completed successfully"
+                      : what->state == "ERROR"   ? " has stopped with errors"
+                                                 : " was canceled";
+    out.body = dumped(slack_body("Experiment " + link_to(*what) + how, colour, std::move(fields)));
+  }
+  return out;
+}
+
+static value described(const webhook_subject& what) {
+  value out{{"id", what.id.value},          {"state", what.state},        {"name", what.name},
+            {"duration", seconds_of(what)}, {"resource_pool", what.pool}, {"slots_per_trial", what.slots},
+            {"workspace", what.workspace},  {"project", what.project}};
+  if (what.trial)
+    out["trial_id"] = what.trial.value;
+  return out;
+}
+
+std::vector<cluster_fact> deliveries::ended(const webhooks& all, const webhook_subject& what,
+                                            time_point now) {
+  std::vector<webhook_event> events;
+  for (const auto& [id, hook] : all) {
+    if (!applies(hook, what))
+      continue;
+    for (const auto& trigger : hook.triggers) {
+      const auto* condition = in(trigger, "condition");
+      if (text_in(trigger, "type") != "EXPERIMENT_STATE_CHANGE" || !condition ||
+          text_in(*condition, "state") != what.state)
+        continue;
+      auto name = event_id({"state", to_string(id), to_string(what.id), to_rfc3339(what.ended)});
+      events.push_back(event_of(hook, std::move(name), "EXPERIMENT_STATE_CHANGE", {{"state", what.state}},
+                                {{"experiment", described(what)}}, &what, now));
+      break; // however often its triggers name the state
+    }
+  }
+  return note(std::move(events));
+}
+
+std::vector<cluster_fact> deliveries::matched(const webhooks& all, webhook_id which, const std::string& regex,
+                                              const webhook_subject& what, const std::string& task,
+                                              const std::string& agent, const std::string& line,
+                                              time_point now) {
+  const auto hook = all.find(which);
+  if (hook == all.end() || !applies(hook->second, what))
+    return {};
+  auto name = event_id({"log", to_string(which), task, regex});
+  value data{{"task_log", {{"task_id", task}, {"node_name", agent}, {"triggering_log", line}}}};
+  return note(
+    {event_of(hook->second, std::move(name), "TASK_LOG", {{"regex", regex}}, std::move(data), &what, now)});
+}
+
+std::vector<cluster_fact> deliveries::alerted(const webhooks& all, const webhook_subject& what,
+                                              const value& data, const std::string& id, time_point now) {
+  std::vector<webhook_event> events;
+  for (const auto& [number, hook] : all) {
+    const bool custom = std::any_of(hook.triggers.begin(), hook.triggers.end(),
+                                    [](const value& x) { return text_in(x, "type") == "CUSTOM"; });
+    if (!custom || !applies(hook, what))
+      continue;
+    value all_data{{"experiment", described(what)}, {"custom_data", data}};
+    events.push_back(event_of(hook, event_id({"custom", id, to_string(number)}), "CUSTOM", value::object(),
+                              std::move(all_data), &what, now));
+  }
+  return note(std::move(events));
+}
+
+webhook_delivery deliveries::test(const webhook_changed& to, const std::string& id, time_point now) const {
+  auto event =
+    event_of(to, id, "EXPERIMENT_STATE_CHANGE", {{"state", "COMPLETED"}}, {{"data", "test"}}, nullptr, now);
+  return {event.id, event.url, std::move(event.body), unix_seconds(now), event.slack};
+}
+
+std::vector<cluster_fact> deliveries::note(std::vector<webhook_event> events) {
+  std::vector<cluster_fact> facts;
+  for (auto& event : events) {
+    if (known_.contains(event.id))
+      continue;
+    if (queue_.size() >= most_waiting) {
+      event.step = deletion_step::failed;
+      event.body.clear();
+      event.why = "the queue is full: " + std::to_string(most_waiting) + " events wait";
+    }
+    facts.emplace_back(std::move(event));
+    replay(facts.back());
+  }
+  return facts;
+}
+
+std::vector<webhook_delivery> deliveries::due(time_point now) {
+  while (!retries_.empty() && retries_.begin()->first <= now) {
+    const auto id = retries_.extract(retries_.begin()).value().second;
+    if (const auto at = queue_.find(id); at != queue_.end())
+      receivers_[receiver_of(at->second.event.url)].ready.push_front(id);
+  }
+  std::vector<webhook_delivery> out;
+  for (bool more = true; more && all_open_ < most_open;) { // one of each receiver in turn
+    more = false;
+    for (auto& [name, to] : receivers_) {
+      if (to.ready.empty() || to.open >= most_open_of_receiver || all_open_ >= most_open)
+        continue;
+      const auto id = std::move(to.ready.front());
+      to.ready.pop_front();
+      more = true;
+      const auto at = queue_.find(id);
+      if (at == queue_.end())
+        continue;
+      auto& one = at->second;
+      ++to.open, ++all_open_;
+      one.open = true;
+      ++one.tries;
+      out.push_back({id, one.event.url, one.event.body, unix_seconds(one.event.at), one.event.slack});
+    }
+  }
+  return out;
+}
+
+std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, bool final,
+                                           const std::string& why, time_point now) {
+  const auto at = queue_.find(id);
+  if (at == queue_.end() || !at->second.open)
+    return {};
+  auto& one = at->second;
+  one.open = false;
+  --all_open_;
+  const auto to = receivers_.find(receiver_of(one.event.url));
+  if (to != receivers_.end() && --to->second.open == 0 && to->second.ready.empty())
+    receivers_.erase(to);
+  if (!done && !final && one.tries < most_tries) {
+    retries_.emplace(now + std::chrono::seconds(1) * (1 << (one.tries - 1)), id);
+    return {};
+  }
+  auto last = one.event;
+  last.at = now;
+  last.body.clear();
+  last.step = done ? deletion_step::done : deletion_step::failed;
+  last.why = done ? std::string() : why;
+  std::vector<cluster_fact> facts{std::move(last)};
+  replay(facts.back());
+  return facts;
+}
+
+std::optional<time_point> deliveries::deadline() const {
+  return retries_.empty() ? std::nullopt : std::optional{retries_.begin()->first};
+}
+
+void deliveries::replay(const cluster_fact& fact) {
+  const auto* event = std::get_if<webhook_event>(&fact);
+  if (!event)
+    return;
+  if (known_.insert(event->id).second) {
+    forget_.push_back(event->id);
+    if (forget_.size() > most_remembered) {
+      known_.erase(forget_.front());
+      forget_.pop_front();
+    }
+  }
+  if (event->step != deletion_step::ordered)
+    queue_.erase(event->id);
+  else if (queue_.emplace(event->id, waiting{*event}).second)
+    receivers_[receiver_of(event->url)].ready.push_back(event->id);
+}
+
+std::string deliveries::snapshot() const {
+  std::vector<std::string> waiting;
+  for (const auto& [id, one] : queue_)
+    waiting.push_back(pack(one.event));
+  return pack(std::tuple{waiting, known_});
+}
+
+value deliveries::describe() const {
+  return {{"webhook_events", {{"waiting", queue_.size()}, {"open", all_open_}}}};
+}
+
+} // namespace troupe

@@ -1,0 +1,100 @@
+#pragma once
+// Which receivers of webhooks hear of what, and the durable queue of what they are told: at least once over
+// a restart, each event with one id. Pure: who sends is runtime/node/webhook_courier.hpp. The cluster's actor
+// is its shell: its facts, webhook_event, stand in the stream "cluster".
+
+#include "actors/machine.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace troupe {
+
+/// What an event tells of an experiment.
+struct webhook_subject {
+  experiment_id id;
+  std::string name, workspace, project, pool;
+  workspace_id in; ///< number of `workspace`
+  value config;    ///< of which `integrations` says what applies
+  std::string state;
+  time_point created, ended;
+  int slots = 1;
+  trial_id trial; ///< of a single-trial experiment, or the one that an event names; 0: none
+};
+
+/// One event on its way.
+struct webhook_delivery {
+  std::string id, url, body;
+  std::int64_t timestamp = 0; ///< in seconds: part of what is signed
+  bool slack = false;
+};
+
+/// Not thread-safe: one actor owns it.
+class deliveries {
+public:
+  using webhooks = std::map<webhook_id, webhook_changed>;
+
+  static constexpr std::size_t most_waiting = 100'000; ///< of all receivers; more are given up at once
+  static constexpr std::size_t most_open = 128, most_open_of_receiver = 16;
+  static constexpr int most_tries = 3;
+
+  explicit deliveries(std::string base_url = {}) : base_url_(std::move(base_url)) {}
+
+  /// The experiment has ended. A repeat, after a restart too, gives no second event.
+  [[nodiscard]] std::vector<cluster_fact> ended(const webhooks& all, const webhook_subject& what,
+                                                time_point now);
+  /// A line of a log of one of its tasks matched the expression of this webhook: once for each task.
+  [[nodiscard]] std::vector<cluster_fact> matched(const webhooks& all, webhook_id which,
+                                                  const std::string& regex, const webhook_subject& what,
+                                                  const std::string& task, const std::string& agent,
+                                                  const std::string& line, time_point now);
+  /// `data`: {title, description, level}.
+  [[nodiscard]] std::vector<cluster_fact> alerted(const webhooks& all, const webhook_subject& what,
+                                                  const value& data, const std::string& id, time_point now);
+  /// Not queued: for whoever asks whether the receiver can be reached.
+  webhook_delivery test(const webhook_changed& to, const std::string& id, time_point now) const;
+
+  /// What is to be sent now; each is open until `told`.
+  [[nodiscard]] std::vector<webhook_delivery> due(time_point now);
+  /// A delivery has come to an end, or is to be tried again where it is neither done nor final.
+  [[nodiscard]] std::vector<cluster_fact> told(const std::string& id, bool done, bool final,
+                                               const std::string& why, time_point now);
+  std::optional<time_point> deadline() const; ///< when `due` can next give something
+
+  void replay(const cluster_fact& fact);
+  std::string snapshot() const;
+  value describe() const;
+
+private:
+  struct waiting {
+    webhook_event event;
+    int tries = 0;
+    bool open = false;
+  };
+  struct receiver {
+    std::deque<std::string> ready; ///< ids, the next first
+    std::size_t open = 0;
+  };
+  std::vector<cluster_fact> note(std::vector<webhook_event> events);
+  webhook_event event_of(const webhook_changed& to, std::string id, const char* type, value condition,
+                         value data, const webhook_subject* what, time_point now) const;
+  bool applies(const webhook_changed& hook, const webhook_subject& what) const;
+  std::string link_to(const webhook_subject& what) const;
+
+  std::string base_url_;
+  std::map<std::string, waiting> queue_;      ///< by id
+  std::map<std::string, receiver> receivers_; ///< those with something ready or open
+  std::set<std::pair<time_point, std::string>> retries_;
+  std::size_t all_open_ = 0;
+  std::set<std::string> known_;    ///< ids that were given, of ended deliveries too
+  std::deque<std::string> forget_; ///< of `known_`, the oldest first
+};
+
+/// "a1b2...": the same for the same parts, in the form of a UUID.
+std::string event_id(std::initializer_list<std::string> parts);
+/// Scheme, host and port of an address: who a receiver is.
+std::string receiver_of(const std::string& url);
+
+} // namespace troupe

@@ -1,0 +1,57 @@
+#pragma once
+// What is looked for in the lines of logs before they are stored: the log policies of experiments and the
+// triggers of webhooks. The cluster says what, the journal looks. Thread-safe.
+
+#include "actors/journal/log_patterns.hpp"
+#include "actors/messages.hpp"
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace troupe {
+
+class log_watch {
+public:
+  /// `experiment_of`: 0 where the task belongs to none; called from the journal's thread.
+  explicit log_watch(std::function<experiment_id(task_id)> experiment_of);
+
+  /// The section `log_policies` of a complete configuration, in place of what was looked for before.
+  void watch(experiment_id of, const value& log_policies);
+  void forget(experiment_id of);
+  /// Triggers of webhooks, all of them.
+  void watch(std::vector<std::pair<webhook_id, std::string>> triggers);
+
+  /// What matched, each policy once for each agent and each trigger once for each task, until `told`.
+  /// Lines of our own are passed over, and the line that prints the configuration.
+  std::vector<line_matched> look(const std::vector<log_line>& lines);
+  /// These are durable: further lines that match the same are passed over.
+  void told(const std::vector<line_matched>& lines);
+
+private:
+  struct policy {
+    std::string name, pattern;
+    bool exclude_agent = false, cancel_retries = false;
+  };
+  struct policies {
+    std::vector<policy> all;
+    std::shared_ptr<const log_patterns> patterns;
+    std::set<std::string> told;
+  };
+  struct triggers {
+    std::vector<std::pair<webhook_id, std::string>> all;
+    std::shared_ptr<const log_patterns> patterns;
+  };
+  void look(const log_line& line, std::vector<line_matched>& into);
+
+  const std::function<experiment_id(task_id)> experiment_of_;
+  std::mutex mutex_;
+  std::map<experiment_id, policies> policies_;
+  triggers triggers_;
+  std::map<task_id, experiment_id> experiments_; ///< of tasks that wrote lines lately; bounded
+  std::set<std::string> told_;                   ///< triggers by task; bounded
+  std::vector<std::size_t> hits_;                ///< kept for its memory
+};
+
+} // namespace troupe

@@ -1,0 +1,324 @@
+#include "runtime/node/webhook_courier.hpp"
+
+#include "model/hex.hpp"
+#include "workers/lazy_library.hpp"
+
+#include <arpa/inet.h>
+#include <array>
+#include <charconv>
+#include <condition_variable>
+#include <curl/curl.h>
+#include <deque>
+#include <mutex>
+#include <netdb.h>
+#include <optional>
+#include <sodium.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace troupe::node {
+namespace {
+
+using curl_library = lazy_library<"libcurl.so.4">; // its start costs a host that sends nothing 3 MB
+TROUPE_LAZY_CALL(curl_library, curl_easy_cleanup);
+TROUPE_LAZY_CALL(curl_library, curl_easy_getinfo);
+TROUPE_LAZY_CALL(curl_library, curl_easy_init);
+TROUPE_LAZY_CALL(curl_library, curl_easy_reset);
+TROUPE_LAZY_CALL(curl_library, curl_easy_setopt);
+TROUPE_LAZY_CALL(curl_library, curl_easy_strerror);
+TROUPE_LAZY_CALL(curl_library, curl_global_init);
+TROUPE_LAZY_CALL(curl_library, curl_multi_add_handle);
+TROUPE_LAZY_CALL(curl_library, curl_multi_cleanup);
+TROUPE_LAZY_CALL(curl_library, curl_multi_info_read);
+TROUPE_LAZY_CALL(curl_library, curl_multi_init);
+TROUPE_LAZY_CALL(curl_library, curl_multi_perform);
+TROUPE_LAZY_CALL(curl_library, curl_multi_poll);
+TROUPE_LAZY_CALL(curl_library, curl_multi_remove_handle);
+TROUPE_LAZY_CALL(curl_library, curl_multi_wakeup);
+TROUPE_LAZY_CALL(curl_library, curl_slist_append);
+TROUPE_LAZY_CALL(curl_library, curl_slist_free_all);
+
+result<void> start_library() {
+  if (auto loaded = curl_library::load(); !loaded)
+    return loaded;
+  static const auto code = curl_global_init(CURL_GLOBAL_DEFAULT);
+  return code == CURLE_OK ? result<void>{}
+                          : error{errc::io, std::string("libcurl: ") + curl_easy_strerror(code)};
+}
+
+/// An address as 16 bytes: one of IPv4 is ::ffff:a.b.c.d.
+using plain_address = std::array<unsigned char, 16>;
+
+std::optional<plain_address> parse_address(const std::string& text) {
+  plain_address out{};
+  if (inet_pton(AF_INET6, text.c_str(), out.data()) == 1)
+    return out;
+  out[10] = out[11] = 0xff;
+  if (inet_pton(AF_INET, text.c_str(), out.data() + 12) == 1)
+    return out;
+  return std::nullopt;
+}
+
+bool within(const plain_address& x, const plain_address& net, int bits) {
+  for (int i = 0; i < bits; ++i)
+    if (((x[static_cast<std::size_t>(i / 8)] ^ net[static_cast<std::size_t>(i / 8)]) >> (7 - i % 8)) & 1)
+      return false;
+  return true;
+}
+
+/// "10.1.0.0/16", or one address.
+bool within(const plain_address& x, const std::string& range) {
+  const auto slash = range.find('/');
+  const auto net = parse_address(range.substr(0, slash));
+  if (!net)
+    return false;
+  const bool of_four = range.find(':') == range.npos;
+  int bits = of_four ? 32 : 128;
+  if (slash != range.npos) {
+    const auto* end = range.data() + range.size();
+    const auto [at, fault] = std::from_chars(range.data() + slash + 1, end, bits);
+    if (fault != std::errc{} || at != end || bits < 0 || bits > (of_four ? 32 : 128))
+      return false;
+  }
+  return within(x, *net, bits + (of_four ? 96 : 0));
+}
+
+/// What an address of IPv6 says of one of IPv4: NAT64 and 6to4 lead there.
+plain_address unwrapped(const plain_address& x) {
+  plain_address out{};
+  out[10] = out[11] = 0xff;
+  const auto take = [&](std::size_t from) {
+    std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(from), 4, out.begin() + 12);
+  };
+  if (within(x, "64:ff9b::/96"))
+    take(12);
+  else if (within(x, "2002::/16"))
+    take(2);
+  else if (within(x, "::/96") && !within(x, "::/127"))
+    take(12);
+  else
+    return x;
+  return out;
+}
+
+bool within_any(const plain_address& x, std::initializer_list<const char*> ranges) {
+  for (const auto* range : ranges)
+    if (within(x, range))
+      return true;
+  return false;
+}
+
+} // namespace
+
+std::string webhook_targets::refuses(const std::string& host, const std::string& address) const {
+  auto parsed = parse_address(address);
+  if (!parsed)
+    return "'" + address + "' is not an address of the Internet protocol";
+  const auto x = unwrapped(*parsed);
+  if (within_any(x, {"169.254.0.0/16", "fe80::/10"}))
+    return address +
+           " is an address of the link, where hosts of clouds keep their secrets: no webhook goes there";
+  for (const auto& one : allow)
+    if (one == host || within(x, one))
+      return {};
+  const bool own = within_any(
+    x, {"127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"});
+  if (own)
+    return local
+             ? std::string()
+             : address + " is an address of this network, and the master listens on others, too\nhint: list "
+                         "the receiver in cluster.webhooks.allow";
+  if (within_any(x, {"0.0.0.0/8", "::", "224.0.0.0/3", "ff00::/8"}))
+    return address + " is not an address of one host";
+  return {};
+}
+
+std::string webhook_signature(const std::string& key, const std::string& timestamp, const std::string& body) {
+  unsigned char digest[crypto_auth_hmacsha256_BYTES];
+  crypto_auth_hmacsha256_state state;
+  const auto bytes = [](const std::string& x) { return reinterpret_cast<const unsigned char*>(x.data()); };
+  crypto_auth_hmacsha256_init(&state, bytes(key), key.size());
+  const auto signed_text = timestamp + "," + body;
+  crypto_auth_hmacsha256_update(&state, bytes(signed_text), signed_text.size());
+  crypto_auth_hmacsha256_final(&state, digest);
+  return hex({reinterpret_cast<const char*>(digest), sizeof digest});
+}
+
+struct webhook_courier::inside {
+  struct job {
+    webhook_delivery what;
+    std::function<void(webhook_told)> done;
+  };
+  struct transfer {
+    job of;
+    const webhook_targets* targets = nullptr;
+    CURL* easy = nullptr;
+    curl_slist* headers = nullptr;
+    std::string host, refused;
+    std::size_t heard = 0;
+    char fault[CURL_ERROR_SIZE] = "";
+
+    ~transfer() {
+      if (headers)
+        curl_slist_free_all(headers);
+      if (easy)
+        curl_easy_cleanup(easy);
+    }
+  };
+
+  explicit inside(settings given) : how(std::move(given)) {}
+
+  ~inside() {
+    {
+      const std::scoped_lock lock(mutex);
+      ending = true;
+      if (multi)
+        curl_multi_wakeup(multi);
+    }
+    if (thread.joinable())
+      thread.join();
+  }
+
+  void send(job one) {
+    const std::scoped_lock lock(mutex);
+    if (!thread.joinable()) {
+      auto started = start_library();
+      if (started)
+        multi = curl_multi_init();
+      if (!multi)
+        return one.done(
+          {one.what.id, false, false, started ? "libcurl cannot be used" : started.error().what});
+      thread = std::thread([this] { run(); });
+    }
+    jobs.push_back(std::move(one));
+    curl_multi_wakeup(multi);
+  }
+
+  void run() {
+    for (;;) {
+      std::deque<job> fresh;
+      {
+        const std::scoped_lock lock(mutex);
+        if (ending)
+          break;
+        fresh.swap(jobs);
+      }
+      for (auto& one : fresh)
+        begin(std::move(one));
+      int running = 0;
+      curl_multi_perform(multi, &running);
+      int left = 0;
+      while (auto* message = curl_multi_info_read(multi, &left))
+        if (message->msg == CURLMSG_DONE)
+          end(message->easy_handle, message->data.result);
+      curl_multi_poll(multi, nullptr, 0, 1000, nullptr);
+    }
+    for (auto& [easy, one] : open)
+      curl_multi_remove_handle(multi, easy);
+    open.clear();
+    curl_multi_cleanup(multi);
+  }
+
+  static curl_socket_t open_socket(void* of, curlsocktype, curl_sockaddr* to) {
+    auto& one = *static_cast<transfer*>(of);
+    char text[NI_MAXHOST] = "";
+    if (getnameinfo(&to->addr, to->addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+      return CURL_SOCKET_BAD;
+    std::string address = text;
+    address = address.substr(0, address.find('%')); // the interface of a link's address
+    one.refused = one.targets->refuses(one.host, address);
+    if (!one.refused.empty())
+      return CURL_SOCKET_BAD;
+    return ::socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+  }
+  static std::size_t take(char*, std::size_t size, std::size_t count, void* of) {
+    auto& heard = static_cast<transfer*>(of)->heard;
+    heard += size * count;
+    return heard > most_answer_bytes ? 0 : size * count;
+  }
+
+  void begin(job one) {
+    auto made = std::make_unique<transfer>();
+    auto& t = *made;
+    t.of = std::move(one);
+    t.targets = &how.targets;
+    t.easy = curl_easy_init();
+    if (!t.easy)
+      return t.of.done({t.of.what.id, false, false, "libcurl cannot be used"});
+    const auto& what = t.of.what;
+    const auto from = what.url.find("//") + 2, upto = what.url.find_first_of("/?#", from);
+    t.host = what.url.substr(from, upto == what.url.npos ? upto : upto - from);
+    if (t.host.starts_with('['))
+      t.host = t.host.substr(1, t.host.find(']') - 1);
+    else
+      t.host = t.host.substr(0, t.host.find(':'));
+    const auto timestamp = std::to_string(what.timestamp);
+    for (const auto& line :
+         {std::string("Content-Type: application/json; charset=UTF-8"), std::string("Expect:"),
+          "X-Determined-AI-Signature-Timestamp: " + timestamp,
+          "X-Determined-AI-Signature: " + webhook_signature(how.key, timestamp, what.body)})
+      t.headers = curl_slist_append(t.headers, line.c_str());
+    curl_easy_setopt(t.easy, CURLOPT_URL, what.url.c_str());
+    curl_easy_setopt(t.easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(t.easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(t.easy, CURLOPT_PROXY, ""); // a proxy would resolve the name itself
+    curl_easy_setopt(t.easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(t.easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(what.body.size()));
+    curl_easy_setopt(t.easy, CURLOPT_POSTFIELDS, what.body.c_str());
+    curl_easy_setopt(t.easy, CURLOPT_HTTPHEADER, t.headers);
+    curl_easy_setopt(t.easy, CURLOPT_USERAGENT, "troupe-webhook");
+    curl_easy_setopt(t.easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(t.easy, CURLOPT_TIMEOUT_MS, static_cast<long>(time_limit.count()));
+    curl_easy_setopt(t.easy, CURLOPT_ERRORBUFFER, t.fault);
+    curl_easy_setopt(t.easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(t.easy, CURLOPT_OPENSOCKETDATA, &t);
+    curl_easy_setopt(t.easy, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(t.easy, CURLOPT_WRITEDATA, &t);
+    curl_multi_add_handle(multi, t.easy);
+    open.emplace(t.easy, std::move(made));
+  }
+
+  void end(CURL* easy, CURLcode code) {
+    curl_multi_remove_handle(multi, easy);
+    auto node = open.extract(easy);
+    if (!node)
+      return;
+    auto& t = *node.mapped();
+    long status = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    webhook_told told{t.of.what.id};
+    const bool too_long = code == CURLE_WRITE_ERROR && t.heard > most_answer_bytes;
+    if ((code == CURLE_OK || too_long) && status >= 200 && status < 300)
+      told.done = true;
+    else if (code == CURLE_OK || too_long) {
+      told.final = status >= 300 && status < 500; // no redirect is followed
+      told.why = "the receiver answered " + std::to_string(status);
+    } else if (!t.refused.empty()) {
+      told.final = true;
+      told.why = t.refused;
+    } else {
+      told.why = *t.fault ? std::string(t.fault) : curl_easy_strerror(code);
+    }
+    auto done = std::move(t.of.done);
+    node = {};
+    done(std::move(told));
+  }
+
+  const settings how;
+  std::mutex mutex;
+  std::deque<job> jobs;
+  bool ending = false;
+  CURLM* multi = nullptr;
+  std::map<CURL*, std::unique_ptr<transfer>> open; ///< of the thread alone
+  std::thread thread;
+};
+
+webhook_courier::webhook_courier(settings how) : inside_(std::make_unique<inside>(std::move(how))) {}
+webhook_courier::~webhook_courier() = default;
+
+void webhook_courier::send(webhook_delivery what, std::function<void(webhook_told)> done) {
+  inside_->send({std::move(what), std::move(done)});
+}
+
+} // namespace troupe::node

@@ -1,0 +1,141 @@
+"""Experiments that go on after their end, by the unmodified `determined` client and by our own, and over `kill -9` of the master."""
+
+import json
+
+import pytest
+from determined.common import api
+from determined.common.api import bindings as b, errors
+
+from cluster_under_test import wait_for
+from test_stock_client import Stock
+
+RANDOM = "{name: random, metric: loss, max_trials: 6, max_concurrent_trials: 2}"
+SPACE = "x: {type: int, minval: 1, maxval: 9}"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = Stock(tmp_path_factory.mktemp("continue"))
+    cluster.up(slots=2)
+    yield cluster
+    cluster.close()
+
+
+def session(cluster):
+    stranger = api.UnauthSession(cluster.url(), cert=None)
+    login = b.post_Login(stranger, body=b.v1LoginRequest(username="determined", password="", isHashed=True))
+    return api.Session(cluster.url(), "determined", login.token, None)
+
+
+@pytest.fixture()
+def user(cluster):
+    return session(cluster)
+
+
+def went(cluster, trial, what):
+    return [one[what] for one in cluster.notes(trial) if what in one]
+
+
+def state(user, experiment):
+    return b.get_GetExperiment(user, experimentId=experiment).experiment.state
+
+
+def test_a_single_trial_goes_on_from_its_newest_checkpoint(cluster, user):
+    experiment, _ = cluster.create(name="longer", hparams="{steps: 10, exit: 3}", restarts=1)
+    cluster.wait(experiment, code=1)
+    trial = cluster.trial_of(experiment)
+    before = b.get_GetTrial(user, trialId=trial).trial
+    assert (before.state, before.restarts) == (b.trialv1State.ERROR, 1)
+    said = cluster.det("experiment", "continue", str(experiment), "--config", "hyperparameters.steps=20", "--config", "hyperparameters.exit=0")
+    assert f"Continued experiment {experiment}" in said
+    shown = b.get_GetExperiment(user, experimentId=experiment).experiment
+    assert shown.endTime is None and shown.config["hyperparameters"]["steps"]["val"] == 20, shown.config["hyperparameters"]
+    assert "steps: 10" in shown.originalConfig and shown.jobId
+    cluster.wait(experiment)
+    after = b.get_GetTrial(user, trialId=trial).trial
+    assert (after.state, after.restarts, after.totalBatchesProcessed) == (b.trialv1State.COMPLETED, 0, 20)
+    assert went(cluster, trial, "began") == [0, 10, 10] and went(cluster, trial, "ended")[-1] == 20
+    # Two tasks, each with its own allocations; the logs of both are the trial's.
+    assert list(after.taskIds) == [after.taskId, after.taskId + "-1"]
+    first, second = (b.get_GetTask(user, taskId=one).task for one in after.taskIds)
+    assert [len(first.allocations), len(second.allocations)] == [2, 1] and first.endTime and second.endTime
+    assert all(a.taskId == second.taskId == after.taskIds[1] for a in second.allocations)
+    with pytest.raises(errors.NotFoundException):
+        b.get_GetTask(user, taskId=after.taskId + "-2")
+    logs = cluster.det("trial", "logs", str(trial))
+    assert "saved 10" in logs and "saved 20" in logs
+    assert logs == cluster.det("experiment", "logs", str(experiment))
+    # Completed, it goes on once more; ours can do the same.
+    said = cluster.cli("experiment", "continue", str(experiment), "--config", "hyperparameters.steps=25", "--follow", timeout=120).stdout
+    assert f"continued experiment {experiment}" in said
+    assert went(cluster, trial, "began") == [0, 10, 10, 20] and went(cluster, trial, "ended")[-1] == 25
+    assert len(b.get_GetTrial(user, trialId=trial).trial.taskIds) == 3
+
+
+def test_what_cannot_be_continued_says_why(cluster, user):
+    adaptive, _ = cluster.create(name="adaptive", hparams=f"{{steps: 5, {SPACE}}}",
+                                 searcher="{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 1, max_trials: 2}")
+    cluster.wait(adaptive)
+    done, _ = cluster.create(name="done", hparams=f"{{steps: 5, {SPACE}}}", searcher="{name: random, metric: loss, max_trials: 2}")
+    cluster.wait(done)
+    running, _ = cluster.create(name="running", hparams="{steps: 5, hold_at: 5}")
+    single, _ = cluster.create(name="one", hparams="{steps: 5}")
+    cluster.wait(single)
+    for experiment, config, text in [
+            (adaptive, "", "Unsupported searcher type provided"),
+            (done, "", "experiment has been completed, cannot continue this experiment"),
+            (done, "max_restarts: 3", "override config is provided and experiment is not single searcher"),
+            (running, "", "experiment in non terminal state 'ACTIVE', try again later"),
+            (single, "workspace: other", "`workspace` cannot be changed by continuing"),
+            (single, "project: other", "`project` cannot be changed by continuing"),
+            (single, "searcher: {name: random, metric: loss, max_trials: 2}", "searcher.name cannot be changed"),
+            (single, "max_restarts: -3", "max_restarts"), (single, "nonsense_key: 1", "nonsense_key"), (single, "{", "override config:"),
+            (999, "", "experiment '999' not found")]:
+        with pytest.raises(errors.APIException) as caught:
+            b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=experiment, overrideConfig=config))
+        assert text in str(caught.value) and caught.value.status_code in (400, 404), (text, str(caught.value))
+    assert state(user, single) == b.experimentv1State.COMPLETED and len(cluster.trials(single)) == 1
+    cluster.det("experiment", "kill", str(running))
+
+
+def test_a_killed_search_runs_what_did_not_complete_then_the_rest(cluster, user):
+    experiment, _ = cluster.create(name="search", hparams=f"{{steps: 30, pause_s: 0.1, {SPACE}}}", searcher=RANDOM)
+    wait_for(lambda: any(went(cluster, t["id"], "saved") for t in cluster.trials(experiment)), 60)
+    cluster.det("experiment", "kill", str(experiment))
+    wait_for(lambda: state(user, experiment) == b.experimentv1State.CANCELED, 60)
+    killed = {t["id"]: t["state"] for t in cluster.trials(experiment)}
+    assert "STATE_CANCELED" in killed.values()
+    b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=experiment, overrideConfig=""))
+    cluster.wait(experiment)
+    after = cluster.trials(experiment)
+    assert len(after) == 6 and {t["state"] for t in after} == {"STATE_COMPLETED"}, after
+    for trial, was in killed.items():
+        began = went(cluster, trial, "began")
+        if was == "STATE_CANCELED":
+            saved = [s for s in went(cluster, trial, "saved") if s < 30]
+            assert len(began) <= 2 and began[-1] in [0] + saved, (trial, began)
+        else:
+            assert len(began) == 1, "what had completed is left as it is"
+    assert state(user, experiment) == b.experimentv1State.COMPLETED
+
+
+def test_a_continuation_survives_kill_9_of_the_master(cluster, user):
+    """Killed right after the answer, in the middle of what follows from it, and again while the trials run."""
+    experiment, _ = cluster.create(name="fallen", hparams=f"{{steps: 10, exit: 3, {SPACE}}}", searcher=RANDOM)
+    cluster.wait(experiment, code=1)
+    before = {t["id"]: len(went(cluster, t["id"], "began")) for t in cluster.trials(experiment)}
+    assert len(before) == 6
+    b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=experiment, overrideConfig=""))
+    cluster.kill_node()
+    cluster.up(slots=2)
+    user = session(cluster)
+    assert state(user, experiment) != b.experimentv1State.ERROR, "continued is what it was told, and so it is"
+    wait_for(lambda: sum(len(went(cluster, t, "began")) for t in before) > 6, 60)
+    cluster.kill_node()
+    cluster.up(slots=2)
+    cluster.wait(experiment, code=1)
+    after = cluster.trials(experiment)
+    assert len(after) == 6 and {t["state"] for t in after} == {"STATE_ERROR"}
+    for trial in before:
+        assert went(cluster, trial, "began")[0] == 0 and 10 in went(cluster, trial, "began")[1:], went(cluster, trial, "began")
+    assert len(json.loads(cluster.det("experiment", "describe", str(experiment), "--json"))[0]["trials"]) == 6

@@ -1,0 +1,202 @@
+// Streaming updates: what a subscriber hears, and the frames it comes in.
+
+#include "runtime/api/update_book.hpp"
+#include "runtime/api/websocket.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::api {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+
+fact project(std::uint64_t id, std::uint64_t workspace, const char* name, bool deleted = false) {
+  project_changed x;
+  x.at = t0;
+  x.id = {id};
+  x.workspace = {workspace};
+  x.name = name;
+  x.owner = "ada";
+  x.deleted = deleted;
+  return x;
+}
+fact model(std::uint64_t id, std::uint64_t workspace, const char* owner = "ada") {
+  model_changed x;
+  x.at = x.created = t0;
+  x.id = {id};
+  x.workspace = {workspace};
+  x.name = "m" + std::to_string(id);
+  x.owner = owner;
+  return x;
+}
+fact version(std::uint64_t of, std::uint64_t number) {
+  model_version_changed x;
+  x.at = x.created = t0;
+  x.model = {of};
+  x.version = number;
+  x.owner = "ada";
+  return x;
+}
+
+struct reader {
+  update_book book;
+  std::uint64_t next = 0;
+  update_subscription wants;
+  bool blind = false;
+  update_subscription::world in{[](const std::string& name) { return name == "ada" ? 7 : 8; },
+                                [this](updated, const update_entry&) { return !blind; }};
+
+  void write(const fact& x) { book.take(x, next++); }
+  static std::string told(const std::vector<std::string>& texts) {
+    std::string all;
+    for (const auto& text : texts) {
+      const auto x = parse_json(text).value();
+      for (const auto& [key, what] : x.items())
+        if (key == "sync_id")
+          all += x["complete"] == true ? "done " : "begin ";
+        else if (what.is_object())
+          all += key + std::to_string(what["id"].get<std::uint64_t>()) + "@" +
+                 std::to_string(what["seq"].get<std::uint64_t>()) + " ";
+        else if (what.is_string())
+          all += key + "(" + what.get<std::string>() + ") ";
+    }
+    return all;
+  }
+  std::string subscribe(const value& message) {
+    std::vector<std::string> out;
+    auto fine = wants.subscribe(to_json(message), book, in, out);
+    return fine ? told(out) : std::string(name(fine.error().code));
+  }
+  std::string follow() {
+    std::vector<std::string> out;
+    wants.follow(book, in, out);
+    return told(out);
+  }
+};
+
+TEST(Updates, TellWhatIsWantedAndNotKnown) {
+  reader r;
+  r.write(project(2, 2, "cats"));
+  r.write(project(3, 3, "dogs"));
+  r.write(model(1, 2));
+  r.write(version(1, 1));
+  r.write(project(4, 2, "mice"));
+  EXPECT_EQ(r.subscribe({{"sync_id", "a"}, {"subscribe", {{"projects", {{"workspace_ids", {2}}}}}}}),
+            "begin project2@1 project4@5 done ");
+  // What it knows is not told again, unless it is newer; what it should not have is deleted; one order over
+  // all kinds.
+  EXPECT_EQ(r.subscribe({{"sync_id", "b"},
+                         {"known", {{"projects", "2-4,9"}, {"models", "5"}}},
+                         {"subscribe",
+                          {{"projects", {{"workspace_ids", {2}}, {"since", 4}}},
+                           {"models", {{"workspace_ids", {2}}}},
+                           {"modelversions", {{"model_ids", {1}}}}}}}),
+            "begin projects_deleted(3,9) models_deleted(5) model1@3 modelversion65537@4 project4@5 done ");
+  EXPECT_EQ(r.follow(), "");
+  r.write(project(2, 3, "cats"));      // leaves the filter
+  r.write(project(5, 3, "elsewhere")); // never was in it
+  r.write(project(4, 2, "rats"));
+  r.write(model(1, 2));
+  r.write(project(4, 2, "rats", true));
+  EXPECT_EQ(r.follow(), "projects_deleted(2) model1@9 projects_deleted(4) ");
+  EXPECT_EQ(r.subscribe({{"sync_id", "c"}, {"known", {{"models", "1"}}}, {"subscribe", value::object()}}),
+            "begin models_deleted(1) done ")
+    << "no subscription of a kind: all of it goes";
+  r.blind = true;
+  EXPECT_EQ(r.subscribe({{"sync_id", "d"}, {"subscribe", {{"models", {{"model_ids", {1}}}}}}}),
+            "begin done ");
+}
+
+TEST(Updates, TheStockClientNamesModelsWhereItShouldNameVersions) {
+  reader r;
+  r.write(model(1, 1));
+  r.write(version(1, 1));
+  EXPECT_EQ(r.subscribe({{"sync_id", "a"},
+                         {"known", {{"modelversions", "1,65537"}}},
+                         {"subscribe", {{"modelversions", {{"user_ids", {7}}, {"since", 2}}}}}}),
+            "begin done ");
+}
+
+TEST(Updates, TheClientsConstructorsTakeTheirKeys) {
+  reader r;
+  r.write(project(2, 2, "cats"));
+  std::vector<std::string> out;
+  ASSERT_TRUE(
+    r.wants.subscribe(R"({"sync_id":"1","subscribe":{"projects":{"project_ids":[2]}}})", r.book, r.in, out));
+  EXPECT_EQ(parse_json(out.at(1)).value()["project"], (value{{"id", 2},
+                                                             {"name", "cats"},
+                                                             {"description", ""},
+                                                             {"archived", false},
+                                                             {"created_at", 1'700'000'000.0},
+                                                             {"notes", value::array()},
+                                                             {"workspace_id", 2},
+                                                             {"user_id", 7},
+                                                             {"immutable", false},
+                                                             {"state", "UNSPECIFIED"},
+                                                             {"key", ""},
+                                                             {"seq", 1}}));
+}
+
+TEST(Updates, WhatIsNoMessageIsRefused) {
+  reader r;
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"sync_id":1})", R"({"sync_id":"a","more":1})",
+        R"({"sync_id":"a","known":{"projects":"1-"}})", R"({"sync_id":"a","known":{"projects":"3-1"}})",
+        R"({"sync_id":"a","known":{"projects":"1-99999999"}})", R"({"sync_id":"a","known":{"projects":7}})",
+        R"({"sync_id":"a","subscribe":{"projects":[]}})",
+        R"({"sync_id":"a","subscribe":{"projects":{"project_ids":"1"}}})",
+        R"({"sync_id":"a","subscribe":{"projects":{"project_ids":[-1]}}})",
+        R"({"sync_id":"a","subscribe":{"projects":{"since":"x"}}})"}) {
+    std::vector<std::string> out;
+    EXPECT_FALSE(r.wants.subscribe(text, r.book, r.in, out)) << text;
+    EXPECT_TRUE(out.empty()) << text;
+  }
+  EXPECT_EQ(write_ranges({1, 2, 3, 7, 9, 10}), "1-3,7,9-10");
+  EXPECT_EQ(read_ranges("1-3,7,9-10").value(), (std::set<std::uint64_t>{1, 2, 3, 7, 9, 10}));
+  EXPECT_TRUE(read_ranges("").value().empty());
+}
+
+std::string masked(int first, std::string_view body, bool mask = true) {
+  std::string out{static_cast<char>(first)};
+  const int bit = mask ? 0x80 : 0;
+  if (body.size() < 126) {
+    out += static_cast<char>(bit | static_cast<int>(body.size()));
+  } else {
+    out += static_cast<char>(bit | 126);
+    out += static_cast<char>(body.size() >> 8);
+    out += static_cast<char>(body.size());
+  }
+  if (mask)
+    out += "abcd";
+  for (std::size_t i = 0; i < body.size(); ++i)
+    out += mask ? static_cast<char>(body[i] ^ "abcd"[i % 4]) : body[i];
+  return out;
+}
+
+TEST(WebSocket, FramesBecomeMessages) {
+  EXPECT_EQ(websocket_accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+    << "the example of RFC 6455";
+  EXPECT_EQ(websocket_accept("short"), "");
+  websocket_reader r(1000);
+  std::vector<websocket_reader::message> got;
+  const auto all = masked(0x81, "one") + masked(0x01, "two ") + masked(0x89, "ping") +
+                   masked(0x80, std::string(300, 'x')) + masked(0x88, "");
+  for (const char c : all) // a byte at a time
+    ASSERT_TRUE(r.take({&c, 1}, got));
+  ASSERT_EQ(got.size(), 4u);
+  EXPECT_EQ(got[0].bytes, "one");
+  EXPECT_EQ(got[1].what, websocket_reader::kind::ping);
+  EXPECT_EQ(got[2].bytes, "two " + std::string(300, 'x'));
+  EXPECT_EQ(got[3].what, websocket_reader::kind::close);
+  for (const auto& bad : {masked(0x81, "a", false), masked(0xc1, "a"), masked(0x80, "a"), masked(0x83, "a"),
+                          masked(0x09, "a"), masked(0x81, std::string(1001, 'x'))}) {
+    websocket_reader fresh(1000);
+    EXPECT_FALSE(fresh.take(bad, got));
+  }
+  EXPECT_EQ(websocket_text("hi"), "\x81\x02hi");
+  EXPECT_EQ(websocket_text(std::string(70'000, 'x')).size(), 70'010u);
+  EXPECT_EQ(websocket_close(1008, "no"), std::string("\x88\x04\x03\xf0no"));
+}
+
+} // namespace
+} // namespace troupe::api

@@ -1,0 +1,61 @@
+// Which addresses a webhook may dial, and how its events are signed.
+
+#include "runtime/node/webhook_courier.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::node {
+namespace {
+
+TEST(WebhookTargets, AreNoKeyToTheNetwork) {
+  const webhook_targets from_outside{false, {"chat.lab", "10.1.0.0/16", "fd00:1::/32"}},
+    on_loopback{true, {}};
+  struct {
+    const char *host, *address;
+    bool outside, loopback;
+  } cases[] = {
+    {"a.org", "93.184.216.34", true, true},
+    {"a.org", "2606:2800:220:1::1", true, true},
+    {"a.org", "127.0.0.1", false, true},
+    {"a.org", "127.8.9.1", false, true},
+    {"a.org", "::1", false, true},
+    {"a.org", "::ffff:127.0.0.1", false, true},
+    {"a.org", "10.0.0.1", false, true},
+    {"a.org", "10.1.2.3", true, true}, // of a range that is allowed
+    {"chat.lab", "10.0.0.1", true, true},
+    {"chat.lab", "127.0.0.1", true, true},
+    {"a.org", "172.16.0.1", false, true},
+    {"a.org", "172.32.0.1", true, true},
+    {"a.org", "192.168.1.1", false, true},
+    {"a.org", "100.64.0.1", false, true},
+    {"a.org", "fd00:2::1", false, true},
+    {"a.org", "fd00:1::1", true, true},
+    {"a.org", "64:ff9b::7f00:1", false, true}, // 127.0.0.1 behind NAT64
+    {"a.org", "2002:a00:1::", false, true},    // 10.0.0.1 by 6to4
+    // The link, never: whoever listens, and whoever allows it.
+    {"a.org", "169.254.169.254", false, false},
+    {"chat.lab", "169.254.169.254", false, false},
+    {"a.org", "::ffff:169.254.169.254", false, false},
+    {"a.org", "64:ff9b::a9fe:a9fe", false, false},
+    {"a.org", "::169.254.169.254", false, false},
+    {"a.org", "fe80::1", false, false},
+    {"a.org", "0.0.0.0", false, false},
+    {"a.org", "::", false, false},
+    {"a.org", "224.0.0.1", false, false},
+    {"a.org", "255.255.255.255", false, false},
+    {"a.org", "no address", false, false},
+  };
+  for (const auto& x : cases) {
+    EXPECT_EQ(from_outside.refuses(x.host, x.address).empty(), x.outside) << x.host << " " << x.address;
+    EXPECT_EQ(on_loopback.refuses(x.host, x.address).empty(), x.loopback) << x.host << " " << x.address;
+  }
+}
+
+TEST(WebhookSignature, IsTheOneThatReceiversOfDeterminedCheck) {
+  // printf '1700000000,{}' | openssl dgst -sha256 -hmac key
+  EXPECT_EQ(webhook_signature("key", "1700000000", "{}"),
+            "2fdbb74798e4583e043310a5bc73eefc59c82df61e53f710b45d401474727221");
+}
+
+} // namespace
+} // namespace troupe::node
