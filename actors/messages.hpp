@@ -247,6 +247,10 @@ struct webhook_told { ///< from the sender of webhooks
   std::string why;
   MSGPACK_DEFINE_ARRAY(id, done, final, why)
 };
+struct task_finished { ///< a task that is no trial has ended, durably
+  task_id id;
+  MSGPACK_DEFINE_ARRAY(id)
+};
 struct route_validation { ///< from the journal, once durable: the cluster knows whose trial it is
   experiment_id experiment;
   validation_recorded what;
@@ -649,6 +653,12 @@ using experiment_actor = caf::typed_actor<
   caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>,
   caf::replies_to<experiment_set>::with<committed>, caf::reacts_to<pool_chosen>>;
 
+/// A task that is no trial; its orders are commands.
+using task_actor =
+  caf::typed_actor<caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>,
+                   caf::reacts_to<time_passed>, caf::replies_to<task_call>::with<command_result>,
+                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<pool_chosen>>;
+
 /// What an agent says at registration, and what it is told.
 struct register_agent {
   std::uint32_t protocol = link_protocol;
@@ -682,7 +692,7 @@ using cluster_actor =
                    caf::replies_to<reserve_trials>::with<trials_reserved>,
                    caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
                    caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>,
-                   caf::replies_to<lines_matched>::with<committed>, caf::reacts_to<webhook_told>>;
+                   caf::replies_to<lines_matched>::with<committed>, caf::reacts_to<webhook_told>, caf::reacts_to<task_finished>>;
 
 inline command_result refused(error why) { return {std::move(why)}; }
 inline command_result answered(value with = value::object()) { return {std::move(with)}; }
@@ -843,4 +853,6 @@ CAF_ADD_TYPE_ID(troupe, (troupe::provisioner_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::service_ordered))
 CAF_ADD_TYPE_ID(troupe, (troupe::lines_matched))
 CAF_ADD_TYPE_ID(troupe, (troupe::webhook_told))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_finished))
+CAF_ADD_TYPE_ID(troupe, (troupe::task_actor))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -1,7 +1,8 @@
 #pragma once
 // What the journal holds. A fact is an event's durable consequence, outcome included, with its time.
 //
-// Each fact belongs to the stream of one entity: "cluster", "experiment/7", "trial/12", "allocation/12.3".
+// Each fact belongs to the stream of one entity: "cluster", "experiment/7", "trial/12", "task/UUID",
+// "allocation/12.3".
 // The facts of a stream are numbered from 0 without gaps. Encoded as the msgpack array [tag, version,
 // fields...]; tags and the order of fields never change, fields are only added at the end.
 
@@ -590,6 +591,66 @@ struct log_policy_matched {
   MSGPACK_DEFINE_ARRAY(at, run, policy, pattern, line, exclude_agent, cancel_retries)
 };
 
+// ---- stream "task/UUID", with run_started and run_ended
+
+struct task_created {
+  static constexpr const char* tag = "task_created";
+  time_point at;
+  task_id id; ///< says its kind, too
+  std::string owner;
+  std::string name; ///< for people: the description of its configuration
+  workspace_id workspace{1};
+  value config;        ///< complete
+  std::string context; ///< names the blob with its files (a tar), or empty
+  std::string pool;
+  value details;       ///< what its kind has besides: keys of a shell, what a TensorBoard shows
+  task_id parent;      ///< of a generic task; none: it is a root
+  task_id forked_from; ///< none: it is no fork
+  int no_pause = -1;   ///< 1: it is never paused; 0: it is paused with its parent; -1: nothing was said
+  std::string source;  ///< the text that was submitted
+  MSGPACK_DEFINE_ARRAY(at, id, owner, name, workspace, config, context, pool, details, parent, forked_from,
+                       no_pause, source)
+};
+struct task_ready { ///< its service answers
+  static constexpr const char* tag = "task_ready";
+  time_point at;
+  run_id run;
+  MSGPACK_DEFINE_ARRAY(at, run)
+};
+struct task_active { ///< somebody uses it; at most one fact a minute
+  static constexpr const char* tag = "task_active";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+struct task_paused { ///< or, with `paused` false, it is to go on
+  static constexpr const char* tag = "task_paused";
+  time_point at;
+  bool paused = true;
+  std::string by;
+  MSGPACK_DEFINE_ARRAY(at, paused, by)
+};
+struct task_stop_ordered { ///< it is to end at once
+  static constexpr const char* tag = "task_stop_ordered";
+  time_point at;
+  std::string why; ///< "killed by eve", "idle for more than 5m0s"
+  MSGPACK_DEFINE_ARRAY(at, why)
+};
+struct task_prioritized {
+  static constexpr const char* tag = "task_prioritized";
+  time_point at;
+  std::string by;
+  int priority = 0; ///< 1..99
+  MSGPACK_DEFINE_ARRAY(at, by, priority)
+};
+struct task_ended {
+  static constexpr const char* tag = "task_ended";
+  time_point at;
+  task_state state = task_state::completed;
+  int exit_code = 0; ///< of its program; -1: it has none
+  std::string why;
+  MSGPACK_DEFINE_ARRAY(at, state, exit_code, why)
+};
+
 // ---- stream "allocation/N.R"
 
 struct placement { ///< the part of a gang on one agent
@@ -709,6 +770,8 @@ using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
                trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed,
                checkpoint_described, trial_continued, log_policy_matched>;
+using task_fact = std::variant<task_created, task_ready, task_active, task_paused, task_stop_ordered,
+                               task_prioritized, task_ended, run_started, run_ended>;
 using allocation_fact =
   std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
                part_made_daemon, member_lost, allocation_resized, allocation_preempted>;
@@ -724,7 +787,9 @@ using fact =
                group_changed, roles_changed, policy_changed, pool_bound, webhook_changed, webhook_event,
                cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
                checkpoint_described, instance_changed, experiment_continued, experiment_resumed,
-               trial_continued, log_policy_matched>;
+               trial_continued, log_policy_matched,
+               task_created, task_ready, task_active, task_paused, task_stop_ordered,
+               task_prioritized, task_ended>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

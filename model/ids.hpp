@@ -109,6 +109,13 @@ struct allocation_id {
   friend auto operator<=>(const allocation_id&, const allocation_id&) = default;
 };
 
+/// The number under which a task that is no trial is a job of its own in a pool, where a trial has its
+/// experiment's. No experiment has such a number.
+constexpr experiment_id job_of(task_id task) {
+  return {std::uint64_t{1} << 63 | (task.high() * 0x9e37'79b9'7f4a'7c15ULL ^ task.low()) >> 1};
+}
+constexpr bool is_task_job(experiment_id job) { return job.value >> 63 != 0; }
+
 template <class Tag>
 std::string to_string(strong_id<Tag> id) {
   return std::to_string(id.value);

@@ -98,6 +98,19 @@ struct task_row {
   MSGPACK_DEFINE_ARRAY(id, experiment, owner, workspace, created, ended, run, open, continued)
 };
 
+/// A task that is no trial, with all that its facts say.
+struct task_detail {
+  task_created made;
+  task_state state = task_state::active;
+  std::string why;           ///< why it ended, or has to
+  time_point ended;          ///< 0 while it has not
+  int exit_code = -1;        ///< of its program, once it has ended; -1: it has none
+  bool ready = false;        ///< whether the service of its newest run has answered
+  time_point active;         ///< when it was used last, as far as somebody said
+  int priority = 0;          ///< that a user has set since; 0: none did
+  std::vector<run_row> runs; ///< oldest first
+};
+
 struct trial_row {
   trial_id id;
   experiment_id experiment;

@@ -50,6 +50,26 @@ std::string_view name(trial_state state) {
   return "ERROR";
 }
 
+std::string_view name(task_state state) {
+  switch (state) {
+  case task_state::active:
+    return "ACTIVE";
+  case task_state::stopping_paused:
+    return "STOPPING_PAUSED";
+  case task_state::paused:
+    return "PAUSED";
+  case task_state::stopping_canceled:
+    return "STOPPING_CANCELED";
+  case task_state::completed:
+    return "COMPLETED";
+  case task_state::canceled:
+    return "CANCELED";
+  case task_state::error:
+    return "ERROR";
+  }
+  return "ERROR";
+}
+
 std::string_view name(end why) {
   switch (why) {
   case end::completed:

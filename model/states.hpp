@@ -25,6 +25,20 @@ enum class experiment_state : int {
 /// Running covers everything from the first placed run to the end, pauses excepted.
 enum class trial_state : int { queued = 0, running, paused, stopping, completed, canceled, error };
 
+/// Of a task that is no trial:
+///
+///   active --pause--> stopping_paused --its run is over--> paused --unpause--> active
+///   active --exit code 0--> completed, another--> error; killed: stopping_canceled --> canceled
+enum class task_state : int {
+  active = 0,
+  stopping_paused,
+  paused,
+  stopping_canceled,
+  completed,
+  canceled,
+  error
+};
+
 /// Why a run ended.
 enum class end : int {
   completed = 0, ///< exit code 0
@@ -37,15 +51,18 @@ enum class end : int {
 /// "ACTIVE", "STOPPING_COMPLETED", ... as in Determined's API without its prefix STATE_.
 std::string_view name(experiment_state state);
 std::string_view name(trial_state state);
+std::string_view name(task_state state);
 std::string_view name(end why);
 constexpr bool terminal(experiment_state s) { return s >= experiment_state::completed; }
 constexpr bool stopping(experiment_state s) {
   return s >= experiment_state::stopping_completed && s <= experiment_state::stopping_error;
 }
 constexpr bool terminal(trial_state s) { return s >= trial_state::completed; }
+constexpr bool terminal(task_state s) { return s >= task_state::completed; }
 
 } // namespace troupe
 
 MSGPACK_ADD_ENUM(troupe::experiment_state)
 MSGPACK_ADD_ENUM(troupe::trial_state)
+MSGPACK_ADD_ENUM(troupe::task_state)
 MSGPACK_ADD_ENUM(troupe::end)

@@ -109,6 +109,11 @@ public:
   virtual result<task_row> task(task_id id) const = 0;
   /// The runs of a task, oldest first.
   virtual result<std::vector<run_row>> runs(task_id id) const = 0;
+  /// A task that is no trial; errc::not_found for any other.
+  virtual result<task_detail> other_task(task_id id) const = 0;
+  /// Tasks of one kind that is not trials, in the order of their creation; `since`: without those that ended
+  /// before.
+  virtual result<std::vector<task_detail>> other_tasks(task_kind kind, time_point since = {}) const = 0;
   /// The tasks whose newest run is open, in the order of their ids.
   virtual result<std::vector<task_row>> open_tasks() const = 0;
   /// Rows above `after`, oldest first; `group` empty for both.

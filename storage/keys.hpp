@@ -13,6 +13,7 @@
 //           'K' key of the submitter        experiment id
 //           'H' trial                       what of a trial never changes           'T' what does
 //           'A' task                        what every task has
+//           'B' task                        what of a task that is no trial never changes     'Y' what does
 //           'X' experiment trial            which trials an experiment has
 //           'P' uuid                        where its fact stands
 //           'W' workspace  'J' project  'Q' template  'M' model  'V' version of a model  'D' what is said of

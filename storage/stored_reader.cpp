@@ -308,7 +308,58 @@ result<task_row> stored_reader::task(task_id id) const {
   return row;
 }
 
+static result<task_detail> read_other_task(const view& now, task_id id) {
+  const auto what = "task " + to_string(id);
+  auto made = row_at<task_created>(now, family::rows, projections::row_key('B', id), what);
+  if (!made)
+    return made.error();
+  auto state = row_at<projections::task_changing>(now, family::rows, projections::row_key('Y', id), what);
+  if (!state)
+    return state.error();
+  return projections::join(std::move(*made), std::move(*state));
+}
+
+result<task_detail> stored_reader::other_task(task_id id) const {
+  return read_other_task(*store_->look(), id);
+}
+
+result<std::vector<task_detail>> stored_reader::other_tasks(task_kind kind, time_point since) const {
+  auto now = store_->look();
+  const auto first = std::uint64_t(kind) << 60;
+  std::vector<task_detail> all;
+  auto at =
+    now->scan(family::rows, keys::tagged('Y', first), keys::tagged('Y', first + (std::uint64_t{1} << 60)));
+  for (; at->valid(); at->next()) {
+    auto state = unpack<projections::task_changing>(at->data());
+    if (!state)
+      return error{errc::corrupt, "the row of a task: " + state.error().what};
+    if (state->ended != time_point{} && state->ended < since)
+      continue;
+    auto key = std::string(at->key());
+    key.front() = 'B';
+    auto bytes = now->get(family::rows, key);
+    if (!bytes)
+      return bytes.error();
+    auto made = *bytes ? unpack<task_created>(**bytes)
+                       : result<task_created>(error{errc::corrupt, "it has no row of its creation"});
+    if (!made)
+      return error{errc::corrupt, "the row of a task: " + made.error().what};
+    all.push_back(projections::join(std::move(*made), std::move(*state)));
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  std::sort(all.begin(), all.end(), [](const task_detail& a, const task_detail& b) {
+    return std::tie(a.made.at, a.made.id) < std::tie(b.made.at, b.made.id);
+  });
+  return all;
+}
+
 result<std::vector<run_row>> stored_reader::runs(task_id id) const {
+  if (!id.is_trial()) {
+    auto state = row_at<projections::task_changing>(*store_->look(), family::rows,
+                                                    projections::row_key('Y', id), "task " + to_string(id));
+    return state ? result<std::vector<run_row>>(std::move(state->runs)) : state.error();
+  }
   auto state = row_at<projections::trial_changing>(
     *store_->look(), family::rows, keys::tagged('T', id.trial().value), "task " + to_string(id));
   return state ? result<std::vector<run_row>>(std::move(state->runs)) : state.error();

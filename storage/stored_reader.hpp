@@ -39,6 +39,8 @@ public:
   result<trial_row> trial(trial_id id) const override;
   result<task_row> task(task_id id) const override;
   result<std::vector<run_row>> runs(task_id id) const override;
+  result<task_detail> other_task(task_id id) const override;
+  result<std::vector<task_detail>> other_tasks(task_kind kind, time_point since) const override;
   result<std::vector<task_row>> open_tasks() const override;
   result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
                                           std::string_view group) const override;

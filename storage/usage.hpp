@@ -15,7 +15,8 @@ struct usage_record {
   std::vector<std::string> labels;
   std::int64_t slots = 0;
   time_point began, ended; ///< ended: 0 while it runs
-  MSGPACK_DEFINE_ARRAY(trial, run, experiment, user, workspace, pool, labels, slots, began, ended)
+  task_id task;            ///< of a task that is no trial; its trial and experiment are 0
+  MSGPACK_DEFINE_ARRAY(trial, run, experiment, user, workspace, pool, labels, slots, began, ended, task)
 };
 
 } // namespace troupe::storage

@@ -42,7 +42,7 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
                  [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
                  [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
                  [&](const allocation_stop&) {
-                   s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished});
+                   s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
                  },
                  [](const auto&) {},
                },
@@ -559,7 +559,7 @@ void allocation::close(allocation_step& s, end why, int code, std::string detail
     s.actions.push_back(leave_pool{pool});
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
-  s.actions.push_back(report_allocation_end{why, std::move(detail), finished});
+  s.actions.push_back(report_allocation_end{why, std::move(detail), finished, code});
 }
 
 void allocation::note(allocation_step& s, allocation_fact fact) {
@@ -605,7 +605,7 @@ std::vector<allocation_action> allocation::resume() {
     std::vector<allocation_action> out{release_slots{}};
     for (const auto& part : on_)
       out.push_back(forget_task{part.agent});
-    out.push_back(report_allocation_end{end->why, end->detail, end->finished});
+    out.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
     return out;
   }
   if (on_.empty())

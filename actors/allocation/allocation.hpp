@@ -147,6 +147,7 @@ struct report_allocation_end {
   end why = end::completed;
   std::string detail;
   bool finished = false; ///< see allocation_closed
+  int exit_code = 0;     ///< see allocation_closed
 };
 /// To a pool that was made again: these slots are this allocation's.
 struct hold_slots {

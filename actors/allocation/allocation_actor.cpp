@@ -48,7 +48,10 @@ public:
       [this](const slots_granted& ev) { locate(ev); },
       [this](const report_unplaceable& x) { say_it_waits(x); },
       [this](const allocation_stop& ev) { step(ev); },
-      [this](const task_started& ev) { from_twin(ev); },
+      [this](const task_started& ev) {
+        from_twin(ev);
+        say_it_started(ev.agent);
+      },
       [this](const task_exited& ev) { from_twin(ev); },
       [this](const task_unknown& ev) { from_twin(ev); },
       [this](const agent_lost& ev) { step(ev); },
@@ -367,6 +370,23 @@ private:
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 
+  /// Once for the run, when all its parts have started.
+  void say_it_started(const std::string& agent) {
+    started_on_.insert(agent);
+    if (peers_.title.empty() || started_on_.size() != machine_->placed().size())
+      return;
+    log_line line;
+    line.at = self_->now();
+    line.allocation = id_;
+    line.stream = "troupe";
+    line.level = "INFO";
+    line.text = "Resources for " + peers_.title + " have started";
+    self_
+      ->request(peers_.journal, journal_timeout,
+                append_log{id_.task, {std::move(line)}, name + "/started", 1})
+      .then([](const committed&) {}, [](const caf::error&) {});
+  }
+
   /// A recovered allocation learns the handles of its agents' twins from their first word.
   template <class Event>
   void from_twin(const Event& ev) {
@@ -408,7 +428,7 @@ private:
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
   void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
   void run(const report_allocation_end& x) {
-    self_->send(peers_.owner, allocation_ended{id_.run, x.why, x.detail, x.finished});
+    self_->send(peers_.owner, allocation_ended{id_.run, x.why, x.detail, x.finished, x.exit_code});
     write_end(x);
     for (auto& poll : std::exchange(polls_, {}))
       poll.caller.deliver(signal(machine_->stopping()));
@@ -492,6 +512,7 @@ private:
   std::list<held_poll> polls_; ///< wait for the word to stop
   std::list<held_part> gang_;  ///< wait for the rest of the gang
   host_names hosts_;
+  std::set<std::string> started_on_; ///< agents whose part runs
 };
 
 } // namespace

@@ -13,6 +13,7 @@ struct allocation_peers {
   pool_actor pool;
   std::string pool_name;
   known_pools pools; ///< to ask others than its own
+  std::string title; ///< of a task that is no trial, for its log; empty: nothing is said of its start
 };
 
 /// `launch`: without the token and what belongs to one part, which the allocation adds. `past`: the facts of

@@ -16,7 +16,8 @@ struct allocation_ended {
   end why = end::completed;
   std::string detail;
   bool finished = false; ///< whether the training is over: completed, and not because of a stop
-  MSGPACK_DEFINE_ARRAY(run, why, detail, finished)
+  int exit_code = 0;     ///< of the part that decided on the end; -1: none
+  MSGPACK_DEFINE_ARRAY(run, why, detail, finished, exit_code)
 };
 
 } // namespace troupe

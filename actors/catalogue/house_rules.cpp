@@ -112,8 +112,9 @@ result<void> check_constraints(const value& config, const value& constraints) {
     return x && x->is_number_integer() ? std::optional{x->get<std::int64_t>()} : std::nullopt;
   };
   if (most && most->is_number_integer())
-    for (auto [key, name] :
-         {std::pair{"slots_per_trial", "resources.slots"}, {"max_slots", "resources.max_slots"}})
+    for (auto [key, name] : {std::pair{"slots_per_trial", "resources.slots"},
+                             {"slots", "resources.slots"},
+                             {"max_slots", "resources.max_slots"}})
       if (auto asked = whole(key); asked && *asked > most->get<std::int64_t>())
         return error{errc::invalid, std::string("requested ") + name + " [" + std::to_string(*asked) +
                                       "] exceeds limit set by admin [" + most->dump() +
@@ -156,19 +157,19 @@ house_rules::decided house_rules::set(const commands::policy_set& wanted, const 
   return std::vector{note(policy_changed{now, by, wanted.workspace, wanted.kind, wanted.policies})};
 }
 
-value house_rules::invariant_of(workspace_id in) const {
+value house_rules::invariant_of(workspace_id in, const char* kind) const {
   value out;
   for (const auto scope : {in, workspace_id{}})
-    if (const auto* policies = policies_of(scope, "EXPERIMENT"))
+    if (const auto* policies = policies_of(scope, kind))
       if (const auto* invariant = member(*policies, "invariant_config"))
         out = out.is_null() ? *invariant : merged(out, *invariant);
   return out;
 }
 
-value house_rules::constraints_of(workspace_id in) const {
+value house_rules::constraints_of(workspace_id in, const char* kind) const {
   value out;
   for (const auto scope : {in, workspace_id{}})
-    if (const auto* policies = policies_of(scope, "EXPERIMENT"))
+    if (const auto* policies = policies_of(scope, kind))
       if (const auto* constraints = member(*policies, "constraints"))
         out = out.is_null() ? *constraints : merged(out, *constraints);
   return out;

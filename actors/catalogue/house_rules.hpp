@@ -33,8 +33,9 @@ public:
   /// The policies of experiments that hold in a workspace: its invariant configuration below the cluster's,
   /// and the constraints, of which the cluster's replace the workspace's one by one. Null where there are
   /// none.
-  value invariant_of(workspace_id in) const;
-  value constraints_of(workspace_id in) const;
+  /// `kind`: "EXPERIMENT", or "NTSC" for tasks that are no trials.
+  value invariant_of(workspace_id in, const char* kind = "EXPERIMENT") const;
+  value constraints_of(workspace_id in, const char* kind = "EXPERIMENT") const;
   const std::map<webhook_id, webhook_changed>& webhooks() const { return webhooks_; }
   /// Whether work of the workspace may use the pool.
   bool may_use(const std::string& pool, workspace_id in) const;

@@ -8,6 +8,7 @@
 #include "actors/cluster/cluster_explain_part.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
+#include "actors/cluster/cluster_tasks_part.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/provider/provisioner_actor.hpp"
 #include "actors/retention/globs.hpp"
@@ -64,6 +65,7 @@ public:
         timer_fired();
         send_due();
       },
+      [this](const task_finished& x) { tasks_->finished(x.id); },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
       [this](const lines_matched& x) { return take_matches(x); },
       [this](const webhook_told& x) { heard_of_delivery(x); },
@@ -130,8 +132,12 @@ private:
     members_.emplace(self_, setup_, machine_->who,
                      cluster_members::needs{[this] { return tasks_in_journal(); },
                                             [this] { return all_experiments(); },
-                                            [this](const std::string& pool) { return instances_of(pool); },
+                                            [this] { return tasks_->all(); },
+ [this](const std::string& pool) { return instances_of(pool); },
                                             peers_.journal, [this](const caf::error& why) { leave(why); }});
+    tasks_.emplace(self_, setup_, peers_, *machine_,
+                   cluster_tasks::needs{[this] { return members_->pools(); },
+                                        [this](const members_event& ev) { tell_members(ev); }});
     explain_.emplace(
       self_, peers_.reads,
       cluster_explain::needs{[this](const std::string& name) {
@@ -150,6 +156,7 @@ private:
       for (const auto& row : *rows)
         if (!terminal(row.state))
           recover(row);
+    tasks_->recover();
     members_->recovered();
     watch_triggers();
     make_retention();
@@ -402,6 +409,7 @@ private:
           for (const auto& part : trial.runs.back().on)
             by_agent[part.agent].tasks.push_back({{trial.id, trial.runs.back().run}, part.slots});
     }
+    tasks_->add_open(by_agent);
     return by_agent;
   }
 
@@ -523,6 +531,8 @@ private:
         return set_aside(id, "its actor died again and again: " + from_caf(down.reason).what);
       return recover(*row); // made again from what is durable
     }
+    if (tasks_->child_down(down))
+      return;
     if (!closing_ && down.source == retention_.address())
       return restarts_.again("retention", self_->now())
                ? make_retention()
@@ -538,6 +548,8 @@ private:
     closing_ = true;
     for (auto& [id, experiment] : experiments_)
       self_->send_exit(experiment, why);
+    if (tasks_)
+      tasks_->end_all(why);
     members_->end_all(why);
     self_->send_exit(retention_, why);
   }
@@ -835,9 +847,14 @@ private:
     if (!decided)
       return refused(decided.error());
     auto promise = self_->make_response_promise<command_result>();
+    workspace_id removed;
+    if constexpr (std::is_same_v<Change, commands::workspace_remove>)
+      removed = x.id;
     take(std::move(decided->facts), {},
-         [this, promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
+         [this, promise, removed, answer = std::move(decided->answer)](const caf::error& why) mutable {
            promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
+           if constexpr (std::is_same_v<Change, commands::workspace_remove>)
+             tasks_->kill_in(removed, "killed: its workspace is deleted");
            if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
                          std::is_same_v<Change, commands::project_remove>)
              delete_doomed();
@@ -999,15 +1016,23 @@ private:
   requires(commands::contains<commands::task_calls, OfTask>) caf::result<command_result> on(const caller& by,
                                                                                             OfTask x) {
     const auto id = parse_allocation(by.allocation);
-    auto it = experiments_.find(x.experiment);
-    if (it == experiments_.end())
-      return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
     if constexpr (std::is_same_v<OfTask, commands::allocation_rendezvous>) {
       auto& hosts = x.hosts.emplace();
       for (const auto& [agent, known] : who().agents())
         hosts[agent] = known.host;
     }
+    if (id.task && !id.task.is_trial())
+      return tasks_->hand_on(id, task_call_of(id, std::move(x)));
+    auto it = experiments_.find(x.experiment);
+    if (it == experiments_.end())
+      return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
     return self_->delegate(it->second, task_call_of(id, std::move(x)));
+  }
+
+  template <class OfWork>
+  requires(commands::contains<commands::work_commands, OfWork>) caf::result<command_result> on(
+    const caller& by, OfWork x) {
+    return tasks_->on(by.user, std::move(x));
   }
 
   caf::result<command_result> on(const caller&, const commands::trial_metadata& x) {
@@ -1379,6 +1404,7 @@ private:
   std::optional<cluster_machines> machine_;
   std::optional<cluster_members> members_;
   std::optional<cluster_explain> explain_;
+  std::optional<cluster_tasks> tasks_;
   retention_actor retention_;
   experiment_id erasing_;   ///< which retention deletes now
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start

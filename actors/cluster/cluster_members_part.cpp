@@ -81,6 +81,8 @@ void cluster_members::introduce(const std::string& name, duration patience) {
     tell(experiment);
   if (const auto provisioner = provisioners_.find(name); provisioner != provisioners_.end())
     tell(provisioner->second);
+  for (const auto& task : with_.tasks())
+    tell(task);
   one_less();
 }
 

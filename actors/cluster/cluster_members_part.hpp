@@ -21,6 +21,7 @@ public:
   struct needs {
     std::function<open_tasks()> open_tasks_now; ///< as the journal has them
     std::function<std::vector<experiment_actor>()> experiments;
+    std::function<std::vector<task_actor>()> tasks; ///< that are no trials
     std::function<std::vector<provider_fact>(const std::string& pool)> instances_in_journal;
     journal_actor journal;
     std::function<void(const caf::error&)> leave; ///< the cluster cannot go on

@@ -169,6 +169,14 @@ int members::slots_in(const std::string& pool) const {
   return slots;
 }
 
+int members::largest_agent_in(const std::string& pool) const {
+  int largest = -1;
+  for (const auto& [name, known] : agents_)
+    if (pool_of(name) == pool || (pool_of(name).empty() && wanted_pool(name) == pool))
+      largest = std::max(largest, known.slots);
+  return largest;
+}
+
 bool members::is_here(const std::string& agent) const {
   const auto* there = find(agent);
   return there && there->here;

@@ -148,6 +148,8 @@ public:
   bool is_here(const std::string& agent) const;
   /// Slots of the agents that are here, in this pool; of an elastic one, of all that there may be.
   int slots_in(const std::string& pool) const;
+  /// Slots of the largest agent that the pool has or had before it went away; -1: it never had one.
+  int largest_agent_in(const std::string& pool) const;
 
   /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any
   /// more. While the agent is here, it speaks for its sandboxes.

@@ -1,94 +1,11 @@
 #include "actors/experiment/experiment_settings.hpp"
 
-#include "actors/pool/pool_settings.hpp"
+#include "actors/allocation/config_reader.hpp"
 #include "model/checkpoint_place.hpp"
-#include "model/config/experiment_config.hpp"
 #include "model/names.hpp"
 
 namespace troupe {
 namespace {
-
-const value nothing;
-
-/// Reads members of a configuration by paths like "resources.slots_per_trial". The first that is of another
-/// kind is the fault.
-class config_reader {
-public:
-  explicit config_reader(const value& config) : config_(config) {}
-
-  /// The member, else the default of the schema, else null.
-  value at(std::string_view path) {
-    const auto& given = find(path);
-    return given.is_null() ? config::default_of(path) : given;
-  }
-  const value& find(std::string_view path) const {
-    const value* here = &config_;
-    for (std::string_view rest = path; !rest.empty();) {
-      const auto dot = rest.find('.');
-      if (!here->is_object())
-        return nothing;
-      const auto it = here->find(std::string(rest.substr(0, dot)));
-      if (it == here->end())
-        return nothing;
-      here = &*it;
-      rest = dot == rest.npos ? std::string_view() : rest.substr(dot + 1);
-    }
-    return *here;
-  }
-
-  std::string text(std::string_view path) { return text_in(path, at(path)); }
-  std::string text_in(std::string_view path, const value& x) {
-    if (!x.is_string() && !x.is_null())
-      refuse(path, "a text", x);
-    return x.is_string() ? x.get<std::string>() : std::string();
-  }
-  std::optional<std::int64_t> integer(std::string_view path) { return integer_in(path, at(path)); }
-  std::optional<std::int64_t> integer_in(std::string_view path, const value& x) {
-    if (x.is_number_integer())
-      return x.get<std::int64_t>();
-    if (!x.is_null())
-      refuse(path, "an integer", x);
-    return std::nullopt;
-  }
-  void refuse(std::string_view path, std::string_view expected, const value& got) {
-    if (!fault_)
-      fault_ = error{errc::invalid,
-                     std::string(path) + ": expected " + std::string(expected) + ", got " + to_json(got)};
-  }
-  void fault_at(const std::string& section, const error& why) {
-    if (!fault_)
-      fault_ = error{errc::invalid, section + ": " + why.what};
-  }
-  const std::optional<error>& fault() const { return fault_; }
-
-private:
-  const value& config_;
-  std::optional<error> fault_;
-};
-
-/// "K=V" lines, or an object of them.
-void add_variables(std::map<std::string, std::string>& env, const value& list) {
-  if (list.is_object())
-    for (const auto& [key, one] : list.items())
-      env[key] = one.is_string() ? one.get<std::string>() : one.dump();
-  if (list.is_array())
-    for (const auto& line : list)
-      if (const auto* pair = line.get_ptr<const std::string*>(); pair) {
-        const auto equals = pair->find('=');
-        if (equals == 0 || pair->empty())
-          continue; // without a name: once accepted, and never of an effect
-        env[pair->substr(0, equals)] = equals == pair->npos ? "" : pair->substr(equals + 1);
-      }
-}
-
-std::map<std::string, std::string> variables_in(const config_reader& config) {
-  std::map<std::string, std::string> env;
-  const auto& all = config.find("environment.environment_variables");
-  const bool by_device =
-    all.is_object() && (all.contains("cpu") || all.contains("cuda") || all.contains("rocm"));
-  add_variables(env, by_device ? config.find("environment.environment_variables.cpu") : all);
-  return env;
-}
 
 void read_search(config_reader& config, experiment_settings& out) {
   if (const auto& searcher = config.find("searcher"); searcher.is_object())
@@ -131,15 +48,7 @@ void read_job(config_reader& config, experiment_settings& out) {
   if (const auto weight = config.find("resources.weight"); weight.is_number())
     out.job.weight = weight.get<double>();
   out.job.max_slots = static_cast<int>(config.integer("resources.max_slots").value_or(-1));
-  if (const auto& given = config.find("resources.constraints"); given.is_object()) {
-    auto kept = given; // what is absent may stand there as null
-    for (auto it = kept.begin(); it != kept.end();)
-      it = it->is_null() ? kept.erase(it) : std::next(it);
-    if (auto rules = placement_rules_of(kept))
-      out.rules = std::move(*rules);
-    else
-      config.fault_at("resources.constraints", rules.error());
-  }
+  out.rules = placement_rules_in(config);
   const auto single = config.find("resources.is_single_node");
   out.rules.single_node = single.is_boolean() && single.get<bool>();
 }

@@ -75,7 +75,10 @@ const std::vector<rule>& rules() {
     {{change, trial}, users::all, tasks::own},
     {{kill, trial}, users::all, tasks::none},
     {{report, trial}, users::nobody, tasks::own},
+    {{create, task}, users::all, tasks::none},
     {{view, task}, users::all, tasks::own},
+    {{change, task}, users::all, tasks::own},
+    {{kill, task}, users::all, tasks::own},
     {{report, task}, users::nobody, tasks::all}, // the handler compares the ids in the body with the caller
     {{view, allocation}, users::all, tasks::none},
     {{report, allocation}, users::nobody, tasks::own},

@@ -18,7 +18,7 @@ enum class repeat {
 const char* name(repeat x);
 
 /// Who carries it out.
-enum class taker { cluster, trial, allocation, journal, configuration, desk, inspector, actor };
+enum class taker { cluster, trial, allocation, journal, configuration, desk, inspector, actor, task };
 const char* name(taker x);
 
 /// How an operator says it to an actor with the shell's `send`.

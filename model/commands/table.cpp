@@ -68,6 +68,8 @@ const char* name(taker x) {
     return "inspector";
   case taker::actor:
     return "the actor";
+  case taker::task:
+    return "task/ID";
   }
   return "";
 }

@@ -6,6 +6,7 @@
 #include "model/commands/place_commands.hpp"
 #include "model/commands/pool_commands.hpp"
 #include "model/commands/shell_commands.hpp"
+#include "model/commands/task_commands.hpp"
 
 #include <unordered_map>
 
@@ -34,9 +35,11 @@ using webhook_calls = list<webhook_alert, webhook_test>;
 using removal_commands =
   list<experiment_delete, experiment_erase_tensorboards, checkpoint_remove, checkpoint_describe>;
 using access_commands = list<token_create, token_change>;
+/// About tasks that are no trials.
+using work_commands = list<task_create, task_kill, task_pause, task_unpause, task_set, task_use>;
 using cluster_commands =
   join<node_commands, place_commands, registry_commands, scheduling_commands, people_commands, rule_commands,
-       webhook_calls, removal_commands, access_commands>;
+       webhook_calls, removal_commands, access_commands, work_commands>;
 /// Those whose facts the catalogue decides (actors/catalogue/).
 using catalogue_commands = list<configuration_record, setting_change, user_create, user_change, token_name,
                                 token_revoke, token_create, token_change>;
@@ -44,7 +47,8 @@ using catalogue_commands = list<configuration_record, setting_change, user_creat
 using allocation_calls = list<allocation_preemption, allocation_ack_preemption, allocation_pending_preemption,
                               allocation_rendezvous, allocation_daemon, trial_early_exit, allocation_connect>;
 using trial_calls = list<trial_progress, checkpoint_report>;
-using task_calls = join<allocation_calls, trial_calls>;
+using work_calls = list<task_answers>;
+using task_calls = join<allocation_calls, trial_calls, work_calls>;
 using allocation_commands = join<allocation_calls, list<worker_validate, worker_checkpoint, allocation_look>>;
 using trial_commands = join<trial_calls, list<checkpoint_files, log_match>>;
 using journal_commands = list<trial_report, task_log>;
@@ -63,9 +67,9 @@ using actor_questions =
   list<inspect_here, inspect_info, inspect_links, inspect_state, inspect_msgs, inspect_stats>;
 using actor_commands = list<actor_ping, pool_describe, journal_flush, searcher_save, agent_redial>;
 
-using all_commands =
-  join<cluster_commands, trial_commands, allocation_commands, journal_commands, configuration_commands,
-       desk_looks, desk_streams, desk_orders, inspector_commands, actor_commands>;
+using all_commands = join<cluster_commands, trial_commands, work_calls, list<task_stop, task_hold>,
+                          allocation_commands, journal_commands, configuration_commands, desk_looks,
+                          desk_streams, desk_orders, inspector_commands, actor_commands>;
 
 // ---- dispatch
 

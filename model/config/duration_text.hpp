@@ -11,4 +11,8 @@ namespace troupe::config {
 /// Nothing where `text` is not a duration, or above 100 years.
 std::optional<duration> parse_duration(std::string_view text);
 
+/// As Go writes them, which Determined's configurations and clients do: "1h30m", "90s", "5m0s", "0". Nothing
+/// where `text` is not a duration, or above 300 years.
+std::optional<duration> go_duration(std::string_view text);
+
 } // namespace troupe::config

@@ -76,6 +76,29 @@ void add_command(schema_table& t) {
   };
   c.rules.push_back({"entrypoint must not be empty", has_program, "", need::to_run, nullptr,
                      "add entrypoint: [sleep, infinity]"});
+
+  auto& of_generic = t.make();
+  of_generic = resources;
+  for (auto& k : of_generic.keys)
+    if (k.name == "is_single_node")
+      k = given("is_single_node", boolean(t), true, "Whether all slots are those of one agent.");
+  auto& g = t.make("generic-task");
+  g.kinds = map_bit;
+  g.doc = "Any program, as a task with slots.";
+  g.merge = merging::by_key;
+  g.keys = {
+    to_run(unset("entrypoint", either(t, {text(t), list_of(t, text(t))}),
+                 "The program: a text is a shell's, a list is run as it is.")),
+    given("environment", t.at("environment"), empty_map, t.at("environment")->doc),
+    given("resources", &of_generic, empty_map, of_generic.doc),
+    given("bind_mounts", t.at("bind-mounts"), value::array(), t.at("bind-mounts")->doc),
+    unset("work_dir", text(t), "The working directory; $AGENT_USER and $DET_USER are filled in."),
+    given("debug", boolean(t), false, "Whether the libraries log more."),
+    given("preemption_timeout", integer(t, {.least = 1}), 3600, "Time that the task may take to stop.",
+          "seconds"),
+    given("slurm", t.at("hpc-cluster-slurm"), empty_map, t.at("hpc-cluster-slurm")->doc),
+    given("pbs", t.at("hpc-cluster-pbs"), empty_map, t.at("hpc-cluster-pbs")->doc),
+  };
 }
 
 } // namespace

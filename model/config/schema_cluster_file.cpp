@@ -55,6 +55,8 @@ bool is_duration(std::string_view x) { return duration_seconds(x) > 0; }
 
 bool starts_at_root(std::string_view path) { return path.starts_with('/'); }
 
+bool is_idle_time(std::string_view x) { return x == "off" || go_duration(x).has_value(); }
+
 bool is_wait(std::string_view x) { return parse_duration(x).has_value(); }
 
 bool is_version(const node& x) {
@@ -355,7 +357,16 @@ void add_cluster_file(schema_table& t) {
                       "below it have to lead to this master, over https (default: ID.localhost, where the "
                       "master listens on loopback).")),
           "tasks.example.org"),
-     like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }")});
+     like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }"),
+     like(quiet(unset("notebook_timeout", &text_that(t, is_idle_time, "a time as 2h or 1h30m, or off"),
+                      "Time without use after which a notebook ends that says nothing else (default: off).")),
+          "8h"),
+     like(quiet(unset("tensorboard_timeout", &text_that(t, is_idle_time, "a time as 2h or 1h30m, or off"),
+                      "The same for TensorBoards (default: 5m).")),
+          "30m"),
+     like(quiet(unset("shells", one_of(t, {"sshd", "off"}),
+                      "Program that takes logins to shells, or off: there are none (default: sshd).")),
+          "off")});
   auto& experiment = map_with(
     t, "An experiment that is submitted once, by name.",
     {like(required("file", &path, "File with the experiment's configuration."), "experiments/mnist.yaml"),

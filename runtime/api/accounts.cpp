@@ -387,6 +387,13 @@ result<token_holder> accounts::holder(std::string_view token, time_point now) co
     auto u = users_.find(h.user_id);
     return u != users_.end() && u->second.active ? result<token_holder>(h) : wrong;
   }
+  if ((parts[0] == "t1" || parts[0] == "s1") && parts.size() == 3) {
+    h.what = parts[0] == "t1" ? token_holder::kind::task : token_holder::kind::service;
+    h.task = parse_task(parts[1]);
+    h.user_id = number(parts[2]);
+    auto u = users_.find(h.user_id);
+    return h.task && u != users_.end() && u->second.active ? result<token_holder>(h) : wrong;
+  }
   if (parts[0] == "p1" && parts.size() == 4) {
     h.user_id = number(parts[1]);
     auto u = users_.find(h.user_id);
@@ -461,6 +468,57 @@ std::string accounts::experiment_token(experiment_id experiment, std::uint64_t u
 
 std::string accounts::allocation_token(allocation_id allocation) const {
   return sealed("a1." + to_string(allocation));
+}
+
+std::string accounts::task_token(task_id task, std::uint64_t user_id) const {
+  return sealed("t1." + to_string(task) + "." + std::to_string(user_id));
+}
+
+std::string accounts::service_token(task_id task, std::uint64_t user_id) const {
+  return sealed("s1." + to_string(task) + "." + std::to_string(user_id));
+}
+
+namespace {
+
+const unsigned char* raw(const std::string& bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+/// Of the secret, but not the key that tokens are sealed with.
+std::string text_key(const std::string& secret) {
+  const std::string purpose = "troupe: texts in facts";
+  std::string key(crypto_secretbox_KEYBYTES, 0);
+  crypto_generichash(reinterpret_cast<unsigned char*>(key.data()), key.size(), raw(purpose), purpose.size(),
+                     raw(secret), secret.size());
+  return key;
+}
+
+} // namespace
+
+std::string accounts::conceal(const std::string& text) const {
+  const auto nonce = random_bytes(crypto_secretbox_NONCEBYTES);
+  std::string box(text.size() + crypto_secretbox_MACBYTES, 0);
+  crypto_secretbox_easy(reinterpret_cast<unsigned char*>(box.data()), raw(text), text.size(), raw(nonce),
+                        raw(text_key(secret_)));
+  return hex(nonce + box);
+}
+
+result<std::string> accounts::reveal(const std::string& concealed) const {
+  const error wrong{errc::corrupt, "a sealed text cannot be opened: the secret of this directory is another"};
+  constexpr std::size_t around = crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES;
+  std::string bytes(concealed.size() / 2, 0);
+  std::size_t count = 0;
+  if (sodium_hex2bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), concealed.data(),
+                     concealed.size(), nullptr, &count, nullptr) != 0 ||
+      count < around)
+    return wrong;
+  const auto nonce = bytes.substr(0, crypto_secretbox_NONCEBYTES),
+             box = bytes.substr(crypto_secretbox_NONCEBYTES);
+  std::string text(box.size() - crypto_secretbox_MACBYTES, 0);
+  if (crypto_secretbox_open_easy(reinterpret_cast<unsigned char*>(text.data()), raw(box), box.size(),
+                                 raw(nonce), raw(text_key(secret_))) != 0)
+    return wrong;
+  return text;
 }
 
 std::vector<user> accounts::users() const {

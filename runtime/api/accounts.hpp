@@ -32,11 +32,13 @@ struct user {
 
 /// Whom a valid token stands for.
 struct token_holder {
-  enum class kind { session, experiment, allocation, view } what = kind::session;
-  std::uint64_t user_id = 0; ///< of a session or an experiment's token
+  /// view: opens services of one task. task: a task that is no trial acts for its owner; service: opens that
+  /// task's service, and nothing else.
+  enum class kind { session, experiment, allocation, view, task, service } what = kind::session;
+  std::uint64_t user_id = 0; ///< of all but an allocation's token and a view
   experiment_id experiment;  ///< of an experiment's token: dies with it
   allocation_id allocation;  ///< of an allocation's token: dies with it
-  task_id task;              ///< of a view: opens the services of this task alone, and dies with it
+  task_id task;              ///< of a view, a task's and a service's token: dies with it
 };
 
 /// What a session's token says of itself.
@@ -105,6 +107,14 @@ public:
   /// For tasks: DET_USER_TOKEN, and DET_SESSION_TOKEN. The same arguments give the same token.
   std::string experiment_token(experiment_id experiment, std::uint64_t user_id) const;
   std::string allocation_token(allocation_id allocation) const;
+  /// DET_USER_TOKEN of a task that is no trial, and the token of its service's address.
+  std::string task_token(task_id task, std::uint64_t user_id) const;
+  std::string service_token(task_id task, std::uint64_t user_id) const;
+
+  /// A text that may lie where others read, sealed with the secret of the tokens; each time other bytes.
+  std::string conceal(const std::string& text) const;
+  /// errc::corrupt where it was not sealed here.
+  result<std::string> reveal(const std::string& concealed) const;
 
   /// A pass to the services of one task, for who showed this valid token of a user: ends with that login or
   /// access token, and with a change of the user's password. errc::unauthorized for an allocation's token.

@@ -168,6 +168,65 @@ void add_bodies_of_searches(std::map<std::string, value>& all) {
     object({{"config", any_object(), "configuration of an experiment", true}, {"seed", whole()}});
 }
 
+/// Tasks that are no trials.
+void add_bodies_of_work(std::map<std::string, value>& all) {
+  const auto launch = [](std::vector<property> more = {}) {
+    std::vector<property> fields{{"config", any_object(), "over the template"},
+                                 {"templateName", text()},
+                                 {"files", list_of(any_object()), "below its working directory"},
+                                 {"workspaceId", whole(), "0: 1"}};
+    std::move(more.begin(), more.end(), std::back_inserter(fields));
+    return object(std::move(fields));
+  };
+  const property keys{"data", text(), "base64 of {privateKey, publicKey}, for a shell's own keys"};
+  const property preview{"preview", flag(), "true: nothing starts"};
+  all["v1LaunchCommandRequest"] = launch({keys});
+  all["v1LaunchShellRequest"] = launch({keys});
+  all["v1LaunchNotebookRequest"] = launch({preview});
+  all["v1LaunchTensorboardRequest"] =
+    launch({{"experimentIds", list_of(whole())}, {"trialIds", list_of(whole())}});
+  for (const char* one : {"Command", "Notebook", "Shell", "Tensorboard"})
+    all["v1Set" + std::string(one) + "PriorityRequest"] = object({{"priority", whole(), "1 to 99", true}});
+  all["v1IdleNotebookRequest"] = object({{"notebookId", text(), "as in the path"}, {"idle", flag()}});
+  all["v1CreateGenericTaskRequest"] =
+    object({{"config", text(), "YAML; empty: that of forkedFrom", true},
+            {"contextDirectory", list_of(any_object()), "below its working directory", true},
+            {"projectId", whole()},
+            {"forkedFrom", text()},
+            {"parentId", text()},
+            {"inheritContext", flag(), "the files are those of the parent"},
+            {"noPause", flag()}});
+  all["v1KillGenericTaskRequest"] =
+    object({{"taskId", text(), "as in the path"}, {"killFromRoot", flag(), "the whole tree that it is in"}});
+  for (const char* one : {"v1AllocationReadyRequest", "v1AllocationWaitingRequest"})
+    all[one] = object({{"allocationId", text(), "as in the path"}});
+  all["v1PostAllocationProxyAddressRequest"] =
+    object({{"allocationId", text(), "as in the path"}, {"proxyAddress", text(), "never dialled"}});
+  all["v1NotifyContainerRunningRequest"] = object({{"allocationId", text(), "as in the path"},
+                                                   {"requestUuid", text(), "of the caller"},
+                                                   {"numPeers", whole(), "how many say so"},
+                                                   {"rank", whole()},
+                                                   {"nodeName", text()},
+                                                   {"data", any_object(), "what the others get", true}});
+  all["CreateTask"] = object({{"kind", text(), "command, notebook, shell, tensorboard or generic", true},
+                              {"config", value::object(), "text or object"},
+                              {"configName", text(), "the file that diagnostics name"},
+                              {"template", text()},
+                              {"workspace", whole()},
+                              {"files", list_of(any_object()), "as the stock client sends them"},
+                              {"context", text(), "base64 of a tar in place of `files`"},
+                              {"preview", flag(), "true: nothing starts"},
+                              {"experimentIds", list_of(whole()), "of a TensorBoard"},
+                              {"trialIds", list_of(whole()), "of a TensorBoard"},
+                              {"data", text(), "base64 of {privateKey, publicKey}, for a shell's own keys"},
+                              {"forkedFrom", text()},
+                              {"parent", text()},
+                              {"inheritContext", flag()},
+                              {"noPause", flag()},
+                              {"key", text(), "the same key creates once"}});
+  all["SetTask"] = object({{"priority", whole(), "1 to 99", true}});
+}
+
 std::map<std::string, value> made() {
   using namespace commands;
   std::map<std::string, value> all;
@@ -408,6 +467,7 @@ std::map<std::string, value> made() {
     of_path({{"acceleratorData", any_object(), "taken, not kept"}});
   add_bodies_of_people(all);
   add_bodies_of_searches(all);
+  add_bodies_of_work(all);
   return all;
 }
 

@@ -281,6 +281,26 @@ value shape(const run_ended& x) {
 value shape(const trial_ended& x) {
   return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}};
 }
+value shape(const task_created& x) {
+  return {{"id", to_string(x.id)},
+          {"kind", troupe::name(x.id.kind())},
+          {"name", x.name},
+          {"owner", x.owner},
+          {"workspace", x.workspace.value},
+          {"context", x.context},
+          {"pool", x.pool},
+          {"parent", x.parent ? value(to_string(x.parent)) : value()},
+          {"forkedFrom", x.forked_from ? value(to_string(x.forked_from)) : value()},
+          {"noPause", x.no_pause == 1}};
+}
+value shape(const task_ready& x) { return {{"run", x.run.value}}; }
+value shape(const task_active&) { return value::object(); }
+value shape(const task_paused& x) { return {{"paused", x.paused}, {"by", x.by}}; }
+value shape(const task_stop_ordered& x) { return {{"why", x.why}}; }
+value shape(const task_prioritized& x) { return {{"by", x.by}, {"priority", x.priority}}; }
+value shape(const task_ended& x) {
+  return {{"state", troupe::name(x.state)}, {"exitCode", x.exit_code}, {"why", x.why}};
+}
 value shape(const allocation_placed& x) {
   return {{"on", placements(x.on)},
           {"pool", x.pool},

@@ -112,7 +112,7 @@ std::vector<route> all_routes() {
                     registry_routes(),   description_routes(),   removal_routes(),    people_routes(),
                     rule_routes(),       master_routes(),        run_routes(),        insight_routes(),
                     shell_routes(),      configuration_routes(), proxy_routes(),      webhook_routes(),
-                    stream_routes()})
+                    stream_routes(),     work_routes()})
     for (auto& row : part) {
       built.emplace(row.method, path_shape(row.path));
       all.push_back(std::move(row));

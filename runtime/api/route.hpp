@@ -154,6 +154,7 @@ std::vector<route> live_routes();
 std::vector<route> log_routes();
 std::vector<route> file_routes();
 std::vector<route> proxy_routes();
+std::vector<route> work_routes();
 /// All of them, ours first; then what the contract knows and we have not built, answering 501.
 std::vector<route> all_routes();
 

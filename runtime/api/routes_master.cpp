@@ -130,7 +130,7 @@ result<value> raw_usage(const call& c) {
     return all.error();
   value list = value::array();
   for (const auto& one : *all)
-    list.push_back({{"kind", "training"},
+    list.push_back({{"kind", one.task ? name(one.task.kind()) : "training"},
                     {"startTime", to_rfc3339(one.began)},
                     {"endTime", to_rfc3339(one.ended)},
                     {"experimentId", one.experiment.value},

@@ -197,7 +197,7 @@ result<std::map<experiment_id, open_runs>> runs_by_experiment(const storage::rea
       return runs.error();
     if (runs->empty() || runs->back().on.empty())
       continue;
-    auto& count = out[task.experiment];
+    auto& count = out[task.id.is_trial() ? task.experiment : job_of(task.id)];
     ++count.placed;
     count.backfilled += runs->back().backfilled;
   }
@@ -209,14 +209,52 @@ struct shown_job {
   std::string state;
 };
 
+/// What the list says of a task that is no trial, in the form of an experiment.
+result<experiment_row> row_of_other(const task_detail& task) {
+  experiment_row row;
+  row.name = task.made.name;
+  row.owner = task.made.owner;
+  row.created = task.made.at;
+  row.project = {};
+  return row;
+}
+
+const char* type_of_other(task_kind kind) {
+  switch (kind) {
+  case task_kind::command:
+    return "TYPE_COMMAND";
+  case task_kind::notebook:
+    return "TYPE_NOTEBOOK";
+  case task_kind::shell:
+    return "TYPE_SHELL";
+  case task_kind::tensorboard:
+    return "TYPE_TENSORBOARD";
+  default:
+    return "TYPE_GENERIC";
+  }
+}
+
 /// The jobs of one pool, the first in turn first.
 result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts, const place_book& places,
                                        const std::map<experiment_id, open_runs>& open) {
   std::vector<shown_job> out;
+  std::map<experiment_id, task_detail> others;
+  for (auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
+                    task_kind::generic}) {
+    auto some = parts.storage->other_tasks(kind);
+    if (!some)
+      return some.error();
+    for (auto& one : *some)
+      if (!terminal(one.state))
+        others.emplace(job_of(one.made.id), std::move(one));
+  }
   std::int64_t ahead = 0;
   for (const auto& job : pool.at("jobs")) {
     const experiment_id id{job.at("experiment").get<std::uint64_t>()};
-    auto row = parts.storage->experiment(id);
+    const auto other = others.find(id);
+    if (is_task_job(id) && other == others.end())
+      continue; // it went meanwhile
+    auto row = is_task_job(id) ? row_of_other(other->second) : parts.storage->experiment(id);
     if (!row)
       continue; // it went meanwhile
     const auto runs = open.find(id);
@@ -227,18 +265,23 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
     const auto owner = parts.users->find(row->owner);
     const auto* project = places.find(row->project);
     const auto used = job.at("used").get<std::int64_t>();
-    value shape{{"jobId", job_name(id)},
-                {"type", "TYPE_EXPERIMENT"},
-                {"entityId", to_string(id)},
+    const auto task = other == others.end() ? std::string() : to_string(other->second.made.id);
+    value shape{{"jobId", task.empty() ? job_name(id) : task},
+                {"type", task.empty() ? "TYPE_EXPERIMENT" : type_of_other(other->second.made.id.kind())},
+                {"entityId", task.empty() ? to_string(id) : task},
                 {"name", row->name},
                 {"username", row->owner},
                 {"submissionTime", to_rfc3339(row->created)},
                 {"resourcePool", pool.at("name")},
-                {"isPreemptible", pool.at("preemption")},
+                {"isPreemptible", task.empty() || other->second.made.id.kind() == task_kind::generic
+                                    ? pool.at("preemption")
+                                    : value(false)},
                 {"allocatedSlots", used},
                 {"requestedSlots", used + job.at("waiting").get<std::int64_t>()},
                 {"progress", row->progress},
-                {"workspaceId", project ? project->workspace.value : 1},
+                {"workspaceId", !task.empty() ? other->second.made.workspace.value
+                                : project     ? project->workspace.value
+                                              : 1},
                 {"summary", {{"state", state}, {"jobsAhead", pool.at("scheduler") == "fair" ? -1 : ahead}}}};
     if (owner)
       shape["userId"] = owner->id;
@@ -326,13 +369,15 @@ result<value> job_stats(const call& c, const value& pools, const place_book& pla
   return value{{"results", std::move(results)}};
 }
 
+using job_order = std::variant<commands::experiment_set, commands::task_set>;
+
 /// One after the other; the first that cannot be done ends it, as in Determined.
 void update_jobs(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
   fields f{*body};
-  auto orders = std::make_shared<std::vector<commands::experiment_set>>();
+  auto orders = std::make_shared<std::vector<job_order>>();
   for (const auto& one : f.list("updates")) {
     if (!one.is_object()) {
       f.fault("updates", "has to be a list of objects");
@@ -354,6 +399,15 @@ void update_jobs(const call_ptr& c, const reply& back) {
       order.pool = update.text("resourcePool");
     if (update.bad())
       return back(failure(*update.bad()));
+    if (const auto task = parse_task(update.text("jobId")); task && !task.is_trial()) {
+      if (!c->parts->storage->other_task(task))
+        return back(failure({errc::not_found, "job '" + update.text("jobId") + "' not found"}));
+      if (!order.priority || order.weight || order.pool)
+        return back(
+          failure({errc::invalid, "updates: of a task that is no trial only the priority changes"}));
+      orders->push_back(commands::task_set{to_string(task), *order.priority, {}});
+      continue;
+    }
     auto row = c->parts->storage->experiment(id);
     if (!row)
       return back(failure({errc::not_found, "job '" + update.text("jobId") + "' not found"}));
@@ -367,12 +421,16 @@ void update_jobs(const call_ptr& c, const reply& back) {
     return back(failure(*f.bad()));
   struct walk {
     static void go(const call_ptr& c, const reply& back,
-                   const std::shared_ptr<std::vector<commands::experiment_set>>& orders, std::size_t next) {
+                   const std::shared_ptr<std::vector<job_order>>& orders, std::size_t next) {
       if (next == orders->size())
         return back(json(value::object(), c->query.has("pretty")));
-      c->parts->cluster.order(c->by.who, (*orders)[next], [c, back, orders, next](result<value> done) {
-        done ? go(c, back, orders, next + 1) : back(failure(done.error()));
-      });
+      std::visit(
+        [&](const auto& order) {
+          c->parts->cluster.order(c->by.who, order, [c, back, orders, next](result<value> done) {
+            done ? go(c, back, orders, next + 1) : back(failure(done.error()));
+          });
+        },
+        (*orders)[next]);
     }
   };
   walk::go(c, back, orders, 0);

@@ -4,6 +4,7 @@
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/streams.hpp"
+#include "runtime/api/work_shapes.hpp"
 
 #include <algorithm>
 #include <set>
@@ -263,8 +264,13 @@ result<value> task(const call& c) {
   if (!row)
     return row.error();
   auto runs = c.parts->storage->runs(row->id);
-  return runs ? result<value>(value{{"task", task_shape(*row, *runs, named_continuation(c.named("taskId")))}})
-              : runs.error();
+  if (!runs)
+    return runs.error();
+  auto shape = task_shape(*row, *runs, named_continuation(c.named("taskId")));
+  if (auto other = row->id.is_trial() ? result<task_detail>(error{errc::not_found, ""})
+                                      : c.parts->storage->other_task(row->id))
+    add_other(shape, *other);
+  return value{{"task", std::move(shape)}};
 }
 
 result<value> allocation(const call& c) {
@@ -356,7 +362,7 @@ int slots_wanted(const storage::reader& storage, experiment_id id) {
 /// What runs or waits now, by allocation.
 void tasks(const call_ptr& c, const reply& back) {
   command(c, back, commands::job_list{}, [c](value got) -> result<value> {
-    const auto jobs = standings_in(got.value("pools", value::array()));
+    const auto jobs = standings_in(got.value("pools", value::array())); // tasks that are no trials among them
     const auto& storage = *c->parts->storage;
     auto open = storage.open_tasks();
     if (!open)
@@ -368,13 +374,17 @@ void tasks(const call_ptr& c, const reply& back) {
         return runs.error();
       if (runs->empty())
         continue;
-      const auto known = jobs.find(task.experiment);
+      const auto known = jobs.find(task.id.is_trial() ? task.experiment : job_of(task.id));
       auto services = c->parts->proxy->services_of(storage, task);
       if (!services)
         return services.error();
-      all[allocation_name(task.experiment, {task.id, runs->back().run})] =
-        summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
-                slots_wanted(storage, task.experiment), port_shapes(*services));
+      auto shape = summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
+                           task.id.is_trial() ? slots_wanted(storage, task.experiment) : 0,
+                           port_shapes(*services));
+      if (!task.id.is_trial())
+        if (auto other = storage.other_task(task.id))
+          add_other_summary(shape, *other);
+      all[allocation_name(task.experiment, {task.id, runs->back().run})] = std::move(shape);
     }
     return value{{"allocationIdToSummary", std::move(all)}};
   });

@@ -66,6 +66,13 @@ result<identity> service::who(std::string_view token, time_point now) const {
     if (!row || terminal(row->state))
       return error{errc::unauthorized, "the experiment of this token has ended"};
   }
+  if (holder->what == token_holder::kind::service)
+    return error{errc::unauthorized, "this token opens the service of a task, and nothing of the API"};
+  if (holder->what == token_holder::kind::task) {
+    auto row = parts_->storage->task(holder->task);
+    if (!row || row->ended != time_point{} || now - row->created > std::chrono::hours{30 * 24})
+      return error{errc::unauthorized, "the task of this token has ended"};
+  }
   auto u = parts_->users->find(holder->user_id);
   if (!u)
     return error{errc::unauthorized, "the user of this token is gone"};

@@ -53,9 +53,13 @@ result<value> named(client::server& cluster, const std::string& path, const char
                std::string(what) + " '" + word + "' not found\nhint: troupe " + what + " list"};
 }
 
+} // namespace
+
 result<value> workspace_named(client::server& cluster, const std::string& word) {
   return named(cluster, "/api/v1/workspaces", "workspaces", "workspace", word);
 }
+
+namespace {
 /// A number, or "WORKSPACE/NAME".
 result<value> project_named(client::server& cluster, const std::string& word) {
   const auto slash = word.find('/');

@@ -2,9 +2,12 @@
 // `troupe workspace`, `project`, `model`, `template`, `user`, `token`, `group`, `role`, `policy`, `webhook`,
 // and what of `troupe experiment` is about its place and its end.
 
-#include "runtime/cli/arguments.hpp"
+#include "runtime/cli/session.hpp"
 
 namespace troupe::cli::verbs {
+
+/// By name or number.
+result<value> workspace_named(client::server& cluster, const std::string& word);
 
 int experiment_archive(session&, const arguments&);
 int experiment_unarchive(session&, const arguments&);

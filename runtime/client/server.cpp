@@ -192,26 +192,43 @@ result<value> server::change(const std::string& method, const std::string& path,
   return *std::move(got);
 }
 
-result<experiment_id> server::create(const new_experiment& what) {
-  auto post = make("POST", "/troupe/v1/experiments", {});
+/// One line of JSON, then the bytes of a tar.
+result<value> server::post_framed(const std::string& path, const value& body, const std::string& tar) {
+  auto post = make("POST", path, {});
   post.headers = {"Content-Type: application/x-troupe-experiment"};
-  post.body = to_json({{"config", what.config},
-                       {"configName", what.config_name},
-                       {"activate", what.activate},
-                       {"key", what.key},
-                       {"name", what.name}});
+  post.body = to_json(body);
   post.body += '\n';
-  post.body += what.context;
+  post.body += tar;
   post.timeout =
     std::max<std::chrono::milliseconds>(options_.timeout, std::chrono::minutes(5)); // up to 95 MB go over
   auto answer = send(std::move(post));
   if (!answer)
     return answer.error();
-  auto body = parse_json(answer->body);
-  if (!body || !body->is_object() || !body->contains("id") || !(*body)["id"].is_number_unsigned())
+  auto got = parse_json(answer->body);
+  if (!got || !got->is_object() || !got->contains("id"))
     return error{errc::unreachable,
                  where_.url + " does not answer like a Troupe server ('" + short_text(answer->body) + "')"};
-  return experiment_id{(*body)["id"].get<std::uint64_t>()};
+  return got;
+}
+
+result<experiment_id> server::create(const new_experiment& what) {
+  auto got = post_framed("/troupe/v1/experiments",
+                         {{"config", what.config},
+                          {"configName", what.config_name},
+                          {"activate", what.activate},
+                          {"key", what.key},
+                          {"name", what.name}},
+                         what.context);
+  if (!got)
+    return got.error();
+  const auto& id = (*got)["id"];
+  if (!id.is_number_unsigned())
+    return error{errc::unreachable, where_.url + " does not answer like a Troupe server"};
+  return experiment_id{id.get<std::uint64_t>()};
+}
+
+result<value> server::create_task(const value& body, const std::string& context) {
+  return post_framed("/troupe/v1/tasks", body, context);
 }
 
 result<value> server::list(const std::string& path, const std::string& key, query with) {

@@ -61,6 +61,8 @@ public:
                        const value& body = value::object());
 
   result<experiment_id> create(const new_experiment& what);
+  /// A task that is no trial: `body` as POST /troupe/v1/tasks takes it, `context` a tar or empty.
+  result<value> create_task(const value& body, const std::string& context);
   /// All rows of a Determined list: `{KEY: [...], "pagination"}`, page by page.
   result<value> list(const std::string& path, const std::string& key, query with = {});
   /// Newline-delimited JSON, one value at a time, until the server ends it, `each` returns false, or `stop`
@@ -83,6 +85,7 @@ public:
   error fault_of(const reply& answer) const;
 
 private:
+  result<value> post_framed(const std::string& path, const value& body, const std::string& tar);
   request make(const std::string& method, const std::string& path, const query& with) const;
   result<reply> send(request what, const std::function<bool(std::string_view)>& sink = nullptr);
   result<void> log_in();

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t most_config_bytes = 4 << 20;
 
+} // namespace
+
 result<std::string> read_config(const std::filesystem::path& file, std::istream& in) {
   if (file == "-")
     return std::string(std::istreambuf_iterator<char>(in), {});
@@ -31,6 +33,8 @@ result<std::string> read_config(const std::filesystem::path& file, std::istream&
     return error{errc::invalid, file.string() + ": " + std::strerror(errno ? errno : ENOENT)};
   return std::string(std::istreambuf_iterator<char>(text), {});
 }
+
+namespace {
 
 result<void> check(const std::string& text, const std::string& name,
                    const std::vector<std::string>& overrides, const value& cluster) {

@@ -30,7 +30,9 @@ struct prepared {
 /// unfit thing in the context, each with its place and reason. A hint may follow after "\nhint: ".
 result<prepared> prepare(const submission& what, std::istream& in);
 
-/// The configuration as JSON with the overrides in it. `text` has been read without fault.
+/// The text of a configuration; "-": `in`.
+result<std::string> read_config(const std::filesystem::path& file, std::istream& in);
+/// The configuration as JSON with "a.b=value" in the place of what it says.
 result<std::string> with_overrides(const std::string& text, const std::string& name,
                                    const std::vector<std::string>& overrides);
 

@@ -217,6 +217,18 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
     auto user = accounts->find(owner);
     return user ? accounts->experiment_token(id, user->id) : std::string();
   };
+  setup.tokens.of_task = [accounts = accounts_](task_id id, const std::string& owner) {
+    auto user = accounts->find(owner);
+    return user ? accounts->task_token(id, user->id) : std::string();
+  };
+  setup.tokens.service = [accounts = accounts_](task_id id, const std::string& owner) {
+    auto user = accounts->find(owner);
+    return user ? accounts->service_token(id, user->id) : std::string();
+  };
+  setup.tokens.reveal = [accounts = accounts_](const std::string& concealed) {
+    auto text = accounts->reveal(concealed);
+    return text ? *text : std::string();
+  };
   setup.checkpoint_dir = (on_.dir.path() / "checkpoints").string();
   setup.join_token = join_token_;
   auto fences = fence_tokens::open(folder / "fence-secret");

@@ -86,6 +86,21 @@ trial_row join(const trial_constant& c, const trial_changing& s) {
   return row;
 }
 
+task_detail join(task_created made, task_changing changing) {
+  const auto newest = changing.runs.empty() ? run_id{} : changing.runs.back().run;
+  task_detail row;
+  row.made = std::move(made);
+  row.state = changing.state;
+  row.why = std::move(changing.why);
+  row.ended = changing.ended;
+  row.exit_code = changing.exit_code;
+  row.ready = newest && changing.ready_run == newest;
+  row.active = changing.active;
+  row.priority = changing.priority;
+  row.runs = std::move(changing.runs);
+  return row;
+}
+
 const value* searcher_setting(const experiment_constant& of, const char* key) {
   if (!of.config.is_object())
     return nullptr;
@@ -120,10 +135,10 @@ bool better(double metric, double best, bool none_yet, bool smaller_is_better) {
 
 tables::tables(row_source from)
     : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
-      trial_states('T', source), checkpoints('P', source), tasks('A', source), users('U', source),
-      tokens('R', source), configurations('O', source), settings('S', source), workspaces('W', source),
-      projects('J', source), templates('Q', source), models('M', source), versions('V', source),
-      described('D', source), records('Z', source) {}
+      trial_states('T', source), checkpoints('P', source), tasks('A', source), made_tasks('B', source),
+      task_states('Y', source), users('U', source), tokens('R', source), configurations('O', source),
+      settings('S', source), workspaces('W', source), projects('J', source), templates('Q', source),
+      models('M', source), versions('V', source), described('D', source), records('Z', source) {}
 
 std::string version_key(model_id model, std::uint64_t version) {
   char key[34];
@@ -139,6 +154,8 @@ void tables::write(batch& into) {
   trial_states.write(into);
   checkpoints.write(into);
   tasks.write(into);
+  made_tasks.write(into);
+  task_states.write(into);
   users.write(into);
   tokens.write(into);
   configurations.write(into);
@@ -161,6 +178,8 @@ void tables::settle() {
   trial_states.settle();
   checkpoints.settle();
   tasks.settle();
+  made_tasks.settle();
+  task_states.settle();
   users.settle();
   tokens.settle();
   configurations.settle();
@@ -182,6 +201,8 @@ void tables::forget(std::size_t limit) {
   trial_states.forget(limit);
   checkpoints.forget(limit);
   tasks.forget(limit);
+  made_tasks.forget(limit);
+  task_states.forget(limit);
   users.forget(limit);
   tokens.forget(limit);
   configurations.forget(limit);
@@ -190,9 +211,10 @@ void tables::forget(std::size_t limit) {
 }
 
 std::optional<error> tables::fault() const {
-  for (const auto* f : {&experiments.fault(), &experiment_states.fault(), &trials.fault(),
-                        &trial_states.fault(), &checkpoints.fault(), &tasks.fault(), &users.fault(),
-                        &tokens.fault(), &configurations.fault(), &settings.fault()})
+  for (const auto* f :
+       {&experiments.fault(), &experiment_states.fault(), &trials.fault(), &trial_states.fault(),
+        &checkpoints.fault(), &tasks.fault(), &made_tasks.fault(), &task_states.fault(), &users.fault(),
+        &tokens.fault(), &configurations.fault(), &settings.fault()})
     if (*f)
       return *f;
   return std::nullopt;

@@ -71,6 +71,19 @@ struct trial_changing {
                        newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy)
 };
 
+/// What of a task that is no trial changes; all else of it is its task_created.
+struct task_changing {
+  task_state state = task_state::active;
+  std::string why;
+  time_point ended;
+  int exit_code = -1;
+  run_id ready_run; ///< the newest whose service has answered
+  time_point active;
+  int priority = 0;
+  std::vector<run_row> runs;
+  MSGPACK_DEFINE_ARRAY(state, why, ended, exit_code, ready_run, active, priority, runs)
+};
+
 /// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained,
 /// newest first, by the numbers of the facts that first recorded them: one row for each, and its fact is read
 /// anyhow.
@@ -90,6 +103,7 @@ struct checkpoint_entry {
 experiment_row join(const experiment_constant& constant, const experiment_changing& changing,
                     const experiment_described* described);
 trial_row join(const trial_constant& constant, const trial_changing& changing);
+task_detail join(task_created made, task_changing changing);
 
 /// Where a fact stands.
 struct subject {
@@ -120,6 +134,8 @@ struct tables {
   table<trial_id, trial_changing> trial_states;
   table<std::string, checkpoint_entry> checkpoints;
   table<task_id, task_row> tasks;
+  table<task_id, task_created> made_tasks; ///< those that are no trials
+  table<task_id, task_changing> task_states;
   table<user_id, user_changed> users;
   table<std::string, token_changed> tokens;
   table<std::string, configuration_changed> configurations; ///< one row, without a name

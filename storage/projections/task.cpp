@@ -2,6 +2,8 @@
 
 #include "storage/projections/projections.hpp"
 
+#include <algorithm>
+
 namespace troupe::storage::projections {
 namespace {
 
@@ -26,17 +28,111 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
   }
 }
 
+void on(const task_created& x, const subject&, tables& rows) {
+  const auto* workspace = rows.workspaces.find(x.workspace);
+  auto& row = rows.tasks.make(x.id);
+  row.id = x.id;
+  row.owner = x.owner;
+  row.workspace = workspace ? workspace->name : "Uncategorized";
+  row.created = x.at;
+  rows.made_tasks.make(x.id) = x;
+  rows.task_states.make(x.id);
+}
+
+run_row* find_run(task_changing* of, run_id run) {
+  const auto is = [&](const run_row& one) { return one.run == run; };
+  const auto at = of ? std::find_if(of->runs.rbegin(), of->runs.rend(), is) : decltype(of->runs.rbegin())();
+  return !of || at == of->runs.rend() ? nullptr : &*at;
+}
+
 void on(const run_started& x, const subject& of, tables& rows) {
   auto* row = rows.tasks.change(of.task);
   if (!row || x.run <= row->run)
     return;
   row->run = x.run;
   row->open = true;
+  if (auto* state = rows.task_states.change(of.task)) {
+    auto& run = state->runs.emplace_back();
+    run.run = x.run;
+    run.started = x.at;
+    state->state = task_state::active;
+  }
 }
 
 void on(const run_ended& x, const subject& of, tables& rows) {
   if (auto* row = rows.tasks.change(of.task); row && row->run == x.run)
     row->open = false;
+  auto* state = rows.task_states.change(of.task);
+  auto* run = find_run(state, x.run);
+  if (!run)
+    return;
+  run->ended = x.at;
+  run->why = x.why;
+  run->detail = x.detail;
+  if (state->state == task_state::stopping_paused)
+    state->state = task_state::paused;
+}
+
+void on(const allocation_placed& x, const subject& of, tables& rows) {
+  auto* run = of.task.is_trial() ? nullptr : find_run(rows.task_states.change(of.task), of.run);
+  if (!run)
+    return;
+  run->on = x.on;
+  run->pool = x.pool;
+  run->backfilled = x.backfilled;
+  run->placed = x.at;
+}
+
+void on(const allocation_preempted& x, const subject& of, tables& rows) {
+  if (auto* run = of.task.is_trial() ? nullptr : find_run(rows.task_states.change(of.task), of.run))
+    run->preempted = x.reason;
+}
+
+void on(const task_ready& x, const subject& of, tables& rows) {
+  if (auto* state = rows.task_states.change(of.task)) {
+    state->ready_run = x.run;
+    state->active = x.at;
+  }
+}
+
+void on(const task_active& x, const subject& of, tables& rows) {
+  if (auto* state = rows.task_states.change(of.task))
+    state->active = x.at;
+}
+
+void on(const task_paused& x, const subject& of, tables& rows) {
+  const auto* row = rows.tasks.find(of.task);
+  auto* state = row ? rows.task_states.change(of.task) : nullptr;
+  if (!state || terminal(state->state) || state->state == task_state::stopping_canceled)
+    return;
+  state->state = !x.paused   ? task_state::active
+                 : row->open ? task_state::stopping_paused
+                             : task_state::paused;
+}
+
+void on(const task_stop_ordered& x, const subject& of, tables& rows) {
+  auto* state = rows.task_states.change(of.task);
+  if (!state || terminal(state->state))
+    return;
+  state->state = task_state::stopping_canceled;
+  state->why = x.why;
+}
+
+void on(const task_prioritized& x, const subject& of, tables& rows) {
+  if (auto* state = rows.task_states.change(of.task))
+    state->priority = x.priority;
+}
+
+void on(const task_ended& x, const subject& of, tables& rows) {
+  if (auto* row = rows.tasks.change(of.task))
+    row->ended = x.at;
+  auto* state = rows.task_states.change(of.task);
+  if (!state)
+    return;
+  state->state = x.state;
+  state->why = x.why;
+  state->ended = x.at;
+  state->exit_code = x.exit_code;
 }
 
 void on(const trial_ended& x, const subject& of, tables& rows) {

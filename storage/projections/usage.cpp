@@ -5,14 +5,34 @@
 namespace troupe::storage::projections {
 namespace {
 
-std::string key_of(trial_id trial, run_id run) {
+std::string key_of(task_id task, run_id run) {
   std::string name;
-  keys::add_number(name, trial.value);
+  keys::add_task(name, task);
   keys::add_number(name, run.value);
   return keys::record(usage_record::tag, name);
 }
 
+/// Of a task that is no trial.
+void placed_other(const allocation_placed& x, const subject& of, tables& rows) {
+  const auto* task = rows.made_tasks.find(of.task);
+  if (!task)
+    return;
+  const auto* workspace = rows.workspaces.find(task->workspace);
+  usage_record made;
+  made.task = of.task;
+  made.run = of.run;
+  made.user = task->owner;
+  made.pool = x.pool;
+  made.began = x.at;
+  for (const auto& part : x.on)
+    made.slots += static_cast<std::int64_t>(part.slots.size());
+  made.workspace = workspace ? workspace->name : "Uncategorized";
+  rows.records.make(key_of(of.task, of.run)) = pack(made);
+}
+
 void on(const allocation_placed& x, const subject& of, tables& rows) {
+  if (!of.trial())
+    return placed_other(x, of, rows);
   const auto* trial = of.trial() ? rows.trials.find(of.trial()) : nullptr;
   const auto* experiment = trial ? rows.experiments.find(trial->experiment) : nullptr;
   const auto* standing = trial ? rows.experiment_states.find(trial->experiment) : nullptr;
@@ -43,7 +63,7 @@ void on(const allocation_placed& x, const subject& of, tables& rows) {
 }
 
 void on(const run_ended& x, const subject& of, tables& rows) {
-  auto* bytes = of.trial() ? rows.records.change(key_of(of.trial(), x.run)) : nullptr;
+  auto* bytes = of.task ? rows.records.change(key_of(of.task, x.run)) : nullptr;
   auto known = bytes ? unpack<usage_record>(*bytes) : result<usage_record>(error{errc::not_found, ""});
   if (!known)
     return;

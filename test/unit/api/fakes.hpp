@@ -140,9 +140,8 @@ struct fake_reader : storage::reader {
   result<task_row> task(task_id id) const override {
     if (!id.is_trial()) {
       std::lock_guard lock{mutex};
-      auto other = other_tasks.find(id);
-      return other == other_tasks.end() ? result<task_row>(error{errc::not_found, "task"})
-                                        : other->second.row;
+      auto other = uuid_tasks.find(id);
+      return other == uuid_tasks.end() ? result<task_row>(error{errc::not_found, "task"}) : other->second.row;
     }
     auto row = trial(id.trial());
     if (!row)
@@ -155,12 +154,25 @@ struct fake_reader : storage::reader {
     }
     return of;
   }
+  result<task_detail> other_task(task_id id) const override {
+    auto known = uuid_tasks.find(id);
+    return known == uuid_tasks.end() || !known->second.detail.made.id
+             ? result<task_detail>(error{errc::not_found, "task"})
+             : known->second.detail;
+  }
+  result<std::vector<task_detail>> other_tasks(task_kind kind, time_point) const override {
+    std::vector<task_detail> all;
+    for (const auto& [id, one] : uuid_tasks)
+      if (id.kind() == kind && one.detail.made.id)
+        all.push_back(one.detail);
+    return all;
+  }
   result<std::vector<run_row>> runs(task_id id) const override {
     if (!id.is_trial()) {
       std::lock_guard lock{mutex};
-      auto other = other_tasks.find(id);
-      return other == other_tasks.end() ? result<std::vector<run_row>>(error{errc::not_found, "task"})
-                                        : other->second.runs;
+      auto other = uuid_tasks.find(id);
+      return other == uuid_tasks.end() ? result<std::vector<run_row>>(error{errc::not_found, "task"})
+                                       : other->second.runs;
     }
     auto row = trial(id.trial());
     return row ? result<std::vector<run_row>>(row->runs) : row.error();
@@ -171,7 +183,7 @@ struct fake_reader : storage::reader {
       std::lock_guard lock{mutex};
       for (const auto& [id, row] : trial_rows)
         ids.push_back(trial_id{id});
-      for (const auto& [id, row] : other_tasks)
+      for (const auto& [id, row] : uuid_tasks)
         ids.push_back(id);
     }
     std::vector<task_row> open;
@@ -300,11 +312,12 @@ struct fake_reader : storage::reader {
   mutable std::mutex mutex;
   std::map<std::uint64_t, experiment_row> experiment_rows;
   std::map<std::uint64_t, trial_row> trial_rows;
-  struct other_task {
+  struct uuid_task {
     task_row row;
     std::vector<run_row> runs;
+    task_detail detail; ///< without an id: nobody asks for it
   };
-  std::map<task_id, other_task> other_tasks; ///< those that are not trials
+  std::map<task_id, uuid_task> uuid_tasks; ///< those that are not trials
   std::map<std::uint64_t, std::vector<metric_row>> metric_rows;
   std::vector<checkpoint_row> checkpoint_rows;
   std::vector<log_line> log_lines;

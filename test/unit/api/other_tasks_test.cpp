@@ -13,7 +13,7 @@ const allocation_id first{shell, {1}}, second{shell, {2}};
 /// A shell of `determined` whose run 2 is open.
 struct with_a_shell : table {
   with_a_shell() {
-    auto& task = reader->other_tasks[shell];
+    auto& task = reader->uuid_tasks[shell];
     task.row = {.id = shell, .owner = "determined", .created = t0, .run = {2}, .open = true};
     run_row run;
     run.run = {1};

@@ -196,6 +196,28 @@ TEST(FactBytes, StayTheSame) {
     {trial_continued{time_point{5us}, 2, {4}}, "93af747269616c5f636f6e74696e7565640193050204"},
     {log_policy_matched{time_point{5us}, {4}, "p", "x", "l", "a1", true},
      "93b26c6f675f706f6c6963795f6d61746368656401970504a170a178a16ca26131c3"},
+    {task_created{time_point{5us},
+                  task_id::of(task_kind::command, 1, 2),
+                  "ada",
+                  "n",
+                  {2},
+                  value{{"a", 1}},
+                  "x",
+                  "gpu",
+                  value{{"b", 2}},
+                  task_id::of(task_kind::generic, 3, 4),
+                  {},
+                  1,
+                  "s"},
+     "93ac7461736b5f63726561746564019d05c41010000000000040018000000000000002a3616461a16e02c40481a16101a178a36"
+     "77075"
+     "c40481a16202c410500000000000400380000000000000040001a173"},
+    {task_ready{time_point{5us}, {2}}, "93aa7461736b5f726561647901920502"},
+    {task_active{time_point{5us}}, "93ab7461736b5f616374697665019105"},
+    {task_paused{time_point{5us}, false, "ada"}, "93ab7461736b5f706175736564019305c2a3616461"},
+    {task_stop_ordered{time_point{5us}, "w"}, "93b17461736b5f73746f705f6f726465726564019205a177"},
+    {task_prioritized{time_point{5us}, "ada", 7}, "93b07461736b5f7072696f726974697a6564019305a361646107"},
+    {task_ended{time_point{5us}, task_state::error, 3, "w"}, "93aa7461736b5f656e6465640194050603a177"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
   for (const auto& f : all) {

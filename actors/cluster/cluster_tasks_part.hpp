@@ -1,0 +1,81 @@
+#pragma once
+// The tasks that are no trials: which of them live, as actors; creation, and orders to one or a whole tree of
+// them. A part of the cluster actor, which alone calls it.
+
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/cluster/cluster_machines.hpp"
+#include "actors/shells/probed.hpp"
+#include "actors/task/task_actor.hpp"
+#include "model/commands/table.hpp"
+
+#include <map>
+
+namespace troupe {
+
+class cluster_tasks {
+public:
+  struct needs {
+    std::function<const std::map<std::string, pool_actor>&()> pools;
+    std::function<void(const members_event&)> tell_members;
+  };
+  /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
+  cluster_tasks(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
+                cluster_machines& machine, needs with);
+
+  /// Every one that has not ended, as the journal knows it.
+  void recover();
+  /// Runs that are open, by agent; for the twins.
+  void add_open(std::map<std::string, expect_tasks>& by_agent) const;
+  std::vector<task_actor> all() const;
+  void finished(task_id id);
+  /// Whether it was one of these actors: then it is made again from the journal.
+  bool child_down(const caf::down_msg& down);
+  void end_all(const caf::error& why);
+  /// Those of a workspace that is being deleted end with it.
+  void kill_in(workspace_id workspace, const std::string& why);
+
+  caf::result<command_result> on(const std::string& user, commands::task_create x);
+  caf::result<command_result> on(const std::string& user, const commands::task_kill& x);
+  caf::result<command_result> on(const std::string& user, const commands::task_pause& x);
+  caf::result<command_result> on(const std::string& user, const commands::task_unpause& x);
+  caf::result<command_result> on(const std::string& user, const commands::task_set& x);
+  caf::result<command_result> on(const std::string& user, const commands::task_use& x);
+  /// What a task's processes say, for the task or its open allocation.
+  caf::result<command_result> hand_on(allocation_id from, task_call call);
+
+private:
+  using promise = caf::typed_response_promise<command_result>;
+  struct live_task {
+    task_actor actor;
+    task_id parent;
+    int no_pause = -1;
+    workspace_id workspace;
+  };
+
+  result<task_settings> settings_of(const task_created& made) const;
+  void start(task_settings settings, const task_created& made, const std::vector<task_fact>& past,
+             std::vector<allocation_fact> of_run = {});
+  void recover_one(const task_detail& row);
+  void abandon(const task_detail& row, const std::string& why);
+  void append(task_created made, value answer, promise to);
+  result<task_created> to_create(const std::string& user, commands::task_create& x, value& answer);
+  result<task_detail> known(const std::string& id) const;
+  caf::result<command_result> order(task_id id, task_call call);
+  std::vector<task_id> below(task_id root) const;
+  task_id root_of(task_id id) const;
+  /// Answers when all have answered; with the first refusal that is none of an end that came before.
+  void order_all(const std::vector<task_id>& ids, const std::function<task_call(task_id)>& call, promise to);
+
+  actor_base<cluster_actor>* self_;
+  const cluster_setup& setup_;
+  const cluster_peers& peers_;
+  cluster_machines& machine_;
+  needs with_;
+  std::map<task_id, live_task> tasks_;
+  std::map<caf::actor_addr, task_id> by_address_;
+  std::map<std::string, task_id> keys_; ///< of this start: a repeat of a creation is answered again
+  child_restarts<task_id> restarts_;
+  bool closing_ = false;
+};
+
+} // namespace troupe

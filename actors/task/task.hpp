@@ -1,0 +1,136 @@
+#pragma once
+// One task that is no trial as a state machine: run, pause, go on, end. It is begun once and not again after
+// a failure or a loss, as it has no checkpoint; only a preemptible one that its pool has stopped runs anew.
+// Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside it.
+
+#include "actors/allocation/owner.hpp"
+#include "actors/pool/pool_events.hpp"
+
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+struct task_spec {
+  task_id id;
+  int slots = 0;            ///< 0: a unit of its agent instead
+  bool preemptible = false; ///< it may be paused, and its pool may stop it for another
+  duration idle_limit{0};   ///< unused for so long it ends; 0: never
+  std::optional<duration>
+    stop_limit;          ///< time from a graceful stop to the kill; none: that of allocation_spec
+  job_terms job;         ///< what the pool has to know of it
+  placement_rules rules; ///< which agents may hold it
+};
+
+// Events.
+struct task_kill_wanted {
+  std::string why; ///< "killed by eve"
+};
+struct task_pause_wanted {
+  std::string by;
+};
+struct task_unpause_wanted {
+  std::string by;
+};
+struct task_priority_wanted {
+  std::string by;
+  int priority = 0;
+};
+struct task_service_answers { ///< it says so itself
+  run_id run;
+};
+struct task_used {}; ///< by somebody, now
+using task_event =
+  std::variant<task_kill_wanted, task_pause_wanted, task_unpause_wanted, task_priority_wanted,
+               task_service_answers, task_used, allocation_ended, time_passed>;
+
+// Actions.
+struct start_task_run {
+  run_id run;
+  time_point started; ///< run_started.at
+};
+/// Graceful unless `kill`: the program is asked to exit.
+struct stop_task_run {
+  run_id run;
+  bool kill = false;
+  std::string reason; ///< "pause" or "killed"
+};
+struct tell_task_job { ///< to its pool: what the task may have from now on
+  job_terms job;
+};
+struct say_task_ready {}; ///< into its log
+struct report_task_end {};
+using task_action =
+  std::variant<start_task_run, stop_task_run, tell_task_job, say_task_ready, report_task_end>;
+using task_step = step_of<task_fact, task_action>;
+
+/// Not thread-safe: one actor owns it.
+///
+///   active --paused--> stopping_paused --run over--> paused --unpaused--> active
+///   active --exit, loss--> completed, error;  any --killed--> stopping_canceled --run over--> canceled
+class task {
+public:
+  explicit task(task_spec spec);
+
+  /// The facts of a new one, whose first run begins at once.
+  [[nodiscard]] static std::vector<task_fact> birth(task_created made);
+
+  /// Why an event makes no sense now; nothing where it does. One that is refused is not applied.
+  std::optional<error> refuses(const task_event& ev) const;
+  /// Decides at wall time `now`: append the facts, then run the actions, in order.
+  [[nodiscard]] task_step apply(const task_event& ev, time_point now);
+  /// Takes the facts of the journal, oldest first; never decides.
+  void replay(const task_fact& fact);
+  /// What is still waited for; to run once, after replay. Who uses it has until two minutes after `now` to
+  /// say so: nobody could while the master was away.
+  [[nodiscard]] std::vector<task_action> resume(time_point now);
+
+  std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
+  std::string snapshot() const;               ///< the state as bytes, without what is soft
+  value describe() const;                     ///< the state, for people
+  const char* shown() const;                  ///< the state in one word, a literal
+
+  bool ended() const { return terminal(state_); }
+  task_state state() const { return state_; }
+  run_id open_run() const { return open_ ? run_ : run_id{}; }
+  const job_terms& job() const { return spec_.job; }
+
+private:
+  void on(task_step& s, const task_kill_wanted& ev, time_point now);
+  void on(task_step& s, const task_pause_wanted& ev, time_point now);
+  void on(task_step& s, const task_unpause_wanted& ev, time_point now);
+  void on(task_step& s, const task_priority_wanted& ev, time_point now);
+  void on(task_step& s, const task_service_answers& ev, time_point now);
+  void on(task_step& s, const task_used& ev, time_point now);
+  void on(task_step& s, const allocation_ended& ev, time_point now);
+  void on(task_step& s, const time_passed&, time_point now);
+  void begin_run(task_step& s, time_point now);
+  void finish(task_step& s, task_state state, int exit_code, std::string why, time_point now);
+  stop_task_run stop_order() const;
+  std::optional<time_point> idle_end() const;
+  void note(task_step& s, task_fact fact);
+
+  void set(const task_created& f);
+  void set(const task_ready& f);
+  void set(const task_active& f);
+  void set(const task_paused& f);
+  void set(const task_stop_ordered& f);
+  void set(const task_prioritized& f);
+  void set(const task_ended& f);
+  void set(const run_started& f);
+  void set(const run_ended& f);
+
+  task_spec spec_;
+  task_state state_ = task_state::active;
+  bool open_ = false;    ///< whether run_ is open
+  bool leaving_ = false; ///< a pause asked run_ to exit; a later unpause does not take that back
+  run_id run_;           ///< the newest
+  run_id ready_run_;     ///< the newest whose service has answered
+  time_point run_started_at_, active_at_;
+  std::string why_; ///< why it has to end, or has ended
+  int exit_code_ = -1;
+  time_point seen_;         ///< soft: its newest use; facts tell of it once a minute
+  time_point patient_till_; ///< soft: it does not end for being idle before
+};
+
+} // namespace troupe

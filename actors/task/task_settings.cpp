@@ -1,0 +1,169 @@
+#include "actors/task/task_settings.hpp"
+
+#include "actors/allocation/config_reader.hpp"
+#include "model/config/duration_text.hpp"
+#include "model/names.hpp"
+
+namespace troupe {
+namespace {
+
+const char* service_module(task_kind kind) {
+  switch (kind) {
+  case task_kind::notebook:
+    return "troupe.services.notebook";
+  case task_kind::shell:
+    return "troupe.services.shell";
+  case task_kind::tensorboard:
+    return "troupe.services.tensorboard";
+  default:
+    return nullptr;
+  }
+}
+
+/// One word is a shell's, several are exec'd as they are.
+std::vector<std::string> program_of(config_reader& config, task_kind kind) {
+  if (const auto* module = service_module(kind))
+    return {"python3", "-m", module};
+  const auto& entry = config.find("entrypoint");
+  if (!entry.is_array())
+    return {"/bin/sh", "-c", config.text_in("entrypoint", entry)};
+  std::vector<std::string> words;
+  for (const auto& word : entry)
+    words.push_back(config.text_in("entrypoint", word));
+  if (const auto* script = task_script(kind); script && !words.empty() && words.front() == script)
+    words.erase(words.begin());
+  if (words.size() == 1)
+    return {"/bin/sh", "-c", words.front()};
+  return words;
+}
+
+/// Its own service, by a socket, then the ports that its configuration names.
+std::vector<task_service> services_of(const config_reader& config, task_id id) {
+  std::vector<task_service> all;
+  if (service_module(id.kind())) {
+    task_service own;
+    own.id = to_string(id);
+    own.port = 0;
+    own.tcp = own.unauthenticated = id.kind() == task_kind::shell;
+    own.socket = true;
+    all.push_back(std::move(own));
+  }
+  const auto& ports = config.find("environment.proxy_ports");
+  if (ports.is_array())
+    for (const auto& one : ports) {
+      const auto port = one.is_object() ? one.value("proxy_port", value()) : value();
+      const auto is = [&](const char* key) { return one.value(key, value(false)) == true; };
+      if (!port.is_number())
+        continue;
+      task_service named;
+      named.port = port.get<int>();
+      named.id = to_string(id) + ":" + std::to_string(named.port);
+      named.tcp = is("proxy_tcp");
+      named.unauthenticated = is("unauthenticated");
+      named.socket = false;
+      all.push_back(named);
+      if (is("default_service_id") && !service_module(id.kind())) {
+        named.id = to_string(id);
+        all.push_back(std::move(named));
+      }
+    }
+  return all;
+}
+
+} // namespace
+
+const char* task_script(task_kind kind) {
+  switch (kind) {
+  case task_kind::command:
+    return "/run/determined/command-entrypoint.sh";
+  case task_kind::notebook:
+    return "/run/determined/jupyter/notebook-entrypoint.sh";
+  case task_kind::shell:
+    return "/run/determined/ssh/shell-entrypoint.sh";
+  case task_kind::tensorboard:
+    return "/run/determined/tensorboard/tensorboard-entrypoint.sh";
+  default:
+    return nullptr;
+  }
+}
+
+value service_config(const task_created& made, const std::function<std::string(const std::string&)>& reveal) {
+  const auto detail = [&](const char* key) {
+    const auto at = made.details.is_object() ? made.details.find(key) : made.details.end();
+    return made.details.is_object() && at != made.details.end() ? *at : value();
+  };
+  config_reader config{made.config};
+  switch (made.id.kind()) {
+  case task_kind::notebook:
+    return {{"idle_type", config.find("notebook_idle_type")}};
+  case task_kind::shell: {
+    const auto host = detail("hostKey");
+    return {{"authorized_key", detail("publicKey")},
+            {"host_key", host.is_string() && reveal ? value(reveal(host.get<std::string>())) : value()},
+            {"host_public_key", detail("hostPublicKey")}};
+  }
+  case task_kind::tensorboard: {
+    auto sources = value::array(), storage = value();
+    for (const auto& one : detail("sources")) {
+      sources.push_back(one.value("place", value()));
+      storage = one.value("storage", value()); // that of the newest, which stands last
+    }
+    const auto& args = config.find("tensorboard_args");
+    return {{"sources", sources}, {"storage", storage}, {"args", args.is_array() ? args : value::array()}};
+  }
+  default:
+    return {};
+  }
+}
+
+result<task_settings> task_settings_of(const task_created& made, const std::string& workspace) {
+  task_settings out;
+  const auto kind = made.id.kind();
+  config_reader config{made.config};
+  out.title = made.name;
+  auto& spec = out.spec;
+  spec.id = made.id;
+  const auto slots = config.integer_in("resources.slots", config.find("resources.slots"));
+  spec.slots =
+    kind == task_kind::tensorboard ? 0 : static_cast<int>(std::max<std::int64_t>(0, slots.value_or(1)));
+  spec.preemptible = kind == task_kind::generic;
+  if (const auto& idle = config.find("idle_timeout"); idle.is_string()) {
+    const auto limit = config::go_duration(idle.get<std::string>());
+    if (!limit)
+      config.refuse("idle_timeout", "a time like 30m", idle);
+    spec.idle_limit = limit.value_or(duration{0});
+  }
+  if (kind != task_kind::notebook && kind != task_kind::tensorboard)
+    spec.idle_limit = duration{0};
+  if (const auto seconds = config.integer_in("preemption_timeout", config.find("preemption_timeout")))
+    spec.stop_limit = std::chrono::seconds(*seconds);
+  auto& job = spec.job;
+  job.job = job_of(made.id);
+  job.submitted = made.at;
+  job.user = made.owner;
+  job.workspace = workspace.empty() ? "Uncategorized" : workspace;
+  job.priority =
+    static_cast<int>(config.integer_in("resources.priority", config.find("resources.priority")).value_or(0));
+  if (const auto& weight = config.find("resources.weight"); weight.is_number())
+    job.weight = weight.get<double>();
+  if (const auto most = config.integer_in("resources.max_slots", config.find("resources.max_slots")))
+    job.max_slots = static_cast<int>(*most);
+  spec.rules = placement_rules_in(config);
+  const auto& single = config.find("resources.is_single_node");
+  spec.rules.single_node = kind != task_kind::generic || !(single.is_boolean() && !single.get<bool>());
+  auto& launch = out.launch;
+  launch.task_name = task_name({}, made.id);
+  launch.owner = made.owner;
+  launch.config = made.config;
+  launch.context = made.context;
+  launch.entrypoint = program_of(config, kind);
+  launch.env = variables_in(config);
+  launch.services = services_of(config, made.id);
+  if (config.fault())
+    return *config.fault();
+  if (auto ok = check(launch); !ok)
+    return ok.error();
+  return out;
+}
+
+} // namespace troupe

@@ -1,0 +1,29 @@
+#pragma once
+// What the configuration of a task that is no trial means to its actors, read once. Pure.
+
+#include "actors/allocation/task_launch.hpp"
+#include "actors/task/task.hpp"
+
+#include <functional>
+
+namespace troupe {
+
+struct task_settings {
+  std::string title; ///< for its log
+  task_spec spec;
+  task_launch launch; ///< without what the cluster and one run add
+};
+
+/// `workspace`: its name. errc::invalid with the key, where a value is of another kind or no task could be
+/// started with it.
+result<task_settings> task_settings_of(const task_created& made, const std::string& workspace);
+
+/// The first word of a configuration's entrypoint, as Determined's clients see it: the script of the kind.
+/// Words of the user follow it. Null for generic tasks, which have no script.
+const char* task_script(task_kind kind);
+
+/// What its service is told besides (TROUPE_SERVICE_CONFIG); `reveal` opens what is kept sealed. Null where
+/// its kind has no service.
+value service_config(const task_created& made, const std::function<std::string(const std::string&)>& reveal);
+
+} // namespace troupe

@@ -1,0 +1,693 @@
+// Tasks that are no trials: commands, notebooks, shells, TensorBoards, generic tasks; in Determined's words,
+// and in ours.
+
+#include "model/checkpoint_place.hpp"
+#include "model/names.hpp"
+#include "runtime/api/context.hpp"
+#include "runtime/api/errors.hpp"
+#include "runtime/api/fields.hpp"
+#include "runtime/api/gathering.hpp"
+#include "runtime/api/listing.hpp"
+#include "runtime/api/route.hpp"
+#include "runtime/api/shapes.hpp"
+#include "runtime/api/ssh_keys.hpp"
+#include "runtime/api/work_shapes.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::api {
+namespace {
+
+constexpr duration listed_after_end = std::chrono::hours{24};
+
+struct kind_words {
+  task_kind kind;
+  const char *one, *many;   ///< "command", "commands": keys of answers, and the path
+  const char *ask, *answer; ///< types of the creation
+  const char *list, *got, *killed, *set_body, *set;
+};
+constexpr kind_words all_kinds[] = {
+  {task_kind::command, "command", "commands", "v1LaunchCommandRequest", "v1LaunchCommandResponse",
+   "v1GetCommandsResponse", "v1GetCommandResponse", "v1KillCommandResponse", "v1SetCommandPriorityRequest",
+   "v1SetCommandPriorityResponse"},
+  {task_kind::notebook, "notebook", "notebooks", "v1LaunchNotebookRequest", "v1LaunchNotebookResponse",
+   "v1GetNotebooksResponse", "v1GetNotebookResponse", "v1KillNotebookResponse",
+   "v1SetNotebookPriorityRequest", "v1SetNotebookPriorityResponse"},
+  {task_kind::shell, "shell", "shells", "v1LaunchShellRequest", "v1LaunchShellResponse",
+   "v1GetShellsResponse", "v1GetShellResponse", "v1KillShellResponse", "v1SetShellPriorityRequest",
+   "v1SetShellPriorityResponse"},
+  {task_kind::tensorboard, "tensorboard", "tensorboards", "v1LaunchTensorboardRequest",
+   "v1LaunchTensorboardResponse", "v1GetTensorboardsResponse", "v1GetTensorboardResponse",
+   "v1KillTensorboardResponse", "v1SetTensorboardPriorityRequest", "v1SetTensorboardPriorityResponse"},
+};
+
+/// The task that the path names; errc::not_found where it is of another kind.
+result<task_detail> named_work(const call& c, std::optional<task_kind> kind) {
+  const auto id = parse_task(c.named("taskId"));
+  const error none{errc::not_found, std::string(kind ? name(*kind) : "task") + " '" +
+                                      std::string(c.named("taskId").substr(0, 100)) + "' not found"};
+  if (!id || id.is_trial() || (kind && id.kind() != *kind))
+    return none;
+  auto row = c.parts->storage->other_task(id);
+  return row || row.error().code != errc::not_found ? row : none;
+}
+
+/// Whether the caller may have what opens the task: a user, not another task's token.
+bool may_open(const call& c, const task_detail& task) {
+  return !c.by.is_task() || c.by.allocation.task == task.made.id;
+}
+
+value shape_for(const call& c, const task_detail& task) {
+  return work_shape(task, *c.parts->users, may_open(c, task));
+}
+
+// ---- lists
+
+std::vector<std::string> every(const query_list& query, const char* key) {
+  std::vector<std::string> out;
+  for (const auto& one : query.every(key))
+    out.emplace_back(one);
+  return out;
+}
+
+result<std::vector<task_detail>> listed(const call& c, task_kind kind) {
+  auto rows = c.parts->storage->other_tasks(kind, c.now - listed_after_end);
+  if (!rows)
+    return rows;
+  const auto users = every(c.query, "users"), ids = every(c.query, "userIds");
+  auto workspace = c.query.number("workspaceId", 0);
+  if (!workspace)
+    return workspace.error();
+  std::set<std::string> wanted(users.begin(), users.end());
+  for (const auto& id : ids)
+    if (auto user = c.parts->users->find(parse_id<user_id>(id).value))
+      wanted.insert(user->name);
+  const bool by_user = !users.empty() || !ids.empty();
+  std::erase_if(*rows, [&](const task_detail& one) {
+    return (by_user && !wanted.contains(one.made.owner)) ||
+           (*workspace > 0 && one.made.workspace.value != static_cast<std::uint64_t>(*workspace));
+  });
+  const auto key = c.query.first("sortBy");
+  std::stable_sort(rows->begin(), rows->end(), [&](const task_detail& a, const task_detail& b) {
+    if (key == "SORT_BY_DESCRIPTION" || key == "2")
+      return a.made.name < b.made.name;
+    if (key == "SORT_BY_START_TIME" || key == "4")
+      return a.made.at < b.made.at;
+    if (key == "SORT_BY_WORKSPACE_ID" || key == "5")
+      return a.made.workspace < b.made.workspace;
+    return a.made.id < b.made.id;
+  });
+  if (is_descending(c.query))
+    std::reverse(rows->begin(), rows->end());
+  return rows;
+}
+
+handler list_of(const kind_words& words) {
+  return answer_with([words](const call& c) -> result<value> {
+    auto rows = listed(c, words.kind);
+    if (!rows)
+      return rows.error();
+    auto part = page_of(c.query, rows->size());
+    if (!part)
+      return part.error();
+    auto all = value::array();
+    for (auto i = part->first; i < part->last; ++i)
+      all.push_back(shape_for(c, (*rows)[i]));
+    return value{{words.many, std::move(all)}, {"pagination", part->pagination}};
+  });
+}
+
+handler one_of(const kind_words& words) {
+  return answer_with([words](const call& c) -> result<value> {
+    auto row = named_work(c, words.kind);
+    if (!row)
+      return row.error();
+    return value{{words.one, shape_for(c, *row)}, {"config", row->made.config}};
+  });
+}
+
+// ---- creation
+
+/// The keys of a shell: those that the client brings, which have a passphrase, or new ones; and one for sshd.
+result<value> shell_keys(const call& c, fields& f, const std::string& name) {
+  const auto& users = *c.parts->users;
+  auto key = fresh_ssh_key("troupe-" + name);
+  const auto data = f.text("data");
+  if (f.bad())
+    return *f.bad();
+  if (!data.empty()) {
+    auto text = from_base64(data);
+    auto given = text ? parse_json(*text) : result<value>(text.error());
+    if (!given || !given->is_object())
+      return error{errc::invalid, "data: expected base64 of a JSON object"};
+    fields k{*given, "data"};
+    const auto secret = k.text("privateKey"), open = k.text("publicKey");
+    if (k.bad())
+      return *k.bad();
+    if (secret.empty() != open.empty())
+      return error{errc::invalid, "data: privateKey and publicKey come together"};
+    if (open.find('\n') != open.npos && open.find('\n') + 1 != open.size())
+      return error{errc::invalid, "data.publicKey: expected one line"};
+    if (!open.empty())
+      key = {secret, open};
+  }
+  const auto host = fresh_ssh_key("troupe-host");
+  return value{{"publicKey", key.public_line},
+               {"privateKey", users.conceal(key.secret)},
+               {"hostPublicKey", host.public_line},
+               {"hostKey", users.conceal(host.secret)}};
+}
+
+/// Where the event files of an experiment are, as the stock client puts them: a folder, or the address of a
+/// bucket. Of a bucket's storage no credentials go along.
+value board_source(const experiment_row& row, const std::string& cluster_id, trial_id trial) {
+  const auto storage = row.config.is_object() ? row.config.value("checkpoint_storage", value()) : value();
+  const auto text = [&](const char* key) {
+    return storage.is_object() && storage.contains(key) && storage[key].is_string()
+             ? storage[key].get<std::string>()
+             : std::string();
+  };
+  const auto type = text("type");
+  auto place = cluster_id + "/tensorboard/experiment/" + to_string(row.id);
+  if (trial)
+    place += "/trial/" + to_string(trial);
+  value kept;
+  if (type == "shared_fs" || type == "directory") {
+    auto base = text(type == "shared_fs" ? "host_path" : "container_path");
+    if (const auto sub = text("storage_path"); type == "shared_fs" && !sub.empty())
+      base = sub.starts_with('/') ? sub : base + "/" + sub;
+    place = base + "/" + place;
+  } else if (!type.empty()) {
+    const auto prefix = text("prefix");
+    place = (type == "s3"    ? "s3://"
+             : type == "gcs" ? "gs://"
+                             : "azure://") +
+            text(type == "azure" ? "container" : "bucket") + "/" + (prefix.empty() ? "" : prefix + "/") +
+            place;
+    kept = value::object();
+    for (const char* key : {"type", "bucket", "container", "prefix", "endpoint_url"})
+      if (storage.contains(key))
+        kept[key] = storage[key];
+  }
+  return {{"experiment", row.id.value},
+          {"trial", trial ? value(trial.value) : value()},
+          {"place", place},
+          {"storage", kept}};
+}
+
+result<value> board_details(const call& c, fields& f, value& config) {
+  std::vector<std::pair<experiment_row, trial_id>> shown;
+  auto experiments = value::array(), trials = value::array(), sources = value::array();
+  const auto numbers = [&](const char* key) {
+    std::vector<std::uint64_t> out;
+    for (const auto& one : f.list(key)) {
+      const auto number =
+        one.is_string()
+          ? std::optional<double>(static_cast<double>(parse_id<experiment_id>(one.get<std::string>()).value))
+          : number_in(one);
+      out.push_back(number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0);
+    }
+    return out;
+  };
+  const auto missing = [](const char* what, std::uint64_t id) {
+    return error{errc::not_found, std::string(what) + " '" + std::to_string(id) + "' not found"};
+  };
+  for (const auto id : numbers("experimentIds")) {
+    auto row = c.parts->storage->experiment({id});
+    if (!row)
+      return missing("experiment", id);
+    experiments.push_back(id);
+    shown.emplace_back(std::move(*row), trial_id{});
+  }
+  for (const auto id : numbers("trialIds")) {
+    auto trial = c.parts->storage->trial({id});
+    auto row =
+      trial ? c.parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());
+    if (!row)
+      return missing("trial", id);
+    trials.push_back(id);
+    shown.emplace_back(std::move(*row), trial_id{id});
+  }
+  if (f.bad())
+    return *f.bad();
+  if (shown.empty())
+    return error{errc::invalid, "must set experiment, trial ids, or filters"};
+  std::stable_sort(shown.begin(), shown.end(),
+                   [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
+  for (const auto& [row, trial] : shown)
+    sources.push_back(board_source(row, c.parts->about.cluster_id, trial));
+  const auto* newest = &shown.back().first;
+  // The image is that of the newest, unless the request names one; no credentials of anybody go along.
+  if (config.is_object() && newest->config.is_object()) {
+    const auto image = newest->config.value(value::json_pointer("/environment/image"), value());
+    if (!image.is_null() && !config.value("environment", value::object()).contains("image"))
+      config["environment"]["image"] = image;
+  }
+  return value{{"experimentIds", experiments}, {"trialIds", trials}, {"sources", sources}};
+}
+
+/// task.create from the stock client's request.
+result<commands::task_create> stock_form(const call& c, fields& f, task_kind kind) {
+  commands::task_create with;
+  with.kind = name(kind);
+  with.config = f.has("config") ? *f.get("config") : value::object();
+  with.template_name = f.text("templateName");
+  with.workspace = f.id<workspace_id>("workspaceId");
+  with.preview = f.flag("preview");
+  const auto& files = f.list("files");
+  f.text("data"); // of commands it means nothing
+  if (f.bad())
+    return *f.bad();
+  if (!with.config.is_object())
+    return error{errc::invalid, "config: expected an object"};
+  if (!files.empty()) {
+    auto packed = packed_context(files);
+    if (!packed)
+      return packed.error();
+    with.context.held = std::move(*packed);
+  }
+  if (kind == task_kind::shell || kind == task_kind::tensorboard) {
+    auto details =
+      kind == task_kind::shell ? shell_keys(c, f, c.by.who.user) : board_details(c, f, with.config);
+    if (!details)
+      return details.error();
+    with.details = std::move(*details);
+  }
+  return with;
+}
+
+handler create_stock(const kind_words& words) {
+  return [words](const call_ptr& c, const reply& back) {
+    auto body = parse_object(c->body);
+    if (!body)
+      return back(failure(body.error()));
+    fields f{*body};
+    auto with = stock_form(*c, f, words.kind);
+    if (!with)
+      return back(failure(with.error()));
+    const bool preview = with->preview;
+    command(c, back, std::move(*with), [c, words, preview](value got) -> result<value> {
+      task_detail row;
+      if (!preview) {
+        auto made = c->parts->storage->other_task(parse_task(got.at("id").get<std::string>()));
+        if (!made)
+          return made.error();
+        row = std::move(*made);
+      }
+      auto shape = shape_for(*c, row);
+      if (preview) // nothing was made: the required fields, unset
+        for (auto& one : shape)
+          if (one.is_string())
+            one = "";
+      if (preview)
+        shape["state"] = "STATE_UNSPECIFIED", shape["startTime"] = "1970-01-01T00:00:00Z";
+      return value{
+        {words.one, std::move(shape)}, {"config", got.at("config")}, {"warnings", got.at("warnings")}};
+    });
+  };
+}
+
+// ---- orders
+
+/// What it is after an order.
+answer_shape work_after(const call_ptr& c, const kind_words& words) {
+  return [c, words](value) -> result<value> {
+    auto row = named_work(*c, words.kind);
+    if (!row)
+      return row.error();
+    return value{{words.one, shape_for(*c, *row)}};
+  };
+}
+
+handler kill_of(const kind_words& words) {
+  return [words](const call_ptr& c, const reply& back) {
+    auto row = named_work(*c, words.kind);
+    if (!row)
+      return back(failure(row.error()));
+    command(c, back, commands::task_kill{to_string(row->made.id)}, work_after(c, words));
+  };
+}
+
+result<std::int64_t> priority_in(const std::string& text) {
+  auto body = parse_object(text);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  f.need("priority");
+  const auto priority = f.number("priority");
+  if (!f.bad() && (priority < 1 || priority > 99))
+    f.fault("priority", "has to be 1 to 99");
+  return f.bad() ? result<std::int64_t>(*f.bad()) : priority;
+}
+
+handler priority_of(const kind_words& words) {
+  return [words](const call_ptr& c, const reply& back) {
+    auto priority = priority_in(c->body);
+    auto row = priority ? named_work(*c, words.kind) : result<task_detail>(priority.error());
+    if (!row)
+      return back(failure(row.error()));
+    command(c, back, commands::task_set{to_string(row->made.id), *priority, {}}, work_after(c, words));
+  };
+}
+
+void report_idle(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  const bool idle = f.flag("idle");
+  f.text("notebookId"); // the path says it
+  if (f.bad())
+    return back(failure(*f.bad()));
+  auto row = named_work(*c, task_kind::notebook);
+  if (!row)
+    return back(failure(row.error()));
+  if (idle) // the end comes when nobody has said otherwise for long enough
+    return back(json(value::object()));
+  command(c, back, commands::task_use{to_string(row->made.id)});
+}
+
+// ---- generic tasks
+
+void create_generic(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  commands::task_create with;
+  with.kind = "generic";
+  with.config = f.text("config");
+  with.forked_from = f.text("forkedFrom");
+  with.parent = f.text("parentId");
+  with.inherit_context = f.flag("inheritContext");
+  if (f.has("noPause"))
+    with.no_pause = f.flag("noPause");
+  const auto project = f.id<project_id>("projectId");
+  const auto& files = f.list("contextDirectory");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  if (project) {
+    auto known = c->parts->storage->projects();
+    if (!known)
+      return back(failure(known.error()));
+    const auto at =
+      std::find_if(known->begin(), known->end(), [&](const auto& one) { return one.id == project; });
+    if (at == known->end())
+      return back(failure({errc::not_found, "project '" + to_string(project) + "' not found"}));
+    with.workspace = at->workspace;
+  }
+  if (!files.empty()) {
+    auto packed = packed_context(files);
+    if (!packed)
+      return back(failure(packed.error()));
+    with.context.held = std::move(*packed);
+  }
+  command(c, back, std::move(with), [](value got) -> result<value> {
+    return value{{"taskId", got.at("id")}, {"warnings", got.at("warnings")}};
+  });
+}
+
+result<value> generic_config(const call& c) {
+  auto row = named_work(c, std::nullopt);
+  if (!row)
+    return row.error();
+  return value{{"config", row->made.source.empty() ? to_json(row->made.config) : row->made.source}};
+}
+
+void kill_tree(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  commands::task_kill with;
+  with.from_root = f.flag("killFromRoot");
+  f.text("taskId"); // the path says it
+  if (f.bad())
+    return back(failure(*f.bad()));
+  auto row = named_work(*c, std::nullopt);
+  if (!row)
+    return back(failure(row.error()));
+  with.id = to_string(row->made.id);
+  with.tree = row->made.id.kind() == task_kind::generic;
+  command(c, back, std::move(with));
+}
+
+void pause(const call_ptr& c, const reply& back) {
+  auto row = named_work(*c, std::nullopt);
+  row ? command(c, back, commands::task_pause{to_string(row->made.id)}) : back(failure(row.error()));
+}
+void unpause(const call_ptr& c, const reply& back) {
+  auto row = named_work(*c, std::nullopt);
+  row ? command(c, back, commands::task_unpause{to_string(row->made.id)}) : back(failure(row.error()));
+}
+
+// ---- what a task's processes say
+
+/// Of a trial nothing depends on it.
+void ready(const call_ptr& c, const reply& back) {
+  if (c->by.allocation.task.is_trial())
+    return back(json(value::object()));
+  commands::task_answers with;
+  with.allocation = c->by.who.allocation;
+  with.experiment = c->by.experiment;
+  command(c, back, std::move(with));
+}
+
+/// Taken note of, and never dialled: connections to a task come from its agent alone.
+result<value> acknowledged(const call& c) {
+  auto body = parse_object(c.body);
+  if (!body)
+    return body.error();
+  fields f{*body};
+  f.text("proxyAddress");
+  return f.bad() ? result<value>(*f.bad()) : value::object();
+}
+
+handler container_running() {
+  return [held = std::make_shared<gathering>()](const call_ptr& c, const reply& back) {
+    auto body = parse_object(c->body);
+    if (!body)
+      return back(failure(body.error()));
+    fields f{*body};
+    const auto request = f.text("requestUuid");
+    const auto peers = f.number("numPeers");
+    f.number("rank"), f.text("nodeName"); // for people
+    auto data = f.object("data");
+    if (f.bad())
+      return back(failure(*f.bad()));
+    held->add(c->by.allocation, request, static_cast<std::size_t>(std::max<std::int64_t>(peers, 0)),
+              std::move(data), c->now, back);
+  };
+}
+
+// ---- ours
+
+result<value> own_list(const call& c) {
+  const std::string kind(c.query.first("kind")), state(c.query.first("state")), user(c.query.first("user"));
+  auto workspace = c.query.number("workspace", 0);
+  if (!workspace)
+    return workspace.error();
+  auto all = value::array();
+  bool known = kind.empty();
+  for (auto one : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
+                   task_kind::generic}) {
+    if (!kind.empty() && kind != name(one))
+      continue;
+    known = true;
+    auto rows = c.parts->storage->other_tasks(one);
+    if (!rows)
+      return rows.error();
+    for (const auto& row : *rows) {
+      const bool live = !terminal(row.state);
+      if ((state == "live" && !live) ||
+          (!state.empty() && state != "live" && folded(state) != folded(name(row.state))))
+        continue;
+      if ((!user.empty() && row.made.owner != user) ||
+          (*workspace > 0 && row.made.workspace.value != static_cast<std::uint64_t>(*workspace)))
+        continue;
+      all.push_back(own_work_shape(row, c.now));
+    }
+  }
+  if (!known)
+    return error{errc::invalid,
+                 "'" + kind.substr(0, 40) +
+                   "' is not a kind of task: command, notebook, shell, tensorboard or generic"};
+  return value{{"tasks", std::move(all)}};
+}
+
+result<value> own_one(const call& c) {
+  auto row = named_work(c, std::nullopt);
+  if (!row)
+    return row.error();
+  auto shape = own_work_shape(*row, c.now);
+  shape["config"] = row->made.config;
+  return shape;
+}
+
+/// As of experiments: JSON alone, or one line of JSON and behind it the bytes of a tar.
+void own_create(const call_ptr& c, const reply& back) {
+  std::string_view text = c->body, tar;
+  if (std::string_view(c->headers.content_type).starts_with("application/x-troupe-experiment")) {
+    const auto line = text.find('\n');
+    if (line == text.npos)
+      return back(
+        failure({errc::invalid, "the body has to begin with one line of JSON, then the bytes of the tar"}));
+    tar = text.substr(line + 1);
+    text = text.substr(0, line);
+  }
+  auto body = parse_object(text);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  f.need("kind");
+  const auto kind = f.text("kind");
+  commands::task_create with;
+  with.kind = kind;
+  with.config = f.has("config") ? *f.get("config") : value::object();
+  with.config_name = f.text("configName", "<config>");
+  with.template_name = f.text("template");
+  with.workspace = f.id<workspace_id>("workspace");
+  with.preview = f.flag("preview");
+  with.forked_from = f.text("forkedFrom");
+  with.parent = f.text("parent");
+  with.inherit_context = f.flag("inheritContext");
+  with.key = f.text("key");
+  if (f.has("noPause"))
+    with.no_pause = f.flag("noPause");
+  const auto archive = f.text("context");
+  const auto& files = f.list("files");
+  f.list("experimentIds"), f.list("trialIds"), f.text("data"); // of some kinds
+  const auto known = std::find_if(std::begin(all_kinds), std::end(all_kinds),
+                                  [&](const auto& one) { return kind == one.one; });
+  if (!f.bad() && known == std::end(all_kinds) && kind != "generic")
+    f.fault("kind", "expected command, notebook, shell, tensorboard or generic");
+  if (f.bad())
+    return back(failure(*f.bad()));
+  if (!archive.empty() || !tar.empty()) {
+    auto bytes = tar.empty() ? from_base64(archive) : result<std::string>(std::string(tar));
+    auto checked = bytes ? checked_context(std::move(*bytes)) : bytes;
+    if (!checked)
+      return back(failure(checked.error()));
+    with.context.held = std::move(*checked);
+  } else if (!files.empty()) {
+    auto packed = packed_context(files);
+    if (!packed)
+      return back(failure(packed.error()));
+    with.context.held = std::move(*packed);
+  }
+  if (kind == "shell" || kind == "tensorboard") {
+    auto details = kind == "shell" ? shell_keys(*c, f, c->by.who.user) : board_details(*c, f, with.config);
+    if (!details)
+      return back(failure(details.error()));
+    with.details = std::move(*details);
+  }
+  const bool preview = with.preview;
+  command(c, back, std::move(with), [c, preview](value got) -> result<value> {
+    if (preview)
+      return value{{"config", got.at("config")}, {"warnings", got.at("warnings")}};
+    auto row = c->parts->storage->other_task(parse_task(got.at("id").get<std::string>()));
+    if (!row)
+      return row.error();
+    auto shape = own_work_shape(*row, c->now);
+    shape["warnings"] = got.at("warnings");
+    return shape;
+  });
+}
+
+void own_kill(const call_ptr& c, const reply& back) {
+  auto row = named_work(*c, std::nullopt);
+  if (!row)
+    return back(failure(row.error()));
+  const bool tree = row->made.id.kind() == task_kind::generic && !terminal(row->state);
+  command(c, back, commands::task_kill{to_string(row->made.id), tree, false});
+}
+
+void own_set(const call_ptr& c, const reply& back) {
+  auto priority = priority_in(c->body);
+  auto row = priority ? named_work(*c, std::nullopt) : result<task_detail>(priority.error());
+  if (!row)
+    return back(failure(row.error()));
+  command(c, back, commands::task_set{to_string(row->made.id), *priority, {}});
+}
+
+/// What `troupe ssh` needs to log in: keys and account.
+result<value> own_access(const call& c) {
+  auto row = named_work(c, std::nullopt);
+  if (!row)
+    return row.error();
+  if (!may_open(c, *row))
+    return error{errc::denied, "a task's token does not open this"};
+  const auto shape = work_shape(*row, *c.parts->users, true);
+  value out{{"address", service_address(*row, *c.parts->users, true)}};
+  for (const char* key : {"privateKey", "publicKey", "agentUserGroup"})
+    if (shape.contains(key))
+      out[key] = shape[key];
+  if (row->made.details.is_object() && row->made.details.contains("hostPublicKey"))
+    out["hostPublicKey"] = row->made.details["hostPublicKey"];
+  return out;
+}
+
+route large(route row) {
+  row.body_bytes = large_body;
+  row.slow = true;
+  return row;
+}
+route held_long(route row) {
+  row.patience = std::chrono::hours{1};
+  return row;
+}
+
+} // namespace
+
+std::vector<route> work_routes() {
+  constexpr authority::need see{action::view, thing::task}, make{action::create, thing::task},
+    change{action::change, thing::task}, kill{action::kill, thing::task},
+    say{action::report, thing::allocation};
+  std::vector<route> all;
+  for (const auto& words : all_kinds) {
+    const auto path = "/api/v1/" + std::string(words.many);
+    all.push_back(
+      {"GET", path, see, list_of(words), "", words.list, "Tasks of this kind; ended ones for a day."});
+    all.push_back(large({"POST", path, make, create_stock(words), words.ask, words.answer, "Starts one."}));
+    all.push_back({"GET", path + "/{taskId}", see, one_of(words), "", words.got, "One of them."});
+    all.push_back(
+      {"POST", path + "/{taskId}/kill", kill, kill_of(words), "", words.killed, "Ends it at once."});
+    all.push_back({"POST", path + "/{taskId}/set_priority", change, priority_of(words), words.set_body,
+                   words.set, "Changes its priority."});
+  }
+  const std::string a = "/api/v1/allocations/{allocationId}", t = "/api/v1/tasks/{taskId}",
+                    own = "/troupe/v1/tasks";
+  for (auto& row : std::vector<route>{
+         {"PUT", "/api/v1/notebooks/{taskId}/report_idle", change, report_idle, "v1IdleNotebookRequest",
+          "Empty", "Whether anybody uses the notebook, as it says itself."},
+         large({"POST", "/api/v1/generic-tasks", make, create_generic, "v1CreateGenericTaskRequest",
+                "v1CreateGenericTaskResponse", "Starts any program as a task."}),
+         {"GET", t + "/config", see, answer_with(generic_config), "", "v1GetGenericTaskConfigResponse",
+          "The configuration that a task was submitted with."},
+         {"POST", t + "/kill", kill, kill_tree, "v1KillGenericTaskRequest", "Empty",
+          "Ends a task and those below it, or the whole tree from its root."},
+         {"POST", t + "/pause", change, pause, "", "Empty", "Pauses a generic task."},
+         {"POST", t + "/unpause", change, unpause, "", "Empty", "Lets a paused task run again."},
+         {"POST", a + "/ready", say, ready, "v1AllocationReadyRequest", "Empty",
+          "The service of the calling task answers."},
+         {"POST", a + "/waiting", say, answer_with(acknowledged), "v1AllocationWaitingRequest", "Empty",
+          "The service of the calling task waits for something."},
+         {"POST", a + "/proxy_address", say, answer_with(acknowledged), "v1PostAllocationProxyAddressRequest",
+          "Empty", "Acknowledged, and never dialled."},
+         held_long({"POST", a + "/notify_container_running", say, container_running(),
+                    "v1NotifyContainerRunningRequest", "v1NotifyContainerRunningResponse",
+                    "Waits until all ranks have said so; answers what they brought."}),
+         {"GET", own, see, answer_with(own_list), "", "list of Task", "Tasks that are no trials."},
+         large({"POST", own, make, own_create, "CreateTask", "Task", "Starts a task that is no trial."}),
+         {"GET", own + "/{taskId}", see, answer_with(own_one), "", "Task",
+          "One task with its configuration."},
+         {"POST", own + "/{taskId}/kill", kill, own_kill, "", "Empty", "Ends it at once."},
+         {"POST", own + "/{taskId}/set", change, own_set, "SetTask", "Empty", "Changes its priority."},
+         {"GET", own + "/{taskId}/access", see, answer_with(own_access), "", "TaskAccess",
+          "What opens it: keys and account of a shell, the address of a notebook with its token."}})
+    all.push_back(std::move(row));
+  return all;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,219 @@
+"""Tasks that are no trials, by Determined's unmodified client and by ours: commands, generic tasks, what a task's processes
+may, and what becomes of them when the master, the agent or both are killed. Needs the wheel `determined` 0.38.1 in the
+interpreter that runs it, which is also the tasks'."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from cluster_under_test import Cluster, wait_for
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    one = Cluster(tmp_path)
+    one.up(slots=2)
+    yield one
+    one.close()
+
+
+def det(cluster, *words, check=True, timeout=90, user="determined"):
+    env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": user, "DET_PASS": ""}
+    done = subprocess.run([sys.executable, "-m", "determined.cli", *words], env=env, capture_output=True, text=True, timeout=timeout)
+    assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def task(cluster, uuid):
+    return cluster.call(f"/troupe/v1/tasks/{uuid}")[1]
+
+
+def wait_state(cluster, uuid, *states, seconds=30):
+    return wait_for(lambda: (lambda row: row if row["state"] in states else None)(task(cluster, uuid)), seconds,
+                    what=lambda: task(cluster, uuid))
+
+
+def logs(cluster, uuid):
+    return cluster.cli("task", "logs", uuid).stdout
+
+
+def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
+    done = det(cluster, "cmd", "run", "echo hello-$((40 + 2)); echo to-stderr >&2; env | grep ^DET_TASK_TYPE")
+    uuid = UUID.search(done.stdout)[0]
+    assert "hello-42" in done.stdout and "to-stderr" in done.stdout
+    assert "DET_TASK_TYPE=COMMAND" in done.stdout
+    assert re.search(r"Resources for Command \([a-z-]+\) have started", done.stdout), done.stdout
+    listed = json.loads(det(cluster, "cmd", "list", "--json").stdout)
+    row = next(one for one in listed if one["id"] == uuid)
+    assert row["state"] in ("TERMINATED", "STATE_TERMINATED") and row["exitStatus"] == "success", row
+    assert "hello-42" in det(cluster, "cmd", "logs", uuid).stdout
+    config = det(cluster, "cmd", "config", uuid).stdout
+    assert "/run/determined/command-entrypoint.sh" in config
+    status, one = cluster.call(f"/api/v1/commands/{uuid}")
+    assert status == 200 and one["command"]["workspaceId"] == 1 and one["config"]["resources"]["slots"] == 1
+
+
+def test_several_words_are_no_shells_and_files_are_there(cluster, tmp_path):
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "data.txt").write_text("forty-two\n")
+    done = det(cluster, "cmd", "run", "--context", str(context), "--config", "resources.slots=0", "cat", "data.txt", "$HOME", check=False)
+    assert "forty-two" in done.stdout and "$HOME" in done.stdout, done.stdout
+    uuid = UUID.search(done.stdout)[0]
+    ended = wait_state(cluster, uuid, "ERROR")
+    assert ended["exit"] == 1 and ended["slots"] == 0
+
+
+def test_our_client_ends_with_the_programs_exit_code(cluster):
+    done = cluster.cli("command", "run", "--slots", "0", "--", "echo out; exit 7", check=False)
+    assert done.returncode == 7 and "out" in done.stdout, (done.stdout, done.stderr)
+    assert cluster.cli("command", "run", "--", "true").returncode == 0
+    assert cluster.json("command", "list") == []
+    assert sorted(row["exit"] for row in cluster.json("command", "list", "--all")) == [0, 7]
+
+
+def test_a_killed_command_leaves_nothing(cluster):
+    uuid = cluster.cli("command", "run", "-d", "--", "sleep 1000 & sleep 2000").stdout.strip()
+    wait_for(lambda: task(cluster, uuid)["running"], 20)
+    assert cluster.json("status")["slots"]["used"] == 1
+    det(cluster, "cmd", "kill", uuid)
+    row = wait_state(cluster, uuid, "CANCELED")
+    assert "killed by" in row["why"]
+    wait_for(lambda: cluster.json("status")["slots"]["used"] == 0, 10)
+    wait_for(lambda: not [pid for pid, words in cluster.describe_tree() if b"sleep" in words], 10)
+    det(cluster, "cmd", "kill", uuid)  # once more: 200, and nothing changes
+    assert cluster.call(f"/api/v1/notebooks/{uuid}")[0] == 404
+
+
+def test_what_waits_is_a_job_and_its_priority_is_obeyed(cluster):
+    first = cluster.cli("command", "run", "-d", "--slots", "2", "--", "sleep 1000").stdout.strip()
+    wait_for(lambda: task(cluster, first)["running"], 20)
+    low = cluster.cli("command", "run", "-d", "--slots", "2", "--", "echo low").stdout.strip()
+    high = cluster.cli("command", "run", "-d", "--slots", "2", "--", "echo high; sleep 1000").stdout.strip()
+    det(cluster, "cmd", "set", "priority", high, "5")
+    jobs = cluster.call("/api/v1/job-queues-v2?resourcePool=default")[1]["jobs"]
+    ids = [(job.get("full") or job)["entityId"] for job in jobs]
+    assert {first, low, high} <= set(ids)
+    assert all((job.get("full") or job)["type"] == "TYPE_COMMAND" for job in jobs)
+    assert ids.index(high) < ids.index(low)
+    counts = cluster.call("/api/v1/tasks/count")[1]
+    assert counts["commands"] == 3
+    cluster.cli("command", "kill", first)
+    wait_for(lambda: task(cluster, high)["running"], 20)
+    assert not task(cluster, low)["running"]
+    cluster.cli("command", "kill", high, low)
+    wait_state(cluster, low, "CANCELED")
+
+
+def test_tokens_of_a_task_open_what_they_should_and_die_with_it(cluster):
+    script = ("curl -s -o /dev/null -w 'own %{http_code}\\n' -H \"Authorization: Bearer $DET_USER_TOKEN\" $DET_MASTER/api/v1/me; "
+              "curl -s -o /dev/null -w 'logs %{http_code}\\n' -H \"Grpc-Metadata-x-allocation-token: Bearer $DET_SESSION_TOKEN\" "
+              "$DET_MASTER/api/v1/tasks/$DET_TASK_ID/logs; "
+              "echo user=$DET_USER_TOKEN; sleep 1000")
+    uuid = cluster.cli("command", "run", "-d", "--slots", "0", "--", script).stdout.strip()
+    text = wait_for(lambda: (lambda t: t if "user=" in t else None)(logs(cluster, uuid)), 30, what=lambda: logs(cluster, uuid))
+    assert "own 200" in text and "logs 200" in text, text
+    token = re.search(r"user=(\S+)", text)[1]
+
+    def status():
+        try:
+            return urllib.request.urlopen(urllib.request.Request(cluster.url() + "/api/v1/me", headers={"Authorization": "Bearer " + token})).status
+        except urllib.error.HTTPError as no:
+            return no.code
+    assert status() == 200
+    cluster.cli("command", "kill", uuid)
+    wait_state(cluster, uuid, "CANCELED")
+    assert status() == 401
+
+
+@pytest.mark.parametrize("what", ["node", "everything"])
+def test_a_command_outlives_its_master_and_agent(cluster, what):
+    uuid = cluster.cli("command", "run", "-d", "--", "for i in $(seq 200); do echo line $i; sleep 0.1; done").stdout.strip()
+    wait_for(lambda: "line 3" in logs(cluster, uuid), 20)
+    if what == "node":
+        cluster.kill_node()
+    else:
+        cluster.kill_everything()
+    cluster.up(slots=2)
+    del cluster.admin_token
+    if what == "everything":  # its processes are gone: it ends with the reason, and is not begun again
+        row = wait_state(cluster, uuid, "ERROR", seconds=90)
+        assert row["why"] and row["runs"] == 1
+        return
+    assert task(cluster, uuid)["state"] == "ACTIVE"
+    row = wait_state(cluster, uuid, "COMPLETED", seconds=60)
+    text = logs(cluster, uuid)
+    assert row["runs"] == 1 and "line 200" in text
+    assert len(re.findall(r"^line 150$", text, re.M)) == 1
+
+
+def test_generic_tasks_pause_go_on_and_form_trees(cluster, tmp_path):
+    config = tmp_path / "task.yaml"
+    config.write_text("entrypoint: ['sh', '-c', 'echo run; cat data.txt; sleep 1000']\nresources: {slots: 0}\npreemption_timeout: 1\n")
+    context = tmp_path / "files"
+    context.mkdir()
+    (context / "data.txt").write_text("inherited\n")
+    root = UUID.search(det(cluster, "task", "create", str(config), "-c", str(context)).stdout)[0]
+    wait_for(lambda: "inherited" in logs(cluster, root), 30, what=lambda: logs(cluster, root))
+    child = UUID.search(det(cluster, "task", "create", str(config), "-p", root, "--inherit_context").stdout)[0]
+    wait_for(lambda: "inherited" in logs(cluster, child), 30, what=lambda: logs(cluster, child))
+    assert "sleep 1000" in det(cluster, "task", "config", root).stdout
+    det(cluster, "task", "pause", root)
+    wait_state(cluster, root, "PAUSED")
+    assert task(cluster, child)["state"] == "ACTIVE"  # nothing was said of noPause
+    assert det(cluster, "task", "pause", root, check=False).returncode != 0
+    shown = cluster.call(f"/api/v1/tasks/{root}")[1]["task"]
+    assert shown["taskState"] == "GENERIC_TASK_STATE_PAUSED"
+    det(cluster, "task", "unpause", root)
+    wait_for(lambda: task(cluster, root)["runs"] == 2 and task(cluster, root)["running"], 30)
+    fork = UUID.search(det(cluster, "task", "fork", root).stdout)[0]
+    wait_for(lambda: "inherited" in logs(cluster, fork), 30)
+    det(cluster, "task", "kill", child, "--root")
+    for one in (root, child):
+        wait_state(cluster, one, "CANCELED")
+    assert task(cluster, fork)["state"] == "ACTIVE"
+    assert cluster.call(f"/api/v1/tasks/{root}/kill", {})[0] == 400  # ended: refused, as the original does
+    det(cluster, "task", "kill", fork)
+    wait_state(cluster, fork, "CANCELED")
+
+
+def test_bad_input_starts_nothing(cluster):
+    admin_before = len(cluster.call("/troupe/v1/tasks")[1]["tasks"])
+    cases = [
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "wrong": 1}}, 400, "wrong"),
+        ("/api/v1/commands", {"config": {"entrypoint": []}}, 400, "entrypoint"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "resources": {"slots": -1}}}, 400, "slots"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "resources": {"slots": 99}}}, 400, "request unfulfillable"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "resources": {"is_single_node": True}}}, 400, "is_single_node"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "workspaceId": 77}, 404, "workspace"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "templateName": "none"}, 404, "template"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "files": [{"path": "../x", "type": 48, "content": "YQ=="}]}, 400, "x"),
+        ("/api/v1/notebooks", {"config": {"notebook_idle_type": "sometimes"}}, 400, "notebook_idle_type"),
+        ("/api/v1/notebooks", {"config": {"idle_timeout": "soon"}}, 400, "idle_timeout"),
+        ("/api/v1/tensorboards", {}, 400, "must set experiment"),
+        ("/api/v1/tensorboards", {"experimentIds": [77]}, 404, "77"),
+        ("/api/v1/generic-tasks", {"config": "", "contextDirectory": []}, 400, "No config file"),
+        ("/api/v1/generic-tasks", {"config": "", "contextDirectory": [], "forkedFrom": "5e20"}, 404, "5e20"),
+    ]
+    for path, body, status, says in cases:
+        got = cluster.call(path, body)
+        assert got[0] == status and says in json.dumps(got[1]), (path, body, got)
+    preview = cluster.call("/api/v1/notebooks", {"config": {}, "preview": True})
+    assert preview[0] == 200 and preview[1]["config"]["resources"]["slots"] == 1, preview
+    assert len(cluster.call("/troupe/v1/tasks")[1]["tasks"]) == admin_before
+
+
+def test_time_from_submission_to_the_end(cluster):
+    """No promise, printed: what one command costs."""
+    cluster.cli("command", "run", "--", "true")
+    began = time.monotonic()
+    cluster.cli("command", "run", "--", "true")
+    print(f"command run true: {time.monotonic() - began:.2f} s")

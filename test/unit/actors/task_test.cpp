@@ -1,0 +1,243 @@
+#include "actors/task/task.hpp"
+
+#include "actors/cluster/accepted_task.hpp"
+#include "actors/task/task_settings.hpp"
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+const run_id r1{1}, r2{2};
+const task_id a_command = task_id::of(task_kind::command, 1, 2),
+              a_notebook = task_id::of(task_kind::notebook, 3, 4),
+              generic = task_id::of(task_kind::generic, 5, 6);
+
+std::string show(const task_created&) { return "created"; }
+std::string show(const task_ready& x) { return "ready(" + text(x.run) + ")"; }
+std::string show(const task_active&) { return "active"; }
+std::string show(const task_paused& x) { return x.paused ? "paused" : "unpaused"; }
+std::string show(const task_stop_ordered& x) { return "stopping(" + x.why + ")"; }
+std::string show(const task_prioritized& x) { return "priority(" + text(x.priority) + ")"; }
+std::string show(const task_ended& x) {
+  return "done(" + text(name(x.state)) + " " + text(x.exit_code) + (x.why.empty() ? "" : ": " + x.why) + ")";
+}
+std::string show(const start_task_run& x) { return "start(" + text(x.run) + ")"; }
+std::string show(const stop_task_run& x) {
+  return "stop(" + text(x.run) + " " + x.reason + text(x.kill, "kill") + ")";
+}
+std::string show(const tell_task_job& x) { return "tell(" + text(x.job.priority) + ")"; }
+std::string show(const say_task_ready&) { return "say_ready"; }
+std::string show(const report_task_end&) { return "report"; }
+
+std::string shown(const task_step& s) {
+  std::string out;
+  const auto add = [&](const auto& one) { out += (out.empty() || out.back() == ' ' ? "" : " ") + show(one); };
+  for (const auto& fact : s.facts)
+    std::visit(add, fact);
+  out += " |";
+  for (const auto& action : s.actions)
+    std::visit([&](const auto& one) { out += " " + show(one); }, action);
+  return out;
+}
+
+struct row {
+  task_event event;
+  std::chrono::seconds at;
+  std::string step;
+};
+
+/// Begins with its birth. After each step a twin that replays the encoded facts has the same bytes.
+task play(const task_spec& spec, const std::vector<row>& rows) {
+  task t(spec), twin(spec);
+  task_created made;
+  made.at = t0;
+  made.id = spec.id;
+  for (const auto& fact : task::birth(made)) {
+    t.replay(fact);
+    twin.replay(*decode_as<task_fact>(encode_as(fact)));
+  }
+  EXPECT_EQ(shown({{}, t.resume(t0)}), " | start(1)");
+  for (const auto& r : rows) {
+    auto s = t.apply(r.event, t0 + r.at);
+    EXPECT_EQ(shown(s), r.step) << "at " << r.at.count() << " s";
+    for (const auto& fact : s.facts)
+      twin.replay(*decode_as<task_fact>(encode_as(fact)));
+    EXPECT_EQ(twin.snapshot(), t.snapshot()) << "at " << r.at.count() << " s";
+  }
+  return t;
+}
+
+allocation_ended over(run_id run, end why, int code = 0, const std::string& detail = {},
+                      bool finished = false) {
+  return {run, why, detail, finished, code};
+}
+
+TEST(Task, EndsWithItsProgramAndIsNotBegunAgain) {
+  play({.id = a_command}, {{over(r1, end::completed), 1s, "ended(1 completed) done(COMPLETED 0) | report"},
+                           {over(r1, end::failed), 2s, " |"}, // late
+                           {task_kill_wanted{"killed by eve"}, 3s, " | report"}});
+  play({.id = a_command}, {{over(r1, end::failed, 3, "exit code 3"), 1s,
+                            "ended(1 failed) done(ERROR 3: exit code 3) | report"}});
+  play({.id = a_command}, {{over(r1, end::lost, -1, "agent a1: silent"), 1s,
+                            "ended(1 lost) done(ERROR -1: agent a1: silent) | report"}});
+  // An agent that is disabled ends it.
+  play({.id = a_command},
+       {{over(r1, end::stopped), 1s, "ended(1 stopped) done(ERROR -1: its agent had to end it) | report"}});
+}
+
+TEST(Task, IsKilledOnce) {
+  play({.id = a_command},
+       {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed kill)"},
+        {task_kill_wanted{"killed by bob"}, 2s, " |"},
+        {over(r1, end::stopped, 137), 3s, "ended(1 stopped) done(CANCELED 137: killed by eve) | report"}});
+}
+
+TEST(Task, OfAGenericKindIsPausedAndGoesOnAsANewRun) {
+  const task_spec spec{.id = generic, .preemptible = true};
+  auto t = play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
+                       {task_pause_wanted{"eve"}, 2s, " |"},
+                       {over(r1, end::completed), 3s, "ended(1 stopped) |"},
+                       {task_unpause_wanted{"eve"}, 4s, "unpaused started(2@0) | start(2)"},
+                       {over(r2, end::completed), 5s, "ended(2 completed) done(COMPLETED 0) | report"}});
+  EXPECT_TRUE(t.refuses(task_pause_wanted{"eve"}));
+  EXPECT_TRUE(t.refuses(task_unpause_wanted{"eve"}));
+  // Unpaused while its run still leaves: the next one begins when that is over.
+  play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
+              {task_unpause_wanted{"eve"}, 2s, "unpaused |"},
+              {over(r1, end::stopped), 3s, "ended(1 stopped) started(2@0) | start(2)"}});
+  // One that had done all its work before it heard of the pause has ended.
+  play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
+              {over(r1, end::completed, 0, "", true), 3s, "ended(1 completed) done(COMPLETED 0) | report"}});
+  // Killed while it is paused: nothing of it runs.
+  play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
+              {over(r1, end::stopped), 2s, "ended(1 stopped) |"},
+              {task_kill_wanted{"killed by eve"}, 3s,
+               "stopping(killed by eve) done(CANCELED -1: killed by eve) | report"}});
+  // Its pool took the slots: it waits for others.
+  play(spec, {{over(r1, end::stopped), 3s, "ended(1 stopped) started(2@0) | start(2)"}});
+  EXPECT_TRUE(task({.id = a_command}).refuses(task_pause_wanted{"eve"}));
+}
+
+TEST(Task, EndsWhenNobodyUsesItForLongEnough) {
+  const task_spec spec{.id = a_notebook, .idle_limit = 300s};
+  auto t = play(spec, {{time_passed{}, 4000s, " |"}, // its service has never answered
+                       {task_service_answers{r1}, 4000s, "ready(1) | say_ready"},
+                       {task_service_answers{r1}, 4001s, " |"},
+                       {time_passed{}, 4299s, " |"},
+                       {task_used{}, 4030s, " |"}, // at most one fact a minute
+                       {time_passed{}, 4310s, " |"},
+                       {task_used{}, 4320s, "active |"},
+                       {time_passed{}, 4619s, " |"},
+                       {time_passed{}, 4620s,
+                        "stopping(idle for more than 5m0s: service is inactive) | stop(1 killed kill)"}});
+  EXPECT_FALSE(t.deadline());
+}
+
+TEST(Task, OfARestartedMasterKeepsItsIdleTimeAndIsGivenTimeToSpeak) {
+  const task_spec spec{.id = a_notebook, .idle_limit = 3600s};
+  task t(spec);
+  task_created made;
+  made.at = t0;
+  for (const auto& fact : task::birth(made))
+    t.replay(fact);
+  t.replay(task_ready{t0, r1});
+  t.replay(task_active{t0 + 600s});
+  static_cast<void>(t.resume(t0 + 1000s));
+  EXPECT_EQ(t.deadline(), t0 + 4200s);
+  static_cast<void>(t.resume(t0 + 9000s)); // the master was away: nobody could say that it is used
+  EXPECT_EQ(t.deadline(), t0 + 9120s);
+}
+
+TEST(Task, TellsItsPoolAnotherPriority) {
+  play({.id = a_command}, {{task_priority_wanted{"eve", 7}, 1s, "priority(7) | tell(7)"},
+                           {task_priority_wanted{"eve", 7}, 2s, " |"}});
+}
+
+// ---- configurations
+
+value config_of(task_id id, const value& text, const task_surface& below = {}) {
+  auto got = accept_task(id, text, "t.yaml", below);
+  EXPECT_TRUE(got) << got.error().what;
+  return got ? got->config : value();
+}
+std::string fault_of(task_id id, const value& text, const task_surface& below = {}) {
+  auto got = accept_task(id, text, "t.yaml", below);
+  return got ? "accepted" : got.error().what;
+}
+
+TEST(AcceptedTask, HasTheScriptOfItsKindAndTheUsersWords) {
+  const auto config = config_of(a_command, "entrypoint: [echo, hi]\nresources: {slots: 0}\n");
+  EXPECT_EQ(config["entrypoint"], value::array({"/run/determined/command-entrypoint.sh", "echo", "hi"}));
+  EXPECT_EQ(config["resources"]["slots"], 0);
+  EXPECT_TRUE(config["description"].get<std::string>().starts_with("Command ("));
+  task_created made;
+  made.id = a_command;
+  made.config = config;
+  auto settings = task_settings_of(made, "");
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->launch.entrypoint, (std::vector<std::string>{"echo", "hi"}));
+  EXPECT_EQ(settings->spec.slots, 0);
+  EXPECT_FALSE(settings->spec.preemptible);
+  made.config["entrypoint"] = value::array({"/run/determined/command-entrypoint.sh", "echo $HOME"});
+  EXPECT_EQ(task_settings_of(made, "")->launch.entrypoint,
+            (std::vector<std::string>{"/bin/sh", "-c", "echo $HOME"}));
+}
+
+TEST(AcceptedTask, LiesOverItsTemplateWhoseResourcesDoNotCount) {
+  task_surface below;
+  below.template_config = {{"resources", {{"slots", 4}}},
+                           {"environment", {{"environment_variables", value::array({"A=1"})}}}};
+  const auto config = config_of(a_notebook, {{"resources", {{"priority", 7}}}}, below);
+  EXPECT_EQ(config["resources"]["slots"], 1);
+  EXPECT_EQ(config["resources"]["priority"], 7);
+  EXPECT_NE(to_json(config["environment"]).find("A=1"), std::string::npos);
+}
+
+TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
+  const task_id board = task_id::of(task_kind::tensorboard, 7, 8);
+  task_surface small;
+  small.largest_agent = [](const std::string&) { return 2; };
+  struct {
+    task_id id;
+    value text;
+    std::string says;
+  } cases[] = {
+    {a_command, "entrypoint: [a]\nwrong: 1\n", "wrong"},
+    {a_command, "{}", "entrypoint"},
+    {a_command, "entrypoint: []\n", "entrypoint"},
+    {a_command, "entrypoint: [a]\nresources: {slots: -1}\n", "slots"},
+    {a_notebook, "notebook_idle_type: sometimes\n", "notebook_idle_type"},
+    {a_notebook, "idle_timeout: soon\n", "idle_timeout"},
+    {a_notebook, "resources: {is_single_node: true}\n", "cannot be set for NTSCs"},
+    {a_command, "entrypoint: [a]\nenvironment: {proxy_ports: [{proxy_port: 70000}]}\n", "proxy_port"},
+    {a_command, "entrypoint: [a]\nenvironment: {proxy_ports: [{proxy_port: 80}, {proxy_port: 80}]}\n",
+     "proxy_port"},
+    {a_command, "entrypoint: [a]\nresources: {slots: 3}\n", "request unfulfillable"},
+    {generic, "wrong: 1\n", "wrong"},
+  };
+  for (const auto& one : cases) {
+    const auto why = fault_of(one.id, one.text, small);
+    EXPECT_NE(why.find(one.says), std::string::npos) << to_json(one.text) << ": " << why;
+    EXPECT_NE(why, "accepted");
+  }
+  EXPECT_EQ(config_of(board, "resources: {slots: 5}\n", small)["resources"]["slots"], 0);
+  EXPECT_EQ(config_of(board, value())["idle_timeout"], "5m");
+  EXPECT_TRUE(config_of(a_notebook, value())["idle_timeout"].is_null());
+}
+
+TEST(AcceptedTask, OfAForkHasTheOthersKeysUnlessTheyAreGiven) {
+  task_created from;
+  from.id = generic;
+  from.source = "entrypoint: [a]\nresources: {slots: 2}\n";
+  auto forked = forked_config(from, "entrypoint: [b]\n");
+  ASSERT_TRUE(forked);
+  EXPECT_EQ((*forked)["entrypoint"], value::array({"b"}));
+  EXPECT_EQ((*forked)["resources"]["slots"], 2);
+  EXPECT_FALSE(forked_config(from, "nothing_known: 1\n"));
+}
+
+} // namespace
+} // namespace troupe
