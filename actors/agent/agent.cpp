@@ -176,7 +176,7 @@ void agent::on(out& o, const task_launched& ev, time_point) {
   report(o, it->second);
 }
 
-void agent::on(out& o, const task_ended& ev, time_point) {
+void agent::on(out& o, const task_is_over& ev, time_point) {
   auto it = tasks_.find(ev.task.allocation);
   if (it == tasks_.end() || it->second.report.exited)
     return;

@@ -31,13 +31,13 @@ struct task_launched {
   allocation_id allocation;
   std::int64_t pid = 0;
 };
-struct task_ended {
+struct task_is_over {
   task_report task;
 };
 /// `member_failed` comes from the sandbox, or from the stand-in of a worker that is silent; `worker_said`
 /// from a stand-in.
 using agent_event = std::variant<link_up, link_down, order_received, heartbeat_acked, task_adopted,
-                                 task_launched, task_ended, time_passed, member_failed, worker_said>;
+                                 task_launched, task_is_over, time_passed, member_failed, worker_said>;
 
 // Actions. A lease of freeze = 30 s counts from `lease_from`, the time at which the agent sent the newest
 // word that the master has answered: the master has then renewed its own, longer one later than that. A lease
@@ -108,7 +108,7 @@ private:
   void on(out& o, const heartbeat_acked& ev, time_point now);
   void on(out& o, const task_adopted& ev, time_point now);
   void on(out& o, const task_launched& ev, time_point now);
-  void on(out& o, const task_ended& ev, time_point now);
+  void on(out& o, const task_is_over& ev, time_point now);
   void on(out& o, const time_passed& ev, time_point now);
   void on(out& o, const member_failed& ev, time_point now);
   void on(out& o, const worker_said& ev, time_point now);

@@ -416,7 +416,7 @@ private:
       return;
     auto task = std::move(it->second.task);
     endings_.erase(it);
-    step(task_ended{std::move(task)});
+    step(task_is_over{std::move(task)});
   }
 
   void step(const agent_event& ev) {

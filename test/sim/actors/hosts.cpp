@@ -347,7 +347,7 @@ void hosts::tell_agent(int host, agent_event ev) {
   if (!h.agent)
     return;
   auto id = std::visit(overloaded{[](const task_launched& x) { return x.allocation; },
-                                  [](const task_ended& x) { return x.task.allocation; },
+                                  [](const task_is_over& x) { return x.task.allocation; },
                                   [](const auto&) { return allocation_id{}; }},
                        ev);
   w_.send(at(role::sandbox, find(host, id) ? find(host, id)->serial : 0), of_agent(host),
@@ -449,7 +449,7 @@ void hosts::die(sandbox& s, int code, int signal, bool with_record, const std::s
   s.report.signal = signal;
   s.report.detail = detail;
   s.report.certain = with_record;
-  tell_agent(s.host, task_ended{s.report});
+  tell_agent(s.host, task_is_over{s.report});
   if (s.node_rank == 0 && with_record && signal == 0) // the others of the gang end when rank 0 does
     for (auto* other : by_trial_[s.report.allocation.trial()])
       if (!other->dead && other != &s && other->report.allocation == s.report.allocation)

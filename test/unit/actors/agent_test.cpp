@@ -13,7 +13,7 @@ const allocation_id x{{1}, {1}}, y{{2}, {1}};
 order_received start(allocation_id id, std::uint64_t epoch = 1, int slot = 0) {
   return {epoch, start_ordered{id, {slot}, "spec"}};
 }
-task_ended ended(allocation_id id, int code) { return {{id, {}, true, 7, code}}; }
+task_is_over ended(allocation_id id, int code) { return {{id, {}, true, 7, code}}; }
 
 struct row {
   agent_event event;
@@ -64,7 +64,7 @@ TEST(Agent, SaysWhatAWorkerFailedOfAlsoWhereTheLinkWasDownThen) {
   const auto end_of = [](const agent& a) { return a.inventory().at(0).detail; };
   const row start_it{start(x), 1s, "launch(1.1)"};
   const auto over = [](int code) {
-    return task_ended{
+    return task_is_over{
       {.allocation = x, .exited = true, .exit_code = code, .detail = "exit code " + std::to_string(code)}};
   };
   EXPECT_EQ(end_of(play({up,
@@ -87,7 +87,7 @@ TEST(Agent, AnswersEveryKill) {
     {order_received{1, kill_ordered{x}}, 1s, "exit(1.1 a signal 9)"}, // was not running
     {start(x), 1s, "launch(1.1)"},
     {order_received{1, kill_ordered{x}}, 2s, "destroy(1.1)"},
-    {task_ended{{x, {}, true, 0, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
+    {task_is_over{{x, {}, true, 0, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
     {order_received{1, kill_ordered{x}}, 4s, "exit(1.1 a signal 9)"},
   });
 }
@@ -173,7 +173,7 @@ TEST(Agent, TakesWhatARuntimeThatWasMadeAgainFindsForWhatItKnows) {
     up,
     {start(x), 1s, "launch(1.1)"},
     {order_received{1, kill_ordered{x}}, 2s, "destroy(1.1)"},
-    {task_ended{{x, {}, true, 7, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
+    {task_is_over{{x, {}, true, 7, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
     {killed(x), 4s, ""}, // its end was told by the dead runtime
     {start(x), 5s, "exit(1.1 a signal 9)"},
     {order_received{1, forget_ordered{x}}, 6s, "drop(1.1)"},

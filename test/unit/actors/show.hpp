@@ -433,7 +433,7 @@ inline std::string show(const task_adopted& x) {
   return "adopted(" + text(x.task.allocation) + text(x.task.exited, "exited") + ")";
 }
 inline std::string show(const task_launched& x) { return "launched(" + text(x.allocation) + ")"; }
-inline std::string show(const task_ended& x) { return "ended(" + text(x.task.allocation) + ")"; }
+inline std::string show(const task_is_over& x) { return "ended(" + text(x.task.allocation) + ")"; }
 inline std::string show(const launch_task& x) { return "launch(" + text(x.allocation) + ")"; }
 inline std::string show(const stop_task& x) { return "ask(" + text(x.allocation) + " " + x.reason + ")"; }
 inline std::string show(const destroy_task& x) { return "destroy(" + text(x.allocation) + ")"; }
