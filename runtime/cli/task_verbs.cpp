@@ -209,7 +209,7 @@ struct new_task {
 };
 
 result<new_task> prepared(session& s, client::server& cluster, const std::string& kind,
-                          const std::string& file, std::string_view config_key = {}) {
+                          const std::string& file) {
   new_task out;
   auto text = std::string("{}");
   auto name = std::string("<config>");
