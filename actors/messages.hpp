@@ -692,7 +692,8 @@ using cluster_actor =
                    caf::replies_to<reserve_trials>::with<trials_reserved>,
                    caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
                    caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>,
-                   caf::replies_to<lines_matched>::with<committed>, caf::reacts_to<webhook_told>, caf::reacts_to<task_finished>>;
+                   caf::replies_to<lines_matched>::with<committed>, caf::reacts_to<webhook_told>,
+                   caf::reacts_to<task_finished>>;
 
 inline command_result refused(error why) { return {std::move(why)}; }
 inline command_result answered(value with = value::object()) { return {std::move(with)}; }

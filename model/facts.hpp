@@ -787,9 +787,8 @@ using fact =
                group_changed, roles_changed, policy_changed, pool_bound, webhook_changed, webhook_event,
                cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
                checkpoint_described, instance_changed, experiment_continued, experiment_resumed,
-               trial_continued, log_policy_matched,
-               task_created, task_ready, task_active, task_paused, task_stop_ordered,
-               task_prioritized, task_ended>;
+               trial_continued, log_policy_matched, task_created, task_ready, task_active, task_paused,
+               task_stop_ordered, task_prioritized, task_ended>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

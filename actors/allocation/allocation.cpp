@@ -32,21 +32,22 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
   allocation_step s;
   if (const auto* end = std::get_if<allocation_closed>(&phase_)) {
     // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
-    std::visit(overloaded{
-                 [&](const slots_granted& x) {
-                   if (x.pool.empty() || spec_.home.empty())
-                     s.actions.push_back(release_slots{});
-                   else
-                     s.actions.push_back(leave_pool{x.pool});
-                 },
-                 [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
-                 [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
-                 [&](const allocation_stop&) {
-                   s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
-                 },
-                 [](const auto&) {},
-               },
-               ev);
+    std::visit(
+      overloaded{
+        [&](const slots_granted& x) {
+          if (x.pool.empty() || spec_.home.empty())
+            s.actions.push_back(release_slots{});
+          else
+            s.actions.push_back(leave_pool{x.pool});
+        },
+        [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
+        [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
+        [&](const allocation_stop&) {
+          s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
+        },
+        [](const auto&) {},
+      },
+      ev);
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);

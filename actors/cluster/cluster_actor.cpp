@@ -133,7 +133,7 @@ private:
                      cluster_members::needs{[this] { return tasks_in_journal(); },
                                             [this] { return all_experiments(); },
                                             [this] { return tasks_->all(); },
- [this](const std::string& pool) { return instances_of(pool); },
+                                            [this](const std::string& pool) { return instances_of(pool); },
                                             peers_.journal, [this](const caf::error& why) { leave(why); }});
     tasks_.emplace(self_, setup_, peers_, *machine_,
                    cluster_tasks::needs{[this] { return members_->pools(); },

@@ -1,5 +1,6 @@
 #include "actors/cluster/cluster_tasks_part.hpp"
 
+#include "actors/catalogue/task_defaults.hpp"
 #include "actors/cluster/accepted_task.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
@@ -103,6 +104,8 @@ result<task_settings> cluster_tasks::settings_of(const task_created& made) const
     return settings;
   auto& launch = settings->launch;
   const auto& tokens = setup_.tokens;
+  add_defaults(launch.sandbox,
+               task_defaults(machine_.records, machine_.where, made.pool, made.workspace, made.owner));
   launch.cluster_id = tokens.cluster_id;
   launch.master_id = tokens.master_id;
   if (tokens.of_task)
@@ -251,6 +254,9 @@ result<task_created> cluster_tasks::to_create(const std::string& user, commands:
   made.config = std::move(accepted->config);
   made.source = std::move(accepted->source);
   made.pool = std::move(accepted->pool);
+  const auto defaults = task_defaults(machine_.records, machine_.where, made.pool, workspace, user);
+  if (const auto& as = defaults.account; as && kind == task_kind::shell) // who logs in has to know it
+    made.details["account"] = {{"user", as->user}, {"uid", as->uid}, {"group", as->group}, {"gid", as->gid}};
   made.name = std::move(accepted->name);
   auto warnings = value::array();
   const auto slots =

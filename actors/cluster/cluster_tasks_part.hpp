@@ -15,7 +15,7 @@ namespace troupe {
 class cluster_tasks {
 public:
   struct needs {
-    std::function<const std::map<std::string, pool_actor>&()> pools;
+    std::function<std::map<std::string, pool_actor>()> pools;
     std::function<void(const members_event&)> tell_members;
   };
   /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.

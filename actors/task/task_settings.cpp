@@ -161,6 +161,10 @@ result<task_settings> task_settings_of(const task_created& made, const std::stri
   launch.services = services_of(config, made.id);
   if (config.fault())
     return *config.fault();
+  auto sandbox = sandbox_terms_of(made.config);
+  if (!sandbox)
+    return sandbox.error();
+  launch.sandbox = std::move(*sandbox);
   if (auto ok = check(launch); !ok)
     return ok.error();
   return out;

@@ -378,9 +378,9 @@ void tasks(const call_ptr& c, const reply& back) {
       auto services = c->parts->proxy->services_of(storage, task);
       if (!services)
         return services.error();
-      auto shape = summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
-                           task.id.is_trial() ? slots_wanted(storage, task.experiment) : 0,
-                           port_shapes(*services));
+      auto shape =
+        summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
+                task.id.is_trial() ? slots_wanted(storage, task.experiment) : 0, port_shapes(*services));
       if (!task.id.is_trial())
         if (auto other = storage.other_task(task.id))
           add_other_summary(shape, *other);
