@@ -9,6 +9,7 @@
 #include "actors/agent_twin/agent_twin.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "actors/experiment/experiment.hpp"
+#include "actors/journal/line_matched.hpp"
 #include "actors/pool/pool_events.hpp"
 #include "actors/provider/provisioner_events.hpp"
 #include "actors/trial/trial.hpp"
@@ -226,15 +227,6 @@ struct trials_reserved {
 struct experiment_finished {
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
-};
-/// A line of a log, before it is stored, that a log policy or a webhook looks for.
-struct line_matched {
-  allocation_id allocation;
-  std::string agent, pattern, line; ///< `line` is cut to 1,000 bytes
-  webhook_id webhook;               ///< whose trigger looks for it; 0: a log policy does
-  std::string policy;               ///< name of the policy; may be empty
-  bool exclude_agent = false, cancel_retries = false;
-  MSGPACK_DEFINE_ARRAY(allocation, agent, pattern, line, webhook, policy, exclude_agent, cancel_retries)
 };
 struct lines_matched { ///< from the journal, which stores the lines once what they bring about is durable
   std::vector<line_matched> lines;

@@ -2,11 +2,14 @@
 // What is looked for in the lines of logs before they are stored: the log policies of experiments and the
 // triggers of webhooks. The cluster says what, the journal looks. Thread-safe.
 
+#include "actors/journal/line_matched.hpp"
 #include "actors/journal/log_patterns.hpp"
-#include "actors/messages.hpp"
+#include "model/rows.hpp"
+#include "model/value.hpp"
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 

@@ -193,10 +193,10 @@ private:
       allocation.stop_limit = *settings_.spec.stop_limit;
     const auto& own = peers_.pools.own;
     const auto pool = pool_of(past);
-    allocation_ = spawn_allocation(
-      self_->system(), allocation, launch,
-      {allocation_owner{task_actor{self_}}, peers_.journal, peers_.pools.find(pool), pool, settings_.title},
-      past);
+    allocation_ = spawn_allocation(self_->system(), allocation, launch,
+                                   {allocation_owner{task_actor{self_}}, peers_.journal,
+                                    peers_.pools.find(pool), pool, peers_.pools, settings_.title},
+                                   past);
     self_->monitor(allocation_);
     if (pool != own) // the master died before the run heard that it has to move
       self_->send(allocation_, pool_chosen{own, peers_.pools.find(own)});

@@ -1,0 +1,22 @@
+#pragma once
+// What the journal found in a log for the cluster.
+
+#include "model/ids.hpp"
+
+#include <msgpack.hpp>
+
+#include <string>
+
+namespace troupe {
+
+/// A line of a log, before it is stored, that a log policy or a webhook looks for.
+struct line_matched {
+  allocation_id allocation;
+  std::string agent, pattern, line; ///< `line` is cut to 1,000 bytes
+  webhook_id webhook;               ///< whose trigger looks for it; 0: a log policy does
+  std::string policy;               ///< name of the policy; may be empty
+  bool exclude_agent = false, cancel_retries = false;
+  MSGPACK_DEFINE_ARRAY(allocation, agent, pattern, line, webhook, policy, exclude_agent, cancel_retries)
+};
+
+} // namespace troupe
