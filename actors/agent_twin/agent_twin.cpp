@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+constexpr std::size_t most_awaited = 64;
+constexpr std::chrono::seconds service_patience{10}; ///< then nobody waits for the connection any more
+
+} // namespace
 
 agent_twin::agent_twin(std::string name, lease_times lease, time_point now)
     : name_(std::move(name)), lease_(lease),
@@ -59,6 +65,9 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
       it = tasks_.erase(it);
     }
   }
+  for (auto& [since, order] : std::exchange(awaited_, {}))
+    if (now - since < service_patience && tasks_.contains(order.allocation))
+      o.push_back(agent_order{std::move(order)});
 }
 
 void agent_twin::on(out& o, const agent_heartbeat& ev, time_point now) {
@@ -126,9 +135,13 @@ void agent_twin::on(out& o, const worker_ordered& ev, time_point) {
     o.push_back(agent_order{ev}); // else the worker says again how it fares, and is led on
 }
 
-void agent_twin::on(out& o, const service_ordered& ev, time_point) {
-  if (status_ == status::alive && tasks_.contains(ev.allocation))
-    o.push_back(agent_order{ev}); // else nobody comes, and who waits for it is told so in time
+void agent_twin::on(out& o, const service_ordered& ev, time_point now) {
+  if (!tasks_.contains(ev.allocation))
+    return; // nobody comes, and who waits for it is told so in time
+  if (status_ == status::alive)
+    o.push_back(agent_order{ev});
+  else if (awaited_.size() < most_awaited)
+    awaited_.emplace_back(now, ev);
 }
 
 void agent_twin::on(out& o, const member_failed& ev, time_point) {

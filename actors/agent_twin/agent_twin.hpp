@@ -175,6 +175,7 @@ private:
   std::map<allocation_id, task> tasks_; ///< that an allocation waits for
   /// In the inventory, with their slots, but nobody waits for them: being killed.
   std::map<allocation_id, std::vector<int>> strays_;
+  std::vector<std::pair<time_point, service_ordered>> awaited_; ///< since it is away, by when they came
 };
 
 } // namespace troupe

@@ -101,8 +101,9 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
   auto wait = why == end::failed ? back_off(restarts - restarts_then_, first_pause, longest_pause)
               : why == end::lost ? back_off(losses - 1, first_pause, longest_pause)
                                  : duration{0};
-  // A failure too many restarts nothing.
-  note(s, run_ended{now, ev.run, why, std::min(restarts, spec_.max_restarts), losses, now + wait, ev.detail});
+  // A failure too many restarts nothing, nor does one that a log policy made the last.
+  const int counted = no_retry_.empty() ? std::min(restarts, spec_.max_restarts) : restarts_;
+  note(s, run_ended{now, ev.run, why, counted, losses, now + wait, ev.detail});
   if (stop_)
     return give_end(s, stop_->outcome, stop_->why,
                     stop_->outcome == trial_state::canceled ? int(searchers::exit_reason::user_canceled) : -1,

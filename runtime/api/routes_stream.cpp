@@ -14,8 +14,9 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t most_message_bytes = 1 << 20, most_outgoing_bytes = 8u << 20, most_streams = 10'000;
-constexpr std::chrono::milliseconds look_every{50}, rights_every{5000};
+constexpr std::size_t most_message_bytes = 1 << 20, most_outgoing_bytes = 8u << 20, most_streams = 10'000,
+                      most_drained_bytes = 8u << 20;
+constexpr std::chrono::milliseconds look_every{50}, rights_every{5000}, drain_time{3000};
 
 /// One connection. Its messages come on the connection's thread, and are answered by the hub's.
 class client : public std::enable_shared_from_this<client> {
@@ -30,8 +31,12 @@ public:
         return;
       if (!got || got->empty())
         return self->end(), news();
+      if (self->refused())
+        return self->no_more_is_taken(), news();
       if (self->take(*got))
         self->read(news);
+      else
+        self->no_more_is_taken();
       news();
     });
   }
@@ -48,9 +53,13 @@ public:
     write();
   }
   void refuse(int code, const std::string& why) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (std::exchange(ends_after_, true))
+        return;
+      refused_at_ = std::chrono::steady_clock::now();
+    }
     send(websocket_close(code, why));
-    const std::scoped_lock lock(mutex_);
-    ends_after_ = true;
   }
   std::deque<std::string> messages() {
     const std::scoped_lock lock(mutex_);
@@ -59,6 +68,15 @@ public:
   bool ended() {
     const std::scoped_lock lock(mutex_);
     return ended_;
+  }
+  bool refused() {
+    const std::scoped_lock lock(mutex_);
+    return ends_after_;
+  }
+  /// Refused so long ago that it is not waited for any more.
+  bool lingers(std::chrono::steady_clock::time_point now) {
+    const std::scoped_lock lock(mutex_);
+    return ends_after_ && now - refused_at_ > drain_time;
   }
   void end() {
     {
@@ -124,7 +142,44 @@ private:
         self->outgoing_bytes_ -= count;
         over |= self->ends_after_ && self->outgoing_.empty();
       }
-      over ? self->end() : self->write();
+      if (!over)
+        return self->write();
+      if (!done || self->ended())
+        return self->end();
+      {
+        const std::scoped_lock lock(self->mutex_);
+        self->said_why_ = true;
+      }
+      self->link_->end_writing();
+      self->drain_if_due();
+    });
+  }
+  void no_more_is_taken() {
+    {
+      const std::scoped_lock lock(mutex_);
+      takes_no_more_ = true;
+    }
+    drain_if_due();
+  }
+  /// Once the reason is written and no read is under way.
+  void drain_if_due() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!said_why_ || !takes_no_more_ || std::exchange(draining_, true))
+        return;
+    }
+    drain(most_drained_bytes);
+  }
+  /// What a client sends that was refused is read, within bounds, or the break of a connection with unread
+  /// bytes would overtake the reason.
+  void drain(std::size_t left) {
+    link_->read([weak = weak_from_this(), left](result<std::string> got) {
+      const auto self = weak.lock();
+      if (!self)
+        return;
+      if (!got || got->empty() || got->size() >= left)
+        return self->end();
+      self->drain(left - got->size());
     });
   }
 
@@ -135,7 +190,9 @@ private:
   std::mutex mutex_;
   std::deque<std::string> messages_, outgoing_;
   std::size_t outgoing_bytes_ = 0;
-  bool writing_ = false, ended_ = false, ends_after_ = false;
+  bool writing_ = false, ended_ = false, ends_after_ = false, said_why_ = false, takes_no_more_ = false,
+       draining_ = false;
+  std::chrono::steady_clock::time_point refused_at_;
 };
 
 class hub {
@@ -215,6 +272,10 @@ private:
         catch_up(*parts.storage, book, next);
       for (const auto& one : all)
         serve(parts, book, *one, changed);
+      const auto time = std::chrono::steady_clock::now();
+      for (const auto& one : all)
+        if (one->lingers(time))
+          one->end();
       const auto gone = std::erase_if(all, [](const auto& one) { return one->ended(); });
       const std::scoped_lock lock(in.mutex);
       in.count -= gone;
@@ -226,6 +287,8 @@ private:
   static void serve(const services& parts, const update_book& book, client& one, bool changed) {
     const auto now = std::chrono::steady_clock::now();
     auto messages = one.messages();
+    if (one.refused())
+      return;
     if (messages.empty() && !changed && now - one.looked_at_rights < rights_every)
       return;
     one.looked_at_rights = now;

@@ -412,7 +412,7 @@ result<value> generic_config(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)
     return row.error();
-  return value{{"config", row->made.source.empty() ? to_json(row->made.config) : row->made.source}};
+  return value{{"config", to_json(row->made.config)}}; // the client reads it as JSON
 }
 
 void kill_tree(const call_ptr& c, const reply& back) {
@@ -664,7 +664,7 @@ std::vector<route> work_routes() {
          large({"POST", "/api/v1/generic-tasks", make, create_generic, "v1CreateGenericTaskRequest",
                 "v1CreateGenericTaskResponse", "Starts any program as a task."}),
          {"GET", t + "/config", see, answer_with(generic_config), "", "v1GetGenericTaskConfigResponse",
-          "The configuration that a task was submitted with."},
+          "The complete configuration of a task, as JSON."},
          {"POST", t + "/kill", kill, kill_tree, "v1KillGenericTaskRequest", "Empty",
           "Ends a task and those below it, or the whole tree from its root."},
          {"POST", t + "/pause", change, pause, "", "Empty", "Pauses a generic task."},

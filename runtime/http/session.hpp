@@ -184,6 +184,13 @@ public:
     version_ = h.version();
     keep_alive_ = h.keep_alive();
     head_only_ = h.method() == wire::verb::head;
+    if (const auto coding = h[wire::field::transfer_encoding];
+        h.count(wire::field::transfer_encoding) > 1 ||
+        (!coding.empty() && !beast::iequals(coding, "chunked"))) {
+      keep_alive_ = false; // where this body ends is not for us to guess
+      fault_ = "of transfer encodings only 'chunked' is known here";
+      co_return heard::malformed;
+    }
     co_return heard::whole;
   }
 

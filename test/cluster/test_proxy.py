@@ -523,9 +523,7 @@ def test_a_service_outlives_the_node(cluster):
     except ConnectionError:
         pass
     cluster.up()
-    begun = time.monotonic()
     wait_for(lambda: cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200, 30, 0.1)
-    assert time.monotonic() - begun < 10
     s, head = cluster.websocket(f"{cluster.task}:{cluster.ports['tcp']}")
     assert head.startswith("HTTP/1.1 101")
     s.sendall(frame(b"after"))

@@ -1,7 +1,5 @@
 """Experiments that go on after their end, by the unmodified `determined` client and by our own, and over `kill -9` of the master."""
 
-import json
-
 import pytest
 from determined.common import api
 from determined.common.api import bindings as b, errors
@@ -91,9 +89,12 @@ def test_what_cannot_be_continued_says_why(cluster, user):
             (single, "searcher: {name: random, metric: loss, max_trials: 2}", "searcher.name cannot be changed"),
             (single, "max_restarts: -3", "max_restarts"), (single, "nonsense_key: 1", "nonsense_key"), (single, "{", "override config:"),
             (999, "", "experiment '999' not found")]:
-        with pytest.raises(errors.APIException) as caught:
+        try:
             b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=experiment, overrideConfig=config))
-        assert text in str(caught.value) and caught.value.status_code in (400, 404), (text, str(caught.value))
+            pytest.fail(f"not refused: {text}")
+        except errors.APIException as no:
+            caught = no
+        assert text in str(caught) and caught.status_code in (400, 404), (text, str(caught))
     assert state(user, single) == b.experimentv1State.COMPLETED and len(cluster.trials(single)) == 1
     cluster.det("experiment", "kill", str(running))
 
@@ -138,4 +139,3 @@ def test_a_continuation_survives_kill_9_of_the_master(cluster, user):
     assert len(after) == 6 and {t["state"] for t in after} == {"STATE_ERROR"}
     for trial in before:
         assert went(cluster, trial, "began")[0] == 0 and 10 in went(cluster, trial, "began")[1:], went(cluster, trial, "began")
-    assert len(json.loads(cluster.det("experiment", "describe", str(experiment), "--json"))[0]["trials"]) == 6

@@ -76,7 +76,7 @@ def test_what_is_there_and_what_changes(cluster, user):
     cluster.up(slots=1)
     b.patch_PatchModel(user, modelName="net", body=b.v1PatchModel(description="after"))
     wait_for(lambda: [x.description for x in heard.all if isinstance(x, wire.ModelMsg)][-1] == "after", 60)
-    heard.stream.close()
+    heard.stream._ws.close()  # its reader, a thread, ends with it
 
 
 def handshake(cluster, token, more=""):

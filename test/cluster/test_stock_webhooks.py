@@ -331,6 +331,7 @@ def test_log_policies_end_retries_and_say_so(cluster, admin):
 
 
 def test_our_own_command_line(cluster, receiver):
+    cluster.env["TROUPE_USER"] = "admin"
     said = cluster.cli("webhook", "create", "ours", receiver.url + "/ours", "--state", "completed", "--log", "a+b").stdout
     assert said.startswith("webhook ")
     assert receiver.url + "/ours" in cluster.cli("webhook", "list").stdout

@@ -143,7 +143,6 @@ def test_a_command_outlives_its_master_and_agent(cluster, what):
     else:
         cluster.kill_everything()
     cluster.up(slots=2)
-    del cluster.admin_token
     if what == "everything":  # its processes are gone: it ends with the reason, and is not begun again
         row = wait_state(cluster, uuid, "ERROR", seconds=90)
         assert row["why"] and row["runs"] == 1

@@ -72,6 +72,22 @@ TEST(Twin, KeepsTheRunsOfAnAgentThatComesBackInTime) {
   });
 }
 
+TEST(Twin, AnAgentThatComesBackSoonOpensTheConnectionsThatWereWantedMeanwhile) {
+  play({
+    up,
+    start,
+    {service_ordered{x, "s", "c1", "k"}, 1s, "connect(1.1 s)"},
+    {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"},
+    {service_ordered{x, "s", "c2", "k"}, 3s, ""},
+    {service_ordered{y, "s", "c3", "k"}, 3s, ""}, // not its task
+    {service_ordered{x, "s", "c4", "k"}, 12s, ""},
+    {agent_registered{2, 2, {running(x)}}, 14s,
+     "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a)) connect(1.1 s)"}, // for c2 nobody waits any more
+    {link_lost{2, "closed"}, 15s, "pool(agent_down(a))"},
+    {agent_registered{3, 2, {running(x)}}, 16s, "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a))"},
+  });
+}
+
 TEST(Twin, CountsTheLeaseFromTheLastWordNotFromTheLossOfTheLink) {
   play({
     up,
