@@ -458,7 +458,8 @@ struct experiment_resumed {
   std::uint32_t number = 0;     ///< of the continuation
   std::vector<trial_id> trials; ///< those that run again
   bool configured = false;      ///< with another configuration: what users had set of its pool is over
-  MSGPACK_DEFINE_ARRAY(at, number, trials, configured)
+  value hparams;                ///< of a search of one trial, by its configuration now; null: as before
+  MSGPACK_DEFINE_ARRAY(at, number, trials, configured, hparams)
 };
 
 // ---- stream "trial/N"

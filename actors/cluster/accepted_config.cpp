@@ -78,6 +78,20 @@ result<value> continued_config(const value& before, const value& text, const std
   return std::move(checked.config);
 }
 
+value hparams_of_one(const value& config, std::uint64_t seed) {
+  const auto searcher = config.value("searcher", value::object());
+  if (searcher.value("name", value()) != "single")
+    return {};
+  auto search = searchers::make_searcher(searcher, config.value("hyperparameters", value::object()), seed);
+  if (!search)
+    return {};
+  if (auto begun = (*search)->apply(searchers::search_started{}))
+    for (const auto& action : *begun)
+      if (const auto* made = std::get_if<searchers::create_trial>(&action))
+        return made->hparams;
+  return {};
+}
+
 result<accepted_config> accept_config(const value& text, const std::string& file,
                                       const std::string& checkpoint_dir, const value& cluster,
                                       const config_layers& layers) {

@@ -34,4 +34,8 @@ result<accepted_config> accept_config(const value& text, const std::string& file
 /// does, and where it names a workspace, a project or another searcher.
 result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir);
 
+/// Hyperparameters of the only trial of a search `single` by a complete configuration; null of other
+/// searches.
+value hparams_of_one(const value& config, std::uint64_t seed);
+
 } // namespace troupe

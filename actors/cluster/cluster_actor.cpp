@@ -29,6 +29,15 @@ namespace {
 using base = actor_base<cluster_actor>;
 constexpr auto deletion_timeout = std::chrono::minutes(10); ///< of one experiment
 
+/// Whether a text that is laid over a configuration changes nothing.
+bool says_nothing(const std::string& text) {
+  std::string shown;
+  for (const char c : text)
+    if (!std::isspace(static_cast<unsigned char>(c)))
+      shown += c;
+  return shown.empty() || shown == "{}";
+}
+
 using command_promise = caf::typed_response_promise<command_result>;
 
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, members_action> {
@@ -434,7 +443,8 @@ private:
     auto ok = past ? replayable(*past) : result<void>(past.error());
     if (!ok)
       return set_aside(row.id, ok.error().what);
-    past->again = {row.continued, row.continued_trials, row.resources.empty()};
+    past->again = {row.continued, row.continued_trials, row.resources.empty(),
+                   hparams_of_one(row.config, settings->seed)};
     add_trials(*past, *peers_.reads, *settings, self_->now());
     start(std::move(*settings), *past, false, row.resources.empty() ? "" : row.resources.front().pool);
   }
@@ -635,9 +645,8 @@ private:
                                            const commands::experiment_continue& x) const {
     const auto searcher = row.config.value(value::json_pointer("/searcher/name"), value());
     const bool single = searcher == "single";
-    const auto given = x.config.is_string() ? x.config.get<std::string>() : std::string();
     const bool overrides = !x.config.is_null() && x.config != value::object() && x.config != "" &&
-                           given.find_first_not_of(" \n{}") != given.npos;
+                           (!x.config.is_string() || !says_nothing(x.config.get<std::string>()));
     if (!single && searcher != "random" && searcher != "grid")
       return error{errc::invalid, "Unsupported searcher type provided"};
     if (!single && overrides)

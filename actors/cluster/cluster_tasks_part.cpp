@@ -439,7 +439,22 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
   if (row->state != task_state::paused && row->state != task_state::stopping_paused)
     return refused(
       {errc::invalid, "cannot unpause task " + x.id + " as it is in state " + std::string(name(row->state))});
-  return order(row->made.id, task_call_of({row->made.id, {}}, commands::task_hold{false, user}));
+  std::vector<task_id> ids; // with what was paused with it
+  for (const auto id : below(row->made.id)) {
+    const auto below_it = peers_.reads->other_task(id);
+    const bool paused =
+      below_it && (below_it->state == task_state::paused || below_it->state == task_state::stopping_paused);
+    if (id == row->made.id || (paused && tasks_.at(id).no_pause == 0))
+      ids.push_back(id);
+  }
+  auto to = self_->make_response_promise<command_result>();
+  order_all(
+    ids,
+    [&](task_id one) {
+      return task_call_of({one, {}}, commands::task_hold{false, user});
+    },
+    to);
+  return to;
 }
 
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_set& x) {

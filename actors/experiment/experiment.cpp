@@ -69,7 +69,7 @@ void experiment::on(experiment_step& s, const experiment_set& ev, time_point now
 void experiment::on(experiment_step& s, const experiment_resume& ev, time_point now) {
   if (ev.number <= continued_)
     return;
-  note(s, experiment_resumed{now, ev.number, ev.trials, ev.configured});
+  note(s, experiment_resumed{now, ev.number, ev.trials, ev.configured, ev.hparams});
   for (auto& action : resume(now))
     s.actions.push_back(std::move(action));
 }
@@ -397,6 +397,8 @@ void experiment::set(const experiment_resumed& f) {
     t.paused = t.exited; // until the search has a slot for it; it believes that the others run
     t.exited = t.finished = false;
     t.stop_why.clear();
+    if (!f.hparams.is_null())
+      t.made.hparams = f.hparams;
     to_continue_->push_back(t.made.key);
   }
 }

@@ -111,6 +111,7 @@ struct experiment_resume {
   std::uint32_t number = 0;     ///< counts from 1
   std::vector<trial_id> trials; ///< those that run again
   bool configured = false;      ///< the configuration says anew what it may have of its pool
+  value hparams;                ///< as in experiment_resumed
 };
 using experiment_event =
   std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded,

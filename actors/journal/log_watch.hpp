@@ -26,8 +26,9 @@ public:
   /// Triggers of webhooks, all of them.
   void watch(std::vector<std::pair<webhook_id, std::string>> triggers);
 
-  /// What matched, each policy once for each agent and each trigger once for each task, until `told`.
-  /// Lines of our own are passed over, and the line that prints the configuration.
+  /// What matched, each trigger and each policy once for each task, those that leave an agent out once for
+  /// each agent of a task, until `told`. Lines of our own are passed over, and the line that prints the
+  /// configuration.
   std::vector<line_matched> look(const std::vector<log_line>& lines);
   /// These are durable: further lines that match the same are passed over.
   void told(const std::vector<line_matched>& lines);

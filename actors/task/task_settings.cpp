@@ -37,8 +37,10 @@ std::vector<std::string> program_of(config_reader& config, task_kind kind) {
   return words;
 }
 
-/// Its own service, by a socket, then the ports that its configuration names.
-std::vector<task_service> services_of(const config_reader& config, task_id id) {
+} // namespace
+
+std::vector<task_service> services_of(const value& all_of, task_id id) {
+  config_reader config{all_of};
   std::vector<task_service> all;
   if (service_module(id.kind())) {
     task_service own;
@@ -69,8 +71,6 @@ std::vector<task_service> services_of(const config_reader& config, task_id id) {
     }
   return all;
 }
-
-} // namespace
 
 const char* task_script(task_kind kind) {
   switch (kind) {
@@ -158,7 +158,7 @@ result<task_settings> task_settings_of(const task_created& made, const std::stri
   launch.context = made.context;
   launch.entrypoint = program_of(config, kind);
   launch.env = variables_in(config);
-  launch.services = services_of(config, made.id);
+  launch.services = services_of(made.config, made.id);
   if (config.fault())
     return *config.fault();
   auto sandbox = sandbox_terms_of(made.config);

@@ -22,6 +22,10 @@ result<task_settings> task_settings_of(const task_created& made, const std::stri
 /// Words of the user follow it. Null for generic tasks, which have no script.
 const char* task_script(task_kind kind);
 
+/// What listens in a task that is no trial: its own service, by a socket, then the ports that its
+/// configuration names.
+std::vector<task_service> services_of(const value& config, task_id id);
+
 /// What its service is told besides (TROUPE_SERVICE_CONFIG); `reveal` opens what is kept sealed. Null where
 /// its kind has no service.
 value service_config(const task_created& made, const std::function<std::string(const std::string&)>& reveal);

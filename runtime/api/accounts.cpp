@@ -439,7 +439,8 @@ result<std::string> accounts::view_token(std::string_view shown, task_id task, t
   auto h = holder(shown, now);
   if (!h)
     return h.error();
-  if (h->what == token_holder::kind::allocation || (h->what == token_holder::kind::view && h->task != task))
+  const bool of_one = h->what == token_holder::kind::view || h->what == token_holder::kind::service;
+  if (h->what == token_holder::kind::allocation || (of_one && h->task != task))
     return error{errc::unauthorized, "this token opens no page"};
   if (h->what == token_holder::kind::view)
     return std::string(shown);

@@ -1,5 +1,6 @@
 #include "runtime/api/proxy_desk.hpp"
 
+#include "actors/task/task_settings.hpp"
 #include "model/names.hpp"
 #include "system/random.hpp"
 
@@ -43,9 +44,13 @@ std::vector<task_service> services_in(const value& config) {
 
 result<std::vector<task_service>> proxy_desk::services_of(const storage::reader& storage,
                                                           const task_row& task) {
+  if (!task.id.is_trial()) {
+    auto other = storage.other_task(task.id);
+    if (!other && other.error().code != errc::not_found)
+      return other.error();
+    return other ? troupe::services_of(other->made.config, task.id) : std::vector<task_service>();
+  }
   std::vector<task_service> out;
-  if (!task.id.is_trial())
-    return out;
   const auto name = task_name(task.experiment, task.id);
   {
     std::lock_guard lock(mutex_);
@@ -86,6 +91,18 @@ result<proxy_desk::found_service> proxy_desk::find(const storage::reader& storag
   if (it == all->end())
     return none;
   return found_service{std::move(*row), *it, path.task};
+}
+
+bool proxy_desk::is_news(task_id task, time_point now) {
+  std::lock_guard lock(mutex_);
+  const auto known = used_.find(task);
+  if (known != used_.end() && now - known->second < std::chrono::minutes{1})
+    return false;
+  if (used_.size() >= most_experiments)
+    std::erase_if(used_, [&](const auto& one) { return now - one.second >= std::chrono::minutes{1}; });
+  if (used_.size() < most_experiments || known != used_.end())
+    used_[task] = now;
+  return true;
 }
 
 std::string proxy_desk::make_code(const std::string& service, const std::string& pass, time_point now) {

@@ -24,6 +24,9 @@ public:
   /// All of a task, by its row.
   result<std::vector<task_service>> services_of(const storage::reader& storage, const task_row& task);
 
+  /// Whether that somebody uses the task has not been said for a minute; it counts as said now.
+  bool is_news(task_id task, time_point now);
+
   /// A code that works once, within a minute, for that service alone; `pass` is what it stands for.
   std::string make_code(const std::string& service, const std::string& pass, time_point now);
   std::optional<std::string> take_code(const std::string& service, const std::string& code, time_point now);
@@ -36,6 +39,7 @@ private:
   std::mutex mutex_;
   std::map<experiment_id, std::vector<task_service>> ports_; ///< of experiments: without the task's name
   std::map<std::string, code> codes_;
+  std::map<task_id, time_point> used_; ///< when it was said last; bounded
 };
 
 /// "troupe-task-" and the beginning of the task's id.

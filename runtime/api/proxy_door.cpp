@@ -83,7 +83,7 @@ std::string_view own_scheme(std::string_view authorization) {
 
 /// Whether it is a credential of this cluster's making, still good or not.
 bool is_of_ours(std::string_view token) {
-  for (std::string_view kind : {"u1.", "p1.", "e1.", "a1.", "v1."})
+  for (std::string_view kind : {"u1.", "p1.", "e1.", "a1.", "v1.", "t1.", "s1."})
     if (token.starts_with(kind))
       return true;
   return false;
@@ -168,7 +168,8 @@ private:
 
   bool is_view(const std::string& token) const {
     const auto holder = parts_.users->holder(token, now_);
-    return holder && holder->what == token_holder::kind::view;
+    return holder &&
+           (holder->what == token_holder::kind::view || holder->what == token_holder::kind::service);
   }
 
   /// Valid, and with the right to this task.
@@ -274,8 +275,34 @@ private:
     out.target = path_and_query(path_.path, clean_query_);
     proxy::viewer viewer{by_.address, by_.tls, passes_on_};
     out.head = proxy::to_service(all_, viewer);
+    if (at_.task.id.kind() == task_kind::notebook && !passes_on_ && is_to_be_logged_in())
+      if (const auto owner = parts_.users->find(at_.task.owner))
+        out.head.emplace_back("Authorization",
+                              "token " + parts_.users->service_token(at_.task.id, owner->id));
+    say_used();
     out.at = std::move(at_);
     return out;
+  }
+
+  /// To JupyterLab, whose own cookie says who it is from then on: then its check of XSRF holds, which a token
+  /// in a header passes by. So a browser gets it with a page that it opens, and with nothing else.
+  bool is_to_be_logged_in() const {
+    if (!knock_.browser)
+      return true;
+    const auto& cookies = head_.headers.cookie;
+    return knock_.navigates && knock_.safe &&
+           (cookies.starts_with("username-") || cookies.find("; username-") != cookies.npos) == false;
+  }
+
+  /// A notebook says itself whether anybody uses it.
+  void say_used() const {
+    const auto& id = at_.task.id;
+    if (id.is_trial() || id.kind() == task_kind::notebook || !parts_.proxy->is_news(id, now_))
+      return;
+    commands::task_use use;
+    use.id = to_string(id);
+    parts_.cluster.order({.user = at_.task.owner, .admin = false, .allocation = {}}, std::move(use),
+                         [](const result<value>&) {});
   }
 
   std::optional<response> choose_way(proxied& out) const {

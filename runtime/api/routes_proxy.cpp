@@ -118,7 +118,7 @@ std::vector<route> proxy_routes() {
      bring,
      "",
      "Connection",
-     "For agents, with the secret of the order: a connection to a service, as an upgrade to "
+     "For agents, with the key of the order: a connection to a service, as an upgrade to "
      "troupe-connection."},
   };
   return rows;

@@ -86,7 +86,7 @@ result<identity> service::who_views(std::string_view token, task_id task, time_p
   auto holder = parts_->users->holder(token, now);
   if (!holder)
     return holder.error();
-  if (holder->what != token_holder::kind::view)
+  if (holder->what != token_holder::kind::view && holder->what != token_holder::kind::service)
     return who(token, now);
   if (holder->task != task)
     return error{errc::unauthorized, "this token opens the services of another task"};

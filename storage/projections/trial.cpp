@@ -76,6 +76,12 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
       row->stopped.push_back(decided);
 }
 
+void on(const experiment_resumed& x, const subject&, tables& rows) {
+  for (const auto id : x.trials)
+    if (auto* row = x.hparams.is_null() ? nullptr : rows.trials.change(id))
+      row->hparams = x.hparams;
+}
+
 void on(const trial_activated&, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial());
   if (!row || row->state != trial_state::paused)

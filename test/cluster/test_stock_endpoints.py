@@ -13,9 +13,7 @@ from cluster_under_test import wait_for
 from test_task_routes import ByHand, Task
 
 BUILT_LATER = [
-    ("post_ContinueExperiment", {"body": b.v1ContinueExperimentRequest(id=1, overrideConfig="")}),
-    ("get_GetWebhooks", {}),
-    ("get_GetNotebooks", {}),
+    ("post_CreateTrial", {"body": b.v1CreateTrialRequest(experimentId=1, unmanaged=True)}),
 ]
 
 

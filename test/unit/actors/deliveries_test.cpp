@@ -196,7 +196,8 @@ TEST(LogWatch, FindsWhatPoliciesAndTriggersLookFor) {
   EXPECT_EQ(found({line("nothing")}), "");
   EXPECT_EQ(found({line("out of luck"), line("out of luck")}), "oom@a1 #5@a1 ");
   EXPECT_EQ(found({line("out of luck")}), "") << "once";
-  EXPECT_EQ(found({line("out of luck", "a1", 13)}), "#5@a1 ") << "of another task of the same experiment";
+  EXPECT_EQ(found({line("out of luck", "a1", 13)}), "oom@a1 #5@a1 ")
+    << "of another task of the same experiment";
   EXPECT_EQ(found({line("ECC"), line("ECC", "a2")}), "ecc@a1 ecc@a2 ") << "once on each agent";
   EXPECT_EQ(found({line("only a name"), line("not only a name")}), "plain@a1 ");
   EXPECT_EQ(found({line("ECC", "a3", 77)}), "") << "another experiment";

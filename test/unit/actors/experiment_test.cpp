@@ -206,6 +206,14 @@ TEST(Experiment, IsContinuedAfterItsEnd) {
   });
   auto ended = twin;
   EXPECT_EQ(show(ended.apply(experiment_activate{}, t0)), " | ") << "an end is an end";
+  auto anew = twin;
+  const auto again_so = anew.apply(experiment_resume{1, {{1}}, true, {{"lr", 3}}}, t0);
+  for (const auto& action : again_so.actions) {
+    const auto* spawn = std::get_if<spawn_trial>(&action);
+    if (spawn && spawn->trial.trial == trial_id{1}) {
+      EXPECT_EQ(spawn->trial.hparams, (value{{"lr", 3}})) << "of the configuration that it is continued with";
+    }
+  }
   // As after a restart: the trial whose end the search has heard waits for a slot of the search's.
   auto other = twin;
   continue_with(

@@ -20,7 +20,7 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
     {{"experiment", "lst"},
      2,
      "error: unknown command 'experiment lst'\nhint: did you mean 'list'?   troupe experiment list\n"},
-    {{"s"}, 2, "error: 's' may mean status, slot, search, shell\nhint: troupe status\n"},
+    {{"s"}, 2, "error: 's' may mean status, ssh, slot, search, shell\nhint: troupe status\n"},
     {{"xyzzy"}, 2, "error: unknown command 'xyzzy'\nhint: troupe --help\n"},
     {{"experiment", "create"},
      2,

@@ -235,7 +235,20 @@ void collect_keys(const value& schema, std::set<std::string>& keys) {
 
 /// Where the schema alone refuses what Determined means to accept: it takes a missing searcher for a grid,
 /// and does not see that `gpu` is the old name of `cuda`.
+/// A port that no connection can have is refused here and accepted there.
+bool has_no_such_port(const value& x) {
+  if (x.is_array())
+    return std::any_of(x.begin(), x.end(), has_no_such_port);
+  if (!x.is_object())
+    return false;
+  const auto port = x.value("proxy_port", value());
+  return (port.is_number() && (port.is_number_float() || port < 1 || port > 65535)) ||
+         std::any_of(x.begin(), x.end(), has_no_such_port);
+}
+
 bool is_known_exception(const std::string& name, const value& x, bool complete) {
+  if (has_no_such_port(x))
+    return true;
   if (complete && x.dump().find("\"gpu\"") != std::string::npos)
     return true;
   if (name == "experiment" && x.is_object())

@@ -306,12 +306,14 @@ TEST(Continuation, OpensTheRowsAgain) {
   EXPECT_EQ(row.continued_trials, std::vector<trial_id>{{7}});
   EXPECT_TRUE(row.resources.empty()) << "the configuration says them anew";
   EXPECT_EQ(f.rows.trial_states.find({7})->state, trial_state::error) << "until its own fact";
+  f.say("experiment/1", experiment_resumed{t0 + 10s, 1, {{7}}, true, value{{"lr", 3}}});
   f.say("trial/7", trial_continued{t0 + 10s, 1, {1}});
   f.say("trial/7", trial_activated{t0 + 10s});
   const auto& trial = *f.rows.trial_states.find({7});
   EXPECT_EQ(trial.state, trial_state::queued) << "it was placed before, and is not now";
   EXPECT_EQ(trial.restarts, 0);
   EXPECT_EQ(trial.log_policy, "");
+  EXPECT_EQ(f.trial().hparams, (value{{"lr", 3}}));
   EXPECT_EQ(trial.continued, std::vector<run_id>{{1}});
   EXPECT_EQ(f.rows.tasks.find(trial_id{7})->ended, time_point{});
   EXPECT_EQ(continuation_of(trial.continued, {1}), 0u);

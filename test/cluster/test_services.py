@@ -1,0 +1,220 @@
+"""JupyterLab, TensorBoard and sshd as tasks, reached through the master as users reach them: with a kernel that computes, with curves of a
+trial, with plain ssh and with `det shell open`. Needs `./setup tasks` and the wheel `determined` 0.38.1 in the interpreter that runs it."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+
+import pytest
+import websocket
+
+from cluster_under_test import Cluster, wait_for
+
+CURVE = """
+import time, troupe
+troupe.params()
+for step in range(1, 6):
+    troupe.log({"loss": 1.0 / step}, step=step)
+troupe.validate({"loss": 0.2}, step=5)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    one = Cluster(tmp_path_factory.mktemp("services"))
+    one.env["PATH"] = os.path.dirname(sys.executable) + ":" + one.env["PATH"]  # `python3` of the tasks has the packages
+    one.up(slots=1)
+    yield one
+    one.close()
+
+
+def started(cluster, *words):
+    uuid_of = cluster.cli(*words, "--detach").stdout.strip()
+    wait_for(lambda: row(cluster, uuid_of)["ready"], 60, what=lambda: (row(cluster, uuid_of), cluster.cli("task", "logs", uuid_of).stdout[-2000:]))
+    return uuid_of
+
+
+def row(cluster, uuid_of):
+    return cluster.call(f"/troupe/v1/tasks/{uuid_of}")[1]
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Unredirected(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+def ask(cluster, path, headers=None, data=None, method=None, host=None):
+    """One request; a redirection is not followed. `host`: the name by which a browser would call the page."""
+    request = urllib.request.Request(cluster.url() + path, data, headers or {}, method=method)
+    if host:
+        request.add_header("Host", host)
+    opener = urllib.request.build_opener(Unredirected, urllib.request.ProxyHandler({}))
+    try:
+        got = opener.open(request, timeout=60)
+    except urllib.error.HTTPError as no:
+        got = no
+    return Answer(got.status, got.headers, got.read())
+
+
+def login(cluster):
+    return cluster.request("/").get_header("Authorization")
+
+
+class Kernel:
+    """A kernel of a notebook, by REST and its WebSocket, as JupyterLab's page has it."""
+
+    def __init__(self, cluster, notebook, kernel=None):
+        self.base, self.cluster = f"/proxy/{notebook}", cluster
+        self.id = kernel or ask(cluster, self.base + "/api/kernels", {"Authorization": login(cluster)}, b"{}", "POST").json()["id"]
+        self.connect()
+
+    def connect(self):
+        url = self.cluster.url().replace("http", "ws", 1) + f"{self.base}/api/kernels/{self.id}/channels"
+        self.link = websocket.create_connection(url, header=["Authorization: " + login(self.cluster)], timeout=30, suppress_origin=True)
+
+    def run(self, code):
+        asked = uuid.uuid4().hex
+        self.link.send(json.dumps({
+            "channel": "shell", "header": {"msg_id": asked, "msg_type": "execute_request", "username": "", "session": "s", "version": "5.3", "date": ""},
+            "parent_header": {}, "metadata": {}, "content": {"code": code, "silent": False, "store_history": False}}))
+        said = ""
+        while True:
+            one = json.loads(self.link.recv())
+            if one["parent_header"].get("msg_id") != asked:
+                continue
+            if one["msg_type"] == "stream":
+                said += one["content"]["text"]
+            if one["msg_type"] == "error":
+                said += "\n".join(one["content"]["traceback"])
+            if one["msg_type"] == "status" and one["content"]["execution_state"] == "idle":
+                return said
+
+
+def test_a_notebook_computes_and_outlives_the_node(cluster):
+    notebook = started(cluster, "notebook", "start", "--slots", "0")
+    address = cluster.call(f"/troupe/v1/tasks/{notebook}/access")[1]["address"]
+    token = urllib.parse.parse_qs(urllib.parse.urlparse(address).query)["token"][0]
+    assert ask(cluster, f"/proxy/{notebook}/api/status").status == 401
+    assert ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": login(cluster)}).json()["kernels"] == 0
+    assert ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": "token " + token}).status == 200
+    assert ask(cluster, f"/proxy/{notebook}/api/status?token={token}").status == 200
+    assert ask(cluster, "/api/v1/me", {"Authorization": "Bearer " + token}).status == 401  # opens its notebook and nothing else
+    kernel = Kernel(cluster, notebook)
+    assert kernel.run("import os; x = 6 * 7; print(x, os.environ['DET_TASK_TYPE'])") == "42 NOTEBOOK\n"
+    body = os.urandom(20 << 20)
+    put = {"type": "file", "format": "base64", "content": __import__("base64").b64encode(body).decode()}
+    got = ask(cluster, f"/proxy/{notebook}/api/contents/tmp/{notebook}.bin", {"Authorization": login(cluster)}, json.dumps(put).encode(), "PUT")
+    assert got.status == 201, got.body[:300]
+    assert kernel.run(f"import hashlib; print(hashlib.sha256(open('/tmp/{notebook}.bin','rb').read()).hexdigest()); os.remove('/tmp/{notebook}.bin')").strip() \
+        == hashlib.sha256(body).hexdigest()
+    cluster.kill_node()
+    cluster.up(slots=1)
+    wait_for(lambda: ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": login(cluster)}).status == 200, 30, 0.1)
+    assert Kernel(cluster, notebook, kernel.id).run("print(x)") == "42\n"
+    text = cluster.cli("task", "logs", notebook).stdout
+    assert re.search(r"Jupyter Server .* is running", text) and re.search(r"Service of .* is available", text), text[-2000:]
+    assert token not in text
+    cluster.cli("notebook", "kill", notebook)
+    wait_for(lambda: row(cluster, notebook)["state"] == "CANCELED", 30)
+    assert ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": "token " + token}).status in (401, 404)
+
+
+def test_a_browser_is_logged_in_to_jupyter_and_its_check_of_forged_requests_stays(cluster):
+    notebook = started(cluster, "notebook", "start", "--slots", "0")
+    address = cluster.call(f"/troupe/v1/tasks/{notebook}/access")[1]["address"]
+    visit = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
+    sent_on = ask(cluster, address, visit)
+    assert sent_on.status == 303, sent_on.body
+    page = urllib.parse.urlparse(sent_on.headers["Location"])
+    assert page.netloc.startswith(notebook + ".localhost:") and "token=" not in page.query
+    at_home = {**visit, "Sec-Fetch-Site": "same-origin"}
+    exchanged = ask(cluster, f"{page.path}?{page.query}", at_home, host=page.netloc)
+    assert exchanged.status == 303 and "HttpOnly" in exchanged.headers["Set-Cookie"] and "SameSite=Strict" in exchanged.headers["Set-Cookie"]
+    jar = exchanged.headers["Set-Cookie"].split(";")[0]
+    first = ask(cluster, exchanged.headers["Location"], {**at_home, "Cookie": jar}, host=page.netloc)
+    while first.status == 302:
+        jar = "; ".join([jar, *(one.split(";")[0] for one in first.headers.get_all("Set-Cookie") or [])])
+        first = ask(cluster, first.headers["Location"], {**at_home, "Cookie": jar}, host=page.netloc)
+    assert first.status == 200 and b"jupyter" in first.body.lower(), first.body[:500]
+    jar = "; ".join([jar, *(one.split(";")[0] for one in first.headers.get_all("Set-Cookie") or [])])
+    assert "username-" in jar, "Jupyter goes by its own cookie from now on"
+    fetch = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin", "Cookie": jar, "Origin": "http://" + page.netloc}
+    base = f"/proxy/{notebook}/api/kernels"
+    assert ask(cluster, base, fetch, host=page.netloc).status == 200
+    assert ask(cluster, base, fetch, b"{}", "POST", host=page.netloc).status == 403, "no XSRF token: forged"
+    xsrf = re.search(r"_xsrf=([^;]+)", jar)
+    assert ask(cluster, base, {**fetch, "X-XSRFToken": xsrf[1]}, b"{}", "POST", host=page.netloc).status == 201
+    cluster.cli("notebook", "kill", notebook)
+
+
+def test_a_tensorboard_shows_the_curves_of_a_trial(cluster):
+    job = cluster.root / "curve"
+    job.mkdir()
+    (job / "job.py").write_text(CURVE)
+    (cluster.root / "curve.yaml").write_text("name: curve\nentrypoint: python3 job.py\nsearcher: {name: single, metric: loss}\nmax_restarts: 0\n")
+    experiment = cluster.json("experiment", "create", str(cluster.root / "curve.yaml"), str(job))["id"]
+    assert cluster.wait_end(experiment) == "COMPLETED"
+    board = started(cluster, "tensorboard", "start", str(experiment))
+    base, bearer = f"/proxy/{board}/data/plugin/scalars", {"Authorization": login(cluster)}
+
+    def tags():
+        got = ask(cluster, base + "/tags", bearer)
+        return got.json() if got.status == 200 and any("loss" in tag for run in got.json().values() for tag in run) else None
+    found = wait_for(tags, 60, 0.5)
+    values = []
+    for run, its in found.items():
+        for tag in its:
+            if "loss" in tag:
+                values += [round(v, 4) for _, _, v in ask(cluster, f"{base}/scalars?run={urllib.parse.quote(run)}&tag={urllib.parse.quote(tag)}", bearer).json()]
+    assert {1.0, 0.5, 0.25, 0.2} <= set(values), (found, values)
+    cluster.cli("tensorboard", "kill", board)
+    wait_for(lambda: row(cluster, board)["state"] == "CANCELED", 30)
+
+
+def test_ssh_logs_in_copies_and_forwards(cluster):
+    shell = started(cluster, "ssh", "start", "--slots", "0")
+    config = cluster.root / "ssh_config"
+    config.write_text(cluster.cli("ssh", "config", shell).stdout)
+
+    def ssh(*words, **how):
+        return subprocess.run(["ssh", "-F", str(config), f"troupe-{shell}", *words], env=cluster.env, capture_output=True, timeout=60, **how)
+    done = ssh("echo $DET_TASK_TYPE-$((40 + 2)); exit 7")
+    assert (done.returncode, done.stdout) == (7, b"SHELL-42\n"), done.stderr
+    body = os.urandom(30 << 20)
+    done = ssh("cat", input=body)
+    assert done.returncode == 0 and done.stdout == body, done.stderr
+    source, back = cluster.root / "sent", cluster.root / "back"
+    source.write_bytes(body)
+    for words in ([str(source), f"troupe-{shell}:/tmp/{shell}"], [f"troupe-{shell}:/tmp/{shell}", str(back)]):
+        done = subprocess.run(["scp", "-q", "-F", str(config), *words], env=cluster.env, capture_output=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert back.read_bytes() == body
+    ssh(f"rm /tmp/{shell}")
+    stranger = cluster.root / "stranger"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)], check=True)
+    text = re.sub(r"IdentityFile .*", f"IdentityFile {stranger}", config.read_text())
+    (cluster.root / "other_config").write_text(text)
+    done = subprocess.run(["ssh", "-F", str(cluster.root / "other_config"), "-o", "BatchMode=yes", f"troupe-{shell}", "true"],
+                          env=cluster.env, capture_output=True, timeout=60)
+    assert done.returncode == 255 and b"Permission denied" in done.stderr, done.stderr
+    env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "admin", "DET_PASS": ""}
+    done = subprocess.run([sys.executable, "-m", "determined.cli", "shell", "open", shell, "echo", "stock-client"], env=env, capture_output=True, text=True, timeout=60)
+    assert "stock-client" in done.stdout, (done.stdout, done.stderr)
+    cluster.cli("ssh", "kill", shell)
+    wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
+    assert ssh("true").returncode == 255
