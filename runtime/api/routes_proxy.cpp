@@ -66,7 +66,7 @@ void bring(const call_ptr& c, const reply& back) {
   const auto& shown = c->headers.authorization;
   const auto secret = shown.starts_with("Bearer ") ? shown.substr(7) : std::string();
   const auto table = c->parts->proxy->junctions;
-  const error stranger{errc::unauthorized, "no connection is awaited under this name and secret"};
+  const error stranger{errc::unauthorized, "no connection is awaited under this name and key"};
   if (!table->is_expected(connection, secret))
     return back(failure(stranger));
   if (c->query.has("fault")) {

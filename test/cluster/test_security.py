@@ -286,10 +286,12 @@ def test_a_context_may_have_126_mb_and_anything_else_one(cluster):
     port, bearer = cluster.port(), cluster.user.headers["Authorization"]
     head = lambda path, bytes_: f"POST {path} HTTP/1.1\r\nAuthorization: {bearer}\r\nContent-Length: {bytes_}\r\n\r\n".encode()
     bodies = {path: about["x-body-bytes"] for path, methods in ROUTES.items() for method, about in methods.items() if about["x-body-bytes"] > MIB}
-    assert set(bodies) <= {"/api/v1/experiments", "/troupe/v1/experiments", "/troupe/v1/configuration", "/api/v1/task/logs", "/api/v1/checkpoints", "/api/v1/trials/{trialId}/metrics",
-                           "/api/v1/allocations/{allocationId}/all_gather"}, bodies
+    contexts = {"/api/v1/experiments", "/troupe/v1/experiments", "/api/v1/commands", "/api/v1/notebooks", "/api/v1/shells", "/api/v1/tensorboards", "/api/v1/generic-tasks",
+                "/troupe/v1/tasks"}
+    assert set(bodies) <= contexts | {"/troupe/v1/configuration", "/api/v1/task/logs", "/task-logs", "/api/v1/checkpoints", "/api/v1/trials/{trialId}/metrics",
+                                      "/api/v1/allocations/{allocationId}/all_gather"}, bodies
     assert bodies["/api/v1/experiments"] == 126 * MIB
-    assert all(size <= 32 * MIB for path, size in bodies.items() if not path.endswith("/experiments")), bodies
+    assert all(size <= 32 * MIB for path, size in bodies.items() if path not in contexts), bodies
     assert status_of(raw(port, head("/api/v1/experiments", 126 * MIB + 1))[0]) == 413
     said, _ = raw(port, head("/api/v1/experiments", 126 * MIB) + b"[" + b" " * (126 * MIB - 1), timeout=60)
     assert status_of(said) == 400, said[:300]
