@@ -1,0 +1,123 @@
+// The shell of a task that is no trial: what it asks for, and when.
+
+#include "actors/shells/obey.hpp"
+#include "actors/task/task_actor.hpp"
+#include "storage/stored_journal.hpp"
+
+#include "stage.hpp"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+
+const task_id a_command = task_id::of(task_kind::command, 1, 2);
+const task_id a_program = task_id::of(task_kind::generic, 3, 4);
+
+class TaskActor : public Stage {
+protected:
+  void SetUp() override {
+    cluster = make_listener();
+    pool = make_listener();
+    auto made = storage::make_journal(storage::make_memory_store(), {});
+    ASSERT_TRUE(made);
+    kept = std::move(*made);
+  }
+  void TearDown() override {
+    Stage::TearDown();
+    task = nullptr;
+  }
+  void start(task_id id, listener::answers answer, const std::vector<task_fact>& more = {}) {
+    journal = make_listener(std::move(answer));
+    task_created made;
+    made.id = id;
+    made.owner = "ada";
+    made.config = {{"entrypoint", {"sh", "-c", "true"}}, {"resources", {{"slots", 1}}}};
+    auto settings = task_settings_of(made, "lab");
+    ASSERT_TRUE(settings) << settings.error().what;
+    auto past = task::birth(made);
+    past.insert(past.end(), more.begin(), more.end());
+    task = on_stage(spawn_task_actor(*system_, std::move(*settings),
+                                     {cluster.as<cluster_actor>(),
+                                      journal.as<journal_actor>(),
+                                      known_pools({{"gpu", pool.as<pool_actor>()}}, "gpu"),
+                                      kept->reads(),
+                                      {}},
+                                     past));
+    run();
+  }
+  static caf::result<caf::message> commits(const caf::message&) { return caf::make_message(committed{}); }
+  static caf::result<caf::message> refuses(const caf::message&) {
+    return to_caf({errc::io, "the disk is broken"});
+  }
+  template <class Order>
+  std::string ask(task_id id, Order order) {
+    std::string said = "nothing";
+    caf::scoped_actor self{*system_};
+    auto got = self->request(task, caf::infinite, task_call_of({id, {}}, std::move(order)));
+    run();
+    got.receive([&](const command_result& x) { said = x.got ? "done" : x.got.error().what; },
+                [&](const caf::error& why) { said = from_caf(why).what; });
+    return said;
+  }
+  std::vector<std::string> asked() const { // for slots
+    std::vector<std::string> ids;
+    for (const auto& x : pool.all<slots_requested>())
+      ids.push_back(to_string(x.allocation));
+    return ids;
+  }
+  std::vector<std::string> facts(task_id id) const { // appended to its stream
+    std::vector<std::string> tags;
+    for (const auto& x : journal.all<append_facts>())
+      if (x.entity == entity(id))
+        for (const auto& bytes : x.facts)
+          if (auto fact = decode(bytes))
+            tags.push_back(std::visit([](const auto& one) -> std::string { return one.tag; }, *fact));
+    return tags;
+  }
+
+  listener cluster, pool, journal;
+  std::unique_ptr<storage::journal> kept; ///< what an allocation reads at its recovery: nothing
+  task_actor task;
+};
+
+TEST_F(TaskActor, AsksForSlotsAsItWasBornWithItsRun) {
+  start(a_command, commits);
+  EXPECT_THAT(asked(), ElementsAre(to_string(allocation_id{a_command, {1}})));
+  EXPECT_TRUE(facts(a_command).empty()) << "the cluster has committed its birth";
+}
+
+TEST_F(TaskActor, OneThatIsKilledBeforeItRanAnswersOnceItIsDurableAndTellsTheCluster) {
+  start(a_command, commits);
+  EXPECT_EQ(ask(a_command, commands::task_stop{"killed by eve"}), "done");
+  EXPECT_EQ(facts(a_command).front(), "task_stop_ordered");
+  EXPECT_EQ(facts(a_command).back(), "task_ended");
+  const auto told = cluster.all<task_finished>();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].id, a_command);
+}
+
+TEST_F(TaskActor, OfWhatIsNotDurableNothingIsSaid) {
+  start(a_command, refuses);
+  EXPECT_NE(ask(a_command, commands::task_stop{"killed by eve"}), "done");
+  EXPECT_TRUE(cluster.all<task_finished>().empty());
+}
+
+TEST_F(TaskActor, OnlyGenericTasksArePausedAndGoOnWithANewRun) {
+  start(a_command, commits);
+  EXPECT_NE(ask(a_command, commands::task_hold{true, "eve"}), "done");
+  start(a_program, commits);
+  EXPECT_EQ(ask(a_program, commands::task_hold{true, "eve"}), "done");
+  EXPECT_NE(ask(a_program, commands::task_hold{true, "eve"}), "done") << "it is paused";
+  EXPECT_EQ(ask(a_program, commands::task_hold{false, "eve"}), "done");
+  EXPECT_EQ(asked().back(), to_string(allocation_id{a_program, {2}}));
+}
+
+TEST_F(TaskActor, OneThatHadBegunToStopEndsAfterARecovery) {
+  start(a_command, commits, {task_stop_ordered{{}, "killed by eve"}});
+  EXPECT_EQ(facts(a_command).back(), "task_ended");
+  EXPECT_EQ(cluster.all<task_finished>().size(), 1u);
+}
+
+} // namespace
+} // namespace troupe
