@@ -1,6 +1,7 @@
 #include "actors/journal/journal_actor.hpp"
 
 #include "actors/shells/driven.hpp"
+#include "actors/shells/durable.hpp"
 #include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>

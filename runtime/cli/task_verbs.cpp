@@ -120,9 +120,10 @@ int set(session& s, const std::string& kind) {
   return done ? static_cast<int>(exit_done) : s.fail(done.error());
 }
 
-/// Prints the lines of a task as they come, until it ends or somebody interrupts.
+/// Prints the lines of a task as they come, until it ends or somebody interrupts. `apart`: what its program
+/// does not write to its standard output goes to ours for errors.
 result<void> print_log(session& s, client::server& cluster, const std::string& id, bool follow,
-                       const interrupt_watch& watch) {
+                       const interrupt_watch& watch, bool apart = false) {
   const auto format = s.given.has("--output") ? s.output().format : output_format::table;
   client::query with;
   std::vector<value> last;
@@ -140,7 +141,7 @@ result<void> print_log(session& s, client::server& cluster, const std::string& i
     auto text = text_of(log, s.given.has("--timestamps") ? "message" : "log");
     if (!text.ends_with('\n'))
       text += '\n';
-    s.io.out << text;
+    (apart && text_of(log, "stdtype") != "stdout" ? s.io.err : s.io.out) << text;
   };
   auto ok = cluster.lines(
     "/api/v1/tasks/" + id + "/logs", with, follow,
@@ -193,7 +194,7 @@ int exit_of_task(session& s, client::server& cluster, const std::string& id) {
 /// Ends with the task; whoever interrupts is asked nothing: it goes on.
 int follow(session& s, client::server& cluster, const std::string& id) {
   interrupt_watch watch;
-  if (auto ok = print_log(s, cluster, id, true, watch); !ok)
+  if (auto ok = print_log(s, cluster, id, true, watch, true); !ok)
     return s.fail(ok.error());
   if (watch.seen()) {
     s.io.err << "interrupted; task " << id << " continues (to end it: troupe task kill " << id << ")\n";

@@ -210,6 +210,12 @@ def test_bad_input_starts_nothing(cluster):
     assert len(cluster.call("/troupe/v1/tasks")[1]["tasks"]) == admin_before
 
 
+def test_our_own_verb_keeps_the_programs_output_apart(cluster):
+    done = cluster.cli("command", "run", "--slots", "0", "--", "echo out; echo err >&2; exit 5", check=False)
+    assert (done.returncode, done.stdout) == (5, "out\n"), done
+    assert "err\n" in done.stderr and "have started" in done.stderr, done.stderr
+
+
 def test_time_from_submission_to_the_end(cluster):
     """No promise, printed: what one command costs."""
     cluster.cli("command", "run", "--", "true")
