@@ -1,5 +1,7 @@
 #include "runtime/cli/interrupt.hpp"
+#include "runtime/cli/session.hpp"
 #include "runtime/cli/verbs.hpp"
+#include "runtime/client/server.hpp"
 
 #include <arpa/inet.h>
 #include <cerrno>
