@@ -183,6 +183,10 @@ private:
                                      {thing::task, to_string(at_.task.id), at_.task.owner});
           !fine)
         out.by = fine.error();
+    // Who is inside acts as its owner.
+    if (out.by && at_.task.id.kind() == task_kind::notebook && !out.by->who.admin &&
+        out.by->who.user != at_.task.owner)
+      out.by = error{errc::denied, "only its owner and admins open a notebook"};
     out.token = std::move(token);
     return out;
   }

@@ -135,7 +135,14 @@ def test_a_notebook_computes_and_outlives_the_node(cluster):
 
 
 def test_a_browser_is_logged_in_to_jupyter_and_its_check_of_forged_requests_stays(cluster):
+    cluster.env["TROUPE_USER"] = "admin"
     notebook = started(cluster, "notebook", "start", "--slots", "0")
+    del cluster.env["TROUPE_USER"]
+    said = ask(cluster, "/api/v1/auth/login", data=json.dumps({"username": "determined", "password": ""}).encode()).json()
+    other = {"Authorization": "Bearer " + said["token"]}  # sees it, and may not act as its owner
+    assert ask(cluster, f"/proxy/{notebook}/api/status", other).status == 404
+    assert "token=" not in ask(cluster, f"/api/v1/notebooks/{notebook}", other).json()["notebook"]["serviceAddress"]
+    assert ask(cluster, f"/troupe/v1/tasks/{notebook}/access", other).status == 403
     address = cluster.call(f"/troupe/v1/tasks/{notebook}/access")[1]["address"]
     visit = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
     sent_on = ask(cluster, address, visit)
@@ -159,7 +166,9 @@ def test_a_browser_is_logged_in_to_jupyter_and_its_check_of_forged_requests_stay
     assert ask(cluster, base, fetch, b"{}", "POST", host=page.netloc).status == 403, "no XSRF token: forged"
     xsrf = re.search(r"_xsrf=([^;]+)", jar)
     assert ask(cluster, base, {**fetch, "X-XSRFToken": xsrf[1]}, b"{}", "POST", host=page.netloc).status == 201
+    cluster.env["TROUPE_USER"] = "admin"
     cluster.cli("notebook", "kill", notebook)
+    del cluster.env["TROUPE_USER"]
 
 
 def test_a_tensorboard_shows_the_curves_of_a_trial(cluster):
