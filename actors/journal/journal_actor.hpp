@@ -2,6 +2,7 @@
 // The only writer of the database: groups what arrives during a sync into the next commit.
 
 #include "actors/journal/log_watch.hpp"
+#include "actors/messages.hpp"
 
 #include <functional>
 #include <memory>
