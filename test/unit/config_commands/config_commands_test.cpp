@@ -59,12 +59,11 @@ TEST(ConfigCheck, SaysEveryFaultOfEveryFile) {
   EXPECT_EQ(json.json()["errors"][0]["file"], bad);
   EXPECT_EQ(json.json()["errors"][0]["line"], 3);
   EXPECT_EQ(run({"check", fine}).code, 0);
-  auto warned =
-    dir.file("warned.yaml", std::string(good) + "log_policies: [{pattern: x, action: cancel_retries}]\n");
+  auto warned = dir.file("warned.yaml", std::string(good) + "profiling: {enabled: true}\n");
   EXPECT_EQ(run({"check", warned}).code, 0) << "a warning never fails";
-  EXPECT_EQ(run({"check", warned}).err.find(warned + ":3:15: warning: log_policies: "), 0u)
+  EXPECT_EQ(run({"check", warned}).err.find(warned + ":3:12: warning: profiling: "), 0u)
     << run({"check", warned}).err;
-  EXPECT_EQ(run({"check", "-o", "json", warned}).json()["warnings"][0]["path"], "log_policies");
+  EXPECT_EQ(run({"check", "-o", "json", warned}).json()["warnings"][0]["path"], "profiling");
   EXPECT_EQ(run({"check", "-"}, good).out, "<stdin>: ok\n");
   EXPECT_EQ(run({"check", "--level", "sane", "-"}, "name: x").code, 0);
   EXPECT_EQ(run({"check", "-"}, "name: x").code, 2);
