@@ -47,7 +47,8 @@ def test_a_single_trial_goes_on_from_its_newest_checkpoint(cluster, user):
     said = cluster.det("experiment", "continue", str(experiment), "--config", "hyperparameters.steps=20", "--config", "hyperparameters.exit=0")
     assert f"Continued experiment {experiment}" in said
     shown = b.get_GetExperiment(user, experimentId=experiment).experiment
-    assert shown.endTime is None and shown.config["hyperparameters"]["steps"]["val"] == 20, shown.config["hyperparameters"]
+    assert shown.config["hyperparameters"]["steps"]["val"] == 20, shown.config["hyperparameters"]
+    assert (shown.endTime is None) == (shown.state != b.experimentv1State.COMPLETED), "it may have ended again already"
     assert "steps: 10" in shown.originalConfig and shown.jobId
     cluster.wait(experiment)
     after = b.get_GetTrial(user, trialId=trial).trial
