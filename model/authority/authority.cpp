@@ -12,6 +12,7 @@ const std::vector<rule>& rules() {
     {{create, session}, users::all, tasks::all, open},
     {{remove, session}, users::all, tasks::none},
     {{report, secret}, users::all, tasks::all, open}, // its token is checked where it is taken
+    {{view, secret}, users::owner, tasks::own}, // what opens a task, where who is inside acts as its owner
     {{view, self}, users::all, tasks::all},
     {{change, self}, users::oneself, tasks::none},
 
@@ -122,6 +123,7 @@ bool owns(const principal& task, const resource& on) {
   case thing::trial:
   case thing::task:
   case thing::log:
+  case thing::secret:
     return on.id == task.task;
   case thing::allocation:
     return on.id == task.allocation;

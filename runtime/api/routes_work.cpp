@@ -53,16 +53,13 @@ result<task_detail> named_work(const call& c, std::optional<task_kind> kind) {
   return row || row.error().code != errc::not_found ? row : none;
 }
 
-/// Whether the caller may have what opens the task: who is inside acts as its owner. So its owner, admins,
-/// and the task itself.
-bool may_open(const call& c, const task_detail& task) {
-  if (c.by.is_task())
-    return c.by.allocation.task == task.made.id;
-  return c.by.who.admin || c.by.who.user == task.made.owner;
+/// Whether the caller may have what opens the task.
+result<void> may_open(const call& c, const task_detail& task) {
+  return authority::may(c.by.asks(), action::view, {thing::secret, to_string(task.made.id), task.made.owner});
 }
 
 value shape_for(const call& c, const task_detail& task) {
-  return work_shape(task, *c.parts->users, may_open(c, task));
+  return work_shape(task, *c.parts->users, bool(may_open(c, task)));
 }
 
 // ---- lists
@@ -619,8 +616,8 @@ result<value> own_access(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)
     return row.error();
-  if (!may_open(c, *row))
-    return error{errc::denied, "only its owner and admins open this"};
+  if (auto fine = may_open(c, *row); !fine)
+    return fine.error();
   const auto shape = work_shape(*row, *c.parts->users, true);
   value out{{"address", service_address(*row, *c.parts->users, true)}};
   for (const char* key : {"privateKey", "publicKey", "agentUserGroup"})

@@ -67,6 +67,10 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {remove, {model, "2", "bob"}, "unauthorized", "denied", "denied", "yes"},
     {change, {model, "2", "bob"}, "unauthorized", "denied", "yes", "yes"},
     {change, {config_template, "t", ""}, "unauthorized", "denied", "yes", "yes"},
+    // what opens a task: who is inside acts as its owner
+    {view, {secret, "12", "ada"}, "unauthorized", "yes", "yes", "yes"},
+    {view, {secret, "13", "bob"}, "unauthorized", "denied", "denied", "yes"},
+    {view, {secret, "13", ""}, "unauthorized", "denied", "denied", "yes"},
     // what only a task says, of itself
     {report, {allocation, "12.2"}, "unauthorized", "yes", "denied", "denied"},
     {report, {allocation, "12.1"}, "unauthorized", "denied", "denied", "denied"},
