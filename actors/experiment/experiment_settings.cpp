@@ -1,6 +1,7 @@
 #include "actors/experiment/experiment_settings.hpp"
 
 #include "actors/allocation/config_reader.hpp"
+#include "actors/allocation/task_services.hpp"
 #include "model/checkpoint_place.hpp"
 #include "model/names.hpp"
 
@@ -70,29 +71,6 @@ std::string checkpoint_store(config_reader& config, const std::string& standard)
   return dir.empty() ? "" : (shared ? "shared_fs:" : "directory:") + dir;
 }
 
-bool flag_in(const value& x, const char* key) {
-  const auto given = x.value(key, value());
-  return given.is_boolean() && given.get<bool>();
-}
-
-/// Their ids are of the task, which is not known yet: empty for the task's own address, else ":PORT".
-void read_services(config_reader& config, task_launch& out) {
-  const auto& ports = config.find("environment.proxy_ports");
-  if (!ports.is_array())
-    return;
-  for (const auto& one : ports) {
-    const auto port = one.is_object() ? one.value("proxy_port", value()) : value();
-    if (!port.is_number_integer())
-      continue;
-    task_service made;
-    made.port = port.get<int>();
-    made.id = flag_in(one, "default_service_id") ? "" : ":" + std::to_string(made.port);
-    made.tcp = flag_in(one, "proxy_tcp");
-    made.unauthenticated = flag_in(one, "unauthenticated");
-    out.services.push_back(std::move(made));
-  }
-}
-
 void read_launch(config_reader& config, task_launch& out) {
   // A text is a shell's, a list is exec'd as it is: as Determined does.
   const auto& entry = config.find("entrypoint");
@@ -103,7 +81,6 @@ void read_launch(config_reader& config, task_launch& out) {
     out.entrypoint = {"/bin/sh", "-c", config.text_in("entrypoint", entry)};
   out.mode = config.text("launch") == "per_slot" ? launch_mode::per_slot : launch_mode::per_agent;
   out.env = variables_in(config);
-  read_services(config, out);
 }
 
 } // namespace
@@ -116,6 +93,7 @@ result<experiment_settings> experiment_settings_of(experiment_source from) {
   read_trials(config, out);
   read_job(config, out);
   read_launch(config, out.launch);
+  out.launch.services = services_in(from.config); // their ids are of the task, which is not known yet
   out.launch.checkpoint_store = checkpoint_store(config, from.checkpoint_dir);
   out.launch.checkpoint_dir = folder_of_store(out.launch.checkpoint_store);
   if (config.fault())

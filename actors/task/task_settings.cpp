@@ -1,6 +1,7 @@
 #include "actors/task/task_settings.hpp"
 
 #include "actors/allocation/config_reader.hpp"
+#include "actors/allocation/task_services.hpp"
 #include "model/config/duration_text.hpp"
 #include "model/names.hpp"
 
@@ -39,8 +40,7 @@ std::vector<std::string> program_of(config_reader& config, task_kind kind) {
 
 } // namespace
 
-std::vector<task_service> services_of(const value& all_of, task_id id) {
-  config_reader config{all_of};
+std::vector<task_service> services_of(const value& config, task_id id) {
   std::vector<task_service> all;
   if (service_module(id.kind())) {
     task_service own;
@@ -50,25 +50,12 @@ std::vector<task_service> services_of(const value& all_of, task_id id) {
     own.socket = true;
     all.push_back(std::move(own));
   }
-  const auto& ports = config.find("environment.proxy_ports");
-  if (ports.is_array())
-    for (const auto& one : ports) {
-      const auto port = one.is_object() ? one.value("proxy_port", value()) : value();
-      const auto is = [&](const char* key) { return one.value(key, value(false)) == true; };
-      if (!port.is_number())
-        continue;
-      task_service named;
-      named.port = port.get<int>();
-      named.id = to_string(id) + ":" + std::to_string(named.port);
-      named.tcp = is("proxy_tcp");
-      named.unauthenticated = is("unauthenticated");
-      named.socket = false;
-      all.push_back(named);
-      if (is("default_service_id") && !service_module(id.kind())) {
-        named.id = to_string(id);
-        all.push_back(std::move(named));
-      }
-    }
+  for (auto& named : services_in(config)) {
+    if (named.id.empty() && service_module(id.kind())) // its own address means its own service
+      named.id = ":" + std::to_string(named.port);
+    named.id.insert(0, to_string(id));
+    all.push_back(std::move(named));
+  }
   return all;
 }
 

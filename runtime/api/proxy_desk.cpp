@@ -1,5 +1,6 @@
 #include "runtime/api/proxy_desk.hpp"
 
+#include "actors/allocation/task_services.hpp"
 #include "actors/task/task_settings.hpp"
 #include "model/names.hpp"
 #include "system/random.hpp"
@@ -11,34 +12,6 @@ namespace {
 
 constexpr std::size_t most_experiments = 1024, most_codes = 1024;
 constexpr duration code_life = std::chrono::minutes{1};
-
-bool flag_in(const value& x, const char* key) {
-  const auto given = x.value(key, value());
-  return given.is_boolean() && given.get<bool>();
-}
-
-/// As the experiment's actor has them (experiment_settings.cpp): the id is "" or ":PORT" behind the task's
-/// name.
-std::vector<task_service> services_in(const value& config) {
-  std::vector<task_service> out;
-  if (!config.is_object())
-    return out;
-  const auto ports = config.value(value::json_pointer("/environment/proxy_ports"), value::array());
-  if (!ports.is_array())
-    return out;
-  for (const auto& one : ports) {
-    const auto port = one.is_object() ? one.value("proxy_port", value()) : value();
-    if (!port.is_number_integer())
-      continue;
-    task_service made;
-    made.port = port.get<int>();
-    made.id = flag_in(one, "default_service_id") ? "" : ":" + std::to_string(made.port);
-    made.tcp = flag_in(one, "proxy_tcp");
-    made.unauthenticated = flag_in(one, "unauthenticated");
-    out.push_back(std::move(made));
-  }
-  return out;
-}
 
 } // namespace
 
