@@ -1,6 +1,6 @@
 #include "runtime/client/http.hpp"
 
-#include "workers/lazy_library.hpp"
+#include "runtime/client/curl_library.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -11,7 +11,6 @@
 namespace troupe::client {
 namespace {
 
-using curl_library = lazy_library<"libcurl.so.4">;
 TROUPE_LAZY_CALL(curl_library, curl_easy_cleanup);
 TROUPE_LAZY_CALL(curl_library, curl_easy_getinfo);
 TROUPE_LAZY_CALL(curl_library, curl_easy_init);
@@ -31,14 +30,6 @@ TROUPE_LAZY_CALL(curl_library, curl_multi_poll);
 TROUPE_LAZY_CALL(curl_library, curl_multi_remove_handle);
 TROUPE_LAZY_CALL(curl_library, curl_slist_append);
 TROUPE_LAZY_CALL(curl_library, curl_slist_free_all);
-
-result<void> start_library() {
-  if (auto loaded = curl_library::load(); !loaded)
-    return loaded;
-  static const auto code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  return code == CURLE_OK ? result<void>{}
-                          : error{errc::io, std::string("libcurl: ") + curl_easy_strerror(code)};
-}
 
 struct receiver {
   reply got;
@@ -167,9 +158,17 @@ transport_fault kind_of(CURLcode code) {
 
 } // namespace
 
+result<void> start_curl() {
+  if (auto loaded = curl_library::load(); !loaded)
+    return loaded;
+  static const auto code = curl_global_init(CURL_GLOBAL_DEFAULT);
+  return code == CURLE_OK ? result<void>{}
+                          : error{errc::io, std::string("libcurl: ") + curl_easy_strerror(code)};
+}
+
 struct http::impl {
   transport_options options;
-  result<void> started = start_library();
+  result<void> started = start_curl();
   CURL* easy = nullptr;
   transport_fault last = transport_fault::none;
 };
@@ -209,7 +208,7 @@ result<reply> http::send(const request& what, const std::function<bool(std::stri
 }
 
 struct http_stream::impl {
-  result<void> started = start_library();
+  result<void> started = start_curl();
   request what; // libcurl reads its body later
   receiver to;
   transfer one;
@@ -302,7 +301,7 @@ int http_upgrade::descriptor() const { return impl_->socket; }
 result<std::unique_ptr<http_upgrade>> http_upgrade::open(const request& what,
                                                          const transport_options& options,
                                                          const std::string& protocol, reply& refused) {
-  if (auto started = start_library(); !started)
+  if (auto started = start_curl(); !started)
     return started.error();
   auto x = std::make_unique<impl>();
   x->one.prepare(x->easy, what, options, x->nothing);

@@ -1,7 +1,7 @@
 #include "runtime/node/webhook_courier.hpp"
 
 #include "model/hex.hpp"
-#include "workers/lazy_library.hpp"
+#include "runtime/client/curl_library.hpp"
 
 #include <arpa/inet.h>
 #include <array>
@@ -20,14 +20,13 @@
 namespace troupe::node {
 namespace {
 
-using curl_library = lazy_library<"libcurl.so.4">; // its start costs a host that sends nothing 3 MB
+using client::curl_library;
 TROUPE_LAZY_CALL(curl_library, curl_easy_cleanup);
 TROUPE_LAZY_CALL(curl_library, curl_easy_getinfo);
 TROUPE_LAZY_CALL(curl_library, curl_easy_init);
 TROUPE_LAZY_CALL(curl_library, curl_easy_reset);
 TROUPE_LAZY_CALL(curl_library, curl_easy_setopt);
 TROUPE_LAZY_CALL(curl_library, curl_easy_strerror);
-TROUPE_LAZY_CALL(curl_library, curl_global_init);
 TROUPE_LAZY_CALL(curl_library, curl_multi_add_handle);
 TROUPE_LAZY_CALL(curl_library, curl_multi_cleanup);
 TROUPE_LAZY_CALL(curl_library, curl_multi_info_read);
@@ -38,14 +37,6 @@ TROUPE_LAZY_CALL(curl_library, curl_multi_remove_handle);
 TROUPE_LAZY_CALL(curl_library, curl_multi_wakeup);
 TROUPE_LAZY_CALL(curl_library, curl_slist_append);
 TROUPE_LAZY_CALL(curl_library, curl_slist_free_all);
-
-result<void> start_library() {
-  if (auto loaded = curl_library::load(); !loaded)
-    return loaded;
-  static const auto code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  return code == CURLE_OK ? result<void>{}
-                          : error{errc::io, std::string("libcurl: ") + curl_easy_strerror(code)};
-}
 
 /// An address as 16 bytes: one of IPv4 is ::ffff:a.b.c.d.
 using plain_address = std::array<unsigned char, 16>;
@@ -183,7 +174,7 @@ struct webhook_courier::inside {
   void send(job one) {
     const std::scoped_lock lock(mutex);
     if (!thread.joinable()) {
-      auto started = start_library();
+      auto started = client::start_curl();
       if (started)
         multi = curl_multi_init();
       if (!multi)
