@@ -22,6 +22,12 @@ task_kind kind_named(const std::string& name_of_it) {
   return task_kind::trial;
 }
 
+/// Its user and the key that it was created with; empty: it has none.
+std::string key_of(const task_created& made) {
+  const auto key = made.details.is_object() ? made.details.value("key", value()) : value();
+  return key.is_string() ? made.owner + "\n" + key.get<std::string>() : std::string();
+}
+
 task_id fresh_id(task_kind kind) {
   const auto bytes = random_bytes(16);
   std::uint64_t halves[2];
@@ -268,13 +274,15 @@ result<task_created> cluster_tasks::to_create(const std::string& user, commands:
 }
 
 caf::result<command_result> cluster_tasks::on(const std::string& user, commands::task_create x) {
-  if (!x.key.empty())
-    if (const auto before = keys_.find(user + "\n" + x.key); before != keys_.end())
-      if (auto row = peers_.reads->other_task(before->second))
-        return answered({{"id", to_string(before->second)},
-                         {"config", row->made.config},
-                         {"pool", row->made.pool},
-                         {"warnings", value::array()}});
+  if (!x.key.empty()) {
+    if (const auto before = made_with(kind_named(x.kind), user, x.key))
+      return answered({{"id", to_string(before->made.id)},
+                       {"config", before->made.config},
+                       {"pool", before->made.pool},
+                       {"warnings", value::array()}});
+    if (creating_.contains(user + "\n" + x.key))
+      return refused({errc::busy, "a task with this key is being created\nhint: ask once more"});
+  }
   value answer;
   auto made = to_create(user, x, answer);
   if (!made)
@@ -282,23 +290,38 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, commands:
   if (x.preview)
     return answered(std::move(answer));
   if (!x.key.empty()) {
-    if (keys_.size() >= 10'000)
-      keys_.clear();
-    keys_[user + "\n" + x.key] = made->id;
+    made->details["key"] = x.key;
+    creating_.insert(user + "\n" + x.key);
   }
   auto to = self_->make_response_promise<command_result>();
   if (x.context.held.empty()) {
     append(std::move(*made), std::move(answer), to);
     return to;
   }
+  const auto key = key_of(*made);
   self_->request(peers_.journal, journal_timeout, store_blob{std::move(x.context.held)})
     .then(
-      [this, made = *made, answer, to](const blob_stored& blob) mutable {
+      [this, made = std::move(*made), answer = std::move(answer), to](const blob_stored& blob) mutable {
         made.context = blob.name;
         append(std::move(made), std::move(answer), to);
       },
-      [to](const caf::error& why) mutable { to.deliver(refused(from_caf(why))); });
+      [this, key, to](const caf::error& why) mutable {
+        creating_.erase(key);
+        to.deliver(refused(from_caf(why)));
+      });
   return to;
+}
+
+std::optional<task_detail> cluster_tasks::made_with(task_kind kind, const std::string& user,
+                                                    const std::string& key) const {
+  if (kind == task_kind::trial) // no kind of task has this name
+    return std::nullopt;
+  auto rows = peers_.reads->other_tasks(kind, self_->now() - std::chrono::hours{24});
+  if (rows)
+    for (auto& row : *rows)
+      if (key_of(row.made) == user + "\n" + key)
+        return std::move(row);
+  return std::nullopt;
 }
 
 void cluster_tasks::append(task_created made, value answer, promise to) {
@@ -306,10 +329,12 @@ void cluster_tasks::append(task_created made, value answer, promise to) {
   append_facts first{entity(made.id), 0, {}};
   for (const auto& fact : facts)
     first.facts.push_back(encode_as(fact));
+  const auto key = key_of(made);
   self_->request(peers_.journal, journal_timeout, std::move(first))
     .then(
-      [this, made = std::move(made), facts = std::move(facts), answer = std::move(answer),
+      [this, key, made = std::move(made), facts = std::move(facts), answer = std::move(answer),
        to](const committed&) mutable {
+        creating_.erase(key);
         auto settings = settings_of(made);
         if (!settings) { // accept_task has tried it
           to.deliver(refused(settings.error()));
@@ -318,7 +343,10 @@ void cluster_tasks::append(task_created made, value answer, promise to) {
         start(std::move(*settings), made, facts);
         to.deliver(answered(std::move(answer)));
       },
-      [to](const caf::error& why) mutable { to.deliver(refused(from_caf(why))); });
+      [this, key, to](const caf::error& why) mutable {
+        creating_.erase(key);
+        to.deliver(refused(from_caf(why)));
+      });
 }
 
 // ---- orders

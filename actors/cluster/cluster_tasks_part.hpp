@@ -9,6 +9,8 @@
 #include "model/commands/table.hpp"
 
 #include <map>
+#include <optional>
+#include <set>
 
 namespace troupe {
 
@@ -73,7 +75,9 @@ private:
   needs with_;
   std::map<task_id, live_task> tasks_;
   std::map<caf::actor_addr, task_id> by_address_;
-  std::map<std::string, task_id> keys_; ///< of this start: a repeat of a creation is answered again
+  /// The task that was created with this key, alive or ended within a day; none: there is none.
+  std::optional<task_detail> made_with(task_kind kind, const std::string& user, const std::string& key) const;
+  std::set<std::string> creating_; ///< keys of creations that are not durable yet, behind their users
   child_restarts<task_id> restarts_;
   bool closing_ = false;
 };

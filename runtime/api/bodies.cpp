@@ -223,7 +223,7 @@ void add_bodies_of_work(std::map<std::string, value>& all) {
                               {"parent", text()},
                               {"inheritContext", flag()},
                               {"noPause", flag()},
-                              {"key", text(), "the same key creates once"}});
+                              {"key", text(), "the same key creates once, until a day after the task's end"}});
   all["SetTask"] = object({{"priority", whole(), "1 to 99", true}});
 }
 

@@ -210,6 +210,19 @@ def test_bad_input_starts_nothing(cluster):
     assert len(cluster.call("/troupe/v1/tasks")[1]["tasks"]) == admin_before
 
 
+def test_a_key_creates_once_also_after_kill_9(cluster):
+    body = {"kind": "command", "config": {"entrypoint": ["sleep", "100"], "resources": {"slots": 0}}, "key": "nightly"}
+    first = cluster.call("/troupe/v1/tasks", body)[1]["id"]
+    assert cluster.call("/troupe/v1/tasks", body)[1]["id"] == first
+    cluster.kill_node()
+    cluster.up(slots=2)
+    assert cluster.call("/troupe/v1/tasks", body)[1]["id"] == first
+    cluster.cli("command", "kill", first)
+    wait_state(cluster, first, "CANCELED")
+    assert cluster.call("/troupe/v1/tasks", body)[1]["id"] == first
+    assert cluster.call("/troupe/v1/tasks", {**body, "key": "other"})[1]["id"] != first
+
+
 def test_our_own_verb_keeps_the_programs_output_apart(cluster):
     done = cluster.cli("command", "run", "--slots", "0", "--", "echo out; echo err >&2; exit 5", check=False)
     assert (done.returncode, done.stdout) == (5, "out\n"), done
