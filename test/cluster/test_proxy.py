@@ -523,7 +523,14 @@ def test_a_service_outlives_the_node(cluster):
     except ConnectionError:
         pass
     cluster.up()
-    wait_for(lambda: cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200, 30, 0.1)
+    answers = []
+
+    def serves():
+        answers.append(cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer))
+        return answers[-1][0] == 200
+
+    wait_for(serves, 30, 0.1)
+    assert not any(b"has not answered" in body for _, _, body in answers), "what was wanted before the agent came is opened once it is there"
     s, head = cluster.websocket(f"{cluster.task}:{cluster.ports['tcp']}")
     assert head.startswith("HTTP/1.1 101")
     s.sendall(frame(b"after"))
