@@ -208,22 +208,23 @@ void add_bodies_of_work(std::map<std::string, value>& all) {
                                                    {"rank", whole()},
                                                    {"nodeName", text()},
                                                    {"data", any_object(), "what the others get", true}});
-  all["CreateTask"] = object({{"kind", text(), "command, notebook, shell, tensorboard or generic", true},
-                              {"config", value::object(), "text or object"},
-                              {"configName", text(), "the file that diagnostics name"},
-                              {"template", text()},
-                              {"workspace", whole()},
-                              {"files", list_of(any_object()), "as the stock client sends them"},
-                              {"context", text(), "base64 of a tar in place of `files`"},
-                              {"preview", flag(), "true: nothing starts"},
-                              {"experimentIds", list_of(whole()), "of a TensorBoard"},
-                              {"trialIds", list_of(whole()), "of a TensorBoard"},
-                              {"data", text(), "base64 of {privateKey, publicKey}, for a shell's own keys"},
-                              {"forkedFrom", text()},
-                              {"parent", text()},
-                              {"inheritContext", flag()},
-                              {"noPause", flag()},
-                              {"key", text(), "the same key creates once, until a day after the task's end"}});
+  all["CreateTask"] =
+    object({{"kind", text(), "command, notebook, shell, tensorboard or generic", true},
+            {"config", value::object(), "text or object"},
+            {"configName", text(), "the file that diagnostics name"},
+            {"template", text()},
+            {"workspace", whole()},
+            {"files", list_of(any_object()), "as the stock client sends them"},
+            {"context", text(), "base64 of a tar in place of `files`"},
+            {"preview", flag(), "true: nothing starts"},
+            {"experimentIds", list_of(whole()), "of a TensorBoard"},
+            {"trialIds", list_of(whole()), "of a TensorBoard"},
+            {"data", text(), "base64 of {privateKey, publicKey}, for a shell's own keys"},
+            {"forkedFrom", text()},
+            {"parent", text()},
+            {"inheritContext", flag()},
+            {"noPause", flag()},
+            {"key", text(), "the same key creates once, until a day after the task's end"}});
   all["SetTask"] = object({{"priority", whole(), "1 to 99", true}});
 }
 
