@@ -461,6 +461,22 @@ def test_from_sign_in_to_a_paused_experiment_by_keyboard(site, context):
     tab.fine()
 
 
+def test_keys_that_come_faster_than_frames_are_the_grids(site, context):
+    search = site.submit_search(name="swift", trials=1)
+    tab = Page(context, site)
+    tab.page.goto(site.link(f"experiments?q=id%3D{search}"))
+    tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
+    wait_for(lambda: tab.page.get_attribute("[role=grid]", "data-rows") == "1", 5)
+    tab.page.get_by_role("button", name="Columns").focus()
+    tab.page.evaluate("""() => {
+        for (const key of ["j", "Enter"])
+            document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+    }""")
+    tab.page.wait_for_selector(f"main[data-page=experiment]:has-text('{search}')")
+    assert tab.page.url.endswith(f"/experiments/{search}")
+    tab.fine()
+
+
 def test_kill_asks_once_and_esc_leaves_it(site, page):
     search = site.submit_search(name="victim", trials=2, epoch_s=0.5)
     page.go(f"/experiments/{search}")

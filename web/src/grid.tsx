@@ -116,8 +116,11 @@ export function Grid<R>(props: GridProps<R>) {
     const y = i * rowHeight;
     if (y < box.scrollTop) box.scrollTop = y;
     else if (y + rowHeight * 2 > box.scrollTop + box.clientHeight) box.scrollTop = y + rowHeight * 2 - box.clientHeight;
-    if (focus)
-      requestAnimationFrame(() => box.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"]`)?.focus({ preventScroll: true }));
+    if (!focus) return;
+    const shown = () => box.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"]`);
+    const drawn = shown();
+    (drawn ?? box).focus({ preventScroll: true }); // at once: the next key belongs to the grid, and not to the button that had the focus
+    if (!drawn) requestAnimationFrame(() => document.activeElement === box && shown()?.focus({ preventScroll: true }));
   };
   const filterBox = useRef<HTMLInputElement>(null);
   useEffect(() => {
