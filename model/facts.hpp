@@ -23,12 +23,15 @@ struct experiment_created {
   experiment_id id;
   value config; ///< complete
   std::string name, owner;
-  std::string context;   ///< names the blob with the files of the experiment (a tar), or empty
-  std::string source;    ///< the text that was submitted
-  std::string key;       ///< key of the submission: the same key creates once; empty: none
-  experiment_id parent;  ///< experiment that this one was forked from; 0: none
-  project_id project{1}; ///< where it is until it is moved
-  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent, project)
+  std::string context;     ///< names the blob with the files of the experiment (a tar), or empty
+  std::string source;      ///< the text that was submitted
+  std::string key;         ///< key of the submission: the same key creates once; empty: none
+  experiment_id parent;    ///< experiment that this one was forked from; 0: none
+  project_id project{1};   ///< where it is until it is moved
+  bool unmanaged = false;  ///< its trials are processes outside of the cluster, which report by themselves
+  std::string external_id; ///< of an unmanaged one: name by which its owner finds it again; empty: none
+  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent, project, unmanaged,
+                       external_id)
 };
 
 struct agent_joined { ///< a new agent, or a known one with other slots or another address
@@ -572,6 +575,14 @@ struct trial_ended {
   MSGPACK_DEFINE_ARRAY(at, state, why, exit_reason)
 };
 
+/// Of an unmanaged trial: its process lives. At most one fact in half a minute. One that had ended runs
+/// again.
+struct trial_heard {
+  static constexpr const char* tag = "trial_heard";
+  time_point at;
+  MSGPACK_DEFINE_ARRAY(at)
+};
+
 /// Its experiment was continued: the trial is open again, without restarts, from its newest checkpoint.
 struct trial_continued {
   static constexpr const char* tag = "trial_continued";
@@ -770,7 +781,7 @@ using experiment_fact =
 using trial_fact =
   std::variant<trial_activated, trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended,
                trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed,
-               checkpoint_described, trial_continued, log_policy_matched>;
+               checkpoint_described, trial_continued, log_policy_matched, trial_heard>;
 using task_fact = std::variant<task_created, task_ready, task_active, task_paused, task_stop_ordered,
                                task_prioritized, task_ended, run_started, run_ended>;
 using allocation_fact =
@@ -789,7 +800,7 @@ using fact =
                cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
                checkpoint_described, instance_changed, experiment_continued, experiment_resumed,
                trial_continued, log_policy_matched, task_created, task_ready, task_active, task_paused,
-               task_stop_ordered, task_prioritized, task_ended>;
+               task_stop_ordered, task_prioritized, task_ended, trial_heard>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

@@ -114,4 +114,12 @@ allocation_id named_allocation(std::string_view text) {
 
 experiment_id job_experiment(std::string_view text) { return {number_of(job_prefix, text)}; }
 
+namespace {
+constexpr std::string_view external_prefix = "external/";
+}
+std::string external_key(std::string_view name) { return std::string(external_prefix) + std::string(name); }
+std::string external_name(std::string_view key) {
+  return key.starts_with(external_prefix) ? std::string(key.substr(external_prefix.size())) : std::string();
+}
+
 } // namespace troupe

@@ -32,6 +32,10 @@ std::string part_name(allocation_id allocation, int node_rank);
 /// Reads part_name. An empty allocation on anything else.
 allocation_part named_part(std::string_view text);
 
+/// Keys of experiments and trials that their owner has named; of those without one no key looks like it.
+std::string external_key(std::string_view name);
+/// The name in such a key; empty of others.
+std::string external_name(std::string_view key);
 /// Reads task_name; also plain "12". Empty on anything else. All tasks of a continued trial are the trial.
 task_id named_task(std::string_view text);
 /// Number of the continuation that task_name tells, or 0.

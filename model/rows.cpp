@@ -5,8 +5,8 @@
 namespace troupe {
 
 experiment_standing standing_of(const experiment_row& row) {
-  return {row.id,         row.state,       row.ended,   row.progress, row.num_trials,
-          row.best_trial, row.best_metric, row.project, row.archived, row.edits};
+  return {row.id,          row.state,   row.ended,    row.progress, row.num_trials, row.best_trial,
+          row.best_metric, row.project, row.archived, row.edits,    row.unmanaged};
 }
 
 workspace_changed uncategorized_workspace() {

@@ -29,9 +29,12 @@ struct experiment_row {
   std::vector<experiment_resources_changed> resources; ///< none or one: what a user has set since
   std::uint32_t continued = 0;                         ///< how often it was continued after its end
   std::vector<trial_id> continued_trials;              ///< those that the latest continuation runs again
+  bool unmanaged = false;                              ///< its trials are processes outside of the cluster
+  std::string external_id; ///< name by which the owner of an unmanaged one finds it; empty: none
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
                        num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project,
-                       archived, description, notes, labels, edits, resources, continued, continued_trials)
+                       archived, description, notes, labels, edits, resources, continued, continued_trials,
+                       unmanaged, external_id)
 };
 
 /// What of an experiment's row changes in its life; all else of it is as it was created.
@@ -46,6 +49,7 @@ struct experiment_standing {
   project_id project{1};
   bool archived = false;
   std::uint64_t edits = 0;
+  bool unmanaged = false;
   friend bool operator==(const experiment_standing&, const experiment_standing&) = default;
 };
 experiment_standing standing_of(const experiment_row& row);
@@ -134,9 +138,10 @@ struct trial_row {
   double progress = 0;                     ///< 0..1, as the script says
   std::vector<run_id> continued; ///< as in task_row: each continuation has a name of task of its own
   std::string log_policy;        ///< name of the log policy that matched last; empty: none did
+  time_point heard;              ///< of an unmanaged one: when its process said last that it lives
   MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
                        latest, latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata,
-                       progress, continued, log_policy)
+                       progress, continued, log_policy, heard)
 };
 /// Number of the continuation that a run belongs to: 0 for those before the first.
 std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run);

@@ -24,6 +24,9 @@ value in_resources(const value& config, const char* key) {
   return resources.is_object() ? resources.value(key, value()) : value();
 }
 
+/// What the configuration of an unmanaged experiment says where its text says nothing: no task runs it.
+constexpr const char* unmanaged_entrypoint = "unmanaged";
+
 /// The pool of the workspace for an experiment that names none; empty where it does, or there is none.
 std::string pool_of_workspace(const value& text, const config_layers& below, const value& cluster) {
   for (const auto* layer : {&text, &below.template_config})
@@ -96,6 +99,11 @@ result<accepted_config> accept_config(const value& text, const std::string& file
                                       const std::string& checkpoint_dir, const value& cluster,
                                       const config_layers& layers) {
   auto below = layers;
+  if (below.unmanaged) {
+    if (!below.template_config.is_object())
+      below.template_config = value::object();
+    below.template_config.emplace("entrypoint", unmanaged_entrypoint);
+  }
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   config::surroundings around;
   around.checkpoint_storage = config::default_storage(cluster);

@@ -14,6 +14,7 @@ struct config_layers {
   value invariant; ///< above the text: what a policy says; null: nothing
   std::string compute_pool,
     aux_pool; ///< where experiments with and without slots go that name no pool; empty: the cluster's
+  bool unmanaged = false; ///< nothing of it is started here: it needs no entrypoint
 };
 
 struct accepted_config {

@@ -9,6 +9,7 @@
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
 #include "actors/cluster/cluster_tasks_part.hpp"
+#include "actors/cluster/cluster_unmanaged_part.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/provider/provisioner_actor.hpp"
 #include "actors/retention/globs.hpp"
@@ -69,10 +70,13 @@ public:
       [this](route_validation& x) {
         if (auto it = experiments_.find(x.experiment); it != experiments_.end())
           self_->send(it->second, std::move(x.what));
+        else if (auto row = peers_.reads->experiment(x.experiment); row && row->unmanaged)
+          unmanaged_->take(x);
       },
       [this](const time_passed&) {
         timer_fired();
         send_due();
+        unmanaged_->time_passed();
       },
       [this](const task_finished& x) { tasks_->finished(x.id); },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
@@ -93,7 +97,10 @@ private:
 
   cluster_machines& machine() { return *machine_; }
   members& who() { return machine_->who; }
-  std::optional<time_point> deadline() const { return machine_->post.deadline(); }
+  std::optional<time_point> deadline() const {
+    const auto post = machine_->post.deadline(), silence = unmanaged_->deadline();
+    return post && silence ? std::min(*post, *silence) : post ? post : silence;
+  }
   template <class Action>
   void run(const Action& x) {
     members_->run(x);
@@ -147,6 +154,13 @@ private:
     tasks_.emplace(self_, setup_, peers_, *machine_,
                    cluster_tasks::needs{[this] { return members_->pools(); },
                                         [this](const members_event& ev) { tell_members(ev); }});
+    unmanaged_.emplace(self_, peers_, *machine_,
+                       cluster_unmanaged::needs{[this](experiment_id id) { tell_receivers(id, [] {}); },
+                                                [this](const experiment_row& row) {
+                                                  return settings_of(row.id, row.config, row.context,
+                                                                     row.owner, row.created);
+                                                },
+                                                [this] { arm(deadline()); }});
     explain_.emplace(
       self_, peers_.reads,
       cluster_explain::needs{[this](const std::string& name) {
@@ -162,9 +176,12 @@ private:
     for (const auto& [agent, user] : std::exchange(setup_.drained_before, {}))
       tell_members(agent_ordered{agent, -1, true, user, true});
     if (rows)
-      for (const auto& row : *rows)
-        if (!terminal(row.state))
+      for (const auto& row : *rows) {
+        if (row.unmanaged)
+          unmanaged_->recover(row);
+        else if (!terminal(row.state))
           recover(row);
+      }
     tasks_->recover();
     members_->recovered();
     watch_triggers();
@@ -178,7 +195,7 @@ private:
     self_->monitor(retention_);
     if (auto rows = peers_.reads->experiments())
       for (const auto& row : *rows)
-        if (terminal(row.state) && machine_->ids.unswept(row.id))
+        if (terminal(row.state) && !row.unmanaged && machine_->ids.unswept(row.id))
           tell_receivers(row.id, [this, id = row.id] { self_->send(retention_, sweep_experiment{id}); });
     erasing_ = {};
     delete_next();
@@ -851,7 +868,7 @@ private:
     caf::result<command_result> on(const caller& by, const Change& x) {
     bool ended = false;
     if constexpr (std::is_same_v<Change, commands::experiment_describe>)
-      ended = !experiments_.contains(x.id);
+      ended = has_stopped(x.id);
     auto decided = decide(machine_->where, machine_->books, x, ended, by.user, self_->now());
     if (!decided)
       return refused(decided.error());
@@ -1033,9 +1050,19 @@ private:
     if (id.task && !id.task.is_trial())
       return tasks_->hand_on(id, task_call_of(id, std::move(x)));
     auto it = experiments_.find(x.experiment);
+    if constexpr (commands::contains<commands::trial_calls, OfTask>)
+      if (it == experiments_.end())
+        if (auto row = peers_.reads->experiment(x.experiment); row && row->unmanaged)
+          return unmanaged_->on(id, std::move(x));
     if (it == experiments_.end())
       return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
     return self_->delegate(it->second, task_call_of(id, std::move(x)));
+  }
+
+  template <class OfUnmanaged>
+  requires(commands::contains<commands::unmanaged_commands, OfUnmanaged>) caf::result<command_result> on(
+    const caller& by, const OfUnmanaged& x) {
+    return unmanaged_->on(by.user, x);
   }
 
   template <class OfWork>
@@ -1162,6 +1189,8 @@ private:
   template <class Submission>
   result<placed_config> accepted(const Submission& x) const {
     config_layers below;
+    if constexpr (requires { x.unmanaged; })
+      below.unmanaged = x.unmanaged;
     if (!x.template_name.empty()) {
       const auto* known = machine_->books.find_template(x.template_name);
       if (!known)
@@ -1175,7 +1204,7 @@ private:
     auto checked = accept();
     if (!checked)
       return checked.error();
-    if (auto no = too_large(checked->settings))
+    if (auto no = too_large(checked->settings); no && !below.unmanaged)
       return *no;
     auto project = machine_->where.place_of(x.project, checked->settings);
     if (!project)
@@ -1237,6 +1266,8 @@ private:
   }
 
   caf::result<command_result> on(const caller& by, commands::experiment_create x) {
+    if (auto no = unmanaged_->refuses(x))
+      return refused(*no);
     auto checked = accepted(x);
     if (!checked)
       return refused(checked.error());
@@ -1246,8 +1277,10 @@ private:
     auto& seed = settings["reproducibility"]["experiment_seed"];
     if (!seed.is_number())
       seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
-    experiment_created wanted{self_->now(),   {},     settings, x.name,   by.user,
-                              x.context_blob, source, x.key,    x.parent, checked->project};
+    experiment_created wanted{self_->now(), {},    settings, x.name,           by.user,     x.context_blob,
+                              source,       x.key, x.parent, checked->project, x.unmanaged, x.external_id};
+    if (!x.external_id.empty())
+      wanted.key = external_key(x.external_id);
     if (wanted.name.empty())
       wanted.name =
         settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
@@ -1278,6 +1311,10 @@ private:
           wanted = std::move(wanted)](const caf::error& why) mutable {
            if (why) {
              promise.deliver(refused(from_caf(why)));
+             return;
+           }
+           if (wanted.unmanaged) { // nothing of it runs here
+             promise.deliver(answered({{"id", id.value}}));
              return;
            }
            auto settings = settings_of(id, wanted.config, wanted.context, wanted.owner, submitted);
@@ -1311,7 +1348,21 @@ private:
     };
     if (auto it = experiments_.find(id); it != experiments_.end())
       return forward(id, it->second, std::move(ev), of_ended);
+    if (auto row = peers_.reads->experiment(id); row && row->unmanaged && !terminal(row->state)) {
+      if constexpr (std::is_same_v<Event, experiment_stop>)
+        return unmanaged_->stop(*row, ev.why);
+      return refused({errc::conflict, "experiment " + to_string(id) +
+                                        " is unmanaged: only its own processes begin, pause and end"});
+    }
     return of_ended();
+  }
+
+  /// Whether nothing of it runs any more.
+  bool has_stopped(experiment_id id) const {
+    if (experiments_.contains(id))
+      return false;
+    const auto row = peers_.reads->experiment(id);
+    return !row || !row->unmanaged || row->state != experiment_state::active;
   }
 
   command_result has_ended(experiment_id id) const {
@@ -1327,7 +1378,11 @@ private:
     if (!row)
       return refused({errc::not_found, "trial " + to_string(x.id) + " not found"});
     auto it = experiments_.find(row->experiment);
-    if (it == experiments_.end() || terminal(row->state))
+    if (terminal(row->state))
+      return answered();
+    if (auto of = peers_.reads->experiment(row->experiment); of && of->unmanaged)
+      return unmanaged_->stop(*row, "killed");
+    if (it == experiments_.end())
       return answered();
     return forward(row->experiment, it->second, kill_trial{x.id}, [] { return answered(); });
   }
@@ -1414,6 +1469,7 @@ private:
   std::optional<cluster_members> members_;
   std::optional<cluster_explain> explain_;
   std::optional<cluster_tasks> tasks_;
+  std::optional<cluster_unmanaged> unmanaged_;
   retention_actor retention_;
   experiment_id erasing_;   ///< which retention deletes now
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start

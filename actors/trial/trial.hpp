@@ -181,6 +181,7 @@ private:
   void set(const trial_progressed& f) { progress_ = f.progress; }
   void set(const trial_continued& f);
   void set(const log_policy_matched& f);
+  void set(const trial_heard&) {} // of unmanaged ones, which this machine does not run
 
   trial_spec spec_;
   bool active_ = false;

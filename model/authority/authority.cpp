@@ -75,24 +75,27 @@ const std::vector<rule>& rules() {
     {{view, trial}, users::all, tasks::own},
     {{change, trial}, users::all, tasks::own},
     {{kill, trial}, users::all, tasks::none},
-    {{report, trial}, users::nobody, tasks::own},
+    {{create, trial}, users::all, tasks::none}, // of unmanaged experiments; others are their searches'
+    {{report, trial}, users::unmanaged, tasks::own},
     {{create, task}, users::all, tasks::none},
     {{view, task}, users::all, tasks::own},
     {{change, task}, users::all, tasks::own},
     {{kill, task}, users::all, tasks::own},
-    {{report, task}, users::nobody, tasks::all}, // the handler compares the ids in the body with the caller
+    {{report, task},
+     users::unmanaged,
+     tasks::all}, // the handler compares the ids in the body with the caller
     {{view, allocation}, users::all, tasks::none},
     {{report, allocation}, users::nobody, tasks::own},
 
     {{view, checkpoint}, users::all, tasks::all},
     {{change, checkpoint}, users::all, tasks::own},
     {{report, checkpoint},
-     users::nobody,
+     users::unmanaged,
      tasks::all}, // of its own allocation: the command carries the caller's
     {{remove, checkpoint}, users::all, tasks::none},
     {{view, files}, users::all, tasks::none},
     {{view, log}, users::all, tasks::own},
-    {{report, log}, users::nobody, tasks::all}, // lines of other tasks are dropped
+    {{report, log}, users::unmanaged, tasks::all}, // lines of other tasks are dropped
     {{remove, log}, users::admins, tasks::none},
 
     {{view, actor}, users::all, tasks::none},
@@ -152,6 +155,9 @@ result<void> asked(const principal& who, const rule* rule, const resource* on) {
       break;
     case users::owner:
       fine = who.admin || !on || (!on->owner.empty() && on->owner == who.user);
+      break;
+    case users::unmanaged:
+      fine = !on || on->unmanaged;
       break;
     case users::all:
       fine = true;
@@ -261,11 +267,12 @@ std::string who_may(need what) {
     return "nobody";
   if (rule->open)
     return "open";
-  const char* people = rule->of_users == users::all       ? "user"
-                       : rule->of_users == users::oneself ? "oneself or admin"
-                       : rule->of_users == users::owner   ? "owner or admin"
-                       : rule->of_users == users::admins  ? "admin"
-                                                          : "";
+  const char* people = rule->of_users == users::all         ? "user"
+                       : rule->of_users == users::oneself   ? "oneself or admin"
+                       : rule->of_users == users::owner     ? "owner or admin"
+                       : rule->of_users == users::admins    ? "admin"
+                       : rule->of_users == users::unmanaged ? "user where unmanaged"
+                                                            : "";
   const char* programs = rule->of_tasks == tasks::all   ? "task"
                          : rule->of_tasks == tasks::own ? "own task"
                                                         : "";

@@ -73,7 +73,8 @@ struct principal {
 struct resource {
   thing kind = thing::door;
   std::string id;
-  std::string owner; ///< name of the account, where a rule asks for it
+  std::string owner;      ///< name of the account, where a rule asks for it
+  bool unmanaged = false; ///< of an unmanaged experiment: no task of the cluster speaks for it
 };
 
 /// Whether `who` may do it to any thing of the kind at all: asked where the thing is known only later.
@@ -81,7 +82,8 @@ result<void> may_any(const principal& who, need what);
 /// errc::unauthorized where nobody is logged in and the table asks for somebody; errc::denied with a reason.
 result<void> may(const principal& who, action what, const resource& on);
 
-enum class users { nobody, admins, oneself, owner, all }; ///< owner: of the thing, and admins
+/// owner: of the thing, and admins; unmanaged: all, where the thing is of an unmanaged experiment
+enum class users { nobody, admins, oneself, owner, unmanaged, all };
 enum class tasks { none, own, all };
 
 struct rule {

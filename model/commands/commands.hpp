@@ -24,18 +24,24 @@ struct experiment_create {
   std::string context_blob;
   experiment_id parent;
   project_id project;
+  bool unmanaged = false;
+  std::string external_id;
   static constexpr auto fields() {
     using t = experiment_create;
-    return std::tuple{need("config", &t::config, "text of the configuration, as submitted"),
-                      maybe("config_name", &t::config_name, "the file that diagnostics name"),
-                      maybe("name", &t::name, "replaces the name in the configuration, unless empty"),
-                      maybe("template", &t::template_name, "name of a template below the configuration"),
-                      maybe("activate", &t::activate, "false: it begins paused"),
-                      maybe("key", &t::key, "a second creation with the same key answers the first one's id"),
-                      maybe("context", &t::context, "the checked files, always a tar.gz"),
-                      maybe("context_blob", &t::context_blob, "name of a stored blob in place of `context`"),
-                      maybe("parent", &t::parent, "the experiment that it was forked from"),
-                      maybe("project", &t::project, "where it belongs; 0: what the configuration names")};
+    return std::tuple{
+      need("config", &t::config, "text of the configuration, as submitted"),
+      maybe("config_name", &t::config_name, "the file that diagnostics name"),
+      maybe("name", &t::name, "replaces the name in the configuration, unless empty"),
+      maybe("template", &t::template_name, "name of a template below the configuration"),
+      maybe("activate", &t::activate, "false: it begins paused"),
+      maybe("key", &t::key, "a second creation with the same key answers the first one's id"),
+      maybe("context", &t::context, "the checked files, always a tar.gz"),
+      maybe("context_blob", &t::context_blob, "name of a stored blob in place of `context`"),
+      maybe("parent", &t::parent, "the experiment that it was forked from"),
+      maybe("project", &t::project, "where it belongs; 0: what the configuration names"),
+      maybe("unmanaged", &t::unmanaged, "true: its trials are processes outside of the cluster"),
+      maybe("external_id", &t::external_id,
+            "of an unmanaged one: a second creation with it answers the first one's id")};
   }
   static constexpr about is{
     "experiment.create",

@@ -7,6 +7,7 @@
 #include "model/commands/pool_commands.hpp"
 #include "model/commands/shell_commands.hpp"
 #include "model/commands/task_commands.hpp"
+#include "model/commands/unmanaged_commands.hpp"
 
 #include <unordered_map>
 
@@ -37,9 +38,11 @@ using removal_commands =
 using access_commands = list<token_create, token_change>;
 /// About tasks that are no trials.
 using work_commands = list<task_create, task_kill, task_pause, task_unpause, task_set, task_use>;
+/// About trials of unmanaged experiments.
+using unmanaged_commands = list<trial_create, trial_start, trial_hear>;
 using cluster_commands =
   join<node_commands, place_commands, registry_commands, scheduling_commands, people_commands, rule_commands,
-       webhook_calls, removal_commands, access_commands, work_commands>;
+       webhook_calls, removal_commands, access_commands, work_commands, unmanaged_commands>;
 /// Those whose facts the catalogue decides (actors/catalogue/).
 using catalogue_commands = list<configuration_record, setting_change, user_create, user_change, token_name,
                                 token_revoke, token_create, token_change>;

@@ -232,7 +232,8 @@ std::map<std::string, value> made() {
   using namespace commands;
   std::map<std::string, value> all;
   // ---- ours
-  auto create = of_command(schema_of<experiment_create>(), {"context_blob", "parent"});
+  auto create =
+    of_command(schema_of<experiment_create>(), {"context_blob", "parent", "unmanaged", "external_id"});
   create["properties"]["config"] = {{"type", "string"}, {"description", "text of the configuration"}};
   create["properties"]["context"] = {
     {"type", "string"}, {"format", "byte"}, {"description", "the files, a tar"}};
@@ -288,7 +289,7 @@ std::map<std::string, value> made() {
             {"parentId", whole(), "the experiment that it is forked from"},
             {"projectId", whole(), "where it belongs; 0: what the configuration names"},
             {"template", text(), "name of a template below the configuration"},
-            {"unmanaged", flag(), "refused unless false"}});
+            {"unmanaged", flag(), "its trials are processes outside of the cluster"}});
   const auto workspace = [&](bool made) {
     return object(
       {{"name", text(), "1 to 80 characters", made},
@@ -452,6 +453,21 @@ std::map<std::string, value> made() {
                                                                   {"agentId", text()}}))}});
   all["v1PostRunMetadataRequest"] =
     object({{"metadata", any_object(), "replaces what the trial has; 64 KiB at most", true}});
+  const auto new_trial =
+    object({{"experimentId", whole(), "of an unmanaged experiment", true},
+            {"hparams", any_object(), "hyperparameters by name"},
+            {"unmanaged", flag(), "has to be true: a search makes the trials of others", true}});
+  all["v1CreateTrialRequest"] = new_trial;
+  all["v1PutTrialRequest"] = object({{"createTrialRequest", new_trial, "", true},
+                                     {"externalTrialId", text(), "its name within the experiment", true}});
+  all["v1StartTrialRequest"] =
+    object({{"trialId", whole(), "as in the path"}, {"resume", flag(), "go on from its newest checkpoint"}});
+  all["v1PatchTrialRequest"] = object(
+    {{"trialId", whole(), "as in the path"},
+     {"state", text(), "STATE_RUNNING, STATE_COMPLETED, STATE_CANCELED or STATE_ERROR; missing: it lives"}});
+  all["v1PostTrialProfilerMetricsBatchRequest"] =
+    object({{"batches", list_of(any_object()),
+             "each {values, batches, timestamps, labels: {trialId, name, agentId, gpuUuid, metricType}}"}});
   all["v1RunPrepareForReportingRequest"] = object({{"runId", whole(), "the caller's own trial", true}});
   all["v1AllocationAllGatherRequest"] = object({{"requestUuid", text(), "of the caller"},
                                                 {"numPeers", whole(), "how many bring their data"},

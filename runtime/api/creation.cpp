@@ -71,8 +71,7 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   const auto parent = f.number("parentId");
   with.template_name = f.text("template");
   with.project = f.id<project_id>("projectId");
-  if (f.flag("unmanaged"))
-    return error{errc::unsupported, "unmanaged experiments are not built in Troupe"};
+  with.unmanaged = f.flag("unmanaged");
   if (f.bad())
     return *f.bad();
   if (parent > 0) {
@@ -121,7 +120,8 @@ void answer_created(const call_ptr& c, const reply& back, value shape) {
     });
 }
 
-void create_stock(const call_ptr& c, const reply& back) {
+/// `external_id`: the name that an unmanaged experiment has of its own; empty: none.
+void create_as(const call_ptr& c, const reply& back, const std::string& external_id) {
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
@@ -130,6 +130,7 @@ void create_stock(const call_ptr& c, const reply& back) {
   auto with = stock_form(*c, f);
   if (!with)
     return back(failure(with.error()));
+  with->external_id = external_id;
   if (validate_only)
     return command(
       c, back,
@@ -138,16 +139,34 @@ void create_stock(const call_ptr& c, const reply& back) {
         return value{
           {"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
       });
-  c->parts->cluster.order(c->by.who, std::move(*with), [c, back](result<value> got) {
+  c->parts->cluster.order(c->by.who, std::move(*with), [c, back, external_id](result<value> got) {
     auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})})
                    : result<experiment_row>(got.error());
     if (!row)
       return back(failure(row.error()));
+    if (row->external_id != external_id) // the name is the key of another creation
+      return back(failure({errc::conflict, "experiment " + to_string(row->id) + " is not unmanaged"}));
     auto places = place_book::read(*c->parts->storage);
     if (!places)
       return back(failure(places.error()));
     answer_created(c, back, experiment_shape(*row, *c->parts->users, *places));
   });
+}
+
+void create_stock(const call_ptr& c, const reply& back) { create_as(c, back, ""); }
+
+/// The body is that of a creation, or has it under createExperimentRequest.
+void put_external(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  auto inner = std::make_shared<call>(*c);
+  if (f.has("createExperimentRequest"))
+    inner->body = to_json(f.object("createExperimentRequest"));
+  if (f.bad())
+    return back(failure(*f.bad()));
+  create_as(inner, back, std::string(c->named("externalExperimentId")));
 }
 
 route large(route row) {
@@ -167,6 +186,13 @@ std::vector<route> creation_routes() {
            "v1CreateExperimentRequest",
            "v1CreateExperimentResponse",
            "Creates an experiment, as the stock client sends it."}),
+    large({"PUT",
+           "/api/v1/experiments/by-external-id/{externalExperimentId}",
+           {action::create, thing::experiment},
+           put_external,
+           "v1CreateExperimentRequest",
+           "v1PutExperimentResponse",
+           "Creates an unmanaged experiment with a name of its own, or finds it again."}),
     large({"POST",
            "/troupe/v1/experiments",
            {action::create, thing::experiment},

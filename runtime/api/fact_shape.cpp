@@ -127,6 +127,7 @@ value shape(const experiment_continued& x) {
 }
 value shape(const experiment_resumed& x) { return {{"number", x.number}, {"trials", x.trials.size()}}; }
 value shape(const trial_continued& x) { return {{"number", x.number}, {"run", x.run.value}}; }
+value shape(const trial_heard&) { return value::object(); }
 value shape(const log_policy_matched& x) {
   return {{"run", x.run.value},
           {"policy", x.policy},

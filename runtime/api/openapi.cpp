@@ -55,10 +55,6 @@ value operation(const route& row, value& schemas) {
     schemas[row.takes] = std::move(schema);
     x["requestBody"] = {{"content", {{"application/json", {{"schema", reference(row.takes)}}}}}};
   }
-  if (!*row.answers) {
-    x["responses"] = {{"501", {{"$ref", "#/components/responses/Error"}}}};
-    return x;
-  }
   const auto type = element(row.answers);
   if (!schemas.contains(type))
     schemas[type] = {{"type", type == "archive" ? "string" : "object"}};

@@ -1,12 +1,9 @@
 #include "runtime/api/route.hpp"
 
 #include "model/names.hpp"
-#include "runtime/api/contract.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/routes_configuration.hpp"
 #include "runtime/api/routes_shell.hpp"
-
-#include <set>
 
 namespace troupe::api {
 
@@ -42,6 +39,7 @@ authority::resource named_thing(const call& c, thing kind) {
   case thing::task:
   case thing::log:
     name("trialId", parse_id<trial_id>);
+    name("labels_trialId", parse_id<trial_id>);
     name("taskId", named_task);
     break;
   case thing::allocation:
@@ -55,6 +53,30 @@ authority::resource named_thing(const call& c, thing kind) {
     break;
   }
   return out;
+}
+
+bool of_unmanaged(const call& c, task_id task) {
+  const auto trial =
+    task.is_trial() ? c.parts->storage->trial(task.trial()) : result<trial_row>(error{errc::not_found, ""});
+  const auto of = trial ? c.parts->storage->experiment(trial->experiment) : trial.error();
+  return of && of->unmanaged;
+}
+
+result<call_ptr> spoken_for(const call_ptr& c, task_id task, bool late) {
+  authority::resource trial{thing::trial, to_string(task)};
+  trial.unmanaged = of_unmanaged(*c, task);
+  if (auto fine = authority::may(c->by.asks(), action::report, trial); !fine)
+    return fine.error();
+  auto row = c->parts->storage->trial(task.trial());
+  if (!row)
+    return row.error();
+  if (row->runs.empty() || (!late && row->runs.back().ended != time_point{}))
+    return error{errc::conflict, "trial " + to_string(task) + " has no open run\nhint: start it first"};
+  auto as = std::make_shared<call>(*c);
+  as->by.experiment = row->experiment;
+  as->by.allocation = {row->id, row->runs.back().run};
+  as->by.who.allocation = to_string(as->by.allocation);
+  return call_ptr(std::move(as));
 }
 
 handler respond_with(std::function<result<response>(const call&)> make) {
@@ -104,7 +126,6 @@ answer answer_to(const call_ptr& c, const reply& back, answer_shape shape, error
 
 std::vector<route> all_routes() {
   std::vector<route> all;
-  std::set<std::pair<std::string, std::string>> built;
   for (auto part : {troupe_routes(),     cluster_routes(),       pool_routes(),       user_routes(),
                     experiment_routes(), trial_routes(),         checkpoint_routes(), task_routes(),
                     search_routes(),     session_routes(),       series_routes(),     analysis_routes(),
@@ -112,23 +133,9 @@ std::vector<route> all_routes() {
                     registry_routes(),   description_routes(),   removal_routes(),    people_routes(),
                     rule_routes(),       master_routes(),        run_routes(),        insight_routes(),
                     shell_routes(),      configuration_routes(), proxy_routes(),      webhook_routes(),
-                    stream_routes(),     work_routes()})
-    for (auto& row : part) {
-      built.emplace(row.method, path_shape(row.path));
+                    stream_routes(),     work_routes(),          unmanaged_routes()})
+    for (auto& row : part)
       all.push_back(std::move(row));
-    }
-  for (const auto& known : contract_paths())
-    if (built.emplace(known.method, path_shape(known.path)).second)
-      all.push_back(
-        {known.method,
-         known.path,
-         {action::view, thing::self},
-         [](const call_ptr&, const reply& back) {
-           back(failure({errc::unsupported, "this operation of Determined is not built in Troupe"}));
-         },
-         "",
-         "",
-         "Known to Determined; not built here."});
   return all;
 }
 

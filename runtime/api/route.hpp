@@ -104,6 +104,13 @@ inline route asks_again(route row) {
 /// What the path names of the kind that the route is about; without an id where it names none.
 authority::resource named_thing(const call& c, thing kind);
 
+/// Whether the task is a trial of an unmanaged experiment: a user speaks for it.
+bool of_unmanaged(const call& c, task_id task);
+/// The call of a user who speaks for an unmanaged trial, as if its own task made it. errc::denied where the
+/// trial is managed, errc::conflict where it has no open run; `late`: the newest will do, as lines of its log
+/// come after its end.
+result<call_ptr> spoken_for(const call_ptr& c, task_id task, bool late = false);
+
 /// Wraps a function that answers at once.
 handler answer_with(std::function<result<value>(const call&)> make);
 handler respond_with(std::function<result<response>(const call&)> make);
@@ -155,7 +162,8 @@ std::vector<route> log_routes();
 std::vector<route> file_routes();
 std::vector<route> proxy_routes();
 std::vector<route> work_routes();
-/// All of them, ours first; then what the contract knows and we have not built, answering 501.
+std::vector<route> unmanaged_routes();
+/// All of them.
 std::vector<route> all_routes();
 
 } // namespace troupe::api

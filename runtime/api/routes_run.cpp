@@ -195,6 +195,8 @@ private:
       return value(row.project.value);
     if (name == "user")
       return value(number_of(row.owner, *c_->parts->users));
+    if (name == "externalExperimentId" && !row.external_id.empty())
+      return value(row.external_id);
     return value(nullptr); // ids that only unmanaged ones have
   }
 
@@ -267,6 +269,8 @@ private:
       return value(config_at(row.config, "searcher", "name") != "single");
     if (name == "parentArchived")
       return value(row.archived);
+    if (name == "externalRunId" && !external_name(t.key).empty())
+      return value(external_name(t.key));
     return shared_column(name);
   }
 
@@ -440,21 +444,9 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
   auto row = trial ? c.parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());
   if (!row)
     return row.error();
-  auto known = c.parts->columns->summaries(*trial, *c.parts->storage);
-  if (!known)
-    return known.error();
-  value summary = value::object();
-  for (const auto& [group, metrics] : **known)
-    for (const auto& [name, one] : metrics)
-      if (one.kind == metric_kind::number) {
-        auto& to = summary[group == "training"     ? "avg_metrics"
-                           : group == "validation" ? "validation_metrics"
-                                                   : group][name];
-        to = {{"type", "number"}, {"count", one.reports}};
-        for (const auto& [key, number] : {std::pair{"min", one.min}, {"max", one.max}, {"last", one.last}})
-          if (std::isfinite(number))
-            to[key] = number;
-      }
+  auto summary = summary_metrics(*trial, *c.parts->columns, *c.parts->storage);
+  if (!summary)
+    return summary.error();
   const auto place = places.place_of(row->project, *c.parts->users);
   value out = {{"id", id.value},
                {"startTime", to_rfc3339(trial->created)},
@@ -463,7 +455,7 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
                {"checkpointSize", std::to_string(trial->checkpoint_bytes)},
                {"checkpointCount", trial->checkpoint_count},
                {"hyperparameters", trial->hparams.is_null() ? value::object() : trial->hparams},
-               {"summaryMetrics", std::move(summary)},
+               {"summaryMetrics", std::move(*summary)},
                {"userId", number_of(row->owner, *c.parts->users)},
                {"projectId", place["projectId"]},
                {"projectName", place["projectName"]},
@@ -485,7 +477,11 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
                  {"progress", row->progress},
                  {"forkedFrom", row->parent ? value(row->parent.value) : value()},
                  {"isMultitrial", is_search(*row)},
-                 {"unmanaged", false}}}};
+                 {"unmanaged", row->unmanaged}}}};
+  if (!row->external_id.empty())
+    out["experiment"]["externalExperimentId"] = row->external_id;
+  if (const auto name = external_name(trial->key); !name.empty())
+    out["externalRunId"] = name;
   if (trial->ended != time_point{}) {
     out["endTime"] = to_rfc3339(trial->ended);
     out["duration"] = std::chrono::duration_cast<std::chrono::seconds>(trial->ended - trial->created).count();

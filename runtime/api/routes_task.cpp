@@ -29,13 +29,28 @@ C from(const call& c) {
   return x;
 }
 
+/// The call of a task as it is, and that of a user as of the unmanaged trial that path or body names.
+result<call_ptr> speaking(const call_ptr& c, const value& body, bool late = false) {
+  if (c->by.is_task())
+    return c;
+  if (c->path.contains("trialId"))
+    return spoken_for(c, parse_id<trial_id>(c->named("trialId")), late);
+  fields f{body};
+  const auto task = named_task(f.text("taskId"));
+  return spoken_for(c, task ? task : named_task(f.text("allocationId")), late);
+}
+
 /// Runs `fill` on the JSON body; it sets the command's own fields.
 template <class C>
 handler task_command(std::function<void(const call&, fields&, C&)> fill = {}) {
-  return [fill = std::move(fill)](const call_ptr& c, const reply& back) {
-    auto body = parse_object(c->body);
+  return [fill = std::move(fill)](const call_ptr& from_whom, const reply& back) {
+    auto body = parse_object(from_whom->body);
     if (!body)
       return back(failure(body.error()));
+    auto speaks = speaking(from_whom, *body);
+    if (!speaks)
+      return back(failure(speaks.error()));
+    const auto& c = *speaks;
     fields f{*body};
     auto with = from<C>(*c);
     if (fill)
@@ -91,7 +106,8 @@ result<value> run_prepare(const call& c) {
   const auto run = f.number("runId");
   if (f.bad())
     return *f.bad();
-  if (static_cast<std::uint64_t>(run) != c.by.allocation.trial().value)
+  const trial_id trial{static_cast<std::uint64_t>(std::max<std::int64_t>(run, 0))};
+  if (c.by.is_task() ? trial != c.by.allocation.trial() : !of_unmanaged(c, trial))
     return error{errc::denied, "run " + std::to_string(run) + " is not this task's"};
   return value::object(); // storageId is left out: checkpoints are found by the experiment's configuration
 }
@@ -262,7 +278,8 @@ commands::file_sizes sizes(fields& f, const char* name) {
 void checkpoint_report(const call& c, fields& f, commands::checkpoint_report& with) {
   f.need("uuid");
   const auto allocation = f.text("allocationId");
-  if (!allocation.empty() && named_allocation(allocation) != c.by.allocation)
+  if (!allocation.empty() && named_allocation(allocation) != c.by.allocation &&
+      named_task(allocation) != c.by.allocation.task) // an unmanaged one has no other name
     f.fault("allocationId", "is not this task's");
   const auto state = f.text("state", "STATE_COMPLETED");
   if (state != "STATE_COMPLETED" && state != "COMPLETED" && state != "2")
@@ -334,7 +351,14 @@ commands::task_log::line log_line_of(const call& c, const value& one) {
           std::move(text)};
 }
 
-void take_lines(const call_ptr& c, const reply& back, const value& logs) {
+/// Of a user, all lines are of the unmanaged trial that the first one names.
+void take_lines(const call_ptr& from_whom, const reply& back, const value& logs) {
+  if (logs.empty() && !from_whom->by.is_task())
+    return back(json(value::object(), false));
+  auto speaks = speaking(from_whom, logs.empty() ? value::object() : logs.front(), true);
+  if (!speaks)
+    return back(failure(speaks.error()));
+  const auto& c = *speaks;
   auto with = from<commands::task_log>(*c);
   for (const auto& one : logs) {
     fields l{one};
@@ -393,7 +417,7 @@ result<value> runner_state(const call& c) {
   auto state = f.text("state").substr(0, 100);
   if (f.bad())
     return *f.bad();
-  c.parts->runners->set(c.by.allocation.trial(), std::move(state));
+  c.parts->runners->set(parse_id<trial_id>(c.named("trialId")), std::move(state));
   return value::object();
 }
 
@@ -526,13 +550,14 @@ std::vector<route> task_routes() {
      "v1AllocationPendingPreemptionSignalRequest",
      "Empty",
      "The task was told from outside to stop."},
-    {"POST",
-     "/api/v1/runs/start",
-     {action::report, thing::task},
-     answer_with(run_prepare),
-     "v1RunPrepareForReportingRequest",
-     "v1RunPrepareForReportingResponse",
-     "Begins reporting."},
+    asks_again({"POST",
+                "/api/v1/runs/start",
+                {action::report, thing::task},
+                answer_with(run_prepare),
+                "v1RunPrepareForReportingRequest",
+                "v1RunPrepareForReportingResponse",
+                "Begins reporting."},
+               1 << 20),
     {"POST",
      t + "/metrics",
      {action::report, thing::trial},
@@ -575,14 +600,14 @@ std::vector<route> task_routes() {
      "v1TrialEarlyExit",
      "Empty",
      "The trial ends because its hyperparameters cannot be trained."},
-    sized({"POST",
-           "/api/v1/checkpoints",
-           {action::report, thing::checkpoint},
-           task_command<commands::checkpoint_report>(checkpoint_report),
-           "v1Checkpoint",
-           "Empty",
-           "One checkpoint; durable once answered."},
-          8 << 20),
+    asks_again({"POST",
+                "/api/v1/checkpoints",
+                {action::report, thing::checkpoint},
+                task_command<commands::checkpoint_report>(checkpoint_report),
+                "v1Checkpoint",
+                "Empty",
+                "One checkpoint; durable once answered."},
+               8 << 20),
     asks_again({"PATCH",
                 "/api/v1/checkpoints",
                 {action::change, thing::checkpoint},
@@ -591,22 +616,22 @@ std::vector<route> task_routes() {
                 "Empty",
                 "What is left of checkpoints' files."},
                8 << 20),
-    sized({"POST",
-           "/api/v1/task/logs",
-           {action::report, thing::log},
-           post_logs,
-           "v1PostTaskLogsRequest",
-           "Empty",
-           "Lines of the task's log."},
-          16 << 20),
-    sized({"POST",
-           "/task-logs",
-           {action::report, thing::log},
-           post_bare_logs,
-           "TaskLogLines",
-           "Empty",
-           "Lines of the task's log, as a list."},
-          16 << 20),
+    asks_again({"POST",
+                "/api/v1/task/logs",
+                {action::report, thing::log},
+                post_logs,
+                "v1PostTaskLogsRequest",
+                "Empty",
+                "Lines of the task's log."},
+               16 << 20),
+    asks_again({"POST",
+                "/task-logs",
+                {action::report, thing::log},
+                post_bare_logs,
+                "TaskLogLines",
+                "Empty",
+                "Lines of the task's log, as a list."},
+               16 << 20),
     {"GET",
      "/api/v1/runs/{trialId}/metadata",
      {action::view, thing::trial},

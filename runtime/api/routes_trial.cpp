@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/streams.hpp"
 #include "runtime/api/work_shapes.hpp"
@@ -48,9 +49,13 @@ result<value> one(const call& c) {
   if (!row)
     return row.error();
   auto shape = trial_shape(*row, *c.parts->storage, c.now);
-  if (shape && !terminal(row->state))
+  auto summary = shape ? summary_metrics(*row, *c.parts->columns, *c.parts->storage) : shape;
+  if (!summary)
+    return summary.error();
+  (*shape)["summaryMetrics"] = std::move(*summary);
+  if (!terminal(row->state))
     (*shape)["runnerState"] = c.parts->runners->of(row->id);
-  return shape ? result<value>(value{{"trial", std::move(*shape)}}) : shape.error();
+  return value{{"trial", std::move(*shape)}};
 }
 
 struct workload {

@@ -101,7 +101,7 @@ std::vector<route> troupe_routes() {
      {action::view, thing::door},
      respond_with(blob),
      "",
-     "",
+     "archive",
      "For agents, with the join token: the tar of an experiment's files."},
     {"GET",
      "/troupe/v1/openapi.json",

@@ -424,4 +424,23 @@ value summaries_shape(const metric_summaries& known, const std::vector<metric_na
   return out;
 }
 
+result<value> summary_metrics(const trial_row& of, series_columns& columns, const storage::reader& from) {
+  auto known = columns.summaries(of, from);
+  if (!known)
+    return known.error();
+  value summary = value::object();
+  for (const auto& [group, metrics] : **known)
+    for (const auto& [name, one] : metrics)
+      if (one.kind == metric_kind::number) {
+        auto& to = summary[group == "training"     ? "avg_metrics"
+                           : group == "validation" ? "validation_metrics"
+                                                   : group][name];
+        to = {{"type", "number"}, {"count", one.reports}};
+        for (const auto& [key, number] : {std::pair{"min", one.min}, {"max", one.max}, {"last", one.last}})
+          if (std::isfinite(number))
+            to[key] = number;
+      }
+  return summary;
+}
+
 } // namespace troupe::api

@@ -73,6 +73,9 @@ private:
   std::map<std::uint64_t, std::shared_ptr<summary_entry>> summaries_;
 };
 
+/// All numbers of a trial as Determined's summaryMetrics: {group: {name: {type, count, min, max, last}}}.
+result<value> summary_metrics(const trial_row& of, series_columns& columns, const storage::reader& from);
+
 /// The step of each run's first report that a later run trains again: reports above it are given up.
 class given_up {
 public:

@@ -15,8 +15,12 @@ std::vector<route> joined(std::vector<route> all, std::vector<route> more) {
 
 result<void> may(const route& row, const call& c) {
   const auto who = c.by.asks();
-  return row.asks_again ? authority::may_any(who, row.right)
-                        : authority::may(who, row.right.what, named_thing(c, row.right.on));
+  if (row.asks_again)
+    return authority::may_any(who, row.right);
+  auto on = named_thing(c, row.right.on);
+  if (row.right == authority::need{action::report, thing::trial} && !c.by.is_task())
+    on.unmanaged = of_unmanaged(c, parse_id<trial_id>(c.named("trialId")));
+  return authority::may(who, row.right.what, on);
 }
 
 services with_columns(services parts) {

@@ -27,13 +27,13 @@ std::string state_name(experiment_state state) { return "STATE_" + std::string(n
 std::string state_name(trial_state state) { return "STATE_" + std::string(name(state)); }
 
 value lasting_experiment_shape(const experiment_row& row) {
-  return {{"id", row.id.value},
+  value x{{"id", row.id.value},
           {"name", row.name},
           {"description", row.description},
           {"labels", row.labels},
           {"notes", row.notes},
           {"archived", row.archived},
-          {"unmanaged", false},
+          {"unmanaged", row.unmanaged},
           {"config", row.config.is_null() ? value::object() : row.config},
           {"originalConfig", row.source},
           {"jobId", job_name(row.id)},
@@ -45,13 +45,17 @@ value lasting_experiment_shape(const experiment_row& row) {
           {"startTime", to_rfc3339(row.created)},
           {"forkedFrom", row.parent ? value(row.parent.value) : value(nullptr)},
           {"username", row.owner}};
+  if (!row.external_id.empty())
+    x["externalExperimentId"] = row.external_id;
+  return x;
 }
 
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner_name,
                                 time_point created, const accounts& users) {
   auto owner = users.find(owner_name);
   value x = {{"numTrials", now.num_trials},
-             {"state", state_name(now.state)},
+             {"state", now.unmanaged && now.state == experiment_state::active ? "STATE_RUNNING"
+                                                                              : state_name(now.state)},
              {"progress", now.progress},
              {"displayName", owner ? owner->display_name : std::string{}}};
   if (owner)

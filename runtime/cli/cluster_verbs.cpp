@@ -1,6 +1,7 @@
 // Verbs about the cluster as a whole, and those that the node does: their flags are read here, and the hook
 // is called.
 
+#include "model/config/from_determined.hpp"
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/follow.hpp"
 #include "runtime/cli/verbs.hpp"
@@ -31,7 +32,7 @@ std::filesystem::path data_dir(session& s) {
 /// A cluster file may name the data directory; then the hook gets none, unless the command line has one.
 bool is_left_to_file(session& s) {
   return !s.given.has("--data-dir") && s.io.env("TROUPE_DATA_DIR").empty() &&
-         (s.given.has("FILE") || s.given.has("--file"));
+         (s.given.has("FILE") || s.given.has("--file") || s.given.has("--determined"));
 }
 
 std::optional<int> slots(session& s) {
@@ -132,7 +133,10 @@ int master(session& s, const arguments& given) {
     o.data_dir = data_dir(s);
   o.listen = flag_or_env(s, "--listen", "TROUPE_LISTEN");
   o.agent_listen = given.text("--agent-listen");
-  o.config = given.text("--file");
+  o.determined = given.has("--determined");
+  if (o.determined && given.has("--file"))
+    return s.fail({errc::invalid, "--file and --determined exclude each other"});
+  o.config = given.text("--file", given.text("--determined"));
   o.tls_dir = given.text("--tls-dir");
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
@@ -148,7 +152,20 @@ int master(session& s, const arguments& given) {
 
 int agent(session& s, const arguments& given) {
   agent_options o;
+  config::moved_agent moved;
+  if (given.has("--determined")) {
+    const auto file = given.text("--determined");
+    const auto text = client::host_files(s.io.env).read(file);
+    if (!text)
+      return s.fail({errc::invalid, "cannot read '" + file + "': " + text.error().what});
+    moved = config::move_agent(*text, file);
+    s.io.err << config::rendered(moved.faults, moved.notes, *text);
+    if (!moved.faults.empty())
+      return exit_usage;
+  }
   auto master = flag_or_env(s, "--master", "TROUPE_MASTER");
+  if (master.empty())
+    master = moved.master;
   if (master.empty())
     return s.fail(
       {errc::invalid, "an agent needs its master's address\nhint: troupe agent --master HOST:PORT"});
@@ -157,14 +174,14 @@ int agent(session& s, const arguments& given) {
     return s.fail({errc::invalid, "--master '" + master + "': " + url.error().what});
   o.master = url->substr(url->find("://") + 3);
   o.data_dir = data_dir(s);
-  o.name = given.text("--name");
-  o.slots = slots(s);
+  o.name = given.text("--name", moved.name);
+  o.slots = given.has("--slots") ? slots(s) : moved.slots;
   o.tls_dir = given.text("--tls-dir");
   o.token_file = given.text("--token-file");
   o.trace_actors = given.text("--trace-actors");
   o.daemon = given.has("--daemon");
   o.allow_faults = given.has("--allow-faults");
-  o.pool = given.text("--pool");
+  o.pool = given.text("--pool", moved.pool);
   for (const auto& label : given.all("--label")) {
     const auto equals = label.find('=');
     if (equals == label.npos || equals == 0 || equals + 1 == label.size())

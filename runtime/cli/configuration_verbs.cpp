@@ -1,6 +1,7 @@
 // Verbs about the cluster's file and the configuration in force: check, explain, apply, config show.
 
 #include "runtime/cli/configuration_verbs.hpp"
+#include "model/config/from_determined.hpp"
 #include "runtime/cli/session.hpp"
 #include "runtime/client/cluster_configuration.hpp"
 #include "workers/owned_fd.hpp"
@@ -95,7 +96,50 @@ value live_value(const client::live_configuration& x) {
 
 } // namespace
 
+namespace {
+
+/// A file of Determined's: what it becomes, and what of it has no effect.
+int check_determined(session& s, const arguments& given) {
+  const auto file = given.text("FILE");
+  const auto world = client::host_files(s.io.env);
+  const auto text = world.read(file);
+  if (!text)
+    return s.fail({errc::invalid, "cannot read '" + file + "': " + text.error().what});
+  const bool of_agent = config::is_of_agent(*text, file);
+  auto agent = of_agent ? config::move_agent(*text, file) : config::moved_agent{};
+  auto master = of_agent ? config::moved_master{} : config::move_master(*text, file);
+  auto faults = of_agent ? std::move(agent.faults) : std::move(master.faults);
+  auto notes = of_agent ? std::move(agent.notes) : std::move(master.notes);
+  if (faults.empty() && !of_agent)
+    faults = config::load_cluster_file(file, config::as_determined(world, file, {})).faults;
+  if (s.output().format == output_format::json) {
+    value rows = value::array();
+    for (const auto* list : {&faults, &notes})
+      for (const auto& one : *list)
+        rows.push_back(row_of(one));
+    s.io.out << to_json(rows, 2) << "\n";
+    return faults.empty() ? exit_done : exit_usage;
+  }
+  s.io.err << config::rendered(faults, notes, *text);
+  if (!faults.empty())
+    return exit_usage;
+  if (given.has("--write") && of_agent)
+    return s.fail({errc::invalid, "--write is for a master's file: '" + file + "' is an agent's"});
+  if (given.has("--write"))
+    s.io.out << to_yaml(master.cluster_file);
+  else
+    s.io.out << file << " ok (" << notes.size() << (notes.size() == 1 ? " note)\n" : " notes)\n");
+  return exit_done;
+}
+
+} // namespace
+
 int check(session& s, const arguments& given) {
+  if (given.has("--determined"))
+    return check_determined(s, given);
+  if (given.has("--write"))
+    return s.fail(
+      {errc::invalid, "--write needs --determined\nhint: troupe check --determined master.yaml --write"});
   if (given.has("--connect") && !s.node.check_hosts)
     return s.fail({errc::unsupported, "this program cannot look at hosts"});
   auto file = config::load_cluster_file(given.text("FILE"), client::host_files(s.io.env));

@@ -40,6 +40,7 @@ struct master_options {
   bool plain_http = false;            ///< `listen` may be reachable from other hosts without certificates
   std::filesystem::path web_dir;      ///< folder of a built web page instead of the binary's; empty: none
   std::vector<std::string> web_hosts; ///< further names that a server on loopback answers to
+  bool determined = false;            ///< `config` is a file of a master of Determined
 };
 
 struct agent_options {

@@ -41,8 +41,13 @@ constexpr option_spec detach{"-d,--daemon", "",
 constexpr option_spec up_flags[] = {data_dir,     listen,  agent_listen, slots,    agent_name,
                                     cluster_file, tls_dir, plain_http,   web_host, web_dir,
                                     detach,       trace,   faults};
-constexpr option_spec master_flags[] = {data_dir, listen,  agent_listen, cluster_file, tls_dir, plain_http,
-                                        web_host, web_dir, detach,       trace,        faults};
+constexpr option_spec from_determined{
+  "--determined", "FILE",
+  "The file that a master or agent of Determined was started with; each key without effect is named once",
+  text};
+constexpr option_spec master_flags[] = {from_determined, data_dir, listen,     agent_listen,
+                                        cluster_file,    tls_dir,  plain_http, web_host,
+                                        web_dir,         detach,   trace,      faults};
 constexpr option_spec agent_flags[] = {
   {"--master", "HOST:PORT", "The master's HTTP address ($TROUPE_MASTER)", text},
   data_dir,
@@ -55,6 +60,7 @@ constexpr option_spec agent_flags[] = {
    "win",
    list},
   {"--pool", "NAME", "Pool of this agent (default: as the cluster file says, else the default pool)", text},
+  from_determined,
   detach,
   trace,
   faults,
@@ -66,6 +72,8 @@ constexpr option_spec check_flags[] = {
    "is not as "
    "it must be",
    toggle},
+  {"--determined", "", "The file is one of a master or agent of Determined", toggle},
+  {"--write", "", "With --determined: print the cluster file that a master's file becomes", toggle},
 };
 constexpr option_spec apply_flags[] = {
   {"-y,--yes", "", "Apply the plan without asking", toggle},
@@ -337,7 +345,9 @@ constexpr verb_spec table[] = {
    "troupe apply lab.yaml\ntroupe apply lab.yaml --plan plan.json\ntroupe apply plan.json --yes",
    "troupe check, troupe config show", verbs::apply},
   {"check", "Report every fault of a cluster file with its place; changes nothing", one_file, check_flags,
-   true, false, "troupe check lab.yaml\ntroupe check lab.yaml --resolved\ntroupe check lab.yaml --connect",
+   true, false,
+   "troupe check lab.yaml\ntroupe check lab.yaml --resolved\ntroupe check lab.yaml --connect\n"
+   "troupe check --determined /etc/determined/master.yaml --write",
    "troupe explain, troupe config check", verbs::check},
   {"explain",
    "Explain a key of the cluster file: type, default, meaning, example",

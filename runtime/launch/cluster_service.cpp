@@ -1,5 +1,6 @@
 #include "runtime/launch/cluster_service.hpp"
 
+#include "model/config/from_determined.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/node/places.hpp"
 
@@ -35,6 +36,7 @@ result<commands::experiment_create> as_command(const client::new_experiment& x) 
 
 struct cluster_service::inside {
   fs::path file;
+  bool determined = false;
   config::cluster_file read; ///< the file as last read without a fault
   fs::path data_dir, tls_dir;
   const node::node* running = nullptr; ///< outlives this
@@ -44,6 +46,14 @@ struct cluster_service::inside {
   std::unique_ptr<node_keeper> keeper;
   std::thread reloading;
   std::atomic<bool> busy{false}, again{false};
+
+  config::cluster_file load() const {
+    auto world = client::host_files(client::process_environment);
+    if (determined)
+      world = config::as_determined(std::move(world), file.string(),
+                                    [](const std::string& notes) { std::cerr << notes << std::flush; });
+    return config::load_cluster_file(file.string(), world);
+  }
 
   void heard(const value& configuration) {
     std::lock_guard lock(mutex);
@@ -86,8 +96,9 @@ struct cluster_service::inside {
   }
 };
 
-cluster_service::cluster_service(fs::path file) : inside_(std::make_unique<inside>()) {
+cluster_service::cluster_service(fs::path file, bool determined) : inside_(std::make_unique<inside>()) {
   inside_->file = std::move(file);
+  inside_->determined = determined;
 }
 cluster_service::~cluster_service() { stop(); }
 
@@ -95,12 +106,12 @@ result<void> cluster_service::read(node::node_options& options) {
   if (inside_->file.empty())
     return {};
   std::error_code ignored;
-  inside_->read =
-    config::load_cluster_file(inside_->file.string(), client::host_files(client::process_environment));
+  inside_->read = inside_->load();
   std::cerr << inside_->read.rendered() << std::flush;
   if (!inside_->read.ok())
     return error{errc::invalid, "the file '" + inside_->file.string() +
-                                  "' cannot be used\nhint: troupe check " + inside_->file.string()};
+                                  "' cannot be used\nhint: troupe check " +
+                                  (inside_->determined ? "--determined " : "") + inside_->file.string()};
   inside_->file = fs::absolute(inside_->file, ignored); // a daemon may change its folder
   const auto& cluster = inside_->read.config["cluster"];
   auto text = [&](const char* key) {
@@ -222,7 +233,7 @@ void cluster_service::reload(std::function<void()> begun, std::function<void()> 
   x.reloading = std::thread([&x, begun = std::move(begun), done = std::move(done)] {
     begun();
     while (x.again.exchange(false)) {
-      auto read = config::load_cluster_file(x.file.string(), client::host_files(client::process_environment));
+      auto read = x.load();
       std::cerr << read.rendered() << std::flush;
       auto ok = read.ok() ? x.put(read) : result<void>(error{errc::invalid, "it has faults"});
       if (ok)

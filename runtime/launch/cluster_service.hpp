@@ -12,8 +12,9 @@ namespace troupe::launch {
 
 class cluster_service {
 public:
-  /// `file` may be empty: then the configuration in force counts.
-  explicit cluster_service(std::filesystem::path file);
+  /// `file` may be empty: then the configuration in force counts. `determined`: it is one of a master of
+  /// Determined (model/config/from_determined.hpp).
+  explicit cluster_service(std::filesystem::path file, bool determined = false);
   ~cluster_service();
 
   /// Reads the file and takes from it what the command line left open. Fails with errc::invalid, the text

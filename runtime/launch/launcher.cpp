@@ -43,7 +43,7 @@ int master(const cli::master_options& o, const std::string& version) {
   n.web_hosts = o.web_hosts;
   n.version = version;
   n.agent = false;
-  cluster_service cluster(o.config);
+  cluster_service cluster(o.config, o.determined);
   if (auto ok = cluster.read(n); !ok)
     return cli::exit_after(ok.error());
   return serve(std::move(n), {o.daemon, "master", &cluster});

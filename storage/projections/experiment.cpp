@@ -34,9 +34,14 @@ void read_search(experiment_constant& row) {
 
 void on(const experiment_created& x, const subject&, tables& rows) {
   auto& row = rows.experiments.make(x.id);
-  row = {x.id, x.name, x.owner, x.context, x.key, x.source, {}, true, x.config, x.at, x.parent};
+  row = {x.id, x.name,   x.owner, x.context, x.key,       x.source,     {},
+         true, x.config, x.at,    x.parent,  x.unmanaged, x.external_id};
   read_search(row);
-  rows.experiment_states.make(x.id).project = x.project;
+  auto& state = rows.experiment_states.make(x.id);
+  state.project = x.project;
+  state.unmanaged = x.unmanaged;
+  if (x.unmanaged)
+    state.state = experiment_state::paused; // until a trial of it runs
   if (!x.key.empty())
     rows.entries.emplace_back(keys::tagged('K', x.key), keys::one(x.id.value));
 }
@@ -49,6 +54,8 @@ void on(const experiment_changed& x, const subject& of, tables& rows) {
   row->why = x.why;
   if (terminal(x.state))
     row->ended = x.at;
+  else
+    row->ended = {}; // an unmanaged one runs again
   if (x.state == experiment_state::completed)
     row->progress = 1;
 }

@@ -46,6 +46,8 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
   row.resources = s.resources;
   row.continued = s.continued;
   row.continued_trials = s.continued_trials;
+  row.unmanaged = c.unmanaged;
+  row.external_id = c.external_id;
   if (described) {
     row.name = described->name;
     row.description = described->description;
@@ -83,6 +85,7 @@ trial_row join(const trial_constant& c, const trial_changing& s) {
   row.progress = s.progress;
   row.continued = s.continued;
   row.log_policy = s.log_policy;
+  row.heard = s.heard;
   return row;
 }
 

@@ -18,8 +18,10 @@ struct experiment_constant {
   value config;
   time_point created;
   experiment_id parent;
+  bool unmanaged = false;
+  std::string external_id;
   MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created,
-                       parent)
+                       parent, unmanaged, external_id)
 };
 struct experiment_changing {
   experiment_state state = experiment_state::active;
@@ -38,8 +40,10 @@ struct experiment_changing {
   std::uint64_t resource_edits = 0;                    ///< how often
   std::uint32_t continued = 0;                         ///< how often it was continued
   std::vector<trial_id> continued_trials;
+  bool unmanaged = false;
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
-                       project, archived, edits, resources, resource_edits, continued, continued_trials)
+                       project, archived, edits, resources, resource_edits, continued, continued_trials,
+                       unmanaged)
 };
 struct trial_constant {
   trial_id id;
@@ -67,8 +71,10 @@ struct trial_changing {
   double progress = 0;
   std::vector<run_id> continued;
   std::string log_policy;
+  time_point heard;
   MSGPACK_DEFINE_ARRAY(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
-                       newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy)
+                       newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy,
+                       heard)
 };
 
 /// What of a task that is no trial changes; all else of it is its task_created.

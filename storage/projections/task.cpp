@@ -140,6 +140,11 @@ void on(const trial_ended& x, const subject& of, tables& rows) {
     row->ended = x.at;
 }
 
+void on(const trial_heard&, const subject& of, tables& rows) {
+  if (const auto* row = rows.tasks.find(of.task); row && row->ended != time_point{})
+    rows.tasks.change(of.task)->ended = {};
+}
+
 void on(const trial_continued& x, const subject& of, tables& rows) {
   auto* row = rows.tasks.change(of.task);
   if (!row)

@@ -176,6 +176,16 @@ void on(const trial_continued& x, const subject& of, tables& rows) {
   row->continued.push_back(x.run);
 }
 
+void on(const trial_heard& x, const subject& of, tables& rows) {
+  auto* row = rows.trial_states.change(of.trial());
+  if (!row)
+    return;
+  row->state = trial_state::running;
+  row->heard = x.at;
+  row->ended = {};
+  row->why.clear();
+}
+
 void on(const log_policy_matched& x, const subject& of, tables& rows) {
   if (auto* row = rows.trial_states.change(of.trial()); row && !x.policy.empty())
     row->log_policy = x.policy;

@@ -149,7 +149,7 @@ def test_every_route_refuses_what_does_not_open_it(cluster):
     mine = {"trialId": 1, "id": cluster.experiment, "experimentId": cluster.experiment, "experiment_id": cluster.experiment, "taskId": task.task,
             "allocationId": task.allocation, "resourcesId": task.resources, "metrics_trialId": 1, "trainingMetrics_trialId": 1,
             "validationMetrics_trialId": 1, "labels_trialId": 1, "runId": 1, "username": "admin"}
-    theirs = {**mine, "trialId": 3, "experimentId": cluster.other, "taskId": cluster.tasks[1].task, "allocationId": cluster.tasks[1].allocation, "runId": 3}
+    theirs = {**mine, "trialId": 3, "labels_trialId": 3, "experimentId": cluster.other, "taskId": cluster.tasks[1].task, "allocationId": cluster.tasks[1].allocation, "runId": 3}
     none = {key: 7777 for key in mine} | {"taskId": "9.nothing", "allocationId": "9.nothing.1"}
     tried = 0
     for method, path, access, asks_again in every_route():
@@ -164,7 +164,7 @@ def test_every_route_refuses_what_does_not_open_it(cluster):
                 if kind not in ("no token", "garbage", "expired"):
                     break
         assert len(said) == len(void), "what is there and what is not look alike"
-        forbidden = {"user": access in ("admin", "own task", "task"),
+        forbidden = {"user": access in ("admin", "own task", "task") or (access.startswith("user where unmanaged") and not asks_again),
                      "task": access in ("user", "admin", "oneself or admin"),
                      "task of another experiment": access not in ("user or task", "task") and not asks_again}
         for kind, closed in forbidden.items():
@@ -286,7 +286,7 @@ def test_a_context_may_have_126_mb_and_anything_else_one(cluster):
     port, bearer = cluster.port(), cluster.user.headers["Authorization"]
     head = lambda path, bytes_: f"POST {path} HTTP/1.1\r\nAuthorization: {bearer}\r\nContent-Length: {bytes_}\r\n\r\n".encode()
     bodies = {path: about["x-body-bytes"] for path, methods in ROUTES.items() for method, about in methods.items() if about["x-body-bytes"] > MIB}
-    contexts = {"/api/v1/experiments", "/troupe/v1/experiments", "/api/v1/commands", "/api/v1/notebooks", "/api/v1/shells", "/api/v1/tensorboards", "/api/v1/generic-tasks",
+    contexts = {"/api/v1/experiments", "/api/v1/experiments/by-external-id/{externalExperimentId}", "/troupe/v1/experiments", "/api/v1/commands", "/api/v1/notebooks", "/api/v1/shells", "/api/v1/tensorboards", "/api/v1/generic-tasks",
                 "/troupe/v1/tasks"}
     assert set(bodies) <= contexts | {"/troupe/v1/configuration", "/api/v1/task/logs", "/task-logs", "/api/v1/checkpoints", "/api/v1/trials/{trialId}/metrics",
                                       "/api/v1/allocations/{allocationId}/all_gather"}, bodies

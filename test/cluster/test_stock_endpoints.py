@@ -1,5 +1,5 @@
 """Each endpoint that the stock client needs first, on a real cluster through the wheel's own `bindings`: a request of its classes
-goes out, an answer comes back that its classes read, field by field as they require. What is known and not built says so."""
+goes out, an answer comes back that its classes read, field by field as they require."""
 
 import base64
 import io
@@ -11,10 +11,6 @@ from determined.common.api import bindings as b, errors
 
 from cluster_under_test import wait_for
 from test_task_routes import ByHand, Task
-
-BUILT_LATER = [
-    ("post_CreateTrial", {"body": b.v1CreateTrialRequest(experimentId=1, unmanaged=True)}),
-]
 
 
 @pytest.fixture(scope="module")
@@ -125,13 +121,6 @@ def test_an_experiment_is_created_by_its_classes(cluster, user):
     assert list(made.warnings) == [b.v1LaunchWarning.CURRENT_SLOTS_EXCEEDED], "it waits for agents with as many"
     with pytest.raises(errors.APIException, match="entrypoint"):
         b.post_CreateExperiment(user, body=b.v1CreateExperimentRequest(config="{searcher: {name: single, metric: x}}", modelDefinition=[script]))
-
-
-@pytest.mark.parametrize("name,words", BUILT_LATER, ids=lambda x: x if isinstance(x, str) else "")
-def test_what_is_known_and_not_built_says_so(user, name, words):
-    with pytest.raises(errors.APIException) as caught:
-        getattr(b, name)(user, **words)
-    assert caught.value.status_code == 501 and "not built in Troupe" in str(caught.value), caught.value
 
 
 def test_an_unknown_path_and_a_logout(cluster, user):

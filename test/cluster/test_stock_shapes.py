@@ -62,7 +62,6 @@ class StockClient(unittest.TestCase):
 
     def test_what_is_not_there_is_said(self):
         self.assertIn("experiment '99' not found", self.det("experiment", "describe", "99", code=1))
-        self.assertIn("not built in Troupe", self.det("dev", "bindings", "call", "get_GetTrialProfilerAvailableSeries", "trialId=1", code=1))
 
     def test_creates_an_experiment(self):
         with tempfile.TemporaryDirectory() as folder:

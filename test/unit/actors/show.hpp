@@ -105,6 +105,7 @@ inline std::string show(const experiment_resumed& x) {
 inline std::string show(const trial_continued& x) {
   return "continued(#" + text(x.number) + " after " + text(x.run) + ")";
 }
+inline std::string show(const trial_heard&) { return "heard"; }
 inline std::string show(const log_policy_matched& x) {
   return "matched(" + x.policy + text(x.cancel_retries, "no retry") +
          (x.exclude_agent.empty() ? "" : " not on " + x.exclude_agent) + ")";

@@ -14,12 +14,12 @@ std::string filled(const std::string& pattern, const std::string& trial, const s
   std::string out;
   const auto shape = parse_target(pattern).value();
   for (const auto& segment : shape.segments)
-    out += "/" + (segment == "{trialId}"        ? trial
-                  : segment == "{experimentId}" ? experiment
-                  : segment == "{allocationId}" ? allocation
-                  : segment == "{taskId}"       ? task_name({7}, parse_id<trial_id>(trial))
-                  : segment.front() == '{'      ? "1"
-                                                : segment);
+    out += "/" + (segment == "{trialId}" || segment == "{labels_trialId}" ? trial
+                  : segment == "{experimentId}"                           ? experiment
+                  : segment == "{allocationId}"                           ? allocation
+                  : segment == "{taskId}"  ? task_name({7}, parse_id<trial_id>(trial))
+                  : segment.front() == '{' ? "1"
+                                           : segment);
   return out;
 }
 
@@ -56,7 +56,7 @@ unsigned expected(const route& route, caller who) {
   case caller::admin:
     return right == access::own_allocation || right == access::own_trial || right == access::task ? 403 : 0;
   case caller::other_task:
-    return right == access::anyone || right == access::task ? 0 : 403;
+    return right == access::anyone || right == access::task || right == access::task_or_unmanaged ? 0 : 403;
   case caller::own_task:
     return right == access::user || right == access::admin ? 403 : 0;
   }

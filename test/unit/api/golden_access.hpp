@@ -17,6 +17,7 @@ enum class access {
   own_allocation,         ///< only the task that is {allocationId}
   own_trial,              ///< only the task of {trialId}
   task,                   ///< only tasks
+  task_or_unmanaged,      ///< tasks; of users the handler asks whether the trial in the body is unmanaged
 };
 
 struct golden_access {
@@ -188,7 +189,7 @@ inline constexpr golden_access golden[] = {
   {"POST", "/api/v1/auth/login", access::open},
   {"POST", "/api/v1/auth/logout", access::user},
   {"PATCH", "/api/v1/checkpoints", access::anyone},
-  {"POST", "/api/v1/checkpoints", access::task},
+  {"POST", "/api/v1/checkpoints", access::task_or_unmanaged},
   {"GET", "/api/v1/checkpoints/{checkpointUuid}", access::anyone},
   {"POST", "/api/v1/cleanup_logs", access::admin},
   {"GET", "/api/v1/experiments", access::user},
@@ -207,10 +208,10 @@ inline constexpr golden_access golden[] = {
   {"GET", "/api/v1/experiments/{experimentId}/trials", access::user_or_own_experiment},
   {"GET", "/api/v1/master", access::open},
   {"GET", "/api/v1/me", access::anyone},
-  {"POST", "/api/v1/runs/start", access::task},
+  {"POST", "/api/v1/runs/start", access::task_or_unmanaged},
   {"GET", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial},
   {"POST", "/api/v1/runs/{trialId}/metadata", access::user_or_own_trial},
-  {"POST", "/api/v1/task/logs", access::task},
+  {"POST", "/api/v1/task/logs", access::task_or_unmanaged},
   {"GET", "/api/v1/tasks", access::user},
   {"GET", "/api/v1/tasks/{taskId}", access::user_or_own_task},
   {"GET", "/api/v1/tasks/{taskId}/context_directory", access::user_or_own_task},
@@ -348,7 +349,16 @@ inline constexpr golden_access golden[] = {
   {"POST", "/api/v1/webhooks/{webhookId}/test", access::user},
   {"GET", "/stream", access::user},
   {"POST", "/api/v1/experiments/continue", access::user},
-  {"POST", "/task-logs", access::task},
+  {"POST", "/task-logs", access::task_or_unmanaged},
+  {"PUT", "/api/v1/experiments/by-external-id/{externalExperimentId}", access::user},
+  {"POST", "/api/v1/trials", access::user},
+  {"PUT", "/api/v1/trials", access::user},
+  {"GET", "/api/v1/trials/by-external-id/{externalExperimentId}/{externalTrialId}", access::user},
+  {"POST", "/api/v1/trials/{trialId}/start", access::own_trial},
+  {"PATCH", "/api/v1/trials/{trialId}", access::own_trial},
+  {"POST", "/api/v1/trials/profiler/metrics", access::task_or_unmanaged},
+  {"GET", "/api/v1/trials/{labels_trialId}/profiler/metrics", access::user_or_own_trial},
+  {"GET", "/api/v1/trials/{trialId}/profiler/available_series", access::user_or_own_trial},
 };
 
 inline access access_of(const std::string& method, const std::string& path) {

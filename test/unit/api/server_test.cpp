@@ -93,7 +93,6 @@ TEST(Server, RefusesWhatIsNotARequest) {
      "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + std::string(100000, '['), 400},
     {"an unknown path", "GET /api/v2/x HTTP/1.1\r\n\r\n", 404},
     {"a wrong method", "DELETE /health HTTP/1.1\r\n\r\n", 405},
-    {"not built", "GET /api/v1/trials/7/profiler/available_series HTTP/1.1\r\n" + authorized + "\r\n", 501},
   };
   for (const auto& one : cases) {
     raw_client c{x.http->port()};

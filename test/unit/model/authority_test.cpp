@@ -77,6 +77,10 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {report, {trial, "12"}, "unauthorized", "yes", "denied", "denied"},
     {report, {trial, "13"}, "unauthorized", "denied", "denied", "denied"},
     {report, {trial, ""}, "unauthorized", "denied", "denied", "denied"},
+    {report, {trial, "13", "", true}, "unauthorized", "denied", "yes", "yes"}, // unmanaged
+    {report, {log, "13", "", true}, "unauthorized", "yes", "yes", "yes"},
+    {report, {log, "13"}, "unauthorized", "yes", "denied", "denied"},
+    {create, {trial, ""}, "unauthorized", "denied", "yes", "yes"},
     // what no rule names
     {remove, {cluster, ""}, "unauthorized", "denied", "denied", "denied"},
     {create, {agent, ""}, "unauthorized", "denied", "denied", "denied"},
@@ -95,7 +99,8 @@ TEST(Authority, BeforeTheThingIsKnownOnlyThoseGoOnWhoMayDoItToSome) {
   EXPECT_TRUE(may_any(ada, {change, self}));
   EXPECT_FALSE(may_any(of_7, {change, self}));
   EXPECT_FALSE(may_any(ada, {change, user}));
-  EXPECT_FALSE(may_any(ada, {report, trial}));
+  EXPECT_FALSE(may_any(ada, {report, allocation}));
+  EXPECT_TRUE(may_any(ada, {report, trial})); // it may be unmanaged
   EXPECT_FALSE(may_any(nobody, {view, checkpoint}));
 }
 

@@ -31,8 +31,9 @@ TEST(FactBytes, StayTheSame) {
     std::vector<std::string> before; ///< fields were added at the end: what journals hold that are older
   } all[] = {
     {experiment_created{time_point{5us}, {7}, value{{"a", 1}}, "n", "o", "c", "s", "k"},
-     "93b26578706572696d656e745f63726561746564019a0507c40481a16101a16ea16fa163a173a16b0001",
-     {"93b26578706572696d656e745f6372656174656401980507c40481a16101a16ea16fa163a173a16b",
+     "93b26578706572696d656e745f63726561746564019c0507c40481a16101a16ea16fa163a173a16b0001c2a0",
+     {"93b26578706572696d656e745f63726561746564019a0507c40481a16101a16ea16fa163a173a16b0001",
+      "93b26578706572696d656e745f6372656174656401980507c40481a16101a16ea16fa163a173a16b",
       "93b26578706572696d656e745f6372656174656401990507c40481a16101a16ea16fa163a173a16b00"}},
     {agent_joined{time_point{5us}, "a1", "id", 4, "h"},
      "93ac6167656e745f6a6f696e6564019605a26131a2696404a168a0",
@@ -217,6 +218,7 @@ TEST(FactBytes, StayTheSame) {
     {task_paused{time_point{5us}, false, "ada"}, "93ab7461736b5f706175736564019305c2a3616461"},
     {task_stop_ordered{time_point{5us}, "w"}, "93b17461736b5f73746f705f6f726465726564019205a177"},
     {task_prioritized{time_point{5us}, "ada", 7}, "93b07461736b5f7072696f726974697a6564019305a361646107"},
+    {trial_heard{time_point{5us}}, "93ab747269616c5f6865617264019105"},
     {task_ended{time_point{5us}, task_state::error, 3, "w"}, "93aa7461736b5f656e6465640194050603a177"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);

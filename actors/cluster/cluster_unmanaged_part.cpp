@@ -1,0 +1,375 @@
+#include "actors/cluster/cluster_unmanaged_part.hpp"
+
+#include "actors/shells/durable.hpp"
+#include "model/checkpoint_place.hpp"
+#include "model/names.hpp"
+#include "system/random.hpp"
+
+#include <caf/all.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_name = 255;
+constexpr std::size_t most_changes = 1'000; ///< of one experiment that wait
+
+error not_unmanaged(experiment_id id) {
+  return {errc::invalid, "experiment " + to_string(id) +
+                           " is managed: trials can only be created on unmanaged experiments, and those of "
+                           "others are reported by their own tasks"};
+}
+
+error run_over(const allocation_id& run) {
+  return {errc::conflict, "allocation " + to_string(run) + " is over"};
+}
+
+bool is_open(const trial_row& trial, run_id run) {
+  return !trial.runs.empty() && trial.runs.back().run == run && trial.runs.back().ended == time_point{};
+}
+
+} // namespace
+
+std::optional<error> cluster_unmanaged::refuses(const commands::experiment_create& x) const {
+  if (!x.unmanaged && !x.external_id.empty())
+    return error{errc::invalid, "only unmanaged experiments have a name of their own: set unmanaged"};
+  if (x.unmanaged && x.parent)
+    return error{errc::invalid, "can't fork into an unmanaged experiment"};
+  if (x.external_id.size() > most_name)
+    return error{errc::invalid, "the external id has more than 255 bytes"};
+  return std::nullopt;
+}
+
+void cluster_unmanaged::recover(const experiment_row& row) {
+  const auto trials = peers_.reads->trials(row.id);
+  if (!trials)
+    return;
+  const auto settings = with_.settings(row);
+  for (const auto& trial : *trials) {
+    if (trial.state == trial_state::running)
+      alive_[trial.id] = {row.id, trial.heard};
+    if (!settings)
+      continue;
+    auto missed = peers_.reads->metrics(trial.id, trial.latest.row, 100'000, "validation");
+    for (const auto& one : missed ? *missed : std::vector<metric_row>())
+      take({row.id, {trial.id, {}, one.row, one.steps, one.metrics, one.run}});
+  }
+  in_turn(
+    row.id,
+    [](const experiment_row&) {
+      decision none;
+      none.settles = true;
+      return none;
+    },
+    [](const command_result&) {});
+}
+
+caf::result<command_result> cluster_unmanaged::on(const std::string&, const commands::trial_create& x) {
+  if (x.external_id.size() > most_name)
+    return refused({errc::invalid, "the external id has more than 255 bytes"});
+  return in_turn(x.experiment, [this, x](const experiment_row& row) -> result<decision> {
+    const auto key = x.external_id.empty() ? random_uuid() : external_key(x.external_id);
+    auto known = peers_.reads->trials(row.id);
+    if (!known)
+      return known.error();
+    decision out;
+    for (const auto& trial : *known)
+      if (trial.key == key) {
+        out.answer = {{"id", trial.id.value}};
+        return out;
+      }
+    trial_created made{machine_.ids.reserve_trials(1), key, x.hparams, 0, {}, 0};
+    out.answer = {{"id", made.trial.value}};
+    search_stepped step;
+    step.at = self_->now();
+    step.progress = 0;
+    step.created.push_back(std::move(made));
+    out.of_experiment.emplace_back(std::move(step));
+    return out;
+  });
+}
+
+caf::result<command_result> cluster_unmanaged::on(const std::string&, const commands::trial_start& x) {
+  auto row = trial(x.id);
+  if (!row)
+    return refused(row.error());
+  return in_turn(row->experiment, [this, x](const experiment_row&) -> result<decision> {
+    auto row = trial(x.id);
+    auto newest = row ? newest_checkpoint(x.id) : result<std::optional<checkpoint>>(row.error());
+    if (!newest)
+      return newest.error();
+    auto begun = unmanaged::start(*row, x.resume, *newest, self_->now());
+    if (!begun)
+      return begun.error();
+    decision out;
+    out.answer = {{"run", begun->run.value}, {"checkpoint", begun->checkpoint}, {"steps", begun->steps}};
+    out.of_trials[x.id] = std::move(begun->facts);
+    return out;
+  });
+}
+
+caf::result<command_result> cluster_unmanaged::on(const std::string& user, const commands::trial_hear& x) {
+  auto row = trial(x.id);
+  if (!row)
+    return refused(row.error());
+  if (auto it = alive_.find(x.id); it != alive_.end())
+    it->second.heard = self_->now();
+  return in_turn(row->experiment, of_trial(x.id, [this, user, x](const trial_row& now) {
+                   const auto at = self_->now();
+                   if (x.state == "completed")
+                     return unmanaged::ended(now, trial_state::completed, "", at);
+                   if (x.state == "canceled")
+                     return unmanaged::ended(now, trial_state::canceled, "canceled by its process", at);
+                   if (x.state == "error")
+                     return unmanaged::ended(now, trial_state::error, "its process says that it failed", at);
+                   return unmanaged::alive(now, at);
+                 }));
+}
+
+caf::result<command_result> cluster_unmanaged::on(allocation_id run, commands::checkpoint_report x) {
+  auto row = trial(run.trial());
+  if (!row)
+    return refused(row.error());
+  return in_turn(
+    row->experiment, [this, run, x = std::move(x)](const experiment_row& of) -> result<decision> {
+      auto now = trial(run.trial());
+      if (!now)
+        return now.error();
+      if (!is_open(*now, run.run))
+        return run_over(run);
+      decision out;
+      if (auto known = peers_.reads->checkpoint(x.uuid); known)
+        return known->trial == now->id
+                 ? result<decision>(std::move(out))
+                 : error{errc::conflict, "checkpoint " + x.uuid + " is of trial " + to_string(known->trial)};
+      auto settings = with_.settings(of);
+      if (!settings)
+        return settings.error();
+      checkpoint saved{x.uuid, x.steps, x.files, x.metadata, {}, {settings->launch.checkpoint_store, x.uuid}};
+      saved.path = folder_of(saved.place);
+      out.of_trials[now->id].emplace_back(checkpoint_recorded{self_->now(), run.run, std::move(saved)});
+      return out;
+    });
+}
+
+caf::result<command_result> cluster_unmanaged::on(allocation_id run, const commands::trial_progress& x) {
+  auto row = trial(run.trial());
+  if (!row)
+    return refused(row.error());
+  return in_turn(row->experiment, of_trial(run.trial(), [this, run, x](const trial_row& now) {
+                   using facts = result<std::vector<trial_fact>>;
+                   if (!is_open(now, run.run))
+                     return facts(run_over(run));
+                   if (std::floor(now.progress * 100) == std::floor(x.progress * 100))
+                     return facts(std::vector<trial_fact>{});
+                   return facts(std::vector<trial_fact>{trial_progressed{self_->now(), x.progress}});
+                 }));
+}
+
+caf::result<command_result> cluster_unmanaged::stop(const experiment_row& row, const std::string& why) {
+  return in_turn(row.id, [this, why](const experiment_row& now) -> result<decision> {
+    auto trials = peers_.reads->trials(now.id);
+    if (!trials)
+      return trials.error();
+    decision out;
+    for (const auto& trial : *trials)
+      if (auto facts = unmanaged::ended(trial, trial_state::canceled, why, self_->now()); !facts.empty())
+        out.of_trials[trial.id] = std::move(facts);
+    if (trials->empty() && !terminal(now.state))
+      out.of_experiment.emplace_back(experiment_changed{self_->now(), experiment_state::canceled, why});
+    return out;
+  });
+}
+
+caf::result<command_result> cluster_unmanaged::stop(const trial_row& row, const std::string& why) {
+  return in_turn(row.experiment, of_trial(row.id, [this, why](const trial_row& now) {
+                   return unmanaged::ended(now, trial_state::canceled, why, self_->now());
+                 }));
+}
+
+void cluster_unmanaged::take(const route_validation& x) {
+  in_turn(
+    x.experiment,
+    [this, what = x.what](const experiment_row& row) -> result<decision> {
+      auto now = trial(what.trial);
+      auto settings = now ? with_.settings(row) : result<experiment_settings>(now.error());
+      if (!settings)
+        return settings.error();
+      decision out;
+      if (what.row > now->latest.row) // else it was heard before a restart
+        out.of_experiment.emplace_back(
+          unmanaged::heard_validation(experiment_spec_of(*settings), what, self_->now()));
+      return out;
+    },
+    [](const command_result&) {});
+}
+
+std::optional<time_point> cluster_unmanaged::deadline() const {
+  std::optional<time_point> next;
+  for (const auto& [id, one] : alive_)
+    next = std::min(next.value_or(time_point::max()), one.heard + unmanaged::patience);
+  return next;
+}
+
+void cluster_unmanaged::time_passed() {
+  for (auto& [id, one] : alive_) {
+    if (self_->now() - one.heard < unmanaged::patience)
+      continue;
+    in_turn(one.experiment,
+            of_trial(id,
+                     [this, heard = one.heard](const trial_row& now) {
+                       const auto it = alive_.find(now.id); // it may have spoken while others were before it
+                       return unmanaged::silent(now, it == alive_.end() ? heard : it->second.heard,
+                                                self_->now());
+                     }),
+            [](const command_result&) {});
+  }
+}
+
+// ---- one change after the other
+
+cluster_unmanaged::decide
+cluster_unmanaged::of_trial(trial_id id,
+                            std::function<result<std::vector<trial_fact>>(const trial_row&)> facts) const {
+  return [this, id, facts = std::move(facts)](const experiment_row&) -> result<decision> {
+    auto now = trial(id);
+    auto made = now ? facts(*now) : result<std::vector<trial_fact>>(now.error());
+    if (!made)
+      return made.error();
+    decision out;
+    if (!made->empty())
+      out.of_trials[id] = std::move(*made);
+    return out;
+  };
+}
+
+caf::result<command_result> cluster_unmanaged::in_turn(experiment_id id, decide how) {
+  auto promise = self_->make_response_promise<command_result>();
+  in_turn(id, std::move(how), [promise](command_result got) mutable { promise.deliver(std::move(got)); });
+  return promise;
+}
+
+void cluster_unmanaged::in_turn(experiment_id id, decide how, done_callback done) {
+  auto& waiting = changes_[id];
+  if (waiting.size() >= most_changes)
+    return done(refused({errc::busy, "too much is said of experiment " + to_string(id) + " at once"}));
+  waiting.push_back({std::move(how), std::move(done)});
+  if (waiting.size() == 1)
+    begin(id);
+}
+
+void cluster_unmanaged::begin(experiment_id id) {
+  auto row = peers_.reads->experiment(id);
+  if (!row)
+    return over(id, refused({errc::not_found, "experiment '" + to_string(id) + "' not found"}));
+  if (!row->unmanaged)
+    return over(id, refused(not_unmanaged(id)));
+  auto decided = changes_[id].front().how(*row);
+  if (!decided)
+    return over(id, refused(decided.error()));
+  std::vector<append_facts> all;
+  const auto add = [&](const std::string& stream, const auto& facts) {
+    std::vector<std::string> encoded;
+    for (const auto& one : facts)
+      encoded.push_back(encode_as(one));
+    if (!encoded.empty())
+      all.push_back(facts_for(stream, std::move(encoded)));
+  };
+  add(entity(id), decided->of_experiment);
+  bool settles = decided->settles;
+  for (const auto& [trial, facts] : decided->of_trials) {
+    add(entity(trial), facts);
+    for (const auto& one : facts)
+      settles = settles || std::holds_alternative<trial_ended>(one) ||
+                (std::holds_alternative<trial_heard>(one) && !alive_.contains(trial));
+  }
+  std::reverse(all.begin(), all.end());
+  commit(id, std::move(all), std::move(decided->answer), settles);
+}
+
+append_facts cluster_unmanaged::facts_for(const std::string& stream, std::vector<std::string> facts) const {
+  const auto next = peers_.reads->next_of(stream);
+  return {stream, next ? *next : 0, std::move(facts)};
+}
+
+void cluster_unmanaged::commit(experiment_id id, std::vector<append_facts> left, value answer, bool settles) {
+  if (left.empty())
+    return settles ? settle(id, std::move(answer)) : over(id, answered(std::move(answer)));
+  auto next = std::move(left.back());
+  left.pop_back();
+  self_->request(peers_.journal, journal_timeout, std::move(next))
+    .then([this, id, left, answer, settles](const committed&) { commit(id, left, answer, settles); },
+          [this, id](const caf::error& why) {
+            auto& first = changes_[id].front();
+            if (from_caf(why).code == errc::gap && first.tries-- > 0)
+              return begin(id); // decided anew
+            over(id, refused(from_caf(why)));
+          });
+}
+
+/// What is durable of its trials may change the experiment.
+void cluster_unmanaged::settle(experiment_id id, value answer) {
+  auto row = peers_.reads->experiment(id);
+  auto trials = row ? peers_.reads->trials(id) : result<std::vector<trial_row>>(row.error());
+  if (!trials)
+    return over(id, refused(trials.error()));
+  for (const auto& trial : *trials)
+    if (trial.state != trial_state::running)
+      alive_.erase(trial.id);
+    else if (auto [it, fresh] = alive_.try_emplace(trial.id, life{id, trial.heard}); !fresh)
+      it->second.heard = std::max(it->second.heard, trial.heard);
+  with_.arm();
+  std::vector<std::string> facts;
+  auto changes = unmanaged::settle(*row, *trials, self_->now());
+  if (trials->empty() && row->state == experiment_state::canceled)
+    changes.clear(); // a user has ended it before it had a trial
+  for (const auto& one : changes)
+    facts.push_back(encode_as(one));
+  if (facts.empty())
+    return over(id, answered(std::move(answer)));
+  const bool ends = terminal(std::get<experiment_changed>(changes.front()).state);
+  self_->request(peers_.journal, journal_timeout, facts_for(entity(id), std::move(facts)))
+    .then(
+      [this, id, answer, ends](const committed&) {
+        if (ends)
+          with_.ended(id);
+        over(id, answered(answer));
+      },
+      [this, id](const caf::error& why) { over(id, refused(from_caf(why))); });
+}
+
+void cluster_unmanaged::over(experiment_id id, command_result how) {
+  auto it = changes_.find(id);
+  auto done = std::move(it->second.front().done);
+  it->second.pop_front();
+  const bool more = !it->second.empty();
+  if (!more)
+    changes_.erase(it);
+  done(std::move(how));
+  if (more)
+    begin(id);
+}
+
+// ---- rows
+
+result<trial_row> cluster_unmanaged::trial(trial_id id) const {
+  auto row = peers_.reads->trial(id);
+  if (!row && row.error().code == errc::not_found)
+    return error{errc::not_found, "trial '" + to_string(id) + "' not found"};
+  return row;
+}
+
+result<std::optional<checkpoint>> cluster_unmanaged::newest_checkpoint(trial_id id) const {
+  auto all = peers_.reads->checkpoints(id);
+  if (!all)
+    return all.error();
+  std::optional<checkpoint> newest;
+  for (auto& one : *all)
+    if (one.state == checkpoint_state::completed && (!newest || one.saved.steps >= newest->steps))
+      newest = std::move(one.saved);
+  return newest;
+}
+
+} // namespace troupe

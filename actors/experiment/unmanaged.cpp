@@ -1,0 +1,123 @@
+#include "actors/experiment/unmanaged.hpp"
+
+#include <algorithm>
+
+namespace troupe::unmanaged {
+namespace {
+
+constexpr const char* by_silence = "no sign of life for 5 minutes";
+
+const run_row* open_run(const trial_row& trial) {
+  return !trial.runs.empty() && trial.runs.back().ended == time_point{} ? &trial.runs.back() : nullptr;
+}
+
+void end_run(std::vector<trial_fact>& facts, const trial_row& trial, end why, const std::string& detail,
+             time_point now) {
+  if (const auto* run = open_run(trial))
+    facts.emplace_back(run_ended{now, run->run, why, trial.restarts, 0, {}, detail});
+}
+
+int rank(trial_state state) {
+  switch (state) {
+  case trial_state::canceled:
+    return 1;
+  case trial_state::error:
+    return 2;
+  case trial_state::completed:
+    return 3;
+  case trial_state::running:
+  case trial_state::stopping:
+    return 4;
+  case trial_state::queued:
+  case trial_state::paused:
+    break;
+  }
+  return 0;
+}
+
+constexpr experiment_state of_rank[] = {experiment_state::paused, experiment_state::canceled,
+                                        experiment_state::error, experiment_state::completed,
+                                        experiment_state::active};
+
+} // namespace
+
+result<started> start(const trial_row& trial, bool resume, const std::optional<checkpoint>& newest,
+                      time_point now) {
+  if (!trial.runs.empty() && !resume)
+    return error{errc::conflict, "trial has already been started"};
+  started out;
+  out.run = {trial.runs.empty() ? 1 : trial.runs.back().run.value + 1};
+  if (newest) {
+    out.checkpoint = newest->uuid;
+    out.steps = newest->steps;
+  }
+  end_run(out.facts, trial, end::lost, "it was started again", now);
+  out.facts.emplace_back(run_started{now, out.run, out.checkpoint, out.steps});
+  out.facts.emplace_back(trial_heard{now});
+  return out;
+}
+
+std::vector<trial_fact> alive(const trial_row& trial, time_point now) {
+  if (terminal(trial.state) && trial.why != by_silence)
+    return {};
+  if (trial.state == trial_state::running && now - trial.heard < least_gap)
+    return {};
+  return {trial_heard{now}};
+}
+
+std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std::string& why,
+                              time_point now) {
+  if (terminal(trial.state) && trial.why != by_silence)
+    return {};
+  std::vector<trial_fact> facts;
+  end_run(facts, trial,
+          as == trial_state::completed ? end::completed
+          : as == trial_state::error   ? end::failed
+                                       : end::stopped,
+          why, now);
+  facts.emplace_back(trial_ended{now, as, why});
+  return facts;
+}
+
+std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now) {
+  if (trial.state != trial_state::running || now - heard < patience)
+    return {};
+  return {trial_ended{heard, trial_state::error, by_silence}};
+}
+
+std::vector<experiment_fact> settle(const experiment_row& experiment, const std::vector<trial_row>& trials,
+                                    time_point now) {
+  int furthest = 0;
+  const trial_row* last = nullptr;
+  for (const auto& trial : trials)
+    if (const int at = rank(trial.state); at > furthest) {
+      furthest = at;
+      last = &trial;
+    }
+  const auto state = of_rank[furthest];
+  if (state == experiment.state || experiment.state >= experiment_state::deleting)
+    return {};
+  const bool failed = state == experiment_state::error;
+  for (const auto& trial : trials) // the end of the experiment is that of its last trial
+    if (last && trial.ended > last->ended)
+      last = &trial;
+  return {experiment_changed{terminal(state) && last ? last->ended : now, state,
+                             failed && last ? "trial " + to_string(last->id) + ": " + last->why : ""}};
+}
+
+search_stepped heard_validation(const experiment_spec& of, const validation_recorded& x, time_point now) {
+  search_stepped out;
+  out.at = now;
+  out.input = search_input::validated;
+  out.trial = x.trial;
+  out.row = x.row;
+  out.steps = x.steps;
+  out.metrics = value::object();
+  if (const auto all = parse_msgpack(x.metrics); all && all->is_object())
+    for (const auto& name : {of.metric, of.time_metric})
+      if (const auto it = all->find(name); it != all->end())
+        out.metrics[name] = *it;
+  return out;
+}
+
+} // namespace troupe::unmanaged

@@ -1,0 +1,365 @@
+#include "model/config/from_determined.hpp"
+
+#include "model/config/document.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::config {
+namespace {
+
+constexpr const char* means_nothing = "has no effect in Troupe";
+
+/// Keys that have no counterpart, and why; `path` is without the numbers of lists.
+struct idle_key {
+  const char *path, *why;
+};
+constexpr idle_key idle_keys[] = {
+  {"config_file", "the file is named by --determined"},
+  {"root", "the web page is in the binary"},
+  {"enable_cors", "the page has the API's own origin, and no other origin may call it"},
+  {"feature_switches", "there are none"},
+  {"reserved_ports", "agents take free ports only"},
+  {"cache", "there is none"},
+  {"log", "set the level with `actors.log_level`"},
+  {"db", "the database is a folder of the master (`cluster.data_dir`)"},
+  {"telemetry", "nothing is reported to anybody"},
+  {"observability", "there is no Prometheus page yet"},
+  {"logging", "logs are kept by the master"},
+  {"webhooks.signing_key", "put it into a file and name that in `cluster.webhooks.signing_key_file`"},
+  {"ui_customization", "the page has one look"},
+  {"integrations", "Pachyderm is not offered"},
+  {"scim", "users come from the cluster file or `det user create`"},
+  {"oidc", "single sign-on is not offered"},
+  {"saml", "single sign-on is not offered"},
+  {"__internal", "it is Determined's own"},
+  {"retention_policy.schedule", "logs are looked through by themselves"},
+  {"security.default_task", "set the account of a user or workspace: `det user link-with-agent-user`"},
+  {"security.ssh", "shells have Ed25519 keys"},
+  {"security.token", "access tokens last 30 days at most"},
+  {"security.initial_user_password", "set passwords with `det user change-password`"},
+  {"security.authz", "roles are kept and shown; rights do not follow them yet"},
+  {"resource_manager.cluster_name", "the cluster's name is `cluster_name`"},
+  {"resource_manager.default_aux_resource_pool", "tasks without slots go to the default pool, too"},
+  {"resource_manager.no_default_resource_pools", "there is always a default pool"},
+  {"resource_manager.require_authentication", "agents show the join token of `troupe tls init`"},
+  {"resource_manager.client_ca", "agents show the join token of `troupe tls init`"},
+  {"resource_manager.metadata", "nobody reads it"},
+  {"scheduler.allow_heterogeneous_fits", "a trial may take free slots of any agents (`gangs: any`)"},
+  {"resource_pools.description", "pools have none"},
+  {"resource_pools.agent_reconnect_wait", "set `cluster.leases.give_away`"},
+  {"resource_pools.agent_reattach_enabled", "tasks always outlive their agent"},
+  {"resource_pools.provider", "elastic pools run commands of yours: see configs/providers/"},
+  {"task_container_defaults.dtrain_network_interface", "ranks find each other by the agents' addresses"},
+  {"task_container_defaults.nccl_port_range", "free ports are taken"},
+  {"task_container_defaults.gloo_port_range", "free ports are taken"},
+  {"task_container_defaults.network_mode", "tasks have the host's network"},
+  {"task_container_defaults.registry_auth", "tasks are processes, without images"},
+  {"task_container_defaults.force_pull_image", "tasks are processes, without images"},
+  {"task_container_defaults.add_capabilities", "a task has no capabilities"},
+  {"task_container_defaults.drop_capabilities", "a task has no capabilities"},
+  {"task_container_defaults.devices", "a task sees the devices of its slots"},
+  {"checkpoint_storage.access_key",
+   "put the credentials into a file and name it in `storage.credentials.file`"},
+  {"checkpoint_storage.secret_key",
+   "put the credentials into a file and name it in `storage.credentials.file`"},
+  {"checkpoint_storage.connection_string",
+   "put the credentials into a file and name it in `storage.credentials.file`"},
+  {"checkpoint_storage.credential",
+   "put the credentials into a file and name it in `storage.credentials.file`"},
+  {"checkpoint_storage.account_url", "put it into the file of the credentials"},
+  {"checkpoint_storage.propagation", "nothing is mounted"},
+};
+
+struct contradiction {
+  const char *path, *why, *mend;
+};
+constexpr contradiction contradictions[] = {
+  {"task_container_defaults.image", "images are not offered: tasks are processes on the hosts",
+   "install what tasks need on the hosts, and remove the key"},
+  {"task_container_defaults.cpu_pod_spec", "Kubernetes is not offered", "remove the key"},
+  {"task_container_defaults.gpu_pod_spec", "Kubernetes is not offered", "remove the key"},
+  {"task_container_defaults.slurm", "Slurm is not offered", "remove the key"},
+  {"task_container_defaults.pbs", "PBS is not offered", "remove the key"},
+  {"additional_resource_managers", "further resource managers are not offered", "remove the key"},
+  {"resource_pools.kubernetes_namespace", "Kubernetes is not offered", "remove the key"},
+};
+
+/// The sections that have keys of either kind within them.
+bool is_section(std::string_view path) {
+  static const std::set<std::string_view> all = {
+    "resource_manager", "scheduler",        "resource_pools",          "security",
+    "webhooks",         "retention_policy", "task_container_defaults", "checkpoint_storage",
+  };
+  return all.contains(path);
+}
+
+template <class Key, std::size_t N>
+const Key* found(const Key (&keys)[N], const std::string& path) {
+  const auto it =
+    std::find_if(std::begin(keys), std::end(keys), [&](const Key& one) { return path == one.path; });
+  return it == std::end(keys) ? nullptr : it;
+}
+
+class mover {
+public:
+  mover(const node& root, std::string_view file) : file_(file) { look(root, "", ""); }
+
+  std::vector<diagnostic> faults, notes;
+
+  void note(const node& at, const std::string& path, const std::string& message,
+            const std::string& hint = {}) {
+    notes.push_back({file_, at.at.line, at.at.column, path, message, hint, true});
+  }
+
+private:
+  /// `shown` is the path as the text has it, `path` without its lists' numbers, and with the scheduler and
+  /// the defaults of a pool named as those of the cluster.
+  void look(const node& x, const std::string& path, const std::string& shown) {
+    for (const auto& e : x.entries) {
+      const auto inner = path.empty() ? e.key : path + "." + e.key;
+      const auto name = shown.empty() ? e.key : shown + "." + e.key;
+      if (e.what.is(kind::null))
+        continue;
+      if (const auto* why = found(contradictions, inner)) {
+        if (!(e.what.is(kind::list) && e.what.items.empty()))
+          faults.push_back({file_, e.at.line, e.at.column, name, why->why, why->mend});
+        continue;
+      }
+      if (const auto* why = found(idle_keys, inner)) {
+        if (said_.insert(inner).second)
+          notes.push_back(
+            {file_, e.at.line, e.at.column, name, std::string(means_nothing) + ": " + why->why, "", true});
+        continue;
+      }
+      below(e.what, inner, name);
+    }
+  }
+  void below(const node& x, const std::string& path, const std::string& shown) {
+    if (path == "resource_pools") {
+      for (std::size_t i = 0; i < x.items.size(); ++i)
+        look(x.items[i], path, shown + "[" + std::to_string(i) + "]");
+      return;
+    }
+    const auto last = path.rfind('.');
+    const auto own = last == path.npos ? path : path.substr(last + 1);
+    if (own == "scheduler" || own == "task_container_defaults")
+      look(x, own, shown);
+    else if (is_section(path))
+      look(x, path, shown);
+  }
+  std::string file_;
+  std::set<std::string> said_;
+};
+
+value given(const node& root, const char* key) {
+  const auto* at = root.find(key);
+  return at ? to_value(*at) : value();
+}
+
+void put(value& into, const char* key, value x) {
+  if (!x.is_null() && !(x.is_structured() && x.empty()))
+    into[key] = std::move(x);
+}
+
+std::string seconds_text(std::int64_t seconds) { return std::to_string(seconds) + "s"; }
+
+/// What `task_container_defaults` says of experiments, as the cluster file's `defaults`.
+value task_defaults_of(const node& x) {
+  value out = value::object();
+  if (auto variables = given(x, "environment_variables"); !variables.is_null())
+    out["environment"] = {{"environment_variables", std::move(variables)}};
+  put(out, "bind_mounts", given(x, "bind_mounts"));
+  put(out, "log_policies", given(x, "log_policies"));
+  put(out, "preemption_timeout", given(x, "preemption_timeout"));
+  if (auto bytes = given(x, "shm_size_bytes"); !bytes.is_null())
+    out["resources"] = {{"shm_size", std::move(bytes)}};
+  return out;
+}
+
+/// Settings of a pool by a scheduler; `x` may be null.
+void add_scheduler(value& pool, const value& x) {
+  const auto text = [&](const char* key) { return x.is_object() ? x.value(key, value()) : value(); };
+  pool["scheduler"] = text("type") == "fair_share" ? "fair" : "priority";
+  if (text("preemption") == true)
+    pool["preemption"] = true;
+  put(pool, "default_priority", text("default_priority"));
+  put(pool, "fitting", text("fitting_policy"));
+}
+
+value storage_of(const value& x) {
+  const auto text = [&](const char* key) {
+    const auto at = x.value(key, value());
+    return at.is_string() ? at.get<std::string>() : std::string();
+  };
+  value out{{"type", text("type")}};
+  auto path = text("type") == "shared_fs" ? text("host_path") : text("container_path");
+  if (const auto below = text("storage_path"); !below.empty() && text("type") == "shared_fs")
+    path = below.starts_with('/') ? below : path + "/" + below;
+  const auto bucket = text("type") == "azure" ? text("container") : text("bucket");
+  for (const auto& [key, is] : {std::pair{"path", path},
+                                {"bucket", bucket},
+                                {"prefix", text("prefix")},
+                                {"endpoint", text("endpoint_url")}})
+    if (!is.empty())
+      out[key] = is;
+  return out;
+}
+
+/// Keys of the checked and completed file; `root` tells which of them somebody wrote.
+value cluster_file_of(const value& x, const node& root, mover& says) {
+  value cluster = value::object();
+  if (const auto name = x.value("cluster_name", std::string()); !name.empty())
+    cluster["name"] = name;
+  const auto security = given(root, "security");
+  const auto tls = security.is_object() ? security.value("tls", value()) : value();
+  const bool has_tls = tls.is_object() && tls.value("cert", value()).is_string();
+  const auto port = root.find("port") ? x.value("port", 8080) : has_tls ? 8443 : 8080;
+  cluster["listen"] = "0.0.0.0:" + std::to_string(port);
+  if (has_tls) {
+    cluster["tls"] = {{"cert", tls["cert"]}, {"key", tls.value("key", value())}};
+  } else {
+    cluster["plain_http"] = true;
+    says.note(root, "security.tls", "missing: HTTP is plain, as it was there, also for other hosts");
+  }
+  for (const char* key : {"notebook_timeout", "tensorboard_timeout"})
+    if (const auto seconds = given(root, key); seconds.is_number_integer())
+      cluster[key] = seconds_text(seconds.get<std::int64_t>());
+  if (const auto webhooks = given(root, "webhooks"); webhooks.is_object())
+    if (const auto base = webhooks.value("base_url", value()); base.is_string() && base != "")
+      cluster["webhooks"] = {{"base_url", base}};
+
+  value out{{"troupe", 1}, {"cluster", std::move(cluster)}};
+  value defaults = value::object();
+  if (const auto* tasks = root.find("task_container_defaults"))
+    defaults = task_defaults_of(*tasks);
+  if (const auto storage = given(root, "checkpoint_storage"); storage.is_object()) {
+    out["storage"] = {{"default", storage_of(storage)}};
+    for (const char* key : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
+      if (const auto count = storage.value(key, value()); !count.is_null())
+        defaults["checkpoint_storage"][key] = count;
+  }
+  if (const auto kept = given(root, "retention_policy"); kept.is_object())
+    if (const auto days = kept.value("log_retention_days", value()); days.is_number_integer() && days >= 0)
+      defaults["retention_policy"] = {{"log_retention_days", days}};
+  put(out, "defaults", std::move(defaults));
+
+  const auto manager = x.value("resource_manager", value::object());
+  const auto usual = manager.value("default_compute_resource_pool", std::string("default"));
+  const auto cluster_tasks = given(root, "task_container_defaults");
+  const auto* written = root.find("resource_pools");
+  for (std::size_t i = 0; i < x["resource_pools"].size(); ++i) {
+    const auto& from = x["resource_pools"][i];
+    const node* own = written && i < written->items.size() ? &written->items[i] : nullptr;
+    value pool = value::object();
+    if (from["pool_name"] == usual)
+      pool["default"] = true;
+    const auto scheduler = own ? given(*own, "scheduler") : value();
+    add_scheduler(pool, scheduler.is_object() ? scheduler : manager.value("scheduler", value()));
+    pool["aux_per_agent"] = from.value("max_aux_containers_per_agent", 100);
+    if (x.value("launch_error", true))
+      pool["launch_error"] = true;
+    const auto tasks = own ? given(*own, "task_container_defaults") : value();
+    for (const char* key : {"startup_hook", "work_dir"})
+      for (const auto& layer : {cluster_tasks, tasks})
+        if (layer.is_object() && layer.value(key, value()).is_string())
+          pool[key] = layer[key];
+    if (own)
+      if (const auto* at = own->find("task_container_defaults"))
+        put(pool, "defaults", task_defaults_of(*at));
+    out["pools"][from["pool_name"].get<std::string>()] = std::move(pool);
+  }
+  return out;
+}
+
+void append(std::vector<diagnostic>& to, std::vector<diagnostic> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+} // namespace
+
+moved_master move_master(std::string_view text, std::string_view file) {
+  moved_master out;
+  const auto checked = complete_as("master-config", text, file, level::complete);
+  if (!checked.ok()) {
+    out.faults = checked.faults;
+    return out;
+  }
+  const auto read = read_document(text, file);
+  mover says(read.root, file);
+  out.cluster_file = cluster_file_of(checked.config, read.root, says);
+  append(out.faults, std::move(says.faults));
+  append(out.notes, std::move(says.notes));
+  return out;
+}
+
+bool is_of_agent(std::string_view text, std::string_view file) {
+  return read_document(text, file).root.find("master_host") != nullptr;
+}
+
+moved_agent move_agent(std::string_view text, std::string_view file) {
+  moved_agent out;
+  const auto checked = complete_as("agent-config", text, file, level::complete);
+  if (!checked.ok()) {
+    out.faults = checked.faults;
+    return out;
+  }
+  const auto read = read_document(text, file);
+  const auto& x = checked.config;
+  const bool tls = x.value(value::json_pointer("/security/tls/enabled"), false);
+  const auto port = given(read.root, "master_port");
+  out.master = x.value("master_host", std::string()) + ":" +
+               std::to_string(port.is_number_integer() ? port.get<int>()
+                              : tls                    ? 443
+                                                       : 80);
+  if (const auto name = given(read.root, "agent_id"); name.is_string())
+    out.name = name.get<std::string>();
+  if (const auto pool = given(read.root, "resource_pool"); pool.is_string())
+    out.pool = pool.get<std::string>();
+  const auto kind_of_slot = x.value("slot_type", std::string("auto"));
+  if (const auto artificial = x.value("artificial_slots", 0); artificial > 0)
+    out.slots = artificial;
+  else if (kind_of_slot == "none")
+    out.slots = 0;
+  else if (kind_of_slot == "cpu")
+    out.slots = 1; // there, all processors of a host are one slot
+  static const std::set<std::string> used = {"master_host",   "master_port",      "agent_id",
+                                             "resource_pool", "artificial_slots", "slot_type"};
+  for (const auto& e : read.root.entries) {
+    if (used.contains(e.key) || e.what.is(kind::null))
+      continue;
+    std::string message = means_nothing, hint;
+    if (e.key == "security")
+      hint = "with TLS, copy the folder that `troupe tls init` made and name it with --tls-dir";
+    out.notes.push_back({std::string(file), e.at.line, e.at.column, e.key, message, hint, true});
+  }
+  return out;
+}
+
+std::string rendered(const std::vector<diagnostic>& faults, const std::vector<diagnostic>& notes,
+                     std::string_view text) {
+  std::string out;
+  for (const auto* list : {&faults, &notes})
+    for (const auto& one : *list)
+      out += render(one, text) + "\n";
+  return out;
+}
+
+file_world as_determined(file_world world, const std::string& path,
+                         std::function<void(const std::string&)> say) {
+  world.read = [inner = std::move(world.read), path,
+                say = std::move(say)](const std::string& wanted) -> result<std::string> {
+    auto text = inner(wanted);
+    if (!text || wanted != path)
+      return text;
+    auto moved = move_master(*text, path);
+    if (!moved.faults.empty())
+      return error{errc::invalid, "\n" + rendered(moved.faults, {}, *text)};
+    if (say)
+      say(rendered({}, moved.notes, *text));
+    return to_json(moved.cluster_file, 2);
+  };
+  return world;
+}
+
+} // namespace troupe::config

@@ -1,0 +1,160 @@
+#include "actors/experiment/unmanaged.hpp"
+
+#include "test/unit/actors/show.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+
+std::string shown(const std::vector<trial_fact>& facts) {
+  std::string out;
+  for (const auto& one : facts)
+    std::visit([&](const auto& x) { out += (out.empty() ? "" : " ") + show(x); }, one);
+  if (!facts.empty())
+    if (const auto* last = std::get_if<trial_ended>(&facts.back()); last && !last->why.empty())
+      out += " " + last->why;
+  return out;
+}
+
+trial_row trial_in(trial_state state, std::vector<std::uint64_t> ended_runs = {}, bool open = false,
+                   std::string why = {}) {
+  trial_row row;
+  row.id = {12};
+  row.state = state;
+  row.why = std::move(why);
+  row.heard = t0;
+  for (const auto run : ended_runs)
+    row.runs.push_back({{run}, t0, t0 + 1s});
+  if (open)
+    row.runs.push_back({{ended_runs.size() + 1}, t0, {}});
+  return row;
+}
+
+constexpr const char* by_silence = "no sign of life for 5 minutes";
+
+TEST(Unmanaged, ARunBeginsFromTheNewestCheckpointAndEndsTheOneBefore) {
+  checkpoint saved;
+  saved.uuid = "c1";
+  saved.steps = 40;
+  struct {
+    trial_row trial;
+    bool resume;
+    std::optional<checkpoint> newest;
+    std::string answer, facts;
+  } const rows[] = {
+    {trial_in(trial_state::queued), false, {}, "1  0", "started(1@0) heard"},
+    {trial_in(trial_state::queued), true, {}, "1  0", "started(1@0) heard"},
+    {trial_in(trial_state::completed, {1}), true, saved, "2 c1 40", "started(2@40) heard"},
+    {trial_in(trial_state::running, {1}, true), true, saved, "3 c1 40", "ended(2 lost) started(3@40) heard"},
+  };
+  for (const auto& row : rows) {
+    const auto got = unmanaged::start(row.trial, row.resume, row.newest, t0);
+    ASSERT_TRUE(got);
+    EXPECT_EQ(text(got->run) + " " + got->checkpoint + " " + text(got->steps), row.answer);
+    EXPECT_EQ(shown(got->facts), row.facts);
+  }
+  const auto again = unmanaged::start(trial_in(trial_state::completed, {1}), false, {}, t0);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().what, "trial has already been started");
+}
+
+TEST(Unmanaged, ASignOfLifeIsAFactTwiceAMinuteAndWakesWhatWasSilent) {
+  struct {
+    trial_row trial;
+    std::chrono::seconds after;
+    std::string facts;
+  } const rows[] = {
+    {trial_in(trial_state::queued), 0s, "heard"},
+    {trial_in(trial_state::running), 29s, ""},
+    {trial_in(trial_state::running), 30s, "heard"},
+    {trial_in(trial_state::error, {}, true, by_silence), 600s, "heard"},
+    {trial_in(trial_state::error, {1}, false, "its process says that it failed"), 600s, ""},
+    {trial_in(trial_state::canceled, {1}, false, "killed by eve"), 600s, ""},
+    {trial_in(trial_state::completed, {1}), 600s, ""},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(shown(unmanaged::alive(row.trial, t0 + row.after)), row.facts) << name(row.trial.state);
+}
+
+TEST(Unmanaged, AnEndCountsOnceAndSilenceLeavesTheRunOpen) {
+  using enum trial_state;
+  EXPECT_EQ(shown(unmanaged::ended(trial_in(running, {}, true), completed, "", t0)),
+            "ended(1 completed) done(COMPLETED)");
+  EXPECT_EQ(shown(unmanaged::ended(trial_in(running, {}, true), error, "x", t0)),
+            "ended(1 failed) done(ERROR) x");
+  EXPECT_EQ(shown(unmanaged::ended(trial_in(running, {}, true), canceled, "killed by eve", t0)),
+            "ended(1 stopped) done(CANCELED) killed by eve");
+  EXPECT_EQ(shown(unmanaged::ended(trial_in(queued), canceled, "k", t0)), "done(CANCELED) k");
+  EXPECT_EQ(shown(unmanaged::ended(trial_in(completed, {1}), error, "x", t0)), "");
+  EXPECT_EQ(shown(unmanaged::ended(trial_in(error, {}, true, by_silence), completed, "", t0)),
+            "ended(1 completed) done(COMPLETED)");
+
+  const auto heard = t0 + 10s;
+  EXPECT_EQ(shown(unmanaged::silent(trial_in(running, {}, true), heard, heard + 299s)), "");
+  const auto late = unmanaged::silent(trial_in(running, {}, true), heard, heard + 300s);
+  EXPECT_EQ(shown(late), std::string("done(ERROR) ") + by_silence);
+  EXPECT_EQ(std::get<trial_ended>(late.front()).at, heard);
+  EXPECT_EQ(shown(unmanaged::silent(trial_in(completed, {1}), heard, heard + 400s)), "");
+}
+
+TEST(Unmanaged, TheExperimentIsWhatTheFurthestOfItsTrialsIs) {
+  using enum trial_state;
+  struct {
+    experiment_state before;
+    std::vector<trial_state> trials;
+    std::string now; ///< empty: no fact
+  } const rows[] = {
+    {experiment_state::paused, {}, ""},
+    {experiment_state::paused, {queued}, ""},
+    {experiment_state::paused, {queued, running}, "ACTIVE"},
+    {experiment_state::active, {running, error}, ""},
+    {experiment_state::active, {completed, error}, "COMPLETED"},
+    {experiment_state::active, {queued, error}, "ERROR"},
+    {experiment_state::active, {canceled, error}, "ERROR"},
+    {experiment_state::active, {canceled}, "CANCELED"},
+    {experiment_state::completed, {completed, running}, "ACTIVE"},
+    {experiment_state::deleting, {completed, running}, ""},
+  };
+  for (const auto& row : rows) {
+    experiment_row of;
+    of.id = {7};
+    of.state = row.before;
+    std::vector<trial_row> trials;
+    for (const auto state : row.trials)
+      trials.push_back(trial_in(state));
+    const auto facts = unmanaged::settle(of, trials, t0);
+    EXPECT_EQ(facts.empty() ? "" : std::string(name(std::get<experiment_changed>(facts.front()).state)),
+              row.now);
+  }
+}
+
+TEST(Unmanaged, AnEndedExperimentEndedWithItsLastTrial) {
+  experiment_row of;
+  of.state = experiment_state::active;
+  auto first = trial_in(trial_state::completed), last = trial_in(trial_state::error, {}, false, "x");
+  first.ended = t0 + 5s;
+  last.ended = t0 + 9s;
+  const auto facts = unmanaged::settle(of, {first, last}, t0 + 60s);
+  ASSERT_EQ(facts.size(), 1u);
+  EXPECT_EQ(std::get<experiment_changed>(facts.front()).at, t0 + 9s);
+}
+
+TEST(Unmanaged, OfAValidationOnlyTheSearchersMetricsAreKept) {
+  experiment_spec of;
+  of.metric = "loss";
+  validation_recorded x;
+  x.trial = {12};
+  x.row = 3;
+  x.steps = 40;
+  x.metrics = to_msgpack({{"loss", 0.5}, {"other", 1}});
+  const auto got = unmanaged::heard_validation(of, x, t0);
+  EXPECT_EQ(got.metrics, value({{"loss", 0.5}}));
+  EXPECT_EQ(got.row, 3u);
+  EXPECT_EQ(got.input, search_input::validated);
+}
+
+} // namespace
+} // namespace troupe

@@ -1,0 +1,172 @@
+#include "model/config/from_determined.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::config {
+namespace {
+
+/// What the cluster file's own reader makes of it: no fault, and nothing of the master's file is lost on the
+/// way.
+cluster_file loaded(const std::string& text) {
+  file_world world;
+  world.read = [&](const std::string&) -> result<std::string> { return text; };
+  world.exists = [](const std::string&) { return false; };
+  world.folder = "/etc/determined";
+  world.environment = [](const std::string&) { return std::nullopt; };
+  return load_cluster_file("master.yaml", as_determined(world, "master.yaml", {}));
+}
+
+std::string all(const std::vector<diagnostic>& notes) {
+  std::string out;
+  for (const auto& one : notes)
+    out += one.path + " " + std::to_string(one.line) + "\n";
+  return out;
+}
+
+constexpr const char* whole = R"(port: 8081
+cluster_name: lab
+db: {user: postgres, host: db, name: determined, password: x}
+launch_error: false
+notebook_timeout: 7200
+tensorboard_timeout: 600
+security:
+  initial_user_password: Secret-1
+  default_task: {uid: 1000}
+webhooks: {base_url: "https://det.lab", signing_key: abc}
+retention_policy: {log_retention_days: 90, schedule: "0 1 * * *"}
+checkpoint_storage:
+  type: shared_fs
+  host_path: /mnt/ck
+  storage_path: lab
+  save_trial_best: 2
+task_container_defaults:
+  shm_size_bytes: 1073741824
+  startup_hook: module load cuda
+  environment_variables: [A=1]
+  bind_mounts: [{host_path: /data, container_path: /data}]
+  dtrain_network_interface: eth0
+  preemption_timeout: 120
+resource_manager:
+  type: agent
+  default_compute_resource_pool: gpu
+  default_aux_resource_pool: cpu
+  scheduler: {type: priority, preemption: true, default_priority: 50, fitting_policy: worst}
+resource_pools:
+  - pool_name: cpu
+    max_aux_containers_per_agent: 7
+    scheduler: {type: fair_share}
+  - pool_name: gpu
+    description: the large ones
+    task_container_defaults: {environment_variables: [B=2], work_dir: /work}
+)";
+
+TEST(FromDetermined, AMastersFileBecomesAClusterFile) {
+  const auto got = move_master(whole, "master.yaml");
+  ASSERT_TRUE(got.faults.empty()) << rendered(got.faults, {}, whole);
+  const auto& x = got.cluster_file;
+  EXPECT_EQ(x["cluster"], (value{{"name", "lab"},
+                                 {"listen", "0.0.0.0:8081"},
+                                 {"plain_http", true},
+                                 {"notebook_timeout", "7200s"},
+                                 {"tensorboard_timeout", "600s"},
+                                 {"webhooks", {{"base_url", "https://det.lab"}}}}));
+  EXPECT_EQ(x["storage"]["default"], (value{{"type", "shared_fs"}, {"path", "/mnt/ck/lab"}}));
+  EXPECT_EQ(x["pools"]["gpu"],
+            (value{{"default", true},
+                   {"scheduler", "priority"},
+                   {"preemption", true},
+                   {"default_priority", 50},
+                   {"fitting", "worst"},
+                   {"aux_per_agent", 100},
+                   {"startup_hook", "module load cuda"},
+                   {"work_dir", "/work"},
+                   {"defaults", {{"environment", {{"environment_variables", {"B=2"}}}}}}}));
+  EXPECT_EQ(x["pools"]["cpu"],
+            (value{{"scheduler", "fair"}, {"aux_per_agent", 7}, {"startup_hook", "module load cuda"}}));
+  EXPECT_EQ(x["defaults"]["resources"]["shm_size"], 1073741824);
+  EXPECT_EQ(x["defaults"]["preemption_timeout"], 120);
+  EXPECT_EQ(x["defaults"]["retention_policy"]["log_retention_days"], 90);
+  EXPECT_EQ(x["defaults"]["checkpoint_storage"], (value{{"save_trial_best", 2}}));
+  const auto file = loaded(whole);
+  ASSERT_TRUE(file.ok()) << file.rendered();
+  EXPECT_EQ(file.config["pools"]["gpu"]["default_priority"], 50);
+}
+
+TEST(FromDetermined, EachKeyWithoutEffectIsNamedOnceWithItsLine) {
+  const auto got = move_master(whole, "master.yaml");
+  EXPECT_EQ(
+    all(got.notes),
+    "db 3\nsecurity.initial_user_password 8\nsecurity.default_task 9\n"
+    "webhooks.signing_key 10\nretention_policy.schedule 11\n"
+    "task_container_defaults.dtrain_network_interface 22\n"
+    "resource_manager.default_aux_resource_pool 27\nresource_pools[1].description 34\nsecurity.tls 1\n");
+  for (const auto& one : got.notes)
+    EXPECT_TRUE(one.is_warning) << one.message;
+}
+
+TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
+  struct {
+    const char *text, *path;
+    int line;
+  } const rows[] = {
+    {"port: 1\ntask_container_defaults:\n  image: determinedai/x\n", "task_container_defaults.image", 3},
+    {"resource_pools:\n  - pool_name: a\n    task_container_defaults: {image: x}\n",
+     "resource_pools[0].task_container_defaults.image", 3},
+    {"resource_manager: {type: kubernetes}\n", "resource_manager.type", 1},
+    {"resource_pools:\n  - pool_name: a\n    kubernetes_namespace: x\n",
+     "resource_pools[0].kubernetes_namespace", 3},
+    {"prot: 8080\n", "prot", 1},
+    {"port: many\n", "port", 1},
+  };
+  for (const auto& row : rows) {
+    const auto got = move_master(row.text, "master.yaml");
+    ASSERT_EQ(got.faults.size(), 1u) << row.text << rendered(got.faults, {}, row.text);
+    EXPECT_EQ(got.faults.front().path, row.path);
+    EXPECT_EQ(got.faults.front().line, row.line) << row.text;
+    EXPECT_FALSE(loaded(row.text).ok());
+  }
+}
+
+TEST(FromDetermined, TheSmallestFileIsACluster) {
+  for (const char* text : {"{}\n", "port: 8080\n"}) {
+    const auto file = loaded(text);
+    ASSERT_TRUE(file.ok()) << text << file.rendered();
+    EXPECT_EQ(file.config["cluster"]["listen"], "0.0.0.0:8080");
+    EXPECT_EQ(file.config["pools"]["default"]["scheduler"], "priority");
+    EXPECT_EQ(file.config["pools"]["default"]["launch_error"], true) << "as there";
+  }
+  const auto tls = move_master("security: {tls: {cert: a.pem, key: a.key}}\n", "m");
+  EXPECT_EQ(tls.cluster_file["cluster"],
+            (value{{"listen", "0.0.0.0:8443"}, {"tls", {{"cert", "a.pem"}, {"key", "a.key"}}}}));
+  EXPECT_TRUE(tls.notes.empty());
+}
+
+TEST(FromDetermined, AnAgentsFile) {
+  const std::string text = "master_host: head\nmaster_port: 8080\nagent_id: gpu01\nresource_pool: gpu\n"
+                           "artificial_slots: 4\nvisible_gpus: \"0,1\"\nsecurity: {tls: {enabled: true}}\n";
+  EXPECT_TRUE(is_of_agent(text, "a"));
+  EXPECT_FALSE(is_of_agent(whole, "a"));
+  const auto got = move_agent(text, "agent.yaml");
+  ASSERT_TRUE(got.faults.empty());
+  EXPECT_EQ(got.master, "head:8080");
+  EXPECT_EQ(got.name, "gpu01");
+  EXPECT_EQ(got.pool, "gpu");
+  EXPECT_EQ(got.slots, 4);
+  EXPECT_EQ(all(got.notes), "visible_gpus 6\nsecurity 7\n");
+  struct {
+    const char* text;
+    const char* master;
+    std::optional<int> slots;
+  } const rows[] = {{"master_host: h\n", "h:80", {}},
+                    {"master_host: h\nsecurity: {tls: {enabled: true}}\n", "h:443", {}},
+                    {"master_host: h\nslot_type: none\n", "h:80", 0},
+                    {"master_host: h\nslot_type: cpu\n", "h:80", 1}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(move_agent(row.text, "a").master, row.master);
+    EXPECT_EQ(move_agent(row.text, "a").slots, row.slots) << row.text;
+  }
+  EXPECT_EQ(move_agent("master_hots: h\n", "a").faults.size() > 0, true);
+}
+
+} // namespace
+} // namespace troupe::config
