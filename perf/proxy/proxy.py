@@ -3,10 +3,12 @@
     .venv/bin/python perf/proxy/proxy.py [--binary build/release/troupe] [--rounds 3]
 
 A trial serves HTTP, WebSockets and, where Debian's sshd is installed, ssh. Figures are medians over the rounds, which take turns.
+With Debian's nginx (package nginx-light) the same through nginx is printed.
 """
 
 import argparse
 import base64
+import datetime
 import getpass
 import json
 import os
@@ -21,6 +23,7 @@ import threading
 import time
 import urllib.request
 
+SERVICES = 16
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVER = r'''
 import asyncio, base64, hashlib, os, subprocess, sys
@@ -49,16 +52,21 @@ async def main():
     if os.path.exists("/usr/sbin/sshd") and os.environ["SSH"]:
         os.makedirs("/run/sshd", exist_ok=True)
         subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", os.environ["SSH"]])
-    server = await asyncio.start_server(serve, "127.0.0.1", int(os.environ["PORT"]), backlog=2000, limit=1 << 20)
-    await server.serve_forever()
+    for port in os.environ["PORTS"].split(","):
+        await asyncio.start_server(serve, "127.0.0.1", int(port), backlog=2000, limit=1 << 20)
+    await asyncio.Event().wait()
 asyncio.run(main())
 '''
 
 
-def free_port():
-    with socket.socket() as s:
+def free_ports(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for s in sockets:
         s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
 
 
 class Connection:
@@ -88,6 +96,7 @@ class Connection:
 
 
 def gets(port, prefix, headers, seconds=3):
+    """Median time of a request."""
     c = Connection(port, prefix, headers)
     for _ in range(50):
         c.get("/small")
@@ -118,11 +127,11 @@ def bulk(port, prefix, headers, each=12, connections=64):
     return connections * each * (1 << 20) / (time.perf_counter() - begun)
 
 
-def echoes(port, prefix, headers, connections, rounds=2000):
-    """p99 of an echo of a frame with 100 bytes, on one connection of several that are open."""
-    frame = bytes([0x82, 0x80 | 100]) + b"mask" + b"z" * 100
+def web_sockets(addresses, headers, connections):
+    """`addresses` are ports with prefixes, that take turns: one service has at most 256 connections."""
     sockets = []
-    for _ in range(connections):
+    for n in range(connections):
+        port, prefix = addresses[n % len(addresses)]
         s = socket.create_connection(("127.0.0.1", port), timeout=60)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         key = base64.b64encode(os.urandom(16)).decode()
@@ -136,6 +145,13 @@ def echoes(port, prefix, headers, connections, rounds=2000):
             assert more, got
             got += more
         assert b" 101 " in got, got
+    return sockets
+
+
+def echoes(addresses, headers, connections, rounds=4000):
+    """p99 of an echo of a frame with 100 bytes, on one connection of several that are open."""
+    frame = bytes([0x82, 0x80 | 100]) + b"mask" + b"z" * 100
+    sockets = web_sockets(addresses, headers, connections)
     times = []
     for n in range(rounds):
         s = sockets[n % connections]
@@ -150,6 +166,66 @@ def echoes(port, prefix, headers, connections, rounds=2000):
     return statistics.quantiles(times, n=100)[98]
 
 
+def memory_and_processor(pid):
+    rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    private = sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_"))
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return private, (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def idle(pids, addresses, headers, connections=4000, seconds=20):
+    """KiB a connection and cores that they take while nothing passes, of each of `pids`."""
+    before = [memory_and_processor(pid)[0] for pid in pids]
+    quiet = [memory_and_processor(pid)[1] for pid in pids]
+    time.sleep(seconds)
+    quiet = [memory_and_processor(pid)[1] - q for pid, q in zip(pids, quiet)]
+    sockets = web_sockets(addresses, headers, connections)
+    time.sleep(2)
+    held = [memory_and_processor(pid) for pid in pids]
+    time.sleep(seconds)
+    after = [memory_and_processor(pid)[1] for pid in pids]
+    for s in sockets:
+        s.close()
+    return [((h[0] - b) / connections, (a - h[1]) / seconds, q / seconds) for h, b, a, q in zip(held, before, after, quiet)]
+
+
+def notebook_by_hand(root):
+    """Seconds from the program's start to its line; with the empty home that tasks have."""
+    folder = tempfile.mkdtemp(dir=root)
+    env = {**os.environ, "HOME": folder, "JUPYTER_TOKEN": "x"}
+    begun = time.perf_counter()
+    p = subprocess.Popen([sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={free_ports(1)[0]}"],
+                         env=env, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    for line in p.stderr:
+        if b"is running" in line:
+            break
+    took = time.perf_counter() - begun
+    threading.Thread(target=lambda: [None for _ in p.stderr], daemon=True).start()
+    p.terminate()
+    p.wait()
+    return took
+
+
+def asked(url, token, path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    return json.load(urllib.request.urlopen(urllib.request.Request(url + path, data, {"Authorization": f"Bearer {token}"})))
+
+
+def notebook(url, token):
+    """Seconds from the POST until the service is ready."""
+    begun = time.perf_counter()
+    task = asked(url, token, "/api/v1/notebooks", {"config": {"resources": {"slots": 0}}})["notebook"]["id"]
+    while True:
+        if any(a["isReady"] for a in asked(url, token, f"/api/v1/tasks/{task}")["task"]["allocations"]):
+            break
+        time.sleep(0.02)
+    took = time.perf_counter() - begun
+    asked(url, token, f"/api/v1/notebooks/{task}/kill", {})
+    while asked(url, token, f"/api/v1/notebooks/{task}")["notebook"]["state"] != "STATE_TERMINATED":
+        time.sleep(0.05)
+    return took
+
+
 def scp(root, key, port, command, size):
     options = ["-q", "-i", key, "-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={root}/known", "-o", "IdentitiesOnly=yes"]
     if command:
@@ -159,15 +235,55 @@ def scp(root, key, port, command, size):
     return size / (time.perf_counter() - begun)
 
 
+def nginx(root, listen, to):
+    """nginx as a proxy with one process, not buffering: as ours."""
+    if not (program := shutil.which("nginx") or shutil.which("/usr/sbin/nginx")):
+        return None
+    (root / "nginx.conf").write_text(
+        f"daemon off; worker_processes 1; pid {root}/nginx.pid; error_log {root}/nginx.log;\n"
+        f"events {{ worker_connections 4096; }}\n"
+        f"http {{ access_log off; proxy_temp_path {root}; client_body_temp_path {root}; upstream u {{ server 127.0.0.1:{to}; keepalive 64; }}\n"
+        f"  server {{ listen 127.0.0.1:{listen}; keepalive_requests 1000000; location / {{ proxy_pass http://u; proxy_http_version 1.1;"
+        f" proxy_set_header Connection ''; proxy_buffering off; }} }} }}\n")
+    p = subprocess.Popen([program, "-c", str(root / "nginx.conf"), "-p", str(root)])
+    time.sleep(0.5)
+    return p
+
+
+def first_line(binary, url, token, env, root):
+    """Seconds from a trial's assignment to its first line of output, by the times that cluster and script say."""
+    (root / "true.yaml").write_text(
+        f"name: line\nentrypoint: \"sh -c 'date +%s.%N >> {root}/line'\"\nsearcher: {{name: single, metric: loss}}\n")
+    (root / "empty").mkdir(exist_ok=True)
+    (root / "line").unlink(missing_ok=True)
+    subprocess.run([binary, "experiment", "create", str(root / "true.yaml"), str(root / "empty"), "--master", url], env=env, check=True, capture_output=True)
+    while not (root / "line").exists() or not (root / "line").read_text().strip():
+        time.sleep(0.01)
+    line = float((root / "line").read_text())
+    with urllib.request.urlopen(urllib.request.Request(url + "/troupe/v1/events?after=0", headers={"Authorization": f"Bearer {token}"}), timeout=30) as stream:
+        last = 0
+        stream.fp.raw._sock.settimeout(0.5)
+        try:
+            for text in stream:
+                if text.startswith(b"data:") and (fact := json.loads(text[5:])).get("type") == "allocation_placed":
+                    at = datetime.datetime.fromisoformat(fact["at"].replace("Z", "+00:00")).timestamp()
+                    last = at if at < line else last
+        except TimeoutError:
+            pass
+    return line - last
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default=str(ROOT / "build/release/troupe"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scp-mib", type=int, default=1024)
+    parser.add_argument("--only", default="http,tasks,idle,scp")
     given = parser.parse_args()
     root = pathlib.Path(tempfile.mkdtemp(prefix="proxy-", dir="/var/tmp"))
     env = {**os.environ, "HOME": str(root)}
-    port, ssh_port = free_port(), free_port()
+    ssh_port, nginx_port, http, *ports = free_ports(3 + SERVICES)
+    port = ports[0]
     with_ssh = os.path.exists("/usr/sbin/sshd")
     if with_ssh:
         for name in ("host", "client"):
@@ -181,11 +297,11 @@ def main():
     (job / "server.py").write_text(SERVER)
     (root / "job.yaml").write_text(
         f"name: proxy\nentrypoint: python3 server.py\nsearcher: {{name: single, metric: loss}}\n"
-        f"environment:\n  environment_variables: [\"PORT={port}\", \"SSH={root / 'sshd_config' if with_ssh else ''}\"]\n"
-        f"  proxy_ports: [{{proxy_port: {port}, default_service_id: true}}, {{proxy_port: {ssh_port}, proxy_tcp: true}}]\n")
-    http = free_port()
+        f"environment:\n  environment_variables: [\"PORTS={','.join(map(str, ports))}\", \"SSH={root / 'sshd_config' if with_ssh else ''}\"]\n"
+        f"  proxy_ports: [{{proxy_port: {port}, default_service_id: true}}, {{proxy_port: {ssh_port}, proxy_tcp: true}}"
+        + "".join(f", {{proxy_port: {p}}}" for p in ports[1:]) + "]\n")
     log = open(root / "up.log", "w")
-    up = subprocess.Popen([given.binary, "up", "--data-dir", str(root / "data"), "--listen", f"127.0.0.1:{http}", "--slots", "1"], env=env, stdout=log, stderr=log)
+    up = subprocess.Popen([given.binary, "up", "--data-dir", str(root / "data"), "--listen", f"127.0.0.1:{http}", "--slots", "2"], env=env, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{http}"
     try:
         for _ in range(200):
@@ -211,12 +327,36 @@ def main():
         def note(what, direct, proxied, unit, better):
             seen.setdefault(what, []).append((direct, proxied, unit, better))
 
-        for _ in range(given.rounds):
-            note("GET of 1 KiB", gets(port, "", "") * 1e6, gets(http, prefix, headers) * 1e6, "us", "time")
-            note("64 connections, 1 MiB bodies", bulk(port, "", "") / 1e6, bulk(http, prefix, headers) / 1e6, "MB/s", "rate")
-            for n in (1, 1000):
-                note(f"echo of 100 bytes, p99, {n} open", echoes(port, "", "", n) * 1e6, echoes(http, prefix, headers, n) * 1e6, "us", "added")
-        if with_ssh:
+        direct, proxied = [(p, "") for p in ports], [(http, prefix)] + [(http, f"{prefix}:{p}") for p in ports[1:]]
+        if "http" in given.only:
+            beside = nginx(root, nginx_port, port)
+            for _ in range(given.rounds):
+                note("GET of 1 KiB", gets(port, "", "") * 1e6, gets(http, prefix, headers) * 1e6, "us", "time")
+                if beside:
+                    note("GET of 1 KiB through nginx", gets(port, "", "") * 1e6, gets(nginx_port, "", "") * 1e6, "us", "time")
+                note("64 connections, 1 MiB bodies", bulk(port, "", "") / 1e6, bulk(http, prefix, headers) / 1e6, "MB/s", "rate")
+                if beside:
+                    note("the same through nginx", bulk(port, "", "") / 1e6, bulk(nginx_port, "", "") / 1e6, "MB/s", "rate")
+                for n in (1, 1000):
+                    note(f"echo of 100 bytes, p99, {n} open", echoes(direct[:4], "", n) * 1e6, echoes(proxied[:4], headers, n) * 1e6, "us", "added")
+            if beside:
+                beside.terminate()
+                beside.wait()
+        if "tasks" in given.only:
+            for _ in range(given.rounds):
+                note("notebook, POST to ready", notebook_by_hand(root) * 1e3, notebook(url, token) * 1e3, "ms", "time")
+            for _ in range(7 * given.rounds):
+                begun = time.perf_counter()
+                subprocess.run([given.binary, "command", "run", "--master", url, "--", "true"], check=True, env=env, stdout=log, stderr=log)
+                took = time.perf_counter() - begun
+                note("troupe command run true", first_line(given.binary, url, token, env, root) * 1e3, took * 1e3, "ms", "time")
+        if "idle" in given.only:
+            pids = {"master": up.pid, **{f"child {n}": int(p) for n, p in enumerate(
+                pathlib.Path(f"/proc/{up.pid}/task/{up.pid}/children").read_text().split())}}
+            for (name, pid), (kib, cores, quiet) in zip(pids.items(), idle(pids.values(), proxied, headers)):
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                print(f"4,000 idle WebSockets, {name:10} {kib:8.1f} KiB each {cores:8.3f} cores, {quiet:8.3f} without  {b' '.join(words[:2]).decode()[-60:]}", flush=True)
+        if with_ssh and "scp" in given.only:
             size = given.scp_mib << 20
             with open(root / "large", "wb") as f:
                 for _ in range(given.scp_mib):

@@ -43,6 +43,7 @@ struct server_options {
   std::function<time_point()> now; ///< default: the system clock
   std::vector<route> more_routes;  ///< beside the API's own
   browser_rules browsers;          ///< `loopback` and `tls` are set by the server itself
+  std::function<std::unique_ptr<storage::journal>()> empty_journal; ///< see services
 };
 
 class server {

@@ -1,0 +1,151 @@
+"""The larger trials of notebooks and shells, as their users put them to use: many logins at once, archives through half-closed pipes, forwarded
+ports, files of 200 MB, and what becomes of all that when master and agent are killed. Needs what test_services.py needs."""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+import websocket
+
+from cluster_under_test import free_port, wait_for
+from test_services import Kernel, ask, cluster, login, row, started  # noqa: F401
+
+
+class Shell:
+    def __init__(self, cluster):
+        self.id, self.env = started(cluster, "ssh", "start", "--slots", "0"), cluster.env
+        self.name, self.config = f"troupe-{self.id}", cluster.root / f"{self.id}.ssh"
+        self.config.write_text(cluster.cli("ssh", "config", self.id).stdout)
+
+    def ssh(self, *words, **how):
+        how.setdefault("timeout", 60)
+        return subprocess.run(["ssh", "-F", str(self.config), self.name, *words], env=self.env, capture_output=True, **how)
+
+    def begin(self, *words, program="ssh", **how):
+        return subprocess.Popen([program, "-F", str(self.config), *words], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
+
+
+@pytest.fixture(scope="module")
+def shell(cluster):  # noqa: F811
+    return Shell(cluster)
+
+
+def test_twenty_log_in_at_once(shell):
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        for n, done in enumerate(pool.map(lambda n: shell.ssh(f"sleep 1; echo login {n}; exit {n}"), range(20))):
+            assert (done.returncode, done.stdout) == (n, b"login %d\n" % n), (n, done)
+
+
+def test_an_archive_goes_through_a_half_closed_pipe_both_ways(shell, tmp_path):
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    for n in range(50):
+        (source / "deep" / f"{n}.bin").write_bytes(os.urandom(200_000))
+    there, back = f"/tmp/archive-{shell.id}", tmp_path / "back"
+    back.mkdir()
+    for words in (f"tar c -C {source} . | ssh -F {shell.config} {shell.name} 'mkdir {there} && tar x -C {there} && echo unpacked'",
+                  f"ssh -F {shell.config} {shell.name} 'tar c -C {there} .' | tar x -C {back} && echo unpacked"):
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", words], env=shell.env, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "unpacked\n"), done.stderr
+    assert subprocess.run(["diff", "-r", str(source), str(back)]).returncode == 0
+    # A program that has said all and goes on reading: the end of our input is an end to it, and what it says then still comes.
+    assert shell.ssh(f"cat | wc -c; rm -r {there}", input=b"x" * 1_000_001).stdout.strip() == b"1000001"
+
+
+def test_ports_are_forwarded_both_ways(shell):
+    inside, here, back = free_port(), free_port(), free_port()
+    serve = ("import socket; s = socket.create_server(('127.0.0.1', PORT)); print('up', flush=True); c, _ = s.accept(); "
+             "c.sendall(c.recv(100)[::-1]); c.close()")
+    server = shell.begin(shell.name, f'python3 -c "{serve.replace("PORT", str(inside))}"')
+    assert server.stdout.readline() == b"up\n"
+    forward = shell.begin("-N", "-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:127.0.0.1:{inside}", "-R", f"127.0.0.1:{back}:127.0.0.1:{here}",
+                          shell.name)
+
+    def answer():
+        try:
+            with socket.create_connection(("127.0.0.1", here), timeout=5) as s:
+                s.sendall(b"forwarded")
+                return s.recv(100)
+        except OSError:
+            return None
+    try:
+        assert wait_for(answer, 20, 0.2) == b"dedrawrof"
+        assert server.wait(10) == 0
+        with socket.create_server(("127.0.0.1", 0)) as mine:
+            reverse = shell.begin("-N", "-R", f"127.0.0.1:{free_port()}:127.0.0.1:{mine.getsockname()[1]}", "-v", shell.name)
+            line = b""
+            while b"remote forward success" not in line:
+                line = reverse.stderr.readline()
+                assert line, "no -R"
+            port = line.rsplit(b"listen ", 1)[1].split(b":", 1)[1].split(b",")[0].decode()
+            threading.Thread(target=shell.ssh, args=(f"bash -c 'echo from inside > /dev/tcp/127.0.0.1/{port}'",), daemon=True).start()
+            mine.settimeout(20)
+            assert mine.accept()[0].recv(100) == b"from inside\n"
+            reverse.terminate()
+            reverse.wait()
+    finally:
+        forward.terminate()
+        forward.wait()
+
+
+def test_200_megabytes_go_up_and_down_through_jupyterlab(cluster):  # noqa: F811
+    notebook = started(cluster, "notebook", "start", "--slots", "0")
+    base, bearer = f"/proxy/{notebook}", {"Authorization": login(cluster)}
+    name, chunk = f"large-{notebook}.bin", 8 << 20
+    digest = hashlib.sha256()
+    encode = __import__("base64").b64encode
+    for n in range(1, 26):  # in pieces, as JupyterLab's page sends what is large
+        part = os.urandom(chunk)
+        digest.update(part)
+        put = {"type": "file", "format": "base64", "name": name, "path": name, "chunk": n if n < 25 else -1, "content": encode(part).decode()}
+        got = ask(cluster, f"{base}/api/contents/{name}", bearer, json.dumps(put).encode(), "PUT")
+        assert got.status in (200, 201), got.body[:300]
+    down = ask(cluster, f"{base}/files/{name}", bearer)
+    assert down.status == 200 and len(down.body) == 25 * chunk and hashlib.sha256(down.body).digest() == digest.digest()
+    assert ask(cluster, f"{base}/api/contents/{name}", bearer, method="DELETE").status == 204
+    cluster.cli("notebook", "kill", notebook)
+
+
+def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
+    """Master and agent die with a kernel that computes, a file half copied and a WebSocket open."""
+    notebook, shell = started(cluster, "notebook", "start", "--slots", "0"), Shell(cluster)  # noqa: F811
+    kernel = Kernel(cluster, notebook)
+    kernel.run("import threading, time\nticks = []\ndef tick():\n  while True:\n    ticks.append(time.time()); time.sleep(0.1)\n"
+               "threading.Thread(target=tick, daemon=True).start()")
+    whole, partly = tmp_path / "whole", f"/var/tmp/partly-{shell.id}"
+    whole.write_bytes(os.urandom(1 << 20) * 300)
+    copy = shell.begin("-q", str(whole), f"{shell.name}:{partly}", program="scp")
+    wait_for(lambda: os.path.exists(partly) and os.path.getsize(partly) > 1 << 20, 30, 0.01)
+    cluster.kill_node()
+    with pytest.raises((websocket.WebSocketException, OSError)):
+        kernel.link.recv()
+    assert copy.wait(20) != 0 and os.path.getsize(partly) < whole.stat().st_size
+    cluster.up(slots=1)
+    began = time.monotonic()
+    wait_for(lambda: ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": login(cluster)}).status == 200, 20, 0.05)
+    assert time.monotonic() - began < 5, "it answers within 5 s of the agent's return"
+    for one in (notebook, shell.id):
+        assert row(cluster, one)["state"] == "ACTIVE"
+    # The kernel went on meanwhile.
+    gap = Kernel(cluster, notebook, kernel.id).run("print(max(b - a for a, b in zip(ticks, ticks[1:])))")
+    assert float(gap) < 3, gap
+    config = cluster.cli("ssh", "config", shell.id).stdout  # the master's port is another one
+    shell.config.write_text(config)
+    done = subprocess.run(["scp", "-q", "-F", str(shell.config), str(whole), f"{shell.name}:{partly}"], env=cluster.env, capture_output=True, timeout=60)
+    assert done.returncode == 0 and shell.ssh(f"sha256sum < {partly}; rm {partly}").stdout.split()[0].decode() == hashlib.sha256(whole.read_bytes()).hexdigest()
+    pids = shell.ssh("echo $PPID; ls -d /run/determined").stdout
+    assert pids
+    for kind, one in (("notebook", notebook), ("ssh", shell.id)):
+        cluster.cli(kind, "kill", one)
+        wait_for(lambda: row(cluster, one)["state"] == "CANCELED", 30)
+    # Nothing of them is left: no process, no mount, no folder.
+    for one in (notebook, shell.id):
+        left = subprocess.run(["pgrep", "-af", one], capture_output=True, text=True).stdout
+        assert "troupe_services" not in left and "sshd" not in left and "jupyter" not in left, left
+        assert one not in open("/proc/mounts").read()

@@ -1,0 +1,190 @@
+"""A task's page that means harm, in a real browser: nothing of the cluster, of its viewer or of another task is in its reach."""
+
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+
+from web_site import Site, free_port, wait_for
+
+SERVER = r'''
+import http.server, json, os
+
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *words): pass
+    def do_GET(self):
+        with open(os.environ["SEEN"], "a") as seen:
+            seen.write(json.dumps({"method": self.command, "path": self.path, "headers": dict(self.headers.items())}) + "\n")
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        script = self.path.endswith("sw.js")
+        body = b"self.addEventListener('fetch', e => e.respondWith(new Response('taken')));" if script else b"<title>task</title><p id=here>here"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript" if script else "text/html")
+        self.send_header("Service-Worker-Allowed", "/")
+        self.send_header("Clear-Site-Data", '"cookies"')
+        for name in ("troupe-12345678", "auth", "plain"):
+            self.send_header("Set-Cookie", name + "=set-by-the-task; Path=/; Domain=localhost")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    do_POST = do_GET
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Page).serve_forever()
+'''
+# Each is tried by the hostile page. What it gives back is what the page gets hold of: it has to be a refusal.
+ATTEMPT = r'''
+async ([how, url, more]) => {
+  const fetched = async (options) => {
+    try {
+      const got = await fetch(url, options);
+      return got.type === "opaque" ? "opaque" : got.status + " " + (await got.text()).slice(0, 200);
+    } catch (e) { return "refused"; }
+  };
+  switch (how) {
+    case "fetch": return fetched({credentials: "include"});
+    case "forge": return fetched({credentials: "include", mode: "no-cors", method: "POST", body: more || "{}"});
+    case "image": return new Promise(r => { const i = new Image(); i.onload = () => r("loaded"); i.onerror = () => r("refused"); i.src = url; });
+    case "script": return new Promise(r => { const s = document.createElement("script"); s.onload = () => r("loaded"); s.onerror = () => r("refused");
+                                             s.src = url; document.head.append(s); });
+    case "socket": return new Promise(r => { const s = new WebSocket(url); s.onopen = () => r("open"); s.onerror = () => r("refused"); });
+    case "worker": return navigator.serviceWorker.register(url, {scope: more}).then(() => "registered", () => "refused");
+    case "frame": return new Promise(r => {
+      const f = document.createElement("iframe");
+      f.src = url;
+      f.onload = () => setTimeout(() => { let text; try { text = f.contentDocument.body.innerText; } catch (e) { text = "refused"; } r(text); }, 300);
+      document.body.append(f);
+    });
+    case "window": {
+      const w = open(url);
+      await new Promise(r => setTimeout(r, 1500));
+      try { return w.document.body.innerText; } catch (e) { return "refused"; }
+    }
+  }
+}
+'''
+
+
+class Task:
+    def __init__(self, site, name, user="admin"):
+        self.seen_file = site.root / f"{name}.seen"
+        job = site.root / name
+        job.mkdir()
+        (job / "server.py").write_text(SERVER)
+        config = site.root / f"{name}.yaml"
+        port = free_port()
+        config.write_text(f"entrypoint: python3 server.py\nresources: {{slots: 0}}\nenvironment:\n"
+                          f"  environment_variables: ['SEEN={self.seen_file}', 'PORT={port}']\n"
+                          f"  proxy_ports: [{{proxy_port: {port}, default_service_id: true}}]\n")
+        env, site.env["TROUPE_USER"] = dict(site.env), user
+        self.id = site.cli("task", "create", str(config), "-c", str(job)).stdout.strip()
+        site.env.clear()
+        site.env.update(env)
+        wait_for(lambda: self.seen_file.exists() or self.reached(site), 60, 0.2)
+
+    def reached(self, site):
+        try:
+            return urllib.request.urlopen(site.request(f"/proxy/{self.id}/"), timeout=10).status == 200
+        except urllib.error.HTTPError:
+            return False
+
+    def seen(self):
+        return [json.loads(line) for line in self.seen_file.read_text().splitlines()]
+
+
+@pytest.fixture
+def viewer(context, site):
+    tab = context.new_page()
+    tab.goto(site.link())
+    tab.wait_for_selector("main[data-page=home]")
+    return tab
+
+
+def opened(context, site, task):
+    tab = context.new_page()
+    tab.goto(f"{site.url()}/det/interactive/{task.id}/")
+    tab.wait_for_selector("#here")
+    return tab
+
+
+def shown(tab):
+    """Whether the viewer is signed in still."""
+    return tab.evaluate("fetch('/api/v1/me').then(r => r.status)") == 200
+
+
+def attack(tab, site, task, other, page_of_other):
+    """All that the page on `tab` tries."""
+    api, at = site.url(), urllib.parse.urlsplit(tab.url)
+    own = f"{at.scheme}://{at.netloc}"
+    port = urllib.parse.urlsplit(api).port
+    tries = [("fetch", f"{host}{path}", None) for host in (api, f"http://localhost:{port}", own)
+             for path in ("/api/v1/me", "/troupe/v1/tasks", "/ui/", "/api/v1/master", "/det/interactive/" + other.id + "/")]
+    tries += [("forge", api + "/api/v1/auth/logout", None), ("forge", api + f"/troupe/v1/tasks/{other.id}/kill", None),
+              ("forge", own + f"/troupe/v1/tasks/{other.id}/kill", None), ("forge", page_of_other, None),
+              ("forge", api + "/api/v1/auth/login", '{"username": "determined", "password": ""}')]
+    tries += [("fetch", page_of_other, None), ("image", page_of_other, None), ("script", page_of_other, None), ("frame", page_of_other, None),
+              ("fetch", own + f"/proxy/{other.id}/", None), ("frame", api + "/ui/", None), ("script", api + "/api/v1/me", None),
+              ("frame", api + f"/det/interactive/{other.id}/", None), ("window", api + "/ui/", None), ("window", api + "/api/v1/me", None),
+              ("socket", page_of_other.replace("http", "ws", 1), None), ("socket", api.replace("http", "ws", 1) + "/api/v1/me", None),
+              ("worker", f"/proxy/{task.id}/sw.js", "/"), ("worker", f"/proxy/{task.id}/sw.js", "/proxy/")]
+    reached = []
+    for how, url, more in tries:
+        got = tab.evaluate(ATTEMPT, [how, url, more])
+        if not re.fullmatch(r"refused|opaque|", got) and not re.match(r"(401|403|404|421) ", got):
+            reached.append((how, url, more, got))
+    return reached
+
+
+def test_a_hostile_page_reaches_nothing(site, context, viewer):
+    task, other = Task(site, "hostile"), Task(site, "victim")
+    theirs = opened(context, site, other)
+    page = opened(context, site, task)
+    assert urllib.parse.urlsplit(page.url).hostname == f"{task.id}.localhost"
+    assert page.evaluate("[location.search, document.referrer, String(window.opener), document.cookie.includes('troupe')]") == ["", "", "null", False]
+    # The attempts are real ones: at its own address they succeed.
+    for how, url, more, got in [("fetch", page.url, None, "200 <title>task"), ("frame", page.url, None, "here"), ("window", page.url, None, "here"),
+                                ("script", page.url + "sw.js", None, "loaded"), ("forge", page.url, None, "200")]:
+        assert page.evaluate(ATTEMPT, [how, url, more]).startswith(got), how
+    before = len(other.seen())
+    assert attack(page, site, task, other, theirs.url) == []
+    assert len(other.seen()) == before, other.seen()[before:]
+    # It is logged in still, the other task runs, and nothing of a credential was seen by a task.
+    assert shown(viewer) and site.call(f"/troupe/v1/tasks/{other.id}")[1]["state"] == "ACTIVE"
+    for request in task.seen() + other.seen():
+        assert not re.search(r"troupe-|auth=|Bearer|[uvp]1\.", json.dumps(request["headers"])), request
+        assert "troupe_code" not in request["path"]
+    ours = [c for c in context.cookies() if c["name"].startswith(("troupe-", "auth"))]
+    assert ours and all(c["httpOnly"] and c["sameSite"] == "Strict" and c["value"] != "set-by-the-task" for c in ours), ours
+    # The page of the cluster that opened it is not in its hands.
+    with context.expect_page() as opening:
+        viewer.evaluate(f"open('/det/interactive/{task.id}/')")
+    child = opening.value
+    child.wait_for_selector("#here")
+    assert child.evaluate("window.opener === null || window.opener.closed")
+    child.evaluate("window.opener && (() => { try { window.opener.location = 'about:blank' } catch (e) {} })()")
+    viewer.wait_for_timeout(300)
+    assert viewer.url.startswith(site.url() + "/ui")
+    # A worker of its own scope is its own affair, and takes nothing of another address.
+    assert page.evaluate(ATTEMPT, ["worker", f"/proxy/{task.id}/sw.js", f"/proxy/{task.id}/"]) == "registered"
+    assert viewer.evaluate("fetch('/api/v1/me').then(r => r.text())") != "taken"
+
+
+def test_logging_out_ends_the_view(site, context, viewer):
+    task = Task(site, "seen")
+    page = opened(context, site, task)
+    ask = "fetch(location.href).then(r => r.status)"
+    assert page.evaluate(ask) == 200
+    assert viewer.evaluate("fetch('/api/v1/auth/logout', {method: 'POST'}).then(r => r.status)") == 200
+    assert page.evaluate(ask) == 401
+    page.reload()
+    assert "Open it again" in page.inner_text("body")
+
+
+def test_the_page_of_a_task_dies_with_it(site, context, viewer):
+    task = Task(site, "short")
+    page = opened(context, site, task)
+    site.cli("task", "kill", task.id)
+    wait_for(lambda: page.evaluate("fetch(location.href).then(r => r.status)") == 404, 20)
