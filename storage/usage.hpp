@@ -16,7 +16,9 @@ struct usage_record {
   std::int64_t slots = 0;
   time_point began, ended; ///< ended: 0 while it runs
   task_id task;            ///< of a task that is no trial; its trial and experiment are 0
-  MSGPACK_DEFINE_ARRAY(trial, run, experiment, user, workspace, pool, labels, slots, began, ended, task)
+  time_point asked;        ///< when it asked for its slots
+  MSGPACK_DEFINE_ARRAY(trial, run, experiment, user, workspace, pool, labels, slots, began, ended, task,
+                       asked)
 };
 
 } // namespace troupe::storage

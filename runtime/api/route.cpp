@@ -105,14 +105,14 @@ answer answer_to(const call_ptr& c, const reply& back, answer_shape shape, error
 std::vector<route> all_routes() {
   std::vector<route> all;
   std::set<std::pair<std::string, std::string>> built;
-  for (auto part : {troupe_routes(),     cluster_routes(),       pool_routes(),       user_routes(),
-                    experiment_routes(), trial_routes(),         checkpoint_routes(), task_routes(),
-                    search_routes(),     session_routes(),       series_routes(),     analysis_routes(),
-                    live_routes(),       log_routes(),           file_routes(),       place_routes(),
-                    registry_routes(),   description_routes(),   removal_routes(),    people_routes(),
-                    rule_routes(),       master_routes(),        run_routes(),        insight_routes(),
-                    shell_routes(),      configuration_routes(), proxy_routes(),      webhook_routes(),
-                    stream_routes(),     work_routes()})
+  for (auto part : {troupe_routes(),     cluster_routes(),  pool_routes(),       user_routes(),
+                    experiment_routes(), trial_routes(),    checkpoint_routes(), task_routes(),
+                    search_routes(),     session_routes(),  series_routes(),     usage_routes(),
+                    history_routes(),    analysis_routes(), live_routes(),       log_routes(),
+                    file_routes(),       place_routes(),    registry_routes(),   description_routes(),
+                    removal_routes(),    people_routes(),   rule_routes(),       master_routes(),
+                    run_routes(),        insight_routes(),  shell_routes(),      configuration_routes(),
+                    proxy_routes(),      webhook_routes(),  stream_routes(),     work_routes()})
     for (auto& row : part) {
       built.emplace(row.method, path_shape(row.path));
       all.push_back(std::move(row));

@@ -47,7 +47,9 @@ struct browser_rules {
   std::string proxy_domain; ///< LABEL.DOMAIN is the page of a task's service; empty: none
 };
 
+class past_shelf;
 class series_columns;
+class slot_history;
 
 /// What handlers stand on.
 struct services {
@@ -61,6 +63,10 @@ struct services {
   browser_rules browsers = {};
   std::shared_ptr<series_columns> columns = {}; ///< made by the service where it is empty
   std::shared_ptr<proxy_desk> proxy = std::make_shared<proxy_desk>();
+  /// An empty journal in memory, in which the past of an experiment is folded; empty: the past is not shown.
+  std::function<std::unique_ptr<storage::journal>()> empty_journal = {};
+  std::shared_ptr<past_shelf> past = {};    ///< made by the service
+  std::shared_ptr<slot_history> slots = {}; ///< made by the service
 };
 
 struct call {
@@ -150,6 +156,8 @@ std::vector<route> run_routes();
 std::vector<route> insight_routes();
 std::vector<route> session_routes();
 std::vector<route> series_routes();
+std::vector<route> usage_routes();
+std::vector<route> history_routes();
 std::vector<route> analysis_routes();
 std::vector<route> live_routes();
 std::vector<route> log_routes();

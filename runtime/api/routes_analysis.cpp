@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/importance.hpp"
+#include "runtime/api/past.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/search_story.hpp"
 #include "runtime/api/series_columns.hpp"
@@ -123,7 +124,7 @@ std::vector<route> analysis_routes() {
     {"GET",
      "/troupe/v1/experiments/{experimentId}/search",
      {action::view, thing::search},
-     answer_with(search),
+     as_of(answer_with(search)),
      "",
      "SearchStory",
      "Brackets, rungs, and every decision with its reason."},

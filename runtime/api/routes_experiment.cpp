@@ -4,12 +4,14 @@
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
+#include "runtime/api/past.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe::api {
 namespace {
@@ -184,16 +186,48 @@ result<response> progress_of_trials(const call& c) {
   return out;
 }
 
+/// The best value so far after each trial that ended or has a validation, at most `most` of them.
+result<value> best_so_far(const call& c, const experiment_row& row, std::size_t most) {
+  auto rows = c.parts->storage->trials(row.id);
+  if (!rows)
+    return rows.error();
+  std::erase_if(*rows, [](const auto& t) { return t.best.row == 0 || !std::isfinite(t.best.metric); });
+  const auto end = [](const trial_row& t) { return t.ended == time_point{} ? time_point::max() : t.ended; };
+  std::stable_sort(rows->begin(), rows->end(), [&](const auto& a, const auto& b) { return end(a) < end(b); });
+  value list = value::array();
+  double best = 0;
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    const auto y = (*rows)[i].best.metric;
+    best = i == 0 ? y : row.smaller_is_better ? std::min(best, y) : std::max(best, y);
+    // Of each stretch the last one: the whole curve has its steps, and its end.
+    if ((i + 1) * most / rows->size() > i * most / rows->size() || rows->size() <= most)
+      list.push_back(best);
+  }
+  return list;
+}
+
+/// With `history=50` also how the best value came to be, in at most so many numbers.
 result<value> outcome(const call& c) {
   auto row = named_experiment(c);
   if (!row)
     return row.error();
+  auto history = c.query.number("history", 0);
+  if (!history)
+    return history.error();
+  if (*history < 0 || *history > 1000)
+    return error{errc::invalid, "history has to be 0 to 1000"};
   value x = {{"id", row->id.value},       {"state", state_name(row->state)},
              {"why", row->why},           {"numTrials", row->num_trials},
              {"metric", row->metric},     {"smallerIsBetter", row->smaller_is_better},
              {"progress", row->progress}, {"bestTrialId", nullptr},
              {"bestMetric", nullptr},     {"bestTrial", nullptr},
              {"bestCheckpoint", nullptr}};
+  if (*history > 0) {
+    auto list = best_so_far(c, *row, static_cast<std::size_t>(*history));
+    if (!list)
+      return list.error();
+    x["bestSoFar"] = std::move(*list);
+  }
   if (!row->best_trial)
     return x;
   auto best = c.parts->storage->trial(row->best_trial);
@@ -303,14 +337,14 @@ std::vector<route> experiment_routes() {
     of_facts({"GET",
               "/troupe/v1/experiments/{experimentId}/trials",
               {action::view, thing::search},
-              respond_with(progress_of_trials),
+              as_of(respond_with(progress_of_trials)),
               "",
               "TrialProgressList",
               "Every trial with what a progress table needs; `metrics` names those to summarise."}),
     {"GET",
      "/troupe/v1/experiments/{experimentId}/outcome",
      {action::view, thing::search},
-     answer_with(outcome),
+     as_of(answer_with(outcome)),
      "",
      "Outcome",
      "The best trial, its metric and its checkpoint."},

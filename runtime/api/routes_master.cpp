@@ -3,6 +3,7 @@
 
 #include "model/config/cluster_config.hpp"
 #include "model/names.hpp"
+#include "runtime/api/csv.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fact_shape.hpp"
 #include "runtime/api/fields.hpp"
@@ -10,11 +11,10 @@
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
-#include "storage/usage.hpp"
+#include "runtime/api/slot_usage.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 namespace troupe::api {
 namespace {
@@ -87,20 +87,7 @@ result<value> task_counts(const call& c) {
 // ---- usage
 
 result<std::vector<storage::usage_record>> usage(const call& c, time_point from, time_point until) {
-  auto bytes = c.parts->storage->records(storage::usage_record::tag);
-  if (!bytes)
-    return bytes.error();
-  std::vector<storage::usage_record> out;
-  for (const auto& one : *bytes) {
-    auto record = unpack<storage::usage_record>(one);
-    if (!record)
-      return record.error();
-    if (record->ended == time_point{} || record->ended > c.now)
-      record->ended = c.now; // a running one counts to now
-    if (record->began < until && record->ended > from)
-      out.push_back(std::move(*record));
-  }
-  return out;
+  return usage_between(*c.parts->storage, from, until, c.now);
 }
 
 struct span {
@@ -217,33 +204,10 @@ result<value> aggregated_usage(const call& c) {
   return value{{"resourceEntries", std::move(list)}};
 }
 
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos)
-    return text;
-  std::string out = "\"";
-  for (char c : text)
-    out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
-std::string figure(double x) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3f", x);
-  return text;
-}
-
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const auto& one : parts)
     out += (out.empty() ? "" : ",") + one;
-  return out;
-}
-
-response csv(std::string text) {
-  response out;
-  out.content_type = "text/csv";
-  out.body = std::move(text);
-  out.headers.emplace_back("Content-Disposition", "attachment; filename=allocation.csv");
   return out;
 }
 
@@ -255,10 +219,10 @@ result<response> raw_csv(const call& c) {
     return all.error();
   std::string out = "experiment_id,kind,username,labels,slots,start_time,end_time,seconds\n";
   for (const auto& one : *all)
-    out += to_string(one.experiment) + ",training," + cell(one.user) + "," + cell(joined(one.labels)) + "," +
-           std::to_string(one.slots) + "," + to_rfc3339(one.began) + "," + to_rfc3339(one.ended) + "," +
-           figure(seconds(one.began, one.ended)) + "\n";
-  return csv(std::move(out));
+    out += to_string(one.experiment) + ",training," + csv_cell(one.user) + "," +
+           csv_cell(joined(one.labels)) + "," + std::to_string(one.slots) + "," + to_rfc3339(one.began) +
+           "," + to_rfc3339(one.ended) + "," + csv_number(seconds(one.began, one.ended)) + "\n";
+  return csv_file("allocation.csv", std::move(out));
 }
 
 result<response> allocations_csv(const call& c) {
@@ -270,12 +234,12 @@ result<response> allocations_csv(const call& c) {
   std::string out = "allocation_id,task_type,username,workspace_name,experiment_id,slots,start_time,end_time,"
                     "imagepulling_time,slot_hours,resource_pool\n";
   for (const auto& one : *all)
-    out += task_name(one.experiment, one.trial) + "." + to_string(one.run) + ",TRIAL," + cell(one.user) +
-           "," + cell(one.workspace) + "," + to_string(one.experiment) + "," + std::to_string(one.slots) +
+    out += task_name(one.experiment, one.trial) + "." + to_string(one.run) + ",TRIAL," + csv_cell(one.user) +
+           "," + csv_cell(one.workspace) + "," + to_string(one.experiment) + "," + std::to_string(one.slots) +
            "," + to_rfc3339(one.began) + "," + to_rfc3339(one.ended) + ",0," +
-           figure(seconds(one.began, one.ended) * static_cast<double>(one.slots) / 3600) + "," +
-           cell(one.pool) + "\n";
-  return csv(std::move(out));
+           csv_number(seconds(one.began, one.ended) * static_cast<double>(one.slots) / 3600) + "," +
+           csv_cell(one.pool) + "\n";
+  return csv_file("allocation.csv", std::move(out));
 }
 
 result<response> aggregated_csv(const call& c) {
@@ -284,14 +248,14 @@ result<response> aggregated_csv(const call& c) {
     return all.error();
   std::string out = "aggregation_type,aggregation_key,date,seconds\n";
   for (const auto& [name, sums] : all->periods) {
-    out += "total,total," + name + "," + figure(sums.total) + "\n";
+    out += "total,total," + name + "," + csv_number(sums.total) + "\n";
     for (const auto& [type, by] : {std::pair{"username", &sums.by_user},
                                    {"experiment_label", &sums.by_label},
                                    {"resource_pool", &sums.by_pool}})
       for (const auto& [key, used] : *by)
-        out += std::string(type) + "," + cell(key) + "," + name + "," + figure(used) + "\n";
+        out += std::string(type) + "," + csv_cell(key) + "," + name + "," + csv_number(used) + "\n";
   }
-  return csv(std::move(out));
+  return csv_file("allocation.csv", std::move(out));
 }
 
 // ---- Kubernetes: a cluster of agents has none

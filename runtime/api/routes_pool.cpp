@@ -9,6 +9,7 @@
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace troupe::api {
 namespace {
@@ -21,11 +22,46 @@ void one_pool(const call_ptr& c, const reply& back) {
 void all_pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
 void queue(const call_ptr& c, const reply& back) { command(c, back, commands::queue_list{}, as_it_is); }
 
+constexpr std::size_t last_lines = 10;
+
+/// Where the trial ran, run by run; and of one that failed, the numbers of its last lines.
+result<value> with_runs(const call& c, trial_id id, value said) {
+  auto row = c.parts->storage->trial(id);
+  if (!row)
+    return row.error();
+  value runs = value::array();
+  for (const auto& run : row->runs) {
+    value agents = value::array();
+    for (const auto& part : run.on)
+      agents.push_back(part.agent);
+    runs.push_back({{"run", run.run.value},
+                    {"agents", std::move(agents)},
+                    {"fromSteps", run.from_steps},
+                    {"fromCheckpoint", run.from_checkpoint},
+                    {"startTime", to_rfc3339(run.started)},
+                    {"endTime", run.ended == time_point{} ? value() : value(to_rfc3339(run.ended))}});
+  }
+  said["runs"] = std::move(runs);
+  said["log"] = value::array();
+  if (row->state != trial_state::error && said.at("reason").at("code") != "back_off")
+    return said;
+  auto lines = c.parts->storage->logs_before(id, std::numeric_limits<std::uint64_t>::max(), last_lines);
+  if (!lines)
+    return lines.error();
+  std::vector<std::uint64_t> numbers;
+  for (const auto& line : *lines)
+    numbers.push_back(line.number);
+  std::sort(numbers.begin(), numbers.end());
+  said["log"] = numbers;
+  return said;
+}
+
 void explain_trial(const call_ptr& c, const reply& back) {
   const auto id = named_task(c->named("trialId")).trial();
   if (!id)
     return back(failure({errc::invalid, "'" + std::string(c->named("trialId")) + "' is not a trial"}));
-  command(c, back, commands::trial_explain{id}, as_it_is);
+  command(c, back, commands::trial_explain{id},
+          [c, id](value said) { return with_runs(*c, id, std::move(said)); });
 }
 void explain_allocation(const call_ptr& c, const reply& back) {
   const auto id = named_allocation(c->named("allocationId"));

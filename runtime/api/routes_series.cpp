@@ -1,6 +1,7 @@
 // Curves: a few hundred points that stand for all of them, for a chart; and which metrics an experiment has.
 
 #include "runtime/api/errors.hpp"
+#include "runtime/api/past.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/series_axis.hpp"
 #include "runtime/api/series_columns.hpp"
@@ -178,7 +179,7 @@ std::vector<route> series_routes() {
     {"GET",
      "/troupe/v1/series",
      {action::view, thing::search},
-     respond_with(series),
+     as_of(respond_with(series)),
      "",
      "Series",
      "One metric of some trials, or of an experiment's, as at most `points` reported points each."},

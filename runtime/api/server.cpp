@@ -233,6 +233,7 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
     how.browsers.hosts.push_back(how.host);
   how.browsers.proxy_port = how.pages ? how.pages->port : 0;
   services parts{cluster, std::move(storage), std::move(users), how.about, how.now};
+  parts.empty_journal = how.empty_journal;
   parts.browsers = how.browsers;
   x->core = std::make_shared<server_core>(how, std::move(parts));
   auto& io = x->core->io;

@@ -44,6 +44,7 @@ struct server_options {
   std::vector<route> more_routes;      ///< beside the API's own
   browser_rules browsers;              ///< `loopback`, `tls` and `proxy_port` are set by the server itself
   std::optional<listen_address> pages; ///< a further port, that shows tasks' pages and nothing else
+  std::function<std::unique_ptr<storage::journal>()> empty_journal; ///< see services
 };
 
 class server {

@@ -3,7 +3,9 @@
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/origin.hpp"
+#include "runtime/api/past.hpp"
 #include "runtime/api/series_columns.hpp"
+#include "runtime/api/slot_usage.hpp"
 
 namespace troupe::api {
 namespace {
@@ -19,9 +21,12 @@ result<void> may(const route& row, const call& c) {
                         : authority::may(who, row.right.what, named_thing(c, row.right.on));
 }
 
-services with_columns(services parts) {
+/// With what is kept in memory beside storage.
+services with_memory(services parts) {
   if (!parts.columns)
     parts.columns = std::make_shared<series_columns>();
+  parts.slots = std::make_shared<slot_history>();
+  parts.past = std::make_shared<past_shelf>(parts.empty_journal);
   return parts;
 }
 bool is_open(const route& row) {
@@ -32,7 +37,7 @@ bool is_open(const route& row) {
 } // namespace
 
 service::service(services parts, std::vector<route> more)
-    : parts_(std::make_shared<const services>(with_columns(std::move(parts)))),
+    : parts_(std::make_shared<const services>(with_memory(std::move(parts)))),
       router_(joined(all_routes(), std::move(more))) {}
 
 result<identity> service::task(allocation_id id) const {

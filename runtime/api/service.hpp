@@ -16,7 +16,7 @@ struct admission {
   const route* at = nullptr;
   std::shared_ptr<call> with;
   std::size_t body_bytes() const { return at->body_bytes; }
-  bool slow() const { return at->slow; }
+  bool slow() const { return at->slow || with->query.has("at"); } ///< `at`: the past is folded
   std::chrono::seconds patience() const { return at->patience; }
 };
 

@@ -150,6 +150,7 @@ result<node> node::open_in(void* actors, const node_options& o) {
     how.name = o.name;
     how.python = o.python;
     how.cpu_slots = o.cpu_slots;
+    how.web = o.web;
     how.in_memory = o.store == store_kind::memory;
     how.shared_rocksdb = o.shared_rocksdb;
     how.actors = static_cast<caf::actor_system*>(actors);

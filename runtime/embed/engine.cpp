@@ -89,6 +89,7 @@ public:
     if (how_.cpu_slots > 0)
       o.slots = how_.cpu_slots;
     o.version = TROUPE_VERSION;
+    o.web = how_.web;
     o.host.http = !how_.listen.empty();
     o.host.link = false;
     o.host.remembered = false;
@@ -121,8 +122,10 @@ public:
       how_.clock
         ? std::function<time_point()>([clock = how_.clock] { return std::chrono::floor<duration>(clock()); })
         : [] { return std::chrono::floor<duration>(std::chrono::system_clock::now()); }};
-    service_ = std::make_shared<api::service>(std::move(parts),
-                                              web::page_routes()); // the host's own server has the page
+    parts.empty_journal = storage::make_memory_journal;
+    service_ = std::make_shared<api::service>(
+      std::move(parts),
+      how_.web ? web::page_routes() : std::vector<api::route>{}); // the host's own server has the page
     admin_.who = host_user();
     if (auto user = node_->users()->find(std::string("admin")))
       admin_.user_id = user->id;

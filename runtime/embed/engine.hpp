@@ -32,6 +32,7 @@ struct fault {
 struct settings {
   std::string data_dir, listen, name, python; ///< listen empty: no port
   int cpu_slots = 0;
+  bool web = true; ///< the web page below /ui/
   bool in_memory = false, shared_rocksdb = false;
   caf::actor_system* actors = nullptr;
   std::function<void(int level, std::string_view)> log; ///< level: 0 info, 1 warning, 2 error; never throws

@@ -357,6 +357,7 @@ result<void> master_role::open_http(const api::listen_address& where,
   if (options.web)
     how.more_routes = web::page_routes(options.web_dir);
   how.browsers.hosts = options.web_hosts;
+  how.empty_journal = storage::make_memory_journal;
   how.browsers.codes = codes_;
   how.browsers.proxy_domain = options.proxy_domain;
   if (!options.tls_dir.empty())

@@ -12,6 +12,14 @@ std::string key_of(task_id task, run_id run) {
   return keys::record(usage_record::tag, name);
 }
 
+/// When the run asked for slots: it is folded into its task's row before.
+time_point asked_at(const std::vector<run_row>& runs, run_id run) {
+  for (const auto& one : runs)
+    if (one.run == run)
+      return one.started;
+  return {};
+}
+
 /// Of a task that is no trial.
 void placed_other(const allocation_placed& x, const subject& of, tables& rows) {
   const auto* task = rows.made_tasks.find(of.task);
@@ -24,6 +32,8 @@ void placed_other(const allocation_placed& x, const subject& of, tables& rows) {
   made.user = task->owner;
   made.pool = x.pool;
   made.began = x.at;
+  if (const auto* state = rows.task_states.find(of.task))
+    made.asked = asked_at(state->runs, of.run);
   for (const auto& part : x.on)
     made.slots += static_cast<std::int64_t>(part.slots.size());
   made.workspace = workspace ? workspace->name : "Uncategorized";
@@ -45,6 +55,8 @@ void on(const allocation_placed& x, const subject& of, tables& rows) {
   made.user = experiment->owner;
   made.pool = x.pool;
   made.began = x.at;
+  if (const auto* state = rows.trial_states.find(of.trial()))
+    made.asked = asked_at(state->runs, of.run);
   for (const auto& part : x.on)
     made.slots += static_cast<std::int64_t>(part.slots.size());
   const auto* project = rows.projects.find(standing->project);

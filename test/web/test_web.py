@@ -1,6 +1,8 @@
 """The web page in a real browser against a real cluster."""
 
 import json
+import os
+import pathlib
 import re
 import urllib.request
 
@@ -13,6 +15,10 @@ PAGES = ["/", "/experiments", "/experiments/{e}", "/experiments/{e}/trials", "/e
          "/experiments/{e}/config", "/experiments/{e}/events", "/trials/{t}", "/trials/{t}/metrics", "/trials/{t}/logs",
          "/trials/{t}/checkpoints", "/trials/{t}/events", "/compare?experiments={e}", "/cluster", "/queue", "/actors", "/logs", "/events",
          "/settings"]
+
+
+# Those that docs/web.md shows; made where TROUPE_WEB_PICTURES names a folder.
+PICTURES = {"/experiments/{e}/curves": "curves", "/experiments/{e}/analysis": "analysis", "/experiments/{e}/search": "search", "/cluster": "cluster"}
 
 
 def best_trial(site):
@@ -119,6 +125,9 @@ def test_each_page_has_no_error_and_no_barrier(site, page, theme):
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
         assert page.page.evaluate("document.documentElement.dataset.theme") == theme
         page.page.wait_for_timeout(250)
+        if (folder := os.environ.get("TROUPE_WEB_PICTURES")) and theme == "light" and path in PICTURES:
+            page.page.wait_for_timeout(1000)
+            page.page.screenshot(path=pathlib.Path(folder) / f"{PICTURES[path]}.png")
         if found := axe(page):
             bad[at] = found
         assert page.faults == [], (at, page.faults)
@@ -542,6 +551,209 @@ def test_two_clusters_on_one_host_do_not_sign_each_other_out(site, page, tmp_pat
         assert len({c["name"] for c in page.page.context.cookies() if c["name"].startswith("troupe-")}) == 2
     finally:
         other.close()
+
+
+# ---- what failed, and what began again
+
+SINGLE = "searcher: {name: single, metric: loss, max_length: {batches: 100}}"
+
+BREAKS_ONCE = """
+import os, sys, troupe
+info = troupe.info() if hasattr(troupe, "info") else None
+begun = 0
+import pathlib
+mark = pathlib.Path(os.environ["MARK"])
+again = mark.exists()
+for step in range(41 if again else 1, 81):
+    troupe.log({"loss": 1.0 / step}, step=step)
+    if step % 40 == 0:
+        troupe.validate({"loss": 1.0 / step}, step=step)
+        with troupe.checkpoint(step) as path:
+            (path / "model").write_text(str(step))
+        if not again:
+            mark.write_text("x")
+            sys.exit("the first run breaks")
+"""
+
+
+def test_a_restart_is_marked_on_every_axis_that_knows_of_it(site, page):
+    mark = site.root / "broke"
+    search = site.submit("breaks", BREAKS_ONCE, f"{SINGLE}\nmax_restarts: 2\nenvironment: {{environment_variables: ['MARK={mark}']}}")
+    site.wait_ended(search)
+    trial = site.json("trial", "list", str(search))[0]["id"]
+    page.go(f"/trials/{trial}?metric=training.loss")
+    page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks="40"]', timeout=20000)
+    page.page.get_by_label("X axis").select_option("time")
+    page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks]:not([data-marks=""]):not([data-marks="40"])')
+    assert page.page.locator("td[data-col=agents]").all_inner_texts()[0] != ""
+    page.fine()
+
+
+def test_a_failed_trial_shows_its_last_lines(site, page):
+    search = site.submit("fails", "print('loading', flush=True)\nraise RuntimeError('no such <b>file</b>')\n", f"{SINGLE}\nmax_restarts: 0")
+    assert "ERROR" in site.wait_ended(search)
+    trial = site.json("trial", "list", str(search))[0]["id"]
+    page.go(f"/trials/{trial}")
+    page.page.wait_for_selector("[data-testid=last-lines] li")
+    lines = page.page.locator("[data-testid=last-lines] li")
+    assert "no such <b>file</b>" in page.page.inner_text("[data-testid=last-lines]")
+    number = lines.last.get_attribute("data-line")
+    lines.last.locator("a").click()
+    page.page.wait_for_selector(f'[role=log] [data-line="{number}"].marked')
+    page.fine()
+
+
+# ---- slots over time
+
+
+def test_slots_over_time_and_slot_hours_by_user(site, page):
+    page.go("/cluster")
+    page.page.wait_for_selector('[data-testid=chart][data-metric=slots][data-state=ready][data-series="3"]')
+    assert float(page.page.locator("[data-testid=slot-hours] li").first.get_attribute("data-hours")) > 0
+    assert page.page.locator(f'[data-testid=slot-hours-by] tr[data-id="{site.search}"]').count() == 1
+    page.page.get_by_label("Time", exact=True).select_option("24h")
+    assert "span=24h" in page.page.url
+    page.page.wait_for_selector('[data-testid=chart][data-metric=slots][data-state=ready]')
+    got = page.page.request.get(site.url() + "/troupe/v1/usage?step=60").json()["slots"]
+    assert len({len(got[k]) for k in ("t", "total", "used", "waiting")}) == 1 and len(got["t"]) == 1440
+    assert max(got["total"]) > 0 and 0 < max(got["used"]) <= 4 and max(got["waiting"]) > 0
+    table = page.page.request.get(site.url() + "/troupe/v1/usage", headers={"Accept": "text/csv"})
+    assert table.headers["content-type"].startswith("text/csv") and table.text().startswith("user,experiment,slot_hours")
+    assert page.page.request.get(site.url() + "/troupe/v1/usage?step=0").status == 400
+    page.fine()
+
+
+# ---- a fork, in an editor
+
+
+def test_the_editor_has_colours_and_faults_at_their_line(site, page):
+    page.go(f"/experiments/{site.search}")
+    page.page.get_by_role("button", name="Fork").click()
+    dialog = page.page.get_by_role("dialog", name=f"Fork experiment {site.search}")
+    box = dialog.get_by_label("Configuration")
+    wait_for(lambda: "searcher:" in box.input_value(), 10)
+    assert "searcher" in dialog.locator(".y-key").all_inner_texts() and dialog.locator(".y-number").count() > 0
+    text = box.input_value().rstrip("\n")
+    dialog.get_by_text("The server accepts it.").wait_for()
+    box.fill(text + "\nmax_restart: 3\n")
+    line = text.count("\n") + 2
+    dialog.locator(f'.gutter .bad[data-line="{line}"]').wait_for(timeout=10000)
+    assert "max_restart" in dialog.locator(f'pre .bad[data-line="{line}"]').inner_text()
+    assert dialog.get_by_role("button", name="Submit").is_disabled()
+    dialog.get_by_role("button", name=f"Line {line}").first.click()
+    assert page.page.evaluate("[document.activeElement.selectionStart, document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)]")[1] == "max_restart: 3"
+    assert axe(page) == []
+    box.fill(text.replace("digits", "forked"))
+    dialog.get_by_text("The server accepts it.").wait_for()
+    page.fine_but(400)
+
+
+# ---- as it was
+
+
+def test_time_travel_shows_what_was(site, page):
+    page.go(f"/experiments/{site.search}/trials")
+    page.page.wait_for_selector('[role=grid][data-all="8"]')
+    page.page.locator("[data-testid=time-slider]").focus()
+    page.page.keyboard.press("Home")
+    page.page.wait_for_selector('[role=grid][data-all="0"]')
+    page.page.wait_for_selector("[data-testid=as-of]:has-text('as of 20')")
+    assert "at=" in page.page.url
+    assert page.page.get_by_role("button", name="Fork").count() == 0
+    history = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/history").json()["history"]
+    sequences = [h["sequence"] for h in history]
+    assert sequences == sorted(sequences) and history[0]["type"] == "experiment_created"
+    seen = []
+    for h in history[:: max(1, len(history) // 12)]:
+        at = h["sequence"]
+        rows_ = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/trials?at={at}").json()["trials"]
+        story = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/search?at={at}").json()
+        outcome = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/outcome?at={at}").json()
+        series = page.page.request.get(site.url() + f"/troupe/v1/series?experiment={site.search}&group=training&metric=loss&at={at}").json()["series"]
+        assert outcome["numTrials"] == len(rows_) == len(series)
+        seen.append((len(rows_), len(story["decisions"]), sum(s["count"] for s in series)))
+    assert all(list(column) == sorted(column) for column in zip(*seen)) and seen[0][0] == 0 and seen[-1][0] > 0, seen
+    middle = sequences[len(sequences) // 2]
+    page.go(f"/experiments/{site.search}?at={middle}")
+    page.page.wait_for_selector("[data-testid=as-of]:has-text('as of 20')")
+    page.page.get_by_role("tab", name="Search").click()
+    page.page.wait_for_selector("[data-testid=decisions]")
+    assert f"at={middle}" in page.page.url
+    page.page.get_by_role("button", name="Play").click()
+    wait_for(lambda: f"at={middle}" not in page.page.evaluate("location.search"), 10)
+    page.page.get_by_role("button", name="Now").click()
+    wait_for(lambda: "at=" not in page.page.evaluate("location.search"), 5)
+    page.page.get_by_role("button", name="Fork").wait_for()
+    for wrong in ("x", "0", "1" if sequences[0] > 1 else "-3"):
+        assert page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/trials?at={wrong}").status == 400, wrong
+    page.fine()
+
+
+# ---- every chart as numbers
+
+
+def test_our_own_charts_are_tables_and_files_too(site, page):
+    page.go(f"/experiments/{site.search}/analysis")
+    page.page.wait_for_selector("[data-testid=parallel][data-state=ready]")
+    for name, rows_ in [("history", 8), ("parallel", 8), ("scatter", 8), ("heatmap", 8), ("timeline", 8)]:
+        figure = page.page.locator(f"[data-testid={name}]")
+        figure.scroll_into_view_if_needed()
+        figure.get_by_role("button", name="Show as table").click()
+        assert figure.locator("tbody tr").count() == rows_, name
+        with page.page.expect_download() as got:
+            figure.get_by_role("button", name="Download CSV").click()
+        text = open(got.value.path()).read()
+        assert text.startswith("trial,") and text.count("\n") == rows_ + 1, text
+        with page.page.expect_download() as got:
+            figure.get_by_role("button", name="Download PNG").click()
+        assert open(got.value.path(), "rb").read(4) == b"\x89PNG", name
+    assert axe(page) == []
+    page.fine()
+
+
+def test_more_metrics_are_drawn_when_they_come_into_view(site, page):
+    page.go(f"/trials/{best_trial(site)}")
+    chart(page)
+    more = page.page.locator("[data-testid=more-metrics]")
+    more.scroll_into_view_if_needed()
+    more.locator('[data-metric="training.loss"] [data-testid=chart]').scroll_into_view_if_needed()
+    page.page.wait_for_selector('[data-testid=more-metrics] [data-testid=chart][data-metric="training.loss"][data-state=ready]')
+    more.get_by_role("button", name="Pin validation.epoch").click()
+    assert "pin=validation.epoch" in page.page.url
+    assert more.locator("section[data-metric]").first.get_attribute("data-metric") == "validation.epoch"
+    more.get_by_label("Search metrics").fill("odd")
+    wait_for(lambda: more.locator("section[data-metric]").count() == 2, 5)  # the pinned one stays
+    more.get_by_role("button", name="Enlarge training.odd").click()
+    page.page.wait_for_selector('[data-testid=chart][data-metric="training.odd"]')
+    assert "metric=training.odd" in page.page.url
+    page.fine()
+
+
+def test_reports_come_without_a_reload(site, page):
+    search = site.submit("reports", "import time, troupe\nfor i in range(1, 200):\n    troupe.log({'loss': 1.0 / i}, step=i)\n    time.sleep(0.3)\n", SINGLE)
+    trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
+    page.go(f"/trials/{trial}/metrics")
+    grid = '[role=grid][aria-label="Reports"]'
+    first = wait_for(lambda: int(page.page.get_attribute(grid, "data-all") or 0), 30)
+    wait_for(lambda: int(page.page.get_attribute(grid, "data-all")) > first + 5, 30)
+    site.cli("experiment", "kill", str(search))
+    page.fine()
+
+
+# ---- actors
+
+
+def test_actors_stand_below_their_owners_and_take_orders(site, page):
+    page.go("/actors")
+    page.page.wait_for_selector("[data-testid=topology] [data-actor=cluster]")
+    depth = lambda actor: int(page.page.locator(f'[data-testid=topology] li:has([data-actor="{actor}"])').first.evaluate("x => x.style.getPropertyValue('--depth')"))
+    wait_for(lambda: depth("retention") == depth("cluster") + 1, 10)
+    page.page.locator('[data-testid=topology] [data-actor="pool/default"]').click()
+    page.page.get_by_label("Message", exact=True).fill("no_such_message")
+    page.page.get_by_role("button", name="Send").click()
+    page.page.get_by_role("alertdialog", name="Send no_such_message to pool/default?").get_by_role("button", name="Send").click()
+    page.page.wait_for_selector("[data-testid=answer]:has-text('no_such_message')")
+    page.fine_but(400)
 
 
 # ---- size

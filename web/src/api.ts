@@ -173,7 +173,8 @@ export interface Explanation {
   reason: { code: string; text: string };
   wouldFree: { allocation: string; agents: string[]; slots: number; how: "ends" | "preempted"; costSeconds: number | null; expectedSeconds: number | null }[];
   advice: string;
-  log?: number[];
+  log?: number[]; // of a failed trial: the numbers of its last lines
+  runs?: { run: number; agents: string[]; fromSteps: number; fromCheckpoint: string; startTime: string; endTime: string | null }[]; // of a trial
 }
 /** What of an experiment runs, waits and is paused; `waiting` has at most 20 of its trials. */
 export interface ExperimentExplanation {

@@ -82,6 +82,7 @@ export function Chart(props: ChartProps) {
     requestAnimationFrame(() => {
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
       outer.dataset["points"] = String(points);
+      outer.dataset["marks"] = (now.current.marks ?? []).map((m) => m.at).join();
       outer.dataset["lastX"] = Number.isFinite(last) ? String(last) : "";
       outer.dataset["state"] = points > 0 ? "ready" : "empty";
     });

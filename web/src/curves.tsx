@@ -1,11 +1,12 @@
 // Learning curves of some trials, with the controls that change how they are drawn; all of it in the address.
 
 import { useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { listen, returns } from "./live";
-import { params, set } from "./router";
+import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
 import { band, clipped, smoothed } from "./smooth";
 import { clean, flat, number, short, csv } from "./text";
@@ -13,6 +14,7 @@ import { Failed, save } from "./ui";
 import { hovered } from "./hover";
 
 export interface Curve {
+  label?: string; // of what is no trial
   trial: number;
   row: number;
   count: number;
@@ -40,7 +42,8 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   const who = of.experiment ? `experiment=${of.experiment}` : `trials=${(of.trials ?? []).join(",")}`;
   const count = of.trials?.length ?? 100;
   const points = count <= 3 ? 2000 : count <= 30 ? 1000 : 500;
-  const key = `${metric}|${who}|${x}|${range?.join("..") ?? ""}|${points}`;
+  const past = pastAt.value;
+  const key = `${metric}|${who}|${x}|${range?.join("..") ?? ""}|${points}|${past}`;
   const read = () => {
     if (!group || !name || (!of.experiment && !of.trials?.length)) {
       lines.value = [];
@@ -55,6 +58,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       points,
       from: range?.[0],
       to: range?.[1],
+      at: past || undefined,
     }).then(
       (s) => {
         if (mine !== turn.current) return;
@@ -66,8 +70,12 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       },
     );
   };
+  const before = useRef("");
   useEffect(() => {
-    lines.value = null;
+    // What is drawn stays while another moment of the same is read.
+    const same = key.slice(0, key.lastIndexOf("|"));
+    if (before.current !== same) lines.value = null;
+    before.current = same;
     fault.value = null;
     read();
     return () => void ++turn.current;
@@ -77,7 +85,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   });
   // New points come by themselves where x is theirs; another x is read again, at most every two seconds.
   useEffect(() => {
-    if (!group || !name) return;
+    if (!group || !name || past > 0) return;
     let pending = new Map<number, { row: number; x: number[]; y: number[] }>();
     let due = 0;
     let reread: ReturnType<typeof setTimeout> | undefined;
@@ -167,6 +175,100 @@ export interface CurvesProps {
   height?: number;
   marks?: { x: string; at: number; label: string }[]; // restarts
 }
+
+const shownAtOnce = 12;
+
+/** The other metrics: those that are pinned, and then the first of those that the search finds, each made when it comes into view. */
+export function MoreCurves(props: CurvesProps) {
+  const p = params.value;
+  const main = p.text("metric", props.metric);
+  const pins = p.list("pin");
+  const look = p.text("mq");
+  const all = useMemo(() => props.metrics.filter((m) => m.kind === "number" && m.group !== "system").map((m) => `${m.group}.${m.name}`), [props.metrics]);
+  const others = all.filter((m) => m !== main);
+  if (others.length === 0) return null;
+  const words = look.toLowerCase().split(/\s+/).filter(Boolean);
+  const pinned = pins.filter((m) => others.includes(m));
+  const found = others.filter((m) => !pins.includes(m) && words.every((w) => m.toLowerCase().includes(w)));
+  const shown = [...pinned, ...found.slice(0, shownAtOnce)];
+  return (
+    <section class="more" data-testid="more-metrics" data-metrics={others.length} data-found={found.length}>
+      <h2>More metrics</h2>
+      {others.length > 3 && (
+        <div class="toolbar">
+          <label class="grow">
+            <span>Search metrics</span>
+            <input type="search" spellcheck={false} value={look} onInput={(e) => set({ mq: e.currentTarget.value }, true)} />
+          </label>
+          <span role="status">{found.length > shownAtOnce ? `the first ${shownAtOnce} of ${found.length}` : `${found.length}`}</span>
+        </div>
+      )}
+      <div class="grid2">
+        {shown.map((m) => (
+          <section key={m} data-metric={m}>
+            <div class="titleline">
+              <h3>
+                <bdi>{clean(m)}</bdi>
+              </h3>
+              <button type="button" aria-pressed={pins.includes(m)} aria-label={`Pin ${clean(m)}`} onClick={() => set({ pin: pins.includes(m) ? pins.filter((x) => x !== m) : [...pins, m] })}>
+                Pin
+              </button>
+              <button type="button" aria-label={`Enlarge ${clean(m)}`} onClick={() => set({ metric: m === props.metric ? null : m })}>
+                Enlarge
+              </button>
+            </div>
+            <InView height={220}>
+              <SmallCurves {...props} metric={m} />
+            </InView>
+          </section>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+/** Its place is kept; what is in it is made once it comes into view. */
+function InView(props: { height: number; children: ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  const seen = useSignal(false);
+  useEffect(() => {
+    box.current!.style.minHeight = `${props.height}px`;
+    const look = new IntersectionObserver((all) => {
+      if (!all.some((x) => x.isIntersecting)) return;
+      look.disconnect();
+      seen.value = true;
+    });
+    look.observe(box.current!);
+    return () => look.disconnect();
+  }, []);
+  return <div ref={box}>{seen.value && props.children}</div>;
+}
+
+function SmallCurves(props: CurvesProps) {
+  const p = params.value;
+  const x = p.text("x", "step");
+  const smooth = p.number("smooth", 0, 0, 0.99);
+  const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
+  const drawn = useMemo(() => (lines.value ? dress(lines.value, { smooth, group: "", byId: new Map() }) : null), [lines.value, smooth]);
+  if (fault.value != null && !lines.value) return <Failed why={fault.value} again={again} />;
+  return (
+    <Chart
+      name={`Learning curves: ${props.metric}`}
+      metric={props.metric}
+      lines={drawn}
+      xTitle={x}
+      logX={p.flag("logx")}
+      logY={p.flag("logy")}
+      yRange={null}
+      height={220}
+      marks={props.marks?.filter((m) => m.x === x)}
+      numbers={lines}
+      onCsv={() => save(`${props.metric}.csv`, "text/csv", curvesCsv(x, props.metric, lines.value ?? []))}
+    />
+  );
+}
+
+const curvesCsv = (x: string, metric: string, lines: readonly Curve[]): string => csv([["trial", x, metric], ...lines.flatMap((l) => l.x.map((v, i) => [l.trial, v, l.y[i]!] as (string | number | null)[]))]);
 
 export function Curves(props: CurvesProps) {
   const p = params.value;
@@ -277,11 +379,7 @@ export function Curves(props: CurvesProps) {
           note={thin ? "thinned out: the first, last, lowest and highest report of each stretch" : ""}
           numbers={lines}
           onCsv={() =>
-            save(
-              `${wanted}.csv`,
-              "text/csv",
-              csv([["trial", x, wanted], ...(lines.value ?? []).flatMap((l) => l.x.map((v, i) => [l.trial, v, l.y[i]!] as (string | number | null)[]))]),
-            )
+            save(`${wanted}.csv`, "text/csv", curvesCsv(x, wanted, lines.value ?? []))
           }
         />
       )}
@@ -355,7 +453,7 @@ export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
           return (
             <div role="row" data-id={l.trial} key={l.trial}>
               <span role="gridcell" data-col="trial">
-                {l.trial}
+                {l.label ?? l.trial}
               </span>
               <span role="gridcell" data-col="points">
                 {l.count}

@@ -1,15 +1,15 @@
 // The charts that are our own: drawn on canvas or as SVG, on shared scales, with one hover and one brush.
 
-import { useSignalEffect } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { ComponentChildren } from "preact";
 import { hovered } from "./hover";
 import { go } from "./router";
 import { shownTheme } from "./settings";
 import { fitting, heat, linear, type Scale } from "./scales";
-import { clean, number, short } from "./text";
+import { clean, csv, number, short } from "./text";
 import type { Row } from "./trials";
 import { asCell } from "./trials";
+import { save } from "./ui";
 
 /** One axis of trials: a hyperparameter or a metric. */
 export interface Dimension {
@@ -89,6 +89,51 @@ export function passes(t: Row, brushes: readonly Brush[], rows: readonly Row[]):
   });
 }
 
+/** What a chart shows, as rows: the first column names the trial, or whatever each is about. */
+export interface Table {
+  columns: string[];
+  rows: () => (string | number | null)[][];
+}
+
+const mostShown = 1000;
+
+function Numbers(props: { name: string; table: Table }) {
+  const rows = props.table.rows();
+  return (
+    <div class="tablebox" tabIndex={0} role="group" aria-label={`${props.name} as numbers, scrolls`}>
+      <table data-rows={rows.length}>
+        <thead>
+          <tr>
+            {props.table.columns.map((c) => (
+              <th scope="col" key={c}>
+                {clean(c)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, mostShown).map((r, i) => (
+            <tr key={i}>
+              {r.map((x, k) => (
+                <td key={k} class={typeof x === "number" ? "num" : ""}>
+                  {typeof x === "number" ? short(x, 6) : clean(x ?? "")}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > mostShown && <p class="hint">The first {mostShown} of {rows.length} rows; the CSV has all.</p>}
+    </div>
+  );
+}
+
+/** The values of some dimensions, trial by trial. */
+const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
+  columns: ["trial", ...dims.map((d) => d.title)],
+  rows: () => rows.map((t) => [t.id, ...dims.map((d) => value(t, d.key))]),
+});
+
 // ---- drawing
 
 interface Ink {
@@ -114,10 +159,11 @@ export function Drawing(props: {
   at?: (x: number, y: number, width: number, height: number) => string | null; // the trial there
   onClick?: (id: string) => void;
   onDrag?: (x0: number, y0: number, x1: number, y1: number, width: number, height: number) => void;
-  children?: ComponentChildren;
+  table: Table; // the numbers behind it
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const figure = useRef<HTMLElement>(null);
+  const table = useSignal(false);
   const now = useRef(props);
   now.current = props;
   const due = useRef(0);
@@ -185,7 +231,18 @@ export function Drawing(props: {
           }
         }}
       />
-      {props.children}
+      <figcaption>
+        <button type="button" aria-expanded={table.value} onClick={() => (table.value = !table.value)}>
+          Show as table
+        </button>
+        <button type="button" onClick={() => save(`${props.testid}.csv`, "text/csv", csv([props.table.columns, ...props.table.rows()]))}>
+          Download CSV
+        </button>
+        <button type="button" onClick={() => canvas.current?.toBlob((png) => png && save(`${props.testid}.png`, "image/png", png))}>
+          Download PNG
+        </button>
+      </figcaption>
+      {table.value && <Numbers name={props.name} table={props.table} />}
     </figure>
   );
 }
@@ -253,6 +310,7 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       name={`Scatter of ${props.rows.length} trials: ${clean(props.x.title)} and ${clean(props.y.title)}`}
       height={props.height ?? 320}
       depends={[props.rows, props.x, props.y, props.colour]}
+      table={tableOf(props.rows, props.colour ? [props.x, props.y, props.colour] : [props.x, props.y])}
       data={{ trials: props.rows.length }}
       draw={(c, w, h, k) => {
         axes(c, w, h, k, props.x, props.y);
@@ -296,6 +354,7 @@ export function History(props: { points: { trial: number; value: number; best: n
       name={`Best ${clean(props.metric)} so far over ${props.points.length} trials: ${short(last?.best ?? null)}`}
       height={280}
       depends={[props.points]}
+      table={{ columns: ["trial", props.metric, "best so far"], rows: () => props.points.map((p) => [p.trial, p.value, p.best]) }}
       data={{ trials: props.points.length, best: last ? last.best : "" }}
       draw={(c, w, h, k) => {
         const dim = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, label: () => "" });
@@ -343,6 +402,10 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
       name={`Parallel coordinates of ${props.passing.size} trials over ${dims.length} axes`}
       height={360}
       depends={[props.rows, props.passing, dims, props.brushes]}
+      table={tableOf(
+        props.rows.filter((t) => props.passing.has(t.id)),
+        dims,
+      )}
       data={{ trials: props.passing.size }}
       draw={(c, w, h, k) => {
         const stroke = (t: Row, on: boolean) => {
@@ -456,6 +519,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       name={`Heat map of ${clean(props.of.title)} over ${clean(props.x.title)} and ${clean(props.y.title)}`}
       height={320}
       depends={[props.rows, props.x, props.y, props.of]}
+      table={tableOf(props.rows, [props.x, props.y, props.of])}
       data={{ cells: sums.size }}
       draw={(c, w, h, k) => {
         const gw = (w - pad.left - pad.right) / nx;
@@ -506,6 +570,7 @@ export function Timeline(props: { rows: readonly Row[] }) {
       name={`Timeline of ${bars.length} trials, at most ${lanes.length} at once`}
       height={Math.round(lanes.length * tall + 40)}
       depends={[props.rows]}
+      table={{ columns: ["trial", "from", "to", "state", "lane"], rows: () => placed.map((b) => [Number(b.id), new Date(b.from).toISOString(), new Date(b.to).toISOString(), b.state, b.lane + 1]) }}
       data={{ trials: bars.length, lanes: lanes.length }}
       draw={(c, w, h, k) => {
         for (const b of placed) {
@@ -526,6 +591,38 @@ export function Timeline(props: { rows: readonly Row[] }) {
         c.fillText(new Date(to).toLocaleString(), w - 8, h - 8);
       }}
       at={(px, py, w) => placed.find((b) => px >= x(b.from, w) - 2 && px <= x(b.to, w) + 2 && py >= 8 + b.lane * tall && py < 8 + (b.lane + 1) * tall)?.id ?? null}
+    />
+  );
+}
+
+/** The trials that no other one beats in every metric. */
+export function Front(props: { points: { id: string; x: number; y: number }[]; x: string; y: string }) {
+  const finite = props.points.filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y));
+  const dim = (title: string, values: number[]): Dimension => ({ key: "", title, scale: fitting(values), choices: null, place: () => null, label: () => "" });
+  const x = dim(props.x, finite.map((p) => p.x));
+  const y = dim(props.y, finite.map((p) => p.y));
+  const places = (w: number, h: number) => finite.map((p) => ({ id: p.id, x: pad.left + x.scale.at(p.x) * (w - pad.left - pad.right), y: pad.top + (1 - y.scale.at(p.y)) * (h - pad.top - pad.bottom) }));
+  return (
+    <Drawing
+      testid="pareto"
+      name={`Pareto front of ${props.points.length} trials: ${clean(props.x)} and ${clean(props.y)}`}
+      height={280}
+      depends={[props.points]}
+      table={{ columns: ["trial", props.x, props.y], rows: () => props.points.map((p) => [Number(p.id), p.x, p.y]) }}
+      data={{ front: props.points.length }}
+      draw={(c, w, h, k) => {
+        axes(c, w, h, k, x, y);
+        for (const p of places(w, h)) {
+          const on = hovered.peek() === p.id;
+          c.fillStyle = k.accent;
+          c.strokeStyle = k.text;
+          c.beginPath();
+          c.arc(p.x, p.y, on ? 8 : 5, 0, 2 * Math.PI);
+          c.fill();
+          if (on) c.stroke();
+        }
+      }}
+      at={(px, py, w, h) => nearest(places(w, h), px, py)}
     />
   );
 }

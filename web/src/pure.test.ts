@@ -6,6 +6,8 @@ import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
 import { patched, read } from "./address";
+import { parts } from "./yaml";
+import { restarts } from "./restarts";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
   const p = parse(filter, new Set(Object.keys(row)));
@@ -154,4 +156,36 @@ describe("why something waits", () => {
     [{ state: "COMPLETED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, ""],
   ])("%#", (x, text) => expect(standing(x)).toBe(text));
   test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted`));
+});
+
+describe("a configuration in colours", () => {
+  const kinds = (text: string) => parts(text).map((l) => l.filter((p) => p.kind !== "plain").map((p) => `${p.kind}:${p.text}`));
+  test("gives the text again, whatever it is", () => {
+    const text = "a: 1 # x\n - b: 'it''s'\n\tc: {d: [1, 2.5e-3, \"#no\"], e: x y}\nf: |\n  any: thing # here\n\n g: http://x:80/#y\n\"q\": 'open\n]} : ,";
+    expect(parts(text).map((l) => l.map((p) => p.text).join("")).join("\n")).toBe(text);
+  });
+  test("knows keys, numbers, words, texts and comments", () => {
+    expect(kinds("lr: {type: log, minval: -4} # small")).toEqual([["key:lr", "mark::", "mark:{", "key:type", "mark::", "string:log", "mark:,", "key:minval", "mark::", "number:-4", "mark:}", "comment:# small"]]);
+    expect(kinds("- on: true\n- python3 job.py --x 3")).toEqual([
+      ["mark:-", "key:on", "mark::", "word:true"],
+      ["mark:-", "string:python3 job.py --x 3"],
+    ]);
+    expect(kinds("run: |\n  a: 1\n  b\nnext: 2")).toEqual([["key:run", "mark::", "mark:|"], ["string:  a: 1"], ["string:  b"], ["key:next", "mark::", "number:2"]]);
+  });
+});
+
+describe("restarts", () => {
+  test("are marked at the step that a run went on from, and in time", () => {
+    const t = (s: number) => new Date(1_700_000_000_000 + s * 1000).toISOString();
+    expect(
+      restarts([
+        { run: 1, fromSteps: 0, startTime: t(0), endTime: t(10) },
+        { run: 2, fromSteps: 400, startTime: t(60), endTime: t(65) },
+      ]),
+    ).toEqual([
+      { x: "step", at: 400, label: "run 2" },
+      { x: "time", at: 1_700_000_060, label: "run 2" },
+      { x: "relative", at: 10, label: "run 2" },
+    ]);
+  });
 });

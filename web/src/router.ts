@@ -20,6 +20,9 @@ export const place = signal<Place>(here());
 export const path = computed(() => place.value.path);
 export const params = computed<Params>(() => read(place.value.search));
 
+/** The fact after which an experiment is shown, and not as it is now; 0: now. */
+export const pastAt = computed(() => (place.value.path.startsWith("/experiments/") ? Math.max(0, Math.floor(Number(params.value.text("at")) || 0)) : 0));
+
 window.addEventListener("popstate", () => (place.value = here()));
 
 /** `to` is an address below /ui, as "/experiments?q=x". */

@@ -22,8 +22,7 @@ function values(e: Experiment): Promise<number[]> {
   const key = `${e.id} ${e.numTrials} ${e.bestTrialSearcherMetric}`;
   let mine = known.get(key);
   if (!mine) {
-    const searcher = e.config["searcher"] as { smaller_is_better?: boolean } | undefined;
-    mine = get<{ trials: Trial[] }>(`/troupe/v1/experiments/${e.id}/trials`).then((x) => bestSoFar(x.trials, searcher?.smaller_is_better !== false).map((p) => p.best));
+    mine = get<{ bestSoFar: number[] }>(`/troupe/v1/experiments/${e.id}/outcome`, { history: 50 }).then((x) => x.bestSoFar);
     mine.catch(() => known.delete(key));
     if (known.size > 500) known.clear();
     known.set(key, mine);

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, type MetricInfo, type Trial } from "./api";
 import type { Column } from "./grid";
 import { listen, returns } from "./live";
+import { pastAt } from "./router";
 import type { Cell } from "./filter";
 import { clean, flat, number, span, state } from "./text";
 import { duration } from "./pages/experiments";
@@ -19,9 +20,10 @@ const withHp = (t: Trial): Row => ({ ...t, hp: flat(t.hparams) });
 /** `wanted`: metrics whose summaries each trial has beside, as "training.loss". */
 export function useTrials(experiment: number, wanted: string[]) {
   const rows = useSignal<readonly Row[] | null>(null);
-  const key = `${experiment} ${wanted.join(",")}`;
+  const at = pastAt.value;
+  const key = `${experiment} ${wanted.join(",")} ${at}`;
   const { now, again } = useRead(key, (signal) =>
-    experiment ? get<{ trials: Trial[] }>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: wanted.join(",") }, signal) : Promise.resolve({ trials: [] }),
+    experiment ? get<{ trials: Trial[] }>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: wanted.join(","), at: at || undefined }, signal) : Promise.resolve({ trials: [] }),
   );
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.trials.map(withHp);
@@ -29,6 +31,7 @@ export function useTrials(experiment: number, wanted: string[]) {
   const reread = useRef(again);
   reread.current = again;
   useEffect(() => {
+    if (at > 0) return; // the past does not change
     let fresh = new Map<number, Row>();
     let due = 0;
     let summaries: ReturnType<typeof setTimeout> | undefined;

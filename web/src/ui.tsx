@@ -4,11 +4,12 @@ import { signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { explain, Refused } from "./api";
+import { hovered } from "./hover";
 import { place, prefix } from "./router";
 import { zone } from "./settings";
 import { clean, moment, state } from "./text";
 
-export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string }) {
+export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string; hover?: string }) {
   return (
     <a
       href={prefix + props.to}
@@ -17,6 +18,8 @@ export function Link(props: { to: string; children: ComponentChildren; class?: s
       aria-current={props.current ? "page" : undefined}
       aria-selected={props.selected}
       aria-label={props.label}
+      onMouseEnter={props.hover === undefined ? undefined : () => (hovered.value = props.hover!)}
+      onMouseLeave={props.hover === undefined ? undefined : () => (hovered.value = null)}
     >
       {props.children}
     </a>

@@ -74,6 +74,7 @@ struct node_options {
   clock_source clock{};
   metrics_sink metrics{};
   std::chrono::milliseconds metrics_period{10'000};
+  bool web = true; ///< the web page, below /ui/ of the port and of node::http; false takes it out
 };
 
 // ---- runs

@@ -256,6 +256,23 @@ TEST(EmbeddedNode, AnswersHttpForTheHost) {
   EXPECT_NE(heard.find("experiment_changed"), std::string::npos);
 }
 
+TEST(EmbeddedNode, LeavesTheWebPageOut) {
+  folder at;
+  auto o = options(at);
+  o.http = troupe::http_on("127.0.0.1:0");
+  {
+    auto node = troupe::node::open(o);
+    ASSERT_OK(node);
+    EXPECT_EQ(node->http({.target = "/ui/experiments"}).status, 200u);
+  }
+  o.web = false;
+  auto node = troupe::node::open(o);
+  ASSERT_OK(node);
+  EXPECT_EQ(node->http({.target = "/ui/experiments"}).status, 404u);
+  EXPECT_EQ(node->http({.target = "/"}).status, 404u);
+  EXPECT_EQ(node->call({.target = "/troupe/v1/status"}).status, 200u);
+}
+
 TEST(EmbeddedNode, BadInputSaysWhatIsWrong) {
   folder at;
   EXPECT_EQ(troupe::node::open({}).error().code, troupe::errc::invalid);

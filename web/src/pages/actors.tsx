@@ -87,8 +87,18 @@ export default function Actors() {
 
 const named = (a: Actor, all: readonly Actor[]): string => (all.some((b) => b !== a && b.actor === a.actor) ? `${a.actor}@${a.node}` : a.actor);
 
+interface Branch {
+  actor: string;
+  children: Branch[];
+}
+
 /** Nodes, and in each its actors below their owners: colour is load, the number the backlog. */
 function Topology(props: { rows: readonly Actor[] }) {
+  const who = props.rows.map((a) => a.actor).join();
+  const { now } = useRead(`tree ${who}`, (signal) => get<Branch>("/troupe/v1/shell/tree", {}, signal));
+  const kept = useRef<Branch | null>(null);
+  if (now.value.state === "ready") kept.current = now.value.value;
+  const tree = kept.current;
   const nodes = useMemo(() => {
     const by = new Map<string, Actor[]>();
     for (const a of props.rows) by.set(a.node, [...(by.get(a.node) ?? []), a]);
@@ -101,7 +111,7 @@ function Topology(props: { rows: readonly Actor[] }) {
         <section key={node} data-node={node} aria-label={`Node ${clean(node)}`}>
           <h2>{clean(node)}</h2>
           <ul>
-            {owned(actors)
+            {owned(actors, tree)
               .slice(0, 400)
               .map(([a, depth]) => (
                 <li
@@ -124,14 +134,19 @@ function Topology(props: { rows: readonly Actor[] }) {
   );
 }
 
-/** experiment/7 owns searcher/7 and trials; who owns a trial is known by its links, not by its name: the list keeps kinds together. */
-function owned(actors: Actor[]): [Actor, number][] {
-  const depth: Record<string, number> = { journal: 0, cluster: 0, desk: 0, inspector: 0, agent_node: 0, experiment: 1, pool: 1, agent: 1, retention: 1, harness: 1, log_pump: 1, worker_runtime: 1, searcher: 2, trial: 2, worker: 2, allocation: 3 };
-  const order = (a: Actor) => `${depth[a.actor.split("/")[0] ?? ""] ?? 1} ${a.actor.split("/")[0]}`;
-  return actors
-    .slice()
-    .sort((a, b) => order(a).localeCompare(order(b)) || a.actor.localeCompare(b.actor, undefined, { numeric: true }))
-    .map((a) => [a, depth[a.actor.split("/")[0] ?? ""] ?? 1]);
+/** Each below its owner; first those that own others, then those that nobody owns. */
+function owned(actors: Actor[], tree: Branch | null): [Actor, number][] {
+  const left = new Map(actors.map((a) => [a.actor, a]));
+  const out: [Actor, number][] = [];
+  const walk = (b: Branch, depth: number) => {
+    const here = left.get(b.actor);
+    if (here) out.push([here, depth]);
+    left.delete(b.actor);
+    for (const c of b.children.slice().sort((x, y) => x.actor.localeCompare(y.actor, undefined, { numeric: true }))) walk(c, here ? depth + 1 : depth);
+  };
+  if (tree) walk(tree, 0);
+  const rest = Array.from(left.values()).sort((a, b) => a.actor.localeCompare(b.actor, undefined, { numeric: true }));
+  return [...out, ...rest.map((a) => [a, 0] as [Actor, number])];
 }
 
 function One(props: { name: string }) {
@@ -153,6 +168,7 @@ function One(props: { name: string }) {
       go: () => void order(what, what === "kill" ? "killed" : "restarted"),
     });
   const failed = info.now.value;
+  const agent = /^agent\/([^@]+)/.exec(props.name)?.[1];
   return (
     <section class="box actor" aria-label={`Actor ${clean(props.name)}`}>
       <h2>{clean(props.name)}</h2>
@@ -167,10 +183,31 @@ function One(props: { name: string }) {
             Restart
           </button>
         )}
+        {agent && may("change agent") && (
+          <button
+            type="button"
+            class="danger"
+            onClick={() =>
+              (question.value = {
+                title: `Drain ${clean(agent)}?`,
+                text: `Agent ${clean(agent)} gets no new work; what runs there ends by itself.`,
+                button: "Drain",
+                go: () =>
+                  void post("/troupe/v1/shell/drain", { node: agent, on: true }).then(
+                    () => say(`${agent} drains`),
+                    (why: unknown) => say(explain(why)),
+                  ),
+              })
+            }
+          >
+            Drain
+          </button>
+        )}
         <button type="button" onClick={() => set({ at: null })}>
           Close
         </button>
       </div>
+      {may("change actor") && <Send name={props.name} />}
       {failed.state === "error" && <Failed why={failed.why} again={info.again} />}
       <h3>Owner and children</h3>
       {links.now.value.state === "ready" && (
@@ -212,6 +249,66 @@ function One(props: { name: string }) {
       )}
       <Trace name={props.name} />
     </section>
+  );
+}
+
+/** An operator's message: its word, and its fields as JSON. */
+function Send(props: { name: string }) {
+  const known = useRead(`messages ${props.name}`, (signal) => get<{ rows: Record<string, unknown>[] }>("/troupe/v1/shell/messages", { actor: props.name }, signal));
+  const message = useSignal("");
+  const fields = useSignal("");
+  const answer = useSignal("");
+  const words = known.now.value.state === "ready" ? known.now.value.value.rows.map((r) => String(r["message"] ?? r["name"] ?? "")).filter(Boolean) : [];
+  const send = () => {
+    let given: unknown = {};
+    try {
+      given = fields.value.trim() === "" ? {} : JSON.parse(fields.value);
+    } catch (why) {
+      answer.value = `these fields are no JSON: ${explain(why)}`;
+      return;
+    }
+    question.value = {
+      title: `Send ${clean(message.value)} to ${clean(props.name)}?`,
+      text: `Actor ${clean(props.name)} gets the message ${clean(message.value)}.`,
+      button: "Send",
+      go: () =>
+        void post<{ answer?: unknown }>("/troupe/v1/shell/send", { actor: props.name, message: message.value, fields: given }).then(
+          (x) => (answer.value = x.answer === undefined || x.answer === null ? "done" : JSON.stringify(x.answer)),
+          (why: unknown) => (answer.value = explain(why)),
+        ),
+    };
+  };
+  return (
+    <>
+      <h3>Send</h3>
+      <form
+        class="toolbar"
+        onSubmit={(e) => {
+          e.preventDefault();
+          send();
+        }}
+      >
+        <label>
+          <span>Message</span>
+          <input type="text" list="messages" required spellcheck={false} value={message.value} onInput={(e) => (message.value = e.currentTarget.value)} />
+          <datalist id="messages">
+            {words.map((w) => (
+              <option key={w} value={w} />
+            ))}
+          </datalist>
+        </label>
+        <label class="grow">
+          <span>Fields (JSON)</span>
+          <input type="text" spellcheck={false} placeholder="{}" value={fields.value} onInput={(e) => (fields.value = e.currentTarget.value)} />
+        </label>
+        <button type="submit" class="danger">
+          Send
+        </button>
+      </form>
+      <p role="status" data-testid="answer">
+        {clean(answer.value)}
+      </p>
+    </>
   );
 }
 

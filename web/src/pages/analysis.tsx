@@ -1,12 +1,13 @@
 import { useMemo } from "preact/hooks";
 import { get, Refused, type Experiment } from "../api";
 import { Grid } from "../grid";
+import { hovered } from "../hover";
 import { params, set } from "../router";
-import { clean, short } from "../text";
-import { dimension, Heatmap, History, Parallel, passes, readBrushes, Scatter, Timeline, writeBrushes, type Brush } from "../plots";
+import { clean, csv, short } from "../text";
+import { dimension, Front, Heatmap, History, Parallel, passes, readBrushes, Scatter, Timeline, writeBrushes, type Brush } from "../plots";
 import { bestSoFar } from "../spark";
 import { trialColumns, useHparams, useMetrics, useTrials } from "../trials";
-import { Empty, Failed, Link, useRead } from "../ui";
+import { Empty, Failed, Link, save, useRead } from "../ui";
 import { smallerIsBetter } from "./experiment";
 
 interface Importance {
@@ -99,14 +100,14 @@ export function Analysis(props: { of: Experiment }) {
           <Heatmap rows={shown} x={dim.get(xKey)!} y={dim.get(cKey === xKey ? `hp.${varying.find((h) => `hp.${h}` !== xKey)!}` : cKey)!} of={dim.get("best")!} />
         </section>
       )}
-      <Pareto of={e} />
+      <Pareto of={e} passing={passing} />
       <section>
         <h2>Timeline</h2>
         <Timeline rows={shown} />
       </section>
       <section>
         <h2>Trials</h2>
-        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} />
+        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} command={`troupe trial list ${e.id}`} />
       </section>
     </>
   );
@@ -136,47 +137,40 @@ function ImportanceChart(props: { of: Experiment; trials: number }) {
         ))}
       </ul>
       <p class="hint">
-        {v.value.method} over {v.value.trials} trials.
+        {v.value.method} over {v.value.trials} trials.{" "}
+        <button type="button" onClick={() => save(`importance-${e.id}.csv`, "text/csv", csv([["hyperparameter", "importance"], ...v.value.hparams.map((h) => [h.name, h.importance] as (string | number)[])]))}>
+          Download CSV
+        </button>
       </p>
     </div>
   );
 }
 
-interface Front {
+interface Fronts {
   metrics: { name: string; smallerIsBetter: boolean }[];
   trials: number;
   front: { trialId: number; hparams: Record<string, unknown>; metrics: Record<string, number> }[];
 }
 
-function Pareto(props: { of: Experiment }) {
+function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
   const several = Array.isArray((props.of.config["searcher"] as { metrics?: unknown } | undefined)?.metrics) || Array.isArray((props.of.config["searcher"] as { metric?: unknown } | undefined)?.metric);
-  const { now } = useRead(`pareto ${props.of.id} ${several} ${props.of.numTrials}`, (signal) => (several ? get<Front>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
+  const { now } = useRead(`pareto ${props.of.id} ${several} ${props.of.numTrials}`, (signal) => (several ? get<Fronts>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
   const f = now.value.state === "ready" ? now.value.value : null;
   if (!f || f.metrics.length < 2) return null;
-  const [a, b] = f.metrics as [Front["metrics"][0], Front["metrics"][0]];
-  const points = f.front.map((p) => ({ id: p.trialId, x: p.metrics[a.name] ?? NaN, y: p.metrics[b.name] ?? NaN }));
-  const xs = points.map((p) => p.x);
-  const ys = points.map((p) => p.y);
-  const at = (v: number, all: number[]) => {
-    const low = Math.min(...all);
-    const high = Math.max(...all);
-    return high > low ? (v - low) / (high - low) : 0.5;
-  };
+  const [a, b] = f.metrics as [Fronts["metrics"][0], Fronts["metrics"][0]];
+  const shown = f.front.filter((p) => props.passing.has(p.trialId));
+  const points = shown.map((p) => ({ id: String(p.trialId), x: p.metrics[a.name] ?? NaN, y: p.metrics[b.name] ?? NaN }));
   return (
     <section>
       <h2>Pareto front</h2>
-      <div data-testid="pareto" data-front={points.length}>
-        <svg class="pareto" viewBox="0 0 420 220" role="img" aria-label={`Pareto front of ${points.length} trials: ${clean(a.name)} and ${clean(b.name)}`}>
-          {points.map((p) => (
-            <circle key={p.id} cx={20 + at(p.x, xs) * 380} cy={200 - at(p.y, ys) * 180} r="5" />
-          ))}
-        </svg>
+      <div>
+        <Front points={points} x={a.name} y={b.name} />
         <p class="hint">
-          {clean(a.name)} to the right, {clean(b.name)} upward; {f.trials} trials.
+          {points.length} of {f.trials} trials are beaten by none in {f.metrics.map((m) => clean(m.name)).join(" and ")} at once.
         </p>
         <ul class="columns">
-          {f.front.map((p) => (
-            <li key={p.trialId}>
+          {shown.map((p) => (
+            <li key={p.trialId} class={hovered.value === String(p.trialId) ? "hovered" : ""} onMouseEnter={() => (hovered.value = String(p.trialId))} onMouseLeave={() => (hovered.value = null)}>
               <Link to={`/trials/${p.trialId}`}>trial {p.trialId}</Link>{" "}
               {f.metrics.map((m) => `${clean(m.name)} ${short(p.metrics[m.name] ?? null)}`).join(", ")}
             </li>

@@ -1,11 +1,12 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { get, may, post, explain, type Agent } from "../api";
 import { usePage } from "../app";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { bytes, clean } from "../text";
 import { Empty, Failed, Link, question, say, State, Time, useRead } from "../ui";
+import { UsageOverTime } from "../usage";
 
 const slots = (a: Agent) => Object.values(a.slots).sort((x, y) => Number(x.id) - Number(y.id));
 const busy = (a: Agent) => slots(a).filter((s) => s.container).length;
@@ -21,6 +22,24 @@ const columns: Column<Agent>[] = [
   { key: "version", title: "Version", value: (a) => a.version, width: 90 },
   { key: "registered", title: "Registered", value: (a) => a.registeredTime, show: (a) => <Time at={a.registeredTime} />, width: 170 },
 ];
+
+/** Whose allocations hold slots: asked once for each, a hundred at most. */
+function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
+  const known = useSignal<ReadonlyMap<string, string>>(new Map());
+  const asked = useRef(new Set<string>());
+  const held = all.flatMap((a) => slots(a).flatMap((s) => (s.container ? [s.container.id] : [])));
+  const missing = Array.from(new Set(held)).filter((id) => /^\d/.test(id) && !asked.current.has(id)).slice(0, 100);
+  useEffect(() => {
+    for (const id of missing) {
+      asked.current.add(id);
+      get<{ user: string }>(`/troupe/v1/allocations/${id}/explain`).then(
+        (x) => (known.value = new Map(known.peek()).set(id, x.user)),
+        () => undefined,
+      );
+    }
+  }, [missing.join()]);
+  return known.value;
+}
 
 export default function Cluster() {
   const agents = useSignal<readonly Agent[] | null>(null);
@@ -39,6 +58,7 @@ export default function Cluster() {
     if (returns.value > 0) again();
   });
   const all = agents.value ?? [];
+  const owners = useOwners(all);
   const total = all.reduce((n, a) => n + slots(a).length, 0);
   const used = all.reduce((n, a) => n + busy(a), 0);
   usePage("Cluster", now.value.state === "error" && !agents.value ? "error" : !agents.value ? "loading" : all.length === 0 ? "empty" : "ready");
@@ -76,9 +96,10 @@ export default function Cluster() {
                       const state = !a.enabled || !s.enabled ? "disabled" : s.container ? "busy" : a.draining ? "draining" : "free";
                       const trial = s.container ? s.container.id.split(".")[0] : "";
                       const u = s.usage;
-                      const label = `${a.id} slot ${s.id}: ${state}${trial ? `, trial ${trial}` : ""}${u?.utilization_percent !== undefined ? `, ${u.utilization_percent} %` : ""}${u?.memory_used_bytes ? `, ${bytes(u.memory_used_bytes)}` : ""}`;
+                      const owner = s.container ? (owners.get(s.container.id) ?? "") : "";
+                      const label = `${a.id} slot ${s.id}: ${state}${trial ? `, trial ${trial}` : ""}${owner ? ` of ${owner}` : ""}${u?.utilization_percent !== undefined ? `, ${u.utilization_percent} %` : ""}${u?.memory_used_bytes ? `, ${bytes(u.memory_used_bytes)}` : ""}`;
                       return (
-                        <li key={s.id} class={`slot slot-${state}`} data-agent={a.id} data-slot={s.id} data-state={state} title={clean(label)}>
+                        <li key={s.id} class={`slot slot-${state}`} data-agent={a.id} data-slot={s.id} data-state={state} data-user={owner} title={clean(label)}>
                           {trial && /^\d+$/.test(trial) ? (
                             <Link to={`/trials/${trial}`} label={clean(label)}>
                               {trial}
@@ -129,6 +150,7 @@ export default function Cluster() {
               })}
             </ul>
           </section>
+          <UsageOverTime />
           <section>
             <h2>Agents</h2>
             <Grid name="Agents" rows={all} columns={columns} id={(a) => a.id} usualSort="id" bare={["id", "host"]} command="troupe agent list" height={280} />

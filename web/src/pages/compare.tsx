@@ -103,9 +103,9 @@ function Side(props: View) {
     <>
       <Curves trials={trials} only={ids} experiments={props.experiments.map((e) => e.id)} metrics={props.metrics} metric={`validation.${props.metric}`} height={420} />
       <div class="toolbar">
-        <label class="check">
-          <input type="checkbox" checked={only} onChange={(e) => set({ only: e.currentTarget.checked ? null : "0" })} /> <span>Only differences</span>
-        </label>
+        <button type="button" aria-pressed={only} onClick={() => set({ only: only ? "0" : null })}>
+          Only differences
+        </button>
         <label>
           <span>Baseline</span>
           <select aria-label="Baseline" value={base.id} onChange={(e) => set({ baseline: e.currentTarget.value === String(trials[0]!.id) ? null : e.currentTarget.value })}>

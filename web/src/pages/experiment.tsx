@@ -1,12 +1,13 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, may, post, explain, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../app";
-import { Curves } from "../curves";
+import { Curves, MoreCurves } from "../curves";
 import { Grid } from "../grid";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
-import { go, params } from "../router";
+import { TimeSlider } from "../past";
+import { go, params, pastAt } from "../router";
 import { clean, flat, number, short, span, state } from "../text";
 import { namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, Progress, question, say, State, Time, useRead } from "../ui";
@@ -31,6 +32,8 @@ const tabs: [string, string][] = [
   ["config", "Config"],
   ["events", "Events"],
 ];
+
+const timed = ["", "trials", "curves", "analysis", "search"]; // can be seen as they were
 
 export default function ExperimentPage(props: PageProps) {
   const id = props.id;
@@ -75,16 +78,17 @@ export default function ExperimentPage(props: PageProps) {
         <h1 tabIndex={-1}>
           Experiment {id}: <bdi>{clean(e?.name ?? "")}</bdi>
         </h1>
-        {e && <State of={e.state} />}
-        {e && <Actions of={e} plain={["trials", "checkpoints", "events", "analysis"].includes(props.tab)} />}
+        {e && pastAt.value === 0 && <State of={e.state} />}
+        {e && pastAt.value === 0 && <Actions of={e} plain={["trials", "checkpoints", "events", "analysis"].includes(props.tab)} />}
       </div>
       <div class="tabs" role="tablist" aria-label={`Experiment ${id}`}>
         {tabs.map(([t, name]) => (
-          <Link key={t} to={`/experiments/${id}${t ? "/" + t : ""}`} role="tab" selected={props.tab === t}>
+          <Link key={t} to={`/experiments/${id}${t ? "/" + t : ""}${pastAt.value > 0 && timed.includes(t) ? `?at=${pastAt.value}` : ""}`} role="tab" selected={props.tab === t}>
             {name}
           </Link>
         ))}
       </div>
+      {e && timed.includes(props.tab) && <TimeSlider experiment={id} />}
       {e && (
         <div role="tabpanel" aria-label={tabs.find(([t]) => t === props.tab)?.[1] ?? ""}>
           {props.tab === "" && <Overview of={e} />}
@@ -164,6 +168,9 @@ function Actions(props: { of: Experiment; plain: boolean }) {
 }
 
 interface Outcome {
+  state: string;
+  numTrials: number;
+  progress: number;
   why: string;
   bestTrialId: number | null;
   bestMetric: number | string | null;
@@ -186,22 +193,25 @@ export function smallerIsBetter(e: Experiment): boolean {
 
 function Overview(props: { of: Experiment }) {
   const e = props.of;
-  const { now, again } = useRead(`outcome ${e.id} ${e.bestTrialId} ${e.bestTrialSearcherMetric} ${e.state}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, {}, signal));
+  const past = pastAt.value;
+  const { now, again } = useRead(past > 0 ? `outcome ${e.id} at ${past}` : `outcome ${e.id} ${e.bestTrialId} ${e.bestTrialSearcherMetric} ${e.state}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, { at: past || undefined }, signal));
   const why = useRead(`explain ${e.id} ${e.state} ${e.numTrials}`, (signal) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
   const { rows } = useTrials(e.id, []);
   const { metrics } = useMetrics(e.id);
   const best = useMemo(() => ranked(rows.value ?? [], smallerIsBetter(e)).slice(0, 10), [rows.value]);
   const ids = best.map((t) => t.id).sort((a, b) => a - b);
-  const o = now.value.state === "ready" ? now.value.value : null;
+  const kept = useRef<Outcome | null>(null);
+  if (now.value.state === "ready") kept.current = now.value.value;
+  const o = now.value.state === "error" ? null : kept.current; // stays while another moment is read
   const x = why.now.value.state === "ready" ? why.now.value.value : null;
   return (
     <>
       <Facts
         rows={[
-          ["State", <State of={e.state} />],
-          ["Why", <span data-testid="explain">{clean(o?.why || (x ? standing(x) : ""))}</span>],
-          ["Progress", <Progress of={e.progress} />],
-          ["Trials", String(e.numTrials)],
+          ["State", <State of={past > 0 ? (o?.state ?? "") : e.state} />],
+          ["Why", <span data-testid="explain">{clean(o?.why || (x && past === 0 ? standing(x) : ""))}</span>],
+          ["Progress", <Progress of={past > 0 ? (o?.progress ?? 0) : e.progress} />],
+          ["Trials", String(past > 0 ? (o?.numTrials ?? "") : e.numTrials)],
           ["Owner", e.username],
           ["Searcher", `${e.searcherType}, ${smallerIsBetter(e) ? "smallest" : "largest"} ${e.searcherMetric}`],
           ["Started", <Time at={e.startTime} />],
@@ -247,14 +257,14 @@ function Overview(props: { of: Experiment }) {
           <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={`validation.${e.searcherMetric}`} height={320} />
         </section>
       )}
-      <LastDecisions of={e} />
+      <LastDecisions of={e} at={past} />
     </>
   );
 }
 
-function LastDecisions(props: { of: Experiment }) {
+function LastDecisions(props: { of: Experiment; at: number }) {
   const e = props.of;
-  const { now } = useRead(`decisions ${e.id} ${e.numTrials} ${e.state}`, (signal) => get<{ decisions: { sequence: number; at: string; trial?: number; what: string; why: string }[] }>(`/troupe/v1/experiments/${e.id}/search`, {}, signal));
+  const { now } = useRead(`decisions ${e.id} ${e.numTrials} ${e.state} ${props.at}`, (signal) => get<{ decisions: { sequence: number; at: string; trial?: number; what: string; why: string }[] }>(`/troupe/v1/experiments/${e.id}/search`, { at: props.at || undefined }, signal));
   const last = now.value.state === "ready" ? now.value.value.decisions.slice(-8).reverse() : [];
   if (last.length === 0) return null;
   return (
@@ -306,7 +316,7 @@ function Trials(props: { of: Experiment }) {
             <button type="button" onClick={() => go(`/experiments/${e.id}/curves?sel=${ids.join(",")}`)}>
               Curves
             </button>
-            {may("kill trial") && (
+            {may("kill trial") && pastAt.value === 0 && (
               <button
                 type="button"
                 class="danger"
@@ -352,6 +362,7 @@ function AllCurves(props: { of: Experiment }) {
         metric={`validation.${e.searcherMetric}`}
         height={500}
       />
+      <MoreCurves trials={rows.value} {...(sel.length > 0 ? { only: sel } : { experiment: e.id })} experiments={[e.id]} metrics={metrics.value} metric={`validation.${e.searcherMetric}`} />
     </>
   );
 }

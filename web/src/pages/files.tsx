@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { explain, get, post, type Experiment } from "../api";
+import { Editor, type FaultAt } from "../editor";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
 import { Copy, Empty, Failed, say, useRead } from "../ui";
@@ -155,11 +156,6 @@ function Differences(props: { of: Experiment; to: string; source: string }) {
 
 // ---- fork
 
-interface FaultAt {
-  line: number;
-  text: string;
-}
-
 /** "<config>:3:5: unknown key" -> its line. */
 function faultsIn(text: string): FaultAt[] {
   return text
@@ -227,11 +223,8 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     <dialog ref={box} class="wide" aria-label={`Fork experiment ${e.id}`} onClose={props.onClose}>
       <h2>Fork experiment {e.id}</h2>
       <p>A new experiment with the same files and this configuration.</p>
-      <label>
-        <span>Configuration</span>
-        <textarea aria-label="Configuration" ref={area} rows={20} spellcheck={false} value={text.value} aria-invalid={fault.value !== ""} onInput={(ev) => (text.value = ev.currentTarget.value)} />
-      </label>
-      <div role="status" class={fault.value ? "fault" : "hint"}>
+      <Editor label="Configuration" area={area} value={text.value} faults={faults.value} invalid={fault.value !== ""} onInput={(to) => (text.value = to)} />
+      <div role="status" id="editor-faults" class={fault.value ? "fault" : "hint"}>
         {fault.value === "" ? (
           checked.value ? (
             "The server accepts it."

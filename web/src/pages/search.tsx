@@ -3,7 +3,8 @@ import { hovered } from "../hover";
 import { listen } from "../live";
 import { clean, number, short, csv } from "../text";
 import { Empty, Failed, Link, save, Time, useRead } from "../ui";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
+import { pastAt } from "../router";
 
 interface Story {
   searcher: string;
@@ -16,8 +17,11 @@ interface Story {
 
 export function SearchStory(props: { of: Experiment }) {
   const id = props.of.id;
-  const { now, again } = useRead(`search ${id}`, (signal) => get<Story>(`/troupe/v1/experiments/${id}/search`, {}, signal));
+  const at = pastAt.value;
+  const { now, again } = useRead(`search ${id} ${at}`, (signal) => get<Story>(`/troupe/v1/experiments/${id}/search`, { at: at || undefined }, signal));
+  const kept = useRef<Story | null>(null);
   useEffect(() => {
+    if (at > 0) return;
     let due: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${id}`], () => {
       due ??= setTimeout(() => {
@@ -29,11 +33,12 @@ export function SearchStory(props: { of: Experiment }) {
       stop();
       clearTimeout(due);
     };
-  }, [id]);
+  }, [id, at]);
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
-  if (v.state === "loading") return null;
-  const s = v.value;
+  if (v.state === "ready") kept.current = v.value;
+  const s = kept.current; // stays while another moment is read
+  if (!s) return null;
   const units = s.timeMetric || "reports";
   return (
     <>
@@ -59,7 +64,7 @@ export function SearchStory(props: { of: Experiment }) {
                       </div>
                       <div class="rungtrials">
                         {r.trials.map((t) => (
-                          <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`}>
+                          <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`} hover={String(t.trial)}>
                             {t.trial}
                           </Link>
                         ))}

@@ -1,16 +1,18 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
-import { get, may, post, explain, type Experiment, type Explanation, type Trial } from "../api";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { get, may, post, explain, type Experiment, type Explanation, type LogLine, type Trial } from "../api";
 import { usePage, type PageProps } from "../app";
 import { CheckpointGrid } from "../checkpoints";
-import { Curves } from "../curves";
+import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
 import { Grid, type Column } from "../grid";
-import { listen, returns } from "../live";
+import { listen, paused, returns } from "../live";
 import { Log } from "../log";
 import { Resources } from "../resources";
+import { restarts } from "../restarts";
 import { params, set } from "../router";
 import { Structured } from "../structured";
+import { segments } from "../terminal";
 import { clean, flat, number, short, span, state } from "../text";
 import { useMetrics } from "../trials";
 import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useRead } from "../ui";
@@ -151,6 +153,7 @@ function TrialResources(props: View) {
   return <Resources trial={props.trial.id} experiment={props.experiment.id} metrics={metrics.value} />;
 }
 
+const none: readonly Report[] = [];
 const filterOf = (k: string, x: unknown): string => `${k}=${typeof x === "string" && /\s/.test(x) ? `'${x}'` : String(x)}`;
 
 function Overview(props: View) {
@@ -160,14 +163,8 @@ function Overview(props: View) {
   const x = why.now.value.state === "ready" ? why.now.value.value : null;
   const rows = useMemo<Trial[]>(() => [{ ...trial, runs: 0, totalBatches: 0, best: null, latest: null, stop: null, latestCheckpoint: "", agents: [] }], [trial]);
   const runs = task.allocations;
-  // Where a run began again, on the axes that know of time.
-  let ran = 0;
-  const marks = runs.flatMap((r, i) => {
-    const at = Date.parse(r.startTime) / 1000;
-    const out = i === 0 ? [] : [{ x: "time", at, label: `run ${i + 1}` }, { x: "relative", at: ran, label: `run ${i + 1}` }];
-    ran += ((r.endTime ? Date.parse(r.endTime) : Date.now()) - Date.parse(r.startTime)) / 1000;
-    return out;
-  });
+  const places = new Map((x?.runs ?? []).map((r) => [r.run, r]));
+  const marks = useMemo(() => restarts(x?.runs ?? []), [x]);
   return (
     <>
       <div class="box" data-testid="explain">
@@ -178,15 +175,12 @@ function Overview(props: View) {
               {clean(x.reason.text)} <small>since</small> <Time at={x.since} />
             </p>
             {x.advice && <p class="hint">{clean(x.advice)}</p>}
-            {x.log && x.log.length > 0 && (
-              <p>
-                <Link to={`/trials/${trial.id}/logs?line=${x.log[x.log.length - 1]}`}>Its last lines</Link>
-              </p>
-            )}
+            {x.log && x.log.length > 0 && <LastLines trial={trial.id} of={x.log} />}
           </>
         )}
       </div>
       <Curves trials={rows} only={[trial.id]} experiments={[trial.experimentId]} metrics={metrics.value} metric={`validation.${experiment.searcherMetric}`} height={360} marks={marks} />
+      <MoreCurves trials={rows} only={[trial.id]} experiments={[trial.experimentId]} metrics={metrics.value} metric={`validation.${experiment.searcherMetric}`} marks={marks} />
       <section>
         <h2>Hyperparameters</h2>
         <Facts
@@ -207,6 +201,8 @@ function Overview(props: View) {
                 <th scope="col">Run</th>
                 <th scope="col">State</th>
                 <th scope="col">Slots</th>
+                <th scope="col">Ran on</th>
+                <th scope="col">From step</th>
                 <th scope="col">Started</th>
                 <th scope="col">Duration</th>
                 <th scope="col">How it ended</th>
@@ -218,6 +214,10 @@ function Overview(props: View) {
                   <td>{i + 1}</td>
                   <td>{state(r.state)}</td>
                   <td>{r.slots}</td>
+                  <td data-col="agents">
+                    <bdi>{clean(places.get(i + 1)?.agents.join(", ") ?? "")}</bdi>
+                  </td>
+                  <td class="num">{places.get(i + 1)?.fromSteps ?? ""}</td>
                   <td>
                     <Time at={r.startTime} />
                   </td>
@@ -233,6 +233,28 @@ function Overview(props: View) {
   );
 }
 
+/** What a failed trial said last. */
+function LastLines(props: { trial: number; of: readonly number[] }) {
+  const first = props.of[0]!;
+  const { now } = useRead(`lines ${props.trial} ${first} ${props.of.length}`, (signal) => get<{ lines: LogLine[] }>(`/troupe/v1/trials/${props.trial}/log`, { from: first, limit: props.of.length }, signal));
+  const found = now.value.state === "ready" ? now.value.value.lines : [];
+  return (
+    <div data-testid="last-lines">
+      <h2>Its last lines</h2>
+      <ol class="lastlines">
+        {found.map((l) => (
+          <li key={l.line} data-line={l.line}>
+            <Link to={`/trials/${props.trial}/logs?line=${l.line}`} label={`Line ${l.line}`}>
+              {l.line}
+            </Link>{" "}
+            <bdi>{segments(l.text).map((s) => s.text).join("")}</bdi>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
 interface Report {
   row: number;
   group: string;
@@ -243,11 +265,40 @@ interface Report {
   metrics: Record<string, unknown>;
 }
 
+const mostReports = 20_000;
+
 function Reports(props: { trial: Full }) {
   const id = props.trial.id;
-  const { now, again } = useRead(`reports ${id}`, (signal) => get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { limit: 20_000 }, signal));
+  const { now, again } = useRead(`reports ${id}`, (signal) => get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { limit: mostReports }, signal));
+  const later = useSignal<readonly Report[]>([]);
   const v = now.value;
-  const rows = v.state === "ready" ? v.value : [];
+  const read = v.state === "ready" ? v.value : none;
+  const rows = useMemo(() => (later.value.length > 0 ? [...read, ...later.value.filter((r) => r.row > (read[read.length - 1]?.row ?? 0))] : read), [read, later.value]);
+  const newest = useRef(0);
+  newest.current = rows[rows.length - 1]?.row ?? 0;
+  // A trial that reports is read on every 5 s: not each report is a fact.
+  const alive = !ended(props.trial);
+  useEffect(() => {
+    if (v.state !== "ready" || !alive) return;
+    let busy = false;
+    const abort = new AbortController();
+    const due = setInterval(() => {
+      if (busy || document.hidden || paused.peek() || newest.current === 0) return void (newest.current === 0 && !document.hidden && again());
+      busy = true;
+      get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { after: newest.current, limit: 1000 }, abort.signal)
+        .then(
+          (more) => {
+            if (more.length > 0) later.value = later.peek().concat(more);
+          },
+          () => undefined,
+        )
+        .finally(() => (busy = false));
+    }, 5000);
+    return () => {
+      abort.abort();
+      clearInterval(due);
+    };
+  }, [id, v.state, alive]);
   const names = useMemo(() => {
     const all = new Map<string, boolean>(); // name: is it a number everywhere?
     for (const r of rows) for (const [k, x] of Object.entries(r.metrics)) all.set(k, (all.get(k) ?? true) && number(x) !== null);

@@ -1,0 +1,33 @@
+#pragma once
+// Tables as text for spreadsheets.
+
+#include "runtime/api/http.hpp"
+
+#include <cstdio>
+
+namespace troupe::api {
+
+inline std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos)
+    return text;
+  std::string out = "\"";
+  for (char c : text)
+    out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+inline std::string csv_number(double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3f", x);
+  return text;
+}
+
+inline response csv_file(const char* name, std::string text) {
+  response out;
+  out.content_type = "text/csv";
+  out.body = std::move(text);
+  out.headers.emplace_back("Content-Disposition", std::string("attachment; filename=") + name);
+  return out;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,58 @@
+#pragma once
+// An experiment as it was after one fact: its facts up to there, folded again in memory.
+
+#include "runtime/api/route.hpp"
+
+#include <list>
+#include <mutex>
+
+namespace troupe::api {
+
+/// Thread-safe. Keeps the facts of the experiments that were asked for last, and a few of their pasts.
+class past_shelf {
+public:
+  using empty_journal = std::function<std::unique_ptr<storage::journal>()>;
+  explicit past_shelf(empty_journal make) : make_(std::move(make)) {}
+
+  /// One fact of an experiment, of its trials or their runs.
+  struct moment {
+    std::uint64_t sequence = 0;
+    time_point at;
+    const char* type = "";
+    trial_id trial; ///< 0: of the experiment
+  };
+  result<std::vector<moment>> history(const services& now, const experiment_row& of);
+
+  struct past {
+    std::shared_ptr<const services> parts; ///< whose storage is that of then
+    time_point at;
+  };
+  /// After the last fact of the experiment at or below `sequence`; errc::invalid where it was not there yet.
+  result<past> after(const std::shared_ptr<const services>& now, const experiment_row& of,
+                     std::uint64_t sequence);
+
+private:
+  struct kept_fact {
+    moment what;
+    storage::committed_fact fact;
+  };
+  struct story {
+    std::mutex mutex;
+    std::uint64_t up_to = 0; ///< every fact of the cluster up to here was looked at
+    std::vector<kept_fact> facts;
+    std::map<task_id, bool> ours;
+  };
+  std::shared_ptr<story> story_of(experiment_id of);
+  static result<void> read_on(story& of, const services& now, const experiment_row& row);
+
+  empty_journal make_;
+  std::mutex mutex_;
+  std::list<std::pair<experiment_id, std::shared_ptr<story>>> stories_; ///< newest use first
+  std::list<std::pair<std::pair<experiment_id, std::uint64_t>, past>> pasts_;
+};
+
+/// The handler, which with `at=SEQUENCE` answers as it would have after that fact of the experiment that the
+/// call names in its path, by `experiment` or by the first of `trials`.
+handler as_of(handler run);
+
+} // namespace troupe::api

@@ -1,0 +1,42 @@
+// What happened to an experiment, fact by fact: the numbers for `at`.
+
+#include "runtime/api/errors.hpp"
+#include "runtime/api/past.hpp"
+#include "runtime/api/route.hpp"
+
+namespace troupe::api {
+namespace {
+
+result<value> history(const call& c) {
+  auto row = named_experiment(c);
+  if (!row)
+    return row.error();
+  auto all = c.parts->past->history(*c.parts, *row);
+  if (!all)
+    return all.error();
+  value list = value::array();
+  for (const auto& one : *all) {
+    list.push_back({{"sequence", one.sequence}, {"at", to_rfc3339(one.at)}, {"type", one.type}});
+    if (one.trial)
+      list.back()["trial"] = one.trial.value;
+  }
+  return value{{"history", std::move(list)}};
+}
+
+} // namespace
+
+std::vector<route> history_routes() {
+  std::vector<route> rows = {
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/history",
+     {action::view, thing::search},
+     answer_with(history),
+     "",
+     "History",
+     "The experiment's facts with their numbers: `at` of `trials`, `search`, `series` and `outcome`."},
+  };
+  rows[0].slow = true;
+  return rows;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,91 @@
+#include "runtime/api/slot_usage.hpp"
+
+#include "model/facts.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe::api {
+namespace {
+
+double seconds(duration x) { return std::chrono::duration<double>(x).count(); }
+
+} // namespace
+
+result<std::vector<storage::usage_record>> usage_between(const storage::reader& from, time_point begin,
+                                                         time_point end, time_point now) {
+  auto bytes = from.records(storage::usage_record::tag);
+  if (!bytes)
+    return bytes.error();
+  std::vector<storage::usage_record> out;
+  for (const auto& one : *bytes) {
+    auto record = unpack<storage::usage_record>(one);
+    if (!record)
+      return record.error();
+    if (record->ended == time_point{} || record->ended > now)
+      record->ended = now; // a running one counts to now
+    if (record->began < end && record->ended > begin)
+      out.push_back(std::move(*record));
+  }
+  return out;
+}
+
+void step_means::add(time_point from, time_point until, double amount) {
+  const auto count = static_cast<std::int64_t>(partly_.size());
+  from = std::max(from, begin_);
+  until = std::min(until, begin_ + step_ * count);
+  if (from >= until)
+    return;
+  const auto part = [&](std::int64_t i, time_point a, time_point b) {
+    partly_[static_cast<std::size_t>(i)] += amount * seconds(b - a);
+  };
+  const auto first = (from - begin_) / step_, last = (until - begin_) / step_; // steps that hold the ends
+  if (first == last)
+    return part(first, from, until);
+  part(first, from, begin_ + step_ * (first + 1));
+  if (last < count)
+    part(last, begin_ + step_ * last, until);
+  if (first + 1 < last) {
+    whole_[static_cast<std::size_t>(first + 1)] += amount;
+    whole_[static_cast<std::size_t>(last)] -= amount;
+  }
+}
+
+std::vector<double> step_means::means() const {
+  std::vector<double> out(partly_.size());
+  double whole = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    whole += whole_[i];
+    out[i] = whole + partly_[i] / seconds(step_);
+  }
+  return out;
+}
+
+result<std::vector<slot_history::change>> slot_history::changes(const storage::reader& from) {
+  std::lock_guard lock(mutex_);
+  auto facts = from.facts_of(cluster_entity, next_);
+  if (!facts)
+    return facts.error();
+  for (const auto& bytes : *facts) {
+    ++next_;
+    auto fact = decode(bytes);
+    if (!fact)
+      return fact.error();
+    time_point at;
+    if (const auto* joined = std::get_if<agent_joined>(&*fact)) {
+      agents_[joined->agent] = joined->slots;
+      at = joined->at;
+    } else if (const auto* left = std::get_if<agent_left>(&*fact)) {
+      agents_.erase(left->agent);
+      at = left->at;
+    } else
+      continue;
+    const auto total = std::accumulate(agents_.begin(), agents_.end(), std::int64_t{0},
+                                       [](std::int64_t sum, const auto& one) { return sum + one.second; });
+    if (changes_.empty() || changes_.back().slots != total)
+      changes_.push_back({at, total});
+  }
+  return changes_;
+}
+
+} // namespace troupe::api

@@ -1,0 +1,65 @@
+// Slots over time, by user; an experiment as it was.
+
+#include "table.hpp"
+
+#include "runtime/api/slot_usage.hpp"
+
+namespace troupe::api {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(StepMeans, AreOfWhatIsThereInEachStep) {
+  step_means x(t0, seconds(10), 4);
+  x.add(t0 - seconds(100), t0 + seconds(5), 2);  // half of the first step
+  x.add(t0 + seconds(5), t0 + seconds(35), 1);   // half of it, two whole, half of the last
+  x.add(t0 + seconds(12), t0 + seconds(14), 10); // a fifth of the second
+  x.add(t0 + seconds(40), t0 + seconds(90), 7);  // after the end
+  x.add(t0 + seconds(20), t0 + seconds(20), 7);  // no time
+  const auto means = x.means();
+  ASSERT_EQ(means.size(), 4u);
+  EXPECT_DOUBLE_EQ(means[0], 1.5);
+  EXPECT_DOUBLE_EQ(means[1], 3);
+  EXPECT_DOUBLE_EQ(means[2], 1);
+  EXPECT_DOUBLE_EQ(means[3], 0.5);
+}
+
+TEST(StepMeans, OfManySpansAreTheSumOverAll) {
+  step_means x(t0, seconds(7), 100);
+  double sum = 0;
+  for (int i = 0; i < 500; ++i) {
+    const int from = i * 13 % 700, lasts = i * 31 % 97;
+    x.add(t0 + seconds(from), t0 + seconds(from + lasts), i % 5);
+    sum += (i % 5) * std::min(lasts, 700 - from);
+  }
+  double found = 0;
+  for (const auto mean : x.means()) {
+    EXPECT_GE(mean, -1e-9);
+    found += mean * 7;
+  }
+  EXPECT_NEAR(found, sum, 1e-6);
+}
+
+TEST(Usage, SaysWhatIsWrongWithItsTimes) {
+  table t;
+  for (const char* wrong :
+       {"from=yesterday", "to=1", "step=0", "step=x", "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z",
+        "from=2020-01-01T00:00:00Z&to=2026-01-01T00:00:00Z&step=1"})
+    EXPECT_EQ(t.ask("GET", std::string("/troupe/v1/usage?") + wrong, t.user()).status, 400u) << wrong;
+  EXPECT_EQ(t.ask("GET", "/troupe/v1/usage", {}).status, 401u);
+}
+
+TEST(Usage, ListsAreOfOneLength) {
+  table t;
+  auto got =
+    t.ask("GET", "/troupe/v1/usage?from=2026-01-01T00:00:00Z&to=2026-01-01T01:00:00Z&step=60", t.user());
+  ASSERT_EQ(got.status, 200u) << got.body;
+  const auto x = *parse_json(got.body);
+  for (const char* name : {"t", "total", "used", "waiting"})
+    EXPECT_EQ(x["slots"][name].size(), 60u) << name;
+  EXPECT_EQ(x["slots"]["t"][1], "2026-01-01T00:01:00.000000Z");
+  EXPECT_TRUE(x["by"].is_array());
+}
+
+} // namespace
+} // namespace troupe::api

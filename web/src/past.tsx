@@ -1,0 +1,108 @@
+// An experiment as it was after one of its facts: a slider over them, and a player.
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { explain, get } from "./api";
+import { pastAt, set } from "./router";
+import { clean } from "./text";
+import { say, Time } from "./ui";
+
+interface Moment {
+  sequence: number;
+  at: string;
+  type: string;
+  trial?: number;
+}
+
+const whole = 1000; // places of the slider; the last one is now
+
+export function TimeSlider(props: { experiment: number }) {
+  const history = useSignal<Moment[] | null>(null);
+  const reading = useRef<Promise<Moment[]> | null>(null);
+  const playing = useSignal(false);
+  const at = pastAt.value;
+  const load = (): Promise<Moment[]> =>
+    (reading.current ??= get<{ history: Moment[] }>(`/troupe/v1/experiments/${props.experiment}/history`).then(
+      (x) => (history.value = x.history),
+      (why: unknown) => {
+        reading.current = null;
+        say(explain(why));
+        return [];
+      },
+    ));
+  useEffect(() => {
+    if (at > 0) void load();
+  }, [at > 0]);
+  const all = history.value ?? [];
+  /** The last of its facts at or before this one. */
+  const index = (sequence: number) => {
+    let i = all.length - 1;
+    while (i > 0 && all[i]!.sequence > sequence) --i;
+    return i;
+  };
+  const here = at > 0 && all.length > 0 ? index(at) : all.length - 1;
+  const due = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(due.current), []);
+  const move = (i: number, list: readonly Moment[]) => {
+    const to = list[Math.min(list.length - 1, Math.max(0, i))];
+    set({ at: to && i < list.length - 1 ? to.sequence : null }, true);
+  };
+  const slide = (place: number) => {
+    playing.value = false;
+    clearTimeout(due.current);
+    due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(place >= whole ? list.length - 1 : Math.floor((place / whole) * (list.length - 1)), list)), 120);
+  };
+  // Forward, so that the whole takes about half a minute.
+  useEffect(() => {
+    if (!playing.value) return;
+    const timer = setInterval(() => {
+      const i = index(pastAt.peek() || Infinity);
+      if (pastAt.peek() === 0 || i >= all.length - 1) playing.value = false;
+      else move(i + Math.max(1, Math.round(all.length / 50)), all);
+    }, 600);
+    return () => clearInterval(timer);
+  }, [playing.value, all]);
+  const moment = at > 0 ? all[here] : undefined;
+  return (
+    <div class={`past${at > 0 ? " on" : ""}`}>
+      <label>
+        <span>Time</span>
+        <input
+          type="range"
+          data-testid="time-slider"
+          min={0}
+          max={whole}
+          value={at > 0 && all.length > 1 ? Math.round((here / (all.length - 1)) * whole) : whole}
+          aria-valuetext={moment ? `as of ${moment.at}` : "now"}
+          onInput={(e) => slide(Number(e.currentTarget.value))}
+        />
+      </label>
+      {at > 0 && (
+        <>
+          <span role="status" data-testid="as-of">
+            as of <Time at={moment?.at} />
+            {moment && ` — ${clean(moment.type)}${moment.trial ? ` of trial ${moment.trial}` : ""}`}
+          </span>
+          <button type="button" onClick={() => move(here - 1, all)}>
+            Back
+          </button>
+          <button type="button" onClick={() => move(here + 1, all)}>
+            Forward
+          </button>
+          <button type="button" aria-pressed={playing.value} onClick={() => (playing.value = !playing.value)}>
+            Play
+          </button>
+          <button
+            type="button"
+            onClick={() => {
+              playing.value = false;
+              set({ at: null });
+            }}
+          >
+            Now
+          </button>
+        </>
+      )}
+    </div>
+  );
+}
