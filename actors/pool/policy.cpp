@@ -175,13 +175,15 @@ public:
   void begin(run_queue& queue, pool_jobs& jobs, int slots) override {
     if (fair())
       share(jobs, slots);
-    heads_ = {};
+    std::vector<head> heads;
+    heads.reserve(jobs.size());
     served_ = nullptr;
     shut_.clear();
     shapes_ = queue.size();
     for (auto& [id, job] : jobs)
       if (!job.queue.empty())
-        heads_.push({key_of(job), &job});
+        heads.push_back({key_of(job), &job});
+    heads_ = std::priority_queue<head>({}, std::move(heads));
   }
 
   pool_turn next() override {
@@ -253,12 +255,15 @@ private:
   /// the older jobs demand first.
   void share(pool_jobs& jobs, int slots) {
     std::vector<pool_job*> order;
+    order.reserve(jobs.size());
     for (auto& [id, job] : jobs)
       if (job.held + job.wanted > 0)
         order.push_back(&job);
       else
         job.share = 0;
-    std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return older(*a, *b); });
+    if (!std::is_sorted(order.begin(), order.end(),
+                        [](auto* a, auto* b) { return older(*a, *b); })) // as ids are
+      std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return older(*a, *b); });
     std::map<std::pair<int, std::string>, int> room;
     const auto quota = [&](int kind, const std::string& name) -> int* {
       const slot_quota* found = nullptr;
@@ -274,6 +279,7 @@ private:
           if (left)
             *left -= job->held;
     std::vector<share_demand> demands;
+    demands.reserve(order.size());
     for (auto* job : order) {
       int more = job->wanted;
       if (job->terms.max_slots >= 0)

@@ -176,7 +176,9 @@ void pool::on(actions& out, const slots_requested& ev) {
   date(terms);
   auto& run = enter(ev.allocation, terms, std::max(0, ev.slots), ev.least);
   run.granted = true;
-  run.since = now_;
+  // What a pool that was made again hears waits since its run began, not since then.
+  const bool waited = phase_ == phase::recovering && terms.started != time_point{};
+  run.since = waited ? std::min(now_, terms.started) : now_;
   run.entered = ++clock_;
   if (!ev.home.empty()) {
     run.guest = true;
@@ -191,6 +193,7 @@ void pool::on(actions& out, const slots_requested& ev) {
     return;
   }
   waiting_.insert(&run);
+  ++run.job->waits;
   run.job->wanted += run.slots;
   if (policy_->passes())
     young_.insert({run.since + settings_.reserve_after, run.id});
@@ -214,6 +217,8 @@ void pool::date(run_terms& terms) const {
 void pool::withdraw(actions& out, pool_run& run) {
   if (!run.waits())
     return;
+  if (run.came_from.of != run_bar::none)
+    eased_.insert(run.came_from); // its part of the limit's room is another one's
   drop_kept(&out, run);
   stop_waiting(run);
   forget(run);
@@ -233,6 +238,7 @@ void pool::stop_waiting(pool_run& run) {
   }
   leave_queue(run);
   run.job->wanted -= run.slots;
+  --run.job->waits;
   waiting_.erase(&run);
   young_.erase({run.since + settings_.reserve_after, run.id});
   aged_.erase(&run);
@@ -377,21 +383,35 @@ void pool::decide(actions& out, time_point now) {
   offer_rest(out);
 }
 
+void pool::begin_turns() {
+  policy_->begin(queue_, jobs_, settings_.max_slots < 0 ? open_ : std::min(open_, settings_.max_slots));
+}
+
+/// Before a question whose turn it is, outside of a pass: the last one may have been long ago.
+void pool::refresh_turns() {
+  if (!policy_->ranked())
+    begin_turns();
+}
+
 void pool::pass(actions& out, time_point now) {
   passing_ = true;
-  const auto begin = [&] {
-    policy_->begin(queue_, jobs_, settings_.max_slots < 0 ? open_ : std::min(open_, settings_.max_slots));
-  };
-  begin();
+  bool begun = false;            // where nothing is free it costs nothing
   std::vector<pool_run*> behind; // those who did not fit, in a pool of turns
+  std::vector<pool_run*> blocked;
   const auto& all = views_.at({}).groups;
   for (;;) {
     const bool nothing = kept_free_ == 0 && (all.empty() || all.begin()->second.now.free() == 0);
     if (nothing && !settings_.preempts())
       break;
+    if (!std::exchange(begun, true))
+      begin_turns();
     const auto turn = policy_->next();
-    if (!turn.run)
-      break;
+    if (!turn.run) {
+      if (!let_aside(out, blocked))
+        break;
+      begin_turns(); // whom they held up
+      continue;
+    }
     auto& run = *turn.run;
     if (const auto limit = full_limit(run); limit.of != run_bar::none) {
       drop_kept(&out, run);
@@ -410,15 +430,30 @@ void pool::pass(actions& out, time_point now) {
     } else {
       if (!policy_->ranked())
         behind.push_back(&run);
+      blocked.push_back(&run);
       policy_->ended(turn, turn_end::blocked);
     }
     if (std::exchange(taken_, false))
-      begin(); // those who lost what was kept for them have their turn where they stand
+      begin_turns(); // those who lost what was kept for them have their turn where they stand
   }
   passing_ = false;
   std::erase_if(queue_, [](const auto& x) { return x.second.empty(); });
   for (auto* job : std::exchange(untidy_, {}))
     std::erase_if(job->queue, [](const auto& x) { return x.second.empty(); });
+}
+
+/// Of those who did not fit, who is above a limit now, which grants behind them have filled, holds nobody up.
+bool pool::let_aside(actions& out, std::vector<pool_run*>& blocked) {
+  bool any = false;
+  for (auto* run : std::exchange(blocked, {}))
+    if (run->waits() && run->bar.of == run_bar::none)
+      if (const auto limit = full_limit(*run); limit.of != run_bar::none) {
+        drop_kept(&out, *run);
+        leave_queue(*run);
+        step_aside(*run, limit);
+        any = true;
+      }
+  return any;
 }
 
 /// Slots that it can have at once: free ones, then with those that are kept for it or for one that it goes
@@ -497,12 +532,17 @@ const pool_agent* pool::aux_agent_for(const pool_run& run) const {
 }
 
 void pool::pass_aux(actions& out, time_point now) {
+  std::set<placement_rules> full; // for which no agent has a unit left
   for (auto it = aux_waiting_.begin(); it != aux_waiting_.end();) {
     auto& run = **it;
     ++it;
-    const auto* best = aux_agent_for(run);
-    if (!best)
+    if (full.contains(run.terms.rules))
       continue;
+    const auto* best = aux_agent_for(run);
+    if (!best) {
+      full.insert(run.terms.rules);
+      continue;
+    }
     stop_waiting(run);
     std::vector<placement> on{{best->now.name, {}}};
     out.push_back(grant_slots{run.id, on, false});
@@ -512,6 +552,8 @@ void pool::pass_aux(actions& out, time_point now) {
 
 /// What nobody of this pool takes goes to those who wait elsewhere too; who gets nothing at first is told so.
 void pool::pass_guests(actions& out, time_point now) {
+  if (!guests_.empty())
+    refresh_turns();
   std::set<run_shape> blocked;
   for (auto* run : std::vector<pool_run*>(guests_.begin(), guests_.end())) {
     std::vector<placement> on;
@@ -572,12 +614,12 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
   if (!on.empty()) {
     std::sort(victims.begin(), victims.end(), by_rank());
     std::erase_if(victims, [&](auto* victim) { // those without whom it fits as well
-      each_slot(victim->on, [&](pool_agent& agent, int slot) {
+      change_slots(victim->on, [&](pool_agent& agent, int slot) {
         set_bars(agent, slot, agent.slots[static_cast<std::size_t>(slot)].bars | pool_agent::held);
       });
       if (!fit(run, run.need()).empty())
         return true;
-      each_slot(victim->on, [&](pool_agent& agent, int slot) {
+      change_slots(victim->on, [&](pool_agent& agent, int slot) {
         set_bars(
           agent, slot,
           static_cast<std::uint8_t>(agent.slots[static_cast<std::size_t>(slot)].bars & ~pool_agent::held));

@@ -149,6 +149,20 @@ private:
           if (slot >= 0 && slot < static_cast<int>(agent->second.slots.size()))
             use(agent->second, slot);
   }
+  /// The same, for changes: an agent is indexed once for all its slots.
+  template <class Use>
+  void change_slots(const std::vector<placement>& on, Use use) {
+    for (const auto& part : on)
+      if (auto agent = agents_.find(part.agent); agent != agents_.end()) {
+        begin_change(agent->second);
+        for (const int slot : part.slots)
+          if (slot >= 0 && slot < static_cast<int>(agent->second.slots.size()))
+            use(agent->second, slot);
+        end_change(agent->second);
+      }
+  }
+  void begin_change(pool_agent& agent);
+  void end_change(pool_agent& agent);
   void lift(bars& lifted, pool_agent& agent, int slot, std::uint8_t bar);
   void lift(bars& lifted, const std::vector<placement>& on, std::uint8_t bar);
   void lower(const bars& lifted);
@@ -157,11 +171,14 @@ private:
 
   // Decisions (pool.cpp).
   void decide(actions& out, time_point now);
+  void begin_turns();
+  void refresh_turns();
   void pass(actions& out, time_point now);
   void pass_aux(actions& out, time_point now);
   const pool_agent* aux_agent_for(const pool_run& run) const;
   void pass_guests(actions& out, time_point now);
   void let_fall_back(actions& out, time_point now);
+  bool let_aside(actions& out, std::vector<pool_run*>& blocked);
   std::vector<placement> place(actions& out, pool_run& run);
   std::vector<placement> fit_range(const pool_run& run) const;
   void grant(actions& out, pool_run& run, std::vector<placement> on, bool backfill, time_point now);

@@ -153,16 +153,43 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
 
 /// 1 is next.
 std::size_t pool::position(const pool_run& run) const {
+  const auto& all = run.slots > 0 ? waiting_ : aux_waiting_;
   std::size_t before = 0;
-  for (const auto* other : run.slots > 0 ? waiting_ : aux_waiting_)
-    before += other != &run && policy_->before(*other, run);
+  if (policy_->ranked() || run.slots == 0 || run.guest) {
+    for (auto it = all.begin(); it != all.end() && *it != &run; ++it)
+      ++before;
+    return before + 1;
+  }
+  for (const auto& [id, job] : jobs_) // of another job each run stands for all
+    if (&job != run.job && job.waits > 0 && policy_->before(runs_.at(*job.runs.begin()), run))
+      before += static_cast<std::size_t>(job.waits);
+  for (const auto id : run.job->runs)
+    if (const auto& other = runs_.at(id);
+        other.waits() && other.slots > 0 && !other.guest && other.rank < run.rank)
+      ++before;
   return before + 1;
 }
 
 value pool::agents_for(const pool_run& run) const {
+  constexpr std::size_t most = 200; // in a large pool those with most free slots that it may have
+  std::set<std::string_view> shown;
+  if (agents_.size() > most) {
+    std::vector<std::tuple<bool, int, std::string_view>> order;
+    order.reserve(agents_.size());
+    const placement_rules none;
+    const bool free_choice = run.terms.rules == none;
+    for (const auto& [name, agent] : agents_)
+      if (agent.present)
+        order.emplace_back(!free_choice && !refusal(run.terms.rules, name, agent.traits).empty(),
+                           -agent.now.free, name);
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size()));
+    std::nth_element(order.begin(), end == order.end() ? end - 1 : end, order.end());
+    for (auto it = order.begin(); it != end; ++it)
+      shown.insert(std::get<2>(*it));
+  }
   value list = value::array();
   for (const auto& [name, agent] : agents_) {
-    if (!agent.present)
+    if (!agent.present || (agents_.size() > most && !shown.contains(name)))
       continue;
     int free = 0, kept = 0;
     for (const auto& s : agent.slots) {
@@ -199,6 +226,8 @@ value pool::would_free(const pool_run& run, time_point now) {
       givers.insert(victim->id);
   std::set<allocation_id> seen;
   for (const auto& [name, agent] : agents_) {
+    if (list.size() >= most)
+      break;
     if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
       continue;
     for (std::size_t i = 0; i < agent.slots.size() && list.size() < most; ++i) {
@@ -229,6 +258,7 @@ value pool::explain(allocation_id id, time_point now) {
   if (it == runs_.end())
     return {};
   const auto& run = it->second;
+  refresh_turns();
   const auto [code, text] = reason(run);
   return {{"reason", {{"code", code}, {"text", text}}},
           {"position", run.waits() ? value(position(run)) : value()},
@@ -272,15 +302,16 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
   int first = run.rank.priority;
-  for (const auto* other : waiting_)
-    if (other != &run && policy_->before(*other, run))
-      first = std::min(first, other->rank.priority - 1);
+  for (const auto& [shape, runs] : queue_) // who stands aside holds nobody up
+    if (!runs.empty() && (*runs.begin())->rank < run.rank)
+      first = std::min(first, (*runs.begin())->rank.priority - 1);
   if (fit(run, run.need()).empty()) { // others have to make room
     if (!settings_.preempts())
       return first >= 1 && first < run.rank.priority ? std::optional(first) : std::nullopt;
     bars lifted;
     std::optional<int> above;
-    for (auto it = running_.rbegin(); it != running_.rend() && !above; ++it) {
+    std::size_t tried = 0; // who would have to preempt as many gets no advice
+    for (auto it = running_.rbegin(); it != running_.rend() && !above && ++tried <= 1000; ++it) {
       lift(lifted, (*it)->on, pool_agent::held);
       if (!fit(run, run.need()).empty())
         above = (*it)->rank.priority - 1;
@@ -363,6 +394,7 @@ std::vector<const pool_job*> pool::jobs_in_turn() const {
 }
 
 value pool::details() {
+  refresh_turns();
   value jobs = value::array(), queue = value::array(), quotas = value::array();
   for (const auto* one : jobs_in_turn()) {
     const auto& job = *one;

@@ -97,11 +97,14 @@ void pool::reserve(actions& out, time_point now) {
   if (reserved_for_ || !policy_->passes())
     return;
   pool_run* first = nullptr;
+  bool fresh = false;
   for (auto* run : aged_) {
     if (policy_->ranked() && (grants_.empty() || grants_.begin()->second < run->rank))
       break; // nobody behind it was ever served
     if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)
       continue;
+    if (first && !std::exchange(fresh, true))
+      refresh_turns();
     if (!first || policy_->before(*run, *first))
       first = run;
     if (policy_->ranked())

@@ -178,6 +178,7 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
   for (const auto& part : run.on) {
     auto& agent = agents_[part.agent];
     agent.now.name = agent.empty.name = part.agent;
+    begin_change(agent);
     for (const int slot : part.slots) {
       const auto n = static_cast<std::size_t>(std::max(0, slot));
       if (agent.slots.size() <= n) { // it has not spoken yet
@@ -189,6 +190,7 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
       s.holder = run.id;
       set_bars(agent, slot, s.bars | pool_agent::held);
     }
+    end_change(agent);
     if (part.slots.empty())
       ++agent.aux_used;
   }
@@ -208,6 +210,7 @@ void pool::let_go(pool_run& run, const std::string& name) {
     if (!name.empty() && name != part.agent)
       continue;
     auto& agent = agents_.at(part.agent);
+    begin_change(agent);
     for (const int slot : part.slots) {
       auto& s = agent.slots[static_cast<std::size_t>(slot)];
       if (s.holder != run.id)
@@ -215,6 +218,7 @@ void pool::let_go(pool_run& run, const std::string& name) {
       s.holder = {};
       set_bars(agent, slot, static_cast<std::uint8_t>(s.bars & ~pool_agent::held));
     }
+    end_change(agent);
     count += static_cast<int>(part.slots.size());
     if (part.slots.empty())
       --agent.aux_used;

@@ -13,8 +13,21 @@ void pool::set_bars(pool_agent& agent, int slot, std::uint8_t bars) {
   s.bars = bars;
   if (was == is)
     return;
-  index(agent, false);
+  const bool alone = !agent.changing;
+  if (alone)
+    begin_change(agent);
   agent.now.free += is ? 1 : -1;
+  if (alone)
+    end_change(agent);
+}
+
+void pool::begin_change(pool_agent& agent) {
+  agent.changing = true;
+  index(agent, false);
+}
+
+void pool::end_change(pool_agent& agent) {
+  agent.changing = false;
   agent.now.idle = agent.now.free > 0 && agent.now.free == agent.empty.free;
   index(agent, true);
 }
@@ -178,15 +191,20 @@ void pool::lift(bars& lifted, pool_agent& agent, int slot, std::uint8_t bar) {
 }
 
 void pool::lift(bars& lifted, const std::vector<placement>& on, std::uint8_t bar) {
-  each_slot(on, [&](pool_agent& agent, int slot) { lift(lifted, agent, slot, bar); });
+  change_slots(on, [&](pool_agent& agent, int slot) { lift(lifted, agent, slot, bar); });
 }
 
 void pool::lower(const bars& lifted) {
-  for (auto it = lifted.rbegin(); it != lifted.rend(); ++it) {
-    auto& [agent, what] = *it;
-    const int slot = what >> 8;
-    set_bars(*agent, slot,
-             static_cast<std::uint8_t>(agent->slots[static_cast<std::size_t>(slot)].bars | (what & 0xff)));
+  for (auto it = lifted.rbegin(); it != lifted.rend();) {
+    auto* const agent = it->first;
+    begin_change(*agent);
+    for (; it != lifted.rend() && it->first == agent; ++it) {
+      const int slot = it->second >> 8;
+      set_bars(
+        *agent, slot,
+        static_cast<std::uint8_t>(agent->slots[static_cast<std::size_t>(slot)].bars | (it->second & 0xff)));
+    }
+    end_change(*agent);
   }
 }
 
@@ -203,7 +221,7 @@ void pool::keep(pool_run& run, std::vector<placement> on, bool reserve, time_poi
     run.job->claimed += slots_in(run.kept);
   }
   keepers_.insert(run.id);
-  each_slot(run.kept, [&](pool_agent& agent, int slot) {
+  change_slots(run.kept, [&](pool_agent& agent, int slot) {
     auto& s = agent.slots[static_cast<std::size_t>(slot)];
     TROUPE_ASSERT(!s.keeper);
     s.keeper = run.id;
@@ -218,7 +236,7 @@ void pool::drop_kept(actions* out, pool_run& run) {
     return;
   const auto bar = run.bar;
   leave_queue(run);
-  each_slot(run.kept, [&](pool_agent& agent, int slot) {
+  change_slots(run.kept, [&](pool_agent& agent, int slot) {
     auto& s = agent.slots[static_cast<std::size_t>(slot)];
     if (s.keeper != run.id)
       return;

@@ -40,6 +40,7 @@ struct pool_job {
   int claimed = 0;    ///< slots that others give back for its runs
   int wanted = 0;     ///< by its runs that wait and could be placed
   int share = 0;      ///< of a fair pool, as of the last pass
+  int waits = 0;      ///< runs of it that wait for slots
   std::set<allocation_id> runs;
   run_queue queue;     ///< of its runs that compete for slots
   ranked_runs running; ///< that may be preempted
@@ -120,6 +121,7 @@ struct pool_agent {
   std::vector<slot> slots;
   int aux_used = 0;
   std::vector<agent_view::group*> groups;
+  bool changing = false; ///< several of its slots change at once: it is in no index meanwhile
 
   bool open(std::size_t slot) const {
     return present && !drained && !disabled.contains(static_cast<int>(slot));

@@ -15,21 +15,26 @@ std::vector<int> fair_shares(const std::vector<share_demand>& of, int slots) {
       open.push_back(i);
       weight += of[i].weight;
     }
-  // By demand for each unit of weight: who is satisfied first leaves the rest to the others.
-  std::stable_sort(open.begin(), open.end(), [&](std::size_t a, std::size_t b) {
-    return of[a].demand * of[b].weight < of[b].demand * of[a].weight;
-  });
+  // Who is satisfied by its part leaves the rest to the others, until nobody is any more.
   int left = std::max(0, slots);
-  std::size_t next = 0;
-  for (; next < open.size(); ++next) {
-    const auto& x = of[open[next]];
-    if (x.demand * weight > left * x.weight + 1e-9 * weight)
-      break;
-    share[open[next]] = x.demand;
-    left -= x.demand;
-    weight -= x.weight;
+  for (bool again = true; again && !open.empty();) {
+    const double level = left / weight;
+    int satisfied = 0;
+    double theirs = 0;
+    const auto before = open.size();
+    std::erase_if(open, [&](std::size_t i) {
+      const auto& x = of[i];
+      if (x.demand > level * x.weight + 1e-9)
+        return false;
+      share[i] = x.demand;
+      satisfied += x.demand;
+      theirs += x.weight;
+      return true;
+    });
+    left -= satisfied;
+    weight -= theirs;
+    again = open.size() < before;
   }
-  open.erase(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(next));
   if (open.empty())
     return share;
   struct rest {
@@ -46,11 +51,17 @@ std::vector<int> fair_shares(const std::vector<share_demand>& of, int slots) {
     given += share[i];
     rests.push_back({i, exact - whole, of[i].held > share[i]});
   }
-  std::sort(rests.begin(), rests.end(), [](const rest& a, const rest& b) {
-    if (std::abs(a.remainder - b.remainder) > 1e-9)
+  for (auto& r : rests) // what differs by less than arithmetic does is equal
+    r.remainder = std::max(0.0, std::round(r.remainder * 1e8));
+  const auto first = [](const rest& a, const rest& b) {
+    if (a.remainder != b.remainder)
       return a.remainder > b.remainder;
     return a.holds != b.holds ? a.holds : a.index < b.index;
-  });
+  };
+  if (const auto count = left - given; count > 0 && count < static_cast<int>(rests.size())) {
+    std::nth_element(rests.begin(), rests.begin() + count, rests.end(), first);
+    rests.resize(static_cast<std::size_t>(count));
+  }
   for (const auto& r : rests)
     if (given < left && share[r.index] < of[r.index].demand) {
       ++share[r.index];

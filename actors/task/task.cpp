@@ -210,7 +210,8 @@ void task::set(const run_ended&) {
 std::vector<task_action> task::resume(time_point now) {
   if (ended())
     return {report_task_end{}};
-  patient_till_ = now + patience_after_start;
+  if (open_ && ready_run_ == run_) // nobody could say meanwhile that it was used
+    patient_till_ = now + patience_after_start;
   std::vector<task_action> actions;
   if (!open_)
     return actions;

@@ -161,8 +161,7 @@ value completed(const node& root) {
     config["pools"][name]["defaults"] = defaults;
   auto& pools = config["pools"];
   if (pools.empty())
-    pools["default"] = {
-      {"default", true}, {"scheduler", "fifo"}, {"preemption", false}, {"max_slots", nullptr}};
+    pools["default"] = pool_without_file();
   bool chosen = false;
   for (const auto& [name, pool] : pools.items())
     chosen = chosen || pool.value("default", false);
@@ -179,6 +178,12 @@ value completed(const node& root) {
 }
 
 } // namespace
+
+value pool_without_file() {
+  value pool{{"default", true}};
+  fill_defaults(pool, *schemas().at("cluster-file")->find("pools")->what->values);
+  return pool;
+}
 
 cluster_file load_cluster_file(const std::string& path, const file_world& world) {
   cluster_file out;

@@ -58,6 +58,9 @@ struct cluster_plan {
   int counted() const;      ///< number of the steps that are done
   std::string text() const; ///< "no changes" where there are none
 };
+/// The only pool of a cluster whose file names none, or that has no file; complete.
+value pool_without_file();
+
 /// From what is in force to what is wanted. `by_hand`: {"users": [...]} that no file made; they go only with
 /// `prune`.
 cluster_plan plan_cluster(const value& live, const value& wanted, const value& by_hand, bool prune);

@@ -95,10 +95,7 @@ cluster_plan plan_cluster(const value& in_force, const value& wanted, const valu
   cluster_plan out;
   auto live = in_force;
   if (live.is_null()) // what a cluster without a file is
-    live = {{"cluster", {{"name", "troupe"}}},
-            {"pools",
-             {{"default",
-               {{"default", true}, {"scheduler", "fifo"}, {"preemption", false}, {"max_slots", nullptr}}}}}};
+    live = {{"cluster", {{"name", "troupe"}}}, {"pools", {{"default", pool_without_file()}}}};
   planner plan(out);
   plan.fields("cluster", part(live, "cluster"), part(wanted, "cluster"), "needs a restart of the master");
   plan.things("pools", part(live, "pools"), part(wanted, "pools"), "");

@@ -357,6 +357,11 @@ void add_cluster_file(schema_table& t) {
                       "below it have to lead to this master, over https (default: ID.localhost, where the "
                       "master listens on loopback).")),
           "tasks.example.org"),
+     like(
+       quiet(unset("proxy_listen", &listen,
+                   "Port of its own for the pages of tasks, where a browser opens the tasks of its own user: "
+                   "for a master that other hosts reach, where there is no proxy_domain.")),
+       "0.0.0.0:8082"),
      like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }"),
      like(quiet(unset("notebook_timeout", &text_that(t, is_idle_time, "a time as 2h or 1h30m, or off"),
                       "Time without use after which a notebook ends that says nothing else (default: off).")),

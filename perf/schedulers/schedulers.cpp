@@ -38,7 +38,7 @@ slots_requested request(std::uint64_t trial, std::mt19937_64& random, int jobs) 
   ev.run.job.job = {1 + random() % static_cast<std::uint64_t>(jobs)};
   ev.run.job.submitted = t0 + std::chrono::seconds(ev.run.job.job.value);
   ev.run.job.priority = 1 + static_cast<int>(ev.run.job.job.value % 99);
-  ev.run.started = t0 + std::chrono::milliseconds(trial);
+  ev.run.started = t0 + std::chrono::hours(2) + std::chrono::microseconds(trial); // they wait since now
   return ev;
 }
 

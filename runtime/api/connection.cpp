@@ -62,8 +62,8 @@ response over_bound(std::size_t limit) {
 template <class Stream>
 class connection {
 public:
-  connection(server_core& core, Stream stream)
-      : core_(core), http_(std::move(stream), limits_of(core.options)) {}
+  connection(server_core& core, Stream stream, entrance at)
+      : core_(core), at_(at), http_(std::move(stream), limits_of(core.options)) {}
 
   task<void> run() {
     entry_ = std::make_shared<open_connection>();
@@ -107,6 +107,13 @@ private:
       co_await proxied_request();
       co_return http_.keep_alive() && !taken_;
     }
+    if (at_ == entrance::pages) {
+      auto stranger =
+        failure({errc::denied, "this address shows pages of tasks, and nothing of the cluster"});
+      co_await http_.skip_body();
+      co_await send(stranger);
+      co_return http_.keep_alive();
+    }
     zips_ = takes_gzip(std::string(http_.head()[wire::field::accept_encoding])) &&
             http_.head().method() == wire::verb::get;
     auto let_in = core_.api.admit(head_of(http_.head()));
@@ -125,6 +132,7 @@ private:
     error_code bad;
     by.address = http_.lowest().socket().remote_endpoint(bad).address().to_string();
     by.tls = http_.is_tls;
+    by.at_pages = at_ == entrance::pages;
     proxy::header_list all;
     for (const auto& field : h)
       all.emplace_back(std::string(field.name_string()), std::string(field.value()));
@@ -344,6 +352,7 @@ private:
   }
 
   server_core& core_;
+  const entrance at_;
   http::session<Stream> http_;
   std::shared_ptr<open_connection> entry_;
   bool taken_ = false; ///< it is no HTTP any more, and has ended
@@ -351,9 +360,9 @@ private:
 };
 
 template <class Stream>
-void start(server_core& core, Stream stream, std::function<void()> over) {
+void start(server_core& core, Stream stream, entrance at, std::function<void()> over) {
   auto on = stream.get_executor();
-  auto one = std::make_shared<connection<Stream>>(core, std::move(stream));
+  auto one = std::make_shared<connection<Stream>>(core, std::move(stream), at);
   auto work = one->run(); // the frame belongs to the completion below, as does the connection
   net::co_spawn(on, std::move(work), [one, over = std::move(over)](std::exception_ptr) mutable {
     one.reset(); // its socket closes before the place is given to another
@@ -363,14 +372,14 @@ void start(server_core& core, Stream stream, std::function<void()> over) {
 
 } // namespace
 
-void serve(server_core& core, tcp::socket socket, std::function<void()> over) {
+void serve(server_core& core, tcp::socket socket, entrance at, std::function<void()> over) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   beast::tcp_stream stream{std::move(socket)};
   if (core.tls)
-    start(core, beast::ssl_stream<beast::tcp_stream>{std::move(stream), *core.tls}, std::move(over));
+    start(core, beast::ssl_stream<beast::tcp_stream>{std::move(stream), *core.tls}, at, std::move(over));
   else
-    start(core, std::move(stream), std::move(over));
+    start(core, std::move(stream), at, std::move(over));
 }
 
 } // namespace troupe::api

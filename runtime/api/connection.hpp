@@ -83,7 +83,13 @@ struct server_core : std::enable_shared_from_this<server_core> {
   std::atomic<bool> watches = false;
 };
 
+/// Which of the server's ports a client called.
+enum class entrance {
+  api,
+  pages ///< tasks' pages, and nothing else
+};
+
 /// Serves until the client goes or the server stops; `over` runs at the end, on any thread.
-void serve(server_core& core, tcp::socket socket, std::function<void()> over);
+void serve(server_core& core, tcp::socket socket, entrance at, std::function<void()> over);
 
 } // namespace troupe::api

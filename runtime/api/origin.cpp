@@ -86,7 +86,7 @@ result<void> host_is_ours(const request_headers& h, const browser_rules& rules) 
 }
 
 result<void> is_not_a_page(const request_headers& h, const browser_rules& rules) {
-  if (!proxy::is_page_host(host_alone(h.host), {false, rules.proxy_domain}))
+  if (!proxy::is_page_host(host_alone(h.host), {false, rules.proxy_domain, 0}))
     return {};
   return error{errc::denied, "this address shows a task's service, and nothing of the cluster"};
 }

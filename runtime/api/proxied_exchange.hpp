@@ -163,8 +163,8 @@ private:
       answer.set(http::wire::field::sec_websocket_accept, what_.accept);
     taken_ = true;
     co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
-      proxy::bridge_ends ends{
-        std::move(viewer), std::move(opened->link), {}, std::move(opened->held), table_};
+      proxy::bridge_ends ends{std::move(viewer), std::move(opened->link), {}, std::move(opened->held), table_,
+                              what_.first_byte};
       frames ? proxy::join_frames(std::move(ends)) : proxy::join_bytes(std::move(ends));
     });
     co_return std::nullopt;
@@ -297,7 +297,7 @@ private:
     taken_ = true;
     co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
       proxy::join_bytes(
-        {std::move(viewer), std::move(up_.link), waiting_.substr(at_), std::move(up_.held), table_});
+        {std::move(viewer), std::move(up_.link), waiting_.substr(at_), std::move(up_.held), table_, {}});
     });
     co_return outcome::done;
   }

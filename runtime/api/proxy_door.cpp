@@ -12,7 +12,8 @@ namespace {
 
 using proxy::opening;
 
-constexpr std::size_t most_strangers = 64; ///< connections at once of a service without a login
+constexpr std::size_t most_strangers = 64;        ///< connections at once of a service without a login
+constexpr std::chrono::seconds stranger_says{10}; ///< time for its first byte
 constexpr const char* code_name = "troupe_code";
 
 std::string lower(std::string_view text) {
@@ -123,9 +124,11 @@ public:
   }
 
 private:
-  proxy::page_names names() const { return {parts_.browsers.loopback, parts_.browsers.proxy_domain}; }
+  proxy::page_names names() const { return {parts_.browsers.loopback, parts_.browsers.proxy_domain, 0}; }
 
   proxy::place whose_origin() const {
+    if (by_.at_pages)
+      return proxy::place::own_page;
     return proxy::place_of(host_alone(head_.headers.host), proxy::host_label(path_.service), names());
   }
 
@@ -189,6 +192,19 @@ private:
     return out;
   }
 
+  /// Pages that share an origin can act as who looks at them in each other's services: so they are those of
+  /// one person.
+  bool opens_here(const shown_pass& by) const {
+    return !by_.at_pages || (by && by.by->who.user == at_.task.owner);
+  }
+  response of_somebody_else() const {
+    return refused(
+      {errc::denied,
+       "at this address a browser opens the tasks of its own user alone; those of others have pages "
+       "where the cluster file sets cluster.proxy_domain"},
+      knock_.navigates);
+  }
+
   std::variant<proxied, response> open() {
     switch (proxy::opening_of(knock_)) {
     case opening::by_nobody:
@@ -196,13 +212,17 @@ private:
     case opening::by_header:
       return let_in(&by_header_);
     case opening::by_query:
+      if (knock_.browser && !opens_here(by_query_))
+        return of_somebody_else();
       return let_in(&by_query_);
     case opening::by_cookie:
+      if (!opens_here(by_cookie_))
+        return of_somebody_else();
       return let_in(&by_cookie_);
     case opening::exchange:
-      return exchange(by_code_);
+      return opens_here(by_code_) ? exchange(by_code_) : of_somebody_else();
     case opening::exchange_query:
-      return exchange(by_query_);
+      return opens_here(by_query_) ? exchange(by_query_) : of_somebody_else();
     case opening::send_on:
       return send_to_page(parts_, at_.service.id, head_.headers.host,
                           (by_header_  ? by_header_
@@ -272,6 +292,7 @@ private:
     out.page = knock_.navigates;
     out.sandboxed = knock_.at == proxy::place::api;
     out.most = stranger ? most_strangers : 0;
+    out.first_byte = stranger ? stranger_says : std::chrono::seconds{0};
     if (auto wrong = choose_way(out))
       return std::move(*wrong);
     out.target = path_and_query(path_.path, clean_query_);
@@ -356,12 +377,13 @@ std::variant<proxied, response> open_door(const service& api, const request_head
 response send_to_page(const services& parts, const std::string& service, const std::string& host,
                       const std::string& token, time_point now, const std::string& path) {
   const auto label = proxy::host_label(service);
-  const auto origin = proxy::page_origin(label, host, parts.browsers.tls,
-                                         {parts.browsers.loopback, parts.browsers.proxy_domain});
+  const auto origin =
+    proxy::page_origin(label, host, parts.browsers.tls,
+                       {parts.browsers.loopback, parts.browsers.proxy_domain, parts.browsers.proxy_port});
   if (!origin)
     return plain_page(
       421, "This cluster shows no pages of tasks yet: they need an address of their own, so that they "
-           "cannot act in your name. Set cluster.proxy_domain in the cluster "
+           "cannot act in your name. Set cluster.proxy_domain or cluster.proxy_listen in the cluster "
            "file. Clients that are no browser go on working.");
   const auto code = parts.proxy->make_code(service, token, now);
   return see_other(*origin + path + (path.find('?') == path.npos ? "?" : "&") + code_name + "=" + code);

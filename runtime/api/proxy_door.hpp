@@ -10,7 +10,8 @@ namespace troupe::api {
 struct proxy_caller {
   std::string address; ///< without its port
   bool tls = false;
-  std::string upgrade; ///< the protocols offered for this connection, in lower case, or empty
+  bool at_pages = false; ///< at the port that all pages share
+  std::string upgrade;   ///< the protocols offered for this connection, in lower case, or empty
 };
 
 /// Let in.
@@ -23,12 +24,13 @@ struct proxied {
   };
   way how = way::http;
   proxy_desk::found_service at;
-  std::string target;      ///< for the service
-  proxy::header_list head; ///< for the service, without framing
-  std::string accept;      ///< Sec-WebSocket-Accept, of `frames`
-  std::size_t most = 0;    ///< connections of this service; 0: as of all
-  bool sandboxed = false;  ///< the answer goes out on the API's own origin
-  bool page = false;       ///< a person looks: faults are shown as a page
+  std::string target;                 ///< for the service
+  proxy::header_list head;            ///< for the service, without framing
+  std::string accept;                 ///< Sec-WebSocket-Accept, of `frames`
+  std::size_t most = 0;               ///< connections of this service; 0: as of all
+  std::chrono::seconds first_byte{0}; ///< time for the viewer to say something; 0: all it likes
+  bool sandboxed = false;             ///< the answer goes out on the API's own origin
+  bool page = false;                  ///< a person looks: faults are shown as a page
 };
 
 /// `head`: with what api::request_head has of it. The answer is a refusal, a page or a redirection.

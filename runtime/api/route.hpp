@@ -41,6 +41,7 @@ struct cluster_identity {
 struct browser_rules {
   bool loopback = false;          ///< only names of this host are answered: others are DNS rebinding
   bool tls = false;               ///< cookies go over TLS alone
+  std::uint16_t proxy_port = 0;   ///< a port of this server that shows tasks' pages alone; 0: none
   std::vector<std::string> hosts; ///< further names that the server answers to
   std::shared_ptr<login_codes> codes = std::make_shared<login_codes>();
   std::string proxy_domain; ///< LABEL.DOMAIN is the page of a task's service; empty: none

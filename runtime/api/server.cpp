@@ -4,6 +4,7 @@
 #include <boost/asio/strand.hpp>
 
 #include <charconv>
+#include <list>
 #include <thread>
 
 namespace troupe::api {
@@ -131,36 +132,64 @@ void server_core::keep_watch() {
 // ---- server
 
 struct server::inside {
+  /// A port.
+  struct door {
+    explicit door(net::io_context& io) : acceptor(net::make_strand(io)), pause(acceptor.get_executor()) {}
+    tcp::acceptor acceptor;
+    net::steady_timer pause; ///< of accepting, where the process has no descriptors left
+    entrance leads = entrance::api;
+    bool accepting = false; ///< under core->mutex
+    std::uint16_t port = 0;
+  };
   std::shared_ptr<server_core> core;
-  std::optional<tcp::acceptor> acceptor;
-  std::optional<net::steady_timer> pause; ///< pause of accepting, where the process has no descriptors left
-  std::size_t open = 0;                   ///< connections; under core->mutex
-  bool accepting = false;                 ///< under core->mutex
+  std::list<door> doors;
+  std::size_t open = 0; ///< connections; under core->mutex
   std::vector<std::thread> threads;
-  std::uint16_t port = 0;
   bool stopped = false;
 
-  void accept();
-  void accepted(const boost::system::error_code& bad, tcp::socket socket);
+  result<void> listen(const listen_address& at, entrance leads);
+  void accept(door& by);
+  void accepted(door& by, const boost::system::error_code& bad, tcp::socket socket);
   void closed();
 };
 
-void server::inside::accept() {
-  {
-    std::lock_guard lock{core->mutex};
-    if (accepting || core->stopping || open >= core->options.max_connections)
-      return;
-    accepting = true;
-  }
-  acceptor->async_accept(
-    net::make_strand(core->io),
-    [this](const boost::system::error_code& bad, tcp::socket socket) { accepted(bad, std::move(socket)); });
+result<void> server::inside::listen(const listen_address& at, entrance leads) {
+  const auto end = resolve(core->io, at.host, at.port);
+  if (!end)
+    return end.error();
+  auto& by = doors.emplace_back(core->io);
+  by.leads = leads;
+  boost::system::error_code bad;
+  by.acceptor.open(end->protocol(), bad);
+  if (!bad)
+    by.acceptor.set_option(net::socket_base::reuse_address(true), bad);
+  if (!bad)
+    by.acceptor.bind(*end, bad);
+  if (!bad)
+    by.acceptor.listen(net::socket_base::max_listen_connections, bad);
+  if (bad)
+    return listen_fault(to_string(at), bad);
+  by.port = by.acceptor.local_endpoint(bad).port();
+  return {};
 }
 
-void server::inside::accepted(const boost::system::error_code& bad, tcp::socket socket) {
+void server::inside::accept(door& by) {
   {
     std::lock_guard lock{core->mutex};
-    accepting = false;
+    if (by.accepting || core->stopping || open >= core->options.max_connections)
+      return;
+    by.accepting = true;
+  }
+  by.acceptor.async_accept(net::make_strand(core->io),
+                           [this, &by](const boost::system::error_code& bad, tcp::socket socket) {
+                             accepted(by, bad, std::move(socket));
+                           });
+}
+
+void server::inside::accepted(door& by, const boost::system::error_code& bad, tcp::socket socket) {
+  {
+    std::lock_guard lock{core->mutex};
+    by.accepting = false;
     open += bad ? 0 : 1;
   }
   if (core->stopping) {
@@ -169,14 +198,14 @@ void server::inside::accepted(const boost::system::error_code& bad, tcp::socket 
     return;
   }
   if (!bad) {
-    serve(*core, std::move(socket), [this] { closed(); });
-    return accept();
+    serve(*core, std::move(socket), by.leads, [this] { closed(); });
+    return accept(by);
   }
   // Out of descriptors or memory: they come back when connections end; until then look again after a while.
-  pause->expires_after(std::chrono::milliseconds{100});
-  pause->async_wait([this](const boost::system::error_code& canceled) {
+  by.pause.expires_after(std::chrono::milliseconds{100});
+  by.pause.async_wait([this, &by](const boost::system::error_code& canceled) {
     if (!canceled)
-      accept();
+      accept(by);
   });
 }
 
@@ -188,7 +217,8 @@ void server::inside::closed() {
     if (core->stopping)
       return;
   }
-  net::post(acceptor->get_executor(), [this] { accept(); });
+  for (auto& by : doors)
+    net::post(by.acceptor.get_executor(), [this, &by] { accept(by); });
 }
 
 result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
@@ -196,12 +226,12 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
                                               std::shared_ptr<accounts> users) {
   if (!how.now)
     how.now = system_now;
-  const auto where = to_string({how.host, how.port});
   auto x = std::make_unique<inside>();
   how.browsers.tls = how.tls.has_value();
   how.browsers.loopback = is_loopback(how.host);
   if (how.browsers.loopback)
     how.browsers.hosts.push_back(how.host);
+  how.browsers.proxy_port = how.pages ? how.pages->port : 0;
   services parts{cluster, std::move(storage), std::move(users), how.about, how.now};
   parts.empty_journal = how.empty_journal;
   parts.browsers = how.browsers;
@@ -220,22 +250,13 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
       return error{errc::invalid,
                    how.tls->key.string() + ": not the key of the certificate: " + bad.message()};
   }
-  auto at = resolve(io, how.host, how.port);
-  if (!at)
-    return at.error();
-  auto& acceptor = x->acceptor.emplace(net::make_strand(io));
-  acceptor.open(at->protocol(), bad);
-  if (!bad)
-    acceptor.set_option(net::socket_base::reuse_address(true), bad);
-  if (!bad)
-    acceptor.bind(*at, bad);
-  if (!bad)
-    acceptor.listen(net::socket_base::max_listen_connections, bad);
-  if (bad)
-    return listen_fault(where, bad);
-  x->port = acceptor.local_endpoint(bad).port();
-  x->pause.emplace(acceptor.get_executor());
-  x->accept();
+  if (auto ok = x->listen({how.host, how.port}, entrance::api); !ok)
+    return ok.error();
+  if (how.pages)
+    if (auto ok = x->listen(*how.pages, entrance::pages); !ok)
+      return ok.error();
+  for (auto& by : x->doors)
+    x->accept(by);
   for (unsigned i = 0; i < std::max(how.threads, 1u); ++i)
     x->threads.emplace_back([&io, work = net::make_work_guard(io)] { io.run(); });
   return std::unique_ptr<server>(new server(std::move(x)));
@@ -243,7 +264,7 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
 
 server::server(std::unique_ptr<inside> x) : inside_(std::move(x)) {}
 server::~server() { stop(); }
-std::uint16_t server::port() const { return inside_->port; }
+std::uint16_t server::port() const { return inside_->doors.front().port; }
 void server::committed(const storage::commit_summary&) { inside_->core->clock.committed(); }
 
 void server::stop(std::chrono::milliseconds grace) {
@@ -252,11 +273,12 @@ void server::stop(std::chrono::milliseconds grace) {
     return;
   auto& core = *x.core;
   core.stopping = true;
-  net::post(x.acceptor->get_executor(), [&x] {
-    boost::system::error_code ignored;
-    x.acceptor->close(ignored);
-    x.pause->cancel();
-  });
+  for (auto& by : x.doors)
+    net::post(by.acceptor.get_executor(), [&by] {
+      boost::system::error_code ignored;
+      by.acceptor.close(ignored);
+      by.pause.cancel();
+    });
   core.clock.committed(); // streams see `stopping` and end
   std::unique_lock lock{core.mutex};
   for (const auto& one : core.connections)

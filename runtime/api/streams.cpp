@@ -15,8 +15,6 @@ constexpr std::size_t batch = 256, batch_bytes = 256u << 10;
 constexpr int batches_at_once =
   16; ///< batches that a filter may drop before other connections have their turn
 constexpr duration heartbeat = 15s;
-constexpr duration linger =
-  1500ms; ///< time after a trial's end: the last lines are on their way from its agent
 
 class events : public body_stream {
 public:
@@ -89,7 +87,7 @@ public:
       at_ = std::numeric_limits<std::uint64_t>::max();
   }
 
-  result<piece> next(time_point now) override {
+  result<piece> next(time_point) override {
     piece out;
     std::optional<task_row> task; // read before the lines, or lines of its last moment could be missed
     if (what_.follow) {
@@ -121,19 +119,11 @@ public:
       more = lines->size() == batch;
     }
     if (out.bytes.empty())
-      end_or_wait(task, now, out);
+      out.last = !task || task->ended != time_point{}; // an exit is told last: decision 008
     return out;
   }
 
 private:
-  void end_or_wait(const std::optional<task_row>& task, time_point now, piece& out) const {
-    const bool ended = task && task->ended != time_point{};
-    if (!task || (ended && now - task->ended >= linger))
-      out.last = true;
-    else if (ended)
-      out.pause = linger - (now - task->ended);
-  }
-
   std::shared_ptr<storage::reader> storage_;
   log_request what_;
   std::uint64_t at_ = 0, sent_ = 0;
@@ -144,7 +134,7 @@ public:
   metrics(std::shared_ptr<storage::reader> storage, metric_request what)
       : storage_(std::move(storage)), what_(std::move(what)), after_(what_.after) {}
 
-  result<piece> next(time_point now) override {
+  result<piece> next(time_point) override {
     piece out;
     if (array() && !std::exchange(opened_, true))
       out.bytes = "[";
@@ -162,11 +152,8 @@ public:
         if (more && out.bytes.size() >= batch_bytes)
           return out;
       }
-      if (what_.follow && !(terminal(trial->state) && now - trial->ended >= linger)) {
-        if (terminal(trial->state))
-          out.pause = linger - (now - trial->ended);
+      if (what_.follow && !terminal(trial->state))
         return out;
-      }
     }
     if (array())
       out.bytes += "]";

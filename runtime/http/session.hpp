@@ -67,7 +67,10 @@ enum class heard {
 template <class From, class To>
 task<bool> pump(From& from, beast::flat_buffer& waiting, To& to, milliseconds write_time) {
   error_code bad;
-  std::vector<char> piece(65536);
+  // A connection that is silent, or says little, holds little.
+  constexpr std::size_t small = 2048, large = 65536;
+  std::vector<char> piece(small);
+  std::size_t filled = 0;
   while (!bad) {
     auto ready = net::const_buffer(waiting.data());
     if (ready.size() == 0) {
@@ -76,6 +79,7 @@ task<bool> pump(From& from, beast::flat_buffer& waiting, To& to, milliseconds wr
       if (bad)
         break;
       ready = net::buffer(piece.data(), got);
+      filled = got;
     }
     beast::get_lowest_layer(to).expires_after(write_time);
     error_code not_taken;
@@ -83,6 +87,11 @@ task<bool> pump(From& from, beast::flat_buffer& waiting, To& to, milliseconds wr
     if (not_taken)
       co_return false;
     waiting.clear();
+    if (const auto next = filled == piece.size() ? large
+                          : filled < small       ? small
+                                                 : piece.size();
+        next != piece.size())
+      piece = std::vector<char>(next);
   }
   error_code ignored;
   beast::get_lowest_layer(to).socket().shutdown(net::ip::tcp::socket::shutdown_send, ignored);

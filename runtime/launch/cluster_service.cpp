@@ -130,6 +130,7 @@ result<void> cluster_service::read(node::node_options& options) {
   for (const auto& name : cluster.value("web_hosts", value::array()))
     options.web_hosts.push_back(name.get<std::string>());
   options.proxy_domain = text("proxy_domain");
+  options.proxy_listen = text("proxy_listen");
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
       options.tls_dir = tls->value("dir", std::string());

@@ -61,7 +61,7 @@ result<void> master_role::open() {
       return ok;
   gate_ = std::make_unique<cluster_gate>(on_.system, cluster_, journal_actor_, on_.shell, *configuration_);
   configuration_->serve(*gate_);
-  return host_.http ? open_http(where->http) : on_.dir.publish("");
+  return host_.http ? open_http(where->http, where->pages) : on_.dir.publish("");
 }
 
 result<master_role::addresses> master_role::checked_addresses() const {
@@ -72,6 +72,16 @@ result<master_role::addresses> master_role::checked_addresses() const {
     return http.error();
   if (how.any_port && how.listen.empty())
     http->port = 0;
+  std::optional<api::listen_address> pages;
+  if (!how.proxy_listen.empty()) {
+    auto at = api::parse_listen(how.proxy_listen);
+    if (!at)
+      return error{at.error().code, "cluster.proxy_listen: " + at.error().what};
+    if (at->port == 0 || at->port == http->port)
+      return error{errc::invalid,
+                   "cluster.proxy_listen: " + how.proxy_listen + ": a port of its own has to be named"};
+    pages = *at;
+  }
   auto link = api::parse_listen(how.agent_listen.empty() ? "127.0.0.1:0" : how.agent_listen);
   if (!link)
     return link.error();
@@ -80,13 +90,16 @@ result<master_role::addresses> master_role::checked_addresses() const {
                  "--agent-listen " + how.agent_listen +
                    " is reachable from other hosts, so the node link needs TLS\nhint: troupe tls init"
                    " --dir DIR, then start with --tls-dir DIR"};
-  if (host_.http && !certified && how.tls_cert.empty() && !how.plain_http && !api::is_loopback(http->host))
+  const auto* seen = !api::is_loopback(http->host)             ? &*http
+                     : pages && !api::is_loopback(pages->host) ? &*pages
+                                                               : nullptr;
+  if (host_.http && !certified && how.tls_cert.empty() && !how.plain_http && seen)
     return error{errc::invalid,
-                 "other hosts reach " + api::to_string(*http) +
+                 "other hosts reach " + api::to_string(*seen) +
                    ", and without certificates passwords and tokens would cross the network in the clear\n"
                    "hint: troupe tls init --dir DIR, then start with --tls-dir DIR; or --plain-http where a"
                    " proxy that speaks TLS stands in front"};
-  return addresses{*http, *link};
+  return addresses{*http, *link, pages};
 }
 
 result<void> master_role::open_journal() {
@@ -327,11 +340,13 @@ result<void> master_role::open_link(const api::listen_address& where) {
   return {};
 }
 
-result<void> master_role::open_http(const api::listen_address& where) {
+result<void> master_role::open_http(const api::listen_address& where,
+                                    const std::optional<api::listen_address>& pages) {
   const auto& options = on_.options;
   api::server_options how;
   how.host = where.host;
   how.port = where.port;
+  how.pages = pages;
   how.about = {ids_.cluster, ids_.start, options.cluster_name.empty() ? "troupe" : options.cluster_name,
                options.version};
   how.about.link_port = link_port_;

@@ -46,6 +46,7 @@ private:
   /// Where it listens, as the settings say.
   struct addresses {
     api::listen_address http, link;
+    std::optional<api::listen_address> pages;
   };
   result<addresses> checked_addresses() const;
   result<void> open_journal();
@@ -56,7 +57,7 @@ private:
   std::unique_ptr<instance_provider> make_provider(const std::string& pool, const value& settings);
   result<void> open_desk();
   result<void> open_link(const api::listen_address& where);
-  result<void> open_http(const api::listen_address& where);
+  result<void> open_http(const api::listen_address& where, const std::optional<api::listen_address>& pages);
   api::accounts::options accounts_options(const api::listen_address& http) const;
   journal_peers peers_of_journal();
   result<void> open_courier(const value& configuration, bool loopback);

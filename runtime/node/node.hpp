@@ -65,6 +65,7 @@ struct node_options {
   /// Master role: called with the configuration in force, at the start and after each change. Must not block.
   std::function<void(const value&)> configured;
   host_process host;
+  std::string proxy_listen; ///< a further port for tasks' pages alone, "HOST:PORT"; empty: none
 };
 
 /// UUIDs by which clients tell clusters apart.

@@ -25,6 +25,8 @@ public:
   }
 
   steady_time last_byte() const override {
+    if (awaits_)
+      return begun_ - (junctions::idle - ends_.first_byte);
     const auto earlier = hurried_ ? junctions::idle - hurry : std::chrono::seconds{0};
     return steady_time(clock::duration(last_.load())) - earlier;
   }
@@ -38,6 +40,7 @@ protected:
     touch();
     hurried_ = true;
   }
+  void viewer_spoke() { awaits_ = false; }
   void touch() { last_ = clock::now().time_since_epoch().count(); }
 
   /// Of both. `whole`: each has said all it had to say.
@@ -60,6 +63,8 @@ protected:
 private:
   std::atomic<clock::rep> last_{0};
   std::atomic<bool> over_{false}, hurried_{false};
+  const steady_time begun_ = clock::now();
+  std::atomic<bool> awaits_{ends_.first_byte.count() > 0}; ///< the viewer's first byte
 };
 
 class byte_bridge final : public bridge {
@@ -83,6 +88,8 @@ private:
       if (!got)
         return me->end();
       me->touch();
+      if (from == me->ends_.viewer)
+        me->viewer_spoke();
       if (!got->empty())
         return me->write(from, to, std::move(*got));
       to->end_writing();
@@ -133,6 +140,8 @@ private:
   void heard(frame_reader::found x) {
     if (x.pong)
       to_viewer(frame_of(frame_kind::pong, *x.pong), after::nothing);
+    if (!x.bytes.empty())
+      viewer_spoke();
     if (x.bytes.empty())
       return heard_all(x.closed, std::move(x.wrong));
     ends_.service->write(std::move(x.bytes),

@@ -8,9 +8,10 @@ namespace troupe::proxy {
 
 struct bridge_ends {
   link_ptr viewer, service;
-  std::string from_service;         ///< bytes that were read already
-  junctions::place held;            ///< goes with the connection
-  std::shared_ptr<junctions> table; ///< ends it when it is idle
+  std::string from_service;           ///< bytes that were read already
+  junctions::place held;              ///< goes with the connection
+  std::shared_ptr<junctions> table;   ///< ends it when it is idle
+  std::chrono::seconds first_byte{0}; ///< so long the viewer may say nothing at first; 0: as later
 };
 
 /// Bytes as they come, until both sides have ended, or one is gone.

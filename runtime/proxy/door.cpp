@@ -1,5 +1,7 @@
 #include "runtime/proxy/door.hpp"
 
+#include <algorithm>
+
 namespace troupe::proxy {
 namespace {
 
@@ -32,6 +34,17 @@ opening at_own_page(const knock& x) {
   if (x.anyone && !x.browser)
     return opening::by_nobody;
   return x.navigates && x.safe ? opening::send_back : opening::unauthorized;
+}
+
+/// "head:8080" -> "head" and ":8080"; the brackets of an IPv6 address stay.
+std::pair<std::string_view, std::string_view> split_host(std::string_view host) {
+  const auto bracket = host.find(']');
+  const auto colon = std::min(host.find(':', bracket == host.npos ? 0 : bracket), host.size());
+  return {host.substr(0, colon), host.substr(colon)};
+}
+
+bool is_of_loopback(std::string_view host) {
+  return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
 }
 
 bool is_below(std::string_view host, std::string_view domain) {
@@ -73,12 +86,14 @@ std::optional<std::string> page_origin(std::string_view label, std::string_view 
     return std::nullopt;
   if (!names.domain.empty())
     return "https://" + std::string(label) + "." + names.domain;
-  if (!names.loopback)
-    return std::nullopt;
-  const auto bracket = host.find(']');
-  const auto colon = host.find(':', bracket == host.npos ? 0 : bracket);
-  const auto port = colon == host.npos ? std::string_view() : host.substr(colon);
-  return (tls ? "https://" : "http://") + std::string(label) + ".localhost" + std::string(port);
+  const std::string scheme = tls ? "https://" : "http://";
+  const auto [name, port] = split_host(host);
+  // A server on loopback may be called by another name, which says nothing about names below localhost.
+  if (names.loopback && (names.port == 0 || is_of_loopback(name)))
+    return scheme + std::string(label) + ".localhost" + std::string(port);
+  if (names.port != 0 && !name.empty())
+    return scheme + std::string(name) + ":" + std::to_string(names.port);
+  return std::nullopt;
 }
 
 } // namespace troupe::proxy

@@ -4,6 +4,7 @@
 // A page that a task serves is a stranger to the cluster. So it has an origin of its own, and on the API's
 // origin nothing of a task is ever shown to a browser.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,17 +49,18 @@ enum class opening {
 
 opening opening_of(const knock& x);
 
-/// The names under which services' pages have origins of their own.
+/// Where services' pages have origins that are not the API's.
 struct page_names {
-  bool loopback = false; ///< LABEL.localhost is
-  std::string domain;    ///< LABEL.DOMAIN is; empty: none
+  bool loopback = false;  ///< LABEL.localhost is
+  std::string domain;     ///< LABEL.DOMAIN is; empty: none
+  std::uint16_t port = 0; ///< the same host has pages there, all with one origin; 0: none
 };
 /// `host`: as the request names it, without its port and in lower case.
 place place_of(std::string_view host, std::string_view label, const page_names& names);
 /// Whether the host is a page's at all, whosever: the API does not answer there.
 bool is_page_host(std::string_view host, const page_names& names);
-/// "http://LABEL.localhost:8080"; none where no name is set. `host`: the API's own, with its port, as the
-/// browser names it.
+/// "http://LABEL.localhost:8080"; none where no name and no port is set. `host`: the API's own, with its
+/// port, as the browser names it.
 std::optional<std::string> page_origin(std::string_view label, std::string_view host, bool tls,
                                        const page_names& names);
 

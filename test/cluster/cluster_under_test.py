@@ -21,11 +21,15 @@ SCRIPT = """
 import fcntl, json, os, time, troupe
 p = troupe.params(x=0.5)
 root, trial = os.environ["JOB_DIR"], os.environ["DET_TRIAL_ID"]
-lock = open(f"{root}/lock-{trial}", "w")
+lock = open(f"{root}/lock-{trial}", "a+")
+me = f"run {os.environ['DET_TRIAL_RUN_ID']}, pid {os.getpid()}, {time.time()}"
 try:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock.write(me + "; ")
+    lock.flush()
 except BlockingIOError:
-    open(f"{root}/double-{trial}", "w").close()
+    with open(f"{root}/double-{trial}", "a") as f:
+        f.write(f"{me}, beside: {open(lock.name).read()}")
 def note(kind, epoch):
     with open(f"{root}/acks", "a") as f:
         f.write(json.dumps({"kind": kind, "trial": int(trial), "run": int(os.environ["DET_TRIAL_RUN_ID"]), "epoch": epoch}) + "\\n")

@@ -112,6 +112,23 @@ def test_200_megabytes_go_up_and_down_through_jupyterlab(cluster):  # noqa: F811
     cluster.cli("notebook", "kill", notebook)
 
 
+def test_what_keeps_a_notebook_is_what_its_idle_type_says(cluster):  # noqa: F811
+    def notebook(*more):
+        words = ("--slots", "0", "--idle", "20s", "--config", "environment.environment_variables=[TROUPE_NOTEBOOK_LOOK_SECONDS=0.5]", *more)
+        one = started(cluster, "notebook", "start", *words)
+        return one, Kernel(cluster, one)
+    (by_kernels, kernel), (by_activity, other) = notebook(), notebook("--config", "notebook_idle_type=activity")
+    kernel.link.close()
+    other.run("import time; time.sleep(22)")
+    assert row(cluster, by_kernels)["state"] == row(cluster, by_activity)["state"] == "ACTIVE"
+    # A kernel that is open, and at rest, keeps the one and not the other.
+    wait_for(lambda: row(cluster, by_activity)["state"] == "CANCELED", 40, 0.2, lambda: row(cluster, by_activity))
+    assert "idle for more than" in row(cluster, by_activity)["why"]
+    assert row(cluster, by_kernels)["state"] == "ACTIVE"
+    assert ask(cluster, f"/proxy/{by_kernels}/api/kernels/{kernel.id}", {"Authorization": login(cluster)}, method="DELETE").status == 204
+    wait_for(lambda: row(cluster, by_kernels)["state"] == "CANCELED", 40, 0.2, lambda: row(cluster, by_kernels))
+
+
 def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
     """Master and agent die with a kernel that computes, a file half copied and a WebSocket open."""
     notebook, shell = started(cluster, "notebook", "start", "--slots", "0"), Shell(cluster)  # noqa: F811

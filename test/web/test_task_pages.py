@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from web_site import Site, free_port, wait_for
+from web_site import BROWSER, Site, free_port, wait_for
 
 SERVER = r'''
 import http.server, json, os
@@ -51,7 +51,7 @@ async ([how, url, more]) => {
     case "script": return new Promise(r => { const s = document.createElement("script"); s.onload = () => r("loaded"); s.onerror = () => r("refused");
                                              s.src = url; document.head.append(s); });
     case "socket": return new Promise(r => { const s = new WebSocket(url); s.onopen = () => r("open"); s.onerror = () => r("refused"); });
-    case "worker": return navigator.serviceWorker.register(url, {scope: more}).then(() => "registered", () => "refused");
+    case "worker": return !navigator.serviceWorker ? "refused" : navigator.serviceWorker.register(url, {scope: more}).then(() => "registered", () => "refused");
     case "frame": return new Promise(r => {
       const f = document.createElement("iframe");
       f.src = url;
@@ -115,9 +115,9 @@ def shown(tab):
     return tab.evaluate("fetch('/api/v1/me').then(r => r.status)") == 200
 
 
-def attack(tab, site, task, other, page_of_other):
+def attack(tab, api, task, other, page_of_other):
     """All that the page on `tab` tries."""
-    api, at = site.url(), urllib.parse.urlsplit(tab.url)
+    at = urllib.parse.urlsplit(tab.url)
     own = f"{at.scheme}://{at.netloc}"
     port = urllib.parse.urlsplit(api).port
     tries = [("fetch", f"{host}{path}", None) for host in (api, f"http://localhost:{port}", own)
@@ -133,7 +133,7 @@ def attack(tab, site, task, other, page_of_other):
     reached = []
     for how, url, more in tries:
         got = tab.evaluate(ATTEMPT, [how, url, more])
-        if not re.fullmatch(r"refused|opaque|", got) and not re.match(r"(401|403|404|421) ", got):
+        if not re.fullmatch(r"refused|opaque|", got) and not re.match(r"(401|403|404|421) ", got) and not re.match(r'\{"error":', got):
             reached.append((how, url, more, got))
     return reached
 
@@ -149,7 +149,7 @@ def test_a_hostile_page_reaches_nothing(site, context, viewer):
                                 ("script", page.url + "sw.js", None, "loaded"), ("forge", page.url, None, "200")]:
         assert page.evaluate(ATTEMPT, [how, url, more]).startswith(got), how
     before = len(other.seen())
-    assert attack(page, site, task, other, theirs.url) == []
+    assert attack(page, site.url(), task, other, theirs.url) == []
     assert len(other.seen()) == before, other.seen()[before:]
     # It is logged in still, the other task runs, and nothing of a credential was seen by a task.
     assert shown(viewer) and site.call(f"/troupe/v1/tasks/{other.id}")[1]["state"] == "ACTIVE"
@@ -188,3 +188,57 @@ def test_the_page_of_a_task_dies_with_it(site, context, viewer):
     page = opened(context, site, task)
     site.cli("task", "kill", task.id)
     wait_for(lambda: page.evaluate("fetch(location.href).then(r => r.status)") == 404, 20)
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A master that is called by a name of the network, and shows pages at a port of their own."""
+    one, pages = Site(tmp_path), free_port()
+    one.listen = f"127.0.0.1:{free_port()}"
+    file = tmp_path / "cluster.yaml"
+    file.write_text(f"troupe: 1\ncluster: {{web_hosts: [head.lab], proxy_listen: '127.0.0.1:{pages}'}}\n")
+    one.up_words = ("-f", str(file))
+    one.up(slots=2)
+    one.pages = f"http://head.lab:{pages}"
+    yield one
+    one.close()
+
+
+def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chromium):
+    own, other = Task(shared, "own"), Task(shared, "others", user="determined")
+    named = chromium.browser_type.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-dev-shm-usage",
+                                                                               "--host-resolver-rules=MAP head.lab 127.0.0.1"])
+    try:
+        context = named.new_context()
+        api = shared.url().replace("127.0.0.1", "head.lab")
+        viewer = context.new_page()
+        viewer.goto(shared.link().replace("127.0.0.1", "head.lab"))
+        viewer.wait_for_selector("main[data-page=home]")
+        page = context.new_page()
+        page.goto(f"{api}/det/interactive/{own.id}/")
+        page.wait_for_selector("#here")
+        assert page.url == f"{shared.pages}/proxy/{own.id}/"
+        # Whoever may do anything as an admin sees no page of others there: it would be of one origin with all of theirs.
+        refused = context.new_page()
+        refused.goto(f"{api}/det/interactive/{other.id}/")
+        assert "tasks of its own user alone" in refused.inner_text("body")
+        before = len(other.seen())
+        assert attack(page, api, own, other, f"{shared.pages}/proxy/{other.id}/") == []
+        assert len(other.seen()) == before
+        assert shown(viewer) and shared.call(f"/troupe/v1/tasks/{other.id}")[1]["state"] == "ACTIVE"
+        for request in own.seen():
+            assert not re.search(r"troupe-|auth=|Bearer|[uvp]1\.", json.dumps(request["headers"])), request
+        # Nothing of the cluster answers there, and a client that is no browser goes on as ever.
+        port = urllib.parse.urlsplit(shared.pages).port
+        for path, status in [("/health", 403), ("/ui/", 403), ("/api/v1/me", 403), (f"/proxy/{other.id}/", 200)]:
+            request = shared.request(path)
+            request.full_url = f"http://127.0.0.1:{port}{path}"
+            try:
+                got = urllib.request.urlopen(request, timeout=10).status
+            except urllib.error.HTTPError as no:
+                got = no.code
+            assert got == status, path
+        assert viewer.evaluate("fetch('/api/v1/auth/logout', {method: 'POST'}).then(r => r.status)") == 200
+        assert page.evaluate("fetch(location.href).then(r => r.status)") == 401
+    finally:
+        named.close()

@@ -1,7 +1,7 @@
 // A line chart: uPlot draws, this keeps it as what is to be shown changes.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { Legend, NumbersTable, type Curve } from "./curves";
@@ -110,6 +110,10 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
   }, []);
+  // Another metric: what is drawn is not of it yet.
+  useLayoutEffect(() => {
+    if (frame.current) frame.current.dataset["state"] = "loading";
+  }, [props.metric]);
   useEffect(() => {
     if (frame.current && !props.lines) frame.current.dataset["state"] = "loading";
     if (seen.current) draw();

@@ -167,20 +167,27 @@ private:
   /// Of the limits, what is left for one more run of this job.
   int room(const job_terms& of) const {
     const auto& job = jobs.at(of.job);
-    int left = 1'000'000, used = 0, by_user = 0;
+    int left = 1'000'000, used = 0, by_user = 0, by_workspace = 0;
     for (const auto& [id, run] : runs) {
       const int n = slots_in(run.on);
       used += n;
       if (jobs.at(run.request.run.job.job).user == job.user)
         by_user += n;
+      if (jobs.at(run.request.run.job.job).workspace == job.workspace)
+        by_workspace += n;
     }
     if (job.max_slots >= 0)
       left = std::min(left, job.max_slots - held_by(job.job));
     if (settings_.max_slots >= 0)
       left = std::min(left, settings_.max_slots - used);
-    for (const auto& q : settings_.quotas)
-      if (q.user == job.user)
+    const bool own = std::any_of(settings_.quotas.begin(), settings_.quotas.end(),
+                                 [&](const auto& q) { return q.user == job.user; });
+    for (const auto& q : settings_.quotas) {
+      if (q.user == job.user || (q.user == "*" && !own))
         left = std::min(left, q.max_slots - by_user);
+      if (!q.workspace.empty() && q.workspace == job.workspace)
+        left = std::min(left, q.max_slots - by_workspace);
+    }
     return left;
   }
 
@@ -354,6 +361,7 @@ job_terms job_of(std::uint64_t id, dice& d) {
   job.weight = roll(d, 0, 3);
   job.max_slots = roll(d, 0, 2) == 0 ? roll(d, 1, 4) : -1;
   job.user = id % 2 ? "ada" : "bob";
+  job.workspace = id % 3 ? "Uncategorized" : "vision";
   return job;
 }
 
@@ -366,6 +374,10 @@ TEST_P(PoolPolicies, HoldWhateverHappens) {
       s.max_slots = roll(d, 2, 6);
     if (roll(d, 0, 2) == 0)
       s.quotas.push_back({"ada", "", roll(d, 1, 5)});
+    if (seed % 3 == 0) // each user without a line of their own
+      s.quotas.push_back({"*", "", 1 + static_cast<int>(seed % 4)});
+    if (seed % 4 == 0)
+      s.quotas.push_back({"", seed % 8 ? "vision" : "Uncategorized", 1 + static_cast<int>(seed % 5)});
     s.min_run = std::chrono::seconds(roll(d, 0, 1) * 30);
     watched_pool p(s);
     std::vector<job_terms> jobs;
@@ -577,6 +589,33 @@ INSTANTIATE_TEST_SUITE_P(
   ::testing::Values(kind{scheduler_kind::fifo, false}, kind{scheduler_kind::round_robin, false},
                     kind{scheduler_kind::priority, false}, kind{scheduler_kind::priority, true},
                     kind{scheduler_kind::fair, false}, kind{scheduler_kind::fair, true}));
+
+/// Of a job whose limit has room again, as many compete as there is room for.
+TEST_P(PoolPolicies, GiveTheRoomOfOneThatIsWithdrawnToTheNext) {
+  pool p(pool::phase::placing, settings());
+  static_cast<void>(p.apply(agent_up{"a", 2}, t0));
+  const auto ask = [&](std::uint64_t trial, std::uint64_t job, int slots, int limit) {
+    slots_requested ev{{trial_id{trial}, {1}}, slots};
+    ev.run.job.job = {job};
+    ev.run.job.submitted = t0 + std::chrono::seconds(job);
+    ev.run.job.max_slots = limit;
+    ev.run.started = t0 + std::chrono::seconds(trial);
+    return p.apply(ev, t0);
+  };
+  const auto end = [&](std::uint64_t trial) {
+    return p.apply(slots_released{{trial_id{trial}, {1}}, {}}, t0);
+  };
+  EXPECT_EQ(ask(1, 1, 1, 2).size(), 1u);
+  EXPECT_EQ(ask(2, 1, 1, 2).size(), 1u);
+  for (std::uint64_t trial = 3; trial <= 4; ++trial)
+    EXPECT_TRUE(ask(trial, 1, 2, 2).empty());
+  EXPECT_TRUE(ask(5, 2, 1, 1).empty());
+  static_cast<void>(end(1));
+  static_cast<void>(end(2)); // where 5 may pass, it holds one
+  static_cast<void>(end(3)); // it competed, and is not wanted any more
+  static_cast<void>(end(5));
+  EXPECT_EQ(p.agents().at("a"), std::vector<allocation_id>(2, {trial_id{4}, {1}}));
+}
 
 /// Jobs that could use everything have what their weights say, but for one slot.
 TEST(FairPool, GivesSharesWithinASlot) {

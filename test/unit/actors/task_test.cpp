@@ -151,6 +151,18 @@ TEST(Task, OfARestartedMasterKeepsItsIdleTimeAndIsGivenTimeToSpeak) {
   EXPECT_EQ(t.deadline(), t0 + 9120s);
 }
 
+TEST(Task, OfAShortIdleTimeEndsAsSoonAsItSays) {
+  task t({.id = a_notebook, .idle_limit = 5s});
+  task_created made;
+  made.at = t0;
+  for (const auto& fact : task::birth(made))
+    t.replay(fact);
+  static_cast<void>(t.resume(t0)); // its actor begins
+  EXPECT_FALSE(t.deadline());
+  static_cast<void>(t.apply(task_service_answers{r1}, t0 + 2s));
+  EXPECT_EQ(t.deadline(), t0 + 7s);
+}
+
 TEST(Task, TellsItsPoolAnotherPriority) {
   play({.id = a_command}, {{task_priority_wanted{"eve", 7}, 1s, "priority(7) | tell(7)"},
                            {task_priority_wanted{"eve", 7}, 2s, " |"}});

@@ -57,6 +57,31 @@ TEST(Server, RefusesATakenOrMalformedAddressAtOnce) {
   EXPECT_FALSE(is_loopback(""));
 }
 
+TEST(Server, APortOfPagesShowsNothingOfTheCluster) {
+  live finder; // takes a port that is free, and gives it back
+  const auto pages = finder.http->port();
+  finder.http.reset();
+  server_options how;
+  how.pages = listen_address{"127.0.0.1", pages};
+  live x(how);
+  const auto login = "Authorization: Bearer " + x.token() + "\r\n";
+  for (const char* target :
+       {"/health", "/api/v1/me", "/ui/", "/det/interactive/1.0/", "/troupe/v1/connections/1"}) {
+    raw_client there(pages);
+    there.send("GET " + std::string(target) + " HTTP/1.1\r\nHost: head:1\r\n" + login + "\r\n");
+    const auto answer = there.answer();
+    EXPECT_EQ(answer.status, 403) << target;
+    EXPECT_NE(answer.body.find("pages of tasks"), std::string::npos) << answer.body;
+  }
+  raw_client there(pages);
+  there.send("GET /proxy/no-such-task/ HTTP/1.1\r\nHost: head:1\r\n" + login + "\r\n");
+  EXPECT_EQ(there.answer().status, 404);
+  server_options same = how;
+  same.pages->port = x.http->port();
+  fake_gate g;
+  EXPECT_EQ(server::start(same, g, x.reader, x.users).error().code, errc::conflict);
+}
+
 TEST(Server, RefusesWhatIsNotARequest) {
   live x;
   const std::string t = x.token();

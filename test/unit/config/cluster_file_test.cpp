@@ -196,6 +196,13 @@ TEST(ClusterFile, KeepsSecretsApart) {
   EXPECT_EQ(got.warnings[0].line, 4);
 }
 
+TEST(ClusterFile, HasThePoolThatAClusterWithoutAFileHas) {
+  const auto pool = load("troupe: 1\n").config["pools"]["default"];
+  EXPECT_EQ(pool["scheduler"], "priority");
+  EXPECT_EQ(pool["default"], true);
+  EXPECT_EQ(pool["reserve_after"], "60s");
+}
+
 TEST(ClusterFile, WarnsOfKeysWithoutEffect) {
   auto got = load("troupe: 1\npools:\n  a: {scheduler: fair, preemption: true}\n  b: {scheduler: fifo, "
                   "preemption: true}\n");

@@ -61,6 +61,17 @@ TEST_F(Fallback, WhatThePoolCouldNeverHoldMayAskOthersToo) {
   EXPECT_EQ(tell(request(2, 0)), "grant(2.1 a1:)");
 }
 
+TEST_F(Fallback, WhoWaitedBeforeARestartDoesNotBeginAnew) {
+  machine = pool(pool::phase::recovering, pool_settings{});
+  now = t0 + 60s;
+  static_cast<void>(machine.apply(pool_configured{{{"fallback", {"b"}}, {"fallback_after", "10s"}}}, now));
+  EXPECT_EQ(tell(request(1, 1)), "") << "its run began at t0";
+  EXPECT_EQ(tell(holders_heard{}), "fall_back(1.1 b)");
+  EXPECT_EQ(tell(request(2, 1)), "") << "what comes later waits since it came";
+  EXPECT_EQ(wait(9s), "");
+  EXPECT_EQ(wait(1s), "fall_back(2.1 b)");
+}
+
 TEST_F(Fallback, ChangedListIsSaidAndTakenBack) {
   begin({{"fallback", {"b"}}, {"fallback_after", "1s"}});
   EXPECT_EQ(tell(request(1, 1)), "");

@@ -106,7 +106,7 @@ TEST(ProxyDoor, EachCredentialOpensWhatItMayAndNothingElse) {
 }
 
 TEST(ProxyDoor, AnOriginBelongsToOneService) {
-  const page_names local{true, ""}, domain{false, "tasks.example.org"}, none{};
+  const page_names local{true, "", 0}, domain{false, "tasks.example.org", 0}, none{};
   const struct {
     const char* host;
     const page_names& names;
@@ -132,12 +132,31 @@ TEST(ProxyDoor, AnOriginBelongsToOneService) {
 }
 
 TEST(ProxyDoor, ThePageHasAnAddressOfItsOwn) {
-  EXPECT_EQ(page_origin("2f0c", "localhost:8080", false, {true, ""}), "http://2f0c.localhost:8080");
-  EXPECT_EQ(page_origin("2f0c", "127.0.0.1:8080", false, {true, ""}), "http://2f0c.localhost:8080");
-  EXPECT_EQ(page_origin("2f0c", "[::1]:8080", true, {true, ""}), "https://2f0c.localhost:8080");
-  EXPECT_EQ(page_origin("2f0c", "head", false, {false, "tasks.example.org"}),
-            "https://2f0c.tasks.example.org");
-  EXPECT_EQ(page_origin("2f0c", "head:8080", false, {}), std::nullopt);
+  const struct {
+    const char* host;
+    bool tls;
+    page_names names;
+    const char* origin; ///< null: none
+  } table[] = {
+    {"localhost:8080", false, {true, "", 0}, "http://2f0c.localhost:8080"},
+    {"127.0.0.1:8080", false, {true, "", 0}, "http://2f0c.localhost:8080"},
+    {"[::1]:8080", true, {true, "", 0}, "https://2f0c.localhost:8080"},
+    {"head", false, {false, "tasks.example.org", 0}, "https://2f0c.tasks.example.org"},
+    {"head:8080", false, {false, "tasks.example.org", 8082}, "https://2f0c.tasks.example.org"},
+    {"head:8080", false, {}, nullptr},
+    // A port of its own.
+    {"head:8080", false, {false, "", 8082}, "http://head:8082"},
+    {"head", true, {false, "", 8082}, "https://head:8082"},
+    {"[fd00::7]:8080", true, {false, "", 8082}, "https://[fd00::7]:8082"},
+    {"", true, {false, "", 8082}, nullptr},
+    {"127.0.0.1:8080", false, {true, "", 8082}, "http://2f0c.localhost:8080"},
+    {"head.lab:8080", false, {true, "", 8082}, "http://head.lab:8082"},
+    {"head.lab:8080", false, {true, "", 0}, "http://2f0c.localhost:8080"},
+  };
+  for (const auto& row : table) {
+    const auto found = page_origin("2f0c", row.host, row.tls, row.names);
+    EXPECT_EQ(found, row.origin ? std::optional<std::string>(row.origin) : std::nullopt) << row.host;
+  }
 }
 
 } // namespace

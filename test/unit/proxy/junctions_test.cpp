@@ -48,6 +48,26 @@ struct pair {
   bridge_ends ends(std::string early = {}) { return {viewer, service, std::move(early), {}, table}; }
 };
 
+TEST(Bridge, AStrangerSaysSomethingSoonOrGoes) {
+  using namespace std::chrono_literals;
+  for (const bool frames : {false, true})
+    for (const bool speaks : {false, true}) {
+      pair x;
+      auto ends = x.ends();
+      ends.first_byte = 10s;
+      frames ? join_frames(std::move(ends)) : join_bytes(std::move(ends));
+      x.service->say("SSH-2.0-OpenSSH\r\n"); // it is the viewer's first byte that is waited for
+      if (speaks)
+        x.viewer->say(frames ? std::string("\x82\x81mask", 6) + char('S' ^ 'm') : "S");
+      x.table->sweep(std::chrono::steady_clock::now() + 9s);
+      EXPECT_FALSE(x.viewer->closed);
+      x.table->sweep(std::chrono::steady_clock::now() + 11s);
+      EXPECT_EQ(x.viewer->closed, !speaks) << frames;
+      x.table->sweep(std::chrono::steady_clock::now() + 1h + 1s);
+      EXPECT_TRUE(x.viewer->closed);
+    }
+}
+
 TEST(Junctions, ASecretIsGoodOnceAndForItsConnectionAlone) {
   junctions table;
   int arrived = 0;
