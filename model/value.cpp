@@ -68,7 +68,9 @@ result<value> parse_json(std::string_view text) {
       return error{errc::invalid, "JSON nested deeper than 512 levels"};
     return x;
   } catch (const value::exception& fault) {
-    return error{errc::invalid, fault.what()};
+    const std::string_view what = fault.what(); // after the library's name of the fault, in brackets
+    return error{errc::invalid,
+                 std::string(what.substr(what.find(']') == what.npos ? 0 : what.find(']') + 2))};
   }
 }
 

@@ -146,6 +146,10 @@ int queue_list(session& s, const arguments& given) {
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
+  if (given.has("--pool")) // an unknown one is told from an empty queue
+    if (auto known = (*cluster)->get("/troupe/v1/pools/" + client::percent_encode(given.text("--pool")));
+        !known)
+      return s.fail(known.error());
   auto got = (*cluster)->get("/troupe/v1/queue");
   if (!got)
     return s.fail(got.error());

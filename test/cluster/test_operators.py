@@ -186,6 +186,7 @@ def test_a_live_change_of_priority_and_limit(lab):
     assert f"trial {later} of experiment {second}" in shown and "second in line" in shown and "before it" in shown, shown
     assert lab.json("explain", "experiment", str(second))["trials"] == {"running": 0, "waiting": 1, "paused": 0}
     lab.cli("experiment", "set", str(second), "--priority", "10", "--max-slots", "none")
+    assert lab.cli("queue", "list", "--pool", "nowhere", check=False).returncode == 5, "unknown, and not empty"
     queue = lab.json("queue", "list")
     assert [x["experiment"] for x in queue] == [second, first] and queue[0]["priority"] == 10, queue
     for one in (running, second, first):
