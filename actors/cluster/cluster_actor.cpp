@@ -1061,8 +1061,8 @@ private:
 
   template <class OfUnmanaged>
   requires(commands::contains<commands::unmanaged_commands, OfUnmanaged>) caf::result<command_result> on(
-    const caller& by, const OfUnmanaged& x) {
-    return unmanaged_->on(by.user, x);
+    const caller&, const OfUnmanaged& x) {
+    return unmanaged_->on(x);
   }
 
   template <class OfWork>

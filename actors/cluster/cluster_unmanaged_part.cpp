@@ -66,7 +66,7 @@ void cluster_unmanaged::recover(const experiment_row& row) {
     [](const command_result&) {});
 }
 
-caf::result<command_result> cluster_unmanaged::on(const std::string&, const commands::trial_create& x) {
+caf::result<command_result> cluster_unmanaged::on(const commands::trial_create& x) {
   if (x.external_id.size() > most_name)
     return refused({errc::invalid, "the external id has more than 255 bytes"});
   return in_turn(x.experiment, [this, x](const experiment_row& row) -> result<decision> {
@@ -91,7 +91,7 @@ caf::result<command_result> cluster_unmanaged::on(const std::string&, const comm
   });
 }
 
-caf::result<command_result> cluster_unmanaged::on(const std::string&, const commands::trial_start& x) {
+caf::result<command_result> cluster_unmanaged::on(const commands::trial_start& x) {
   auto row = trial(x.id);
   if (!row)
     return refused(row.error());
@@ -110,13 +110,13 @@ caf::result<command_result> cluster_unmanaged::on(const std::string&, const comm
   });
 }
 
-caf::result<command_result> cluster_unmanaged::on(const std::string& user, const commands::trial_hear& x) {
+caf::result<command_result> cluster_unmanaged::on(const commands::trial_hear& x) {
   auto row = trial(x.id);
   if (!row)
     return refused(row.error());
   if (auto it = alive_.find(x.id); it != alive_.end())
     it->second.heard = self_->now();
-  return in_turn(row->experiment, of_trial(x.id, [this, user, x](const trial_row& now) {
+  return in_turn(row->experiment, of_trial(x.id, [this, x](const trial_row& now) {
                    const auto at = self_->now();
                    if (x.state == "completed")
                      return unmanaged::ended(now, trial_state::completed, "", at);

@@ -32,9 +32,9 @@ public:
   /// left behind.
   void recover(const experiment_row& row);
 
-  caf::result<command_result> on(const std::string& user, const commands::trial_create& x);
-  caf::result<command_result> on(const std::string& user, const commands::trial_start& x);
-  caf::result<command_result> on(const std::string& user, const commands::trial_hear& x);
+  caf::result<command_result> on(const commands::trial_create& x);
+  caf::result<command_result> on(const commands::trial_start& x);
+  caf::result<command_result> on(const commands::trial_hear& x);
   caf::result<command_result> on(allocation_id run, commands::checkpoint_report x);
   caf::result<command_result> on(allocation_id run, const commands::trial_progress& x);
   /// Ends all its trials as canceled, and so itself.

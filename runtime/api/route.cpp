@@ -110,6 +110,17 @@ result<experiment_row> named_experiment(const call& c) {
   return row;
 }
 
+result<trial_row> trial_of(const call& c, std::string_view text) {
+  const auto id = parse_id<trial_id>(text);
+  if (!id)
+    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is not an id of a trial"};
+  auto row = c.parts->storage->trial(id);
+  if (!row && row.error().code == errc::not_found)
+    return error{errc::not_found, "trial '" + to_string(id) + "' not found"};
+  return row;
+}
+result<trial_row> named_trial(const call& c) { return trial_of(c, c.named("trialId")); }
+
 answer answer_to(const call_ptr& c, const reply& back, answer_shape shape, error_shape on_error) {
   return [c, back, shape = std::move(shape), on_error = std::move(on_error)](result<value> got) {
     if (!got)

@@ -139,6 +139,9 @@ inline result<value> as_it_is(value got) { return got; }
 
 /// The one that `{experimentId}` of the path names; errc::invalid where it is not an id, errc::not_found.
 result<experiment_row> named_experiment(const call& c);
+/// The same of a trial that a text names, and of the one that `{trialId}` of the path does.
+result<trial_row> trial_of(const call& c, std::string_view text);
+result<trial_row> named_trial(const call& c);
 
 /// The tables, one per file of routes.
 std::vector<route> cluster_routes();

@@ -15,19 +15,6 @@ namespace {
 
 constexpr std::size_t batch = 1000;
 
-result<trial_row> trial_with(const call& c, trial_id id, std::string_view text) {
-  if (!id)
-    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is not an id of a trial"};
-  auto row = c.parts->storage->trial(id);
-  if (!row && row.error().code == errc::not_found)
-    return error{errc::not_found, "trial '" + to_string(id) + "' not found"};
-  return row;
-}
-
-result<trial_row> row_of(const call& c) {
-  return trial_with(c, parse_id<trial_id>(c.named("trialId")), c.named("trialId"));
-}
-
 /// The row of {taskId}, or of the task that is the trial {trialId}.
 result<task_row> task_of(const call& c) {
   const auto trial = c.named("trialId");
@@ -45,7 +32,7 @@ result<task_row> task_of(const call& c) {
 }
 
 result<value> one(const call& c) {
-  auto row = row_of(c);
+  auto row = named_trial(c);
   if (!row)
     return row.error();
   auto shape = trial_shape(*row, *c.parts->storage, c.now);
@@ -84,7 +71,7 @@ result<void> add_reports(const call& c, const trial_row& trial, const std::strin
 }
 
 result<value> workloads(const call& c) {
-  auto trial = row_of(c);
+  auto trial = named_trial(c);
   if (!trial)
     return trial.error();
   const auto filter = c.query.first("filter"), type = c.query.first("metricType");
@@ -228,7 +215,7 @@ handler metrics_of_group(const char* group) {
     what.as = metric_request::form::lines_of_batches;
     what.group = group ? group : std::string(c.query.first("group"));
     for (auto text : c.query.every("trialIds")) {
-      auto trial = trial_with(c, parse_id<trial_id>(text), text);
+      auto trial = trial_of(c, text);
       if (!trial)
         return trial.error();
       what.trials.push_back(trial->id);
@@ -240,7 +227,7 @@ handler metrics_of_group(const char* group) {
 }
 
 result<response> own_metrics(const call& c) {
-  auto trial = row_of(c);
+  auto trial = named_trial(c);
   if (!trial)
     return trial.error();
   auto after = c.query.number("after", 0), limit = c.query.number("limit", 0);
@@ -258,7 +245,7 @@ result<response> own_metrics(const call& c) {
 }
 
 void kill(const call_ptr& c, const reply& back) {
-  auto row = row_of(*c);
+  auto row = named_trial(*c);
   if (!row)
     return back(failure(row.error()));
   command(c, back, commands::trial_kill{row->id});

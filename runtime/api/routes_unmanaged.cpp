@@ -16,17 +16,6 @@ namespace {
 constexpr const char* profiler_group = "profiler"; ///< of the rows that hold such samples
 constexpr std::size_t batch = 1000;
 
-result<trial_row> named_trial(const call& c, const char* name) {
-  const auto id = parse_id<trial_id>(c.named(name));
-  if (!id)
-    return error{errc::invalid,
-                 "'" + std::string(c.named(name).substr(0, 100)) + "' is not an id of a trial"};
-  auto row = c.parts->storage->trial(id);
-  if (!row && row.error().code == errc::not_found)
-    return error{errc::not_found, "trial '" + to_string(id) + "' not found"};
-  return row;
-}
-
 result<value> shape_of(const call& c, trial_id id) {
   auto row = c.parts->storage->trial(id);
   auto shape = row ? trial_shape(*row, *c.parts->storage, c.now) : result<value>(row.error());
@@ -95,7 +84,7 @@ void start(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   fields f{*body};
-  auto row = named_trial(*c, "trialId");
+  auto row = named_trial(*c);
   if (!row)
     return back(failure(row.error()));
   commands::trial_start with{row->id, f.flag("resume")};
@@ -120,7 +109,7 @@ void patch(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   fields f{*body};
-  auto row = named_trial(*c, "trialId");
+  auto row = named_trial(*c);
   if (!row)
     return back(failure(row.error()));
   commands::trial_hear with{row->id};
@@ -229,7 +218,7 @@ private:
 std::string result_line(value body) { return to_json({{"result", std::move(body)}}) + "\n"; }
 
 result<response> samples_of(const call& c, const char* trial, sample_stream::shaper shape) {
-  auto row = named_trial(c, trial);
+  auto row = trial_of(c, c.named(trial));
   if (!row)
     return row.error();
   response out;
