@@ -14,16 +14,6 @@ namespace {
 constexpr std::int64_t most_lines = 5000;
 constexpr std::size_t batch = 1000;
 
-result<trial_row> named_trial(const call& c, std::string_view text) {
-  const auto id = parse_id<trial_id>(text);
-  if (!id)
-    return error{errc::invalid, "'" + std::string(text.substr(0, 100)) + "' is not an id of a trial"};
-  auto row = c.parts->storage->trial(id);
-  return row || row.error().code != errc::not_found
-           ? row
-           : error{errc::not_found, "trial '" + to_string(id) + "' not found"};
-}
-
 /// The newest line's number and the oldest one's; 0 where there is none.
 result<std::pair<std::uint64_t, std::uint64_t>> ends_of(trial_id id, const storage::reader& storage) {
   auto first = storage.logs(id, 0, 1);
@@ -38,7 +28,7 @@ result<std::pair<std::uint64_t, std::uint64_t>> ends_of(trial_id id, const stora
 }
 
 result<value> lines(const call& c) {
-  auto row = named_trial(c, c.named("trialId"));
+  auto row = named_trial(c);
   if (!row)
     return row.error();
   auto from = c.query.number("from", 0), limit = c.query.number("limit", 500);
@@ -145,7 +135,7 @@ private:
 result<std::vector<trial_id>> searched_trials(const call& c) {
   std::vector<trial_id> all;
   if (auto text = c.query.first("trial"); !text.empty()) {
-    auto row = named_trial(c, text);
+    auto row = trial_of(c, text);
     return row ? result<std::vector<trial_id>>(std::vector{row->id}) : row.error();
   }
   const auto of = c.query.first("experiment");

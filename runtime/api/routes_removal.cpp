@@ -191,14 +191,6 @@ void retain_experiment(const call_ptr& c, const reply& back) {
   command(c, back, std::move(with));
 }
 
-result<trial_row> named_trial(const call& c) {
-  const auto id = parse_id<trial_id>(c.named("trialId"));
-  auto row = id ? c.parts->storage->trial(id) : result<trial_row>(error{errc::not_found, ""});
-  if (!row && row.error().code == errc::not_found)
-    return error{errc::not_found, "trial '" + std::string(c.named("trialId")) + "' not found"};
-  return row;
-}
-
 void retain_trial(const call_ptr& c, const reply& back) {
   auto row = named_trial(*c);
   auto body = parse_object(c->body);
