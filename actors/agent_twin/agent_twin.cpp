@@ -136,10 +136,8 @@ void agent_twin::on(out& o, const worker_ordered& ev, time_point) {
 }
 
 void agent_twin::on(out& o, const service_ordered& ev, time_point now) {
-  if (!tasks_.contains(ev.allocation))
-    return; // nobody comes, and who waits for it is told so in time
   if (status_ == status::alive)
-    o.push_back(agent_order{ev});
+    o.push_back(agent_order{ev}); // of a run that is not there (yet) the agent says so at once
   else if (awaited_.size() < most_awaited)
     awaited_.emplace_back(now, ev);
 }

@@ -77,6 +77,7 @@ TEST(Twin, AnAgentThatComesBackSoonOpensTheConnectionsThatWereWantedMeanwhile) {
     up,
     start,
     {service_ordered{x, "s", "c1", "k"}, 1s, "connect(1.1 s)"},
+    {service_ordered{y, "s", "c0", "k"}, 1s, "connect(2.1 s)"}, // placed, and its start is still on the way
     {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"},
     {service_ordered{x, "s", "c2", "k"}, 3s, ""},
     {service_ordered{y, "s", "c3", "k"}, 3s, ""}, // not its task
