@@ -340,7 +340,8 @@ def test_a_pool_with_experiments_stays(lab):
     assert done.returncode == 8 and "pools.x" in done.stderr, (done.returncode, done.stderr)
     assert "x" in lab.show()["pools"]
     lab.cli("experiment", "kill", "1")
-    lab.apply(None, "--yes")
+    assert lab.wait_end(1) == "CANCELED"
+    wait_for(lambda: lab.apply(None, "--yes", check=False).returncode == 0, 20, what=lab.said)  # its pool hears of the end a moment later
     assert "x" not in lab.show()["pools"]
 
 
