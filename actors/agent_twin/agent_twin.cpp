@@ -137,7 +137,7 @@ void agent_twin::on(out& o, const worker_ordered& ev, time_point) {
 
 void agent_twin::on(out& o, const service_ordered& ev, time_point now) {
   if (status_ == status::alive)
-    o.push_back(agent_order{ev}); // of a run that is not there (yet) the agent says so at once
+    o.push_back(agent_order{ev}); // an agent without this run answers at once that the service does not run
   else if (awaited_.size() < most_awaited)
     awaited_.emplace_back(now, ev);
 }

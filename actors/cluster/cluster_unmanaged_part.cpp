@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_name = 255;
-constexpr std::size_t most_changes = 1'000; ///< of one experiment that wait
+constexpr std::size_t most_changes = 1'000; ///< limit of the changes of one experiment that wait
 
 error not_unmanaged(experiment_id id) {
   return {errc::invalid, "experiment " + to_string(id) +
@@ -209,22 +209,23 @@ void cluster_unmanaged::take(const route_validation& x) {
 std::optional<time_point> cluster_unmanaged::deadline() const {
   std::optional<time_point> next;
   for (const auto& [id, one] : alive_)
-    next = std::min(next.value_or(time_point::max()), one.heard + unmanaged::patience);
+    next = std::min(next.value_or(time_point::max()), unmanaged::next_look(one.heard, one.looked));
   return next;
 }
 
 void cluster_unmanaged::time_passed() {
   for (auto& [id, one] : alive_) {
-    if (self_->now() - one.heard < unmanaged::patience)
+    if (self_->now() < unmanaged::next_look(one.heard, one.looked))
       continue;
-    in_turn(one.experiment,
-            of_trial(id,
-                     [this, heard = one.heard](const trial_row& now) {
-                       const auto it = alive_.find(now.id); // it may have spoken while others were before it
-                       return unmanaged::silent(now, it == alive_.end() ? heard : it->second.heard,
-                                                self_->now());
-                     }),
-            [](const command_result&) {});
+    one.looked = self_->now();
+    in_turn(
+      one.experiment,
+      of_trial(id,
+               [this, heard = one.heard](const trial_row& now) {
+                 const auto it = alive_.find(now.id); // the trial may have reported while this change waited
+                 return unmanaged::silent(now, it == alive_.end() ? heard : it->second.heard, self_->now());
+               }),
+      [](const command_result&) {});
   }
 }
 

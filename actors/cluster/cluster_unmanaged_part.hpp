@@ -18,7 +18,7 @@ namespace troupe {
 class cluster_unmanaged {
 public:
   struct needs {
-    std::function<void(experiment_id)> ended; ///< it has, durably
+    std::function<void(experiment_id)> ended; ///< called once the end of the experiment is durable
     std::function<result<experiment_settings>(const experiment_row&)> settings;
     std::function<void()> arm; ///< `deadline` is another one now
   };
@@ -81,6 +81,7 @@ private:
   struct life {
     experiment_id experiment;
     time_point heard;
+    time_point looked = {}; ///< when it was last found silent; 0: never
   };
   std::map<trial_id, life> alive_; ///< those that run
 };

@@ -41,6 +41,10 @@ constexpr experiment_state of_rank[] = {experiment_state::paused, experiment_sta
 
 } // namespace
 
+time_point next_look(time_point heard, time_point looked) {
+  return looked == time_point{} ? heard + patience : std::max(heard + patience, looked + again);
+}
+
 result<started> start(const trial_row& trial, bool resume, const std::optional<checkpoint>& newest,
                       time_point now) {
   if (!trial.runs.empty() && !resume)

@@ -19,6 +19,11 @@ namespace troupe::unmanaged {
 
 inline constexpr auto patience = std::chrono::minutes(5);   ///< without a sign of life
 inline constexpr auto least_gap = std::chrono::seconds(30); ///< between two facts of one life
+inline constexpr auto again = std::chrono::seconds(10);     ///< between two looks at one that is silent
+
+/// When a trial is next looked at, which was heard of at `heard` and last looked at in vain at `looked` (0:
+/// never): its end may not be durable yet, or the disk takes nothing.
+time_point next_look(time_point heard, time_point looked);
 
 /// The next run of a trial.
 struct started {

@@ -100,6 +100,12 @@ TEST(Unmanaged, AnEndCountsOnceAndSilenceLeavesTheRunOpen) {
   EXPECT_EQ(shown(unmanaged::silent(trial_in(completed, {1}), heard, heard + 400s)), "");
 }
 
+TEST(Unmanaged, OneThatIsSilentIsLookedAtAgainAfterAWhileAndNotAtOnce) {
+  EXPECT_EQ(unmanaged::next_look(t0, {}), t0 + 300s);
+  EXPECT_EQ(unmanaged::next_look(t0, t0 + 300s), t0 + 310s) << "its end is not durable yet, or cannot be";
+  EXPECT_EQ(unmanaged::next_look(t0 + 200s, t0 + 300s), t0 + 500s) << "it was heard of meanwhile";
+}
+
 TEST(Unmanaged, TheExperimentIsWhatTheFurthestOfItsTrialsIs) {
   using enum trial_state;
   struct {
