@@ -48,6 +48,7 @@ private:
   void master() {
     const auto* cluster = root_.find("cluster");
     leases(cluster ? cluster->find("leases") : nullptr);
+    tokens(cluster ? cluster->find("tokens") : nullptr);
     const auto* tls = cluster ? cluster->find("tls") : nullptr;
     const auto* listen = cluster ? cluster->find("listen") : nullptr;
     if (auto at = text_of(listen); !at.empty() && !tls && !is_true(cluster->find("plain_http")) &&
@@ -66,6 +67,17 @@ private:
     if (cert && !tls->find("dir") && !items_of(root_, "nodes").empty())
       out_.fault(cert->at, "cluster.tls", "nodes need dir, by whose authority they know the master",
                  "troupe tls init --dir tls --host HOST, then dir: tls");
+  }
+
+  void tokens(const node* said) {
+    const auto life = [&](const char* key) {
+      const auto* at = said ? said->find(key) : nullptr;
+      return parse_duration(at ? text_of(at) : "30d");
+    };
+    const auto usual = life("default"), longest = life("longest");
+    if (said && usual && longest && *usual > *longest)
+      out_.fault((said->find("default") ? said->find("default") : said->find("longest"))->at,
+                 "cluster.tokens.default", "longer than cluster.tokens.longest", "make it shorter");
   }
 
   void storages() {

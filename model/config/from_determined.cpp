@@ -8,6 +8,7 @@
 namespace troupe::config {
 namespace {
 
+constexpr std::int64_t longest_days = 36500; ///< stands for "for ever"
 constexpr const char* means_nothing = "has no effect in Troupe";
 
 /// Keys that have no counterpart, and why; `path` is without the numbers of lists.
@@ -36,9 +37,10 @@ constexpr idle_key idle_keys[] = {
   {"retention_policy.schedule", "logs are looked through by themselves"},
   {"security.default_task", "set the account of a user or workspace: `det user link-with-agent-user`"},
   {"security.ssh", "shells have Ed25519 keys"},
-  {"security.token", "access tokens last 30 days at most"},
   {"security.initial_user_password", "set passwords with `det user change-password`"},
-  {"security.authz", "roles are kept and shown; rights do not follow them yet"},
+  {"security.authz.fallback", "there is no other form"},
+  {"security.authz.rbac_ui_enabled", "it follows security.authz.type"},
+  {"security.authz.workspace_creator_assign_role", "who makes a workspace is its WorkspaceAdmin"},
   {"resource_manager.cluster_name", "the cluster's name is `cluster_name`"},
   {"resource_manager.default_aux_resource_pool", "tasks without slots go to the default pool, too"},
   {"resource_manager.no_default_resource_pools", "there is always a default pool"},
@@ -222,6 +224,19 @@ value cluster_file_of(const value& x, const node& root, mover& says) {
     cluster["plain_http"] = true;
     says.note(root, "security.tls", "missing: HTTP is plain, as it was there, also for other hosts");
   }
+  if (const auto rights = security.is_object() ? security.value("authz", value()) : value();
+      rights.is_object()) {
+    if (rights.value("type", value()) == "rbac")
+      cluster["authz"] = "rbac";
+    if (rights.value("strict_job_queue_control", value()) == true)
+      cluster["strict_job_queue_control"] = true;
+  }
+  if (const auto tokens = security.is_object() ? security.value("token", value()) : value();
+      tokens.is_object())
+    for (const auto& [from, to] :
+         {std::pair{"default_lifespan_days", "default"}, {"max_lifespan_days", "longest"}})
+      if (const auto days = tokens.value(from, value()); days.is_number_integer())
+        cluster["tokens"][to] = std::to_string(days == -1 ? longest_days : days.get<std::int64_t>()) + "d";
   for (const char* key : {"notebook_timeout", "tensorboard_timeout"})
     if (const auto seconds = given(root, key); seconds.is_number_integer())
       cluster[key] = seconds_text(seconds.get<std::int64_t>());

@@ -329,6 +329,9 @@ void add_cluster_file(schema_table& t) {
             "Hosts, addresses and ranges of receivers in the own network; without them only a master on "
             "loopback reaches loopback and private addresses.")),
           "[ chat.lab, 10.1.0.0/16 ]")});
+  auto& tokens = map_with(t, "How long access tokens are valid.",
+                          {like(given("default", &wait, "30d", "Of one for which nothing was asked."), "7d"),
+                           like(given("longest", &wait, "30d", "At most."), "90d")});
   auto& cluster = map_with(
     t, "Settings of the master.",
     {like(given("name", &name, "troupe", "Name of the cluster as shown to users."), "lab"),
@@ -357,6 +360,16 @@ void add_cluster_file(schema_table& t) {
                       "below it have to lead to this master, over https (default: ID.localhost, where the "
                       "master listens on loopback).")),
           "tasks.example.org"),
+     like(quiet(
+            unset("authz", one_of(t, {"basic", "rbac"}),
+                  "Who may do what: basic (everybody sees all, owners and admins delete), or rbac, where the "
+                  "roles of users and groups decide in each workspace (default: basic).")),
+          "rbac"),
+     like(quiet(unset("tokens", &tokens, tokens.doc)), "{ default: 7d, longest: 90d }"),
+     like(quiet(unset("strict_job_queue_control", boolean(t),
+                      "Whether only admins change priority, weight, limit and pool of what waits (default: "
+                      "false).")),
+          "true"),
      like(
        quiet(unset("proxy_listen", &listen,
                    "Port of its own for the pages of tasks, where a browser opens the tasks of its own user: "

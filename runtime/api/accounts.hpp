@@ -48,6 +48,12 @@ struct session_claim {
   time_point until; ///< the token is void from then on
 };
 
+/// How long access tokens are valid.
+struct token_lives {
+  duration usual = std::chrono::hours{24 * 30};   ///< of one for which nothing was asked
+  duration longest = std::chrono::hours{24 * 30}; ///< at most
+};
+
 class accounts {
 public:
   struct options {

@@ -1,12 +1,12 @@
 #pragma once
-// The ten roles that Determined has, with their permissions. Roles are given and taken here and shown; rights
-// are decided by model/authority alone, as without roles.
+// The ten roles of model/authority/roles.hpp in Determined's form.
 
+#include "model/authority/roles.hpp"
 #include "model/value.hpp"
 
 namespace troupe::api {
 
-inline constexpr int most_role = 10;
+using authority::most_role;
 
 /// {roleId, name, permissions, scopeTypeMask} of the role with this number, 1 to most_role.
 value role_shape(int role);

@@ -266,11 +266,12 @@ handler as_of(handler run) {
     auto row = c->parts->storage->experiment(id);
     if (!row)
       return run(c, back);
-    auto then = c->parts->past->after(c->parts, *row, static_cast<std::uint64_t>(*sequence));
+    auto then = c->parts->past->after(c->parts->all ? c->parts->all : c->parts, *row,
+                                      static_cast<std::uint64_t>(*sequence));
     if (!then)
       return back(failure(then.error()));
     auto past = std::make_shared<call>(*c);
-    past->parts = then->parts;
+    past->parts = then->parts; // which hold one experiment, that may be seen: it was just found
     past->now = then->at;
     run(past, back);
   };

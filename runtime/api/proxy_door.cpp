@@ -3,6 +3,7 @@
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/origin.hpp"
+#include "runtime/api/veil.hpp"
 #include "runtime/proxy/frames.hpp"
 
 #include <algorithm>
@@ -175,6 +176,11 @@ private:
            (holder->what == token_holder::kind::view || holder->what == token_holder::kind::service);
   }
 
+  bool seen_by_roles(const identity& by) const {
+    const viewer asks{parts_.roles, {by.user_id}, by.experiment, by.allocation.task};
+    return bool(veiled(parts_.storage, asks)->task(at_.task.id));
+  }
+
   /// Valid, and with the right to this task.
   shown_pass pass(std::string token) const {
     shown_pass out;
@@ -183,11 +189,13 @@ private:
     out.by = api_.who_views(token, at_.task.id, now_);
     // Who is inside a notebook acts as its owner.
     const auto asked = at_.task.id.kind() == task_kind::notebook ? thing::secret : thing::task;
-    if (out.by)
-      if (auto fine =
-            authority::may(out.by->asks(), action::view, {asked, to_string(at_.task.id), at_.task.owner});
-          !fine)
+    if (out.by) {
+      const authority::resource on{asked, to_string(at_.task.id), at_.task.owner};
+      if (auto fine = authority::may(out.by->asks(), action::view, on); !fine)
         out.by = fine.error();
+      else if (parts_.roles && !seen_by_roles(*out.by))
+        out.by = error{errc::not_found, "task '" + to_string(at_.task.id) + "' not found"};
+    }
     out.token = std::move(token);
     return out;
   }

@@ -8,6 +8,7 @@
 #include "runtime/api/http.hpp"
 #include "runtime/api/login_codes.hpp"
 #include "runtime/api/proxy_desk.hpp"
+#include "runtime/api/role_book.hpp"
 #include "runtime/api/runner_states.hpp"
 #include "storage/journal.hpp"
 
@@ -22,8 +23,9 @@ using authority::thing;
 struct identity {
   principal who;
   std::uint64_t user_id = 0;
-  experiment_id experiment; ///< experiment of the calling task; 0: none
-  allocation_id allocation; ///< allocation of the calling task; 0: a user calls
+  experiment_id experiment;                            ///< experiment of the calling task; 0: none
+  allocation_id allocation;                            ///< allocation of the calling task; 0: a user calls
+  std::shared_ptr<const authority::grants> roles = {}; ///< where roles decide: what the user may now
   bool is_task() const { return bool(allocation); }
   /// The caller in the form of the table of rights.
   authority::principal asks() const;
@@ -67,6 +69,10 @@ struct services {
   std::function<std::unique_ptr<storage::journal>()> empty_journal = {};
   std::shared_ptr<past_shelf> past = {};    ///< made by the service
   std::shared_ptr<slot_history> slots = {}; ///< made by the service
+  std::shared_ptr<role_book> roles = {};    ///< empty: roles decide nothing
+  bool strict_queue = false;                ///< see guard
+  token_lives tokens = {};
+  std::shared_ptr<const services> all = {}; ///< of what one viewer sees: everybody's
 };
 
 struct call {
@@ -107,6 +113,10 @@ inline route asks_again(route row) {
   row.asks_again = true;
   return row;
 }
+
+/// Whether the caller may, by the table of rights. Where roles decide, only permissions of the cluster are
+/// looked at here: for those of workspaces there are the veil over storage and the guard of commands.
+result<void> allowed(const call& c, action what, const authority::resource& on);
 
 /// What the path names of the kind that the route is about; without an id where it names none.
 authority::resource named_thing(const call& c, thing kind);

@@ -14,7 +14,7 @@ namespace troupe::api {
 namespace {
 
 result<void> may_move(const call& c, const experiment_row& row) {
-  return authority::may(c.by.asks(), action::move, {thing::experiment, to_string(row.id), row.owner});
+  return allowed(c, action::move, {thing::experiment, to_string(row.id), row.owner});
 }
 
 /// The experiment as it is after a change.
@@ -137,9 +137,7 @@ void go_on(const call_ptr& c, const reply& back) {
   auto row = c->parts->storage->experiment(with.id);
   if (!row)
     return back(failure({errc::not_found, "experiment '" + to_string(with.id) + "' not found"}));
-  if (auto fine =
-        authority::may(c->by.asks(), action::change, {thing::experiment, to_string(row->id), row->owner});
-      !fine)
+  if (auto fine = allowed(*c, action::change, {thing::experiment, to_string(row->id), row->owner}); !fine)
     return back(failure(fine.error()));
   command(
     c, back, std::move(with),
@@ -325,9 +323,7 @@ void bulk_move(const call_ptr& c, const reply& back) {
 
 void bulk_delete(const call_ptr& c, const reply& back) {
   on_each(c, back, [&](const experiment_row& row) -> result<commands::experiment_delete> {
-    if (auto fine =
-          authority::may(c->by.asks(), action::remove, {thing::experiment, to_string(row.id), row.owner});
-        !fine)
+    if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
       return fine.error();
     return commands::experiment_delete{row.id};
   });

@@ -173,17 +173,16 @@ result<value> visited(const call& c) {
 
 // ---- access tokens
 
-constexpr auto longest_life = std::chrono::hours{24 * 30};
-
-/// -1: the longest.
-result<duration> life_in(const std::string& text) {
+/// Empty: the usual one; -1: the longest.
+result<duration> life_in(const std::string& text, const token_lives& allowed) {
   if (text.empty() || text == "-1")
-    return duration{longest_life};
+    return text.empty() ? allowed.usual : allowed.longest;
   auto life = go_duration(text);
   if (!life)
     return error{errc::invalid, "lifespan: " + life.error().what + ", or -1"};
-  return *life <= longest_life ? life
-                               : error{errc::invalid, "token Lifespan must be less than max token lifespan"};
+  return *life <= allowed.longest
+           ? life
+           : error{errc::invalid, "token Lifespan must be less than max token lifespan"};
 }
 
 value token_shape(const token_changed& x) {
@@ -197,7 +196,7 @@ value token_shape(const token_changed& x) {
 }
 
 result<void> may_of(const call& c, action what, user_id of) {
-  return authority::may(c.by.asks(), what, {thing::token, to_string(of), {}});
+  return allowed(c, what, {thing::token, to_string(of), {}});
 }
 
 void create_token(const call_ptr& c, const reply& back) {
@@ -208,7 +207,7 @@ void create_token(const call_ptr& c, const reply& back) {
   commands::token_create with;
   with.user = f.has("userId") && f.number("userId") != 0 ? f.id<user_id>("userId") : user_id{c->by.user_id};
   with.description = f.text("description");
-  auto life = life_in(f.text("lifespan"));
+  auto life = life_in(f.text("lifespan"), c->parts->tokens);
   if (f.bad())
     return back(failure(*f.bad()));
   if (!life)
@@ -450,26 +449,6 @@ void assign_groups(const call_ptr& c, const reply& back) {
 
 // ---- roles
 
-struct given_roles {
-  std::vector<roles_changed> roles;
-  std::vector<group_changed> groups;
-  static result<given_roles> read(const call& c) {
-    auto roles = records_of<roles_changed>(*c.parts->storage);
-    auto groups = records_of<group_changed>(*c.parts->storage);
-    if (!roles)
-      return roles.error();
-    if (!groups)
-      return groups.error();
-    return given_roles{std::move(*roles), std::move(*groups)};
-  }
-  bool in(group_id group, user_id user) const {
-    for (const auto& one : groups)
-      if (one.id == group)
-        return std::find(one.members.begin(), one.members.end(), user) != one.members.end();
-    return false;
-  }
-};
-
 value assignment_shape(const roles_changed& x) {
   value out = {{"role", role_shape(x.role)}, {"scopeCluster", !x.workspace}};
   out["scopeWorkspaceId"] = x.workspace ? value(x.workspace.value) : value();
@@ -558,7 +537,7 @@ result<value> roles_by_ids(const call& c) {
   const auto ids = ids_in<user_id>(f, "roleIds");
   if (f.bad())
     return *f.bad();
-  auto given = given_roles::read(c);
+  auto given = given_roles::read(*c.parts->storage);
   if (!given)
     return given.error();
   value list = value::array();
@@ -591,7 +570,7 @@ result<value> roles_by_user(const call& c) {
   const auto id = parse_id<user_id>(c.named("userId"));
   if (auto known = c.parts->users->find(id.value); !known)
     return known.error();
-  auto given = given_roles::read(c);
+  auto given = given_roles::read(*c.parts->storage);
   return given ? result<value>(value{{"roles", with_assignments(of_user(*given, id))}}) : given.error();
 }
 
@@ -599,7 +578,7 @@ result<value> roles_by_group(const call& c) {
   const auto id = named_group(c);
   if (auto group = group_of(c, id); !group)
     return group.error();
-  auto given = given_roles::read(c);
+  auto given = given_roles::read(*c.parts->storage);
   if (!given)
     return given.error();
   std::vector<roles_changed> kept;
@@ -612,7 +591,7 @@ result<value> roles_by_group(const call& c) {
 result<value> roles_by_workspace(const call& c) {
   const auto id = parse_id<workspace_id>(c.named("workspaceId"));
   auto book = place_book::read(*c.parts->storage);
-  auto given = given_roles::read(c);
+  auto given = given_roles::read(*c.parts->storage);
   if (!book || !given)
     return book ? given.error() : book.error();
   if (!book->find(id))
@@ -639,7 +618,7 @@ result<value> roles_by_workspace(const call& c) {
 }
 
 result<value> permissions_summary(const call& c) {
-  auto given = given_roles::read(c);
+  auto given = given_roles::read(*c.parts->storage);
   if (!given)
     return given.error();
   const auto mine = of_user(*given, {c.by.user_id});

@@ -26,14 +26,14 @@ project_id project_named(const call& c) {
 }
 
 result<void> may_change(const call& c, const workspace_changed& x, action what) {
-  return authority::may(c.by.asks(), what, {thing::workspace, to_string(x.id), x.owner});
+  return allowed(c, what, {thing::workspace, to_string(x.id), x.owner});
 }
 /// Its owner may, and the owner of its workspace.
 result<void> may_change(const call& c, const project_changed& x, const place_book& book, action what) {
   if (const auto* workspace = book.find(x.workspace);
-      workspace && authority::may(c.by.asks(), what, {thing::project, to_string(x.id), workspace->owner}))
+      workspace && allowed(c, what, {thing::project, to_string(x.id), workspace->owner}))
     return {};
-  return authority::may(c.by.asks(), what, {thing::project, to_string(x.id), x.owner});
+  return allowed(c, what, {thing::project, to_string(x.id), x.owner});
 }
 
 // ---- filters and sorts that both lists have
@@ -128,7 +128,7 @@ void read_wish(fields& f, commands::workspace_wish& wish) {
 }
 
 result<void> only_admins(const call& c, const commands::workspace_wish& wish) {
-  if (wish.runs_as && !authority::may(c.by.asks(), action::change, {thing::user, {}, {}})) // as of a user
+  if (wish.runs_as && !allowed(c, action::change, {thing::user, {}, {}})) // as of a user
     return error{errc::denied, "only an admin may set the account that tasks of a workspace run as"};
   return {};
 }

@@ -447,9 +447,7 @@ void update_jobs(const call_ptr& c, const reply& back) {
     auto row = c->parts->storage->experiment(id);
     if (!row)
       return back(failure({errc::not_found, "job '" + update.text("jobId") + "' not found"}));
-    if (auto fine =
-          authority::may(c->by.asks(), action::change, {thing::experiment, to_string(id), row->owner});
-        !fine)
+    if (auto fine = allowed(*c, action::change, {thing::experiment, to_string(id), row->owner}); !fine)
       return back(failure(fine.error()));
     orders->push_back(std::move(order));
   }

@@ -327,7 +327,7 @@ void move_model(const call_ptr& c, const reply& back) {
 }
 
 result<void> may_remove(const call& c, const model_changed& model, const std::string& owner) {
-  return authority::may(c.by.asks(), action::remove, {thing::model, to_string(model.id), owner});
+  return allowed(c, action::remove, {thing::model, to_string(model.id), owner});
 }
 
 void delete_model(const call_ptr& c, const reply& back) {

@@ -20,9 +20,7 @@ void delete_experiment(const call_ptr& c, const reply& back) {
   auto row = named_experiment(*c);
   if (!row)
     return back(failure(row.error()));
-  if (auto fine =
-        authority::may(c->by.asks(), action::remove, {thing::experiment, to_string(row->id), row->owner});
-      !fine)
+  if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row->id), row->owner}); !fine)
     return back(failure(fine.error()));
   command(c, back, commands::experiment_delete{row->id}, {}, [](const error& why) {
     return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);

@@ -68,9 +68,7 @@ void change_policies(const call_ptr& c, const reply& back, const value& policies
   auto at = place_of(*c);
   if (!at)
     return back(failure(at.error()));
-  if (auto fine =
-        authority::may(c->by.asks(), action::change, {thing::policy, to_string(at->workspace), at->owner});
-      !fine)
+  if (auto fine = allowed(*c, action::change, {thing::policy, to_string(at->workspace), at->owner}); !fine)
     return back(failure(fine.error()));
   command(c, back, commands::policy_set{at->workspace, at->kind, policies},
           [c, at = *at, removed = policies.is_null()](value) -> result<value> {

@@ -849,9 +849,7 @@ void delete_runs(const call_ptr& c, const reply& back) {
                                       "')."};
       if (!terminal(row.state))
         return error{errc::invalid, "Run is not in a terminal state."};
-      if (auto fine =
-            authority::may(c->by.asks(), action::remove, {thing::experiment, to_string(row.id), row.owner});
-          !fine)
+      if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
         return fine.error();
       return std::optional{commands::experiment_delete{row.id}};
     });
@@ -875,9 +873,7 @@ void move_runs(const call_ptr& c, const reply& back) {
         return error{errc::invalid, "Skipping run " + quoted(t.id) + " (part of multi-trial)."};
       if (row.archived)
         return error{errc::invalid, "Run is archived."};
-      if (auto fine =
-            authority::may(c->by.asks(), action::move, {thing::experiment, to_string(row.id), row.owner});
-          !fine)
+      if (auto fine = allowed(*c, action::move, {thing::experiment, to_string(row.id), row.owner}); !fine)
         return fine.error();
       if (!moved->insert(row.id).second)
         return std::optional<commands::experiment_move>{};

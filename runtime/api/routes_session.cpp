@@ -125,7 +125,7 @@ std::vector<route> session_routes() {
      "Signs the web page out."},
     {"POST",
      "/troupe/v1/session/codes",
-     {action::create, thing::token},
+     {action::change, thing::self},
      answer_with(code),
      "",
      "LoginCode",

@@ -301,9 +301,14 @@ private:
         return user ? user->id : std::uint64_t(0);
       },
       [&](updated kind, const update_entry& x) {
-        return bool(authority::may(
-          one.by().asks(), action::view,
-          {kind == updated::project ? thing::project : thing::model, std::to_string(x.id), x.owner}));
+        const auto rights = kind == updated::project ? thing::project : thing::model;
+        if (parts.roles) {
+          const auto version = kind == updated::version;
+          const auto in = version ? parts.roles->workspace_of(model_id{x.parent}) : x.workspace;
+          const auto wanted = authority::needed({action::view, rights});
+          return wanted && parts.roles->of({one.by().user_id})->holds(*wanted, in);
+        }
+        return bool(authority::may(one.by().asks(), action::view, {rights, std::to_string(x.id), x.owner}));
       }};
     std::vector<std::string> out;
     if (messages.empty()) {
@@ -335,7 +340,8 @@ handler open_stream() {
     response out;
     out.headers = {{"Upgrade", "websocket"}, {"Sec-WebSocket-Accept", accept}};
     out.taker = [c, all, token = std::string(shown.token)](std::shared_ptr<http::byte_link> link) {
-      all->add(c->parts, std::make_shared<client>(std::move(link), token, c->by));
+      all->add(c->parts->all ? c->parts->all : c->parts,
+               std::make_shared<client>(std::move(link), token, c->by));
     };
     back(std::move(out));
   };

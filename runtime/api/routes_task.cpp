@@ -314,7 +314,7 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
     commands::checkpoint_patch::one patch{p.text("uuid"), {}};
     if (auto row = c->parts->storage->checkpoint(patch.uuid); !row)
       return back(failure(row.error()));
-    else if (!authority::may(c->by.asks(), action::change, {thing::checkpoint, to_string(row->experiment)}))
+    else if (!allowed(*c, action::change, {thing::checkpoint, to_string(row->experiment)}))
       return back(failure({errc::denied, "checkpoint " + patch.uuid + " is not of this task's experiment"}));
     if (p.has("resources")) {
       fields r{p.object("resources"), "resources"};

@@ -146,7 +146,7 @@ void change(const call_ptr& c, const reply& back) {
     return back(failure(*f.bad()));
   const auto id = parse_id<user_id>(c->named("userId"));
   const bool own = id.value == c->by.user_id && !more;
-  if (!authority::may(c->by.asks(), action::change, named_thing(*c, own ? thing::self : thing::user)))
+  if (!allowed(*c, action::change, named_thing(*c, own ? thing::self : thing::user)))
     return back(failure({errc::denied, "only an admin may change this"}));
   ask_for(c, back, std::move(wish), id, password, hashed);
 }
@@ -156,7 +156,7 @@ void set_password(const call_ptr& c, const reply& back) {
   auto body = parse_json(c->body);
   if (!body || !body->is_string())
     return back(failure({errc::invalid, "the body has to be the password as a JSON string"}));
-  if (!authority::may(c->by.asks(), action::change, named_thing(*c, thing::self)))
+  if (!allowed(*c, action::change, named_thing(*c, thing::self)))
     return back(failure({errc::denied, "only an admin may change another user's password"}));
   ask_for(c, back, {}, parse_id<user_id>(c->named("userId")), body->get<std::string>(), false);
 }

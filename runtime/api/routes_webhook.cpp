@@ -56,7 +56,7 @@ result<void> may(const call& c, action what, webhook_id id, workspace_id in) {
   auto owner = owner_of(c, in);
   if (!owner)
     return owner.error();
-  return authority::may(c.by.asks(), what, {thing::webhook, id ? to_string(id) : std::string(), *owner});
+  return allowed(c, what, {thing::webhook, id ? to_string(id) : std::string(), *owner});
 }
 
 /// Those of all workspaces are shown to all, the others to those who may change them.
@@ -210,8 +210,7 @@ void alert(const call_ptr& c, const reply& back) {
       return back(failure({errc::not_found, "trial '" + to_string(with.trial) + "' not found"}));
   }
   if (!c->by.is_task())
-    if (auto fine = authority::may(c->by.asks(), action::change,
-                                   {thing::experiment, to_string(with.experiment), row->owner});
+    if (auto fine = allowed(*c, action::change, {thing::experiment, to_string(with.experiment), row->owner});
         !fine)
       return back(failure(fine.error()));
   command(c, back, std::move(with));

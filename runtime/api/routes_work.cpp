@@ -55,7 +55,7 @@ result<task_detail> named_work(const call& c, std::optional<task_kind> kind) {
 
 /// Whether the caller may have what opens the task.
 result<void> may_open(const call& c, const task_detail& task) {
-  return authority::may(c.by.asks(), action::view, {thing::secret, to_string(task.made.id), task.made.owner});
+  return allowed(c, action::view, {thing::secret, to_string(task.made.id), task.made.owner});
 }
 
 value shape_for(const call& c, const task_detail& task) {

@@ -235,6 +235,9 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
   services parts{cluster, std::move(storage), std::move(users), how.about, how.now};
   parts.empty_journal = how.empty_journal;
   parts.browsers = how.browsers;
+  parts.roles = how.roles;
+  parts.strict_queue = how.strict_queue;
+  parts.tokens = how.tokens;
   x->core = std::make_shared<server_core>(how, std::move(parts));
   auto& io = x->core->io;
   boost::system::error_code bad;

@@ -45,6 +45,9 @@ struct server_options {
   browser_rules browsers;              ///< `loopback`, `tls` and `proxy_port` are set by the server itself
   std::optional<listen_address> pages; ///< a further port, that shows tasks' pages and nothing else
   std::function<std::unique_ptr<storage::journal>()> empty_journal; ///< see services
+  std::shared_ptr<role_book> roles;                                 ///< see services
+  bool strict_queue = false;
+  token_lives tokens;
 };
 
 class server {

@@ -2,6 +2,7 @@
 
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
+#include "runtime/api/guard.hpp"
 #include "runtime/api/origin.hpp"
 #include "runtime/api/past.hpp"
 #include "runtime/api/series_columns.hpp"
@@ -10,19 +11,65 @@
 namespace troupe::api {
 namespace {
 
+/// The least that a thing of the kind can ask for: that of the caller.
+authority::resource own_thing(const call& c, thing kind) {
+  authority::resource out{kind, kind == thing::token ? std::to_string(c.by.user_id) : std::string()};
+  out.unmanaged = true;
+  return out;
+}
+
+/// What handlers stand on for one who asks: what may not be seen is not there, and what may not be done is
+/// refused.
+struct seen_parts {
+  guard cluster;
+  services parts;
+  seen_parts(const std::shared_ptr<const services>& whole, const viewer& by)
+      : seen_parts(*whole, by, whole) {}
+  seen_parts(const services& all, const viewer& by, const std::shared_ptr<const services>& whole)
+      : cluster(all.cluster, all.storage, by, all.strict_queue), parts{cluster,
+                                                                       by.book ? veiled(all.storage, by)
+                                                                               : all.storage,
+                                                                       all.users,
+                                                                       all.about,
+                                                                       all.now,
+                                                                       all.runners,
+                                                                       all.texts,
+                                                                       all.browsers,
+                                                                       all.columns,
+                                                                       all.proxy,
+                                                                       all.empty_journal,
+                                                                       all.past,
+                                                                       all.slots,
+                                                                       all.roles,
+                                                                       all.strict_queue,
+                                                                       all.tokens,
+                                                                       whole} {}
+};
+std::shared_ptr<const services> seen_by(const std::shared_ptr<const services>& all, const identity& by) {
+  if (!by.user_id || !(by.roles || all->strict_queue))
+    return all;
+  viewer asks{by.roles ? all->roles : nullptr, {by.user_id}, {}, {}};
+  if (by.is_task())
+    asks.experiment = by.experiment, asks.task = by.allocation.task;
+  auto both = std::make_shared<const seen_parts>(all, asks);
+  return {both, &both->parts};
+}
+
 std::vector<route> joined(std::vector<route> all, std::vector<route> more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
   return all;
 }
 
 result<void> may(const route& row, const call& c) {
-  const auto who = c.by.asks();
+  if (row.asks_again && !(c.by.roles && !c.by.is_task()))
+    return authority::may_any(c.by.asks(), row.right);
   if (row.asks_again)
-    return authority::may_any(who, row.right);
+    return authority::needed(row.right) ? allowed(c, row.right.what, own_thing(c, row.right.on))
+                                        : authority::may_any(c.by.asks(), row.right);
   auto on = named_thing(c, row.right.on);
   if (row.right == authority::need{action::report, thing::trial} && !c.by.is_task())
     on.unmanaged = of_unmanaged(c, parse_id<trial_id>(c.named("trialId")));
-  return authority::may(who, row.right.what, on);
+  return allowed(c, row.right.what, on);
 }
 
 /// With what is kept in memory beside storage.
@@ -57,7 +104,15 @@ result<identity> service::task(allocation_id id) const {
   by.allocation = id;
   if (auto u = parts_->users->find(row->owner))
     by.user_id = u->id;
+  with_roles(by);
   return by;
+}
+
+void service::with_roles(identity& by) const {
+  if (!parts_->roles)
+    return;
+  by.roles = parts_->roles->of({by.user_id});
+  by.who.admin = !by.is_task() && by.roles->holds_role(authority::cluster_admin);
 }
 
 result<identity> service::who(std::string_view token, time_point now) const {
@@ -88,6 +143,7 @@ result<identity> service::who(std::string_view token, time_point now) const {
   identity by;
   by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
   by.user_id = u->id;
+  with_roles(by);
   return by;
 }
 
@@ -105,6 +161,7 @@ result<identity> service::who_views(std::string_view token, task_id task, time_p
   identity by;
   by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
   by.user_id = u->id;
+  with_roles(by);
   return by;
 }
 
@@ -135,8 +192,10 @@ std::variant<admission, response> service::admit(request_head head, const identi
   c.now = parts_->now();
   const auto shown = shown_token(c.headers, parts_->about.cluster_id);
   if (is_open(*in.at)) { // who calls is of interest, and decides nothing
-    if (auto by = known ? result<identity>{*known} : who(shown.token, c.now); by)
+    if (auto by = known ? result<identity>{*known} : who(shown.token, c.now); by) {
       c.by = std::move(*by);
+      c.parts = seen_by(parts_, c.by);
+    }
   } else {
     auto by = known ? result<identity>{*known} : who(shown.token, c.now);
     if (!by)
@@ -145,6 +204,7 @@ std::variant<admission, response> service::admit(request_head head, const identi
       if (auto fine = comes_from_own_page(c.headers, parts_->browsers.tls); !fine)
         return failure(fine.error());
     c.by = std::move(*by);
+    c.parts = seen_by(parts_, c.by);
     if (auto fine = may(*in.at, c); !fine)
       return failure(fine.error());
   }
@@ -164,7 +224,10 @@ void service::run(admission let_in, std::string body, const reply& back) const {
 }
 
 void service::run_kept(const admission& let_in, const reply& back) const {
-  const auto& target = let_in.with->target;
+  const auto& with = *let_in.with;
+  const auto target = with.by.roles ? with.target + "\n" + std::to_string(with.by.user_id) + "\n" +
+                                        to_string(with.by.allocation)
+                                    : with.target;
   // Taken before the handler reads: what it then reads may be newer, never older, than what it is kept as.
   const answer_cache::moment at{parts_->storage->sequence(), parts_->users->version()};
   if (auto known = kept_.find(target, at)) {

@@ -1,5 +1,6 @@
 #include "runtime/launch/cluster_service.hpp"
 
+#include "model/config/duration_text.hpp"
 #include "model/config/from_determined.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/node/places.hpp"
@@ -130,6 +131,12 @@ result<void> cluster_service::read(node::node_options& options) {
   for (const auto& name : cluster.value("web_hosts", value::array()))
     options.web_hosts.push_back(name.get<std::string>());
   options.proxy_domain = text("proxy_domain");
+  options.roles = text("authz") == "rbac";
+  if (const auto tokens = cluster.find("tokens"); tokens != cluster.end() && tokens->is_object()) {
+    options.token_longest = config::parse_duration(tokens->value("longest", "30d")).value_or(duration{});
+    options.token_usual = config::parse_duration(tokens->value("default", "30d")).value_or(duration{});
+  }
+  options.strict_queue = cluster.value("strict_job_queue_control", value()) == value(true);
   options.proxy_listen = text("proxy_listen");
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())

@@ -34,6 +34,18 @@ value settings_in(const storage::reader& reads) {
 
 time_point system_now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
+/// Where roles decide, the first admin has the one that lets somebody give them.
+std::shared_ptr<api::role_book> roles_of(api::gate& cluster, std::shared_ptr<storage::reader> reads) {
+  auto book = std::make_shared<api::role_book>(std::move(reads));
+  if (!book->has_admin()) {
+    commands::role_assign with;
+    with.roles.push_back({authority::cluster_admin, user_id{1}, {}, {}});
+    // Until it is durable, and where it fails, the book has it so.
+    cluster.order({.user = "troupe", .admin = true, .allocation = {}}, std::move(with), [](result<value>) {});
+  }
+  return book;
+}
+
 } // namespace
 
 result<void> master_role::open() {
@@ -360,6 +372,13 @@ result<void> master_role::open_http(const api::listen_address& where,
   how.empty_journal = storage::make_memory_journal;
   how.browsers.codes = codes_;
   how.browsers.proxy_domain = options.proxy_domain;
+  if (options.roles)
+    how.roles = roles_of(*gate_, journal_->reads());
+  how.strict_queue = options.strict_queue;
+  if (options.token_usual != duration{})
+    how.tokens.usual = options.token_usual;
+  if (options.token_longest != duration{})
+    how.tokens.longest = options.token_longest;
   if (!options.tls_dir.empty())
     how.tls = api::tls_files{options.tls_dir / "master.pem", options.tls_dir / "master.key"};
   if (!options.tls_cert.empty())

@@ -65,6 +65,9 @@ struct node_options {
   /// Master role: called with the configuration in force, at the start and after each change. Must not block.
   std::function<void(const value&)> configured;
   host_process host;
+  bool roles = false;                      ///< rights follow roles (`cluster.authz: rbac`)
+  bool strict_queue = false;               ///< only admins change what others wait for
+  duration token_usual{}, token_longest{}; ///< lives of access tokens; 0: 30 days
   std::string proxy_listen; ///< a further port for tasks' pages alone, "HOST:PORT"; empty: none
 };
 

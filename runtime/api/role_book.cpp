@@ -1,0 +1,116 @@
+#include "runtime/api/role_book.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::size_t most_experiments = 100'000; ///< kept in memory
+constexpr user_id first_user{1};                  ///< `admin`
+
+template <class Map, class Key>
+auto value_of(const Map& in, const Key& key) {
+  const auto at = in.find(key);
+  return at == in.end() ? typename Map::mapped_type{} : at->second;
+}
+
+} // namespace
+
+result<given_roles> given_roles::read(const storage::reader& from) {
+  auto roles = storage::records_of<roles_changed>(from);
+  auto groups = storage::records_of<group_changed>(from);
+  if (!roles)
+    return roles.error();
+  if (!groups)
+    return groups.error();
+  return given_roles{std::move(*roles), std::move(*groups)};
+}
+
+bool given_roles::in(group_id group, user_id user) const {
+  for (const auto& one : groups)
+    if (one.id == group)
+      return std::binary_search(one.members.begin(), one.members.end(), user);
+  return false;
+}
+
+void role_book::catch_up() {
+  const auto now = from_->sequence();
+  if (seen_ == now && facts_)
+    return;
+  const auto next = from_->next_of(cluster_entity);
+  if (!next || (facts_ == *next + 1)) {
+    if (next)
+      seen_ = now;
+    return;
+  }
+  auto given = given_roles::read(*from_);
+  auto projects = from_->projects();
+  auto models = from_->models();
+  if (!given || !projects || !models)
+    return; // what was known holds until the journal can be read
+  given_ = std::move(*given);
+  has_admin_ = std::any_of(given_.roles.begin(), given_.roles.end(),
+                           [](const auto& one) { return one.role == authority::cluster_admin; });
+  if (!has_admin_)
+    given_.roles.push_back({.role = authority::cluster_admin, .user = first_user});
+  grants_.clear();
+  experiments_.clear();
+  projects_.clear();
+  models_.clear();
+  for (const auto& one : *projects)
+    projects_[one.id] = one.workspace;
+  for (const auto& one : *models)
+    models_[one.id] = one.workspace;
+  seen_ = now;
+  facts_ = *next + 1;
+}
+
+std::shared_ptr<const authority::grants> role_book::of(user_id user) {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  auto& known = grants_[user];
+  if (!known)
+    known =
+      std::make_shared<const authority::grants>(authority::grants::of(user, given_.roles, given_.groups));
+  return known;
+}
+
+workspace_id role_book::workspace_of(project_id id) {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  return value_of(projects_, id);
+}
+workspace_id role_book::workspace_of(model_id id) {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  return value_of(models_, id);
+}
+workspace_id role_book::workspace_of(experiment_id id) {
+  if (!id)
+    return {};
+  std::uint64_t version = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    catch_up();
+    version = facts_;
+    if (const auto at = experiments_.find(id); at != experiments_.end())
+      return value_of(projects_, at->second);
+  }
+  const auto row = from_->experiment(id);
+  if (!row)
+    return {};
+  const std::scoped_lock lock(mutex_);
+  if (experiments_.size() >= most_experiments)
+    experiments_.clear();
+  if (version == facts_) // else it may have been moved since
+    experiments_[id] = row->project;
+  return value_of(projects_, row->project);
+}
+
+bool role_book::has_admin() {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  return has_admin_;
+}
+
+} // namespace troupe::api

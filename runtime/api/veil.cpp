@@ -1,0 +1,275 @@
+#include "runtime/api/veil.hpp"
+
+#include <limits>
+
+namespace troupe::api {
+namespace {
+
+using authority::permission;
+
+constexpr std::size_t most_read = 4096; ///< facts that are read at once to find those that may be seen
+
+error unseen(std::string_view kind, const std::string& id) {
+  return {errc::not_found, std::string(kind) + " '" + id + "' not found"};
+}
+
+/// Of the facts about people, places and settings; those of work are looked up by their stream.
+class fact_rule {
+public:
+  explicit fact_rule(const viewer& by) : by_(by) {}
+
+  template <class F>
+  bool operator()(const F& x) const {
+    if constexpr (std::is_same_v<F, workspace_changed>)
+      return by_.may(permission::view_workspace, x.id);
+    else if constexpr (std::is_same_v<F, project_changed>)
+      return by_.may(permission::view_project, x.workspace);
+    else if constexpr (std::is_same_v<F, template_changed>)
+      return by_.may(permission::view_templates, x.workspace);
+    else if constexpr (std::is_same_v<F, model_changed>)
+      return by_.may(permission::view_model_registry, x.workspace);
+    else if constexpr (std::is_same_v<F, model_version_changed>)
+      return by_.may(permission::view_model_registry, by_.book->workspace_of(x.model));
+    else if constexpr (std::is_same_v<F, webhook_changed>)
+      return by_.may(permission::view_webhooks, x.workspace);
+    else if constexpr (std::is_same_v<F, policy_changed>)
+      return !x.workspace || by_.may(permission::view_workspace_config_policies, x.workspace);
+    else if constexpr (std::is_same_v<F, group_changed>)
+      return std::find(x.members.begin(), x.members.end(), by_.user) != x.members.end() ||
+             by_.may(permission::update_group, workspace_id{});
+    else if constexpr (std::is_same_v<F, roles_changed>)
+      return x.user == by_.user || by_.may(permission::assign_roles, x.workspace) ||
+             (x.workspace && by_.may(permission::view_workspace, x.workspace));
+    else if constexpr (std::is_same_v<F, user_changed> || std::is_same_v<F, cluster_message_changed> ||
+                       std::is_same_v<F, pool_bound>)
+      return true;
+    else if constexpr (std::is_same_v<F, user_setting_changed> || std::is_same_v<F, project_visited>)
+      return x.user == by_.user;
+    else if constexpr (requires { x.experiment; })
+      return by_.sees(x.experiment);
+    else if constexpr (std::is_same_v<F, experiment_created> || std::is_same_v<F, experiment_described> ||
+                       std::is_same_v<F, experiment_moved> || std::is_same_v<F, experiment_deleted> ||
+                       std::is_same_v<F, experiment_continued>)
+      return by_.sees(x.id);
+    else // agents, settings, tokens, deliveries
+      return by_.may(permission::view_sensitive_agent_info, workspace_id{});
+  }
+
+private:
+  const viewer& by_;
+};
+
+class veil final : public storage::reader {
+public:
+  veil(std::shared_ptr<storage::reader> all, viewer by) : all_(std::move(all)), by_(std::move(by)) {}
+
+  std::uint64_t sequence() const override { return all_->sequence(); }
+  trial_id newest_trial() const override { return all_->newest_trial(); }
+
+  result<std::vector<experiment_row>> experiments() const override {
+    return left(all_->experiments(), [this](const auto& row) { return shown(row); });
+  }
+  result<std::vector<experiment_standing>> experiment_standings() const override {
+    return left(all_->experiment_standings(), [this](const auto& row) { return shown(row); });
+  }
+  result<experiment_row> experiment(experiment_id id) const override {
+    auto row = all_->experiment(id);
+    return !row || shown(*row) ? std::move(row) : unseen("experiment", to_string(id));
+  }
+  result<experiment_id> experiment_with_key(std::string_view key) const override {
+    auto id = all_->experiment_with_key(key);
+    return !id || by_.sees(*id) ? std::move(id) : unseen("experiment", std::string(key));
+  }
+  result<std::vector<trial_row>> trials(experiment_id id) const override {
+    return by_.sees(id) ? all_->trials(id) : result<std::vector<trial_row>>(std::vector<trial_row>{});
+  }
+  result<trial_row> trial(trial_id id) const override {
+    auto row = all_->trial(id);
+    return !row || by_.sees(row->experiment) ? std::move(row) : unseen("trial", to_string(id));
+  }
+  result<task_row> task(task_id id) const override {
+    auto row = all_->task(id);
+    return !row || shown(*row) ? std::move(row) : unseen("task", to_string(id));
+  }
+  result<std::vector<run_row>> runs(task_id id) const override {
+    return shown(id) ? all_->runs(id) : result<std::vector<run_row>>(unseen("task", to_string(id)));
+  }
+  result<task_detail> other_task(task_id id) const override {
+    auto row = all_->other_task(id);
+    return !row || shown(*row) ? std::move(row) : unseen("task", to_string(id));
+  }
+  result<std::vector<task_detail>> other_tasks(task_kind kind, time_point since) const override {
+    return left(all_->other_tasks(kind, since), [this](const auto& row) { return shown(row); });
+  }
+  result<std::vector<task_row>> open_tasks() const override {
+    return left(all_->open_tasks(), [this](const auto& row) { return shown(row); });
+  }
+  result<std::vector<metric_row>> metrics(trial_id id, std::uint64_t after, std::size_t limit,
+                                          std::string_view group) const override {
+    return shown(task_id{id}) ? all_->metrics(id, after, limit, group)
+                              : result<std::vector<metric_row>>(std::vector<metric_row>{});
+  }
+  result<metric_row> metric(trial_id id, std::uint64_t row) const override {
+    return shown(task_id{id}) ? all_->metric(id, row) : result<metric_row>(unseen("trial", to_string(id)));
+  }
+  result<std::vector<checkpoint_row>> checkpoints(trial_id id) const override {
+    return shown(task_id{id}) ? all_->checkpoints(id)
+                              : result<std::vector<checkpoint_row>>(std::vector<checkpoint_row>{});
+  }
+  result<checkpoint_row> checkpoint(std::string_view uuid) const override {
+    auto row = all_->checkpoint(uuid);
+    return !row || by_.sees(row->experiment) ? std::move(row) : unseen("checkpoint", std::string(uuid));
+  }
+  result<std::vector<log_line>> logs(task_id id, std::uint64_t after, std::size_t limit) const override {
+    return shown(id) ? all_->logs(id, after, limit) : result<std::vector<log_line>>(std::vector<log_line>{});
+  }
+  result<std::vector<log_line>> logs_before(task_id id, std::uint64_t before,
+                                            std::size_t limit) const override {
+    return shown(id) ? all_->logs_before(id, before, limit)
+                     : result<std::vector<log_line>>(std::vector<log_line>{});
+  }
+
+  result<std::vector<storage::committed_fact>> facts_after(std::uint64_t after,
+                                                           std::size_t limit) const override {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (after >= passed_.first && after < passed_.second)
+        after = passed_.second; // nothing between the two was to be seen
+    }
+    const auto from = after;
+    std::vector<storage::committed_fact> out;
+    while (out.empty()) {
+      auto some = all_->facts_after(after, std::max(limit, most_read));
+      if (!some || some->empty()) {
+        const std::scoped_lock lock(mutex_);
+        passed_ = {from, after};
+        return some ? result<std::vector<storage::committed_fact>>(std::move(out)) : some.error();
+      }
+      for (auto& one : *some) {
+        after = one.sequence;
+        if (sees(by_, *all_, one))
+          out.push_back(std::move(one));
+        if (out.size() == limit)
+          break;
+      }
+    }
+    return out;
+  }
+  /// Of the stream of people and places all: its numbers count, and whoever reads it looks at each fact.
+  result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first) const override {
+    return shown(entity) ? all_->facts_of(entity, first)
+                         : result<std::vector<std::string>>(std::vector<std::string>{});
+  }
+  result<std::uint64_t> next_of(std::string_view entity) const override {
+    return shown(entity) ? all_->next_of(entity) : result<std::uint64_t>(0);
+  }
+
+  result<std::vector<user_changed>> users() const override { return all_->users(); }
+  result<std::vector<token_changed>> tokens() const override { return all_->tokens(); }
+  result<std::vector<setting_changed>> settings() const override { return all_->settings(); }
+  result<std::optional<configuration_changed>> configuration() const override {
+    return all_->configuration();
+  }
+  result<std::vector<workspace_changed>> workspaces() const override { return by_rule(all_->workspaces()); }
+  result<std::vector<project_changed>> projects() const override { return by_rule(all_->projects()); }
+  result<std::vector<template_changed>> templates() const override { return by_rule(all_->templates()); }
+  result<std::vector<model_changed>> models() const override { return by_rule(all_->models()); }
+  result<std::vector<model_version_changed>> model_versions() const override {
+    return by_rule(all_->model_versions());
+  }
+  result<std::vector<std::string>> records(std::string_view tag, std::string_view prefix) const override {
+    return left(all_->records(tag, prefix), [this](const std::string& bytes) {
+      const auto known = decode(bytes);
+      return known && std::visit(fact_rule{by_}, *known);
+    });
+  }
+  result<std::optional<storage::kept_snapshot>> snapshot_of(std::string_view entity) const override {
+    return shown(entity) ? all_->snapshot_of(entity)
+                         : result<std::optional<storage::kept_snapshot>>(std::nullopt);
+  }
+  result<std::vector<std::string>> entities(std::string_view kind) const override {
+    return left(all_->entities(kind), [this](const std::string& one) { return shown(one); });
+  }
+  result<std::string> blob(std::string_view name) const override { return all_->blob(name); }
+
+private:
+  template <class T, class Keep>
+  static result<std::vector<T>> left(result<std::vector<T>> rows, const Keep& keep) {
+    if (rows)
+      std::erase_if(*rows, [&](const auto& one) { return !keep(one); });
+    return rows;
+  }
+  template <class T>
+  result<std::vector<T>> by_rule(result<std::vector<T>> rows) const {
+    return left(std::move(rows), fact_rule{by_});
+  }
+
+  /// Of an experiment's row or standing: it says where it is.
+  template <class Row>
+  bool shown(const Row& row) const requires requires {
+    row.num_trials;
+  }
+  {
+    return by_.owns(row.id) ||
+           by_.may(permission::view_experiment_metadata, by_.book->workspace_of(row.project));
+  }
+  bool shown(const task_detail& row) const {
+    return row.made.id == by_.task || by_.may(permission::view_nsc, row.made.workspace);
+  }
+  bool shown(const task_row& row) const {
+    if (row.id == by_.task)
+      return true;
+    if (row.id.is_trial())
+      return by_.sees(row.experiment);
+    const auto detail = all_->other_task(row.id);
+    return detail && shown(*detail);
+  }
+  bool shown(task_id id) const {
+    if (id == by_.task)
+      return true;
+    const auto row = all_->task(id);
+    return row && shown(*row);
+  }
+  bool shown(std::string_view entity) const {
+    if (entity == cluster_entity)
+      return true;
+    storage::committed_fact named;
+    named.entity = entity;
+    return sees(by_, *all_, named);
+  }
+
+  std::shared_ptr<storage::reader> all_;
+  viewer by_;
+  mutable std::mutex mutex_;
+  mutable std::pair<std::uint64_t, std::uint64_t> passed_; ///< between these nothing is to be seen
+};
+
+} // namespace
+
+bool sees(const viewer& by, const storage::reader& all, const storage::committed_fact& fact) {
+  const std::string_view entity = fact.entity;
+  const auto slash = entity.find('/');
+  const auto kind = entity.substr(0, slash),
+             rest = slash == entity.npos ? std::string_view{} : entity.substr(slash + 1);
+  if (kind == "experiment")
+    return by.sees(parse_id<experiment_id>(rest));
+  if (kind == "trial" || kind == "task" || kind == "allocation") {
+    const auto id = kind == "allocation" ? parse_allocation(rest).task : parse_task(rest);
+    if (id == by.task)
+      return true;
+    if (!id.is_trial()) {
+      const auto row = all.other_task(id);
+      return row && by.may(permission::view_nsc, row->made.workspace);
+    }
+    const auto row = all.task(id);
+    return row && by.sees(row->experiment);
+  }
+  const auto known = decode(fact.bytes);
+  return known && std::visit(fact_rule{by}, *known);
+}
+
+std::shared_ptr<storage::reader> veiled(std::shared_ptr<storage::reader> all, viewer by) {
+  return std::make_shared<veil>(std::move(all), std::move(by));
+}
+
+} // namespace troupe::api

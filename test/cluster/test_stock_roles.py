@@ -1,0 +1,284 @@
+"""Rights by roles (`cluster.authz: rbac`), by the unmodified `determined` client against a real cluster: who was given what sees and does
+it from the next request on, and of all else there is no trace in any answer; it outlives `kill -9` and a time without roles."""
+
+import http.client
+import json
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+
+from cluster_under_test import wait_for
+from test_stock_client import Stock
+
+HUSH = "hush"  # in the name of everything that an outsider may not know of
+TRAIN = """
+import pathlib, os, time
+import determined as det
+with det.core.init(tensorboard_mode=det.core.TensorboardMode.MANUAL) as core:
+    hp = core.train and det.get_cluster_info().trial.hparams
+    print("hush-line", flush=True)
+    core.train.report_training_metrics(steps_completed=1, metrics={"hush_metric": 0.5})
+    core.train.report_validation_metrics(steps_completed=1, metrics={"loss": 0.5})
+    with core.checkpoint.store_path({"steps_completed": 1}) as (path, uuid):
+        (path / "hush-file").write_text("x")
+    gate = pathlib.Path(os.environ["JOB_DIR"]) / "hold"
+    while gate.exists():
+        time.sleep(0.05)
+    core.train.report_validation_metrics(steps_completed=2, metrics={"loss": 0.25})
+"""
+
+
+class Roles(Stock):
+    def __init__(self, root, authz="rbac"):
+        super().__init__(root)
+        self.tokens = {}
+        self.say(authz)
+
+    def say(self, authz, more=""):
+        file = self.root / "cluster.yaml"
+        file.write_text(f"troupe: 1\ncluster: {{authz: {authz}{more}}}\n")
+        self.up_words = ["--file", str(file)]
+
+    def user(self, name):
+        self.det("user", "create", name, "--password", "Secret-123", home="admin")
+        self.det("user", "login", name, home=name, stdin="Secret-123\n")
+
+    def give(self, role, *to, take=False):
+        """to: -u USER or -g GROUP, and -w WORKSPACE"""
+        return self.det("rbac", "unassign-role" if take else "assign-role", role, *to, home="admin")
+
+    def token(self, name):
+        if name not in self.tokens:
+            said = json.dumps({"username": name, "password": "" if name in ("admin", "determined") else "Secret-123"}).encode()
+            with urllib.request.urlopen(urllib.request.Request(self.url() + "/api/v1/auth/login", said)) as answer:
+                self.tokens[name] = json.load(answer)["token"]
+        return self.tokens[name]
+
+    def ask(self, who, path, body=None, method=None, seconds=10):
+        """Status and text."""
+        request = urllib.request.Request(self.url() + path, None if body is None else json.dumps(body).encode(), method=method)
+        request.add_header("Authorization", "Bearer " + self.token(who))
+        try:
+            with urllib.request.urlopen(request, timeout=seconds) as answer:
+                return answer.status, answer.read().decode(errors="replace")
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode(errors="replace")
+
+    def again(self):
+        """The process of the node dies and is started again."""
+        self.kill_node()
+        self.up()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = Roles(tmp_path_factory.mktemp("roles"))
+    cluster.up(slots=2)
+    cluster.det("user", "login", "admin", home="admin", stdin="\n")
+    for name in ("wes", "ann", "vic", "zoe"):
+        cluster.user(name)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="module")
+def hidden(cluster):
+    """A workspace with one of everything, made by its admin `wes`; in it `ann` is an editor, and `vic` views it through a group."""
+    cluster.give("WorkspaceCreator", "-u", "wes")
+    cluster.det("workspace", "create", "hush-workspace", home="wes")
+    cluster.det("user-group", "create", "hush-group", "--add-user", "vic", home="admin")
+    cluster.give("Editor", "-u", "ann", "-w", "hush-workspace")
+    cluster.give("Viewer", "-g", "hush-group", "-w", "hush-workspace")
+    cluster.det("project", "create", "hush-workspace", "hush-project", home="wes")
+    (cluster.root / "hold").touch()
+    config, context = cluster.write(name="hush-experiment", script=TRAIN, hparams="{hush_param: 7}",
+                                    more="workspace: hush-workspace\nproject: hush-project\nlabels: [hush-label]\n")
+    said = cluster.det("experiment", "create", config, context, home="ann")
+    experiment = int(re.search(r"Created experiment (\d+)", said)[1])
+
+    def known():
+        trials = json.loads(cluster.ask("ann", f"/api/v1/experiments/{experiment}/trials")[1])["trials"]
+        if trials:
+            saved = json.loads(cluster.ask("ann", f"/api/v1/trials/{trials[0]['id']}/checkpoints")[1])["checkpoints"]
+            return saved and (trials[0]["id"], saved[0]["uuid"])
+    trial, checkpoint = wait_for(known, 60)
+    (cluster.root / "template.yaml").write_text("description: hush-text\n")
+    cluster.det("template", "create", "hush-template", str(cluster.root / "template.yaml"), "--workspace-name", "hush-workspace", home="ann")
+    cluster.det("model", "create", "hush-model", "--workspace-name", "hush-workspace", home="ann")
+    cluster.det("model", "register-version", "hush-model", checkpoint, home="ann")
+    task = json.loads(cluster.ask("ann", "/api/v1/commands", {
+        "config": {"entrypoint": ["sleep", "1000"], "description": "hush-command", "resources": {"slots": 0}}, "workspaceId": 2})[1])["command"]["id"]
+    return {"experiment": experiment, "trial": trial, "checkpoint": checkpoint, "task": task, "workspace": 2, "project": 2}
+
+
+def filled(path, ids):
+    """The path with ids of what is hidden; None where it names nothing of it."""
+    def one(match):
+        name = match[1].rstrip("*")
+        for key, value in {"experimentId": ids["experiment"], "trialId": ids["trial"], "labels_trialId": ids["trial"], "checkpointUuid": ids["checkpoint"],
+                           "modelName": "hush-model", "modelVersionNum": 1, "templateName": "hush-template", "workspaceId": ids["workspace"],
+                           "projectId": ids["project"], "taskId": ids["task"], "allocationId": ids["task"] + ".1", "key": "HUS",
+                           "id": ids["workspace"]}.items():
+            if name == key:
+                return str(value)
+        return "x"
+    return re.sub(r"\{([^}]*)\}", one, path)
+
+
+def test_what_one_may_not_see_is_in_no_answer(cluster, hidden):
+    """Every route that reads, as an outsider: no name of anything that is hidden, and 404 or 403 where it is asked for by its id."""
+    table = json.loads(cluster.ask("admin", "/troupe/v1/openapi.json")[1])["paths"]
+    ids = ("experimentId", "trialId", "labels_trialId", "checkpointUuid", "modelName", "templateName", "projectId", "taskId", "allocationId", "workspaceId")
+    told, asked = [], 0
+    for path, methods in sorted(table.items()):
+        if "get" not in methods or path in ("/stream", "/troupe/v1/shell/trace", "/troupe/v1/shell/follow", "/troupe/v1/connections/{connectionId}"):
+            continue
+        target = filled(path, hidden)
+        more = {"/troupe/v1/live": f"?topics=experiments,experiment/{hidden['experiment']},logs/{hidden['trial']},cluster&after=0",
+                "/troupe/v1/events": "?after=0", "/troupe/v1/series": f"?trials={hidden['trial']}&group=validation&metric=loss&x=step",
+                "/troupe/v1/logs/search": "?q=hush", "/resources/allocation/raw": "?timestamp_after=2020-01-01T00:00:00Z&timestamp_before=2040-01-01T00:00:00Z",
+                "/api/v1/trials/time-series": f"?trialIds={hidden['trial']}"}.get(path, "")
+        request = urllib.request.Request(cluster.url() + target + more, headers={"Authorization": "Bearer " + cluster.token("zoe")})
+        try:
+            answer = urllib.request.urlopen(request, timeout=2)
+            status, text = answer.status, b""
+            end = time.monotonic() + 3
+            try:
+                while time.monotonic() < end and (piece := answer.read1(65536)):
+                    text += piece
+            except TimeoutError:
+                pass  # a stream that goes on
+            except http.client.IncompleteRead:
+                told.append(("broken off", target + more))
+        except urllib.error.HTTPError as refused:
+            status, text = refused.code, refused.read()
+        asked += 1
+        # An error may say again what was asked for.
+        shown = text.decode(errors="replace")
+        if status < 400 and HUSH in shown and path not in ("/troupe/v1/openapi.json", "/api/v1/groups/{groupId}"):
+            told.append((status, target + more, shown[max(0, shown.index(HUSH) - 200):][:400]))
+        elif status < 400 and any("{" + one in path for one in ids) and not path.startswith(("/det/interactive", "/api/v1/roles/")):
+            empty = re.sub(r"\s", "", shown)
+            if not any(empty.startswith(start) for start in ("{\"templates\":[]", "{\"projects\":[]", "{\"logs\":[]")) and empty not in ("", "{}"):
+                told.append((status, target + more, shown[:300]))
+    assert asked > 120, asked
+    assert not told, "\n".join(map(str, told))
+    assert cluster.ask("zoe", f"/api/v1/experiments/{hidden['experiment']}")[1] == cluster.ask("zoe", "/api/v1/experiments/999")[1].replace("999", str(hidden["experiment"]))
+    listed = json.loads(cluster.ask("zoe", "/api/v1/experiments")[1])
+    assert (listed["experiments"], listed["pagination"]["total"]) == ([], 0), listed
+
+
+def test_an_outsider_changes_nothing(cluster, hidden):
+    experiment, trial = hidden["experiment"], hidden["trial"]
+    for method, path, body in [
+            ("POST", f"/api/v1/experiments/{experiment}/kill", None), ("POST", f"/api/v1/experiments/{experiment}/pause", None),
+            ("POST", f"/api/v1/experiments/{experiment}/archive", None), ("DELETE", f"/api/v1/experiments/{experiment}", None),
+            ("PATCH", f"/api/v1/experiments/{experiment}", {"notes": "mine"}), ("POST", f"/api/v1/trials/{trial}/kill", None),
+            ("POST", f"/api/v1/commands/{hidden['task']}/kill", None), ("POST", f"/troupe/v1/tasks/{hidden['task']}/kill", None),
+            ("DELETE", "/api/v1/models/hush-model", None), ("PATCH", "/api/v1/templates/hush-template", {"x": 1}), ("DELETE", "/api/v1/templates/hush-template", None),
+            ("PATCH", f"/api/v1/workspaces/{hidden['workspace']}", {"name": "mine"}), ("DELETE", f"/api/v1/workspaces/{hidden['workspace']}", None),
+            ("PATCH", f"/api/v1/projects/{hidden['project']}", {"name": "mine"}), ("POST", f"/api/v1/workspaces/{hidden['workspace']}/projects", {"name": "mine"}),
+            ("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [hidden["checkpoint"]]}), ("POST", f"/api/v1/runs/kill", {"runIds": [trial]}),
+            ("POST", f"/api/v1/experiments/{experiment}/move", {"experimentId": experiment, "destinationProjectId": 1}),
+            ("POST", f"/troupe/v1/experiments/{experiment}/resources", {"priority": 1}), ("POST", "/api/v1/groups", {"name": "mine"}),
+            ("POST", "/api/v1/workspaces", {"name": "mine"}), ("POST", "/troupe/v1/shutdown", {}), ("GET", "/api/v1/master/config", None),
+            ("GET", "/troupe/v1/shell/ps", None), ("POST", "/api/v1/agents/x/disable", {}),
+            ("POST", "/api/v1/roles/add-assignments", {"userRoleAssignments": [{"userId": 6, "roleAssignment": {"role": {"roleId": 1}}}]})]:
+        status, said = cluster.ask("zoe", path, body, method)
+        if path == "/api/v1/runs/kill" and status == 200:
+            assert all(one.get("error") for one in json.loads(said)["results"]), said
+        else:
+            assert status in (403, 404), (method, path, status, said)
+        assert HUSH not in said.replace("hush-model", "").replace("hush-template", ""), said
+    assert "denied" in cluster.det("experiment", "create", *cluster.write(name="lost"), home="zoe", code=1)
+    assert json.loads(cluster.ask("ann", f"/api/v1/experiments/{experiment}")[1])["experiment"]["state"] in ("ACTIVE", "STATE_RUNNING", "STATE_ACTIVE", "RUNNING")
+    assert cluster.ask("ann", f"/api/v1/commands/{hidden['task']}")[0] == 200
+
+
+def test_a_viewer_sees_and_changes_nothing(cluster, hidden):
+    experiment = hidden["experiment"]
+    assert "hush-experiment" in cluster.det("experiment", "list", "--all", home="vic")
+    assert "hush-line" in cluster.det("experiment", "logs", str(experiment), home="vic")
+    assert "hush-model" in cluster.det("model", "list", home="vic") and "hush-template" in cluster.det("template", "list", home="vic")
+    for words in (["experiment", "kill", str(experiment)], ["experiment", "pause", str(experiment)], ["model", "create", "x", "--workspace-name", "hush-workspace"],
+                  ["project", "create", "hush-workspace", "more"], ["command", "kill", hidden["task"]]):
+        said = cluster.det(*words, home="vic", code=1)
+        assert "denied" in said or "Forbidden" in said, said
+    mine = json.loads(cluster.det("rbac", "my-permissions", "--json", home="vic"))
+    assert "VIEW_EXPERIMENT_METADATA" in json.dumps(mine) and "UPDATE_EXPERIMENT" not in json.dumps(mine), mine
+
+
+def test_roles_are_shown_and_hold_from_the_next_request_on(cluster, hidden):
+    path = f"/api/v1/experiments/{hidden['experiment']}"
+    assert cluster.ask("zoe", path)[0] == 404
+    live = urllib.request.Request(cluster.url() + "/troupe/v1/events?after=0", headers={"Authorization": "Bearer " + cluster.token("vic")})
+    with urllib.request.urlopen(live, timeout=10) as stream:
+        assert any(b"hush-experiment" in stream.readline() for _ in range(400))  # as long as the role holds
+        cluster.give("Viewer", "-g", "hush-group", "-w", "hush-workspace", take=True)
+        cluster.give("Editor", "-u", "zoe", "-w", "hush-workspace")
+        assert cluster.ask("zoe", path)[0] == 200 and cluster.ask("vic", path)[0] == 404
+        assert "Editor" in cluster.det("rbac", "list-users-roles", "zoe", home="admin")
+        cluster.ask("ann", path, {"notes": "hush-later"}, "PATCH")
+        stream.fp.raw._sock.settimeout(3)
+        rest = b""
+        try:
+            while line := stream.readline():
+                rest += line
+        except OSError:
+            pass
+        assert b"hush-later" not in rest
+    cluster.give("Editor", "-u", "zoe", "-w", "hush-workspace", take=True)
+    cluster.give("Viewer", "-g", "hush-group", "-w", "hush-workspace")
+    assert cluster.ask("zoe", path)[0] == 404 and cluster.ask("vic", path)[0] == 200
+    # A role of the cluster sees everything; the admin's flag does nothing.
+    cluster.give("Viewer", "-u", "zoe")
+    assert cluster.ask("zoe", path)[0] == 200 and cluster.ask("zoe", path + "/kill", None, "POST")[0] == 403
+    cluster.give("Viewer", "-u", "zoe", take=True)
+    cluster.det("user", "edit", "zoe", "--admin", "True", home="admin")
+    assert cluster.ask("zoe", path)[0] == 404
+    cluster.det("user", "edit", "zoe", "--admin", "False", home="admin")
+
+
+def test_the_creator_of_a_workspace_is_its_admin(cluster, hidden):
+    assert "WorkspaceAdmin" in cluster.det("rbac", "list-users-roles", "wes", home="admin")
+    cluster.det("rbac", "assign-role", "Viewer", "-u", "zoe", "-w", "hush-workspace", home="wes")
+    assert cluster.ask("zoe", f"/api/v1/workspaces/{hidden['workspace']}")[0] == 200
+    cluster.det("rbac", "unassign-role", "Viewer", "-u", "zoe", "-w", "hush-workspace", home="wes")
+    said = cluster.det("rbac", "assign-role", "Viewer", "-u", "zoe", home="wes", code=1)  # in all workspaces
+    assert "denied" in said or "Forbidden" in said, said
+    said = cluster.det("rbac", "assign-role", "WorkspaceCreator", "-u", "zoe", "-w", "hush-workspace", home="admin", code=1)
+    assert "cannot be given" in said, said
+
+
+def test_what_a_task_reports_arrives_when_its_owner_has_left(cluster, hidden):
+    experiment = hidden["experiment"]
+    cluster.give("Editor", "-u", "ann", "-w", "hush-workspace", take=True)
+    assert cluster.ask("ann", f"/api/v1/experiments/{experiment}")[0] == 404
+    (cluster.root / "hold").unlink()
+    ended = wait_for(lambda: (lambda x: x["state"].endswith("COMPLETED") and x)(json.loads(cluster.ask("wes", f"/api/v1/experiments/{experiment}")[1])["experiment"]), 60)
+    assert ended["name"] == "hush-experiment"
+    reports = json.loads(cluster.ask("wes", f"/api/v1/trials/{hidden['trial']}")[1])["trial"]["latestValidation"]
+    assert reports["totalBatches"] == 2, reports
+    cluster.give("Editor", "-u", "ann", "-w", "hush-workspace")
+
+
+def test_roles_outlive_a_kill_and_a_time_without_them(cluster, hidden):
+    path = f"/api/v1/experiments/{hidden['experiment']}"
+    cluster.again()
+    assert cluster.ask("zoe", path)[0] == 404 and cluster.ask("vic", path)[0] == 200
+    cluster.say("basic")
+    cluster.again()
+    assert cluster.ask("zoe", path)[0] == 200
+    assert "rbac" in cluster.det("rbac", "my-permissions", home="zoe", code=1).lower()
+    cluster.say("rbac", ", strict_job_queue_control: true")
+    cluster.again()
+    assert cluster.ask("zoe", path)[0] == 404 and cluster.ask("vic", path)[0] == 200
+    assert "ClusterAdmin" in cluster.det("rbac", "list-users-roles", "admin", home="admin")
+    status, said = cluster.ask("ann", f"/troupe/v1/experiments/{hidden['experiment']}/resources", {"priority": 3})
+    assert status == 403 and "strict_job_queue_control" in said, said
+    told = json.loads(cluster.ask("zoe", "/api/v1/master")[1])
+    assert told["rbacEnabled"] is True and told["strictJobQueueControl"] is True

@@ -1,0 +1,260 @@
+// What one viewer sees and may where roles decide, over a journal in memory.
+
+#include "fakes.hpp"
+
+#include "runtime/api/guard.hpp"
+
+namespace troupe::api {
+namespace {
+
+const user_id admin{1}, ann{7}, vic{8}, zoe{9};
+const workspace_id vision{2};
+const project_id cats{2};
+const experiment_id seen{1}, other{2}; ///< in `cats`; in the first workspace
+const trial_id its_trial{1};
+
+struct house {
+  std::unique_ptr<storage::journal> journal = storage::make_memory_journal();
+  std::shared_ptr<storage::reader> all = journal->reads();
+  std::shared_ptr<role_book> book = std::make_shared<role_book>(all);
+  std::map<std::string, std::uint64_t> next;
+
+  house() {
+    workspace_changed place;
+    place.at = t0, place.id = vision, place.name = "vision", place.owner = "wes";
+    note(place);
+    project_changed project;
+    project.at = t0, project.id = cats, project.workspace = vision, project.name = "cats";
+    note(project);
+    for (const auto& [id, in] : {std::pair{seen, cats}, {other, project_id{1}}}) {
+      experiment_created made;
+      made.at = t0, made.id = id, made.config = value::object(), made.name = "e", made.owner = "ann";
+      made.project = in;
+      note(made);
+    }
+    search_stepped step;
+    step.at = t0;
+    step.created.push_back({its_trial, "0", value::object(), 1, {}, 0});
+    note(step, entity(seen));
+    give(5, ann, vision);
+    give(4, vic, vision);
+  }
+  template <class F>
+  void note(const F& x, const std::string& where = cluster_entity) {
+    ASSERT_TRUE(journal->append({where, next[where]++, {encode(fact{x})}}));
+    ASSERT_TRUE(journal->commit());
+  }
+  void give(int role, user_id to, workspace_id in = {}, bool taken = false) {
+    note(roles_changed{t0, "admin", role, to, {}, in, taken});
+  }
+  viewer as(user_id who) const { return {book, who, {}, {}}; }
+  std::shared_ptr<storage::reader> seen_by(user_id who) const { return veiled(all, as(who)); }
+
+  /// "fine", or how the command is refused.
+  std::string ask(user_id who, const std::string& command, const value& fields) {
+    const auto wanted = demands_of(as(who), *all, command, fields);
+    if (!wanted)
+      return wanted.error().code == errc::not_found ? "not found" : wanted.error().what;
+    for (const auto& one : *wanted)
+      if (!as(who).may(one.what, one.in))
+        return authority::permissions()[static_cast<std::size_t>(one.what)].name;
+    return "fine";
+  }
+};
+
+TEST(Veil, HidesWhatIsInOtherWorkspaces) {
+  house h;
+  const auto by_vic = h.seen_by(vic), by_zoe = h.seen_by(zoe), by_admin = h.seen_by(admin);
+  EXPECT_TRUE(by_vic->experiment(seen));
+  EXPECT_EQ(by_vic->experiment(other).error().code, errc::not_found);
+  EXPECT_EQ(by_vic->experiments()->size(), 1u);
+  EXPECT_EQ(by_vic->experiment_standings()->size(), 1u);
+  EXPECT_TRUE(by_vic->trial(its_trial));
+  EXPECT_EQ(by_vic->workspaces()->size(), 1u);
+  EXPECT_EQ(by_zoe->experiments()->size(), 0u);
+  EXPECT_EQ(by_zoe->trial(its_trial).error().code, errc::not_found);
+  EXPECT_EQ(by_zoe->workspaces()->size(), 0u);
+  EXPECT_EQ(by_zoe->projects()->size(), 0u);
+  EXPECT_EQ(by_admin->experiments()->size(), 2u); // nobody else has the role: so the first admin does
+}
+
+TEST(Veil, PassesOverFactsThatMayNotBeSeen) {
+  house h;
+  const auto by_zoe = h.seen_by(zoe), by_vic = h.seen_by(vic);
+  EXPECT_TRUE(by_zoe->facts_after(0, 100)->empty());
+  EXPECT_TRUE(by_zoe->facts_after(0, 100)->empty()); // what was passed over is not looked at again
+  const auto few = by_vic->facts_after(0, 2);
+  ASSERT_EQ(few->size(), 2u);
+  const auto rest = by_vic->facts_after(few->back().sequence, 100);
+  for (const auto* part : {&*few, &*rest})
+    for (const auto& one : *part)
+      EXPECT_NE(one.entity, entity(other));
+  h.give(4, zoe, vision);
+  EXPECT_FALSE(by_zoe->facts_after(0, 100)->empty());
+}
+
+TEST(Veil, FollowsAChangeOfRolesAtOnce) {
+  house h;
+  const auto by_vic = h.seen_by(vic);
+  EXPECT_TRUE(by_vic->experiment(seen));
+  h.give(4, vic, vision, true);
+  EXPECT_FALSE(by_vic->experiment(seen));
+  EXPECT_TRUE(by_vic->facts_of(entity(seen))->empty());
+  h.note(experiment_moved{t0, "admin", other, cats});
+  h.give(4, vic, vision);
+  EXPECT_TRUE(by_vic->experiment(other));
+}
+
+TEST(Veil, LeavesATaskItsOwnExperiment) {
+  house h;
+  const auto own = veiled(h.all, {h.book, zoe, seen, task_id{its_trial}});
+  EXPECT_TRUE(own->experiment(seen));
+  EXPECT_TRUE(own->trial(its_trial));
+  EXPECT_FALSE(own->experiment(other));
+}
+
+TEST(Guard, AsksForThePermissionWhereTheThingIs) {
+  house h;
+  struct row {
+    const char* command;
+    value fields;
+    const char *to_ann, *to_vic, *to_zoe;
+  };
+  const auto one = [](const char* key, std::uint64_t id) { return value{{key, id}}; };
+  const row rows[] = {
+    {"experiment.kill", one("id", 1), "fine", "UPDATE_EXPERIMENT", "not found"},
+    {"experiment.pause", one("id", 1), "fine", "UPDATE_EXPERIMENT", "not found"},
+    {"experiment.kill", one("id", 2), "not found", "not found", "not found"},
+    {"experiment.delete", one("id", 1), "fine", "DELETE_EXPERIMENT", "not found"},
+    {"experiment.move", {{"id", 1}, {"project", 1}}, "not found", "not found", "not found"},
+    {"experiment.set", {{"id", 1}, {"priority", 3}}, "fine", "UPDATE_EXPERIMENT", "not found"},
+    {"experiment.create",
+     {{"config", "workspace: vision\nproject: cats\n"}},
+     "fine",
+     "CREATE_EXPERIMENT",
+     "not found"},
+    {"experiment.create",
+     {{"config", "name: x\n"}},
+     "CREATE_EXPERIMENT",
+     "CREATE_EXPERIMENT",
+     "CREATE_EXPERIMENT"},
+    {"experiment.create", {{"config", "x"}, {"project", 2}}, "fine", "CREATE_EXPERIMENT", "not found"},
+    {"experiment.create",
+     {{"config", "x"}, {"project", 2}, {"parent", 2}},
+     "not found",
+     "not found",
+     "not found"},
+    {"experiment.create",
+     {{"config", "searcher: {source_trial_id: 1}"}, {"project", 2}},
+     "fine",
+     "CREATE_EXPERIMENT",
+     "not found"},
+    {"trial.kill", one("id", 1), "fine", "UPDATE_EXPERIMENT", "not found"},
+    {"trial.metadata", one("id", 1), "fine", "fine", "not found"},
+    {"trial.explain", one("id", 1), "fine", "fine", "not found"},
+    {"allocation.explain", {{"id", "1.1"}}, "fine", "fine", "not found"},
+    {"workspace.create", {{"name", "x"}}, "CREATE_WORKSPACE", "CREATE_WORKSPACE", "CREATE_WORKSPACE"},
+    {"workspace.change", {{"id", 2}, {"name", "x"}}, "UPDATE_WORKSPACE", "UPDATE_WORKSPACE", "not found"},
+    {"project.create", {{"workspace", 2}, {"name", "x"}}, "fine", "CREATE_PROJECT", "not found"},
+    {"project.remove", one("id", 2), "DELETE_PROJECT", "DELETE_PROJECT", "not found"},
+    {"task.create", {{"kind", "command"}, {"workspace", 2}}, "fine", "CREATE_NSC", "not found"},
+    {"task.create", {{"kind", "command"}}, "not found", "not found", "not found"},
+    {"template.put",
+     {{"name", "x"}, {"workspace", 2}, {"config", value::object()}},
+     "fine",
+     "CREATE_TEMPLATES",
+     "not found"},
+    {"model.create", {{"name", "x"}, {"workspace", 2}}, "fine", "CREATE_MODEL_REGISTRY", "not found"},
+    {"webhook.create", {{"url", "http://x"}, {"workspace", 2}}, "fine", "EDIT_WEBHOOKS", "EDIT_WEBHOOKS"},
+    {"webhook.create", {{"url", "http://x"}}, "EDIT_WEBHOOKS", "EDIT_WEBHOOKS", "EDIT_WEBHOOKS"},
+    {"policy.set",
+     {{"workspace", 2}, {"kind", "NTSC"}},
+     "MODIFY_WORKSPACE_CONFIG_POLICIES",
+     "MODIFY_WORKSPACE_CONFIG_POLICIES",
+     "MODIFY_WORKSPACE_CONFIG_POLICIES"},
+    {"policy.set",
+     {{"kind", "NTSC"}},
+     "MODIFY_GLOBAL_CONFIG_POLICIES",
+     "MODIFY_GLOBAL_CONFIG_POLICIES",
+     "MODIFY_GLOBAL_CONFIG_POLICIES"},
+    {"role.assign",
+     {{"roles", {{{"role", 4}, {"user", 9}, {"workspace", 2}}}}},
+     "ASSIGN_ROLES",
+     "ASSIGN_ROLES",
+     "ASSIGN_ROLES"},
+    {"user.create", {{"name", "x"}}, "ADMINISTRATE_USER", "ADMINISTRATE_USER", "ADMINISTRATE_USER"},
+    {"agent.drain", {{"agent", "a1"}}, "UPDATE_AGENTS", "UPDATE_AGENTS", "UPDATE_AGENTS"},
+    {"node.shutdown", value::object(), "UPDATE_MASTER_CONFIG", "UPDATE_MASTER_CONFIG",
+     "UPDATE_MASTER_CONFIG"},
+    {"shell.ps", value::object(), "VIEW_MASTER_LOGS", "VIEW_MASTER_LOGS", "VIEW_MASTER_LOGS"},
+    {"queue.list", value::object(), "fine", "fine", "fine"},
+  };
+  for (const auto& [command, fields, to_ann, to_vic, to_zoe] : rows) {
+    const auto what = std::string(command) + " " + to_json(fields);
+    EXPECT_EQ(h.ask(ann, command, fields), to_ann) << what;
+    EXPECT_EQ(h.ask(vic, command, fields), to_vic) << what;
+    EXPECT_EQ(h.ask(zoe, command, fields), to_zoe) << what;
+    EXPECT_EQ(h.ask(admin, command, fields), "fine") << what;
+  }
+}
+
+TEST(Guard, LooksAtEveryCommandThatAUserCanGive) {
+  house h;
+  for (const auto& row : commands::table()) {
+    const auto wanted = authority::needed(row.is.right);
+    if (row.is.right.on == thing::token)
+      continue; // whose it is decides, and is known before the command is made
+    if (!wanted || authority::permissions()[static_cast<std::size_t>(*wanted)].of_workspaces)
+      continue;
+    const auto said = h.ask(zoe, row.is.name, value::object());
+    EXPECT_NE(said, "fine") << row.is.name;
+  }
+}
+
+TEST(Guard, LeavesOutOfTheQueueWhatMayNotBeSeen) {
+  house h;
+  fake_gate cluster;
+  cluster.answers["queue.list"] = [](const auto&) {
+    return value{{"waiting",
+                  {{{"position", 1}, {"experiment", 2}, {"allocation", "9.1"}},
+                   {{"position", 2}, {"experiment", 1}, {"allocation", "1.1"}}}}};
+  };
+  guard by_vic(cluster, h.all, h.as(vic), false);
+  value got;
+  by_vic.order({.user = "vic"}, commands::queue_list{}, [&](result<value> x) { got = *x; });
+  ASSERT_EQ(got["waiting"].size(), 1u) << to_json(got);
+  EXPECT_EQ(got["waiting"][0]["experiment"], 1);
+}
+
+TEST(Guard, MakesWhoCreatesAWorkspaceItsAdmin) {
+  house h;
+  h.give(3, zoe);
+  fake_gate cluster;
+  cluster.answers["workspace.create"] = [](const auto&) { return value{{"id", 4}}; };
+  guard by_zoe(cluster, h.all, h.as(zoe), false);
+  bool done = false;
+  by_zoe.order({.user = "zoe"}, commands::workspace_create{}, [&](result<value> x) { done = bool(x); });
+  ASSERT_TRUE(done);
+  ASSERT_EQ(cluster.all().size(), 2u);
+  EXPECT_EQ(cluster.all()[1].command, "role.assign");
+  EXPECT_EQ(cluster.all()[1].fields["roles"][0]["role"], authority::workspace_admin);
+  EXPECT_EQ(cluster.all()[1].fields["roles"][0]["workspace"], 4);
+}
+
+TEST(Guard, KeepsTheQueueForAdminsWhereItIsStrict) {
+  house h;
+  fake_gate cluster;
+  const auto code = [&](guard by, bool is_admin) {
+    std::optional<errc> out;
+    by.order({.user = "x", .admin = is_admin}, commands::experiment_set{seen},
+             [&](result<value> x) { out = x ? std::nullopt : std::optional(x.error().code); });
+    return out;
+  };
+  EXPECT_EQ(code({cluster, h.all, h.as(ann), true}, true), errc::denied);
+  EXPECT_EQ(code({cluster, h.all, h.as(admin), true}, false), std::nullopt);
+  EXPECT_EQ(code({cluster, h.all, {nullptr, ann, {}, {}}, true}, false), errc::denied);
+  EXPECT_EQ(code({cluster, h.all, {nullptr, ann, {}, {}}, true}, true), std::nullopt);
+}
+
+} // namespace
+} // namespace troupe::api
