@@ -135,8 +135,6 @@ private:
       on_experiment(id, p);
     else if (const trial_id trial{number_at(fields_, "trial")}; trial)
       on_trial(trial, p);
-    else if (const auto text = text_at(fields_, "id"); !text.empty())
-      on_task(parse_allocation(text).task, what, text);
     if (what == action::move)
       if (const project_id to{number_at(fields_, "project")}; to)
         into_project(to, permission::create_experiment);
@@ -208,9 +206,10 @@ private:
       return on_task(task_id{trial}, right.what, to_string(trial));
     if (const trial_id trial{number_at(fields_, "id")}; trial)
       return on_task(task_id{trial}, right.what, to_string(trial));
-    if (const auto text = text_at(fields_, "id"); !text.empty())
-      on_task(right.on == thing::allocation ? parse_allocation(text).task : parse_task(text), right.what,
-              text);
+    if (const auto text = text_at(fields_, "id"); !text.empty()) {
+      const auto task = parse_task(text);
+      on_task(task ? task : parse_allocation(text).task, right.what, text);
+    }
   }
 
   void of_checkpoints(permission p) {

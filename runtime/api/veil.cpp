@@ -1,5 +1,7 @@
 #include "runtime/api/veil.hpp"
 
+#include "storage/log_search.hpp"
+
 #include <limits>
 
 namespace troupe::api {
@@ -59,7 +61,7 @@ private:
   const viewer& by_;
 };
 
-class veil final : public storage::reader {
+class veil final : public storage::reader, public storage::line_finder {
 public:
   veil(std::shared_ptr<storage::reader> all, viewer by) : all_(std::move(all)), by_(std::move(by)) {}
 
@@ -127,6 +129,10 @@ public:
                                             std::size_t limit) const override {
     return shown(id) ? all_->logs_before(id, before, limit)
                      : result<std::vector<log_line>>(std::vector<log_line>{});
+  }
+  result<storage::lines_found> find_lines(const storage::line_search& what) const override {
+    return shown(what.task) ? storage::find_lines(*all_, what)
+                            : result<storage::lines_found>(storage::lines_found{.lines = {}, .at_end = true});
   }
 
   result<std::vector<storage::committed_fact>> facts_after(std::uint64_t after,
