@@ -913,7 +913,7 @@ constexpr verb_spec table[] = {
    "troupe role list",
    "troupe role give",
    verbs::role_list},
-  {"role give", "Give a role to a user or a group, or take it; by an admin. Rights follow roles where the cluster file says cluster.authz: rbac",
+  {"role give", "Give a role to a user or a group, or take it. Rights follow roles with cluster.authz: rbac",
    one_role, give_flags, false, true, "troupe role give Editor --group vision --workspace vision",
    "troupe role list", verbs::role_give},
   {"policy describe",
