@@ -392,6 +392,7 @@ def test_facts_are_listed(lab):
 
 
 def test_defaults_are_what_an_experiment_without_a_word_has(lab):
+    (lab.root / "job").mkdir(exist_ok=True)
     (lab.root / "bare.yaml").write_text("name: bare\nentrypoint: python3 job.py\nhyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}\n")
     bare = lab.json("experiment", "create", str(lab.root / "bare.yaml"), str(lab.root / "job"), "--paused")["id"]
     (lab.root / "full.yaml").write_text("name: full\nentrypoint: python3 job.py\nhyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}\n"
