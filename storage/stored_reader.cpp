@@ -449,6 +449,27 @@ result<std::vector<log_line>> stored_reader::logs_before(task_id id, std::uint64
                            direction::backward, limit, decode_line, [](const log_line&) { return true; });
 }
 
+result<lines_found> stored_reader::find_lines(const line_search& what) const {
+  lines_found out{.lines = {}, .last = what.after};
+  auto now = store_->look();
+  auto at = now->scan(family::logs, keys::of_task(what.task, what.after + 1), keys::after_task(what.task));
+  for (; at->valid() && out.looked_at < what.most_looked_at && out.lines.size() < what.most_found;
+       at->next()) {
+    ++out.looked_at;
+    out.last = keys::last_number(at->key());
+    if (at->data().find(what.text) == std::string_view::npos) // a packed text stands in its row as it is
+      continue;
+    auto line = decode_line(at->key(), at->data());
+    if (!line)
+      return line.error();
+    out.lines.push_back(std::move(*line));
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  out.at_end = !at->valid();
+  return out;
+}
+
 trial_id stored_reader::newest_trial() const {
   auto last =
     greatest_number(*store_->look(), family::rows, keys::tagged('H', std::uint64_t{0}), keys::after('H'));

@@ -2,6 +2,7 @@
 // The reader over any store, and the encodings that it shares with the journal.
 
 #include "storage/journal.hpp"
+#include "storage/log_search.hpp"
 #include "storage/store.hpp"
 
 #include <atomic>
@@ -22,7 +23,7 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
 result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from,
                                       std::string_view until);
 
-class stored_reader : public reader {
+class stored_reader : public reader, public line_finder {
 public:
   stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
       : store_(std::move(of)), sequence_(sequence) {}
@@ -50,6 +51,7 @@ public:
   result<std::vector<log_line>> logs(task_id id, std::uint64_t after, std::size_t limit) const override;
   result<std::vector<log_line>> logs_before(task_id id, std::uint64_t before,
                                             std::size_t limit) const override;
+  result<lines_found> find_lines(const line_search& what) const override;
   result<std::vector<committed_fact>> facts_after(std::uint64_t after, std::size_t limit) const override;
   result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first) const override;
   result<std::uint64_t> next_of(std::string_view entity) const override;

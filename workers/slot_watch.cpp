@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <unistd.h>
@@ -19,9 +18,13 @@ struct process {
   process_use use;
 };
 
+/// Empty where it cannot be read. A process may end between the opening and the reading: then reading fails,
+/// which an istreambuf_iterator would throw.
 std::string whole(const std::filesystem::path& file) {
   std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream out;
+  out << in.rdbuf();
+  return std::move(out).str();
 }
 
 // Field 4 is the parent, 14 to 17 the times, 24 the resident pages; field 2, the name, may hold anything but

@@ -71,7 +71,7 @@ void log_pump::on(out& o, const batch_stored& ev, time_point) {
   s.now = phase::reading;
   s.at = s.next;
   s.stored = std::max(s.stored, s.next.line);
-  if (s.ending)
+  if (s.ending || s.more)
     go_on(o, it->first, s);
 }
 
@@ -95,17 +95,16 @@ void log_pump::on(out& o, const spool_read& ev, time_point) {
   }
   if (ev.what == outcome::lines) {
     s.next = ev.next;
+    s.more = !ev.at_end;
     s.now = phase::storing;
     s.question = ++questions_;
     return o.push_back(store_batch{ev.allocation, s.question, s.key});
   }
   const bool moved = s.at != ev.next;
   s.at = ev.next;
-  if (!s.ending)
-    return; // where there is more, with the next look
-  if (ev.what == outcome::none && ev.at_end)
+  if (s.ending && ev.what == outcome::none && ev.at_end)
     finish(o, it);
-  else if (moved)
+  else if (moved && (s.ending || !ev.at_end))
     go_on(o, it->first, s);
 }
 

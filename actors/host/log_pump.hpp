@@ -77,8 +77,9 @@ using log_pump_action = std::variant<ask_position, read_spool, store_batch, tell
 ///                                   '--ended and at its end--> gone
 class log_pump {
 public:
-  /// `pace`: between two looks at the spool of a task that runs. One that has ended is read to its end at
-  /// once, as somebody waits for its slots; what the journal has refused waits for the next look.
+  /// `pace`: between two looks at the spool of a task that runs, once it is read to its end: where there is
+  /// more, it is read at once, as a task that prints fast makes its spool's oldest files go. What the journal
+  /// has refused waits for the next look.
   explicit log_pump(duration pace) : pace_(pace) {}
 
   [[nodiscard]] std::vector<log_pump_action> apply(const log_pump_event& ev, time_point now);
@@ -94,6 +95,7 @@ private:
     std::uint64_t stored = 0; ///< the last line that the journal has
     std::uint64_t question = 0;
     bool ending = false;
+    bool more = false; ///< behind `next` there was more when it was read
   };
   using out = std::vector<log_pump_action>;
   using entry = std::map<allocation_id, source>::iterator;

@@ -15,6 +15,12 @@ using base = actor_base<log_pump_actor>;
 constexpr std::size_t batch_lines = 2000, batch_bytes = 256 << 10;
 constexpr std::chrono::seconds journal_patience{30};
 
+/// Said in the log where a spool's lines have a hole.
+std::string lines_missing(std::uint64_t count) {
+  return "troupe: " + std::to_string(count) + (count == 1 ? " line is" : " lines are") +
+         " missing here: written faster than the cluster stored them, or this host's disk had no room";
+}
+
 class pump_state {
 public:
   static inline const char* name = "log_pump";
@@ -79,10 +85,15 @@ private:
       return events.push_back(spool_read{x.allocation, outcome::gone});
     }
     append_log mail{x.allocation.task, {}, {}, 0};
+    auto last = x.line;
     for (const auto& line : batch->lines) {
       mail.position = line.number;
       if (line.number <= x.line)
         continue;
+      if (line.number > last + 1)
+        mail.lines.push_back({0, line.at, x.allocation, x.agent, line.rank, "troupe", "",
+                              lines_missing(line.number - last - 1)});
+      last = line.number;
       const char* stream = line.stream == workers::log_stream::err      ? "stderr"
                            : line.stream == workers::log_stream::notice ? "troupe"
                                                                         : "stdout";

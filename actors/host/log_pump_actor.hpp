@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-/// `pace`: between two looks at the spool of a task that runs. One that has ended is read to its end at once.
+/// `pace`: between two looks at the spool of a task that runs, once it is read to its end. Lines whose
+/// spool's file had to go before they were read are counted in a line of the log.
 log_pump_actor spawn_log_pump(caf::actor_system& sys, agent_actor agent,
                               duration pace = std::chrono::milliseconds(100));
 

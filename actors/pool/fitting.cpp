@@ -23,11 +23,15 @@ double fitting_score(fitting_order order, int slots, int agent_slots, int used, 
 }
 
 void room_index::insert(const agent_room& agent) {
+  if (agent.free == 0) // nobody looks for it
+    return;
   buckets_[{agent.free, agent.total, agent.idle}].insert(&agent);
   free_ += agent.free;
 }
 
 void room_index::erase(const agent_room& agent) {
+  if (agent.free == 0)
+    return;
   const auto it = buckets_.find({agent.free, agent.total, agent.idle});
   TROUPE_ASSERT(it != buckets_.end() && it->second.erase(&agent) == 1);
   if (it->second.empty())
@@ -77,11 +81,26 @@ std::vector<const agent_room*> room_index::choose(int count, int least_free, boo
   return out;
 }
 
+/// The best agent of those that have as many free; one is there.
+const agent_room* room_index::best(int slots) const {
+  const agent_room* found = nullptr;
+  double found_score = 0;
+  for (auto it = buckets_.lower_bound({slots, 0, false}); it != buckets_.end(); ++it) {
+    const auto* agent = *it->second.begin();
+    const double score = fitting_score(order_, 1, it->first.total, it->first.total - it->first.free, 0, 0);
+    if (!found || score > found_score || (score == found_score && agent->name < found->name)) {
+      found = agent;
+      found_score = score;
+    }
+  }
+  return found;
+}
+
 std::vector<share_of_agent> room_index::fit(int slots, bool single_node, gang_rule gangs) const {
   if (slots > free_)
     return {};
   if (slots <= most())
-    return {{choose(1, slots, false).front(), slots}};
+    return {{best(slots), slots}};
   if (single_node || slots == 1)
     return {};
   return gangs == gang_rule::any ? spread(slots) : whole(slots, gangs == gang_rule::whole_mixed);

@@ -53,6 +53,7 @@ private:
   };
   using members = std::set<const agent_room*, by_name>;
 
+  const agent_room* best(int slots) const;
   std::vector<const agent_room*> choose(int count, int least_free, bool idle) const;
   static void take_first(members& to, const members& from, int count);
   std::vector<share_of_agent> spread(int slots) const;

@@ -15,26 +15,25 @@ namespace {
 class ranked_victims final : public victim_source {
 public:
   ranked_victims(const pool_run& who, const ranked_runs& running, duration min_run, time_point now)
-      : who_(who), at_(running.rbegin()), end_(running.rend()), min_run_(min_run), now_(now) {}
+      : who_(who.job->rank), runs_(running, true), min_run_(min_run), now_(now) {}
   pool_run* next() override {
-    for (; at_ != end_; ++at_) {
-      auto* run = *at_;
-      const bool less = run->rank.priority > who_.rank.priority;
-      if (!less && (run->rank.priority < who_.rank.priority || run->rank.submitted <= who_.rank.submitted))
+    while (auto* run = runs_.next()) {
+      const auto& rank = run->job->rank;
+      const bool less = rank.priority > who_.priority;
+      if (!less && (rank.priority < who_.priority || rank.submitted <= who_.submitted))
         break;
       if (!less && run->since + min_run_ > now_) {
         too_young(run->since + min_run_);
         continue;
       }
-      ++at_;
       return run;
     }
     return nullptr;
   }
 
 private:
-  const pool_run& who_;
-  ranked_runs::const_reverse_iterator at_, end_;
+  job_rank who_;
+  ranked_runs::walk runs_;
   duration min_run_;
   time_point now_;
 };
@@ -43,18 +42,20 @@ class ranked_policy final : public pool_policy {
 public:
   explicit ranked_policy(const pool_settings& settings) : settings_(settings) {}
 
+  void changed(const pool_job&) override {}
+  void forget(pool_job&) override {}
   void begin(run_queue& queue, pool_jobs&, int) override {
     heads_ = {};
     last_ = nullptr;
     blocked_at_ = reserved_at_ = INT_MAX;
     for (auto& [shape, runs] : queue)
       if (!runs.empty())
-        heads_.push({*runs.begin(), &runs});
+        heads_.push({runs.first(), &runs});
   }
 
   pool_turn next() override {
     if (auto* runs = std::exchange(last_, nullptr); runs && !runs->empty())
-      heads_.push({*runs->begin(), runs});
+      heads_.push({runs->first(), runs});
     if (fifo() && blocked_at_ != INT_MAX)
       return {};
     while (!heads_.empty()) {
@@ -62,7 +63,7 @@ public:
       heads_.pop();
       auto* run = head.run;
       const bool backfills = !fifo() && settings_.preempts() && run->terms.preemptible;
-      const int priority = run->rank.priority;
+      const int priority = run->job->rank.priority;
       if (!fifo() && priority > blocked_at_ && !backfills)
         continue; // and all behind it, which are no more urgent
       last_runs_ = head.runs;
@@ -72,7 +73,7 @@ public:
   }
 
   void ended(const pool_turn& turn, turn_end how) override {
-    const int priority = turn.run->rank.priority;
+    const int priority = turn.run->job->rank.priority;
     if (how != turn_end::placed) {
       if (turn.run->reserved && !fifo())
         reserved_at_ = std::min(reserved_at_, priority);
@@ -83,9 +84,9 @@ public:
       last_ = last_runs_;
   }
 
-  bool before(const pool_run& a, const pool_run& b) const override { return a.rank < b.rank; }
+  bool before(const pool_run& a, const pool_run& b) const override { return by_rank()(&a, &b); }
   bool overrides(const pool_run& who, const pool_run& keeper) const override {
-    return !fifo() && who.rank.priority < keeper.rank.priority;
+    return !fifo() && who.job->rank.priority < keeper.job->rank.priority;
   }
   std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs& running, pool_jobs&,
                                          time_point now) const override {
@@ -100,7 +101,7 @@ private:
   struct head {
     pool_run* run;
     ranked_runs* runs;
-    friend bool operator<(const head& a, const head& b) { return b.run->rank < a.run->rank; }
+    friend bool operator<(const head& a, const head& b) { return by_rank()(b.run, a.run); }
   };
   bool fifo() const { return settings_.scheduler == scheduler_kind::fifo; }
 
@@ -121,11 +122,14 @@ double ratio(const pool_job& job, int slots, bool weighted) {
 /// first, its newest run first.
 class share_victims final : public victim_source {
 public:
-  share_victims(pool_jobs& jobs, duration min_run, time_point now) : now_(now), min_run_(min_run) {
+  share_victims(pool_jobs& jobs, const ranked_runs& running, duration min_run, time_point now)
+      : now_(now), min_run_(min_run) {
     for (auto& [id, job] : jobs)
-      if (job.held - job.stopping > job.share && !job.running.empty()) {
-        above_.push_back({&job, job.held - job.stopping, {job.running.begin(), job.running.end()}});
+      if (const auto* line = job.held - job.stopping > job.share ? running.line_of(job) : nullptr) {
+        above_.push_back({&job, job.held - job.stopping, {}});
         auto& runs = above_.back().oldest_first;
+        for (const auto& x : *line)
+          runs.push_back(x.run);
         std::stable_sort(runs.begin(), runs.end(), [](auto* a, auto* b) { return a->since < b->since; });
       }
   }
@@ -172,34 +176,44 @@ class turn_policy final : public pool_policy {
 public:
   explicit turn_policy(const pool_settings& settings) : settings_(settings) {}
 
+  void changed(const pool_job& job) override { changed_.insert(job.terms.job); }
+  void forget(pool_job& job) override {
+    if (const auto turn = std::exchange(job.turn, std::nullopt))
+      turns_.erase(*turn);
+    by_age_.clear();
+  }
+
   void begin(run_queue& queue, pool_jobs& jobs, int slots) override {
-    if (fair())
+    if (fair()) { // the share of each depends on all
       share(jobs, slots);
-    std::vector<head> heads;
-    heads.reserve(jobs.size());
+      for (auto* job : by_age_)
+        if (job->turn && job->turn->tier != tier_of(*job))
+          take_turn(*job);
+    }
+    for (const auto id : std::exchange(changed_, {}))
+      if (const auto job = jobs.find(id); job != jobs.end())
+        take_turn(job->second);
+    at_ = turns_.begin();
     served_ = nullptr;
     shut_.clear();
     shapes_ = queue.size();
-    for (auto& [id, job] : jobs)
-      if (!job.queue.empty())
-        heads.push_back({key_of(job), &job});
-    heads_ = std::priority_queue<head>({}, std::move(heads));
   }
 
   pool_turn next() override {
-    if (auto* job = std::exchange(served_, nullptr))
-      heads_.push({key_of(*job), job});
-    while (!heads_.empty() && shut_.size() < shapes_) {
-      auto* job = heads_.top().job;
-      heads_.pop();
+    if (auto* job = std::exchange(served_, nullptr)) {
+      const auto behind = std::next(at_);
+      take_turn(*job);
+      at_ = job->turn ? turns_.find(*job->turn) : behind;
+      if (behind != turns_.end() && at_ != behind && behind->first < at_->first)
+        at_ = behind;
+    }
+    for (; at_ != turns_.end() && shut_.size() < shapes_; ++at_) {
       pool_run* first = nullptr;
-      for (auto& [shape, runs] : job->queue)
-        if (!runs.empty() && !shut_.contains(shape) && (!first || (*runs.begin())->rank < first->rank))
-          first = *runs.begin();
-      if (first) {
-        job_ = job;
+      for (auto& [shape, line] : at_->second->queue)
+        if (auto* run = line->begin()->run; !shut_.contains(shape) && (!first || run->rank < first->rank))
+          first = run;
+      if (first)
         return {first, false};
-      }
     }
     return {};
   }
@@ -210,7 +224,7 @@ public:
       if (how == turn_end::claimed)
         ++shapes_;
     }
-    served_ = job_;
+    served_ = at_->second;
   }
 
   bool before(const pool_run& a, const pool_run& b) const override {
@@ -219,51 +233,44 @@ public:
     return key_of(*a.job) < key_of(*b.job);
   }
   bool overrides(const pool_run&, const pool_run&) const override { return false; }
-  std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs&, pool_jobs& jobs,
+  std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs& running, pool_jobs& jobs,
                                          time_point now) const override {
     if (!settings_.preempts() || who.job->effective() + who.need() > who.job->share)
       return nullptr;
-    return std::make_unique<share_victims>(jobs, settings_.min_run, now);
+    return std::make_unique<share_victims>(jobs, running, settings_.min_run, now);
   }
   bool passes() const override { return true; }
   bool ranked() const override { return false; }
 
 private:
-  struct turn_key {
-    int tier;
-    double has;
-    const pool_job* job;
-    friend bool operator<(const turn_key& a, const turn_key& b) {
-      if (a.tier != b.tier)
-        return a.tier < b.tier;
-      return a.has != b.has ? a.has < b.has : older(*a.job, *b.job);
-    }
-  };
-  struct head {
-    turn_key key;
-    pool_job* job;
-    friend bool operator<(const head& a, const head& b) { return b.key < a.key; }
-  };
   bool fair() const { return settings_.scheduler == scheduler_kind::fair; }
   turn_key key_of(const pool_job& job) const {
-    if (!fair())
-      return {0, double(job.effective()), &job};
-    const int tier = job.terms.weight <= 0 ? 2 : job.effective() < job.share ? 0 : 1;
-    return {tier, ratio(job, job.effective(), true), &job};
+    const auto& terms = job.terms;
+    return {tier_of(job), ratio(job, job.effective(), fair()), terms.submitted, terms.label, terms.job};
+  }
+  int tier_of(const pool_job& job) const {
+    return !fair() ? 0 : job.terms.weight <= 0 ? 2 : job.effective() < job.share ? 0 : 1;
+  }
+  /// Where it stands, if it has runs that compete, as things are.
+  void take_turn(pool_job& job) {
+    auto key = job.queue.empty() ? std::optional<turn_key>() : key_of(job);
+    if (key == job.turn)
+      return;
+    if (job.turn)
+      turns_.erase(*job.turn);
+    if (key)
+      turns_.emplace(*key, &job);
+    job.turn = std::move(key);
   }
   /// Demand is what a job holds and waits for, within its limit; within the quotas of a user or workspace,
   /// the older jobs demand first.
   void share(pool_jobs& jobs, int slots) {
-    std::vector<pool_job*> order;
-    order.reserve(jobs.size());
-    for (auto& [id, job] : jobs)
-      if (job.held + job.wanted > 0)
-        order.push_back(&job);
-      else
-        job.share = 0;
-    if (!std::is_sorted(order.begin(), order.end(),
-                        [](auto* a, auto* b) { return older(*a, *b); })) // as ids are
-      std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return older(*a, *b); });
+    if (by_age_.size() != jobs.size()) {
+      by_age_.clear();
+      for (auto& [id, job] : jobs)
+        by_age_.push_back(&job);
+      std::sort(by_age_.begin(), by_age_.end(), [](auto* a, auto* b) { return older(*a, *b); });
+    }
     std::map<std::pair<int, std::string>, int> room;
     const auto quota = [&](int kind, const std::string& name) -> int* {
       const slot_quota* found = nullptr;
@@ -274,13 +281,12 @@ private:
       return found ? &room.try_emplace({kind, name}, found->max_slots).first->second : nullptr;
     };
     if (!settings_.quotas.empty())
-      for (auto* job : order)
+      for (auto* job : by_age_)
         for (auto* left : {quota(0, job->terms.user), quota(1, job->terms.workspace)})
           if (left)
             *left -= job->held;
-    std::vector<share_demand> demands;
-    demands.reserve(order.size());
-    for (auto* job : order) {
+    demands_.clear();
+    for (auto* job : by_age_) {
       int more = job->wanted;
       if (job->terms.max_slots >= 0)
         more = std::min(more, std::max(0, job->terms.max_slots - job->held));
@@ -293,18 +299,22 @@ private:
           if (left)
             *left -= more;
       }
-      demands.push_back({job->terms.weight, job->held + more, job->held - job->stopping});
+      demands_.push_back({job->terms.weight, job->held + more, job->held - job->stopping});
     }
-    const auto shares = fair_shares(demands, slots);
-    for (std::size_t i = 0; i < order.size(); ++i)
-      order[i]->share = shares[i];
+    const auto shares = fair_shares(demands_, slots);
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      by_age_[i]->share = shares[i];
   }
 
   pool_settings settings_;
-  std::priority_queue<head> heads_;
-  std::set<run_shape> shut_; ///< of which nobody fits
+  std::map<turn_key, pool_job*> turns_; ///< jobs with runs that compete, as of begin() or their last turn
+  std::map<turn_key, pool_job*>::iterator at_;
+  std::set<experiment_id> changed_;   ///< jobs that may stand elsewhere since
+  std::vector<pool_job*> by_age_;     ///< all, the older first; of a fair pool
+  std::vector<share_demand> demands_; ///< of these
+  std::set<run_shape> shut_;          ///< of which nobody fits
   std::size_t shapes_ = 0;
-  pool_job *served_ = nullptr, *job_ = nullptr;
+  pool_job* served_ = nullptr;
 };
 
 } // namespace
@@ -314,8 +324,6 @@ std::unique_ptr<pool_policy> make_policy(const pool_settings& settings) {
     return std::make_unique<turn_policy>(settings);
   return std::make_unique<ranked_policy>(settings);
 }
-
-bool by_rank::operator()(const pool_run* a, const pool_run* b) const { return a->rank < b->rank; }
 
 bool older(const pool_job& a, const pool_job& b) {
   const auto& x = a.terms;

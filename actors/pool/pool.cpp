@@ -15,11 +15,12 @@ pool::pool(phase begin, pool_settings settings)
   view_of({}); // that of most runs
 }
 
-std::vector<pool_action> pool::apply(const pool_event& ev, time_point now) {
-  return apply(std::vector<pool_event>{ev}, now);
+std::vector<pool_action> pool::apply(const pool_event& ev, time_point now) { return decided({&ev, 1}, now); }
+std::vector<pool_action> pool::apply(const std::vector<pool_event>& events, time_point now) {
+  return decided(events, now);
 }
 
-std::vector<pool_action> pool::apply(const std::vector<pool_event>& events, time_point now) {
+std::vector<pool_action> pool::decided(std::span<const pool_event> events, time_point now) {
   actions out;
   now_ = now;
   // What was due before these events; who is served or leaves with them needs none.
@@ -47,8 +48,7 @@ std::optional<time_point> pool::deadline() const {
 // ---- agents
 
 void pool::on(actions& out, const agent_up& ev) {
-  auto& agent = agents_[ev.agent];
-  agent.now.name = agent.empty.name = ev.agent;
+  auto& agent = agent_named(ev.agent);
   total_ -= agent.present ? static_cast<int>(agent.slots.size()) : 0;
   // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
   // All else the inventory knows better: a task that it had killed is gone from it.
@@ -112,27 +112,35 @@ void pool::on(actions& out, const agent_down& ev) {
 }
 
 void pool::on(actions& out, const agent_drain& ev) {
-  auto& agent = agents_[ev.agent];
-  agent.now.name = agent.empty.name = ev.agent;
+  auto& agent = agent_named(ev.agent);
   agent.drained = ev.on;
   agent.disabled = {ev.disabled.begin(), ev.disabled.end()};
   agent.ends = ev.ends;
   agent.ended = {ev.ended.begin(), ev.ended.end()};
   refresh(agent);
   if (agent.ends || !agent.ended.empty())
-    for (auto& [id, run] : runs_)
-      end_disabled(out, run);
+    for (auto* run : holders())
+      end_disabled(out, *run);
   topology_changed(out);
+}
+
+/// In the order of their ids.
+std::vector<pool_run*> pool::holders() {
+  std::vector<pool_run*> all;
+  for (auto& [id, run] : runs_)
+    if (!run.waits())
+      all.push_back(&run);
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  return all;
 }
 
 /// What holds slots of which an operator has said that nothing runs there is ended, also where it was asked
 /// to save already.
 void pool::end_disabled(actions& out, pool_run& run) {
   const auto here = [&](const placement& part) {
-    const auto agent = agents_.find(part.agent);
-    return agent != agents_.end() &&
-           (agent->second.ends || std::any_of(part.slots.begin(), part.slots.end(),
-                                              [&](int slot) { return agent->second.ended.contains(slot); }));
+    const auto* agent = known_agent(part.agent);
+    return agent && (agent->ends || std::any_of(part.slots.begin(), part.slots.end(),
+                                                [&](int slot) { return agent->ended.contains(slot); }));
   };
   if (run.waits() || std::none_of(run.on.begin(), run.on.end(), here))
     return;
@@ -147,12 +155,10 @@ void pool::on(actions& out, const agent_forgotten& ev) {
   if (it == agents_.end())
     return;
   on(out, agent_down{ev.agent});
-  std::set<allocation_id> holders;
-  for (const auto& s : it->second.slots)
-    if (s.holder)
-      holders.insert(s.holder);
-  for (const auto id : holders)
-    let_go(runs_.at(id), ev.agent);
+  for (auto* run : holders()) // those of its aux units too
+    if (std::any_of(run->on.begin(), run->on.end(), [&](const auto& x) { return x.agent == ev.agent; }))
+      let_go(*run, ev.agent);
+  by_name_.erase(ev.agent);
   agents_.erase(it);
 }
 
@@ -172,31 +178,29 @@ void pool::on(actions& out, const slots_requested& ev) {
     out.push_back(grant_slots{run.id, run.on}); // the first answer may not have arrived
     return;
   }
-  auto terms = ev.run;
-  date(terms);
-  auto& run = enter(ev.allocation, terms, std::max(0, ev.slots), ev.least);
+  auto& run = enter(ev.allocation, dated(ev.run), std::max(0, ev.slots), ev.least);
   run.granted = true;
   // What a pool that was made again hears waits since its run began, not since then.
-  const bool waited = phase_ == phase::recovering && terms.started != time_point{};
-  run.since = waited ? std::min(now_, terms.started) : now_;
+  const bool waited = phase_ == phase::recovering && run.terms.started != time_point{};
+  run.since = waited ? std::min(now_, run.terms.started) : now_;
   run.entered = ++clock_;
   if (!ev.home.empty()) {
     run.guest = true;
-    guests_.insert(&run);
+    guests_.insert(run);
     new_guests_.insert(run.id);
     return;
   }
   if (!settings_.fallback.empty())
     patient_.insert({run.since + settings_.fallback_after, run.id});
   if (run.slots == 0) {
-    aux_waiting_.insert(&run);
+    aux_waiting_.insert(run);
     return;
   }
-  waiting_.insert(&run);
+  waiting_.insert(run);
   ++run.job->waits;
   run.job->wanted += run.slots;
   if (policy_->passes())
-    young_.insert({run.since + settings_.reserve_after, run.id});
+    grows_old(run);
   if (could_hold(run)) {
     compete(run);
     return;
@@ -207,10 +211,11 @@ void pool::on(actions& out, const slots_requested& ev) {
 }
 
 /// A job that does not say when it was submitted was so with the first of its runs.
-void pool::date(run_terms& terms) const {
-  const auto job = jobs_.find(terms.job.job);
-  if (terms.job.submitted == time_point{} && job != jobs_.end())
-    terms.job.submitted = job->second.terms.submitted;
+run_terms pool::dated(run_terms terms) const {
+  if (terms.job.submitted == time_point{})
+    if (const auto job = jobs_.find(terms.job.job); job != jobs_.end())
+      terms.job.submitted = job->second.terms.submitted;
+  return terms;
 }
 
 /// It waits no more, for whatever reason.
@@ -226,22 +231,22 @@ void pool::withdraw(actions& out, pool_run& run) {
 
 void pool::stop_waiting(pool_run& run) {
   if (std::exchange(run.guest, false)) {
-    guests_.erase(&run);
+    guests_.erase(run);
     new_guests_.erase(run.id);
     return;
   }
   patient_.erase({run.since + settings_.fallback_after, run.id});
   run.fell_back = false;
   if (run.slots == 0) {
-    aux_waiting_.erase(&run);
+    aux_waiting_.erase(run);
     return;
   }
   leave_queue(run);
   run.job->wanted -= run.slots;
   --run.job->waits;
-  waiting_.erase(&run);
-  young_.erase({run.since + settings_.reserve_after, run.id});
-  aged_.erase(&run);
+  waiting_.erase(run);
+  if (const auto young = std::exchange(run.young, std::nullopt))
+    young_.erase(*young);
   run.aged = run.passed = false;
   run.came_from = {};
 }
@@ -273,24 +278,21 @@ void pool::on(actions& out, const slots_held& ev) {
       forget(known->second);
     }
   }
-  auto terms = ev.run;
-  date(terms);
   std::vector<placement> on;
   for (const auto& part : ev.on) {
     placement here{part.agent, {}};
-    const auto agent = agents_.find(part.agent);
+    const auto* agent = known_agent(part.agent);
     for (const int slot : part.slots) {
-      const bool there =
-        agent != agents_.end() && slot >= 0 && slot < static_cast<int>(agent->second.slots.size());
-      const bool taken = there && agent->second.slots[static_cast<std::size_t>(slot)].holder;
-      const bool none = slot < 0 || (agent != agents_.end() && agent->second.present && !there);
+      const bool there = agent && slot >= 0 && slot < static_cast<int>(agent->slots.size());
+      const bool taken = there && agent->slots[static_cast<std::size_t>(slot)].holder;
+      const bool none = slot < 0 || (agent && agent->present && !there);
       if (!taken && !none)
         here.slots.push_back(slot);
     }
     if (!here.slots.empty() || part.slots.empty())
       on.push_back(std::move(here));
   }
-  auto& run = enter(ev.allocation, terms, std::max(ev.slots, slots_in(on)), ev.least);
+  auto& run = enter(ev.allocation, dated(ev.run), std::max(ev.slots, slots_in(on)), ev.least);
   run.granted = true;
   run.entered = ++clock_;
   hold(run, std::move(on), ev.since);
@@ -323,7 +325,7 @@ void pool::on(actions& out, const pool_configured& ev) {
   settings_ = *settings;
   patient_.clear();
   for (const auto* runs : {&waiting_, &aux_waiting_})
-    for (auto* run : *runs) {
+    for (auto* run : runs->list()) {
       if (run->fell_back && elsewhere && settings_.fallback.empty())
         out.push_back(fall_back{run->id, {}});
       run->fell_back = run->fell_back && !elsewhere;
@@ -344,14 +346,17 @@ void pool::on(actions& out, const pool_configured& ev) {
       join_views(agent);
   }
   young_.clear();
-  for (auto* run : waiting_) {
+  aged_ = {};
+  for (auto* run : waiting_.list()) {
     run->aged = false;
+    run->young.reset();
     if (policy_->passes())
-      young_.insert({run->since + settings_.reserve_after, run->id});
+      grows_old(*run);
   }
-  aged_.clear();
-  for (auto& [id, job] : jobs_)
+  for (auto& [id, job] : jobs_) {
+    job.turn.reset();
     rerank(job);
+  }
   for (const auto& [key, runs] : aside_)
     if (key.of != run_bar::impossible)
       eased_.insert(key);
@@ -438,8 +443,6 @@ void pool::pass(actions& out, time_point now) {
   }
   passing_ = false;
   std::erase_if(queue_, [](const auto& x) { return x.second.empty(); });
-  for (auto* job : std::exchange(untidy_, {}))
-    std::erase_if(job->queue, [](const auto& x) { return x.second.empty(); });
 }
 
 /// Of those who did not fit, who is above a limit now, which grants behind them have filled, holds nobody up.
@@ -504,9 +507,10 @@ void pool::grant(actions& out, pool_run& run, std::vector<placement> on, bool ba
   stop_waiting(run);
   run.entered = ++clock_;
   if (policy_->ranked()) {
-    while (!grants_.empty() && grants_.rbegin()->second < run.rank)
+    const run_rank rank{run.job->rank, run.rank};
+    while (!grants_.empty() && grants_.rbegin()->second < rank)
       grants_.erase(std::prev(grants_.end()));
-    grants_.emplace(run.entered, run.rank);
+    grants_.emplace_hint(grants_.end(), run.entered, rank);
     if (grants_.size() > 100'000)
       grants_.erase(grants_.begin());
   }
@@ -533,9 +537,8 @@ const pool_agent* pool::aux_agent_for(const pool_run& run) const {
 
 void pool::pass_aux(actions& out, time_point now) {
   std::set<placement_rules> full; // for which no agent has a unit left
-  for (auto it = aux_waiting_.begin(); it != aux_waiting_.end();) {
-    auto& run = **it;
-    ++it;
+  for (auto* waits : aux_waiting_.list()) {
+    auto& run = *waits;
     if (full.contains(run.terms.rules))
       continue;
     const auto* best = aux_agent_for(run);
@@ -555,7 +558,7 @@ void pool::pass_guests(actions& out, time_point now) {
   if (!guests_.empty())
     refresh_turns();
   std::set<run_shape> blocked;
-  for (auto* run : std::vector<pool_run*>(guests_.begin(), guests_.end())) {
+  for (auto* run : guests_.list()) {
     std::vector<placement> on;
     if (run->slots == 0) {
       if (const auto* agent = aux_agent_for(*run); agent && aux_waiting_.empty())
@@ -643,8 +646,8 @@ void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, cons
     return;
   victim.state = pool_run::phase::stopping;
   victim.job->stopping += victim.held();
-  running_.erase(&victim);
-  victim.job->running.erase(&victim);
+  policy_->changed(*victim.job);
+  running_.erase(victim);
   stopping_.insert(victim.id);
   out.push_back(preempt_allocation{victim.id, wanted_by, reason});
 }
@@ -674,7 +677,7 @@ void pool::offer_rest(actions& out) {
 std::vector<pool::waiting_entry> pool::waiting() const {
   std::vector<waiting_entry> out;
   for (const auto* runs : {&waiting_, &aux_waiting_})
-    for (const auto* run : *runs)
+    for (const auto* run : runs->list())
       out.push_back({run->id, run->slots});
   return out;
 }

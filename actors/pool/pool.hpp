@@ -8,6 +8,8 @@
 #include "actors/provider/provisioner_events.hpp"
 
 #include <array>
+#include <span>
+#include <unordered_map>
 
 namespace troupe {
 
@@ -82,6 +84,12 @@ public:
 
 private:
   using actions = std::vector<pool_action>;
+  actions decided(std::span<const pool_event> events, time_point now);
+  struct allocation_hash {
+    std::size_t operator()(allocation_id id) const {
+      return std::hash<task_id>()(id.task) * 31 + std::hash<run_id>()(id.run);
+    }
+  };
   using bars = std::vector<std::pair<pool_agent*, int>>; ///< slots of agents
 
   void on(actions& out, const agent_up& ev);
@@ -98,15 +106,15 @@ private:
   void on(actions& out, const supply_told& ev);
 
   // Runs and jobs (pool_runs.cpp).
-  pool_run& enter(allocation_id id, const run_terms& terms, int slots, int least);
+  pool_run& enter(allocation_id id, run_terms terms, int slots, int least);
   void forget(pool_run& run);
-  void date(run_terms& terms) const;
+  run_terms dated(run_terms terms) const;
   void withdraw(actions& out, pool_run& run);
   void stop_waiting(pool_run& run);
   void forget_strays(pool_agent& agent, int slots);
   void take_terms(pool_job& job, const job_terms& terms);
   void rerank(pool_job& job);
-  run_rank rank_of(const pool_run& run) const;
+  job_rank rank_of(const pool_job& job) const;
   int priority_of(const pool_job& job) const;
   void compete(pool_run& run);
   void step_aside(pool_run& run, limit_key bar);
@@ -122,6 +130,7 @@ private:
   std::array<limit_key, 4> limits_of(const pool_run& run) const;
   std::vector<limit_key> full_limits(const pool_run& run) const;
   limit_key full_limit(const pool_run& run) const;
+  bool unlimited(const pool_run& run) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
   bool is_behind(const pool_run& run) const;
   int most_within_limits(const pool_run& run) const;
@@ -130,6 +139,8 @@ private:
   void end_excess(actions& out);
 
   // Slots (pool_slots.cpp).
+  pool_agent& agent_named(const std::string& name); ///< known or not
+  pool_agent* known_agent(const std::string& name) const;
   void set_bars(pool_agent& agent, int slot, std::uint8_t bars);
   void refresh(pool_agent& agent);
   void index(pool_agent& agent, bool in);
@@ -144,21 +155,21 @@ private:
   template <class Use>
   void each_slot(const std::vector<placement>& on, Use use) {
     for (const auto& part : on)
-      if (auto agent = agents_.find(part.agent); agent != agents_.end())
+      if (auto* agent = known_agent(part.agent))
         for (const int slot : part.slots)
-          if (slot >= 0 && slot < static_cast<int>(agent->second.slots.size()))
-            use(agent->second, slot);
+          if (slot >= 0 && slot < static_cast<int>(agent->slots.size()))
+            use(*agent, slot);
   }
   /// The same, for changes: an agent is indexed once for all its slots.
   template <class Use>
   void change_slots(const std::vector<placement>& on, Use use) {
     for (const auto& part : on)
-      if (auto agent = agents_.find(part.agent); agent != agents_.end()) {
-        begin_change(agent->second);
+      if (auto* agent = known_agent(part.agent)) {
+        begin_change(*agent);
         for (const int slot : part.slots)
-          if (slot >= 0 && slot < static_cast<int>(agent->second.slots.size()))
-            use(agent->second, slot);
-        end_change(agent->second);
+          if (slot >= 0 && slot < static_cast<int>(agent->slots.size()))
+            use(*agent, slot);
+        end_change(*agent);
       }
   }
   void begin_change(pool_agent& agent);
@@ -185,10 +196,12 @@ private:
   void take_from(actions& out, const std::vector<pool_run*>& keepers, const std::vector<placement>& on);
   bool make_room(actions& out, pool_run& run, time_point now);
   void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
+  std::vector<pool_run*> holders();
   void end_disabled(actions& out, pool_run& run);
   void offer_rest(actions& out);
   // Reservations (pool_reservation.cpp).
   void age(time_point now);
+  void grows_old(pool_run& run);
   void reserve(actions& out, time_point now);
   bool was_passed(const pool_run& run) const;
   std::vector<placement> chosen_for(const pool_run& run) const;
@@ -213,7 +226,8 @@ private:
   std::unique_ptr<pool_policy> policy_;
   phase phase_ = phase::placing;
   std::map<std::string, pool_agent> agents_;
-  std::map<allocation_id, pool_run> runs_;
+  std::unordered_map<std::string_view, pool_agent*> by_name_;         ///< the same: a gang asks for many
+  std::unordered_map<allocation_id, pool_run, allocation_hash> runs_; ///< its order says nothing
   pool_jobs jobs_;
   std::map<placement_rules, agent_view> views_;
   std::uint64_t next_view_ = 1;
@@ -226,7 +240,6 @@ private:
   run_queue queue_;                      ///< runs that compete
   bool passing_ = false;                 ///< empty shapes stay until the pass is over
   bool taken_ = false;                   ///< somebody lost slots that were kept, in this pass
-  std::set<pool_job*> untidy_;           ///< jobs that have some
   time_point now_;                       ///< of the event in hand
   std::map<limit_key, run_queue> aside_; ///< runs that wait for a limit, or that no agents could hold
   std::set<limit_key> eased_;            ///< limits that have more room than before
@@ -237,11 +250,11 @@ private:
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;
-  std::set<std::pair<time_point, allocation_id>> young_; ///< runs that wait, not yet for reserve_after
-  ranked_runs aged_;                                     ///< runs that have
-  std::map<std::uint64_t, run_rank> grants_;             ///< by time, the ranks that no later grant exceeds
-  std::optional<time_point> ripe_;                       ///< when somebody will have run long enough
-  std::set<allocation_id> elastic_;                      ///< runs that hold fewer slots than they would take
+  due_runs young_;                           ///< runs that wait, not yet for reserve_after
+  ranked_runs aged_;                         ///< runs that have, and compete
+  std::map<std::uint64_t, run_rank> grants_; ///< by time, the ranks that no later grant exceeds
+  std::optional<time_point> ripe_;           ///< when somebody will have run long enough
+  std::set<allocation_id> elastic_;          ///< runs that hold fewer slots than they would take
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that wait, not yet for fallback_after
   ranked_runs guests_;                                     ///< all that wait in another pool as well
   std::set<allocation_id> new_guests_;                     ///< of these, those that were not answered yet

@@ -13,7 +13,7 @@ pool_demand pool::demand() const {
   std::map<std::pair<std::uint64_t, int>, int> counts; ///< by job and slots
   std::map<run_shape, bool> fits;
   for (const auto* runs : {&waiting_, &aux_waiting_})
-    for (const auto* run : *runs) {
+    for (const auto* run : runs->list()) {
       const auto limits = limits_of(*run);
       if (std::any_of(limits.begin(), limits.end(),
                       [&](const auto& key) { return key.of != run_bar::job && exceeds(*run, key); }))

@@ -129,7 +129,7 @@ bool pool::is_behind(const pool_run& run) const {
   return std::any_of(queue_.begin(), queue_.end(), [&](const auto& shape) {
     if (shape.second.empty()) // in the middle of a pass
       return false;
-    const auto* first = *shape.second.begin();
+    const auto* first = shape.second.first();
     return first != &run && policy_->before(*first, run);
   });
 }
@@ -154,50 +154,50 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
 /// 1 is next.
 std::size_t pool::position(const pool_run& run) const {
   const auto& all = run.slots > 0 ? waiting_ : aux_waiting_;
-  std::size_t before = 0;
-  if (policy_->ranked() || run.slots == 0 || run.guest) {
-    for (auto it = all.begin(); it != all.end() && *it != &run; ++it)
-      ++before;
-    return before + 1;
-  }
+  if (run.guest)
+    return all.size() + 1;
+  if (policy_->ranked() || run.slots == 0)
+    return all.before(run) + 1;
+  std::size_t before = all.before_in_line(run);
   for (const auto& [id, job] : jobs_) // of another job each run stands for all
-    if (&job != run.job && job.waits > 0 && policy_->before(runs_.at(*job.runs.begin()), run))
+    if (&job != run.job && job.waits > 0 && policy_->before(*all.line_of(job)->begin()->run, run))
       before += static_cast<std::size_t>(job.waits);
-  for (const auto id : run.job->runs)
-    if (const auto& other = runs_.at(id);
-        other.waits() && other.slots > 0 && !other.guest && other.rank < run.rank)
-      ++before;
   return before + 1;
 }
 
 value pool::agents_for(const pool_run& run) const {
-  constexpr std::size_t most = 200; // in a large pool those with most free slots that it may have
-  std::set<std::string_view> shown;
-  if (agents_.size() > most) {
-    std::vector<std::tuple<bool, int, std::string_view>> order;
-    order.reserve(agents_.size());
-    const placement_rules none;
-    const bool free_choice = run.terms.rules == none;
-    for (const auto& [name, agent] : agents_)
-      if (agent.present)
-        order.emplace_back(!free_choice && !refusal(run.terms.rules, name, agent.traits).empty(),
-                           -agent.now.free, name);
-    const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size()));
-    std::nth_element(order.begin(), end == order.end() ? end - 1 : end, order.end());
-    for (auto it = order.begin(); it != end; ++it)
-      shown.insert(std::get<2>(*it));
+  constexpr std::ptrdiff_t most = 200; // in a large pool those with most free slots that it may have
+  std::vector<const pool_agent*> shown;
+  for (const auto& [name, agent] : agents_)
+    if (agent.present)
+      shown.push_back(&agent);
+  if (std::ssize(shown) > most) {
+    std::vector<std::tuple<bool, int, std::size_t>> order; // of equals those whose names are first
+    order.reserve(shown.size());
+    const bool any = run.terms.rules == placement_rules{};
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      const auto& agent = *shown[i];
+      order.emplace_back(!any && !refusal(run.terms.rules, agent.now.name, agent.traits).empty(),
+                         -agent.now.free, i);
+    }
+    std::nth_element(order.begin(), order.begin() + most, order.end());
+    order.resize(most);
+    std::sort(order.begin(), order.end(),
+              [](const auto& a, const auto& b) { return std::get<2>(a) < std::get<2>(b); });
+    const auto all = std::exchange(shown, {});
+    for (const auto& [refused, free, i] : order)
+      shown.push_back(all[i]);
   }
   value list = value::array();
-  for (const auto& [name, agent] : agents_) {
-    if (!agent.present || (agents_.size() > most && !shown.contains(name)))
-      continue;
+  for (const auto* one : shown) {
+    const auto& agent = *one;
     int free = 0, kept = 0;
     for (const auto& s : agent.slots) {
       const bool own = s.keeper == run.id;
       free += s.bars == 0 || (s.bars == pool_agent::kept && own);
       kept += s.bars == pool_agent::kept && !own;
     }
-    auto why = refusal(run.terms.rules, name, agent.traits);
+    auto why = refusal(run.terms.rules, agent.now.name, agent.traits);
     if (why.empty() && agent.drained)
       why = "is drained or disabled";
     if (why.empty() && run.slots == 0 && agent.aux_used >= aux_of(agent))
@@ -209,7 +209,7 @@ value pool::agents_for(const pool_run& run) const {
       why = "has " + std::to_string(free) + " of " + std::to_string(agent.slots.size()) + " slots free" +
             (kept > 0 ? ", and keeps " + std::to_string(kept) + " for another" : "");
     const bool fits = why.empty();
-    list.push_back({{"agent", name}, {"free", free}, {"fits", fits}, {"why", why}});
+    list.push_back({{"agent", agent.now.name}, {"free", free}, {"fits", fits}, {"why", why}});
   }
   return list;
 }
@@ -301,27 +301,28 @@ value pool::estimate(const pool_run& run, const std::vector<run_outlook>& outloo
 std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
-  int first = run.rank.priority;
+  int first = run.job->rank.priority;
   for (const auto& [shape, runs] : queue_) // who stands aside holds nobody up
-    if (!runs.empty() && (*runs.begin())->rank < run.rank)
-      first = std::min(first, (*runs.begin())->rank.priority - 1);
+    if (const auto* head = runs.empty() ? nullptr : runs.first(); head && by_rank()(head, &run))
+      first = std::min(first, head->job->rank.priority - 1);
   if (fit(run, run.need()).empty()) { // others have to make room
     if (!settings_.preempts())
-      return first >= 1 && first < run.rank.priority ? std::optional(first) : std::nullopt;
+      return first >= 1 && first < run.job->rank.priority ? std::optional(first) : std::nullopt;
     bars lifted;
     std::optional<int> above;
     std::size_t tried = 0; // who would have to preempt as many gets no advice
-    for (auto it = running_.rbegin(); it != running_.rend() && !above && ++tried <= 1000; ++it) {
-      lift(lifted, (*it)->on, pool_agent::held);
+    ranked_runs::walk running(running_, true);
+    for (auto* last = running.next(); last && !above && ++tried <= 1000; last = running.next()) {
+      lift(lifted, last->on, pool_agent::held);
       if (!fit(run, run.need()).empty())
-        above = (*it)->rank.priority - 1;
+        above = last->job->rank.priority - 1;
     }
     lower(lifted);
     if (!above)
       return std::nullopt;
     first = std::min(first, *above);
   }
-  return first >= 1 && first < run.rank.priority ? std::optional(first) : std::nullopt;
+  return first >= 1 && first < run.job->rank.priority ? std::optional(first) : std::nullopt;
 }
 
 std::string pool::advice(const pool_run& run, const std::string& code) {
@@ -407,7 +408,7 @@ value pool::details() {
                     {"waiting", job.wanted}});
   }
   std::size_t position = 0;
-  for (const auto* run : waiting_)
+  for (const auto* run : waiting_.list())
     queue.push_back({{"position", ++position},
                      {"allocation", to_string(run->id)},
                      {"experiment", run->job->terms.job.value},

@@ -41,28 +41,21 @@ offer take(int slots, const std::vector<std::pair<const pool_agent*, int>>& free
     sizes.push_back(static_cast<int>(h.slots.size()));
   std::sort(sizes.rbegin(), sizes.rend());
   std::size_t count = 0; // of holders; the largest are the fewest
-  for (int left = slots; left > 0 && count < sizes.size(); ++count)
-    left -= sizes[count];
+  int reach = 0;         // what as many of the largest have
+  for (; reach < slots && count < sizes.size(); ++count)
+    reach += sizes[count];
   std::sort(holders.begin(), holders.end(),
             [](const auto& a, const auto& b) { return std::tie(a.since, a.id) < std::tie(b.since, b.id); });
-  for (auto it = holders.begin(); it != holders.end() && slots > 0 && count > 0;) {
+  for (auto it = holders.begin(); it != holders.end() && slots > 0 && count > 0; ++it) {
     // The longest running one, where as many as are left still suffice with it.
-    std::vector<int> rest;
-    for (auto other = holders.begin(); other != holders.end(); ++other)
-      if (other != it)
-        rest.push_back(static_cast<int>(other->slots.size()));
-    std::sort(rest.rbegin(), rest.rend());
-    int reach = static_cast<int>(it->slots.size());
-    for (std::size_t i = 0; i + 1 < count && i < rest.size(); ++i)
-      reach += rest[i];
-    if (reach < slots) {
-      ++it;
+    const int size = static_cast<int>(it->slots.size()), smallest = sizes[count - 1];
+    if (reach - std::max(0, smallest - size) < slots)
       continue;
-    }
+    reach -= std::max(size, smallest);
+    sizes.erase(std::find(sizes.begin(), sizes.end(), size));
+    --count;
     use(it->slots);
     out.holders.push_back(it->since);
-    --count;
-    it = holders.erase(it);
   }
   if (slots > 0)
     return {};
@@ -79,17 +72,22 @@ void pool::age(time_point now) {
   while (!young_.empty() && young_.begin()->first <= now) {
     auto& run = runs_.at(young_.begin()->second);
     run.aged = true;
+    run.young.reset();
     if (run.bar.of == run_bar::none)
-      aged_.insert(&run);
+      aged_.insert(run);
     young_.erase(young_.begin());
   }
+}
+
+void pool::grows_old(pool_run& run) {
+  run.young = young_.emplace_hint(young_.end(), run.since + settings_.reserve_after, run.id);
 }
 
 bool pool::was_passed(const pool_run& run) const {
   if (!policy_->ranked())
     return run.passed;
   const auto later = grants_.upper_bound(run.entered);
-  return later != grants_.end() && run.rank < later->second;
+  return later != grants_.end() && run_rank{run.job->rank, run.rank} < later->second;
 }
 
 void pool::reserve(actions& out, time_point now) {
@@ -98,8 +96,10 @@ void pool::reserve(actions& out, time_point now) {
     return;
   pool_run* first = nullptr;
   bool fresh = false;
-  for (auto* run : aged_) {
-    if (policy_->ranked() && (grants_.empty() || grants_.begin()->second < run->rank))
+  ranked_runs::walk aged(aged_);
+  while (auto* run = aged.next()) {
+    if (policy_->ranked() &&
+        (grants_.empty() || grants_.begin()->second < run_rank{run->job->rank, run->rank}))
       break; // nobody behind it was ever served
     if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)
       continue;
@@ -134,7 +134,7 @@ std::vector<placement> pool::chosen_for(const pool_run& run) const {
       std::set<allocation_id> holders;
       for (const auto& part : one.on)
         for (const int slot : part.slots)
-          if (const auto id = agents_.at(part.agent).slots[static_cast<std::size_t>(slot)].holder)
+          if (const auto id = known_agent(part.agent)->slots[static_cast<std::size_t>(slot)].holder)
             holders.insert(id);
       for (const auto id : holders)
         one.holders.push_back(runs_.at(id).since);
@@ -179,8 +179,9 @@ std::vector<placement> pool::chosen_in(const pool_run& run,
   };
   offer best;
   for (const auto* agent : among)
-    if (auto one = offer_of({agent}, need); one.better_than(best))
-      best = std::move(one);
+    if (agent->empty.free >= need)
+      if (auto one = offer_of({agent}, need); one.better_than(best))
+        best = std::move(one);
   if (run.terms.rules.single_node || need == 1)
     return best.on;
   if (settings_.gangs == gang_rule::any) {

@@ -8,14 +8,8 @@
 
 namespace troupe {
 
-run_rank pool::rank_of(const pool_run& run) const {
-  const auto& job = run.job->terms;
-  return {settings_.scheduler == scheduler_kind::fifo ? 0 : priority_of(*run.job),
-          job.submitted,
-          run.terms.started,
-          run.rank.arrival,
-          run.terms.label,
-          run.id};
+job_rank pool::rank_of(const pool_job& job) const {
+  return {settings_.scheduler == scheduler_kind::fifo ? 0 : priority_of(job), job.terms.submitted};
 }
 
 int pool::priority_of(const pool_job& job) const {
@@ -23,19 +17,18 @@ int pool::priority_of(const pool_job& job) const {
 }
 
 /// A run that the pool did not know, in no index yet.
-pool_run& pool::enter(allocation_id id, const run_terms& terms, int slots, int least) {
+pool_run& pool::enter(allocation_id id, run_terms terms, int slots, int least) {
   auto& run = runs_[id];
   run.id = id;
-  run.terms = terms;
   run.slots = slots;
   run.least = least;
   auto& job = jobs_[terms.job.job];
   run.job = &job;
-  job.runs.insert(id);
-  if (terms.started == time_point{})
-    run.rank.arrival = ++arrivals_;
+  ++job.runs;
+  run.rank = {terms.started, terms.started == time_point{} ? ++arrivals_ : 0, terms.label, id};
   take_terms(job, terms.job);
-  run.rank = rank_of(run);
+  job.rank = rank_of(job);
+  run.terms = std::move(terms);
   use_views(run, true);
   return run;
 }
@@ -43,63 +36,48 @@ pool_run& pool::enter(allocation_id id, const run_terms& terms, int slots, int l
 void pool::take_terms(pool_job& job, const job_terms& terms) {
   if (job.told && terms.job)
     return;
-  const auto before = job.terms;
+  const auto ordered = [](const job_terms& x) {
+    return std::tie(x.priority, x.submitted, x.label, x.weight, x.max_slots);
+  };
+  const bool same = ordered(job.terms) == ordered(terms);
   job.terms = terms;
-  if (before.priority != terms.priority || before.submitted != terms.submitted ||
-      before.label != terms.label || before.weight != terms.weight || before.max_slots != terms.max_slots)
+  if (!same)
     rerank(job);
 }
 
+/// Its runs stand where they stood among themselves.
 void pool::rerank(pool_job& job) {
   const limit_key limit{run_bar::job, {}, job.terms.job};
   eased_.insert(limit);
   strained_.insert(limit);
-  for (const auto id : job.runs) {
-    auto& run = runs_.at(id);
-    const auto rank = rank_of(run);
-    if (rank == run.rank)
-      continue;
-    const bool indexed = run.view != nullptr;
-    if (!indexed) {
-      run.rank = rank;
-      continue;
-    }
-    if (run.waits()) {
-      const auto bar = run.bar;
-      auto& all = run.guest ? guests_ : run.slots > 0 ? waiting_ : aux_waiting_;
-      leave_queue(run);
-      all.erase(&run);
-      run.rank = rank;
-      all.insert(&run);
-      if (run.slots == 0 || run.guest)
-        continue;
-      if (bar.of == run_bar::none)
-        compete(run);
-      else
-        step_aside(run, bar);
-    } else {
-      const bool runs = running_.erase(&run) > 0;
-      job.running.erase(&run);
-      run.rank = rank;
-      if (runs) {
-        running_.insert(&run);
-        job.running.insert(&run);
-      }
-    }
-  }
+  policy_->forget(job);
+  policy_->changed(job);
+  const auto rank = rank_of(job);
+  if (rank == job.rank)
+    return;
+  for (auto* runs : {&waiting_, &aux_waiting_, &guests_, &aged_, &running_})
+    runs->move(job, rank);
+  for (const auto& [shape, line] : job.queue)
+    queue_.at(shape).move(job, rank);
+  for (auto& [key, shapes] : aside_)
+    if (key.of != run_bar::job || key.job == job.terms.job)
+      for (auto& [shape, runs] : shapes)
+        runs.move(job, rank);
+  job.rank = rank;
 }
 
 /// It is in no queue and holds nothing.
 void pool::forget(pool_run& run) {
   auto& job = *run.job;
-  job.runs.erase(run.id);
+  --job.runs;
   stopping_.erase(run.id);
   elastic_.erase(run.id);
   use_views(run, false);
   runs_.erase(allocation_id(run.id));
-  if (job.runs.empty()) {
+  if (job.runs == 0) {
     const experiment_id id = job.terms.job;
     aside_.erase({run_bar::job, {}, id});
+    policy_->forget(job);
     jobs_.erase(id);
   }
 }
@@ -109,10 +87,10 @@ void pool::forget(pool_run& run) {
 void pool::compete(pool_run& run) {
   run.bar = {};
   const auto shape = run.shape();
-  queue_[shape].insert(&run);
-  run.job->queue[shape].insert(&run);
+  run.job->queue[shape] = &queue_[shape].insert(run);
+  policy_->changed(*run.job);
   if (run.aged)
-    aged_.insert(&run);
+    aged_.insert(run);
 }
 
 void pool::step_aside(pool_run& run, limit_key bar) {
@@ -122,30 +100,30 @@ void pool::step_aside(pool_run& run, limit_key bar) {
     eased_.insert(run.came_from); // another one of those that waited with it may have more luck
   run.came_from = {};
   run.bar = bar;
-  aside_[bar][run.shape()].insert(&run);
+  aside_[bar][run.shape()].insert(run);
 }
 
 void pool::leave_queue(pool_run& run) {
   if (run.slots == 0 || run.guest)
     return;
   const auto shape = run.shape();
-  const auto leave = [&](run_queue& from, bool tidy) {
-    const auto it = from.find(shape);
-    TROUPE_ASSERT(it != from.end() && it->second.erase(&run) == 1);
-    if (tidy && it->second.empty())
-      from.erase(it);
-  };
   if (run.bar.of == run_bar::none) {
-    leave(queue_, !passing_);
-    leave(run.job->queue, !passing_);
-    if (passing_)
-      untidy_.insert(run.job);
-    aged_.erase(&run);
+    const auto runs = queue_.find(shape);
+    TROUPE_ASSERT(runs != queue_.end() && runs->second.erase(run));
+    if (!runs->second.line_of(*run.job))
+      run.job->queue.erase(shape);
+    policy_->changed(*run.job);
+    if (!passing_ && runs->second.empty())
+      queue_.erase(runs);
+    aged_.erase(run);
     return;
   }
   const auto aside = aside_.find(run.bar);
   TROUPE_ASSERT(aside != aside_.end());
-  leave(aside->second, true);
+  const auto runs = aside->second.find(shape);
+  TROUPE_ASSERT(runs != aside->second.end() && runs->second.erase(run));
+  if (runs->second.empty())
+    aside->second.erase(runs);
   if (aside->second.empty())
     aside_.erase(aside);
   if (run.bar.of == run_bar::impossible)
@@ -157,6 +135,7 @@ void pool::leave_queue(pool_run& run) {
 
 void pool::count_held(pool_run& run, int slots) {
   run.job->held += slots;
+  policy_->changed(*run.job);
   for (const auto& key : limits_of(run)) {
     if (key.of != run_bar::job && key.of != run_bar::none) {
       auto& used = used_[key];
@@ -164,7 +143,7 @@ void pool::count_held(pool_run& run, int slots) {
       if (used == 0)
         used_.erase(key);
     }
-    if (slots < 0)
+    if (slots < 0 && aside_.contains(key))
       eased_.insert(key);
   }
 }
@@ -176,8 +155,7 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
   run.on = std::move(on);
   run.offered = 0;
   for (const auto& part : run.on) {
-    auto& agent = agents_[part.agent];
-    agent.now.name = agent.empty.name = part.agent;
+    auto& agent = agent_named(part.agent);
     begin_change(agent);
     for (const int slot : part.slots) {
       const auto n = static_cast<std::size_t>(std::max(0, slot));
@@ -196,8 +174,7 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
   }
   count_held(run, run.held());
   if (run.terms.preemptible && run.granted && run.slots > 0) {
-    running_.insert(&run);
-    run.job->running.insert(&run);
+    running_.insert(run);
   }
   if (run.least > 0 && run.least < run.slots)
     elastic_.insert(run.id);
@@ -209,7 +186,7 @@ void pool::let_go(pool_run& run, const std::string& name) {
   for (const auto& part : run.on) {
     if (!name.empty() && name != part.agent)
       continue;
-    auto& agent = agents_.at(part.agent);
+    auto& agent = *known_agent(part.agent);
     begin_change(agent);
     for (const int slot : part.slots) {
       auto& s = agent.slots[static_cast<std::size_t>(slot)];
@@ -228,8 +205,7 @@ void pool::let_go(pool_run& run, const std::string& name) {
   if (run.state == pool_run::phase::stopping)
     run.job->stopping -= count;
   if (run.on.empty()) {
-    running_.erase(&run);
-    run.job->running.erase(&run);
+    running_.erase(run);
   }
 }
 
@@ -273,16 +249,24 @@ std::array<limit_key, 4> pool::limits_of(const pool_run& run) const {
 /// The limits that it exceeds; those count that slots are kept for, but where it goes before them.
 std::vector<limit_key> pool::full_limits(const pool_run& run) const {
   std::vector<limit_key> full;
+  if (unlimited(run))
+    return full;
   for (const auto& key : limits_of(run))
     if (exceeds(run, key))
       full.push_back(key);
   return full;
 }
 limit_key pool::full_limit(const pool_run& run) const {
+  if (unlimited(run))
+    return {};
   for (const auto& key : limits_of(run))
     if (exceeds(run, key))
       return key;
   return {};
+}
+
+bool pool::unlimited(const pool_run& run) const {
+  return run.job->terms.max_slots < 0 && settings_.max_slots < 0 && settings_.quotas.empty();
 }
 
 bool pool::exceeds(const pool_run& run, const limit_key& key) const {
@@ -315,13 +299,13 @@ void pool::readmit() {
     const auto left = room(key);
     std::vector<pool_run*> back, gone;
     for (const auto& [shape, runs] : it->second) {
-      if (!could_hold(**runs.begin())) {
-        gone.insert(gone.end(), runs.begin(), runs.end());
-        continue;
-      }
-      auto count = left ? *left / shape.need : static_cast<int>(runs.size());
-      for (auto run = runs.begin(); run != runs.end() && count > 0; ++run, --count)
-        back.push_back(*run);
+      const bool holdable = could_hold(*runs.first());
+      ranked_runs::walk in_order(runs);
+      for (int count = 0; !holdable || !left || count < *left / shape.need; ++count)
+        if (auto* run = in_order.next())
+          (holdable ? back : gone).push_back(run);
+        else
+          break;
     }
     for (auto* run : back) {
       leave_queue(*run);
@@ -350,9 +334,10 @@ void pool::end_excess(actions& out) {
       if (const auto& run = runs_.at(id); limited(run))
         excess -= run.held();
     std::vector<pool_run*> newest;
-    for (auto it = running_.rbegin(); it != running_.rend(); ++it)
-      if (limited(**it))
-        newest.push_back(*it);
+    ranked_runs::walk running(running_, true);
+    while (auto* run = running.next())
+      if (limited(*run))
+        newest.push_back(run);
     std::stable_sort(newest.begin(), newest.end(), [](auto* a, auto* b) { return a->since > b->since; });
     std::vector<pool_run*> victims;
     int given = 0;

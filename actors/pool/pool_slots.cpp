@@ -6,6 +6,20 @@
 
 namespace troupe {
 
+pool_agent& pool::agent_named(const std::string& name) {
+  if (auto* known = known_agent(name))
+    return *known;
+  const auto made = agents_.try_emplace(name).first;
+  made->second.now.name = made->second.empty.name = name;
+  by_name_.emplace(made->first, &made->second);
+  return made->second;
+}
+
+pool_agent* pool::known_agent(const std::string& name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
 void pool::set_bars(pool_agent& agent, int slot, std::uint8_t bars) {
   auto& s = agent.slots[static_cast<std::size_t>(slot)];
   const bool was = s.bars == 0, is = bars == 0;
@@ -157,7 +171,7 @@ bool pool::could_hold(const pool_run& run) const {
 std::vector<placement> pool::placed(const std::vector<share_of_agent>& parts) const {
   std::vector<placement> on;
   for (const auto& part : parts) {
-    const auto& agent = agents_.at(part.agent->name);
+    const auto& agent = *known_agent(part.agent->name);
     placement here{part.agent->name, {}};
     for (std::size_t i = 0; i < agent.slots.size() && static_cast<int>(here.slots.size()) < part.slots; ++i)
       if (agent.slots[i].bars == 0)
@@ -276,13 +290,17 @@ void pool::topology_changed(actions& out) {
       drop_kept(&out, run);
   }
   std::vector<pool_run*> gone, back;
+  const auto append = [](std::vector<pool_run*>& to, const ranked_runs& runs) {
+    const auto all = runs.list();
+    to.insert(to.end(), all.begin(), all.end());
+  };
   for (const auto& [shape, runs] : queue_)
-    if (!runs.empty() && !could_hold(**runs.begin()))
-      gone.insert(gone.end(), runs.begin(), runs.end());
+    if (!runs.empty() && !could_hold(*runs.first()))
+      append(gone, runs);
   if (auto it = aside_.find({run_bar::impossible, {}, {}}); it != aside_.end())
     for (const auto& [shape, runs] : it->second)
-      if (!runs.empty() && could_hold(**runs.begin()))
-        back.insert(back.end(), runs.begin(), runs.end());
+      if (could_hold(*runs.first()))
+        append(back, runs);
   for (auto* run : gone) {
     drop_kept(&out, *run);
     leave_queue(*run);

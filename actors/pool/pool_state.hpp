@@ -2,18 +2,9 @@
 // What a pool knows of jobs, runs and agents, with the indexes that its machine and its policies read.
 
 #include "actors/pool/pool_settings.hpp"
+#include "actors/pool/ranked_runs.hpp"
 
 namespace troupe {
-
-/// The order of runs: smaller is served first.
-struct run_rank {
-  int priority = 42;
-  time_point submitted, started;
-  std::uint64_t arrival = 0; ///< only where the run did not say when it started
-  std::string label;
-  allocation_id id;
-  friend auto operator<=>(const run_rank&, const run_rank&) = default;
-};
 
 /// Runs of one shape fit in the same places: where one does not, none behind it does.
 struct run_shape {
@@ -24,26 +15,36 @@ struct run_shape {
   friend auto operator<=>(const run_shape&, const run_shape&) = default;
 };
 
-struct pool_run;
-struct by_rank {
-  bool operator()(const pool_run* a, const pool_run* b) const;
-};
-using ranked_runs = std::set<pool_run*, by_rank>;
 using run_queue = std::map<run_shape, ranked_runs>;
+using due_runs = std::set<std::pair<time_point, allocation_id>>;
+
+/// The order of jobs in a pool of turns: smaller is served first.
+struct turn_key {
+  int tier = 0;
+  double has = 0; ///< for what it should have
+  time_point submitted;
+  std::string label;
+  experiment_id job;
+  friend bool operator==(const turn_key&, const turn_key&) = default;
+  friend bool operator<(const turn_key& a, const turn_key& b) {
+    return std::tie(a.tier, a.has, a.submitted, a.label, a.job) <
+           std::tie(b.tier, b.has, b.submitted, b.label, b.job);
+  }
+};
 
 struct pool_job {
+  int held = 0;     ///< slots
+  int stopping = 0; ///< of these, those of runs that were preempted
+  int claimed = 0;  ///< slots that others give back for its runs
+  int wanted = 0;   ///< by its runs that wait and could be placed
+  int share = 0;    ///< of a fair pool, as of the last pass
+  int waits = 0;    ///< runs of it that wait for slots
+  int runs = 0;
+  bool told = false;            ///< terms are those of job_changed: what its runs say no longer counts
+  job_rank rank;                ///< of all its runs
+  std::optional<turn_key> turn; ///< where its policy has it, if it does
+  std::map<run_shape, const ranked_runs::line*> queue; ///< of its runs that compete for slots
   job_terms terms;
-  bool told = false;  ///< terms are those of job_changed: what its runs say no longer counts
-  bool dated = false; ///< terms.submitted was said, not taken from its first run
-  int held = 0;       ///< slots
-  int stopping = 0;   ///< of these, those of runs that were preempted
-  int claimed = 0;    ///< slots that others give back for its runs
-  int wanted = 0;     ///< by its runs that wait and could be placed
-  int share = 0;      ///< of a fair pool, as of the last pass
-  int waits = 0;      ///< runs of it that wait for slots
-  std::set<allocation_id> runs;
-  run_queue queue;     ///< of its runs that compete for slots
-  ranked_runs running; ///< that may be preempted
   int effective() const { return held - stopping + claimed; }
 };
 /// The older job first.
@@ -62,11 +63,11 @@ struct agent_view;
 struct pool_run {
   enum class phase { waiting, holding, stopping };
 
+  pool_job* job = nullptr;
+  start_rank rank;
   allocation_id id;
   run_terms terms;
   int slots = 1, least = 0;
-  run_rank rank;
-  pool_job* job = nullptr;
   phase state = phase::waiting;
   time_point since;          ///< it waits or holds; the epoch: long ago
   std::uint64_t entered = 0; ///< counts requests and grants
@@ -78,9 +79,10 @@ struct pool_run {
   std::optional<time_point> reserved; ///< since when `kept` is a reservation; none: others give it back
   agent_view* view = nullptr;
   agent_view* preferred = nullptr;
-  limit_key bar;          ///< why it does not compete
-  limit_key came_from;    ///< the limit that it waited for until this pass
-  bool aged = false;      ///< it has waited for reserve_after
+  limit_key bar;                           ///< why it does not compete
+  limit_key came_from;                     ///< the limit that it waited for until this pass
+  std::optional<due_runs::iterator> young; ///< where it waits to be so old
+  bool aged = false;                       ///< it has waited for reserve_after
   bool guest = false;     ///< it waits in another pool as well, and takes here what is left over
   bool fell_back = false; ///< it was told of the pools that it may fall back to
 

@@ -103,6 +103,12 @@ double percentile(std::vector<double>& all, double part) {
   return all[std::min(all.size() - 1, static_cast<std::size_t>(part * static_cast<double>(all.size())))];
 }
 
+std::string both(std::vector<double>& all) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.1f %.1f us", percentile(all, 0.5), percentile(all, 0.99));
+  return text;
+}
+
 struct filled_pool {
   pool machine;
   std::vector<slots_requested> asked;
@@ -167,13 +173,15 @@ void events(int waiting, int agents) {
     std::set<std::uint64_t> peer;
     for (int i = 0; i < waiting; ++i)
       peer.insert(p.random());
-    std::vector<double> request_us, release_us, agent_us, job_us, peer_us;
+    std::vector<double> request_us, release_us, agent_us, job_us, peer_us, grants;
     for (int i = 0; i < 2000; ++i) {
       request_us.push_back(p.timed(request(p.next++, p.random, std::max(10, waiting / 100))));
       const auto at = p.random() % p.running.size();
       const auto id = p.running[at];
       p.running.erase(p.running.begin() + static_cast<std::ptrdiff_t>(at));
+      const auto before = p.running.size();
       release_us.push_back(p.timed(slots_released{id, {}}));
+      grants.push_back(static_cast<double>(p.running.size() - before));
       if (i % 10 == 0) {
         const auto name = agent_name(static_cast<int>(p.random() % static_cast<std::uint64_t>(agents)));
         agent_us.push_back(p.timed(agent_down{name}));
@@ -190,10 +198,11 @@ void events(int waiting, int agents) {
       peer.erase(key);
       peer_us.push_back(cpu_us() - begin);
     }
-    std::printf("one event, %d x %d, %s: p99 request %.1f us, release %.1f us, agent %.1f us, job %.1f us; "
-                "insert and erase in a set %.1f us\n",
-                waiting, agents, name(kind), percentile(request_us, 0.99), percentile(release_us, 0.99),
-                percentile(agent_us, 0.99), percentile(job_us, 0.99), percentile(peer_us, 0.99));
+    std::printf(
+      "one event, %d x %d, %s: p50 and p99 request %s, release %s (one of a hundred grants %.0f or more), "
+      "agent %s, job %s; insert and erase in a set %s\n",
+      waiting, agents, name(kind), both(request_us).c_str(), both(release_us).c_str(),
+      percentile(grants, 0.99), both(agent_us).c_str(), both(job_us).c_str(), both(peer_us).c_str());
   }
 }
 

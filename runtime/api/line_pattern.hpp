@@ -24,6 +24,8 @@ public:
   static result<line_pattern> make(std::string text, bool regex);
 
   bool in(std::string_view line) const;
+  /// A text that every line it is in holds; empty where none is known.
+  std::string_view needs() const { return regex_ ? std::string_view{} : text_; }
   /// Where it stands, as offsets in bytes of begin and end; at most 20 places, none of them empty.
   std::vector<std::pair<std::size_t, std::size_t>> spans(std::string_view line) const;
 

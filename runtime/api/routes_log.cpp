@@ -4,6 +4,7 @@
 #include "runtime/api/line_pattern.hpp"
 #include "runtime/api/log_shape.hpp"
 #include "runtime/api/route.hpp"
+#include "storage/log_search.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +13,7 @@ namespace troupe::api {
 namespace {
 
 constexpr std::int64_t most_lines = 5000;
-constexpr std::size_t batch = 1000;
+constexpr std::size_t batch = 16'000, hits_at_once = 1000;
 
 /// The newest line's number and the oldest one's; 0 where there is none.
 result<std::pair<std::uint64_t, std::uint64_t>> ends_of(trial_id id, const storage::reader& storage) {
@@ -71,23 +72,26 @@ public:
 
   result<piece> next(time_point) override {
     piece out;
-    for (int batches = 0; index_ < of_.size() && out.bytes.empty(); ++batches) {
-      if (batches == 16) { // other connections have their turn
+    for (std::size_t left = batch; index_ < of_.size() && out.bytes.empty();) {
+      if (left == 0) { // other connections have their turn
         out.pause = duration{0};
         return out;
       }
-      auto lines = parts_->storage->logs(of_[index_], line_, batch);
-      if (!lines)
-        return lines.error();
-      for (const auto& line : *lines) {
-        line_ = line.number;
-        ++scanned_;
-        if (add(line, out.bytes) && ++hits_ == limit_) {
-          finish(out, true);
-          return out;
-        }
+      const auto most = std::min<std::uint64_t>(hits_at_once, limit_ - hits_);
+      auto found = storage::find_lines(*parts_->storage, {of_[index_], line_, pattern_.needs(), left, most});
+      if (!found)
+        return found.error();
+      for (const auto& line : found->lines)
+        hits_ += add(line, out.bytes);
+      left -= std::min<std::size_t>(
+        left, std::max<std::uint64_t>(found->looked_at, 200)); // to open a log costs too
+      scanned_ += found->looked_at;
+      line_ = found->last;
+      if (hits_ == limit_) {
+        finish(out, true);
+        return out;
       }
-      if (lines->size() < batch) {
+      if (found->at_end) {
         ++index_;
         line_ = 0;
       }

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <pwd.h>
+#include <sstream>
 #include <unistd.h>
 
 namespace troupe::client {
@@ -19,7 +19,9 @@ std::optional<std::string> read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in)
     return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  std::ostringstream out; // an iterator would throw where a process ends before its file is read
+  out << in.rdbuf();
+  return std::move(out).str();
 }
 
 std::string trimmed(std::string text) {

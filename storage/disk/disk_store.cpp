@@ -88,6 +88,8 @@ rocksdb::ColumnFamilyOptions family_options(family which, const space_limits& li
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.format_version = 5;
+  if (which == family::logs) // read by the thousand
+    table.block_size = 32 << 10;
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = limits.write_buffer;

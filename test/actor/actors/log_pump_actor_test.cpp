@@ -40,13 +40,15 @@ protected:
     std::filesystem::remove_all(folder);
   }
 
-  void spool(std::uint64_t count) {
+  void spool(std::uint64_t count, std::uint64_t hole_from = 0, std::uint64_t hole_until = 0) {
     format::spool_header header{};
     std::memcpy(header.magic, format::spool_magic, sizeof header.magic);
     header.first_line = 1;
     std::ofstream file(folder / "00000001", std::ios::binary);
     file.write(reinterpret_cast<const char*>(&header), sizeof header);
     for (std::uint64_t line = 1; line <= count; ++line) {
+      if (line >= hole_from && line < hole_until)
+        continue;
       const auto text = "line " + std::to_string(line);
       format::spool_record record{
         .bytes = std::uint32_t(text.size()), .rank = 0, .stream = 1, .flags = 0, .at_us = 1, .line = line};
@@ -77,6 +79,19 @@ TEST_F(LogPump, ReadsTheOutputOfAnEndedTaskToItsEndAtOnce) {
   spool(5000); // more than one batch
   end_and_wait();
   EXPECT_EQ(stored(), 5000u);
+}
+
+TEST_F(LogPump, SaysWhereLinesAreMissingAndHowMany) {
+  spool(5000, 1501, 3501); // as where a file of the spool had to go before it was read
+  end_and_wait();
+  const auto lines = reads->logs(id.trial(), 0, 100'000);
+  ASSERT_EQ(lines->size(), 3001u);
+  EXPECT_EQ((*lines)[1499].text, "line 1500");
+  EXPECT_THAT((*lines)[1500].text, testing::HasSubstr("2000 lines are missing here"));
+  EXPECT_EQ((*lines)[1500].stream, "troupe");
+  EXPECT_EQ((*lines)[1501].text, "line 3501");
+  end_and_wait(); // as after the agent's start: nothing is said twice
+  EXPECT_EQ(stored(), 3001u);
 }
 
 TEST_F(LogPump, OneThatSaidNothingIsOverAtOnce) {

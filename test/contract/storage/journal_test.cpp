@@ -3,6 +3,7 @@
 #include "worlds.hpp"
 
 #include "storage/keys.hpp"
+#include "storage/log_search.hpp"
 
 #include <gmock/gmock.h>
 
@@ -322,6 +323,35 @@ TEST_P(Journal, TakesOneBatchThatIsLargerThanTheLane) {
   commit();
   EXPECT_EQ(r()->metrics({1}, 0, 1000)->size(), 200u);
   EXPECT_EQ(r()->logs(trial_id{1}, 0, 1000)->size(), 200u);
+}
+
+TEST_P(Journal, FindsLinesThatMayHoldAText) {
+  for (std::uint64_t i = 1; i <= 10; ++i)
+    ASSERT_TRUE(j().log({trial_id{3},
+                         {{.stream = "stdout", .text = i % 3 == 0 ? "fizz " + std::to_string(i) : "no"}},
+                         "s",
+                         i}));
+  ASSERT_TRUE(j().log({trial_id{4}, {{.text = "fizz of another"}}, "t", 5}));
+  commit();
+  const auto found = [&](line_search what) {
+    what.task = trial_id{3};
+    auto got = find_lines(*r(), what);
+    EXPECT_TRUE(got) << got.error().what;
+    std::string all;
+    for (const auto& line : got->lines)
+      all += std::to_string(line.number) + ":" + line.text + " ";
+    return all + "last " + std::to_string(got->last) + " of " + std::to_string(got->looked_at) +
+           (got->at_end ? " end" : "");
+  };
+  EXPECT_EQ(found({.text = "fizz", .most_looked_at = 99, .most_found = 99}),
+            "3:fizz 3 6:fizz 6 9:fizz 9 last 10 of 10 end");
+  EXPECT_EQ(found({.text = "fizz", .most_looked_at = 99, .most_found = 2}), "3:fizz 3 6:fizz 6 last 6 of 6");
+  EXPECT_EQ(found({.after = 6, .text = "fizz", .most_looked_at = 2, .most_found = 9}), "last 8 of 2");
+  EXPECT_EQ(found({.after = 8, .text = "fizz", .most_looked_at = 9, .most_found = 9}),
+            "9:fizz 9 last 10 of 2 end");
+  EXPECT_EQ(found({.after = 8, .text = "", .most_looked_at = 9, .most_found = 9}),
+            "9:fizz 9 10:no last 10 of 2 end");
+  EXPECT_EQ(found({.after = 10, .text = "fizz", .most_looked_at = 9, .most_found = 9}), "last 10 of 0 end");
 }
 
 TEST_P(Journal, PagesThroughLogsBothWays) {

@@ -22,7 +22,7 @@ PLANTS = [
     ("job_limit_ignored", RUNS, "  for (const auto& key : limits_of(run))\n    if (exceeds(run, key))\n      return key;", "  for (const auto& key : limits_of(run))\n    if (exceeds(run, key) && !(PLANTED(job_limit_ignored) && key.of == run_bar::job))\n      return key;"),
     ("drained_agent_used", SLOTS, "    agent.empty.free += agent.open(i);", "    if (PLANTED(drained_agent_used) && agent.present)\n      s.bars = static_cast<std::uint8_t>(s.bars & ~pool_agent::closed);\n    agent.empty.free += agent.open(i) || (PLANTED(drained_agent_used) && agent.present);"),
     ("agent_gone_used", POOL, "  agent.present = false;\n  refresh(agent);", "  agent.present = PLANTED(agent_gone_used);\n  refresh(agent);"),
-    ("urgent_job_forgotten", RUNS, "    if (rank == run.rank)\n      continue;", "    if (rank == run.rank || PLANTED(urgent_job_forgotten))\n      continue;"),
+    ("urgent_job_forgotten", RUNS, "  if (rank == job.rank)\n    return;", "  if (rank == job.rank || PLANTED(urgent_job_forgotten))\n    return;"),
     ("guest_before_home", POOL, "full_limit(*run).of == run_bar::none && !is_behind(*run)) {", "full_limit(*run).of == run_bar::none &&\n               (PLANTED(guest_before_home) || !is_behind(*run))) {"),
     ("aux_leaks", RUNS, "    if (part.slots.empty())\n      --agent.aux_used;", "    if (part.slots.empty() && !PLANTED(aux_leaks))\n      --agent.aux_used;"),
     ("held_not_told", ALLOCATION, "  hold_slots held;\n", "  if (PLANTED(held_not_told))\n    return {};\n  hold_slots held;\n"),
@@ -34,7 +34,7 @@ PLANTS = [
     ("unknown_instances_stay", PROVIDER, "  end(s, unknown, \"unknown\", now);", "  if (!PLANTED(unknown_instances_stay))\n    end(s, unknown, \"unknown\", now);"),
     ("drain_not_told_again", MEMBERS, "    if (known.draining || !known.disabled.empty())\n", "    if (!PLANTED(drain_not_told_again) && (known.draining || !known.disabled.empty()))\n"),
     ("min_run_ignored", POLICY, "      if (!less && run->since + min_run_ > now_) {", "      if (!PLANTED(min_run_ignored) && !less && run->since + min_run_ > now_) {"),
-    ("urgent_preempted", POLICY, "      if (!less && (run->rank.priority < who_.rank.priority || run->rank.submitted <= who_.rank.submitted))\n        break;", "      if (!less && !PLANTED(urgent_preempted) &&\n          (run->rank.priority < who_.rank.priority || run->rank.submitted <= who_.rank.submitted))\n        break;"),
+    ("urgent_preempted", POLICY, "      if (!less && (rank.priority < who_.priority || rank.submitted <= who_.submitted))\n        break;", "      if (!less && !PLANTED(urgent_preempted) &&\n          (rank.priority < who_.priority || rank.submitted <= who_.submitted))\n        break;"),
     ("fifo_passes", POLICY, "    if (fifo() && blocked_at_ != INT_MAX)\n      return {};", "    if (fifo() && blocked_at_ != INT_MAX && !PLANTED(fifo_passes))\n      return {};"),
     ("single_node_spread", FIT, "  if (single_node || slots == 1)\n    return {};", "  if ((single_node && !PLANTED(single_node_spread)) || slots == 1)\n    return {};"),
 ]

@@ -76,6 +76,26 @@ TEST(LogPumpMachine, ReadsAnEndedTaskToItsEndWithoutAPause) {
   });
 }
 
+TEST(LogPumpMachine, ReadsATaskThatPrintsFastWithoutAPause) {
+  play({
+    {spool_opened{one, "a", "/s"}, 0ms, ""},
+    {journal_reached{true}, 0ms, ""},
+    {time_passed{}, 100ms, "ask(1.1@a #1)"},
+    {position_told{one, 1, 2000}, 101ms, ""},
+    {time_passed{}, 200ms, "read(1.1 from 0 after 2000)"},
+    {spool_read{one, outcome::none, line(2000), false}, 200ms, "read(1.1 from 20000 after 2000)"}, // stored
+    {spool_read{one, outcome::lines, line(4000), false}, 200ms, "store(1.1@a #2)"},
+    {batch_stored{one, 2}, 203ms, "read(1.1 from 40000 after 4000)"},
+    {spool_read{one, outcome::damaged, {2, 0, 4000}}, 203ms, "read(1.1 from 0 after 4000)"},
+    {spool_read{one, outcome::lines, {2, 60000, 6000}, true}, 204ms, "store(1.1@a #3)"},
+    {batch_stored{one, 3}, 206ms, ""}, // nothing more
+    {time_passed{}, 300ms, "read(1.1 from 60000 after 6000)"},
+    {spool_read{one, outcome::lines, {2, 80000, 8000}, false}, 300ms, "store(1.1@a #4)"},
+    {journal_refused{one, 4}, 301ms, ""}, // not at once again
+    {time_passed{}, 400ms, "read(1.1 from 60000 after 6000)"},
+  });
+}
+
 TEST(LogPumpMachine, HasNothingOfATaskThatSaidNothing) {
   play({
     {journal_reached{true}, 0ms, ""},

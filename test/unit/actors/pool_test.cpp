@@ -49,6 +49,15 @@ TEST(Pool, FitsOneAgentBeforeSeveral) {
   });
 }
 
+TEST(Pool, ForgetsAnAgentWhoseAuxUnitIsTaken) {
+  play({
+    {agent_up{"a", 1}, "", 0},
+    {slots_requested{run(1), 0}, "grant(1.1 a:)", 0},
+    {agent_forgotten{"a"}, "", 0},
+    {slots_released{run(1)}, "", 0},
+  });
+}
+
 TEST(Pool, PlacesNothingNewOnADrainedAgent) {
   play({
     {agent_drain{"b"}, "", 0}, // it need not be there yet

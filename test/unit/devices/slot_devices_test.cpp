@@ -90,6 +90,17 @@ protected:
     std::filesystem::temp_directory_path() / ("fake-proc-" + std::to_string(getpid()));
 };
 
+/// The kernel answers ESRCH where a process ends between the opening and the reading; a folder is read with
+/// EISDIR.
+TEST_F(FakeProc, AProcessThatEndsWhileItIsLookedAtIsNone) {
+  process(10, 1, 5, 6);
+  std::filesystem::create_directories(folder_ / "10" / "io");
+  std::filesystem::create_directories(folder_ / "11" / "stat");
+  const auto sums = use_of_trees({10, 11}, folder_.string());
+  ASSERT_EQ(sums.count(10), 1u);
+  EXPECT_EQ(sums.at(10).ticks, 11u);
+}
+
 TEST_F(FakeProc, TheTimeOfATaskIsThatOfItsWholeTree) {
   process(1, 0, 1000, 1000);
   process(10, 1, 5, 6);

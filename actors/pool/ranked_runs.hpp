@@ -1,0 +1,82 @@
+#pragma once
+// The order of the runs of a pool, and indexes in it.
+
+#include "actors/machine.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct pool_run;
+struct pool_job;
+
+/// The order of jobs: smaller is served first.
+struct job_rank {
+  int priority = 42;
+  time_point submitted;
+  friend auto operator<=>(const job_rank&, const job_rank&) = default;
+};
+/// The order of runs of jobs of one rank.
+struct start_rank {
+  time_point started;
+  std::uint64_t arrival = 0; ///< only where the run did not say when it started
+  std::string label;
+  allocation_id id;
+  friend auto operator<=>(const start_rank&, const start_rank&) = default;
+};
+struct run_rank {
+  job_rank job;
+  start_rank run;
+  friend auto operator<=>(const run_rank&, const run_rank&) = default;
+};
+
+struct by_rank {
+  bool operator()(const pool_run* a, const pool_run* b) const;
+};
+
+/// Runs in the order of ranks. They stand in lines, one for each job, so a job moves as one.
+class ranked_runs {
+public:
+  struct entry {
+    time_point started; ///< beside the run, as most are told apart by it
+    pool_run* run;
+    friend bool operator<(const entry& a, const entry& b);
+  };
+  using line = std::set<entry>; ///< of one job; never empty
+
+  const line& insert(pool_run& run);
+  bool erase(pool_run& run);                   ///< false: it was not there
+  void move(const pool_job& job, job_rank to); ///< before the job has this rank
+  bool empty() const { return lines_.empty(); }
+  std::size_t size() const;
+  pool_run* first() const; ///< of one that is not empty
+  const line* line_of(const pool_job& job) const;
+  std::size_t before(const pool_run& run) const; ///< how many are, of those it has
+  std::size_t before_in_line(const pool_run& run) const;
+
+  /// All in their order, or backwards. Nothing may be inserted or erased meanwhile.
+  class walk {
+  public:
+    explicit walk(const ranked_runs& of, bool backwards = false)
+        : at_(of.lines_.begin()), end_(of.lines_.end()), backwards_(backwards) {}
+    pool_run* next(); ///< null: none is left
+
+  private:
+    void take_lines();
+    struct rest {
+      line::const_iterator from, to;
+    };
+    std::map<std::pair<job_rank, experiment_id>, line>::const_iterator at_, end_;
+    bool backwards_;
+    std::vector<rest> rests_; ///< of jobs of one rank
+  };
+  std::vector<pool_run*> list() const;
+
+private:
+  std::map<std::pair<job_rank, experiment_id>, line> lines_;
+};
+
+} // namespace troupe
